@@ -1,0 +1,288 @@
+"""The three rules that turn a small labelled corpus into a transfer set.
+
+Tang et al. 2019, section 3.3: masking, POS-guided word replacement, n-gram sampling.  A synthetic
+example is a pure function of (seed, the example's words, iteration, recipe, lexicon): every draw is a
+hash of those, so neither order, batch size nor worker count can change it.  All examples of a block
+are worked on at once, as flat numpy arrays of word numbers.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline_lib.hashing import GOLDEN, salt, sequence_keys, string_keys, uniform
+from pipeline_lib.params import Recipe
+from pipeline_lib.text.lexicon import Lexicon
+from pipeline_lib.text.words import MASK
+
+CODE_VERSION = 1
+"""Bump when the same inputs would give other synthetic examples."""
+
+KEPT, MASKED, REPLACED = 0, 1, 2
+"""What was done to a word (column ``rules``)."""
+
+SCHEMA = pa.schema(
+    [
+        ("key", pa.uint64()),
+        ("example", pa.uint64()),
+        ("iteration", pa.int32()),
+        ("label", pa.int32()),
+        ("text", pa.string()),
+        ("words", pa.list_(pa.string())),
+        ("rules", pa.list_(pa.int8())),
+        ("ngram_start", pa.int16()),
+        ("ngram_length", pa.int16()),
+    ]
+)
+"""Columns of a transfer set.  ``key`` is the content key of the row's words, ``example`` that of the
+example it was made from; ``label`` is null for synthetic rows; ``ngram_length`` 0: no n-gram was cut."""
+
+
+@dataclass
+class Counts:
+    """What happened while a block was augmented."""
+
+    rows: int = 0
+    duplicates: int = 0
+    over_cap: int = 0
+    masked: int = 0
+    replaced: int = 0
+    ngrams: int = 0
+
+    def add(self, other: "Counts") -> None:
+        """Add another block's counts to these."""
+        for name, value in vars(other).items():
+            setattr(self, name, getattr(self, name) + value)
+
+
+def augment_block(
+    examples: pa.Table, lexicon: Lexicon, recipe: Recipe, n_iter: int, cap: int | None
+) -> Iterator[tuple[int, pa.Table, Counts]]:
+    """Yield the rows of each iteration of one block: the originals, then 1 … n_iter.
+
+    Rows whose words stand in an earlier row of the block are dropped, so iteration i depends on the
+    iterations before it and on none after.
+
+    :param examples: prepared rows (columns key, label, text, words, spaces, tags) in a stable order.
+    :param lexicon: what replacement draws from.
+    :param recipe: the rules' probabilities.
+    :param n_iter: synthetic examples per example, before duplicates are dropped.
+    :param cap: the block's greatest number of rows, originals included, or None.
+    """
+    yield 0, _originals(examples), Counts(rows=examples.num_rows)
+    if recipe.changes_nothing or not examples.num_rows:
+        return
+    words = _BlockWords(examples, lexicon)
+    seen = np.unique(words.example_keys)
+    room = np.inf if cap is None else max(0, cap - examples.num_rows)
+    for iteration in range(1, n_iter + 1):
+        drawn = _draw(words, lexicon, recipe, iteration)
+        keys = sequence_keys(words.string_keys[drawn.ids], drawn.offsets)
+        new = _first_occurrences(keys, seen)
+        kept = new[: int(min(room, len(new)))]
+        seen = np.union1d(seen, keys[kept])
+        room -= len(kept)
+        table = _render(words, drawn, kept, keys, iteration)
+        yield (
+            iteration,
+            table,
+            _count(drawn, kept, len(keys) - len(new), len(new) - len(kept), table),
+        )
+
+
+class _BlockWords:
+    """A block's distinct examples as flat arrays of word numbers.
+
+    A word number points into ``strings``: the lexicon's entries, then the block's own words, then
+    the mask.  Replacement can so write an entry's number as it was drawn.
+    """
+
+    def __init__(self, examples: pa.Table, lexicon: Lexicon) -> None:
+        all_keys = examples["key"].to_numpy()
+        # Equal examples would give equal synthetic rows: one of each is enough.
+        first = np.sort(np.unique(all_keys, return_index=True)[1])
+        examples = examples.take(pa.array(first)).combine_chunks()
+        lists = examples["words"].combine_chunks()
+        flat, tags = lists.flatten(), examples["tags"].combine_chunks().flatten()
+        own = flat.dictionary_encode()
+        vocabulary = own.dictionary.to_pylist()
+
+        self.example_keys = all_keys[first]
+        self.lengths = pc.list_value_length(lists).to_numpy().astype(np.int64)
+        self.offsets = np.concatenate([[0], np.cumsum(self.lengths)])
+        self.rows = np.repeat(np.arange(len(self.lengths)), self.lengths)
+        self.positions = np.arange(len(flat)) - np.repeat(self.offsets[:-1], self.lengths)
+        self.spaces = examples["spaces"].combine_chunks().flatten().to_numpy(zero_copy_only=False)
+        self.ids = own.indices.to_numpy().astype(np.int64) + len(lexicon.words)
+        self.counters = self.example_keys[self.rows] + self.positions.astype(np.uint64) * GOLDEN
+        self.entries = lexicon.entries(flat, tags)
+        self.tags = pc.fill_null(
+            pc.index_in(tags, value_set=pa.array(list(lexicon.tag_numbers))), -1
+        ).to_numpy()
+        self.mask_id = len(lexicon.words) + len(vocabulary)
+        texts = [*lexicon.words, *vocabulary, MASK]
+        self.string_keys = string_keys(texts)
+        self.strings = pa.array(texts, pa.string())
+        # The same strings again with a blank behind: text is then one `take` and one join.
+        self.spaced = pa.concat_arrays([self.strings, pa.array([f"{t} " for t in texts])])
+        self.opens = np.fromiter((t[0].isalnum() for t in texts), bool, len(texts))
+        self.closes = np.fromiter((t[-1].isalnum() for t in texts), bool, len(texts))
+
+
+@dataclass
+class _Drawn:
+    """One iteration of a block before duplicates are dropped, as flat arrays over kept words."""
+
+    ids: np.ndarray
+    rules: np.ndarray
+    spaces: np.ndarray
+    offsets: np.ndarray
+    ngram_starts: np.ndarray
+    ngram_lengths: np.ndarray
+
+
+def _draw(words: _BlockWords, lexicon: Lexicon, recipe: Recipe, iteration: int) -> _Drawn:
+    def draw(keys: np.ndarray, purpose: str) -> np.ndarray:
+        return uniform(keys, salt(recipe.seed, iteration, purpose))
+
+    x = draw(words.counters, "rule")
+    rules = np.zeros(len(x), np.int8)
+    rules[x < recipe.p_mask] = MASKED
+    chosen = np.nonzero((x >= recipe.p_mask) & (x < recipe.p_mask + recipe.p_pos))[0]
+    ids = np.where(rules == MASKED, words.mask_id, words.ids)
+    chosen, drawn = _replacements(
+        words, lexicon, chosen, draw(words.counters[chosen], "replacement")
+    )
+    ids[chosen], rules[chosen] = drawn, REPLACED
+    spaces = words.spaces | _would_run_together(words, ids, rules)
+
+    size = draw(words.example_keys, "ngram size")
+    place = draw(words.example_keys, "ngram place")
+    cut = draw(words.example_keys, "ngram") < recipe.p_ngram
+    span = recipe.ngram_max - recipe.ngram_min + 1
+    lengths = np.minimum(recipe.ngram_min + (size * span).astype(np.int64), words.lengths)
+    starts = (place * (words.lengths - lengths + 1)).astype(np.int64)
+    starts, lengths = np.where(cut, starts, 0), np.where(cut, lengths, words.lengths)
+    inside = words.positions - starts[words.rows]
+    kept = (inside >= 0) & (inside < lengths[words.rows])
+    return _Drawn(
+        ids=ids[kept],
+        rules=rules[kept],
+        spaces=spaces[kept],
+        offsets=np.concatenate([[0], np.cumsum(lengths)]),
+        ngram_starts=starts,
+        ngram_lengths=np.where(cut, lengths, 0),
+    )
+
+
+def _replacements(
+    words: _BlockWords, lexicon: Lexicon, chosen: np.ndarray, u: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw *another* word of the same tag from the tag's unigram distribution.
+
+    The word itself is left out by skipping over its own counts; a word that is alone under its tag,
+    or whose tag the lexicon lacks, stays.  Returns the words replaced and their new numbers.
+    """
+    known = words.tags[chosen] >= 0
+    chosen, u = chosen[known], u[known]
+    tags, entries = words.tags[chosen], words.entries[chosen]
+    low = lexicon.cumulative[lexicon.starts[tags]]
+    high = lexicon.cumulative[lexicon.starts[tags + 1]]
+    own_low = np.where(entries >= 0, lexicon.cumulative[entries], high)
+    own_count = np.where(entries >= 0, lexicon.cumulative[entries + 1] - own_low, 0)
+    total = high - low - own_count
+    ticket = low + (u * total).astype(np.int64)
+    ticket += np.where(ticket >= own_low, own_count, 0)
+    possible = total > 0
+    drawn = np.searchsorted(lexicon.cumulative, ticket[possible], side="right") - 1
+    return chosen[possible], drawn
+
+
+def _would_run_together(words: _BlockWords, ids: np.ndarray, rules: np.ndarray) -> np.ndarray:
+    # "do|n't" is written without a blank.  Where one half was changed ("do|quickly"), the teacher
+    # would read one unknown word; a blank keeps the two apart.
+    changed = rules != KEPT
+    touching = np.zeros(len(ids), bool)
+    touching[:-1] = (
+        (changed[:-1] | changed[1:])
+        & (words.rows[:-1] == words.rows[1:])
+        & words.closes[ids[:-1]]
+        & words.opens[ids[1:]]
+    )
+    return touching
+
+
+def _first_occurrences(keys: np.ndarray, seen: np.ndarray) -> np.ndarray:
+    """Return the rows, in order, whose key is neither in ``seen`` (sorted) nor in an earlier row."""
+    first = np.unique(keys, return_index=True)[1]
+    first.sort()
+    place = np.minimum(np.searchsorted(seen, keys[first]), len(seen) - 1)
+    return first[seen[place] != keys[first]]
+
+
+def _render(
+    words: _BlockWords, drawn: _Drawn, kept: np.ndarray, keys: np.ndarray, iteration: int
+) -> pa.Table:
+    lengths = np.diff(drawn.offsets)
+    chosen = np.zeros(len(lengths), bool)
+    chosen[kept] = True
+    inside = np.repeat(chosen, lengths)
+    ids, rules, spaces = drawn.ids[inside], drawn.rules[inside], drawn.spaces[inside].copy()
+    offsets = np.concatenate([[0], np.cumsum(lengths[kept])])
+    spaces[offsets[1:] - 1] = False
+    arrow_offsets = pa.array(offsets, pa.int32())
+    pieces = words.spaced.take(pa.array(ids + spaces * len(words.strings)))
+    return pa.table(
+        [
+            pa.array(keys[kept]),
+            pa.array(words.example_keys[kept]),
+            pa.array(np.full(len(kept), iteration, np.int32)),
+            pa.nulls(len(kept), pa.int32()),
+            pc.binary_join(pa.ListArray.from_arrays(arrow_offsets, pieces), ""),
+            pa.ListArray.from_arrays(arrow_offsets, words.strings.take(pa.array(ids))),
+            pa.ListArray.from_arrays(arrow_offsets, pa.array(rules)),
+            pa.array(drawn.ngram_starts[kept].astype(np.int16)),
+            pa.array(drawn.ngram_lengths[kept].astype(np.int16)),
+        ],
+        schema=SCHEMA,
+    )
+
+
+def _originals(examples: pa.Table) -> pa.Table:
+    lists = examples["words"].combine_chunks()
+    rows = examples.num_rows
+    zeros = pa.array(np.zeros(len(lists.flatten()), np.int8))
+    lengths = pc.list_value_length(lists).to_numpy()
+    offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
+    none = pa.array(np.zeros(rows, np.int16))
+    return pa.table(
+        [
+            examples["key"],
+            examples["key"],
+            pa.array(np.zeros(rows, np.int32)),
+            examples["label"],
+            examples["text"],
+            examples["words"],
+            pa.ListArray.from_arrays(offsets, zeros),
+            none,
+            none,
+        ],
+        schema=SCHEMA,
+    )
+
+
+def _count(
+    drawn: _Drawn, kept: np.ndarray, duplicates: int, over_cap: int, table: pa.Table
+) -> Counts:
+    rules = table["rules"].combine_chunks().flatten().to_numpy()
+    return Counts(
+        rows=len(kept),
+        duplicates=duplicates,
+        over_cap=over_cap,
+        masked=int((rules == MASKED).sum()),
+        replaced=int((rules == REPLACED).sum()),
+        ngrams=int((drawn.ngram_lengths[kept] > 0).sum()),
+    )

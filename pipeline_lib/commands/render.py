@@ -1,0 +1,93 @@
+"""Prints the rows of a shard set: words coloured by rule, and the teacher's answer below them.
+
+Colour is never the only sign: a line in words says what was done, so that pipes, logs and readers
+who do not see red lose nothing.
+"""
+
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.text import Text
+
+from pipeline_lib.commands.browse import MASKED, REPLACED, View
+
+STYLES = {MASKED: "bold red", REPLACED: "cyan underline"}
+
+
+def print_rows(console: Console, view: View, chosen: np.ndarray) -> None:
+    """Print the chosen rows, one block each."""
+    for row, record in zip(chosen.tolist(), view.table.take(chosen).to_pylist(), strict=True):
+        _print(console, _head(view, row, record))
+        _print(console, _sentence(record))
+        if view.is_transfer:
+            _print(console, Text(f"  {_changes(record)}", "dim"))
+        if view.logits is not None:
+            _print(console, _answer(view, row))
+        console.print()
+
+
+def print_totals(console: Console, found: dict[str, Any], shown: int) -> None:
+    """Print the totals of all rows that were selected, shown or not."""
+    _print(console, Text(f"{shown:,} of {found['rows']:,} rows shown. In all of them:", "bold"))
+    for name, value in found.items():
+        if name != "rows":
+            _print(
+                console,
+                Text(f"  {name}: {value:,}" if isinstance(value, int) else f"  {name}: {value}"),
+            )
+
+
+def _print(console: Console, text: Text) -> None:
+    console.print(text, highlight=False)
+
+
+def _head(view: View, row: int, record: dict[str, Any]) -> Text:
+    head = Text(f"{view.place(row)}", "bold")
+    if "key" in record:
+        head.append(f"  key {record['key']:016x}", "dim")
+    if "iteration" in record:
+        kind = "original" if record["iteration"] == 0 else f"iteration {record['iteration']}"
+        head.append(f"  {kind}")
+    if "label" in record:
+        label = record["label"]
+        head.append("  no label" if label is None else f"  label {view.label_name(label)}")
+    return head
+
+
+def _sentence(record: dict[str, Any]) -> Text:
+    line = Text("  ")
+    if record.get("rules") is not None:
+        for word, rule in zip(record["words"], record["rules"], strict=True):
+            line.append(word, STYLES.get(rule, "")).append(" ")
+        return line
+    if "text" in record:
+        return line.append(record["text"])
+    rest = {name: value for name, value in record.items() if name not in ("key", "label")}
+    return line.append("  ".join(f"{name}={value!r:.60}" for name, value in rest.items()))
+
+
+def _changes(record: dict[str, Any]) -> str:
+    """Say in words which rules changed the row."""
+    rules, words = record["rules"], record["words"]
+    replaced = [word for word, rule in zip(words, rules, strict=True) if rule == REPLACED]
+    parts = []
+    if masked := rules.count(MASKED):
+        parts.append(f"masked {masked}")
+    if replaced:
+        parts.append(f"replaced {len(replaced)} ({', '.join(replaced)})")
+    if length := record["ngram_length"]:
+        first = record["ngram_start"] + 1
+        parts.append(f"n-gram: words {first}–{first + length - 1} of the source")
+    return " · ".join(parts) or "unchanged"
+
+
+def _answer(view: View, row: int) -> Text:
+    logits, shares = view.logits[row], view.probabilities[row]
+    best = int(shares.argmax())
+    each = "  ".join(
+        f"{view.label_name(i)} {share:.3f} ({logit:+.2f})"
+        for i, (share, logit) in enumerate(zip(shares, logits, strict=True))
+    )
+    line = Text("  teacher: ").append(view.label_name(best), "bold green")
+    return line.append(f", {view.entropy[row]:.3f} bits: {each}")

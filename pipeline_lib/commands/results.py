@@ -1,0 +1,46 @@
+"""``distill results``: teacher and students side by side."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+EXAMPLE = "Example: distill results"
+
+
+def results(
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print all figures as JSON instead.")
+    ] = False,
+    params: Annotated[Path, typer.Option("--params", help="The parameter file.")] = Path(
+        "params.yaml"
+    ),
+    data: Annotated[Path, typer.Option("--data", help="The folder of all artifacts.")] = Path(
+        "data"
+    ),
+) -> None:
+    """Show teacher and students side by side: quality, gain, size and speed.
+
+    Per task a row for the teacher and each method: dev and test scores over the seeds, the gain
+    over the undistilled baseline with its interval and p, the distance to and agreement with the
+    teacher, parameters, and sentences per second where they were measured.
+    """
+    from rich.console import Console
+
+    from pipeline_lib.params import load_params
+    from pipeline_lib.report.collect import read_finished
+    from pipeline_lib.report.terminal import print_result
+
+    loaded = load_params(params)
+    finished = read_finished(data, list(loaded.tasks))
+    if as_json:
+        found = {one.task: {"scores": one.scores, "speed": one.speed} for one in finished}
+        typer.echo(json.dumps(found, indent=2))
+        return
+    console = Console()
+    for result in finished:
+        print_result(console, result, loaded)
+    waiting = [task for task in loaded.tasks if task not in {one.task for one in finished}]
+    if waiting:
+        console.print(f"Not evaluated yet: {', '.join(waiting)}. Run `dvc repro`.")

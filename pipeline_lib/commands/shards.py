@@ -1,0 +1,133 @@
+"""``distill shards``: list, look into and verify the cached shard sets."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from pipeline_lib.shards import Manifest
+
+app = typer.Typer(
+    no_args_is_help=True, help="List, look into and verify shard sets (data and teacher outputs)."
+)
+Folder = Annotated[Path, typer.Argument(help="A shard set, or a folder above several.")]
+
+
+class Rule(StrEnum):
+    """What was done to a row of a transfer set."""
+
+    mask = "mask"
+    replace = "replace"
+    ngram = "ngram"
+    original = "original"
+
+
+@app.command("ls", epilog="Example: distill shards ls data/outputs")
+def list_sets(folder: Folder = Path("data")) -> None:
+    """List shard sets with kind, rows, shards, bytes and digest."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    from pipeline_lib.commands.partners import shard_sets
+    from pipeline_lib.errors import DistilleryError
+    from pipeline_lib.shards import read_manifest
+
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("Folder", overflow="fold")
+    table.add_column("Kind")
+    for head in ("Rows", "Shards", "Size", "Digest"):
+        table.add_column(head, justify="right", no_wrap=True)
+    for found in shard_sets(folder):
+        try:
+            table.add_row(str(found), *_cells(read_manifest(found)))
+        except DistilleryError:
+            table.add_row(str(found), "[red]unreadable[/red]: `distill shards verify`")
+    Console().print(table)
+
+
+@app.command(
+    "show", epilog="Example: distill shards show data/transfer/movies/full --rule mask --uncertain"
+)
+def show(
+    folder: Annotated[Path, typer.Argument(help="A transfer set, task split or outputs folder.")],
+    rows: Annotated[int, typer.Option("--rows", min=0, help="How many rows.")] = 10,
+    offset: Annotated[int, typer.Option("--offset", min=0, help="Skip so many.")] = 0,
+    shard: Annotated[
+        str | None, typer.Option("--shard", help="One shard only, e.g. b000-i001.")
+    ] = None,
+    rule: Annotated[
+        Rule | None, typer.Option("--rule", help="Only rows that were changed in this way.")
+    ] = None,
+    uncertain: Annotated[
+        bool, typer.Option("--uncertain", help="Rows the teacher is least sure of first.")
+    ] = False,
+    params: Annotated[Path, typer.Option("--params", help="Where label names stand.")] = Path(
+        "params.yaml"
+    ),
+) -> None:
+    """Show rows: text, what was changed, and the teacher's logits, probabilities and entropy.
+
+    Masked words are red, replaced ones cyan. Inputs and outputs are joined whichever you name.
+    """
+    from rich.console import Console
+
+    from pipeline_lib.commands.browse import open_view, select, totals
+    from pipeline_lib.commands.render import print_rows, print_totals
+
+    view = open_view(folder, _label_names(params))
+    chosen = select(view, shard=shard, rule=rule.value if rule else None, uncertain=uncertain)
+    page = chosen[offset : offset + rows]
+    console = Console()
+    print_rows(console, view, page)
+    print_totals(console, totals(view, chosen), len(page))
+
+
+@app.command("verify", epilog="Example: distill shards verify data/transfer data/outputs")
+def verify(
+    folders: Annotated[
+        list[Path] | None, typer.Argument(help="Shard sets or folders above them; default: data.")
+    ] = None,
+) -> None:
+    """Check every shard's digest, and that outputs answer to their inputs row for row.
+
+    Exits with status 1, the faults and the remedy if anything is torn, altered or mixed up.
+    """
+    from pipeline_lib.commands.partners import shard_sets
+    from pipeline_lib.commands.verifying import faults_of
+    from pipeline_lib.errors import DistilleryError
+
+    faults = []
+    for folder in [found for above in folders or [Path("data")] for found in shard_sets(above)]:
+        new = faults_of(folder)
+        typer.echo(f"{'FAULT' if new else 'ok   '} {folder}")
+        faults += new
+    if faults:
+        remedy = (
+            "Delete the folders named and run `dvc repro`: sound shards are taken from the store."
+        )
+        raise DistilleryError("\n".join([*faults, remedy]))
+
+
+def _cells(manifest: "Manifest") -> list[str]:
+    size = sum(shard.bytes for shard in manifest.shards)
+    shards = len(manifest.shards)
+    return [manifest.kind, f"{manifest.rows:,}", f"{shards:,}", _bytes(size), manifest.digest[:12]]
+
+
+def _bytes(size: float) -> str:
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TiB"
+
+
+def _label_names(path: Path) -> dict[str, list[str]]:
+    from pipeline_lib.params import load_params
+
+    if not path.exists():
+        return {}
+    return {name: task.label_names for name, task in load_params(path).tasks.items()}

@@ -1,0 +1,73 @@
+"""The held-out splits of a task: texts, labels, and the teacher's logits that answer to them."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline_lib.errors import DistilleryError
+from pipeline_lib.evaluation.logits import read_logits
+from pipeline_lib.shards import ShardSet, check_answers
+
+SPLITS = ("dev", "test")
+
+
+@dataclass(frozen=True)
+class Heldout:
+    """One split in file order.
+
+    ``labels`` int, shape (rows,), or None where hidden; ``teacher`` float32, (rows, classes).
+    """
+
+    texts: list[str]
+    labels: np.ndarray | None
+    teacher: np.ndarray
+    precision: str
+
+
+def read_heldout(data: Path, task: str) -> dict[str, Heldout]:
+    """Read the splits that the task has: dev, and test where there is one.
+
+    :param data: the folder of all artifacts, with ``tasks`` and ``outputs``.
+    :raises DistilleryError: if dev is hidden, or teacher outputs are missing or not of these rows.
+    """
+    # dev must be there; a task can do without a test split.
+    found = {
+        split: _read(data, task, split)
+        for split in SPLITS
+        if split == "dev" or (data / "tasks" / task / split).exists()
+    }
+    if found["dev"].labels is None:
+        raise DistilleryError(
+            f"{data / 'tasks' / task / 'dev'}: no labelled dev split, so nothing to score. Name a "
+            "labelled dev file in params.yaml, or let `split` draw one, and run `dvc repro`."
+        )
+    return found
+
+
+def _read(data: Path, task: str, split: str) -> Heldout:
+    inputs = ShardSet.open(data / "tasks" / task / split)
+    outputs = ShardSet.open(data / "outputs" / task / "heldout" / split)
+    try:
+        check_answers(inputs.manifest, outputs.manifest)
+    except DistilleryError as error:
+        raise DistilleryError(f"{outputs.folder}: {error}") from error
+    table = inputs.table()
+    logits = read_logits(outputs.table()["logits"])
+    precision = str(outputs.manifest.made_from.get("precision", "unknown"))
+    return Heldout(table["text"].to_pylist(), read_labels(table["label"]), logits, precision)
+
+
+def read_labels(column: pa.ChunkedArray) -> np.ndarray | None:
+    """Return labels, int64, shape (rows,); None if any of them is hidden."""
+    if column.null_count or not len(column):
+        return None
+    labels = column.to_numpy().astype(np.int64)
+    return None if (labels < 0).any() else labels
+
+
+def training_labels(data: Path, task: str) -> np.ndarray:
+    """Return the training set's labels, int64, hidden ones left out."""
+    column = ShardSet.open(data / "tasks" / task / "train").table()["label"]
+    return column.drop_null().to_numpy().astype(np.int64)

@@ -1,0 +1,145 @@
+"""Evaluates one task: runs every wanted student over the held-out splits and scores the lot."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline_lib.errors import DistilleryError
+from pipeline_lib.evaluation.heldout import Heldout, read_heldout, training_labels
+from pipeline_lib.evaluation.logits import write_logits
+from pipeline_lib.evaluation.scores import System, task_scores
+from pipeline_lib.files import write_json
+from pipeline_lib.params import Params
+from pipeline_lib.shards import write_shard
+
+
+def evaluate_task(params: Params, task: str, data: Path) -> dict[str, Any]:
+    """Write and return the scores of one task; its predictions stand beside them.
+
+    The files are ``results/<task>/scores.json`` and ``predictions.arrow``, below ``data``.
+
+    :param data: the folder of all artifacts.
+    :raises DistilleryError: if a student is missing, or its classes are not the task's.
+    """
+    settings = params.task(task)
+    heldout = read_heldout(data, task)
+    systems = {
+        name: run_method(params, task, name, heldout, data / "students" / task / name)
+        for name in params.methods
+    }
+    scores = task_scores(
+        settings,
+        heldout,
+        training_labels(data, task),
+        teacher_parameters(data / "teachers" / task, settings.label_names),
+        systems,
+        params.evaluate,
+    )
+    folder = data / "results" / task
+    write_shard(folder / "predictions.arrow", predictions_table(heldout, systems))
+    write_json(folder / "scores.json", scores)
+    return scores
+
+
+def run_method(
+    params: Params, task: str, method: str, heldout: dict[str, Heldout], folder: Path
+) -> System:
+    """Run every seed of one method over the held-out splits."""
+    from pipeline_lib.students.loading import load_student
+
+    names = params.task(task).label_names
+    logits: dict[str, dict[int, np.ndarray]] = {split: {} for split in heldout}
+    parameters: dict[str, int] = {}
+    for seed in params.seeds:
+        require_model(folder / str(seed))
+        # Always on the CPU: students are small, and scores are to be the same everywhere.
+        student = load_student(folder / str(seed), device="cpu")
+        check_names(folder / str(seed), student.label_names, names)
+        for split, part in heldout.items():
+            answers = student.predict(part.texts)
+            _check_answers(folder / str(seed), split, answers, (len(part.texts), len(names)))
+            logits[split][seed] = answers
+        parameters = count_parameters(student)
+    return System(params.method(method), logits, parameters)
+
+
+def teacher_parameters(folder: Path, names: list[str]) -> dict[str, int]:
+    """Return how many parameters the task's teacher has, with and without its embeddings."""
+    import torch
+
+    from pipeline_lib.teachers.model import load_teacher
+
+    require_model(folder)
+    teacher = load_teacher(folder, torch.device("cpu"), "float32")
+    check_names(folder, teacher.label_names, names)
+    return count_parameters(teacher)
+
+
+def count_parameters(model: Any) -> dict[str, int]:
+    """Return a teacher's or student's parameters, counted in both ways."""
+    return {
+        "without_embeddings": int(model.parameters(embeddings=False)),
+        "with_embeddings": int(model.parameters(embeddings=True)),
+    }
+
+
+def require_model(folder: Path) -> None:
+    """Check that there is a model in ``folder``.
+
+    :raises DistilleryError: if there is none.
+    """
+    if not (folder / "config.json").exists():
+        raise DistilleryError(f"{folder}: no model here. Run `dvc repro` to train it.")
+
+
+def check_names(folder: Path, found: list[str], wanted: list[str]) -> None:
+    """Check that a model's classes are the task's, in the same order.
+
+    :raises DistilleryError: if they are not: its answers would be scored as other classes.
+    """
+    if list(found) != list(wanted):
+        raise DistilleryError(
+            f"{folder}: its classes are {', '.join(found)}; the task's {', '.join(wanted)}. Set "
+            "the task's `labels` in params.yaml in the model's order, or train it again."
+        )
+
+
+def predictions_table(heldout: dict[str, Heldout], systems: dict[str, System]) -> pa.Table:
+    """Return a row per held-out example: split, row, label (null if hidden), and everyone's logits.
+
+    The columns after ``label`` are ``teacher`` and one ``<method>-<seed>`` per student.
+    """
+    return pa.concat_tables(
+        [_split_table(split, part, systems) for split, part in heldout.items()]
+    ).combine_chunks()
+
+
+def _split_table(split: str, part: Heldout, systems: dict[str, System]) -> pa.Table:
+    rows = len(part.texts)
+    hidden = pa.nulls(rows, pa.int32())
+    columns = {
+        "split": pa.array([split] * rows, pa.string()),
+        "row": pa.array(np.arange(rows, dtype=np.int32)),
+        "label": hidden if part.labels is None else pa.array(part.labels.astype(np.int32)),
+        "teacher": write_logits(part.teacher),
+    }
+    for name, system in systems.items():
+        for seed, logits in system.logits[split].items():
+            columns[f"{name}-{seed}"] = write_logits(logits)
+    return pa.table(columns)
+
+
+def _check_answers(folder: Path, split: str, logits: np.ndarray, shape: tuple[int, int]) -> None:
+    if logits.shape != shape:
+        raise DistilleryError(
+            f"{folder}: logits of shape {logits.shape} for the {split} split, {shape} expected. "
+            "Train it again: delete the folder and run `dvc repro`."
+        )
+    if not np.isfinite(logits).all():
+        row = int(np.flatnonzero(~np.isfinite(logits).all(axis=1))[0])
+        raise DistilleryError(
+            f"{folder}: not a number in the logits of row {row} of {split}. Its training diverged: "
+            "lower the learning rate or set `clip_norm`, and run `dvc repro`."
+        )

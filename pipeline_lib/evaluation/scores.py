@@ -1,0 +1,182 @@
+"""The scores of one task: teacher, floor and every method, as one JSON that is the same everywhere.
+
+Pure functions of labels and logits.  All numbers are rounded to six decimals, so that the file is
+reproducible to the byte; nothing that is timed stands in it.  Labels that are hidden are not
+scored: ``"hidden"`` stands in place of the numbers.
+"""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from pipeline_lib.evaluation.heldout import SPLITS, Heldout
+from pipeline_lib.evaluation.metrics import score
+from pipeline_lib.evaluation.significance import paired_bootstrap
+from pipeline_lib.params import Evaluate, Method, Task
+
+SELECTION = (
+    "Each run's best evaluation, and the teacher's best epoch and learning rate, were chosen on "
+    "dev: dev scores are optimistic, test scores took part in no choice."
+)
+
+
+@dataclass(frozen=True)
+class System:
+    """One method's trained students.
+
+    ``logits`` holds, by split and seed, float32 of shape (rows, classes); ``parameters`` the
+    numbers ``with_embeddings`` and ``without_embeddings``.
+    """
+
+    method: Method
+    logits: dict[str, dict[int, np.ndarray]]
+    parameters: dict[str, int]
+
+    def predictions(self, split: str) -> np.ndarray:
+        """Return predicted classes, int64, shape (seeds, rows)."""
+        return np.stack([logits.argmax(axis=1) for logits in self.logits[split].values()])
+
+
+def task_scores(
+    task: Task,
+    heldout: dict[str, Heldout],
+    train_labels: np.ndarray,
+    teacher_parameters: dict[str, int],
+    systems: dict[str, System],
+    evaluate: Evaluate,
+) -> dict[str, Any]:
+    """Return everything that is scored about one task; see the module for its rules.
+
+    :param train_labels: int, shape (rows,): their most frequent class is the floor.
+    :param systems: by method name, in the order of params.yaml.
+    """
+    scored = _Scorer(task, heldout, evaluate)
+    rows = {"train": len(train_labels)} | {name: len(part.texts) for name, part in heldout.items()}
+    return _rounded(
+        {
+            "metric": task.metric,
+            "labels": task.label_names,
+            "rows": rows,
+            "test": _state(heldout.get("test")),
+            "selection": SELECTION,
+            "bootstrap": evaluate.model_dump(),
+            "floor": scored.floor(train_labels),
+            "teacher": scored.teacher() | {"parameters": teacher_parameters},
+            "methods": {
+                name: scored.method(system, systems, teacher_parameters)
+                for name, system in systems.items()
+            },
+        }
+    )
+
+
+def _state(test: Heldout | None) -> str:
+    if test is None:
+        return "absent"
+    return "hidden" if test.labels is None else "labelled"
+
+
+class _Scorer:
+    """Holds what every score of the task needs."""
+
+    def __init__(self, task: Task, heldout: dict[str, Heldout], evaluate: Evaluate) -> None:
+        self.metric = task.metric
+        self.names = task.label_names
+        self.heldout = heldout
+        self.evaluate = evaluate
+        self.splits = [split for split in SPLITS if split in heldout]
+
+    def floor(self, train_labels: np.ndarray) -> dict[str, Any]:
+        """Score the constant answer: the training set's most frequent class."""
+        majority = int(np.bincount(train_labels, minlength=len(self.names)).argmax())
+        result: dict[str, Any] = {"answer": self.names[majority]}
+        for split in self.splits:
+            labels = self.heldout[split].labels
+            known = labels is not None
+            result[split] = {"accuracy": float((labels == majority).mean())} if known else "hidden"
+        return result
+
+    def teacher(self) -> dict[str, Any]:
+        """Score the teacher's stored logits."""
+        scores = {split: self._teacher(split) for split in self.splits}
+        result = {s: "hidden" if v is None else {self.metric: v} for s, v in scores.items()}
+        return result | {"precision": {s: self.heldout[s].precision for s in self.splits}}
+
+    def method(
+        self, system: System, systems: dict[str, System], teacher_parameters: dict[str, int]
+    ) -> dict[str, Any]:
+        """Score one method against the labels, the teacher and its baseline."""
+        method = system.method
+        baseline = systems.get(method.baseline) if method.baseline else None
+        result = {
+            "student": method.student,
+            "data": method.data,
+            "baseline": method.baseline,
+            "agreement": {split: self._agreement(system, split) for split in self.splits},
+            "against_teacher": {split: self._to_teacher(system, split) for split in self.splits},
+            "gain": {split: self._gain(system, baseline, split) for split in self.splits},
+            "parameters": system.parameters,
+            # How many times smaller than the teacher.
+            "ratio": {
+                kind: teacher_parameters[kind] / max(count, 1)
+                for kind, count in system.parameters.items()
+            },
+        }
+        return result | {split: self._by_seed(system, split) for split in self.splits}
+
+    def _teacher(self, split: str) -> float | None:
+        part = self.heldout[split]
+        if part.labels is None:
+            return None
+        return score(self.metric, part.labels, part.teacher.argmax(axis=1), len(self.names))
+
+    def _by_seed(self, system: System, split: str) -> dict[str, Any] | str:
+        labels = self.heldout[split].labels
+        if labels is None:
+            return "hidden"
+        values = {
+            str(seed): score(self.metric, labels, logits.argmax(axis=1), len(self.names))
+            for seed, logits in system.logits[split].items()
+        }
+        all_of_them = list(values.values())
+        # The sample's standard deviation; one seed says nothing about the spread.
+        spread = float(np.std(all_of_them, ddof=1)) if len(all_of_them) > 1 else 0.0
+        mean = float(np.mean(all_of_them))
+        return {self.metric: {"mean": mean, "std": spread, "by_seed": values}}
+
+    def _agreement(self, system: System, split: str) -> float:
+        teacher = self.heldout[split].teacher.argmax(axis=1)
+        return float((system.predictions(split) == teacher).mean())
+
+    def _to_teacher(self, system: System, split: str) -> float | str:
+        teacher, own = self._teacher(split), self._by_seed(system, split)
+        if teacher is None or isinstance(own, str):
+            return "hidden"
+        return own[self.metric]["mean"] - teacher
+
+    def _gain(self, system: System, baseline: System | None, split: str) -> Any:
+        if baseline is None:
+            return None
+        labels = self.heldout[split].labels
+        if labels is None:
+            return "hidden"
+        found = paired_bootstrap(
+            labels,
+            system.predictions(split),
+            baseline.predictions(split),
+            self.metric,
+            len(self.names),
+            **self.evaluate.model_dump(),
+        )
+        return asdict(found)
+
+
+def _rounded(value: Any) -> Any:
+    """Round every float below ``value`` to six decimals."""
+    if isinstance(value, dict):
+        return {key: _rounded(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_rounded(part) for part in value]
+    # + 0.0: a rounded -0.0 would print as such.
+    return round(value, 6) + 0.0 if isinstance(value, float) else value

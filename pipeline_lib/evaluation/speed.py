@@ -1,0 +1,128 @@
+"""Sentences per second, from raw text to logits, tokenising included.
+
+Teacher and students take turns within one run, so that whatever else the machine does falls on all
+of them alike.  Timings are not reproducible, so they stand apart from the scores and no result
+depends on them.
+"""
+
+import platform
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipeline_lib.evaluation.run import require_model
+from pipeline_lib.params import Params
+from pipeline_lib.shards import ShardSet
+
+if TYPE_CHECKING:
+    import torch
+
+Predict = Callable[[Sequence[str]], Any]
+
+
+def measure_task(params: Params, task: str, data: Path) -> dict[str, Any]:
+    """Time the task's teacher and one student of each architecture; return the stage's JSON."""
+    from pipeline_lib.devices import resolve_device
+
+    device = resolve_device(params.device)
+    texts = sample_texts(data, task, params.speed.sentences)
+    examples = student_examples(params)
+    teacher = _teacher(params, data / "teachers" / task, device)
+    contestants: dict[str, Predict] = {"teacher": teacher}
+    for student, method in examples.items():
+        folder = data / "students" / task / method / str(params.seeds[0])
+        contestants[f"students.{student}"] = _student(folder, device)
+    timed = time_in_turns(contestants, texts, params.speed.repeats)
+    return machine(device) | {
+        "sentences": len(texts),
+        "repeats": params.speed.repeats,
+        "seed": params.seeds[0],
+        "methods": examples,
+        "sentences_per_second": {
+            "teacher": timed["teacher"],
+            "students": {student: timed[f"students.{student}"] for student in examples},
+        },
+    }
+
+
+def student_examples(params: Params) -> dict[str, str]:
+    """Return, for each student architecture in use, the first method that trains it."""
+    examples: dict[str, str] = {}
+    for name, method in params.methods.items():
+        examples.setdefault(method.student, name)
+    return examples
+
+
+def sample_texts(data: Path, task: str, count: int) -> list[str]:
+    """Return the first ``count`` sentences of the task's held-out and training text."""
+    texts: list[str] = []
+    for split in ("dev", "test", "train"):
+        folder = data / "tasks" / task / split
+        if len(texts) < count and folder.exists():
+            column = ShardSet.open(folder).table()["text"]
+            texts += column.slice(0, count - len(texts)).to_pylist()
+    return texts
+
+
+def time_in_turns(
+    contestants: dict[str, Predict], texts: Sequence[str], repeats: int
+) -> dict[str, dict[str, float]]:
+    """Return each contestant's median, lowest and highest rate, in sentences per second."""
+    for predict in contestants.values():
+        # The first call pays for kernels, caches and lazy imports, which is no part of the rate.
+        predict(texts[:64])
+    rates: dict[str, list[float]] = {name: [] for name in contestants}
+    for _ in range(repeats):
+        for name, predict in contestants.items():
+            start = time.perf_counter()
+            predict(texts)
+            rates[name].append(len(texts) / max(time.perf_counter() - start, 1e-9))
+    return {name: _summary(values) for name, values in rates.items()}
+
+
+def _summary(rates: list[float]) -> dict[str, float]:
+    numbers = {"median": statistics.median(rates), "min": min(rates), "max": max(rates)}
+    return {name: round(value, 1) for name, value in numbers.items()}
+
+
+def machine(device: "torch.device") -> dict[str, Any]:
+    """Say what was measured on: device, processor, threads, torch's version."""
+    import torch
+
+    cuda = device.type == "cuda"
+    return {
+        "device": str(device),
+        "accelerator": torch.cuda.get_device_name(device) if cuda else None,
+        "cpu": cpu_name(),
+        "threads": torch.get_num_threads(),
+        "torch": torch.__version__,
+    }
+
+
+def cpu_name(info: Path = Path("/proc/cpuinfo")) -> str:
+    """Return the processor's model name, or the architecture where the system does not tell."""
+    if info.exists():
+        for line in info.read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.lower().startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
+
+
+def _teacher(params: Params, folder: Path, device: "torch.device") -> Predict:
+    from pipeline_lib.devices import resolve_precision
+    from pipeline_lib.teachers.model import load_teacher
+
+    require_model(folder)
+    precision = resolve_precision(params.precompute.precision, device)
+    teacher = load_teacher(folder, device, precision)
+    max_length, batch_tokens = params.teacher.max_length, params.precompute.batch_tokens
+    return lambda texts: teacher.predict(texts, max_length, batch_tokens)
+
+
+def _student(folder: Path, device: "torch.device") -> Predict:
+    from pipeline_lib.students.loading import load_student
+
+    require_model(folder)
+    return load_student(folder, device=str(device)).predict

@@ -1,0 +1,62 @@
+"""Content keys and counter-based random numbers, vectorised over numpy arrays.
+
+Augmentation has to be a pure function of (seed, example content, iteration): so an example is known
+by a 64-bit key of its words, and every random draw is a hash of (key, counter, purpose) instead of
+the next number of a generator, whose order would matter.
+"""
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MIX1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX2 = np.uint64(0x94D049BB133111EB)
+
+
+def splitmix64(x: np.ndarray) -> np.ndarray:
+    """Return the SplitMix64 mix (Steele et al. 2014) of each uint64: a bijection that looks random."""
+    z = x + GOLDEN
+    z ^= z >> np.uint64(30)
+    z *= _MIX1
+    z ^= z >> np.uint64(27)
+    z *= _MIX2
+    z ^= z >> np.uint64(31)
+    return z
+
+
+def salt(*parts: int | str) -> np.uint64:
+    """Return a 64-bit number that stands for ``parts`` (a seed, an iteration, a purpose)."""
+    return string_key("\x1f".join(str(part) for part in parts))
+
+
+def string_key(text: str) -> np.uint64:
+    """Return the 64-bit key of one string."""
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return np.uint64(int.from_bytes(digest, "little"))
+
+
+def string_keys(texts: Sequence[str]) -> np.ndarray:
+    """Return the keys of ``texts``, uint64, shape (len(texts),)."""
+    return np.fromiter((string_key(text) for text in texts), np.uint64, len(texts))
+
+
+def sequence_keys(item_keys: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Return one key per sequence of items: it depends on the items and their order.
+
+    :param item_keys: uint64 keys of all sequences' items, one after the other.
+    :param offsets: int64, shape (sequences + 1,): where each sequence starts; none may be empty.
+    """
+    starts = offsets[:-1]
+    lengths = np.diff(offsets)
+    positions = np.arange(len(item_keys), dtype=np.uint64) - np.repeat(starts, lengths).astype(
+        np.uint64
+    )
+    mixed = splitmix64(item_keys + positions * GOLDEN)
+    return splitmix64(np.add.reduceat(mixed, starts))
+
+
+def uniform(keys: np.ndarray, purpose: np.uint64) -> np.ndarray:
+    """Return a float64 in [0, 1) for each uint64 key, a pure function of (key, purpose)."""
+    return (splitmix64(keys ^ purpose) >> np.uint64(11)).astype(np.float64) * 2.0**-53

@@ -1,0 +1,53 @@
+"""Every loss, as a function of (student logits, teacher logits, labels).  METHODS section 6."""
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+
+from pipeline_lib.params import Objective
+
+
+def logits_loss(student: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
+    """Return the mean squared error between logits (Tang et al. 2019, section 3.2).
+
+    The squared distance of a row is summed over classes, then averaged over rows.
+    """
+    return (student - teacher).pow(2).sum(-1).mean()
+
+
+def soft_label_loss(
+    student: torch.Tensor, teacher: torch.Tensor, temperature: float
+) -> torch.Tensor:
+    """Return the cross-entropy against the teacher's softened probabilities (Hinton et al. 2015).
+
+    Multiplied by T², so that gradients keep their size when T changes.
+    """
+    targets = (teacher / temperature).softmax(-1)
+    return F.cross_entropy(student / temperature, targets) * temperature**2
+
+
+def label_loss(student: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """Return the cross-entropy against class numbers."""
+    return F.cross_entropy(student, labels)
+
+
+def objective_loss(
+    objective: Objective,
+    student: torch.Tensor,
+    teacher: torch.Tensor | None,
+    labels: torch.Tensor | None,
+) -> torch.Tensor:
+    """Return the weighted sum of the objective's losses, a scalar.
+
+    :param student: float (rows, classes); :param teacher: the same shape, where it is needed.
+    :param labels: int64 (rows,), where they are needed.
+    """
+    terms = []
+    if objective.logits:
+        terms.append(objective.logits * logits_loss(student, teacher))
+    if objective.soft_labels:
+        terms.append(
+            objective.soft_labels * soft_label_loss(student, teacher, objective.temperature)
+        )
+    if objective.labels:
+        terms.append(objective.labels * label_loss(student, labels))
+    return torch.stack(terms).sum()

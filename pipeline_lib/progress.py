@@ -1,0 +1,70 @@
+"""Progress with rate and time left: a bar in a terminal, a line every few seconds in a log."""
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+LOG_SECONDS = 20.0
+
+
+class Advance(Protocol):
+    """Tells the display how far the work is."""
+
+    def __call__(self, done: int, total: int, note: str = "", counted: int | None = None) -> None:
+        """Show ``done`` of ``total``; the rate is taken over ``counted`` (by default ``done``)."""
+
+
+@contextmanager
+def show_progress(title: str, unit: str) -> Iterator[Advance]:
+    """Yield the function to report progress to."""
+    console = Console(file=sys.stdout)
+    shown = _bar(console, title, unit) if console.is_terminal else _lines(title, unit)
+    with shown as advance:
+        yield advance
+
+
+@contextmanager
+def _bar(console: Console, title: str, unit: str) -> Iterator[Advance]:
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=30),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}"),
+    )
+    start = time.monotonic()
+    with Progress(*columns, console=console, refresh_per_second=4) as progress:
+        task = progress.add_task(title, total=None, rate="", note="")
+
+        def advance(done: int, total: int, note: str = "", counted: int | None = None) -> None:
+            rate = _rate(done if counted is None else counted, start, unit)
+            progress.update(task, completed=done, total=total, rate=rate, note=note)
+
+        yield advance
+
+
+@contextmanager
+def _lines(title: str, unit: str) -> Iterator[Advance]:
+    start = last = time.monotonic()
+
+    def advance(done: int, total: int, note: str = "", counted: int | None = None) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last < LOG_SECONDS and done < total:
+            return
+        last = now
+        left = (now - start) * (total - done) / max(1, done)
+        rate = _rate(done if counted is None else counted, start, unit)
+        print(f"{title}: {done:,}/{total:,} {rate}, {left:.0f} s left {note}".rstrip(), flush=True)
+
+    yield advance
+
+
+def _rate(done: int, start: float, unit: str) -> str:
+    return f"{done / max(1e-9, time.monotonic() - start):,.0f} {unit}/s"

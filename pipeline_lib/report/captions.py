@@ -1,0 +1,59 @@
+"""What must be said beside every table of scores: data, seeds, selection, and what is missing."""
+
+from pipeline_lib.params import Params
+from pipeline_lib.report.collect import TaskResult
+from pipeline_lib.report.rows import decisive_split
+
+
+def caption(result: TaskResult, params: Params) -> list[str]:
+    """Return the sentences that go with one task's table."""
+    scores = result.scores
+    split, bootstrap = decisive_split(scores), scores["bootstrap"]
+    sizes = ", ".join(f"{count:,} {name}" for name, count in scores["rows"].items())
+    lines = [
+        f"{scores['metric']} in percent; mean ± standard deviation over seeds {_seeds(result)}.",
+        f"Data: {sizes} sentences. {_test(scores['test'])}",
+        scores["selection"],
+        f"Gain over the method's undistilled baseline on {split}, with its "
+        f"{100 * bootstrap['confidence']:.0f} % interval and p by the paired bootstrap over "
+        f"examples ({bootstrap['resamples']:,} resamples).",
+        f"To teacher and agreement (share of equal answers) on {split}; parameters in millions, "
+        "without / with embeddings; ratio: times smaller than the teacher.",
+    ]
+    return [line.strip() for line in lines] + _missing(result, params)
+
+
+def speed_line(result: TaskResult) -> str:
+    """Say what the timings were taken on, or that there are none."""
+    speed = result.speed
+    if speed is None:
+        return "Sentences/s: not measured yet (stage measure_speed)."
+    device = speed["accelerator"] or speed["cpu"]
+    return (
+        f"Sentences/s: raw text to logits, {speed['sentences']:,} sentences, median of "
+        f"{speed['repeats']}, {device}, {speed['threads']} threads, torch {speed['torch']}."
+    )
+
+
+def _test(state: str) -> str:
+    if state == "labelled":
+        return ""
+    return "Test labels are hidden: not scored." if state == "hidden" else "There is no test split."
+
+
+def _seeds(result: TaskResult) -> str:
+    first = next(iter(result.scores["methods"].values()), None)
+    if first is None:
+        return "–"
+    return ", ".join(first["dev"][result.scores["metric"]]["by_seed"])
+
+
+def _missing(result: TaskResult, params: Params) -> list[str]:
+    lines = []
+    absent = [name for name in params.methods if name not in result.scores["methods"]]
+    if absent:
+        lines.append(f"Not run yet: {', '.join(absent)} (`dvc repro`).")
+    stale = [name for name in result.scores["methods"] if name not in params.methods]
+    if stale:
+        lines.append(f"No longer in params.yaml: {', '.join(stale)}.")
+    return lines

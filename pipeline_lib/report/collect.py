@@ -1,0 +1,80 @@
+"""Reads the tasks' results, and flattens them to the plain numbers of ``metrics.json``."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pipeline_lib.errors import DistilleryError
+from pipeline_lib.files import read_json
+
+
+@dataclass(frozen=True)
+class TaskResult:
+    """One task's ``scores.json``, and its ``speed/<task>.json`` where it was measured."""
+
+    task: str
+    scores: dict[str, Any]
+    speed: dict[str, Any] | None = None
+
+
+def read_results(data: Path, tasks: list[str]) -> list[TaskResult]:
+    """Read the scores of every task.
+
+    :param data: the folder of all artifacts.
+    :raises DistilleryError: if a task has none yet.
+    """
+    return [TaskResult(task, read_json(_scores(data, task))) for task in tasks]
+
+
+def read_finished(data: Path, tasks: list[str]) -> list[TaskResult]:
+    """Read the scores of the tasks that have them, with timings where there are any.
+
+    :raises DistilleryError: if no task has been evaluated.
+    """
+    finished = [task for task in tasks if _scores(data, task).exists()]
+    if not finished:
+        raise DistilleryError(
+            f"{data / 'results'}: no results yet for {', '.join(tasks)}. Run `dvc repro` first."
+        )
+    return [
+        TaskResult(task, read_json(_scores(data, task)), _speed(data / "speed" / f"{task}.json"))
+        for task in finished
+    ]
+
+
+def metrics(results: list[TaskResult]) -> dict[str, Any]:
+    """Return ``{task: {teacher: ..., methods: {...}}}`` of plain numbers, for ``dvc metrics``.
+
+    So ``movies.methods.bilstm.test.accuracy.mean``; splits whose labels are hidden are left out.
+    """
+    return {result.task: _task_metrics(result.scores) for result in results}
+
+
+def _task_metrics(scores: dict[str, Any]) -> dict[str, Any]:
+    teacher = {split: scores["teacher"][split] for split in _scored(scores)}
+    methods = {name: _method_metrics(scores, own) for name, own in scores["methods"].items()}
+    return {"teacher": teacher, "methods": methods}
+
+
+def _method_metrics(scores: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for split in _scored(scores):
+        value = own[split][scores["metric"]]
+        found[split] = {scores["metric"]: {"mean": value["mean"], "std": value["std"]}}
+        found[split]["agreement"] = own["agreement"][split]
+        if own["gain"][split] is not None:
+            gain = own["gain"][split]
+            found[split]["gain"] = {"difference": gain["difference"], "p": gain["p"]}
+    return found
+
+
+def _scored(scores: dict[str, Any]) -> list[str]:
+    return ["dev", "test"] if scores["test"] == "labelled" else ["dev"]
+
+
+def _scores(data: Path, task: str) -> Path:
+    return data / "results" / task / "scores.json"
+
+
+def _speed(path: Path) -> dict[str, Any] | None:
+    return read_json(path) if path.exists() else None

@@ -1,0 +1,135 @@
+"""Rows of the results table as text: one for the teacher, one per method, one for the floor.
+
+The Markdown report and the terminal show the same cells; they differ in which columns they take.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline_lib.report.collect import TaskResult
+
+NONE = "–"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One system's cells, ready to print; scores are in percent."""
+
+    system: str
+    dev: str
+    test: str
+    gain: str = NONE
+    interval: str = NONE
+    p: str = NONE
+    to_teacher: str = NONE
+    agreement: str = NONE
+    parameters: str = NONE
+    ratio: str = NONE
+    speed: str = NONE
+    speed_up: str = NONE
+
+
+def decisive_split(scores: dict[str, Any]) -> str:
+    """Return the split that gain and distance are read from: test, or dev where test is unknown."""
+    return "test" if scores["test"] == "labelled" else "dev"
+
+
+def rows(result: TaskResult) -> list[Row]:
+    """Return the table of one task, in the order floor, teacher, methods."""
+    methods = [_method(result, name) for name in result.scores["methods"]]
+    return [_floor(result.scores), _teacher(result), *methods]
+
+
+def _floor(scores: dict[str, Any]) -> Row:
+    known = scores["metric"] == "accuracy"
+    dev, test = (
+        _percent(scores["floor"][split]["accuracy"])
+        if known and isinstance(scores["floor"].get(split), dict)
+        else NONE
+        for split in ("dev", "test")
+    )
+    return Row(f"always {scores['floor']['answer']}", dev, test)
+
+
+def _teacher(result: TaskResult) -> Row:
+    scores = result.scores
+    teacher, metric = scores["teacher"], scores["metric"]
+    dev, test = (
+        _percent(teacher[split][metric]) if isinstance(teacher.get(split), dict) else scores["test"]
+        for split in ("dev", "test")
+    )
+    rate = _rate(result, None)
+    return Row(
+        "teacher",
+        dev,
+        test,
+        parameters=_millions(teacher["parameters"]),
+        speed=_thousands(rate),
+        speed_up="1×" if rate else NONE,
+    )
+
+
+def _method(result: TaskResult, name: str) -> Row:
+    scores, own = result.scores, result.scores["methods"][name]
+    split, gain = decisive_split(scores), own["gain"][decisive_split(scores)]
+    rate, teacher_rate = _rate(result, own["student"]), _rate(result, None)
+    return Row(
+        name,
+        _spread(own.get("dev"), scores),
+        _spread(own.get("test"), scores),
+        gain=_signed(gain["difference"]) if gain else NONE,
+        interval=f"[{_signed(gain['low'])}, {_signed(gain['high'])}]" if gain else NONE,
+        p=_p_value(gain["p"]) if gain else NONE,
+        to_teacher=_signed(own["against_teacher"][split]),
+        agreement=_percent(own["agreement"][split]),
+        parameters=_millions(own["parameters"]),
+        ratio=_times(own["ratio"]),
+        speed=_thousands(rate),
+        speed_up=f"{rate / teacher_rate:.0f}×" if rate and teacher_rate else NONE,
+    )
+
+
+def _rate(result: TaskResult, student: str | None) -> float | None:
+    """Return the median sentences per second of the teacher (None) or a student architecture."""
+    if result.speed is None:
+        return None
+    rates = result.speed["sentences_per_second"]
+    found = rates["teacher"] if student is None else rates["students"].get(student)
+    return found["median"] if found else None
+
+
+def _spread(value: Any, scores: dict[str, Any]) -> str:
+    if not isinstance(value, dict):
+        return scores["test"]
+    found = value[scores["metric"]]
+    spread = f" ± {100 * found['std']:.1f}" if len(found["by_seed"]) > 1 else ""
+    return _percent(found["mean"]) + spread
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.1f}"
+
+
+def _signed(value: float) -> str:
+    # Rounded first: a difference of -0.0001 is to read +0.0, not -0.0.
+    return f"{round(100 * value, 1) + 0.0:+.1f}"
+
+
+def _p_value(p: float) -> str:
+    return "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def _millions(parameters: dict[str, int]) -> str:
+    small, whole = parameters["without_embeddings"], parameters["with_embeddings"]
+    return f"{small / 1e6:.2f} / {whole / 1e6:.2f}"
+
+
+def _times(ratio: dict[str, float]) -> str:
+    def one(value: float) -> str:
+        return f"{value:.0f}×" if value >= 10 else f"{value:.1f}×"
+
+    return f"{one(ratio['without_embeddings'])} / {one(ratio['with_embeddings'])}"
+
+
+def _thousands(rate: float | None) -> str:
+    return f"{rate:,.0f}" if rate else NONE

@@ -1,0 +1,56 @@
+"""The table of ``distill results``: one wide table, or two where the terminal is narrow."""
+
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from pipeline_lib.params import Params
+from pipeline_lib.report.captions import caption, speed_line
+from pipeline_lib.report.collect import TaskResult
+from pipeline_lib.report.rows import NONE, Row, decisive_split, rows
+
+WIDE = 116
+"""Columns of text that the one wide table needs."""
+
+
+def print_result(console: Console, result: TaskResult, params: Params) -> None:
+    """Print one task's table and its caption."""
+    split = decisive_split(result.scores)
+    title = f"{result.task}: {result.scores['metric']}, gain on {split}"
+    given = rows(result)
+    quality = {
+        "Dev": [row.dev for row in given],
+        "Test": [row.test for row in given],
+        f"Gain ({split})": [_gain(row) for row in given],
+        "To\nteacher": [row.to_teacher for row in given],
+        "Agree": [row.agreement for row in given],
+    }
+    size = {
+        "Params, M\nw/o / with": [row.parameters for row in given],
+        "Smaller\nw/o / with": [row.ratio for row in given],
+        "Sent./s": [row.speed for row in given],
+        "Faster": [row.speed_up for row in given],
+    }
+    names = [row.system for row in given]
+    groups = [quality | size] if console.width >= WIDE else [quality, size]
+    for i, columns in enumerate(groups):
+        console.print(_table(names, columns, None if i else title))
+    for line in [*caption(result, params), speed_line(result)]:
+        console.print(f"[dim]{escape(line)}[/dim]", highlight=False)
+    console.print()
+
+
+def _table(names: list[str], columns: dict[str, list[str]], title: str | None) -> Table:
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("System", overflow="fold", min_width=min(24, max(map(len, names))))
+    for head in columns:
+        table.add_column(head, justify="right", overflow="fold")
+    for i, name in enumerate(names):
+        style = "bold" if name == "teacher" else None
+        table.add_row(name, *(cells[i] for cells in columns.values()), style=style)
+    return table
+
+
+def _gain(row: Row) -> str:
+    return NONE if row.gain == NONE else f"{row.gain} p {row.p}\n{row.interval}"

@@ -1,0 +1,125 @@
+"""A student's vocabulary: its words, their numbers, their starting vectors, and its tokenizer.
+
+Unknown words and masked words are one token, ``[MASK]``: "[MASK] corresponds to an unknown token in
+our models" (Tang et al. 2019, section 3.3).
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import load_file, save_file
+from tokenizers import Tokenizer, models, normalizers
+from transformers import PreTrainedTokenizerFast
+
+from pipeline_lib.corpora.vectors import read_vectors, teacher_vectors, teacher_words
+from pipeline_lib.hashing import salt, splitmix64, string_keys
+from pipeline_lib.params import Vocabulary
+from pipeline_lib.text.words import MASK, word_splitter
+
+PAD = "[PAD]"
+
+
+def build_vocabulary(
+    words: Iterable[str], params: Vocabulary, teacher: Path, vectors: Path
+) -> tuple[PreTrainedTokenizerFast, np.ndarray]:
+    """Return the students' tokenizer and embedding table for one task.
+
+    :param words: every word of the training text, repeated as it occurs.
+    :param teacher: the base teacher's folder; :param vectors: where fetch_vectors put its file.
+    """
+    selected = select_words(count_normalised(words, params.lowercase), params.min_count)
+    if params.vectors.kind == "teacher":
+        known = set(selected)
+        extra = [
+            w for w in teacher_words(teacher, params.extra_words + len(known)) if w not in known
+        ]
+        selected += extra[: params.extra_words]
+        table = teacher_vectors(teacher, selected)
+    else:
+        path = next(p for p in sorted(vectors.iterdir()) if p.stem == "vectors")
+        found, rows = read_vectors(path, params.vectors.format, selected, params.extra_words)
+        places = {word: number for number, word in enumerate(found)}
+        known = set(selected)
+        selected += [word for word in found if word not in known]
+        table = np.zeros((len(selected), rows.shape[1]), np.float32)
+        for number, word in enumerate(selected):
+            if word in places:
+                table[number] = rows[places[word]]
+    return build_tokenizer(selected, params.lowercase), complete_vectors(selected, table)
+
+
+def build_tokenizer(words: Sequence[str], lowercase: bool) -> PreTrainedTokenizerFast:
+    """Return the tokenizer over ``words``: the project's word pattern, one number per word."""
+    vocabulary = {word: number for number, word in enumerate([PAD, MASK, *words])}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=MASK))
+    if lowercase:
+        tokenizer.normalizer = normalizers.Lowercase()
+    tokenizer.pre_tokenizer = word_splitter()
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token=PAD,
+        unk_token=MASK,
+        model_input_names=["input_ids", "attention_mask"],
+    )
+
+
+def select_words(counted: Counter[str], min_count: int) -> list[str]:
+    """Return the words that occur at least ``min_count`` times, most frequent first, then by name."""
+    kept = [(-count, word) for word, count in counted.items() if count >= min_count]
+    return [word for _, word in sorted(kept)]
+
+
+def count_normalised(words: Iterable[str], lowercase: bool) -> Counter[str]:
+    """Count words as the tokenizer will see them."""
+    normalise = normalizers.Lowercase().normalize_str if lowercase else str
+    counted: Counter[str] = Counter()
+    for word, count in Counter(words).items():
+        counted[normalise(word)] += count
+    return counted
+
+
+def complete_vectors(words: Sequence[str], vectors: np.ndarray) -> np.ndarray:
+    """Return the embedding table, float32, shape (words + 2, width), pad and mask first.
+
+    Rows of zeros in ``vectors`` (words without one) become random, with the others' spread (Kim
+    2014, section 3.1.2) and drawn from the word itself, so that no other word's presence moves them.
+    All are scaled to a mean square of 1 / width · 9: the size at which an LSTM's gates react.
+    """
+    present = vectors.any(axis=1)
+    norm = float(np.sqrt((vectors[present] ** 2).sum(1).mean())) if present.any() else 1.0
+    table = vectors * (3.0 / norm)
+    table[~present] = random_vectors(
+        [w for w, p in zip(words, present, strict=True) if not p], vectors.shape[1]
+    )
+    return np.concatenate([np.zeros((2, vectors.shape[1])), table]).astype(np.float32)
+
+
+def random_vectors(words: Sequence[str], width: int) -> np.ndarray:
+    """Return vectors drawn uniformly by each word's own key, with a norm of 3 in the mean."""
+    counters = string_keys(words)[:, None] + np.arange(width, dtype=np.uint64)
+    bits = splitmix64(counters ^ salt("word vector")) >> np.uint64(11)
+    return (bits.astype(np.float64) * 2.0**-52 - 1.0) * 3.0 * np.sqrt(3.0 / width)
+
+
+def save_vocabulary(folder: Path, tokenizer: PreTrainedTokenizerFast, vectors: np.ndarray) -> None:
+    """Write tokenizer files and ``vectors.safetensors``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tokenizer.save_pretrained(folder)
+    save_file({"vectors": vectors}, folder / "vectors.safetensors")
+
+
+def load_vocabulary(folder: Path) -> tuple[PreTrainedTokenizerFast, np.ndarray]:
+    """Return (tokenizer, embedding table) as :func:`save_vocabulary` wrote them."""
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
+    return tokenizer, load_file(folder / "vectors.safetensors")["vectors"]
+
+
+def word_numbers(tokenizer: Any, words: Sequence[str]) -> np.ndarray:
+    """Return each word's number, int32, as the tokenizer would give it."""
+    backend = tokenizer.backend_tokenizer
+    numbers, unknown = backend.get_vocab(), tokenizer.unk_token_id
+    normalise = backend.normalizer.normalize_str if backend.normalizer else str
+    return np.fromiter((numbers.get(normalise(w), unknown) for w in words), np.int32, len(words))

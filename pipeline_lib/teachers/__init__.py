@@ -1,0 +1,1 @@
+"""Teachers: loading, fine-tuning, and the pass that computes their outputs into shards."""

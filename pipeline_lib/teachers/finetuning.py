@@ -1,0 +1,177 @@
+"""Fine-tuning the teacher: a list of learning rates, the best epoch of the best rate on dev.
+
+As Tang et al. 2019, section 4: Adam, never on augmented data; no class weights.
+"""
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+
+from pipeline_lib.batching import LengthSorted, Sentences
+from pipeline_lib.devices import resolve_precision
+from pipeline_lib.evaluation.metrics import score
+from pipeline_lib.files import link_or_copy
+from pipeline_lib.params import FineTuning, Task
+from pipeline_lib.params import Teacher as TeacherParams
+from pipeline_lib.teachers.model import Teacher, load_classifier, load_teacher
+from pipeline_lib.training import Batch, Progress, Report, Settings, fit
+
+EVALUATION_TOKENS = 4096
+AGREEMENT_ROWS = 2000
+"""Training rows on which the finished teacher's own accuracy is taken, for the alignment proof."""
+
+
+@dataclass(frozen=True)
+class Data:
+    """Prepared rows of one split: columns text and label (no null)."""
+
+    texts: list[str]
+    labels: np.ndarray
+
+    @classmethod
+    def of(cls, table: pa.Table) -> "Data":
+        """Take the columns out of a prepared table."""
+        return cls(table["text"].to_pylist(), table["label"].to_numpy().astype(np.int64))
+
+
+def finetune(
+    base: Path,
+    train: Data,
+    dev: Data,
+    task: Task,
+    params: TeacherParams,
+    device: torch.device,
+    checkpoints: Path,
+    report_for: Callable[[float], Report],
+) -> tuple[Any, Any, dict[str, Any]]:
+    """Fine-tune ``base`` once per learning rate and return the best (model, tokenizer, record).
+
+    :param checkpoints: a folder that outlives a kill; cleared by :func:`forget` once all is saved.
+    :param report_for: learning rate to the progress display of its run.
+    """
+    runs: list[tuple[Progress, float]] = []
+    best: tuple[float, Any, Any] | None = None
+    for rate in params.finetune.learning_rates:
+        torch.manual_seed(params.finetune.seed)
+        model, tokenizer = load_classifier(base, task.label_names)
+        progress = _run(
+            model, tokenizer, train, dev, task, params, rate, device, checkpoints, report_for(rate)
+        )
+        runs.append((progress, rate))
+        if best is None or progress.best_score > best[0]:
+            best = progress.best_score, model, tokenizer
+    score_, model, tokenizer = best
+    return model, tokenizer, _record(runs, task.metric, score_)
+
+
+def _run(
+    model: Any,
+    tokenizer: Any,
+    train: Data,
+    dev: Data,
+    task: Task,
+    params: TeacherParams,
+    rate: float,
+    device: torch.device,
+    checkpoints: Path,
+    report: Report,
+) -> Progress:
+    precision = resolve_precision(params.finetune.precision, device)
+    if params.finetune.freeze_embeddings:
+        model.get_input_embeddings().requires_grad_(False)
+    runner = Teacher(model.to(device), tokenizer, device, precision, digest="")
+    encoded = runner.encode(train.texts, params.max_length)
+    sentences = Sentences.from_lists(encoded, {"labels": train.labels}, tokenizer.pad_token_id)
+    batches = LengthSorted(sentences, params.finetune.batch_size, params.finetune.seed, equal=False)
+
+    def loss(model: torch.nn.Module, batch: Batch) -> torch.Tensor:
+        columns = torch.arange(batch["ids"].shape[1], device=device)
+        mask = (columns < batch["lengths"][:, None]).long()
+        logits = model(input_ids=batch["ids"], attention_mask=mask).logits
+        return torch.nn.functional.cross_entropy(logits.float(), batch["labels"])
+
+    def evaluate(model: torch.nn.Module) -> float:
+        logits = runner.predict(dev.texts, params.max_length, EVALUATION_TOKENS)
+        return score(task.metric, dev.labels, logits.argmax(1), len(task.labels))
+
+    path = checkpoints / f"rate-{rate:g}.safetensors"
+    return fit(
+        model, batches, loss, evaluate, _settings(params.finetune, rate, precision), path, report
+    )
+
+
+def _settings(params: FineTuning, rate: float, precision: str) -> Settings:
+    return Settings(
+        optimiser="adam",
+        learning_rate=rate,
+        schedule="linear",
+        warmup=params.warmup,
+        epochs=params.epochs,
+        max_steps=None,
+        evaluate_every=None,
+        clip_norm=params.clip_norm,
+        weight_decay=params.weight_decay,
+        precision=precision,
+        seed=params.seed,
+    )
+
+
+def _record(runs: list[tuple[Progress, float]], metric: str, best: float) -> dict[str, Any]:
+    return {
+        "metric": metric,
+        "best_dev": best,
+        "selection": "learning rate and epoch chosen on dev",
+        "runs": [
+            {
+                "learning_rate": rate,
+                "best_dev": progress.best_score,
+                "best_step": progress.best_step,
+                "history": progress.history,
+            }
+            for progress, rate in runs
+        ],
+    }
+
+
+def adopt(
+    finished: Path, folder: Path, dev: Data, task: Task, params: TeacherParams, device: torch.device
+) -> dict[str, Any]:
+    """Take a teacher that was fine-tuned elsewhere into ``folder``; return its record.
+
+    :raises DistilleryError: if it cannot be loaded, or its classes are not the task's.
+    """
+    for path in sorted(finished.iterdir()):
+        link_or_copy(path, folder / path.name)
+    precision = resolve_precision(params.finetune.precision, device)
+    logits = load_teacher(folder, device, precision).predict(
+        dev.texts, params.max_length, EVALUATION_TOKENS
+    )
+    best = score(task.metric, dev.labels, logits.argmax(1), len(task.labels))
+    return {
+        "metric": task.metric,
+        "best_dev": best,
+        "selection": "fine-tuned elsewhere",
+        "runs": [],
+    }
+
+
+def training_accuracy(teacher: Teacher, train: Data, max_length: int) -> float:
+    """Return the finished teacher's accuracy on the first rows of its training set.
+
+    The alignment proof compares the stored outputs with it: rows that slipped would agree with
+    their labels by chance only.
+    """
+    texts, labels = train.texts[:AGREEMENT_ROWS], train.labels[:AGREEMENT_ROWS]
+    predictions = teacher.predict(texts, max_length, EVALUATION_TOKENS).argmax(1)
+    return float((predictions == labels).mean())
+
+
+def forget(checkpoints: Path) -> None:
+    """Delete a finished training's checkpoints."""
+    shutil.rmtree(checkpoints, ignore_errors=True)

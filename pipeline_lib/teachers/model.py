@@ -1,0 +1,164 @@
+"""A teacher: a transformers sequence classifier, run over sentences in length-sorted batches."""
+
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from pipeline_lib.devices import DTYPES
+from pipeline_lib.errors import DistilleryError
+from pipeline_lib.files import sha256_file, sha256_json
+
+WEIGHTS = "*.safetensors"
+
+
+@dataclass
+class Teacher:
+    """A classifier and its tokenizer on one device, in one number format.
+
+    :ivar model: a transformers sequence classifier, in evaluation mode.
+    :ivar tokenizer: its fast tokenizer.
+    :ivar digest: SHA-256 over weights, configuration and tokenizer: names the teacher in store keys.
+    """
+
+    model: Any
+    tokenizer: Any
+    device: torch.device
+    precision: str
+    digest: str
+
+    @cached_property
+    def label_names(self) -> list[str]:
+        """Names of the classes, by class number."""
+        names = self.model.config.id2label
+        return [names[number] for number in range(len(names))]
+
+    def parameters(self, embeddings: bool) -> int:
+        """Count parameters, with or without the embedding tables (the papers leave them out)."""
+        return count_parameters(self.model, embeddings)
+
+    def encode(self, texts: Sequence[str], max_length: int) -> list[list[int]]:
+        """Return the token ids of each text, special tokens included, cut to ``max_length``."""
+        backend = self.tokenizer.backend_tokenizer
+        backend.no_padding()
+        backend.enable_truncation(max_length)
+        return [encoding.ids for encoding in backend.encode_batch_fast(list(texts))]
+
+    def predict(self, texts: Sequence[str], max_length: int, batch_tokens: int) -> np.ndarray:
+        """Return the logits of each text, float32, shape (texts, classes), in the texts' order.
+
+        A row's batch depends only on the texts given in this call: the same call gives the same
+        bytes on the same machine, however often it is interrupted.
+        """
+        ids = self.encode(texts, max_length)
+        logits = np.empty((len(ids), len(self.label_names)), np.float32)
+        with torch.inference_mode():
+            for rows in length_sorted_batches([len(i) for i in ids], batch_tokens):
+                logits[rows] = self.forward([ids[row] for row in rows]).float().cpu().numpy()
+        return logits
+
+    def forward(self, ids: Sequence[Sequence[int]]) -> torch.Tensor:
+        """Return the logits of one batch of token ids, padded to its longest."""
+        input_ids, mask = pad(ids, self.tokenizer.pad_token_id)
+        inputs = {"input_ids": input_ids.to(self.device)}
+        # Without padding the mask says nothing, and attention without one is cheaper.
+        inputs["attention_mask"] = None if mask is None else mask.to(self.device)
+        return self.model(**inputs).logits
+
+
+def load_teacher(folder: Path, device: torch.device | str, precision: str) -> Teacher:
+    """Load a fine-tuned teacher from a transformers model folder; safetensors only.
+
+    :raises DistilleryError: if the folder is no such model.
+    """
+    device = torch.device(device)
+    model, tokenizer = load_classifier(folder)
+    return Teacher(
+        model.to(device, DTYPES[precision]).eval(),
+        tokenizer,
+        device,
+        precision,
+        digest_model(folder),
+    )
+
+
+def load_classifier(folder: Path, label_names: Sequence[str] | None = None) -> tuple[Any, Any]:
+    """Load (model, tokenizer) as a sequence classifier; ``label_names`` gives an encoder a new head.
+
+    :raises DistilleryError: if the folder holds no model that transformers can load.
+    """
+    # Nothing here may look anything up on a hub: the fetch stages did that, at pinned revisions.
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    import transformers
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    transformers.utils.logging.disable_progress_bar()
+    logging.getLogger("transformers").setLevel(logging.ERROR)
+    head = {}
+    if label_names is not None:
+        names = dict(enumerate(label_names))
+        head = {"id2label": names, "label2id": {name: i for i, name in names.items()}}
+    try:
+        model = AutoModelForSequenceClassification.from_pretrained(
+            folder, use_safetensors=True, trust_remote_code=False, dtype=torch.float32, **head
+        )
+        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise DistilleryError(
+            f"{folder}: not a model that transformers can load ({str(error).splitlines()[0]}). It "
+            "needs config.json, *.safetensors and tokenizer files, as save_pretrained writes them."
+        ) from error
+    if not tokenizer.is_fast:
+        raise DistilleryError(
+            f"{folder}: the tokenizer has no fast version. Save it with tokenizer.json."
+        )
+    return model, tokenizer
+
+
+def digest_model(folder: Path) -> str:
+    """Return one SHA-256 over the weights, the configuration and the tokenizer of a model folder."""
+    names = ("config.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt")
+    paths = sorted({p for n in (*names, WEIGHTS) for p in Path(folder).glob(n)})
+    return sha256_json({path.name: sha256_file(path) for path in paths})
+
+
+def length_sorted_batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[np.ndarray]:
+    """Yield row numbers in batches of at most ``batch_tokens`` tokens, padding included.
+
+    Rows are sorted by length first, so that almost nothing is padding; longest first, so that what
+    does not fit into memory fails at once.  A row longer than the budget stands alone.
+    """
+    sizes = np.asarray(lengths)
+    order = np.argsort(-sizes, kind="stable")
+    start = 0
+    while start < len(order):
+        stop = start + max(1, batch_tokens // int(sizes[order[start]]))
+        yield order[start:stop]
+        start = stop
+
+
+def pad(ids: Sequence[Sequence[int]], pad_id: int) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Return (ids, attention mask), int64, shape (rows, longest); no mask where nothing is padding."""
+    lengths = np.array([len(row) for row in ids])
+    inside = np.arange(lengths.max()) < lengths[:, None]
+    padded = np.full(inside.shape, pad_id, np.int64)
+    padded[inside] = np.concatenate([np.asarray(row, np.int64) for row in ids])
+    mask = None if inside.all() else torch.from_numpy(inside.astype(np.int64))
+    return torch.from_numpy(padded), mask
+
+
+def count_parameters(model: torch.nn.Module, embeddings: bool) -> int:
+    """Count a module's parameters; without ``embeddings``, those of embedding tables are left out."""
+    tables = {
+        id(parameter)
+        for module in model.modules()
+        if isinstance(module, torch.nn.Embedding)
+        for parameter in module.parameters()
+    }
+    return sum(p.numel() for p in model.parameters() if embeddings or id(p) not in tables)

@@ -1,0 +1,95 @@
+"""The POS lexicon: how often each word occurs under each part-of-speech tag.
+
+Replacement draws from it (Tang et al. 2019, section 3.3).  It is an input of augmentation with a
+digest of its own: rebuilt from the data, one new word changes every tag's distribution and so every
+replacement; kept in a file, the data can grow without touching what was drawn before.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline_lib.errors import DistilleryError
+from pipeline_lib.files import sha256_file
+from pipeline_lib.shards import read_shard, write_shard
+
+SCHEMA = pa.schema([("tag", pa.string()), ("word", pa.string()), ("count", pa.int64())])
+
+
+def count_words(words: pa.Array, tags: pa.Array) -> pa.Table:
+    """Count (tag, word) pairs.
+
+    :param words: list<string>, one list per sentence; :param tags: the same shape.
+    :returns: columns tag, word, count, sorted by tag and word: equal data give equal bytes.
+    """
+    pairs = pa.table({"tag": pc.list_flatten(tags), "word": pc.list_flatten(words)})
+    counted = pairs.group_by(["tag", "word"]).aggregate([([], "count_all")])
+    counted = counted.rename_columns(["tag", "word", "count"]).select(SCHEMA.names)
+    return counted.sort_by([("tag", "ascending"), ("word", "ascending")]).cast(SCHEMA)
+
+
+def write_lexicon(path: Path, table: pa.Table) -> None:
+    """Write a lexicon table as one Arrow file."""
+    write_shard(path, table)
+
+
+@dataclass(frozen=True)
+class Lexicon:
+    """The unigram distribution within each tag, laid out for vectorised drawing.
+
+    Words of one tag stand together; tag t owns entries ``starts[t]:starts[t + 1]``.
+
+    :ivar words: word of each entry.
+    :ivar tag_numbers: tag name to t.
+    :ivar starts: int64, shape (tags + 1,).
+    :ivar cumulative: int64, shape (entries + 1,): counts before each entry, over all tags.
+    :ivar digest: SHA-256 of the file.
+    """
+
+    words: list[str]
+    tag_numbers: dict[str, int]
+    starts: np.ndarray
+    cumulative: np.ndarray
+    digest: str
+
+    def entries(self, words: pa.Array, tags: pa.Array) -> np.ndarray:
+        """Return the entry number of each (word, tag), int64, -1 where the lexicon has none."""
+        names = list(self.tag_numbers)
+        owners = np.repeat(np.arange(len(names)), np.diff(self.starts))
+        known = pc.binary_join_element_wise(
+            pa.array(names).take(owners), pa.array(self.words), "\t"
+        )
+        asked = pc.binary_join_element_wise(tags.cast(pa.string()), words.cast(pa.string()), "\t")
+        return pc.fill_null(pc.index_in(asked, value_set=known), -1).to_numpy().astype(np.int64)
+
+
+def read_lexicon(path: Path) -> Lexicon:
+    """Read a lexicon file.
+
+    :raises DistilleryError: if it is missing, torn, empty, or has other columns.
+    """
+    table = read_shard(path)
+    if table.schema.names != SCHEMA.names or not table.num_rows:
+        raise DistilleryError(
+            f"{path}: not a lexicon (columns {', '.join(table.schema.names)}; {table.num_rows} rows). "
+            "Give a lexicon.arrow that the lexicon stage wrote, or set the task's `lexicon` to null."
+        )
+    table = table.sort_by([("tag", "ascending"), ("word", "ascending")])
+    tags = table["tag"].to_pylist()
+    names = sorted(set(tags))
+    counts = table["count"].to_numpy()
+    if (counts < 1).any():
+        raise DistilleryError(
+            f"{path}: counts must be at least 1. Rebuild it: set `lexicon` to null."
+        )
+    sizes = np.array([tags.count(name) for name in names])
+    return Lexicon(
+        words=table["word"].to_pylist(),
+        tag_numbers={name: number for number, name in enumerate(names)},
+        starts=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+        cumulative=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+        digest=sha256_file(path),
+    )

@@ -1,0 +1,45 @@
+"""What a word is, once for the whole project.
+
+Augmentation, vocabulary and the students' tokenizer all split text by the one pattern below, so a
+student sees the same words when it is trained and when it is used.  The pattern follows the Penn
+Treebank where that matters for tagging: ``don't`` is ``do`` ``n't``, ``it's`` is ``it`` ``'s``.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+
+from tokenizers import Regex
+from tokenizers.pre_tokenizers import PreTokenizer, Split
+
+MASK = "[MASK]"
+"""The masked word: the teacher's mask token where it is BERT's, unknown to a student."""
+
+PATTERN = (
+    r"\[MASK\]"
+    r"|(?i:n['’]t\b|['’](?:s|m|d|re|ve|ll)\b|\w+?(?=n['’]t\b))"
+    r"|\d+(?:[.,]\d+)*|\w+|\.{2,}|[^\w\s]"
+)
+
+
+@cache
+def word_splitter() -> PreTokenizer:
+    """Return the pre-tokenizer that cuts text into words and drops the blanks between them."""
+    return Split(Regex(PATTERN), behavior="removed", invert=True)
+
+
+def split_words(text: str) -> tuple[list[str], list[bool]]:
+    """Split ``text`` into words; the second list says which words a blank follows."""
+    pieces = word_splitter().pre_tokenize_str(text)
+    words = [word for word, _ in pieces]
+    starts = [span[0] for _, span in pieces[1:]]
+    ends = [span[1] for _, span in pieces[:-1]]
+    return words, [start > end for start, end in zip(starts, ends, strict=True)] + [False] * bool(
+        words
+    )
+
+
+def join_words(words: Sequence[str], spaces: Sequence[bool]) -> str:
+    """Put words and blanks together again: the inverse of :func:`split_words`, blanks made single."""
+    return "".join(word + " " * space for word, space in zip(words, spaces, strict=True)).rstrip(
+        " "
+    )

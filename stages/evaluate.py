@@ -1,0 +1,26 @@
+"""Scores every student of one task, and the teacher, on the held-out splits.
+
+    python stages/evaluate.py --task movies
+
+Reads data/tasks, data/outputs/<task>/heldout, data/teachers, data/students; writes
+data/results/<task>/scores.json and predictions.arrow.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pipeline_lib.evaluation.run import evaluate_task
+from pipeline_lib.params import load_params
+from pipeline_lib.stage import run_stage
+
+
+def main(task: Annotated[str, typer.Option(help="A task of params.yaml.")]) -> None:
+    """Score every student of one task, and the teacher, on the held-out splits."""
+    scores = evaluate_task(load_params(), task, Path("data"))
+    typer.echo(f"{task}: {len(scores['methods'])} methods scored, test {scores['test']}")
+
+
+if __name__ == "__main__":
+    run_stage(main)

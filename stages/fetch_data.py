@@ -1,0 +1,31 @@
+"""Lay down a task's raw files, from a package, the user's own folder, or the hub.
+
+    python stages/fetch_data.py --task movies
+
+Reads ``inputs`` and ``tasks.<task>.source`` of params.yaml; writes ``data/raw/tasks/<task>``.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pipeline_lib.corpora.fetching import copy_file, existing_file, fetch_data
+from pipeline_lib.params import load_params
+from pipeline_lib.stage import run_stage
+
+
+def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:
+    """Lay down a task's raw files, from a package, the user's own folder, or the hub."""
+    params = load_params()
+    target = Path("data/raw/tasks") / task
+    settings = params.task(task)
+    fetch_data(task, settings.source, Path(params.inputs), target)
+    if settings.lexicon is not None:
+        where = f"params.yaml: tasks.{task}.lexicon"
+        lexicon = existing_file(Path(params.inputs) / settings.lexicon, where)
+        copy_file(lexicon, target / "lexicon.arrow")
+
+
+if __name__ == "__main__":
+    run_stage(main)

@@ -1,0 +1,23 @@
+"""Lay down the teacher's base encoder and, where ``teacher.checkpoint`` is set, finished teachers.
+
+    python stages/fetch_teacher.py
+
+Reads ``inputs``, ``teacher.source``, ``teacher.checkpoint`` and the tasks' labels of params.yaml;
+writes ``data/raw/teacher``: ``base`` and ``checkpoints/<task>``.
+"""
+
+from pathlib import Path
+
+from pipeline_lib.corpora.models import fetch_teacher
+from pipeline_lib.params import load_params
+from pipeline_lib.stage import run_stage
+
+
+def main() -> None:
+    """Lay down the teacher's base encoder and finished teachers."""
+    params = load_params()
+    fetch_teacher(params.teacher, params.tasks, Path(params.inputs), Path("data/raw/teacher"))
+
+
+if __name__ == "__main__":
+    run_stage(main)

@@ -1,0 +1,22 @@
+"""Lay down the file of pre-trained word vectors, where ``vocabulary.vectors`` names one.
+
+    python stages/fetch_vectors.py
+
+Reads ``inputs`` and ``vocabulary.vectors`` of params.yaml; writes ``data/raw/vectors``.
+"""
+
+from pathlib import Path
+
+from pipeline_lib.corpora.fetching import fetch_vectors
+from pipeline_lib.params import load_params
+from pipeline_lib.stage import run_stage
+
+
+def main() -> None:
+    """Lay down the file of pre-trained word vectors, if there is one."""
+    params = load_params()
+    fetch_vectors(params.vocabulary.vectors, Path(params.inputs), Path("data/raw/vectors"))
+
+
+if __name__ == "__main__":
+    run_stage(main)

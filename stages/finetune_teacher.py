@@ -1,0 +1,76 @@
+"""Fine-tune the teacher on one task's original training set, or take a finished checkpoint.
+
+    python stages/finetune_teacher.py --task movies
+
+Reads data/tasks/<task> and data/raw/teacher; writes data/teachers/<task> (a transformers model folder
+and training.json).  Killed, it goes on from its last checkpoint.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pipeline_lib.files import clear_folder, sha256_json, write_json
+from pipeline_lib.params import load_params
+from pipeline_lib.progress import Advance, show_progress
+from pipeline_lib.shards import ShardSet
+from pipeline_lib.stage import run_stage
+from pipeline_lib.store import state_folder
+from pipeline_lib.training import Report
+
+
+def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:
+    """Fine-tune the teacher on one task's original training set, or take a finished checkpoint."""
+    from pipeline_lib.devices import resolve_device, resolve_precision
+    from pipeline_lib.teachers.finetuning import Data, adopt, finetune, forget, training_accuracy
+    from pipeline_lib.teachers.model import digest_model, load_teacher
+
+    params = load_params()
+    settings, teacher = params.task(task), params.teacher
+    device = resolve_device(params.device)
+    splits = {s: ShardSet.open(Path("data/tasks") / task / s) for s in ("train", "dev")}
+    train, dev = (Data.of(splits[s].table()) for s in ("train", "dev"))
+    folder = clear_folder(Path("data/teachers") / task)
+    base, finished = Path("data/raw/teacher/base"), Path("data/raw/teacher/checkpoints") / task
+    run = sha256_json(
+        [
+            digest_model(base),
+            teacher.model_dump(),
+            settings.metric,
+            settings.label_names,
+            [splits[s].manifest.digest for s in splits],
+            device.type,
+        ]
+    )
+    checkpoints = state_folder() / "checkpoints" / f"teacher-{run}"
+
+    if teacher.checkpoint is not None:
+        record = adopt(finished, folder, dev, settings, teacher, device)
+    else:
+        with show_progress(f"fine-tuning {task}", "steps") as advance:
+            model, tokenizer, record = finetune(
+                base, train, dev, settings, teacher, device, checkpoints, _report_to(advance)
+            )
+        model.to("cpu").save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+    precision = resolve_precision(params.precompute.precision, device)
+    own = training_accuracy(load_teacher(folder, device, precision), train, teacher.max_length)
+    write_json(folder / "training.json", {**record, "training_accuracy": own})
+    forget(checkpoints)
+    typer.echo(f"{task}: {record['metric']} {record['best_dev']:.4f} on dev")
+
+
+def _report_to(advance: Advance) -> Callable[[float], Report]:
+    def for_rate(rate: float) -> Report:
+        def report(step: int, total: int, loss: float, best: float) -> None:
+            advance(step, total, f"rate {rate:g} loss {loss:.3f} best dev {max(best, 0):.4f}")
+
+        return report
+
+    return for_rate
+
+
+if __name__ == "__main__":
+    run_stage(main)

@@ -1,0 +1,29 @@
+"""Resolve every method's row for one task: what train@task-method-seed depends on.
+
+    python stages/plan.py --task movies
+
+Reads the manifests below data/transfer/<task> and data/outputs/<task>; writes
+data/plans/<task>/<method>.json.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pipeline_lib.files import clear_folder
+from pipeline_lib.params import load_params
+from pipeline_lib.plans import make_plan, write_plan
+from pipeline_lib.stage import run_stage
+
+
+def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:
+    """Resolve every method's row for one task."""
+    params = load_params()
+    folder = clear_folder(Path("data/plans") / task)
+    for method in params.methods:
+        write_plan(folder / f"{method}.json", make_plan(params, task, method, Path("data")))
+
+
+if __name__ == "__main__":
+    run_stage(main)

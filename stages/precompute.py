@@ -1,0 +1,55 @@
+"""Compute the teacher's logits for one transfer set, through the content-addressed store.
+
+    python stages/precompute.py --task movies --recipe full
+
+Reads data/transfer/<task>/<recipe> and data/teachers/<task>; writes data/outputs/<task>/<recipe>: one
+shard per input shard, row for row, and alignment.json with the proof's figures.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pipeline_lib.files import read_json, write_json
+from pipeline_lib.params import load_params
+from pipeline_lib.progress import show_progress
+from pipeline_lib.shards import ShardSet
+from pipeline_lib.stage import run_stage
+
+
+def main(
+    task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")],
+    recipe: Annotated[str, typer.Option(help="A key of `transfer` in params.yaml.")],
+) -> None:
+    """Compute the teacher's logits for one transfer set, through the content-addressed store."""
+    from pipeline_lib.teachers.alignment import prove_alignment
+    from pipeline_lib.teachers.outputs import OutputPass, Tally, compute_outputs, output_teacher
+
+    params = load_params()
+    inputs = ShardSet.open(Path("data/transfer") / task / recipe)
+    folder = Path("data/outputs") / task / recipe
+    teacher = output_teacher(params, Path("data/teachers") / task)
+    output_pass = OutputPass(teacher, params.teacher.max_length, params.precompute.batch_tokens)
+    with show_progress(f"teacher {task} {recipe}", "rows") as advance:
+
+        def progress(tally: Tally, rows: int) -> None:
+            done = tally.rows_computed + tally.rows_reused
+            note = f"({tally.reused} shards reused)"
+            advance(done, rows, note, counted=tally.rows_computed)
+
+        manifest, tally = compute_outputs(inputs, output_pass, folder, progress)
+    own = read_json(Path("data/teachers") / task / "training.json")["training_accuracy"]
+    outputs = ShardSet.open(folder)
+    figures = prove_alignment(inputs, outputs, teacher, params.teacher.max_length, own)
+    write_json(folder / "alignment.json", figures)
+    typer.echo(
+        f"{task} {recipe}: {manifest.rows:,} rows; computed {tally.computed} shards, "
+        f"reused {tally.reused}; argmax equals label in {figures['argmax_equals_label']:.4f}, "
+        f"greatest difference of {figures['recomputed_rows']} recomputed rows "
+        f"{figures['greatest_logit_difference']}"
+    )
+
+
+if __name__ == "__main__":
+    run_stage(main)

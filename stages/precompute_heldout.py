@@ -1,0 +1,34 @@
+"""Compute the teacher's logits for one task's dev and test sets.
+
+    python stages/precompute_heldout.py --task movies
+
+Reads data/tasks/<task>/{dev,test} and data/teachers/<task>; writes data/outputs/<task>/heldout.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pipeline_lib.params import load_params
+from pipeline_lib.shards import ShardSet
+from pipeline_lib.stage import run_stage
+
+
+def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:
+    """Compute the teacher's logits for one task's dev and test sets."""
+    from pipeline_lib.teachers.outputs import OutputPass, compute_outputs, output_teacher
+
+    params = load_params()
+    teacher = output_teacher(params, Path("data/teachers") / task)
+    output_pass = OutputPass(teacher, params.teacher.max_length, params.precompute.batch_tokens)
+    for split in ("dev", "test"):
+        prepared = Path("data/tasks") / task / split
+        if prepared.exists():
+            folder = Path("data/outputs") / task / "heldout" / split
+            manifest, _ = compute_outputs(ShardSet.open(prepared), output_pass, folder)
+            typer.echo(f"{task} {split}: {manifest.rows:,} rows")
+
+
+if __name__ == "__main__":
+    run_stage(main)

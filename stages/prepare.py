@@ -1,0 +1,32 @@
+"""Split a task's text into words with tags, and its training set into blocks.
+
+    python stages/prepare.py --task movies
+
+Reads data/raw/tasks/<task>; writes shard sets data/tasks/<task>/{train,dev,test}.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pipeline_lib.corpora.labelled import read_examples
+from pipeline_lib.files import clear_folder
+from pipeline_lib.params import load_params
+from pipeline_lib.preparation import prepare_task
+from pipeline_lib.stage import run_stage
+
+
+def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:
+    """Split a task's text into words with tags, and its training set into blocks."""
+    params = load_params()
+    settings = params.task(task)
+    splits, dropped = read_examples(Path("data/raw/tasks") / task, settings)
+    folder = clear_folder(Path("data/tasks") / task)
+    manifests = prepare_task(splits, dropped, settings, params.tagger, folder)
+    rows = ", ".join(f"{name} {manifest.rows:,}" for name, manifest in manifests.items())
+    typer.echo(f"{task}: {rows} rows; left out: {dropped}")
+
+
+if __name__ == "__main__":
+    run_stage(main)

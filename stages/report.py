@@ -1,0 +1,26 @@
+"""Gathers all tasks' scores into metrics.json and data/report/results.md.
+
+    python stages/report.py
+
+Reads data/results/<task>/scores.json of every task in params.yaml.
+"""
+
+from pathlib import Path
+
+from pipeline_lib.files import write_json
+from pipeline_lib.params import load_params
+from pipeline_lib.report.collect import metrics, read_results
+from pipeline_lib.report.markdown import write_report
+from pipeline_lib.stage import run_stage
+
+
+def main() -> None:
+    """Gather all tasks' scores into metrics.json and data/report/results.md."""
+    params = load_params()
+    results = read_results(Path("data"), list(params.tasks))
+    write_report(Path("data/report/results.md"), results, params)
+    write_json(Path("metrics.json"), metrics(results))
+
+
+if __name__ == "__main__":
+    run_stage(main)

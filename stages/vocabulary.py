@@ -1,0 +1,34 @@
+"""Choose one task's student vocabulary and give every word its starting vector.
+
+    python stages/vocabulary.py --task movies
+
+Reads data/tasks/<task>/train, data/raw/teacher/base, data/raw/vectors; writes
+data/vocabularies/<task>: a tokenizer and vectors.safetensors.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pipeline_lib.files import clear_folder
+from pipeline_lib.params import load_params
+from pipeline_lib.shards import ShardSet
+from pipeline_lib.stage import run_stage
+
+
+def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:
+    """Choose one task's student vocabulary and give every word its starting vector."""
+    from pipeline_lib.students.vocabulary import build_vocabulary, save_vocabulary
+
+    params = load_params()
+    train = ShardSet.open(Path("data/tasks") / task / "train").table()
+    words = train["words"].combine_chunks().flatten().to_pylist()
+    base, vectors = Path("data/raw/teacher/base"), Path("data/raw/vectors")
+    tokenizer, table = build_vocabulary(words, params.vocabulary, base, vectors)
+    save_vocabulary(clear_folder(Path("data/vocabularies") / task), tokenizer, table)
+    typer.echo(f"{task}: {table.shape[0]:,} words, {table.shape[1]} values each")
+
+
+if __name__ == "__main__":
+    run_stage(main)

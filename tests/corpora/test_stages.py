@@ -1,0 +1,56 @@
+"""The three fetching stages, run as commands on the user's own files."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+from .conftest import write_files
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(stage: str, folder: Path, *options: str) -> subprocess.CompletedProcess:
+    """Run a stage's file in ``folder``."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    command = [sys.executable, str(ROOT / "stages" / f"{stage}.py"), *options]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, model_folder: Path) -> Path:
+    """Return a working folder whose params.yaml names only files in it."""
+    yaml = YAML(typ="safe", pure=True)
+    params = yaml.load((ROOT / "params.yaml").read_text(encoding="utf-8"))
+    task = next(iter(params["tasks"].values()))
+    files = {"train": "a.tsv", "dev": "a.tsv"}
+    task["source"] = {"kind": "files", "files": files, "format": "tsv", "columns": None}
+    task["split"] = None
+    params["inputs"] = "inputs"
+    params["tasks"] = {"mine": task}
+    params["teacher"]["source"] = {"kind": "path", "path": "model"}
+    with open(tmp_path / "params.yaml", "w", encoding="utf-8") as handle:
+        yaml.dump(params, handle)
+    write_files(model_folder.parent, {"a.tsv": b"text\tmean\ngood\t1\n"})
+    return tmp_path
+
+
+def test_stages_write_their_outputs(folder: Path) -> None:
+    for stage, options, output in (
+        ("fetch_data", ["--task", "mine"], "tasks/mine/train.tsv"),
+        ("fetch_teacher", [], "teacher/base/model.safetensors"),
+        ("fetch_vectors", [], "vectors/source.json"),
+    ):
+        result = run(stage, folder, *options)
+        assert result.returncode == 0, result.stderr
+        assert (folder / "data" / "raw" / output).is_file()
+
+
+def test_error_is_one_line(folder: Path) -> None:
+    result = run("fetch_data", folder, "--task", "other")
+    assert result.returncode == 1
+    assert result.stderr.strip().count("\n") == 0
+    assert "no 'other' in params.yaml" in result.stderr

@@ -1,0 +1,212 @@
+"""Evaluating a task end to end on small shard sets, with a student and a teacher made up here."""
+
+import json
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from pipeline_lib.errors import DistilleryError
+from pipeline_lib.evaluation.logits import read_logits, write_logits
+from pipeline_lib.evaluation.run import evaluate_task
+from pipeline_lib.evaluation.speed import measure_task
+from pipeline_lib.params import Method, Params, load_params
+from pipeline_lib.report.collect import TaskResult
+from pipeline_lib.report.rows import rows
+from pipeline_lib.shards import (
+    Manifest,
+    read_shard,
+    schema_of,
+    write_manifest,
+    write_shard,
+)
+
+TEXTS = [f"sentence {i}" for i in range(40)]
+LABELS = [i % 2 for i in range(40)]
+
+
+def save(folder: Path, kind: str, table: pa.Table, source: str | None = None) -> str:
+    """Write a set of one shard and return the shard's digest."""
+    shard = write_shard(folder / "rows.arrow", table, source)
+    made_from = {"precision": "float32"} if source else {}
+    write_manifest(folder, Manifest(kind, schema_of(table), [shard], made_from))
+    return shard.sha256
+
+
+def save_split(data: Path, split: str, labels: Sequence[int | None]) -> None:
+    """Write a split, and outputs of a teacher that is wrong in every tenth row."""
+    table = pa.table({"label": pa.array(labels, pa.int32()), "text": TEXTS})
+    digest = save(data / "tasks/movies" / split, "tasks", table)
+    if split != "train":
+        answers = pa.table({"logits": write_logits(one_hot(wrong_every(10)))})
+        save(data / "outputs/movies/heldout" / split, "outputs", answers, digest)
+
+
+def wrong_every(step: int) -> np.ndarray:
+    """Right answers, but for every ``step``-th row."""
+    return np.array([1 - y if i % step == 0 else y for i, y in enumerate(LABELS)])
+
+
+def one_hot(classes: np.ndarray) -> np.ndarray:
+    return np.eye(2, dtype=np.float32)[classes]
+
+
+class Fake:
+    """A student or teacher that is wrong in every ``step``-th row."""
+
+    label_names: ClassVar = ["negative", "positive"]
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+    def predict(self, texts: Sequence[str], *_: Any) -> np.ndarray:
+        return one_hot(wrong_every(self.step))[: len(texts)]
+
+    def parameters(self, embeddings: bool) -> int:
+        return 300 if embeddings else 100
+
+
+@pytest.fixture
+def params() -> Params:
+    given = load_params(Path(__file__).parents[2] / "params.yaml")
+    row = given.methods["bilstm"]
+    methods = {"plain": row, "distilled": Method(**{**row.model_dump(), "baseline": "plain"})}
+    tasks = {"movies": given.task("movies")}
+    return given.model_copy(update={"methods": methods, "seeds": [1, 2], "tasks": tasks})
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    data = tmp_path / "data"
+    for split in ("train", "dev", "test"):
+        save_split(data, split, LABELS)
+    for method in ("plain", "distilled"):
+        for seed in (1, 2):
+            folder = data / "students/movies" / method / str(seed)
+            folder.mkdir(parents=True)
+            (folder / "config.json").write_text("{}")
+    (data / "teachers/movies").mkdir(parents=True)
+    (data / "teachers/movies/config.json").write_text("{}")
+
+    def load_student(folder: Path, device: str = "cpu") -> Fake:
+        return Fake(2 if folder.parent.name == "plain" else 8)
+
+    def load_teacher(folder: Path, device: Any, precision: str) -> Fake:
+        return Fake(10)
+
+    student, teacher = SimpleNamespace(load_student=load_student), SimpleNamespace()
+    teacher.load_teacher = load_teacher
+    monkeypatch.setitem(sys.modules, "pipeline_lib.students.loading", student)
+    monkeypatch.setitem(sys.modules, "pipeline_lib.teachers.model", teacher)
+    return data
+
+
+def test_scores_are_those_worked_out_by_hand(params: Params, data: Path) -> None:
+    scores = evaluate_task(params, "movies", data)
+    assert scores["teacher"]["dev"] == {"accuracy": 0.9}
+    plain, distilled = scores["methods"]["plain"], scores["methods"]["distilled"]
+    assert plain["dev"]["accuracy"] == {"mean": 0.5, "std": 0.0, "by_seed": {"1": 0.5, "2": 0.5}}
+    assert distilled["test"]["accuracy"]["mean"] == 0.875
+    assert distilled["against_teacher"]["test"] == -0.025
+    assert distilled["gain"]["test"]["difference"] == 0.375
+    assert distilled["gain"]["test"]["p"] < 0.05
+    assert plain["gain"] == {"dev": None, "test": None}
+    # Both wrong in row 0; one of them in rows 8, 10, 16, 20, 24, 30 and 32.
+    assert distilled["agreement"]["dev"] == round(1 - 7 / 40, 6)
+    assert distilled["ratio"] == {"without_embeddings": 1.0, "with_embeddings": 1.0}
+    assert scores["floor"] == {
+        "answer": "negative",
+        "dev": {"accuracy": 0.5},
+        "test": {"accuracy": 0.5},
+    }
+    assert scores["rows"] == {"train": 40, "dev": 40, "test": 40}
+
+
+def test_files_are_equal_to_the_byte_when_made_again(params: Params, data: Path) -> None:
+    evaluate_task(params, "movies", data)
+    folder = data / "results/movies"
+    first = {path.name: path.read_bytes() for path in folder.iterdir()}
+    evaluate_task(params, "movies", data)
+    assert first == {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert set(first) == {"scores.json", "predictions.arrow"}
+    assert json.loads(first["scores.json"])["test"] == "labelled"
+
+
+def test_predictions_hold_a_column_per_student(params: Params, data: Path) -> None:
+    evaluate_task(params, "movies", data)
+    table = read_shard(data / "results/movies/predictions.arrow")
+    assert table.column_names[:4] == ["split", "row", "label", "teacher"]
+    assert table.column_names[4:] == ["plain-1", "plain-2", "distilled-1", "distilled-2"]
+    assert table.num_rows == 80
+    np.testing.assert_array_equal(read_logits(table["distilled-2"])[:40], one_hot(wrong_every(8)))
+
+
+def test_a_hidden_test_split_gets_no_score(params: Params, data: Path) -> None:
+    save_split(data, "test", [None] * 40)
+    scores = evaluate_task(params, "movies", data)
+    assert scores["test"] == "hidden"
+    own = scores["methods"]["distilled"]
+    assert own["test"] == own["gain"]["test"] == own["against_teacher"]["test"] == "hidden"
+    assert scores["teacher"]["test"] == scores["floor"]["test"] == "hidden"
+    # Agreement needs no labels.
+    assert own["agreement"]["test"] == round(1 - 7 / 40, 6)
+    assert read_shard(data / "results/movies/predictions.arrow")["label"].null_count == 40
+
+
+def test_a_hidden_dev_split_is_an_error(params: Params, data: Path) -> None:
+    save_split(data, "dev", [None] * 40)
+    with pytest.raises(DistilleryError, match="no labelled dev split"):
+        evaluate_task(params, "movies", data)
+
+
+def test_a_task_can_do_without_a_test_split(params: Params, data: Path) -> None:
+    shutil.rmtree(data / "tasks/movies/test")
+    scores = evaluate_task(params, "movies", data)
+    assert scores["test"] == "absent"
+    assert "test" not in scores["methods"]["plain"]
+    rows(TaskResult("movies", scores))
+
+
+def test_a_missing_student_is_named(params: Params, data: Path) -> None:
+    (data / "students/movies/plain/2/config.json").unlink()
+    with pytest.raises(DistilleryError, match=r"plain/2: no model here. Run `dvc repro`"):
+        evaluate_task(params, "movies", data)
+
+
+def test_other_label_names_are_refused(
+    params: Params, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Fake, "label_names", ["positive", "negative"])
+    with pytest.raises(DistilleryError, match="its classes are positive, negative"):
+        evaluate_task(params, "movies", data)
+
+
+def test_logits_that_are_no_numbers_are_refused(
+    params: Params, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Fake, "predict", lambda self, texts: np.full((len(texts), 2), np.nan))
+    with pytest.raises(DistilleryError, match=r"row 0 of dev.*diverged"):
+        evaluate_task(params, "movies", data)
+
+
+def test_outputs_of_another_input_are_refused(params: Params, data: Path) -> None:
+    table = pa.table({"label": pa.array(LABELS, pa.int32()), "text": TEXTS[::-1]})
+    save(data / "tasks/movies/dev", "tasks", table)
+    with pytest.raises(DistilleryError, match=r"heldout/dev: .*does not answer"):
+        evaluate_task(params, "movies", data)
+
+
+def test_speed_names_machine_teacher_and_one_student_per_architecture(
+    params: Params, data: Path
+) -> None:
+    found = measure_task(params, "movies", data)
+    assert found["methods"] == {"bilstm": "plain"}
+    assert set(found["sentences_per_second"]["students"]) == {"bilstm"}
+    assert found["sentences"] == 120
+    assert found["threads"] >= 1

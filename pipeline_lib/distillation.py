@@ -1,6 +1,13 @@
-"""Training one student from a plan: the method's row made into a run of the training loop."""
+"""Training students from a plan: the method's row made into runs of the training loop, one per seed.
 
-from dataclasses import asdict
+A finished student is kept outside DVC's outputs under the digest of all that determines it.  So a new
+seed trains one student, and a killed stage goes on with the seeds, and the steps, that are missing.
+"""
+
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -8,22 +15,99 @@ import numpy as np
 import torch
 
 from pipeline_lib.batching import LengthSorted, Sentences
+from pipeline_lib.engine import Tell, run_jobs
 from pipeline_lib.evaluation.metrics import score
+from pipeline_lib.files import (
+    clear_folder,
+    link_or_copy,
+    read_json,
+    sha256_folder,
+    sha256_json,
+    write_json,
+)
 from pipeline_lib.objectives import objective_loss
 from pipeline_lib.params import Optimiser
 from pipeline_lib.plans import Plan
-from pipeline_lib.students.loading import build_student, predict_sentences
+from pipeline_lib.shards import ShardSet
+from pipeline_lib.store import state_folder
+from pipeline_lib.students.loading import build_student, predict_sentences, save_student
 from pipeline_lib.students.model import StudentForSequenceClassification
+from pipeline_lib.students.vocabulary import load_vocabulary
 from pipeline_lib.training import Batch, Report, Settings, fit
+from pipeline_lib.transfer import dev_sentences, training_sentences
+
+CODE_VERSION = 1
+"""Bump when the same inputs would give another student."""
+
+Hear = Callable[[int, tuple[int, int, float, float]], None]
+"""Called with a seed's position and (step, steps, loss, best dev score)."""
+
+
+@dataclass(frozen=True)
+class TrainingJob:
+    """One student to train: everything that determines it."""
+
+    plan: Plan
+    vocabulary: Path
+    dev: Path
+    seed: int
+    device: str
+
+    @property
+    def key(self) -> str:
+        """SHA-256 over the plan, the vocabulary, the dev set, the seed and the code."""
+        dev = ShardSet.open(self.dev).manifest.digest
+        settings = [self.plan.model_dump(), sha256_folder(self.vocabulary), dev, self.seed]
+        return sha256_json([*settings, self.device.split(":")[0], CODE_VERSION])
+
+
+def train_seeds(
+    jobs: Sequence[TrainingJob], target: Path, workers: int, hear: Hear
+) -> dict[int, dict[str, Any]]:
+    """Train the jobs' students into ``target/<seed>``; return each seed's record.
+
+    :param workers: processes; their number changes no byte.
+    """
+    clear_folder(target)
+    on_cpu = jobs[0].device == "cpu"
+    records = {}
+    for number, (folder, record) in run_jobs(train_or_find, jobs, workers, on_cpu, hear):
+        for path in sorted(folder.iterdir()):
+            link_or_copy(path, target / str(jobs[number].seed) / path.name)
+        records[jobs[number].seed] = record
+    return records
+
+
+def train_or_find(job: TrainingJob, tell: Tell) -> tuple[Path, dict[str, Any]]:
+    """Return the finished student's folder and record, training it if it is not there yet."""
+    finished = state_folder() / "students" / job.key
+    if not finished.exists():
+        checkpoint = state_folder() / "checkpoints" / f"student-{job.key}.safetensors"
+        tokenizer, vectors = load_vocabulary(job.vocabulary)
+        outputs = job.plan.outputs.open() if job.plan.outputs else None
+        limit = job.plan.student.max_words
+        train = training_sentences(job.plan.inputs.open(), outputs, tokenizer, limit)
+        dev = dev_sentences(ShardSet.open(job.dev), tokenizer, limit)
+
+        def report(step: int, total: int, loss: float, best: float) -> None:
+            tell((step, total, loss, best))
+
+        model, record = train_student(job, train, dev, vectors, checkpoint, report)
+        # A folder is whole when it has its name: it is filled under another and renamed.
+        temporary = clear_folder(finished.with_name(f"{job.key}.{os.getpid()}.tmp"))
+        save_student(temporary, model, tokenizer)
+        write_json(temporary / "training.json", record)
+        shutil.rmtree(finished, ignore_errors=True)
+        os.replace(temporary, finished)
+        checkpoint.unlink(missing_ok=True)
+    return finished, read_json(finished / "training.json")
 
 
 def train_student(
-    plan: Plan,
+    job: TrainingJob,
     train: Sentences,
     dev: Sentences,
     vectors: np.ndarray,
-    seed: int,
-    device: torch.device,
     checkpoint: Path,
     report: Report,
 ) -> tuple[StudentForSequenceClassification, dict[str, Any]]:
@@ -32,11 +116,11 @@ def train_student(
     :param vectors: the vocabulary's embedding table, float32 (words, width).
     :param checkpoint: where to go on from after a kill.
     """
-    torch.manual_seed(seed)
+    plan, device = job.plan, torch.device(job.device)
+    torch.manual_seed(job.seed)
     start = vectors if plan.start == "vectors" else None
     model = build_student(plan.student.model_dump(), plan.labels, start, vectors.shape).to(device)
-    batches = LengthSorted(train, plan.optimiser.batch_size, seed, equal=True)
-    labels = dev.targets["labels"]
+    batches = LengthSorted(train, plan.optimiser.batch_size, job.seed, equal=True)
 
     def loss(model: torch.nn.Module, batch: Batch) -> torch.Tensor:
         logits = model(batch["ids"], lengths=batch["lengths"]).logits
@@ -44,9 +128,9 @@ def train_student(
 
     def evaluate(model: torch.nn.Module) -> float:
         predictions = predict_sentences(model, dev, device).argmax(1)
-        return score(plan.metric, labels, predictions, len(plan.labels))
+        return score(plan.metric, dev.targets["labels"], predictions, len(plan.labels))
 
-    settings = _settings(plan.optimiser, seed)
+    settings = _settings(plan.optimiser, job.seed)
     progress = fit(model, batches, loss, evaluate, settings, checkpoint, report)
     record = {
         "rows": len(train),

@@ -240,6 +240,7 @@ class Vocabulary(Section):
     lowercase: bool
     min_count: Positive
     extra_words: Annotated[int, Field(ge=0)]
+    dimensions: Positive | None
     vectors: Annotated[TeacherVectors | VectorFile, Field(discriminator="kind")]
 
 
@@ -325,6 +326,7 @@ class Params(Section):
 
     inputs: str
     device: str
+    workers: Positive | None
     tasks: Annotated[dict[Name, Task], Field(min_length=1)]
     tagger: Tagger
     transfer: Annotated[dict[Name, Recipe], Field(min_length=1)]

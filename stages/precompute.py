@@ -23,25 +23,28 @@ def main(
     recipe: Annotated[str, typer.Option(help="A key of `transfer` in params.yaml.")],
 ) -> None:
     """Compute the teacher's logits for one transfer set, through the content-addressed store."""
+    from pipeline_lib.engine import worker_count
     from pipeline_lib.teachers.alignment import prove_alignment
-    from pipeline_lib.teachers.outputs import OutputPass, Tally, compute_outputs, output_teacher
+    from pipeline_lib.teachers.outputs import OutputPass, Tally, compute_outputs
 
     params = load_params()
     inputs = ShardSet.open(Path("data/transfer") / task / recipe)
     folder = Path("data/outputs") / task / recipe
-    teacher = output_teacher(params, Path("data/teachers") / task)
-    output_pass = OutputPass(teacher, params.teacher.max_length, params.precompute.batch_tokens)
+    output_pass = OutputPass.of(params, Path("data/teachers") / task)
+    workers = worker_count(output_pass.device, params.workers)
     with show_progress(f"teacher {task} {recipe}", "rows") as advance:
 
         def progress(tally: Tally, rows: int) -> None:
-            done = tally.rows_computed + tally.rows_reused
             note = f"({tally.reused} shards reused)"
+            done = tally.rows_computed + tally.rows_reused
             advance(done, rows, note, counted=tally.rows_computed)
 
-        manifest, tally = compute_outputs(inputs, output_pass, folder, progress)
+        manifest, tally = compute_outputs(inputs, output_pass, folder, workers, progress)
     own = read_json(Path("data/teachers") / task / "training.json")["training_accuracy"]
     outputs = ShardSet.open(folder)
-    figures = prove_alignment(inputs, outputs, teacher, params.teacher.max_length, own)
+    figures = prove_alignment(
+        inputs, outputs, output_pass.teacher(), params.teacher.max_length, own
+    )
     write_json(folder / "alignment.json", figures)
     typer.echo(
         f"{task} {recipe}: {manifest.rows:,} rows; computed {tally.computed} shards, "

@@ -17,16 +17,15 @@ from pipeline_lib.stage import run_stage
 
 def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:
     """Compute the teacher's logits for one task's dev and test sets."""
-    from pipeline_lib.teachers.outputs import OutputPass, compute_outputs, output_teacher
+    from pipeline_lib.teachers.outputs import OutputPass, compute_outputs
 
     params = load_params()
-    teacher = output_teacher(params, Path("data/teachers") / task)
-    output_pass = OutputPass(teacher, params.teacher.max_length, params.precompute.batch_tokens)
+    output_pass = OutputPass.of(params, Path("data/teachers") / task)
     for split in ("dev", "test"):
         prepared = Path("data/tasks") / task / split
         if prepared.exists():
             folder = Path("data/outputs") / task / "heldout" / split
-            manifest, _ = compute_outputs(ShardSet.open(prepared), output_pass, folder)
+            manifest, _ = compute_outputs(ShardSet.open(prepared), output_pass, folder, workers=1)
             typer.echo(f"{task} {split}: {manifest.rows:,} rows")
 
 

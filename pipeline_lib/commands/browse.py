@@ -28,8 +28,8 @@ class View:
     """One shard set, joined with what the teacher answers to it.
 
     ``logits`` are float32, shape (rows, classes), or None where there are none.  ``names`` are the
-    task's label names, or None where params.yaml does not say.  ``alignment`` are the figures of the
-    proof that the logits belong to these rows, where it was made.
+    task's label names, or None where params.yaml does not say.  ``alignment`` holds the figures
+    of the proof that the logits belong to these rows, where it was made.
     """
 
     folder: Path

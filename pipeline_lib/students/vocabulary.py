@@ -15,6 +15,7 @@ from tokenizers import Tokenizer, models, normalizers
 from transformers import PreTrainedTokenizerFast
 
 from pipeline_lib.corpora.vectors import read_vectors, teacher_vectors, teacher_words
+from pipeline_lib.errors import DistilleryError
 from pipeline_lib.hashing import salt, splitmix64, string_keys
 from pipeline_lib.params import Vocabulary
 from pipeline_lib.text.words import MASK, word_splitter
@@ -48,7 +49,25 @@ def build_vocabulary(
         for number, word in enumerate(selected):
             if word in places:
                 table[number] = rows[places[word]]
+    if params.dimensions is not None:
+        table = reduce_vectors(table, params.dimensions)
     return build_tokenizer(selected, params.lowercase), complete_vectors(selected, table)
+
+
+def reduce_vectors(vectors: np.ndarray, dimensions: int) -> np.ndarray:
+    """Return the first principal components of the words that have a vector; zeros stay zeros.
+
+    :raises DistilleryError: if there are fewer dimensions than asked for.
+    """
+    if dimensions > vectors.shape[1]:
+        raise DistilleryError(
+            f"vocabulary.dimensions: {dimensions}, but the vectors have {vectors.shape[1]}. Use at "
+            "most that, or null."
+        )
+    present = vectors.any(axis=1)
+    centred = (vectors - vectors[present].mean(0)).astype(np.float64)
+    _, axes = np.linalg.eigh(centred[present].T @ centred[present])
+    return np.where(present[:, None], centred @ axes[:, ::-1][:, :dimensions], 0.0)
 
 
 def build_tokenizer(words: Sequence[str], lowercase: bool) -> PreTrainedTokenizerFast:

@@ -6,13 +6,15 @@ again.  Batches are formed within one shard, so no shard's bytes depend on anoth
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 from pipeline_lib.devices import resolve_device, resolve_precision
+from pipeline_lib.engine import Tell, run_jobs
 from pipeline_lib.files import clear_folder, sha256_json
 from pipeline_lib.params import Params
 from pipeline_lib.shards import (
@@ -25,7 +27,7 @@ from pipeline_lib.shards import (
     write_manifest,
 )
 from pipeline_lib.store import Store
-from pipeline_lib.teachers.model import Teacher, load_teacher
+from pipeline_lib.teachers.model import Teacher, digest_model, load_teacher
 
 CODE_VERSION = 1
 """Bump when the same inputs and settings would give other outputs."""
@@ -33,40 +35,68 @@ CODE_VERSION = 1
 
 @dataclass(frozen=True)
 class OutputPass:
-    """What is computed and how: all that an output depends on besides teacher and input."""
+    """What is computed and how: all that an output depends on besides its input shard.
 
-    teacher: Teacher
+    :ivar folder: the teacher's model folder; :ivar digest: of its weights, tokenizer, configuration.
+    """
+
+    folder: Path
+    digest: str
+    device: str
+    precision: str
     max_length: int
     batch_tokens: int
 
-    def key(self, shard: Shard) -> str:
-        """Return the store key of the outputs for ``shard``."""
-        return sha256_json({**self.made_from(), "input": shard.sha256})
+    @classmethod
+    def of(cls, params: Params, folder: Path) -> "OutputPass":
+        """Resolve device and number format of params for the teacher in ``folder``."""
+        device = resolve_device(params.device)
+        return cls(
+            folder,
+            digest_model(folder),
+            str(device),
+            resolve_precision(params.precompute.precision, device),
+            params.teacher.max_length,
+            params.precompute.batch_tokens,
+        )
 
     def made_from(self) -> dict[str, object]:
         """Return the settings that determine the outputs, for keys and manifests."""
         return {
             "kind": "logits",
-            "teacher": self.teacher.digest,
+            "teacher": self.digest,
             "max_length": self.max_length,
             "batch_tokens": self.batch_tokens,
-            "precision": self.teacher.precision,
-            "device": self.teacher.device.type,
+            "precision": self.precision,
+            "device": self.device.split(":")[0],
             "code": CODE_VERSION,
         }
 
+    def key(self, shard: Shard) -> str:
+        """Return the store key of the outputs for ``shard``."""
+        return sha256_json({**self.made_from(), "input": shard.sha256})
+
+    def teacher(self) -> Teacher:
+        """Load the teacher; a process keeps the last one."""
+        return _loaded(self.folder, self.digest, self.device, self.precision)
+
     def compute(self, rows: pa.Table) -> pa.Table:
         """Return columns key (uint64) and logits (fixed-size list of float32) for ``rows``."""
-        logits = self.teacher.predict(rows["text"].to_pylist(), self.max_length, self.batch_tokens)
-        classes = logits.shape[1]
+        texts = rows["text"].to_pylist()
+        logits = self.teacher().predict(texts, self.max_length, self.batch_tokens)
         values = pa.array(np.ascontiguousarray(logits).reshape(-1), pa.float32())
-        column = pa.FixedSizeListArray.from_arrays(values, classes)
+        column = pa.FixedSizeListArray.from_arrays(values, logits.shape[1])
         return pa.table({"key": rows["key"], "logits": column})
+
+
+@lru_cache(maxsize=1)
+def _loaded(folder: Path, digest: str, device: str, precision: str) -> Teacher:
+    return load_teacher(folder, device, precision)
 
 
 @dataclass
 class Tally:
-    """How much of a pass was computed and how much found in the store."""
+    """How much of a pass was computed and how much found in the store, in shards and rows."""
 
     computed: int = 0
     reused: int = 0
@@ -75,58 +105,65 @@ class Tally:
 
 
 Progress = Callable[[Tally, int], None]
-"""Called after each shard with the tally and the rows of the whole set."""
+"""Called as shards are done, with the tally and the rows of the whole set."""
 
 
 def compute_outputs(
-    inputs: ShardSet, output_pass: OutputPass, folder: Path, progress: Progress | None = None
+    inputs: ShardSet,
+    output_pass: OutputPass,
+    folder: Path,
+    workers: int,
+    progress: Progress | None = None,
 ) -> tuple[Manifest, Tally]:
     """Write the outputs for ``inputs`` to ``folder``: shard k answers to input shard k, row for row.
 
+    :param workers: processes; their number changes no byte.
     :returns: the manifest, and how many shards were computed and reused.
     :raises DistilleryError: if another process is writing to the store.
     """
-    store, tally = Store("logits"), Tally()
+    store, tally, total = Store("logits"), Tally(), inputs.manifest.rows
+    shards = inputs.manifest.shards
     clear_folder(folder)
-    shards = []
     with store.lock():
-        for shard in inputs.manifest.shards:
-            output, computed = _output(store, inputs, shard, output_pass)
-            store.place(output_pass.key(shard), folder / shard.name)
-            shards.append(Shard(shard.name, output.rows, output.bytes, output.sha256, shard.sha256))
-            _count(tally, shard.rows, computed)
+        found = {shard.name: store.find(output_pass.key(shard)) for shard in shards}
+        missing = [shard for shard in shards if found[shard.name] is None]
+        for shard in shards:
+            if found[shard.name]:
+                tally.reused, tally.rows_reused = tally.reused + 1, tally.rows_reused + shard.rows
+        jobs = [(inputs.path(shard), shard, output_pass) for shard in missing]
+        on_cpu = output_pass.device == "cpu"
+        for number, output in run_jobs(_compute_shard, jobs, workers, single_threaded=on_cpu):
+            found[missing[number].name] = output
+            tally.computed, tally.rows_computed = (
+                tally.computed + 1,
+                tally.rows_computed + output.rows,
+            )
             if progress:
-                progress(tally, inputs.manifest.rows)
-    schema = schema_of(read_shard(folder / shards[0].name)) if shards else {}
-    made_from = {**output_pass.made_from(), "inputs": inputs.manifest.digest}
-    manifest = Manifest("logits", schema, shards, made_from)
+                progress(tally, total)
+        for shard in shards:
+            store.place(output_pass.key(shard), folder / shard.name)
+    manifest = _manifest(inputs, output_pass, folder, found)
     check_answers(inputs.manifest, manifest)
     write_manifest(folder, manifest)
     return manifest, tally
 
 
-def _output(
-    store: Store, inputs: ShardSet, shard: Shard, output_pass: OutputPass
-) -> tuple[Shard, bool]:
-    key = output_pass.key(shard)
-    found = store.find(key)
-    if found:
-        return found, False
-    rows = read_shard(inputs.path(shard))
-    return store.add(key, output_pass.compute(rows), shard.sha256), True
+def _compute_shard(job: tuple[Path, Shard, OutputPass], _: Tell) -> Shard:
+    path, shard, output_pass = job
+    outputs = output_pass.compute(read_shard(path))
+    return Store("logits").add(output_pass.key(shard), outputs, shard.sha256)
 
 
-def _count(tally: Tally, rows: int, computed: bool) -> None:
-    if computed:
-        tally.computed, tally.rows_computed = tally.computed + 1, tally.rows_computed + rows
-    else:
-        tally.reused, tally.rows_reused = tally.reused + 1, tally.rows_reused + rows
-
-
-def output_teacher(params: Params, folder: Path) -> Teacher:
-    """Load the teacher for the pass, on the device and in the number format that params ask for."""
-    device = resolve_device(params.device)
-    return load_teacher(folder, device, resolve_precision(params.precompute.precision, device))
+def _manifest(
+    inputs: ShardSet, output_pass: OutputPass, folder: Path, found: dict[str, Shard | None]
+) -> Manifest:
+    shards = [
+        replace(found[shard.name], name=shard.name, source=shard.sha256)
+        for shard in inputs.manifest.shards
+    ]
+    schema = schema_of(read_shard(folder / shards[0].name)) if shards else {}
+    made_from = {**output_pass.made_from(), "inputs": inputs.manifest.digest}
+    return Manifest("logits", schema, shards, made_from)
 
 
 def logits_of(table: pa.Table) -> np.ndarray:

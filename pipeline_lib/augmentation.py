@@ -1,9 +1,9 @@
 """The three rules that turn a small labelled corpus into a transfer set.
 
 Tang et al. 2019, section 3.3: masking, POS-guided word replacement, n-gram sampling.  A synthetic
-example is a pure function of (seed, the example's words, iteration, recipe, lexicon): every draw is a
-hash of those, so neither order, batch size nor worker count can change it.  All examples of a block
-are worked on at once, as flat numpy arrays of word numbers.
+example is a pure function of (seed, the example's words, iteration, recipe, lexicon): every draw is
+a hash of those, so neither order, batch size nor worker count can change it.  All examples of a
+block are worked on at once, as flat numpy arrays of word numbers.
 """
 
 from collections.abc import Iterator
@@ -37,8 +37,9 @@ SCHEMA = pa.schema(
         ("ngram_length", pa.int16()),
     ]
 )
-"""Columns of a transfer set.  ``key`` is the content key of the row's words, ``example`` that of the
-example it was made from; ``label`` is null for synthetic rows; ``ngram_length`` 0: no n-gram was cut."""
+"""Columns of a transfer set.  ``key`` is the content key of the row's words, ``example`` that of
+the example it was made from; ``label`` is null for synthetic rows; ``ngram_length`` 0: no n-gram
+was cut."""
 
 
 @dataclass
@@ -66,7 +67,8 @@ def augment_block(
     Rows whose words stand in an earlier row of the block are dropped, so iteration i depends on the
     iterations before it and on none after.
 
-    :param examples: prepared rows (columns key, label, text, words, spaces, tags) in a stable order.
+    :param examples: prepared rows (columns key, label, text, words, spaces, tags) in a stable
+        order.
     :param lexicon: what replacement draws from.
     :param recipe: the rules' probabilities.
     :param n_iter: synthetic examples per example, before duplicates are dropped.
@@ -216,7 +218,7 @@ def _would_run_together(words: _BlockWords, ids: np.ndarray, rules: np.ndarray) 
 
 
 def _first_occurrences(keys: np.ndarray, seen: np.ndarray) -> np.ndarray:
-    """Return the rows, in order, whose key is neither in ``seen`` (sorted) nor in an earlier row."""
+    """Return the rows, in order, whose key is not in ``seen`` (sorted) nor in an earlier row."""
     first = np.unique(keys, return_index=True)[1]
     first.sort()
     place = np.minimum(np.searchsorted(seen, keys[first]), len(seen) - 1)

@@ -1,4 +1,4 @@
-"""Ragged sentences as flat arrays, and the batches of each epoch: sorted by length, shuffled by seed."""
+"""Ragged sentences as flat arrays, and each epoch's batches: sorted by length, shuffled by seed."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class Sentences:
         return np.diff(self.offsets)
 
     def batch(self, rows: np.ndarray) -> dict[str, torch.Tensor]:
-        """Return ``ids`` int64 (rows, longest), ``lengths`` int64 (rows,), and the targets' rows."""
+        """Return ``ids`` int64 (rows, longest), ``lengths`` int64 (rows,), the targets' rows."""
         lengths = self.offsets[rows + 1] - self.offsets[rows]
         columns = np.arange(lengths.max())
         places = self.offsets[rows][:, None] + columns

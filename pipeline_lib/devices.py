@@ -19,7 +19,8 @@ def resolve_device(name: str) -> torch.device:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
         raise DistilleryError(
-            f"device: {name!r} is not available here ({str(error).splitlines()[0]}). Use auto or cpu."
+            f"device: {name!r} is not available here ({str(error).splitlines()[0]}). Use auto or "
+            "cpu."
         ) from error
     return device
 

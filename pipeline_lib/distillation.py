@@ -1,7 +1,8 @@
-"""Training students from a plan: the method's row made into runs of the training loop, one per seed.
+"""Training students from a plan: the method's row made into training runs, one per seed.
 
-A finished student is kept outside DVC's outputs under the digest of all that determines it.  So a new
-seed trains one student, and a killed stage goes on with the seeds, and the steps, that are missing.
+A finished student is kept outside DVC's outputs under the digest of all that determines it.  So a
+new seed trains one student, and a killed stage goes on with the seeds, and the steps, that are
+missing.
 """
 
 import os

@@ -34,8 +34,8 @@ def atomic_path(path: Path) -> Iterator[Path]:
     except OSError as error:
         temporary.unlink(missing_ok=True)
         raise DistilleryError(
-            f"{path}: could not be written ({error.strerror or error}). Free disk space or make the "
-            "folder writable, then run again: finished files are kept."
+            f"{path}: could not be written ({error.strerror or error}). Free disk space or make "
+            "the folder writable, then run again: finished files are kept."
         ) from error
     except BaseException:
         temporary.unlink(missing_ok=True)
@@ -84,7 +84,7 @@ def sha256_json(value: Any) -> str:
 
 
 def link_or_copy(source: Path, target: Path) -> None:
-    """Place ``source`` at ``target`` by hard link, or by copy where the file system has no links."""
+    """Place ``source`` at ``target`` by hard link, or by copy where there are no links."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with atomic_path(target) as temporary:
         try:

@@ -16,7 +16,7 @@ _MIX2 = np.uint64(0x94D049BB133111EB)
 
 
 def splitmix64(x: np.ndarray) -> np.ndarray:
-    """Return the SplitMix64 mix (Steele et al. 2014) of each uint64: a bijection that looks random."""
+    """Return the SplitMix64 mix (Steele et al. 2014) of each uint64: a random-looking bijection."""
     z = x + GOLDEN
     z ^= z >> np.uint64(30)
     z *= _MIX1

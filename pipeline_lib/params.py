@@ -89,7 +89,7 @@ class SplitParams(Section):
 
 
 class AugmentParams(Section):
-    """How many synthetic sentences per example, and the cap on the transfer set's rows (or null)."""
+    """Synthetic sentences per example, and the cap on the transfer set's rows (or null)."""
 
     n_iter: Annotated[int, Field(ge=0)]
     cap: Positive | None
@@ -273,7 +273,7 @@ class Optimiser(Section):
 
 
 class Objective(Section):
-    """Weights of the losses; a weight of null or an absent loss plays no part (METHODS section 6)."""
+    """Weights of the losses; a null weight or absent loss plays no part (METHODS section 6)."""
 
     logits: Probability | None = None
     soft_labels: Probability | None = None

@@ -1,8 +1,8 @@
 """Plans: a method's row with everything it refers to filled in.
 
 DVC cannot make a stage depend on "the transfer set that this row names".  So a light stage resolves
-each row into one small file: architecture, optimiser, objective, and the digests of the shard sets to
-train on.  Training depends on that file alone, and runs again exactly when it changes.
+each row into one small file: architecture, optimiser, objective, and the digests of the shard sets
+to train on.  Training depends on that file alone, and runs again exactly when it changes.
 """
 
 from pathlib import Path
@@ -40,8 +40,8 @@ class SetReference(BaseModel):
         faults = shards.verify()
         if faults:
             raise DistilleryError(
-                f"{faults[0]} ({len(faults)} of {len(shards.manifest.shards)} shards damaged). Delete "
-                f"{self.folder} and run `dvc repro`: only what is damaged is computed again."
+                f"{faults[0]} ({len(faults)} of {len(shards.manifest.shards)} shards damaged). "
+                f"Delete {self.folder} and run `dvc repro`: only what is damaged is computed again."
             )
         return shards
 

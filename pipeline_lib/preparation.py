@@ -33,8 +33,8 @@ SCHEMA = pa.schema(
         ("tags", pa.list_(pa.string())),
     ]
 )
-"""Columns of prepared shards.  ``label`` is the class number, null where it is hidden; ``spaces`` says
-which words a blank follows."""
+"""Columns of prepared shards.  ``label`` is the class number, null where it is hidden; ``spaces``
+says which words a blank follows."""
 
 
 def prepare_task(

@@ -73,11 +73,14 @@ def write_shard(path: Path, table: pa.Table, source: str | None = None) -> Shard
     :param table: its rows, in the order in which they are to be read back.
     :param source: digest of the input shard whose rows these answer to.
     """
-    with atomic_path(path) as temporary, pa.OSFile(str(temporary), "wb") as sink:
-        # One record batch per shard: rows are addressed by number, and zero-copy columns stay whole.
-        with pa.ipc.new_file(sink, table.schema) as writer:
-            for batch in table.combine_chunks().to_batches():
-                writer.write_batch(batch)
+    with (
+        atomic_path(path) as temporary,
+        pa.OSFile(str(temporary), "wb") as sink,
+        pa.ipc.new_file(sink, table.schema) as writer,
+    ):
+        # One record batch per shard: rows are addressed by number, zero-copy columns stay whole.
+        for batch in table.combine_chunks().to_batches():
+            writer.write_batch(batch)
     return describe_shard(path, table.num_rows, source)
 
 
@@ -120,7 +123,8 @@ def read_manifest(folder: Path) -> Manifest:
     raw = read_json(path)
     if raw.get("format") != FORMAT:
         raise DistilleryError(
-            f"{path}: format {raw.get('format')}, this version reads {FORMAT}. Run `dvc repro` again."
+            f"{path}: format {raw.get('format')}, this version reads {FORMAT}. Run `dvc repro` "
+            "again."
         )
     try:
         return Manifest(**{**raw, "shards": [Shard(**shard) for shard in raw["shards"]]})
@@ -167,7 +171,7 @@ class ShardSet:
         return pa.concat_tables(list(self.tables()))
 
     def verify(self) -> list[str]:
-        """Check every shard's presence, size and digest; return one line per fault, none if sound."""
+        """Check every shard's presence, size and digest; return one line per fault."""
         return [fault for shard in self.manifest.shards if (fault := self._fault(shard))]
 
     def _fault(self, shard: Shard) -> str | None:
@@ -188,11 +192,12 @@ def check_answers(inputs: Manifest, outputs: Manifest) -> None:
     """
     if len(inputs.shards) != len(outputs.shards):
         raise DistilleryError(
-            f"{len(outputs.shards)} output shards for {len(inputs.shards)} input shards. Run `dvc repro`."
+            f"{len(outputs.shards)} output shards for {len(inputs.shards)} input shards. Run "
+            "`dvc repro`."
         )
     for given, answer in zip(inputs.shards, outputs.shards, strict=True):
         if answer.source != given.sha256 or answer.rows != given.rows:
             raise DistilleryError(
-                f"{answer.name}: does not answer to input shard {given.name} ({given.sha256[:12]}). "
-                "The outputs belong to another input; run `dvc repro`."
+                f"{answer.name}: does not answer to input shard {given.name} "
+                f"({given.sha256[:12]}). The outputs belong to another input; run `dvc repro`."
             )

@@ -2,12 +2,13 @@
 
 An entry is one file, found by the digest of everything that determines it (for teacher outputs: the
 teacher's weights, tokenizer, truncation, output kind, numeric policy, code version, and the input
-shard's bytes).  DVC does not know the store: its stages link entries into their outputs, so a killed
-stage loses only what it was computing, and going back to old settings finds everything still there.
+shard's bytes).  DVC does not know the store: its stages link entries into their outputs, so a
+killed stage loses only what it was computing, and going back to old settings finds everything still
+there.
 
-Layout: ``<root>/<kind>/<key[:2]>/<key>.arrow`` beside ``<key>.json`` (rows, bytes, SHA-256), which is
-written second: an entry without it was interrupted.  Entries are never changed in place, since hard
-links share them with the workspace and DVC's cache; what fails its digest is set aside under
+Layout: ``<root>/<kind>/<key[:2]>/<key>.arrow`` beside ``<key>.json`` (rows, bytes, SHA-256), which
+is written second: an entry without it was interrupted.  Entries are never changed in place, since
+hard links share them with the workspace and DVC's cache; what fails its digest is set aside under
 ``<root>/quarantine`` and computed again.
 """
 
@@ -80,7 +81,8 @@ class Store:
     def lock(self) -> Iterator[None]:
         """Hold the store for writing.
 
-        :raises DistilleryError: at once, if another process holds it (an orphan of a killed run, say).
+        :raises DistilleryError: at once, if another process holds it (an orphan of a killed run,
+            say).
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / ".lock"
@@ -89,8 +91,8 @@ class Store:
                 yield
         except Timeout as error:
             raise DistilleryError(
-                f"{path}: another process is writing to this store. Wait for it, or end it (a stage "
-                "can survive a killed `dvc repro`), then run again."
+                f"{path}: another process is writing to this store. Wait for it, or end it (a "
+                "stage can survive a killed `dvc repro`), then run again."
             ) from error
 
     def _paths(self, key: str) -> tuple[Path, Path]:

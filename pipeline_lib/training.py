@@ -1,7 +1,7 @@
 """The one training loop, for teachers and students alike.
 
-It is deterministic given (data, settings, seed) on one machine, looks at dev every so many steps and
-keeps the best weights.  A checkpoint outside DVC's outputs holds everything that the next step
+It is deterministic given (data, settings, seed) on one machine, looks at dev every so many steps
+and keeps the best weights.  A checkpoint outside DVC's outputs holds everything that the next step
 depends on, so a killed training goes on where it was and ends with the same bytes.
 """
 
@@ -59,8 +59,8 @@ class Settings:
 class Progress:
     """Where a training stands: what a checkpoint keeps beside the tensors.
 
-    ``history`` has one entry per look at dev: step, epoch (from 1), mean training loss since the last
-    look, dev score.
+    ``history`` has one entry per look at dev: step, epoch (from 1), mean training loss since the
+    last look, dev score.
     """
 
     step: int = 0
@@ -154,7 +154,7 @@ def rate_factor(schedule: str, warmup: float, step: int, total: int) -> float:
 
 
 def autocast(device: torch.device, precision: str) -> Any:
-    """Return the mixed-precision context: weights stay float32, matrix products use ``precision``."""
+    """Return the mixed-precision context: float32 weights, matrix products in ``precision``."""
     if precision == "float32":
         return nullcontext()
     return torch.autocast(device.type, dtype=DTYPES[precision])
@@ -193,7 +193,8 @@ class _State:
                 self.progress = Progress(**json.loads(file.metadata()["progress"]))
         except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
             raise DistilleryError(
-                f"{path}: torn checkpoint ({error}). Delete it and run again: this training starts over."
+                f"{path}: torn checkpoint ({error}). Delete it and run again: this training starts "
+                "over."
             ) from error
         self.model.load_state_dict(_below(tensors, "model."))
         self.best = _below(tensors, "best.")

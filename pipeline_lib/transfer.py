@@ -117,7 +117,7 @@ def _words(rows: pa.Table, tokenizer: Any, max_words: int) -> dict[str, np.ndarr
 
 
 def _without_duplicates(keys: np.ndarray, synthetic: np.ndarray) -> np.ndarray:
-    """Return which rows stay: all originals, and the first synthetic row of each key that none has."""
+    """Return which rows stay: all originals, and the first synthetic row of each other key."""
     order = np.argsort(synthetic, kind="stable")
     first = np.zeros(len(keys), bool)
     first[order[np.unique(keys[order], return_index=True)[1]]] = True

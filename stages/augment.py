@@ -35,7 +35,8 @@ def main(
     seconds = time.monotonic() - start
     typer.echo(
         f"{task} {recipe}: {manifest.rows:,} rows in {len(manifest.shards)} shards, "
-        f"{manifest.rows / seconds:,.0f} rows/s; {manifest.counts['duplicates']:,} duplicates dropped"
+        f"{manifest.rows / seconds:,.0f} rows/s; {manifest.counts['duplicates']:,} duplicates "
+        "dropped"
     )
 
 

@@ -2,8 +2,8 @@
 
     python stages/finetune_teacher.py --task movies
 
-Reads data/tasks/<task> and data/raw/teacher; writes data/teachers/<task> (a transformers model folder
-and training.json).  Killed, it goes on from its last checkpoint.
+Reads data/tasks/<task> and data/raw/teacher; writes data/teachers/<task> (a transformers model
+folder and training.json).  Killed, it goes on from its last checkpoint.
 """
 
 from collections.abc import Callable

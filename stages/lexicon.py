@@ -2,7 +2,8 @@
 
     python stages/lexicon.py --task movies
 
-Reads data/tasks/<task>/train, or data/raw/tasks/<task>/lexicon.arrow; writes data/lexicons/<task>/lexicon.arrow.
+Reads data/tasks/<task>/train, or data/raw/tasks/<task>/lexicon.arrow; writes
+data/lexicons/<task>/lexicon.arrow.
 """
 
 from pathlib import Path

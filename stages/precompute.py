@@ -2,8 +2,8 @@
 
     python stages/precompute.py --task movies --recipe full
 
-Reads data/transfer/<task>/<recipe> and data/teachers/<task>; writes data/outputs/<task>/<recipe>: one
-shard per input shard, row for row, and alignment.json with the proof's figures.
+Reads data/transfer/<task>/<recipe> and data/teachers/<task>; writes data/outputs/<task>/<recipe>:
+one shard per input shard, row for row, and alignment.json with the proof's figures.
 """
 
 from pathlib import Path

@@ -3,8 +3,8 @@
     python stages/train.py --task movies --method bilstm_kd_ts
 
 Reads data/plans/<task>/<method>.json and what it names, data/tasks/<task>/dev, and
-data/vocabularies/<task>; writes data/students/<task>/<method>/<seed>.  Killed, it goes on from the last
-checkpoints.
+data/vocabularies/<task>; writes data/students/<task>/<method>/<seed>.  Killed, it goes on from the
+last checkpoints.
 """
 
 from pathlib import Path

@@ -52,9 +52,12 @@ def extract_folder(archive: Path, folder: str, target: Path) -> list[Path]:
             rest = name.removeprefix(prefix)
             if rest == name or not _is_model_file(rest, name, archive):
                 continue
-            with atomic_path(target / rest) as temporary, open(temporary, "wb") as sink:
-                with opened.stream(name) as source:
-                    shutil.copyfileobj(source, sink, 1 << 20)
+            with (
+                atomic_path(target / rest) as temporary,
+                open(temporary, "wb") as sink,
+                opened.stream(name) as source,
+            ):
+                shutil.copyfileobj(source, sink, 1 << 20)
             written.append(target / rest)
         if not written:
             folders = {name.rpartition("/")[0] for name in opened.names} - {""}

@@ -8,6 +8,7 @@ labels may be hidden; then no score is ever computed on it.
 import math
 from collections import Counter
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -181,7 +182,7 @@ def _check_ranges(ranges: list[tuple[float, float, int]], names: list[str]) -> N
                 f"params.yaml: labels.{names[number]}: min {low:g} is above max {high:g}. "
                 "Swap them."
             )
-    for (_, high, a), (low, _, b) in zip(ranges, ranges[1:], strict=False):
+    for (_, high, a), (low, _, b) in pairwise(ranges):
         if low <= high:
             raise DistilleryError(
                 f"params.yaml: labels: the ranges of {names[a]} and {names[b]} share {low:g}; "

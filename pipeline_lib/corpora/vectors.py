@@ -231,7 +231,7 @@ def _word_embeddings(model_folder: Path) -> np.ndarray:
     for path in sorted(Path(model_folder).glob("*.safetensors")):
         # By torch, since numpy has no bfloat16.
         with safe_open(path, "pt") as tensors:
-            names = [name for name in tensors.keys() if name.endswith("word_embeddings.weight")]
+            names = [n for n in tensors.keys() if n.endswith("word_embeddings.weight")]  # noqa: SIM118
             if names:
                 return tensors.get_tensor(min(names, key=len)).float().numpy()
     raise DistilleryError(

@@ -54,7 +54,8 @@ class BiLSTMEncoder(nn.Module):
     def forward(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         """Return sentence vectors.
 
-        :param ids: int64 (rows, longest), padded at the end; :param lengths: int64 (rows,), at least 1.
+        :param ids: int64 (rows, longest), padded at the end.
+        :param lengths: int64 (rows,), at least 1.
         :returns: float (rows, 2 · hidden).
         """
         vectors = self.dropout(self.embeddings(ids))

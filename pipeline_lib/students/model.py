@@ -1,4 +1,4 @@
-"""The students' transformers classes: a configuration, and a classifier made of encoder and head."""
+"""The students' transformers classes: a configuration, and a classifier of encoder and head."""
 
 from typing import Any
 

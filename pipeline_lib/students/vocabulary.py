@@ -86,7 +86,7 @@ def build_tokenizer(words: Sequence[str], lowercase: bool) -> PreTrainedTokenize
 
 
 def select_words(counted: Counter[str], min_count: int) -> list[str]:
-    """Return the words that occur at least ``min_count`` times, most frequent first, then by name."""
+    """Return words that occur ``min_count`` times or more, most frequent first, then by name."""
     kept = [(-count, word) for word, count in counted.items() if count >= min_count]
     return [word for _, word in sorted(kept)]
 
@@ -104,8 +104,9 @@ def complete_vectors(words: Sequence[str], vectors: np.ndarray) -> np.ndarray:
     """Return the embedding table, float32, shape (words + 2, width), pad and mask first.
 
     Rows of zeros in ``vectors`` (words without one) become random, with the others' spread (Kim
-    2014, section 3.1.2) and drawn from the word itself, so that no other word's presence moves them.
-    All are scaled to a mean square of 1 / width · 9: the size at which an LSTM's gates react.
+    2014, section 3.1.2) and drawn from the word itself, so that no other word's presence moves
+    them.  All are scaled to a mean square of 1 / width · 9: the size at which an LSTM's gates
+    react.
     """
     present = vectors.any(axis=1)
     norm = float(np.sqrt((vectors[present] ** 2).sum(1).mean())) if present.any() else 1.0

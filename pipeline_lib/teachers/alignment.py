@@ -82,6 +82,6 @@ def _judge(figures: dict[str, Any], precision: str, outputs: ShardSet) -> None:
     own = figures["teacher_own_accuracy"]
     if agreement is not None and agreement < own - AGREEMENT_TOLERANCE:
         raise DistilleryError(
-            f"{outputs.folder}: the stored argmax equals the label in {agreement:.1%} of the labelled "
-            f"rows, the teacher itself reached {own:.1%}. {remedy}"
+            f"{outputs.folder}: the stored argmax equals the label in {agreement:.1%} of the "
+            f"labelled rows, the teacher itself reached {own:.1%}. {remedy}"
         )

@@ -24,7 +24,8 @@ class Teacher:
 
     :ivar model: a transformers sequence classifier, in evaluation mode.
     :ivar tokenizer: its fast tokenizer.
-    :ivar digest: SHA-256 over weights, configuration and tokenizer: names the teacher in store keys.
+    :ivar digest: SHA-256 over weights, configuration and tokenizer: names the teacher in store
+        keys.
     """
 
     model: Any
@@ -89,7 +90,7 @@ def load_teacher(folder: Path, device: torch.device | str, precision: str) -> Te
 
 
 def load_classifier(folder: Path, label_names: Sequence[str] | None = None) -> tuple[Any, Any]:
-    """Load (model, tokenizer) as a sequence classifier; ``label_names`` gives an encoder a new head.
+    """Load (model, tokenizer) as a classifier; ``label_names`` gives an encoder a new head.
 
     :raises DistilleryError: if the folder holds no model that transformers can load.
     """
@@ -122,7 +123,7 @@ def load_classifier(folder: Path, label_names: Sequence[str] | None = None) -> t
 
 
 def digest_model(folder: Path) -> str:
-    """Return one SHA-256 over the weights, the configuration and the tokenizer of a model folder."""
+    """Return one SHA-256 over the weights, configuration and tokenizer of a model folder."""
     names = ("config.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt")
     paths = sorted({p for n in (*names, WEIGHTS) for p in Path(folder).glob(n)})
     return sha256_json({path.name: sha256_file(path) for path in paths})
@@ -144,7 +145,7 @@ def length_sorted_batches(lengths: Sequence[int], batch_tokens: int) -> Iterator
 
 
 def pad(ids: Sequence[Sequence[int]], pad_id: int) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Return (ids, attention mask), int64, shape (rows, longest); no mask where nothing is padding."""
+    """Return (ids, attention mask), int64, shape (rows, longest); no mask without padding."""
     lengths = np.array([len(row) for row in ids])
     inside = np.arange(lengths.max()) < lengths[:, None]
     padded = np.full(inside.shape, pad_id, np.int64)
@@ -154,7 +155,7 @@ def pad(ids: Sequence[Sequence[int]], pad_id: int) -> tuple[torch.Tensor, torch.
 
 
 def count_parameters(model: torch.nn.Module, embeddings: bool) -> int:
-    """Count a module's parameters; without ``embeddings``, those of embedding tables are left out."""
+    """Count a module's parameters; without ``embeddings``, embedding tables are left out."""
     tables = {
         id(parameter)
         for module in model.modules()

@@ -37,7 +37,8 @@ CODE_VERSION = 1
 class OutputPass:
     """What is computed and how: all that an output depends on besides its input shard.
 
-    :ivar folder: the teacher's model folder; :ivar digest: of its weights, tokenizer, configuration.
+    :ivar folder: the teacher's model folder.
+    :ivar digest: of its weights, tokenizer, configuration.
     """
 
     folder: Path
@@ -115,7 +116,7 @@ def compute_outputs(
     workers: int,
     progress: Progress | None = None,
 ) -> tuple[Manifest, Tally]:
-    """Write the outputs for ``inputs`` to ``folder``: shard k answers to input shard k, row for row.
+    """Write the outputs for ``inputs``: shard k answers to input shard k, row for row.
 
     :param workers: processes; their number changes no byte.
     :returns: the manifest, and how many shards were computed and reused.
@@ -173,7 +174,7 @@ def logits_of(table: pa.Table) -> np.ndarray:
 
 
 def aligned(inputs: ShardSet, outputs: ShardSet) -> Iterator[tuple[pa.Table, np.ndarray]]:
-    """Yield (input rows, logits) per shard, memory-mapped, after checking that they belong together."""
+    """Yield (input rows, logits) per shard, memory-mapped, once checked to belong together."""
     check_answers(inputs.manifest, outputs.manifest)
     for rows, answers in zip(inputs.tables(), outputs.tables(), strict=True):
         yield rows, logits_of(answers)

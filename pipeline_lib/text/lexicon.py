@@ -74,8 +74,9 @@ def read_lexicon(path: Path) -> Lexicon:
     table = read_shard(path)
     if table.schema.names != SCHEMA.names or not table.num_rows:
         raise DistilleryError(
-            f"{path}: not a lexicon (columns {', '.join(table.schema.names)}; {table.num_rows} rows). "
-            "Give a lexicon.arrow that the lexicon stage wrote, or set the task's `lexicon` to null."
+            f"{path}: not a lexicon (columns {', '.join(table.schema.names)}; {table.num_rows} "
+            "rows). Give a lexicon.arrow that the lexicon stage wrote, or set the task's `lexicon` "
+            "to null."
         )
     table = table.sort_by([("tag", "ascending"), ("word", "ascending")])
     tags = table["tag"].to_pylist()

@@ -39,7 +39,7 @@ def split_words(text: str) -> tuple[list[str], list[bool]]:
 
 
 def join_words(words: Sequence[str], spaces: Sequence[bool]) -> str:
-    """Put words and blanks together again: the inverse of :func:`split_words`, blanks made single."""
+    """Put words and blanks together: the inverse of :func:`split_words`, blanks made single."""
     return "".join(word + " " * space for word, space in zip(words, spaces, strict=True)).rstrip(
         " "
     )

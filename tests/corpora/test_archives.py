@@ -24,21 +24,21 @@ def test_nested(tmp_path: Path, outer: type, inner: type) -> None:
 def test_missing_member_lists_close_names(tmp_path: Path) -> None:
     archive = tmp_path / "package.tar.gz"
     archive.write_bytes(tar_bytes({"p/inner.tar.gz": tar_bytes(INNER)}))
-    with pytest.raises(DistilleryError, match="no member 'p/iner.tar.gz'; close: p/inner.tar.gz"):
+    with pytest.raises(DistilleryError, match=r"no member 'p/iner.tar.gz'; close: p/inner.tar.gz"):
         read_member(archive, "p/iner.tar.gz!x")
-    with pytest.raises(DistilleryError, match="inner.tar.gz: no member.*close: texts/dev.txt"):
+    with pytest.raises(DistilleryError, match=r"inner.tar.gz: no member.*close: texts/dev.txt"):
         read_member(archive, "p/inner.tar.gz!elsewhere/dev.txt")
 
 
 def test_not_an_archive(tmp_path: Path) -> None:
     archive = tmp_path / "package.tar.gz"
     archive.write_bytes(tar_bytes({"p/plain.txt": b"text"}))
-    with pytest.raises(DistilleryError, match="plain.txt: not a whole zip or tar"):
+    with pytest.raises(DistilleryError, match=r"plain.txt: not a whole zip or tar"):
         read_member(archive, "p/plain.txt!x")
     archive.write_bytes(archive.read_bytes()[:40])
-    with pytest.raises(DistilleryError, match="package.tar.gz: not a whole zip or tar"):
+    with pytest.raises(DistilleryError, match=r"package.tar.gz: not a whole zip or tar"):
         read_member(archive, "p/plain.txt")
-    with pytest.raises(DistilleryError, match="absent.zip: not found"):
+    with pytest.raises(DistilleryError, match=r"absent.zip: not found"):
         read_member(tmp_path / "absent.zip", "x")
 
 
@@ -67,5 +67,5 @@ def test_extract_folder_refuses_traversal(tmp_path: Path, name: str) -> None:
 def test_extract_folder_missing(tmp_path: Path) -> None:
     archive = tmp_path / "package"
     archive.write_bytes(zip_bytes({"package_name/model/config.json": b"{}"}))
-    with pytest.raises(DistilleryError, match="no model files.*close: package_name/model"):
+    with pytest.raises(DistilleryError, match=r"no model files.*close: package_name/model"):
         extract_folder(archive, "package/model", tmp_path / "out")

@@ -116,7 +116,7 @@ def test_local_hub_folder(tmp_path: Path, hub_folder: Path, make_task: Callable)
 
 def test_local_hub_folder_lacks_split(tmp_path: Path, hub_folder: Path) -> None:
     source = HubDataset.model_validate(hub_source(splits={"train": "train", "dev": "nope"}))
-    with pytest.raises(DistilleryError, match="source.splits.dev: .*reviews could not be loaded"):
+    with pytest.raises(DistilleryError, match=r"source.splits.dev: .*reviews could not be loaded"):
         fetch_data("mine", source, hub_folder, tmp_path / "out")
 
 
@@ -146,6 +146,6 @@ def test_vectors(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "vectors.bin").read_bytes() == b"1 1\na 0000"
     fetch_vectors(TeacherVectors(kind="teacher"), inputs, tmp_path / "out")
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["source.json"]
-    with pytest.raises(DistilleryError, match="vocabulary.vectors.path: .*absent not found"):
+    with pytest.raises(DistilleryError, match=r"vocabulary.vectors.path: .*absent not found"):
         vectors = VectorFile(kind="file", path="absent", format="glove")
         fetch_vectors(vectors, inputs, tmp_path / "out")

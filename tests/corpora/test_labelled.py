@@ -82,12 +82,14 @@ def test_errors(tmp_path: Path, make_task: Callable, files: dict[str, str], mess
 
 def test_not_a_number(tmp_path: Path, make_task: Callable) -> None:
     lay(tmp_path, all="a\t-1\nb\t1\nc\tnan\n")
-    with pytest.raises(DistilleryError, match="row 4.*'nan' is not a number.*-4 to -0.5, 0.5 to 4"):
+    with pytest.raises(
+        DistilleryError, match=r"row 4.*'nan' is not a number.*-4 to -0.5, 0.5 to 4"
+    ):
         read_examples(tmp_path, make_task(source=ALL, split=SPLIT, labels=RANGES))
 
 
 def test_file_not_laid_down(tmp_path: Path, make_task: Callable) -> None:
-    with pytest.raises(DistilleryError, match="train.tsv: not found"):
+    with pytest.raises(DistilleryError, match=r"train.tsv: not found"):
         read_examples(tmp_path, make_task())
 
 

@@ -101,12 +101,12 @@ def test_lfs_pointer(tmp_path: Path, model_folder: Path) -> None:
     (model_folder / "model.safetensors").write_bytes(
         b"version https://git-lfs.github.com/spec/v1\n"
     )
-    with pytest.raises(DistilleryError, match="model.safetensors is not a whole.*git lfs pull"):
+    with pytest.raises(DistilleryError, match=r"model.safetensors is not a whole.*git lfs pull"):
         fetch_model(LOCAL, tmp_path / "inputs", tmp_path / "out")
 
 
 def test_missing_folder(tmp_path: Path) -> None:
-    with pytest.raises(DistilleryError, match="teacher.source.path: .*model is not a folder"):
+    with pytest.raises(DistilleryError, match=r"teacher.source.path: .*model is not a folder"):
         fetch_model(LOCAL, tmp_path, tmp_path / "out")
 
 

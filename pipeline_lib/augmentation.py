@@ -85,7 +85,8 @@ def augment_block(
         keys = sequence_keys(words.string_keys[drawn.ids], drawn.offsets)
         new = _first_occurrences(keys, seen)
         kept = new[: int(min(room, len(new)))]
-        seen = np.union1d(seen, keys[kept])
+        # Two sorted runs: a stable sort merges them in one pass.
+        seen = np.sort(np.concatenate([seen, np.sort(keys[kept])]), kind="stable")
         room -= len(kept)
         table = _render(words, drawn, kept, keys, iteration)
         yield (
@@ -126,7 +127,7 @@ class _BlockWords:
         ).to_numpy()
         self.mask_id = len(lexicon.words) + len(vocabulary)
         texts = [*lexicon.words, *vocabulary, MASK]
-        self.string_keys = string_keys(texts)
+        self.string_keys = np.concatenate([lexicon.keys, string_keys(texts[len(lexicon.words) :])])
         self.strings = pa.array(texts, pa.string())
         # The same strings again with a blank behind: text is then one `take` and one join.
         self.spaced = pa.concat_arrays([self.strings, pa.array([f"{t} " for t in texts])])

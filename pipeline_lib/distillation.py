@@ -5,8 +5,6 @@ new seed trains one student, and a killed stage goes on with the seeds, and the 
 missing.
 """
 
-import os
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -80,9 +78,10 @@ def train_seeds(
 
 
 def train_or_find(job: TrainingJob, tell: Tell) -> tuple[Path, dict[str, Any]]:
-    """Return the finished student's folder and record, training it if it is not there yet."""
+    """Return a finished student's folder and record; train it if it is missing or damaged."""
     finished = state_folder() / "students" / job.key
-    if not finished.exists():
+    seal = finished.with_suffix(".json")
+    if not _is_whole(finished, seal):
         checkpoint = state_folder() / "checkpoints" / f"student-{job.key}.safetensors"
         tokenizer, vectors = load_vocabulary(job.vocabulary)
         outputs = job.plan.outputs.open() if job.plan.outputs else None
@@ -94,14 +93,19 @@ def train_or_find(job: TrainingJob, tell: Tell) -> tuple[Path, dict[str, Any]]:
             tell((step, total, loss, best))
 
         model, record = train_student(job, train, dev, vectors, checkpoint, report)
-        # A folder is whole when it has its name: it is filled under another and renamed.
-        temporary = clear_folder(finished.with_name(f"{job.key}.{os.getpid()}.tmp"))
-        save_student(temporary, model, tokenizer)
-        write_json(temporary / "training.json", record)
-        shutil.rmtree(finished, ignore_errors=True)
-        os.replace(temporary, finished)
+        clear_folder(finished)
+        save_student(finished, model, tokenizer)
+        write_json(finished / "training.json", record)
+        # Written last: a student without a seal was interrupted, one that differs was damaged.
+        write_json(seal, {"sha256": sha256_folder(finished)})
         checkpoint.unlink(missing_ok=True)
     return finished, read_json(finished / "training.json")
+
+
+def _is_whole(finished: Path, seal: Path) -> bool:
+    if not seal.exists():
+        return False
+    return read_json(seal).get("sha256") == sha256_folder(finished)
 
 
 def train_student(

@@ -13,8 +13,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import Any, TypeVar
+
+from pipeline_lib.errors import DistilleryError
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -74,6 +77,11 @@ def _run_in_processes(
                 _pass_on(messages, hear)
                 for future in done:
                     yield futures[future], future.result()
+        except BrokenProcessPool as error:
+            raise DistilleryError(
+                "a worker process was killed, most often for want of memory. Set `workers` in "
+                "params.yaml to fewer and run again: what was finished is kept."
+            ) from error
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise

@@ -9,7 +9,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,18 +28,27 @@ def atomic_path(path: Path) -> Iterator[Path]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield temporary
-        with open(temporary, "rb+") as handle:
+        # Opened for reading: a link to a file of DVC's cache may not be written to.
+        with open(temporary, "rb") as handle:
             os.fsync(handle.fileno())
         os.replace(temporary, path)
-    except OSError as error:
+        # Renaming a link onto another link of the same file does nothing, and leaves both.
         temporary.unlink(missing_ok=True)
+    except OSError as error:
+        _discard(temporary)
         raise DistilleryError(
             f"{path}: could not be written ({error.strerror or error}). Free disk space or make "
             "the folder writable, then run again: finished files are kept."
         ) from error
     except BaseException:
-        temporary.unlink(missing_ok=True)
+        _discard(temporary)
         raise
+
+
+def _discard(temporary: Path) -> None:
+    # What went wrong is to be reported, not that there is nothing to take away.
+    with suppress(OSError):
+        temporary.unlink(missing_ok=True)
 
 
 def write_json(path: Path, value: Any) -> None:

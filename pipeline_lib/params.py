@@ -200,7 +200,8 @@ class FineTuning(Section):
     weight_decay: Annotated[float, Field(ge=0)]
     clip_norm: Annotated[float, Field(gt=0)]
     freeze_embeddings: bool
-    precision: Precision
+    # No float16: it would need its gradients scaled.
+    precision: Literal["auto", "float32", "bfloat16"]
     seed: int
 
 
@@ -409,6 +410,8 @@ def _explain(fault: Any) -> str:
     if fault["type"] == "missing":
         return f"{key}: missing. Add it; there are no defaults (README, Parameters)."
     message = fault["msg"].removeprefix("Value error, ")
+    if not path and fault["type"] == "value_error":
+        return message  # the checks over the whole file name their key themselves
     return f"{key}: {message} (found {fault['input']!r:.60})"
 
 

@@ -5,7 +5,7 @@ reordering the file changes nothing, and adding or removing an example changes o
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Sized
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,9 @@ def prepare_task(
     :param dropped: what was left out while reading, for the manifests.
     :raises DistilleryError: if a split ends up empty.
     """
+    _refuse_empty(splits, folder)
     tables = _split_tables(splits, task)
+    _refuse_empty(tables, folder)
     tag = _LazyTagger(tagger)
     made_from = {
         "tagger": tagger.model_dump(),
@@ -60,10 +62,6 @@ def prepare_task(
     }
     manifests = {}
     for name, table in tables.items():
-        if not table.num_rows:
-            raise DistilleryError(
-                f"split {name!r} of {folder.name} is empty. Check its source and `split`."
-            )
         parts = _blocks(table, task.blocks) if name == "train" else [table]
         shards = [
             _write_block(folder / name / f"b{number:03d}.arrow", part, tag)
@@ -74,6 +72,14 @@ def prepare_task(
         )
         write_manifest(folder / name, manifests[name])
     return manifests
+
+
+def _refuse_empty(splits: Mapping[str, Sized], folder: Path) -> None:
+    for name, rows in splits.items():
+        if not len(rows):
+            raise DistilleryError(
+                f"split {name!r} of {folder.name} is empty. Check its source and `split`."
+            )
 
 
 def _to_table(examples: Sequence[Example]) -> pa.Table:

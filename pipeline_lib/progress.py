@@ -59,8 +59,9 @@ def _lines(title: str, unit: str) -> Iterator[Advance]:
         if now - last < LOG_SECONDS and done < total:
             return
         last = now
-        left = (now - start) * (total - done) / max(1, done)
-        rate = _rate(done if counted is None else counted, start, unit)
+        counted = done if counted is None else counted
+        left = (now - start) * (total - done) / max(1, counted)
+        rate = _rate(counted, start, unit)
         print(f"{title}: {done:,}/{total:,} {rate}, {left:.0f} s left {note}".rstrip(), flush=True)
 
     yield advance

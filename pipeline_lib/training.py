@@ -271,7 +271,8 @@ def _look(
         {"step": progress.step, "epoch": round(epoch, 4), "loss": mean, "dev": score}
     )
     progress.loss_sum, progress.loss_count = 0.0, 0
-    if score > progress.best_score:
+    # A score can be no number (a correlation of constants); some weights must be kept all the same.
+    if score > progress.best_score or not state.best:
         progress.best_score, progress.best_step = score, progress.step
         state.keep_best()
 

@@ -97,7 +97,9 @@ def load_student(folder: Path, device: torch.device | str = "cpu") -> Student:
     :raises DistilleryError: if the folder holds none.
     """
     from transformers import PreTrainedTokenizerFast
+    from transformers.utils.logging import disable_progress_bar
 
+    disable_progress_bar()
     try:
         model = StudentForSequenceClassification.from_pretrained(folder, use_safetensors=True)
         tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)

@@ -83,6 +83,7 @@ def _run(
     report: Report,
 ) -> Progress:
     precision = resolve_precision(params.finetune.precision, device)
+    precision = "float32" if precision == "float16" else precision
     if params.finetune.freeze_embeddings:
         model.get_input_embeddings().requires_grad_(False)
     runner = Teacher(model.to(device), tokenizer, device, precision, digest="")

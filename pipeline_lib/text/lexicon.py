@@ -6,6 +6,7 @@ replacement; kept in a file, the data can grow without touching what was drawn b
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ import pyarrow.compute as pc
 
 from pipeline_lib.errors import DistilleryError
 from pipeline_lib.files import sha256_file
+from pipeline_lib.hashing import string_keys
 from pipeline_lib.shards import read_shard, write_shard
 
 SCHEMA = pa.schema([("tag", pa.string()), ("word", pa.string()), ("count", pa.int64())])
@@ -55,15 +57,23 @@ class Lexicon:
     cumulative: np.ndarray
     digest: str
 
+    @cached_property
+    def keys(self) -> np.ndarray:
+        """Content key of each entry's word, uint64."""
+        return string_keys(self.words)
+
+    @cached_property
+    def pairs(self) -> pa.Array:
+        """Each entry as ``tag TAB word``."""
+        owners = np.repeat(np.arange(len(self.tag_numbers)), np.diff(self.starts))
+        tags = pa.array(list(self.tag_numbers)).take(pa.array(owners))
+        return pc.binary_join_element_wise(tags, pa.array(self.words), "\t")
+
     def entries(self, words: pa.Array, tags: pa.Array) -> np.ndarray:
         """Return the entry number of each (word, tag), int64, -1 where the lexicon has none."""
-        names = list(self.tag_numbers)
-        owners = np.repeat(np.arange(len(names)), np.diff(self.starts))
-        known = pc.binary_join_element_wise(
-            pa.array(names).take(owners), pa.array(self.words), "\t"
-        )
         asked = pc.binary_join_element_wise(tags.cast(pa.string()), words.cast(pa.string()), "\t")
-        return pc.fill_null(pc.index_in(asked, value_set=known), -1).to_numpy().astype(np.int64)
+        found = pc.fill_null(pc.index_in(asked, value_set=self.pairs), -1)
+        return found.to_numpy().astype(np.int64)
 
 
 def read_lexicon(path: Path) -> Lexicon:

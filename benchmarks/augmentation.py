@@ -1,0 +1,497 @@
+"""How many synthetic sentences a second one core makes, beside nlpaug, textattack and plain Python.
+
+Claim: the three rules of Tang et al. 2019 (section 3.3), worked on a block at a time as flat
+arrays, make finished sentences a given number of times as fast as word-by-word augmenters.
+
+    pip install nlpaug textattack        # beside the project itself; both are optional
+    python benchmarks/augmentation.py
+    python benchmarks/augmentation.py --sentences FILE     # any text file, one sentence a line
+
+Writes benchmarks/results/augmentation.{json,md}.  Every contestant runs on one thread and turns the
+same sentences into strings; only finished strings are counted, inside the clock.  Splitting and
+tagging are done before the clock starts for ours and for plain Python, which both need tags; the
+pipeline does that once per data set and keeps it.  What it costs is measured too and stands in the
+table as a row of its own.  A peer that cannot be imported is reported as not run, with the reason.
+textattack drags much along: `pip install --no-deps textattack` and the modules that importing it
+then names are enough; flair and NLTK's stop words, unused here, get empty stand-ins if missing.
+"""
+
+import cProfile
+import importlib.machinery
+import os
+import pstats
+import random
+import sys
+import tempfile
+import time
+import types
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+# One thread, before anything reads it.
+os.environ["OMP_NUM_THREADS"] = "1"
+os.environ["MKL_NUM_THREADS"] = "1"
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+import pyarrow as pa
+import typer
+from harness import (
+    RESULTS,
+    facts,
+    ratio,
+    reason,
+    say,
+    spread,
+    summary,
+    table,
+    take_turns,
+    usable_cores,
+    write_results,
+)
+
+from pipeline_lib.augmentation import augment_block
+from pipeline_lib.corpora.labelled import Example
+from pipeline_lib.params import Params, Recipe, load_params
+from pipeline_lib.preparation import prepare_task
+from pipeline_lib.shards import ShardSet
+from pipeline_lib.text.lexicon import Lexicon, count_words, read_lexicon, write_lexicon
+from pipeline_lib.text.tagging import load_tagger
+from pipeline_lib.text.words import MASK, split_words
+
+OURS = "ours: augment_block"
+OURS_SMALL = f"{OURS}, the peers' sentences only"
+HAND = "plain Python, word by word"
+PACKAGES = ("numpy", "pyarrow", "spacy", "nlpaug", "textattack")
+STEPS = {
+    "reading a block's words": ("__init__", "_BlockWords"),
+    "drawing the three rules": ("_draw", None),
+    "content keys of the sentences": ("sequence_keys", None),
+    "finding duplicates": ("_first_occurrences", None),
+    "keeping the keys seen": ("union1d", None),
+    "writing text and words": ("_render", None),
+    "counting": ("_count", None),
+}
+"""Steps of the profile, by the function that does them."""
+
+_TEXTATTACK = (
+    "10 % of the words, at least one, fast_augment; builds every candidate of a step and picks "
+    "one; unique per sentence"
+)
+NOTES = {
+    OURS: "all three rules; unique sentences only; also yields words, rules and content keys",
+    HAND: "the same three rules and distributions, one word at a time; a blank between all words "
+    "instead of the text's own; unique sentences only",
+    "nlpaug: mask": "one rule of three: RandomWordAug puts [MASK] for 10 % of the words, rounded "
+    "up, so at least one in every sentence; splits the text itself; keeps duplicates",
+    "nlpaug: mask, swap by tag, delete": "Sequential of [MASK] (10 %) and ReservedAug with one "
+    "list of words per tag (10 %, uniform instead of by frequency, one tag per word), then in 25 % "
+    "deletion of 10 % instead of an n-gram; splits the text itself; keeps duplicates",
+    "textattack: delete, swap": "CompositeTransformation of WordDeletion and WordInnerSwapRandom, "
+    f"which need no download but are none of the three rules; {_TEXTATTACK}",
+    "textattack: mask, swap by tag, delete": "CompositeTransformation of two WordSwap subclasses "
+    "written for this benchmark ([MASK]; one word drawn from the tag's distribution) and "
+    f"WordDeletion, no n-gram; {_TEXTATTACK}",
+}
+"""Where a contestant does another thing than ours."""
+
+
+@dataclass
+class Data:
+    """Prepared sentences: blocks as ours reads them, the same rows as lists, and as plain text."""
+
+    blocks: list[pa.Table]
+    lexicon: Lexicon
+    recipe: Recipe
+    n_iter: int
+    description: str
+
+    def __post_init__(self) -> None:
+        rows = pa.concat_tables(self.blocks)
+        self.texts = rows["text"].to_pylist()
+        columns = (rows[name].to_pylist() for name in ("words", "tags"))
+        self.examples = list(zip(*columns, strict=True))
+
+    def sample(self, count: int) -> "Data":
+        """Return the first ``count`` rows, which a hash has ordered, as one block."""
+        rows = pa.concat_tables(self.blocks).slice(0, count).combine_chunks()
+        return Data([rows], self.lexicon, self.recipe, self.n_iter, self.description)
+
+
+Make = Callable[[Data], tuple[int, int]]
+"""Makes the synthetic sentences of some data; returns how many were generated and how many kept."""
+
+
+def main(
+    task: Annotated[str, typer.Option(help="Prepared task to take the sentences from.")] = "movies",
+    sentences: Annotated[Path | None, typer.Option(help="A text file instead.")] = None,
+    recipe: Annotated[str, typer.Option(help="A key of `transfer` in params.yaml.")] = "full",
+    n_iter: Annotated[int, typer.Option(help="Synthetic sentences per sentence.")] = 20,
+    limit: Annotated[int | None, typer.Option(help="So many sentences at most.")] = None,
+    peer_sentences: Annotated[int, typer.Option(help="Sentences for the slow peers.")] = 500,
+    tag_sentences: Annotated[int, typer.Option(help="Sentences to time tagging on.")] = 1000,
+    repeats: int = 5,
+    seed: Annotated[int, typer.Option(help="Of the peers and of plain Python.")] = 1,
+    params_file: Path = Path("params.yaml"),
+    out: Annotated[Path, typer.Option(help="Folder of the results.")] = RESULTS,
+) -> None:
+    """Measure and write the results."""
+    pa.set_cpu_count(1)
+    params = load_params(params_file)
+    fact = facts(PACKAGES, cores=usable_cores(), threads=1)
+    with tempfile.TemporaryDirectory() as scratch:
+        data = _load(params, task, sentences, recipe, n_iter, limit, Path(scratch))
+    peers, not_run = _peers(data)
+    contestants = {OURS: _ours, HAND: _by_hand, **peers}
+    small = data.sample(peer_sentences)
+    kept: dict[str, float] = {}
+    random.seed(seed)
+    turns = {
+        name: _timed(name, make, data if make in (_ours, _by_hand) else small, kept)
+        for name, make in contestants.items()
+    }
+    turns[OURS_SMALL] = _timed(OURS_SMALL, _ours, small, kept)
+    for make in contestants.values():
+        make(data.sample(20))
+    rates = take_turns(turns, repeats)
+    preparing = _seconds_per_sentence(params, data.texts[:tag_sentences])
+    results = {
+        "facts": fact | {"seeds": {"ours": data.recipe.seed, "others": seed}, "repeats": repeats},
+        "data": data.description,
+        "sentences": {"ours and plain Python": len(data.texts), "peers": len(small.texts)},
+        "n_iter": n_iter,
+        "recipe": data.recipe.model_dump(),
+        "generated_per_second": {name: summary(values) for name, values in rates.items()},
+        "ours_divided_by": {
+            name: ratio(rates[OURS], values) for name, values in rates.items() if name != OURS
+        },
+        "kept_of_generated": {name: round(value, 4) for name, value in kept.items()},
+        "preparing_seconds_per_sentence": preparing,
+        "profile_of_ours": _profile(data),
+        "not_run": not_run,
+        "differences": {name: NOTES[name] for name in contestants},
+    }
+    results["ours_with_preparation"] = _with_preparation(results, n_iter)
+    write_results("augmentation", results, _markdown(results), out)
+
+
+def _load(
+    params: Params,
+    task: str,
+    sentences: Path | None,
+    recipe: str,
+    n_iter: int,
+    limit: int | None,
+    scratch: Path,
+) -> Data:
+    """Open the prepared task, or prepare the lines of a text file."""
+    if sentences is None:
+        blocks = list(ShardSet.open(Path("data/tasks") / task / "train").tables())
+        lexicon = read_lexicon(Path("data/lexicons") / task / "lexicon.arrow")
+        name = f"training sentences of the task {task}, prepared"
+    else:
+        blocks, lexicon = _prepare(params, task, sentences, limit, scratch)
+        name = f"lines of {sentences.name}, prepared in {len(blocks)} blocks"
+    if limit is not None:
+        blocks = [block.slice(0, -(-limit // len(blocks))) for block in blocks]
+    rows = sum(block.num_rows for block in blocks)
+    words = sum(len(block["words"].combine_chunks().flatten()) for block in blocks)
+    description = f"{rows:,} {name}, {words / rows:.1f} words on average"
+    return Data(blocks, lexicon, params.recipe(recipe), n_iter, description)
+
+
+def _prepare(
+    params: Params, task: str, sentences: Path, limit: int | None, scratch: Path
+) -> tuple[list[pa.Table], Lexicon]:
+    lines = [line.strip() for line in sentences.read_text("utf-8").splitlines()]
+    lines = [line for line in lines if line and split_words(line)[0]][:limit]
+    say(f"splitting and tagging {len(lines):,} sentences")
+    os.environ["DISTILLERY_HOME"] = str(scratch / "home")
+    examples = {"train": [Example((line,), 0) for line in lines]}
+    settings = params.task(task).model_copy(update={"split": None})
+    prepare_task(examples, {}, settings, params.tagger, scratch / "task")
+    # Read into memory: the folder goes away.
+    tables = ShardSet.open(scratch / "task" / "train").tables()
+    blocks = [pa.table(rows.to_pydict(), rows.schema) for rows in tables if rows.num_rows]
+    rows = pa.concat_tables(blocks)
+    write_lexicon(scratch / "lexicon.arrow", count_words(rows["words"], rows["tags"]))
+    return blocks, read_lexicon(scratch / "lexicon.arrow")
+
+
+def _timed(name: str, make: Make, data: Data, kept: dict[str, float]) -> Callable[[], float]:
+    def measure() -> float:
+        start = time.perf_counter()
+        generated, unique = make(data)
+        seconds = time.perf_counter() - start
+        kept[name] = unique / generated
+        return generated / seconds
+
+    return measure
+
+
+# Ours, and the paper's rules as one writes them down.
+
+
+def _ours(data: Data) -> tuple[int, int]:
+    generated = kept = 0
+    for block in data.blocks:
+        for iteration, rows, counts in augment_block(
+            block, data.lexicon, data.recipe, data.n_iter, None
+        ):
+            if iteration:
+                generated += counts.rows + counts.duplicates
+                kept += len(rows["text"].to_pylist())
+    return generated, kept
+
+
+def _by_hand(data: Data) -> tuple[int, int]:
+    """Apply the paper's rules word by word; the draw within a tag is a bisection, not a scan."""
+    recipe, tags = data.recipe, _tag_distributions(data.lexicon)
+    generated, seen, results = 0, set(data.texts), []
+    for words, tagged in data.examples:
+        for _ in range(data.n_iter):
+            new = list(words)
+            for i, word in enumerate(words):
+                x = random.random()
+                if x < recipe.p_mask:
+                    new[i] = MASK
+                elif x < recipe.p_mask + recipe.p_pos:
+                    new[i] = _other_word(tags.get(tagged[i]), word)
+            start, stop = 0, len(words)
+            if random.random() < recipe.p_ngram:
+                length = min(random.randint(recipe.ngram_min, recipe.ngram_max), len(words))
+                start = random.randint(0, len(words) - length)
+                stop = start + length
+            text = " ".join(new[start:stop])
+            generated += 1
+            if text not in seen:
+                seen.add(text)
+                results.append(text)
+    return generated, len(results)
+
+
+def _tag_distributions(lexicon: Lexicon) -> dict[str, tuple[list[str], list[int]]]:
+    """Return (words, cumulative counts) of each tag."""
+    distributions = {}
+    for tag, number in lexicon.tag_numbers.items():
+        low, high = int(lexicon.starts[number]), int(lexicon.starts[number + 1])
+        counts = lexicon.cumulative[low + 1 : high + 1] - lexicon.cumulative[low]
+        distributions[tag] = (lexicon.words[low:high], counts.tolist())
+    return distributions
+
+
+def _other_word(distribution: tuple[list[str], list[int]] | None, word: str) -> str:
+    if distribution is None or len(distribution[0]) < 2:
+        return word
+    words, cumulative = distribution
+    while True:
+        drawn = words[bisect_right(cumulative, random.random() * cumulative[-1])]
+        if drawn != word:
+            return drawn
+
+
+# The peers.
+
+
+def _peers(data: Data) -> tuple[dict[str, Make], dict[str, str]]:
+    """Return the peers that can be imported, and why the others cannot."""
+    peers: dict[str, Make] = {}
+    not_run: dict[str, str] = {}
+    for name, load in (("nlpaug", _nlpaug), ("textattack", _textattack)):
+        try:
+            peers.update(load(data))
+        except Exception as error:
+            # Any failure of a peer's import is a result to report, not an end of the run.
+            not_run[name] = reason(error)
+            say(f"{name} not run: {not_run[name]}")
+    return peers, not_run
+
+
+def _nlpaug(data: Data) -> Iterator[tuple[str, Make]]:
+    import nlpaug.augmenter.word as naw
+    import nlpaug.flow as naf
+    from nlpaug.util.text.tokenizer import Tokenizer
+
+    def masks() -> Any:
+        return naw.RandomWordAug(action="substitute", target_words=[MASK], aug_p=0.1)
+
+    # A word that its own tokenizer would split is a phrase to it, with a regular expression each.
+    lists = [
+        [word for word in words if len(Tokenizer.tokenizer(word)) == 1]
+        for words, _ in _tag_distributions(data.lexicon).values()
+    ]
+    by_tag = naw.ReservedAug([words for words in lists if len(words) > 1], aug_p=0.1)
+    mask, flow = masks(), naf.Sequential([masks(), by_tag])
+    delete = naw.RandomWordAug(action="delete", aug_p=0.1)
+
+    def all_three(text: str, n: int) -> list[str]:
+        # Its own Sometimes cannot stand inside another flow.
+        made = flow.augment(text, n=n)
+        return [delete.augment(t)[0] if random.random() < 0.25 else t for t in made]
+
+    yield "nlpaug: mask", _augmenter(lambda text, n: mask.augment(text, n=n))
+    yield "nlpaug: mask, swap by tag, delete", _augmenter(all_three)
+
+
+def _textattack(data: Data) -> Iterator[tuple[str, Make]]:
+    _stand_in_for_what_textattack_imports()
+    from textattack.augmentation import Augmenter
+    from textattack.constraints.pre_transformation import RepeatModification
+    from textattack.transformations import (
+        CompositeTransformation,
+        WordDeletion,
+        WordInnerSwapRandom,
+        WordSwap,
+    )
+
+    tags = _tag_distributions(data.lexicon)
+    tag_of = {word: tag for tag, (words, _) in tags.items() for word in words}
+
+    class WordSwapMask(WordSwap):
+        def _get_replacement_words(self, word: str) -> list[str]:
+            return [MASK]
+
+    class WordSwapTag(WordSwap):
+        def _get_replacement_words(self, word: str) -> list[str]:
+            return [_other_word(tags.get(tag_of.get(word, "")), word)]
+
+    def augmenter(*transformations: Any) -> Make:
+        made = Augmenter(
+            transformation=CompositeTransformation(list(transformations)),
+            constraints=[RepeatModification()],
+            pct_words_to_swap=0.1,
+            transformations_per_example=data.n_iter,
+            fast_augment=True,
+        )
+        return _augmenter(lambda text, n: made.augment(text))
+
+    yield "textattack: delete, swap", augmenter(WordDeletion(), WordInnerSwapRandom())
+    yield (
+        "textattack: mask, swap by tag, delete",
+        augmenter(WordSwapMask(), WordSwapTag(), WordDeletion()),
+    )
+
+
+def _stand_in_for_what_textattack_imports() -> None:
+    """Put empty stand-ins where flair or NLTK's stop words are missing.
+
+    textattack imports both for taggers and constraints that nothing here uses; flair does not
+    import beside transformers 5, and the stop words are a download.
+    """
+    import nltk
+
+    try:
+        import flair  # noqa: F401
+    except Exception:
+        for name in [name for name in sys.modules if name.split(".")[0] == "flair"]:
+            del sys.modules[name]
+        flair_module = _empty_module("flair")
+        parts = {"data": ("Sentence", "Tokenizer"), "models": ("SequenceTagger",)}
+        for part, classes in parts.items():
+            module = _empty_module(f"flair.{part}")
+            vars(module).update(dict.fromkeys(classes, object))
+            setattr(flair_module, part, module)
+    try:
+        nltk.corpus.stopwords.words("english")
+    except LookupError:
+        nltk.corpus.stopwords = types.SimpleNamespace(words=lambda language: [])
+
+
+def _empty_module(name: str) -> types.ModuleType:
+    module = types.ModuleType(name)
+    module.__spec__ = importlib.machinery.ModuleSpec(name, None)
+    sys.modules[name] = module
+    return module
+
+
+def _augmenter(augment: Callable[[str, int], list[str]]) -> Make:
+    def make(data: Data) -> tuple[int, int]:
+        made = [text for given in data.texts for text in augment(given, data.n_iter)]
+        return len(made), len(set(made) - set(data.texts))
+
+    return make
+
+
+# What stands beside the rates.
+
+
+def _seconds_per_sentence(params: Params, texts: list[str]) -> dict[str, float]:
+    """Time what the pipeline does once per data set, tagger's loading left out."""
+    start = time.perf_counter()
+    words, spaces = zip(*(split_words(text) for text in texts), strict=True)
+    splitting = time.perf_counter() - start
+    tag = load_tagger(params.tagger)
+    list(tag(words[:20], spaces[:20]))
+    start = time.perf_counter()
+    list(tag(words, spaces))
+    tagging = time.perf_counter() - start
+    return {"splitting": splitting / len(texts), "tagging": tagging / len(texts)}
+
+
+def _with_preparation(results: dict[str, Any], n_iter: int) -> dict[str, float]:
+    """Return ours in sentences a second where splitting and tagging are paid in the same run."""
+    once = sum(results["preparing_seconds_per_sentence"].values())
+    rate = results["generated_per_second"][OURS]["median"]
+    return {"generated_per_second": round(1 / (1 / rate + once / n_iter), 1)}
+
+
+def _profile(data: Data) -> dict[str, float]:
+    """Return each step's share of the time of :func:`_ours`, from cProfile."""
+    profile = cProfile.Profile()
+    profile.runcall(_ours, data)
+    stats: Any = pstats.Stats(profile)
+    entries = {(Path(key[0]).name, key[2]): value[3] for key, value in stats.stats.items()}
+    files = {"sequence_keys": "hashing.py"}
+    total = entries["augmentation.py", "_ours"]
+    shares = {}
+    for step, (function, _) in STEPS.items():
+        names = [key for key in entries if key[1] == function]
+        file = files.get(function, "augmentation.py")
+        own = [key for key in names if key[0] == file or function == "union1d"]
+        shares[step] = round(sum(entries[key] for key in own) / total, 3)
+    shares["the rest: Python strings, iterating"] = round(1 - sum(shares.values()), 3)
+    return shares
+
+
+def _markdown(results: dict[str, Any]) -> list[str]:
+    rows = []
+    for name, rate in results["generated_per_second"].items():
+        against = results["ours_divided_by"].get(name)
+        kept = results["kept_of_generated"][name]
+        rows.append(
+            [
+                name,
+                spread(rate),
+                f"{rate['median'] * kept:,.0f}",
+                spread(against, "{:.1f}") if against else "1",
+            ]
+        )
+    prepared = results["ours_with_preparation"]["generated_per_second"]
+    rows.append([f"{OURS}, splitting and tagging paid in the same run", f"{prepared:,.0f}", "", ""])
+    rows += [[name, "not run", "", reason] for name, reason in results["not_run"].items()]
+    once = results["preparing_seconds_per_sentence"]
+    steps = ", ".join(f"{step} {share:.0%}" for step, share in results["profile_of_ours"].items())
+    return [
+        "# Synthetic sentences per second and core",
+        "",
+        f"{results['data']}; {results['n_iter']} synthetic sentences each; the peers on "
+        f"{results['sentences']['peers']:,} of them. One thread. Median of "
+        f"{results['facts']['repeats']} turns (lowest–highest); ratios turn by turn.",
+        "",
+        *table(["contestant", "generated/s", "kept/s", "ours ÷ this"], rows),
+        "",
+        "Kept: not equal to an input sentence or an earlier result. What each one does:",
+        "",
+        *(f"- {name}: {note}." for name, note in results["differences"].items()),
+        "",
+        f"Once per data set, not in the first row: splitting {once['splitting'] * 1e6:,.0f} µs and "
+        f"tagging {once['tagging'] * 1e6:,.0f} µs a sentence (ours and plain Python need tags, the "
+        f"peers' rows do not pay for theirs either). Ours by step: {steps}.",
+    ]
+
+
+if __name__ == "__main__":
+    typer.run(main)

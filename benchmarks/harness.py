@@ -1,0 +1,131 @@
+"""What the benchmarks share: taking turns, ratios, facts about the machine, results files.
+
+Contestants take turns within one run, so that whatever else the machine does falls on all of them
+alike.  What is reported is the median over the turns, and ratios are taken turn by turn.
+"""
+
+import datetime
+import importlib.metadata
+import os
+import platform
+import re
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pipeline_lib.evaluation.speed import cpu_name
+from pipeline_lib.files import atomic_path, write_json
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def take_turns(contestants: dict[str, Callable[[], float]], repeats: int) -> dict[str, list[float]]:
+    """Call every contestant once per repeat, in turn; return what each returned (a rate)."""
+    rates: dict[str, list[float]] = {name: [] for name in contestants}
+    for repeat in range(repeats):
+        for name, measure in contestants.items():
+            rates[name].append(measure())
+            say(f"repeat {repeat + 1}/{repeats}  {name}: {rates[name][-1]:,.1f}")
+    return rates
+
+
+def summary(values: Sequence[float], digits: int = 1) -> dict[str, float]:
+    """Return median, lowest and highest of ``values``."""
+    numbers = {"median": statistics.median(values), "min": min(values), "max": max(values)}
+    return {name: round(value, digits) for name, value in numbers.items()}
+
+
+def ratio(ours: Sequence[float], theirs: Sequence[float]) -> dict[str, float]:
+    """Return the summary of ours ÷ theirs, taken turn by turn."""
+    return summary([a / b for a, b in zip(ours, theirs, strict=True)], 3)
+
+
+def facts(packages: Iterable[str], cores: int, threads: int | str) -> dict[str, Any]:
+    """Say with what and on what was measured."""
+    # A result is read on other machines: of a path from the root only its end says something.
+    arguments = [Path(a).name if a.startswith("/") else a for a in sys.argv]
+    arguments[0] = Path(arguments[0]).name
+    return {
+        "command": " ".join(["python", f"benchmarks/{arguments[0]}", *arguments[1:]]),
+        "commit": _commit(),
+        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "cpu": cpu_name(),
+        "cores": cores,
+        "threads": threads,
+        "load_at_start": round(os.getloadavg()[0], 2),
+        "versions": {"python": platform.python_version()} | _versions(packages),
+    }
+
+
+def usable_cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def write_results(name: str, results: dict[str, Any], lines: Sequence[str], folder: Path) -> None:
+    """Write ``<name>.json`` and ``<name>.md`` to ``folder``.
+
+    :param results: with the key ``facts``, see :func:`facts`.
+    :param lines: the Markdown that stands between the title and the facts.
+    """
+    write_json(folder / f"{name}.json", results)
+    with atomic_path(folder / f"{name}.md") as temporary:
+        temporary.write_text("\n".join([*lines, "", *_footer(results["facts"]), ""]), "utf-8")
+    say(f"wrote {name}.json and {name}.md")
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Return a Markdown table: the first column left, the others right."""
+    rule = ["---"] + ["---:"] * (len(header) - 1)
+    return ["| " + " | ".join(row) + " |" for row in (header, rule, *rows)]
+
+
+def spread(values: dict[str, float], pattern: str = "{:,.0f}") -> str:
+    """Return ``median (min–max)`` of a summary."""
+    low, high = pattern.format(values["min"]), pattern.format(values["max"])
+    return f"{pattern.format(values['median'])} ({low}–{high})"
+
+
+def reason(error: Exception) -> str:
+    """Return why a contestant did not run, in one line and without this machine's paths."""
+    first = (str(error).strip() or "no message").splitlines()[0]
+    return re.sub(r" ?\(?/\S+", "", f"{type(error).__name__}: {first}")
+
+
+def say(line: str) -> None:
+    """Tell the person who waits."""
+    sys.stderr.write(line + "\n")
+    sys.stderr.flush()
+
+
+def _footer(fact: dict[str, Any]) -> list[str]:
+    versions = ", ".join(f"{name} {version}" for name, version in fact["versions"].items())
+    return [
+        f"`{fact['command']}`",
+        "",
+        f"{fact['cpu']}, {fact['cores']} cores, threads: {fact['threads']}; load at start "
+        f"{fact['load_at_start']}; {fact['date']}; commit {fact['commit']}; {versions}.",
+    ]
+
+
+def _commit() -> str:
+    def git(*arguments: str) -> str:
+        return subprocess.run(
+            ["git", *arguments], capture_output=True, text=True, check=False, cwd=RESULTS.parent
+        ).stdout.strip()
+
+    changed = git("status", "--porcelain", "--", "../pipeline_lib", ".", ":!results")
+    return (git("rev-parse", "--short=12", "HEAD") or "unknown") + (" + changes" if changed else "")
+
+
+def _versions(packages: Iterable[str]) -> dict[str, str]:
+    found = {}
+    for package in packages:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            found[package] = "not installed"
+    return found

@@ -1,0 +1,494 @@
+"""How fast the teacher pass is, beside sentence-transformers and the transformers pipeline.
+
+Claim: the pass that labels a transfer set (tokenise, length-sorted batches in a token budget, one
+single-threaded process per core, Arrow shards written through the store) handles a given number of
+times as many rows a second as the usual ways to run the same weights, at their defaults and at the
+best of a grid, and comes to a given share of what the machine's matrix products reach.
+
+    pip install sentence-transformers==6.2.0       # beside the project itself; optional
+    python benchmarks/teacher_pass.py
+    python benchmarks/teacher_pass.py --sentences FILE     # any text file, one sentence a line
+
+Writes benchmarks/results/teacher_pass.{json,md}.  All run the encoder of one folder.  Ours and the
+pipeline put a classification head on it (drawn at random from a seed: its cost is what counts);
+``encode`` returns mean-pooled vectors and needs neither head nor pooler.  Loading and the first
+call are outside everybody's clock: for ours the clock starts when all workers have a warm teacher,
+and the rate that includes starting them stands beside it.
+
+Share of the peak: FLOPs of a text of L tokens = L · (2 · P + 4 · layers · L · hidden), with P the
+encoder's parameters without embeddings, pooler and head.  Only real tokens count, so padding lowers
+the share.  The peak is the best square matrix product of several sizes on all cores, in the same
+number format, measured in the same run.
+"""
+
+import functools
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["TOKENIZERS_PARALLELISM"] = "true"
+
+import numpy as np
+import pyarrow as pa
+import typer
+from harness import (
+    RESULTS,
+    facts,
+    ratio,
+    reason,
+    say,
+    spread,
+    summary,
+    table,
+    take_turns,
+    usable_cores,
+    write_results,
+)
+
+from pipeline_lib.engine import Tell, run_jobs, worker_count
+from pipeline_lib.hashing import string_keys
+from pipeline_lib.params import load_params
+from pipeline_lib.shards import Shard, ShardSet, read_shard, write_shard
+from pipeline_lib.store import Store
+from pipeline_lib.teachers.outputs import OutputPass
+
+PRECISIONS = ("float32", "bfloat16")
+BATCHES = (32, 128, 256)
+PEAK_SIZES = (1024, 2048, 4096)
+PACKAGES = ("torch", "transformers", "sentence-transformers", "tokenizers", "pyarrow", "numpy")
+Run = Callable[[Sequence[str]], Any]
+
+
+def main(
+    task: Annotated[str, typer.Option(help="Prepared task to take the texts from.")] = "movies",
+    split: str = "train",
+    sentences: Annotated[Path | None, typer.Option(help="A text file instead.")] = None,
+    texts: Annotated[int, typer.Option(help="How many texts.")] = 6000,
+    model: Annotated[Path, typer.Option(help="The encoder.")] = Path("data/raw/teacher/base"),
+    grid_texts: Annotated[int, typer.Option(help="Texts for finding the best settings.")] = 1500,
+    shard_rows: Annotated[int, typer.Option(help="Rows per shard, at most.")] = 1000,
+    repeats: int = 5,
+    seed: Annotated[int, typer.Option(help="Of the texts' order and the random head.")] = 1,
+    params_file: Path = Path("params.yaml"),
+    out: Annotated[Path, typer.Option(help="Folder of the results.")] = RESULTS,
+) -> None:
+    """Measure and write the results."""
+    import torch
+
+    params = load_params(params_file)
+    cores = usable_cores()
+    fact = facts(PACKAGES, cores, f"peers {torch.get_num_threads()}, ours 1 in each process")
+    source, chosen = _texts(task, split, sentences, texts, seed)
+    with tempfile.TemporaryDirectory() as scratch:
+        teacher = _classifier(model, Path(scratch) / "teacher", seed)
+        base = OutputPass.of(params.model_copy(update={"device": "cpu"}), teacher)
+        passes = {p: _with_precision(base, p) for p in PRECISIONS}
+        workers = worker_count(base.device, params.workers)
+        jobs = _shards(chosen, -(-len(chosen) // shard_rows), workers, Path(scratch) / "in")
+        with _all_peers(teacher, base.max_length, cores) as (peers, not_run):
+            grid = _grid(peers, chosen[:grid_texts])
+            kept = _defaults_and_best(grid)
+            details: dict[str, list[dict[str, float]]] = {p: [] for p in PRECISIONS}
+            peaks: dict[str, list[float]] = {p: [] for p in PRECISIONS}
+            turns: dict[str, Callable[[], float]] = {}
+            for p in PRECISIONS:
+                turns[f"peak {p} (GFLOP/s)"] = functools.partial(_peak, p, peaks[p])
+                turns[f"ours, {p}"] = functools.partial(
+                    _ours, passes[p], jobs, workers, details[p], Path(scratch)
+                )
+            for setting in kept:
+                turns[setting] = functools.partial(_rate, peers[setting], chosen)
+            rates = take_turns(turns, repeats)
+        rates = {name: values for name, values in rates.items() if not name.startswith("peak")}
+        tokens, flops = _work(passes["float32"], chosen)
+        agreement = _agreement(passes["float32"], chosen[:64])
+    best_peak = {p: max(peaks[p]) for p in PRECISIONS}
+    results = {
+        "facts": fact | {"seeds": {"texts and head": seed}, "repeats": repeats},
+        "data": f"{len(chosen):,} of {source}; {tokens / len(chosen):.1f} tokens on average",
+        "model": _describe(passes["float32"]),
+        "ours": {
+            "workers": workers,
+            "shards": len(jobs),
+            "batch_tokens": base.batch_tokens,
+            "max_length": base.max_length,
+            "precision_auto": base.precision,
+            "rows_per_second_with_workers_started": {
+                p: summary([d["with_start"] for d in details[p]]) for p in PRECISIONS
+            },
+            "seconds_to_start_workers": {
+                p: summary([d["start"] for d in details[p]]) for p in PRECISIONS
+            },
+            "rows_per_second_no_worker_idle": {
+                p: summary([d["busy"] for d in details[p]]) for p in PRECISIONS
+            },
+        },
+        "rows_per_second": {name: summary(values) for name, values in rates.items()},
+        "ours_divided_by": {
+            name: {p: ratio(rates[f"ours, {p}"], values) for p in PRECISIONS}
+            for name, values in rates.items()
+            if not name.startswith("ours")
+        },
+        "roles": kept,
+        "grid_rows_per_second": {name: round(value, 1) for name, value in grid.items()},
+        "grid_texts": min(grid_texts, len(chosen)),
+        "peak_gflops": {p: round(best_peak[p], 1) for p in PRECISIONS},
+        "flops_per_text": round(flops / len(chosen)),
+        "share_of_peak": {
+            name: round(
+                float(np.median(values)) * flops / len(chosen) / 1e9 / best_peak[_format(name)], 3
+            )
+            for name, values in rates.items()
+        },
+        "greatest_difference_to_pipeline_in_probability": agreement,
+        "not_run": not_run,
+    }
+    write_results("teacher_pass", results, _markdown(results), out)
+
+
+# The texts, the model, the shards.
+
+
+def _texts(
+    task: str, split: str, sentences: Path | None, count: int, seed: int
+) -> tuple[str, list[str]]:
+    """Return what the texts are, and ``count`` of them in a seeded random order."""
+    if sentences is None:
+        found = ShardSet.open(Path("data/tasks") / task / split).table()["text"].to_pylist()
+        source = f"the {split} sentences of the task {task}"
+    else:
+        found = [line for line in sentences.read_text("utf-8").splitlines() if line.strip()]
+        source = f"the lines of {sentences.name}"
+    order = np.random.default_rng(seed).permutation(len(found))[:count]
+    return source, [found[i] for i in order]
+
+
+def _classifier(encoder: Path, folder: Path, seed: int) -> Path:
+    """Save the encoder with a random two-class head, as fine-tuning would."""
+    import torch
+
+    from pipeline_lib.teachers.model import load_classifier
+
+    torch.manual_seed(seed)
+    model, tokenizer = load_classifier(encoder, ["negative", "positive"])
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def _with_precision(base: OutputPass, precision: str) -> OutputPass:
+    return OutputPass(
+        base.folder, base.digest, base.device, precision, base.max_length, base.batch_tokens
+    )
+
+
+def _shards(
+    texts: Sequence[str], count: int, workers: int, folder: Path
+) -> list[tuple[Path, Shard]]:
+    """Write the texts as equal shards, as many as the workers can share out evenly."""
+    count = -(-count // workers) * workers
+    shards = []
+    for number, part in enumerate(np.array_split(np.array(texts, object), count)):
+        rows = pa.table({"key": string_keys(list(part)), "text": pa.array(list(part))})
+        path = folder / f"{number:03d}.arrow"
+        shards.append((path, write_shard(path, rows)))
+    return shards
+
+
+# Ours.
+
+WarmUp = tuple[OutputPass, Path, int]
+Compute = tuple[OutputPass, Path, Shard]
+
+
+def _job(job: tuple[str, WarmUp | Compute], _: Tell) -> tuple[str, float, float, int]:
+    """Do one job in a worker; return its kind, start, end (the system's clock) and rows."""
+    kind, what = job
+    if kind == "warm":
+        return _warm_up(what)
+    output_pass, path, shard = what
+    start = time.monotonic()
+    # What stages/precompute.py does with a shard.
+    outputs = output_pass.compute(read_shard(path))
+    Store("logits").add(output_pass.key(shard), outputs, shard.sha256)
+    return kind, start, time.monotonic(), shard.rows
+
+
+def _warm_up(what: WarmUp) -> tuple[str, float, float, int]:
+    """Load the teacher, run it once, and wait until every worker has done so."""
+    output_pass, folder, workers = what
+    start = time.monotonic()
+    words = ["a", "warm", "teacher", "answers", "faster", "than", "a", "cold", "one", "does"]
+    output_pass.teacher().predict(
+        [" ".join(words[: 1 + i % len(words)]) for i in range(64)], output_pass.max_length, 512
+    )
+    (folder / str(os.getpid())).touch()
+    while len(list(folder.iterdir())) < workers:
+        time.sleep(0.005)
+    return "warm", start, time.monotonic(), 0
+
+
+def _ours(
+    output_pass: OutputPass,
+    shards: Sequence[tuple[Path, Shard]],
+    workers: int,
+    details: list[dict[str, float]],
+    scratch: Path,
+) -> float:
+    """Run the pass with an empty store; return rows a second once the workers are warm."""
+    with tempfile.TemporaryDirectory(dir=scratch) as home:
+        os.environ["DISTILLERY_HOME"] = home
+        ready = Path(home) / "ready"
+        ready.mkdir()
+        warm = [("warm", (output_pass, ready, workers))] * workers
+        jobs = [*warm, *(("compute", (output_pass, *shard)) for shard in shards)]
+        began = time.monotonic()
+        done = [result for _, result in run_jobs(_job, jobs, workers, single_threaded=True)]
+        whole = time.monotonic() - began
+    computed = [result for result in done if result[0] == "compute"]
+    start = min(result[1] for result in computed)
+    seconds = max(result[2] for result in computed) - start
+    rows = sum(result[3] for result in computed)
+    details.append(
+        {
+            "with_start": rows / whole,
+            "start": start - began,
+            # What many shards would reach: no worker idle at the end.
+            "busy": rows / (sum(r[2] - r[1] for r in computed) / min(workers, len(computed))),
+        }
+    )
+    return rows / seconds
+
+
+# The peers.
+
+
+@contextmanager
+def _all_peers(
+    teacher: Path, max_length: int, cores: int
+) -> Iterator[tuple[dict[str, Run], dict[str, str]]]:
+    """Yield every peer at every setting of the grid, and why others are not there."""
+    peers: dict[str, Run] = {}
+    not_run: dict[str, str] = {}
+    pools: list[tuple[Any, Any]] = []
+    for name, load in (("sentence-transformers", _encoders), ("pipeline", _pipelines)):
+        try:
+            peers.update(load(teacher, max_length, cores, pools))
+        except Exception as error:
+            # Any failure of a peer's import is a result to report, not an end of the run.
+            not_run[name] = reason(error)
+            say(f"{name} not run: {not_run[name]}")
+    try:
+        yield peers, not_run
+    finally:
+        for model, pool in pools:
+            model.stop_multi_process_pool(pool)
+
+
+def _encoders(
+    teacher: Path, max_length: int, cores: int, pools: list[tuple[Any, Any]]
+) -> Iterator[tuple[str, Run]]:
+    import torch
+    from sentence_transformers import SentenceTransformer
+
+    for precision in PRECISIONS:
+        # A folder without modules.json: an encoder with mean pooling, as its documents say.
+        model = SentenceTransformer(
+            str(teacher), device="cpu", model_kwargs={"dtype": getattr(torch, precision)}
+        )
+        model.max_seq_length = max_length
+        encode = functools.partial(model.encode, show_progress_bar=False)
+        for batch in BATCHES:
+            name = f"encode, {precision}, batch {batch}"
+            yield name, lambda texts, e=encode, b=batch: e(list(texts), batch_size=b)
+        if cores == 1:
+            continue
+        with _one_thread():
+            pool = model.start_multi_process_pool(["cpu"] * cores)
+        pools.append((model, pool))
+        for batch in BATCHES:
+            name = f"encode, {precision}, batch {batch}, a pool of {cores} one-thread processes"
+            yield (
+                name,
+                lambda texts, e=encode, b=batch, p=pool: e(list(texts), batch_size=b, pool=p),
+            )
+
+
+def _pipelines(
+    teacher: Path, max_length: int, cores: int, pools: list[tuple[Any, Any]]
+) -> Iterator[tuple[str, Run]]:
+    import torch
+    from transformers import pipeline
+
+    for precision in PRECISIONS:
+        run = pipeline(
+            "text-classification", str(teacher), dtype=getattr(torch, precision), device="cpu"
+        )
+        run = functools.partial(run, truncation=True, max_length=max_length, top_k=None)
+        for batch in (1, *BATCHES):
+            name = f"pipeline, {precision}, batch {batch}"
+            yield name, lambda texts, r=run, b=batch: r(list(texts), batch_size=b)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Give the processes that are started inside one thread each."""
+    before = os.environ.get("OMP_NUM_THREADS")
+    os.environ["OMP_NUM_THREADS"] = "1"
+    try:
+        yield
+    finally:
+        del os.environ["OMP_NUM_THREADS"]
+        if before is not None:
+            os.environ["OMP_NUM_THREADS"] = before
+
+
+def _grid(peers: dict[str, Run], texts: Sequence[str]) -> dict[str, float]:
+    """Return rows a second of every setting, the better of two."""
+    rates = {}
+    for name, run in peers.items():
+        run(texts[:64])
+        rates[name] = max(_rate(run, texts) for _ in range(2))
+        say(f"grid  {name}: {rates[name]:,.0f}")
+    return rates
+
+
+def _defaults_and_best(grid: dict[str, float]) -> dict[str, str]:
+    """Return which settings take turns with ours, and as what."""
+    roles: dict[str, list[str]] = {}
+    for peer, default in (("encode", "float32, batch 32"), ("pipeline", "float32, batch 1")):
+        own = [name for name in grid if name.startswith(peer)]
+        if own:
+            roles.setdefault(f"{peer}, {default}", []).append("defaults")
+        for precision in PRECISIONS:
+            same = [name for name in own if _format(name) == precision]
+            if same:
+                best = max(same, key=grid.__getitem__)
+                roles.setdefault(best, []).append(f"best of the grid in {precision}")
+    return {name: "; ".join(words) for name, words in roles.items()}
+
+
+def _rate(run: Run, texts: Sequence[str]) -> float:
+    start = time.perf_counter()
+    run(texts)
+    return len(texts) / (time.perf_counter() - start)
+
+
+# The machine's peak, and the work in the texts.
+
+
+def _peak(precision: str, found: list[float]) -> float:
+    """Return the best GFLOP/s of square products, all cores."""
+    import torch
+
+    best = 0.0
+    for size in PEAK_SIZES:
+        a = torch.randn(size, size).to(getattr(torch, precision))
+        b = torch.randn(size, size).to(getattr(torch, precision))
+        a @ b
+        for _ in range(max(3, 4096 // size)):
+            start = time.perf_counter()
+            a @ b
+            best = max(best, 2 * size**3 / (time.perf_counter() - start) / 1e9)
+    found.append(best)
+    return best
+
+
+def _work(output_pass: OutputPass, texts: Sequence[str]) -> tuple[int, int]:
+    """Return the real tokens of all texts and the FLOPs of an encoder over them."""
+    teacher = output_pass.teacher()
+    lengths = np.array([len(ids) for ids in teacher.encode(texts, output_pass.max_length)])
+    config = teacher.model.config
+    attention = 4 * config.num_hidden_layers * lengths * config.hidden_size
+    flops = lengths * (2 * _encoder_parameters(teacher.model) + attention)
+    return int(lengths.sum()), int(flops.sum())
+
+
+def _encoder_parameters(model: Any) -> int:
+    """Count the parameters that every token passes through."""
+    return sum(
+        parameter.numel()
+        for name, parameter in model.base_model.named_parameters()
+        if not name.startswith(("embeddings.", "pooler."))
+    )
+
+
+def _agreement(output_pass: OutputPass, texts: Sequence[str]) -> float:
+    """Return the greatest difference of a class probability between ours and the pipeline's."""
+    import torch
+    from transformers import pipeline
+
+    teacher = output_pass.teacher()
+    logits = teacher.predict(texts, output_pass.max_length, output_pass.batch_tokens)
+    ours = torch.from_numpy(logits).softmax(1).numpy()
+    run = pipeline("text-classification", str(output_pass.folder), device="cpu")
+    answers = run(list(texts), top_k=None, truncation=True, max_length=output_pass.max_length)
+    scores = [{answer["label"]: answer["score"] for answer in row} for row in answers]
+    theirs = np.array([[row[name] for name in teacher.label_names] for row in scores])
+    return float(f"{np.abs(ours - theirs).max():.2g}")
+
+
+def _describe(output_pass: OutputPass) -> dict[str, Any]:
+    model = output_pass.teacher().model
+    return {
+        "type": model.config.model_type,
+        "layers": model.config.num_hidden_layers,
+        "hidden": model.config.hidden_size,
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "P": _encoder_parameters(model),
+    }
+
+
+def _format(name: str) -> str:
+    return next(precision for precision in PRECISIONS if precision in name)
+
+
+def _markdown(results: dict[str, Any]) -> list[str]:
+    ours, model = results["ours"], results["model"]
+    rows = []
+    for name, rate in results["rows_per_second"].items():
+        against = results["ours_divided_by"].get(name)
+        role = results["roles"].get(name)
+        if name == f"ours, {ours['precision_auto']}":
+            role = "what `precision: auto` picks here"
+        ratios = [spread(against[p], "{:.2f}") if against else "" for p in PRECISIONS]
+        label = f"{name} ({role})" if role else name
+        rows.append([label, spread(rate), f"{results['share_of_peak'][name]:.0%}", *ratios])
+    rows += [[name, "not run", "", reason, ""] for name, reason in results["not_run"].items()]
+    peaks = ", ".join(f"{p} {results['peak_gflops'][p]:,.0f}" for p in PRECISIONS)
+    started = ", ".join(
+        f"{p} {ours['rows_per_second_with_workers_started'][p]['median']:,.0f} rows/s "
+        f"({ours['seconds_to_start_workers'][p]['median']:.1f} s to start)"
+        for p in PRECISIONS
+    )
+    header = ["contestant", "rows/s", "share of peak", *(f"ours {p} ÷ this" for p in PRECISIONS)]
+    return [
+        "# Teacher pass: rows per second",
+        "",
+        f"{results['data']}; {model['type']}, {model['layers']} layers, {model['hidden']} wide, "
+        f"{model['parameters']:,} parameters. Median of {results['facts']['repeats']} turns "
+        "(lowest–highest); ratios turn by turn.",
+        "",
+        *table(header, rows),
+        "",
+        f"Ours: {ours['workers']} processes with one thread, {ours['shards']} shards, at most "
+        f"{ours['batch_tokens']:,} tokens a batch; tokenising and writing Arrow shards included. "
+        f"Where starting the processes counts too: {started}; that is paid once a pass.",
+        "`encode` returns mean-pooled vectors, the pipeline class probabilities as Python "
+        "dictionaries; neither writes anything. The peers' best settings were found on "
+        f"{results['grid_texts']:,} of the texts (the whole grid is in the JSON).",
+        f"Peak, GFLOP/s: {peaks} (best of {', '.join(map(str, PEAK_SIZES))} squared, all cores). "
+        "FLOPs of a text of L tokens: L · (2 · P + 4 · layers · L · hidden), "
+        f"P = {model['P']:,}; real tokens only.",
+        "Greatest difference of a class probability between ours and the pipeline in float32: "
+        f"{results['greatest_difference_to_pipeline_in_probability']}.",
+    ]
+
+
+if __name__ == "__main__":
+    typer.run(main)

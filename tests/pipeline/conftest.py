@@ -1,0 +1,98 @@
+"""One undisturbed run of the whole pipeline, which every test here copies or compares with."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from .corpus import write_corpus, write_encoder
+from .workspace import ROOT, Run, Workspace, write_params
+
+SHIM = """#!{python} -SE
+import json, os, socket, sys, tempfile
+with socket.socket(socket.AF_UNIX) as client, tempfile.NamedTemporaryFile("r") as log:
+    client.connect({server!r})
+    stream = client.makefile("rw")
+    request = dict(argv=sys.argv[1:], cwd=os.getcwd(), env=dict(os.environ), log=log.name)
+    stream.write(json.dumps(request | dict(prelude="")) + "\\n")
+    stream.flush()
+    stream.readline()
+    status = int(stream.readline())
+    sys.stdout.write(log.read())
+sys.exit(status if status >= 0 else 128 - status)
+"""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The workspace after its first run; tests change copies of it only."""
+
+    workspace: Workspace
+    run: Run
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Path]:
+    """Start the process that stages are forked from; yield its socket."""
+    folder = Path(tempfile.mkdtemp())
+    path, script = folder / "socket", Path(__file__).with_name("forking.py")
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+    process = subprocess.Popen([sys.executable, script, path], env=environment)
+    while not path.exists():
+        assert process.poll() is None, "the fork server ended at once"
+        time.sleep(0.05)
+    yield path
+    process.kill()
+    process.wait()
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def new_workspace(
+    server: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[Path], Workspace]:
+    """Return the function that makes a workspace in a folder: nothing has run there yet."""
+    inputs = tmp_path_factory.mktemp("inputs")
+    write_corpus(inputs)
+    write_encoder(inputs / "encoder")
+    shim = tmp_path_factory.mktemp("shims") / "python"
+    shim.write_text(SHIM.format(python=sys.executable, server=str(server)))
+    shim.chmod(0o755)
+
+    def make(folder: Path) -> Workspace:
+        ignored = shutil.ignore_patterns("__pycache__")
+        for name in ("stages", "pipeline_lib"):
+            shutil.copytree(ROOT / name, folder / name, ignore=ignored)
+        for name in ("dvc.yaml", ".gitignore", ".dvcignore"):
+            shutil.copyfile(ROOT / name, folder / name)
+        shutil.copytree(inputs, folder / "data/input")
+        write_params(folder / "params.yaml")
+        workspace = Workspace(folder, server, shim.parent)
+        workspace.command("git", "init", "--quiet").sound()
+        workspace.dvc("init", "--quiet").sound()
+        (folder / ".dvc/config").write_text("[core]\nanalytics = false\ncheck_update = false\n")
+        return workspace
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def finished(
+    new_workspace: Callable[[Path], Workspace], tmp_path_factory: pytest.TempPathFactory
+) -> Finished:
+    """Run the whole pipeline once."""
+    workspace = new_workspace(tmp_path_factory.mktemp("first") / "workspace")
+    return Finished(workspace, workspace.dvc("repro").sound())
+
+
+@pytest.fixture
+def workspace(finished: Finished, tmp_path: Path) -> Workspace:
+    """Return a copy of the finished workspace to change."""
+    return finished.workspace.copy(tmp_path / "workspace")

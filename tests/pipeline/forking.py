@@ -1,0 +1,99 @@
+"""Runs stages as forks of one process that has imported the heavy libraries already.
+
+    python tests/pipeline/forking.py SOCKET
+
+A stage spends seconds on importing torch and transformers, and these tests run dozens.  The server
+imports third-party libraries only and computes nothing; each fork leads a process group of its own,
+takes ``pipeline_lib`` from the workspace it runs in, and is `python stages/x.py` in all else.
+
+A request is one line of JSON: argv, cwd, env, log (the file that takes the output), prelude (code
+that runs before the stage).  The answer is two lines: the fork's process id, then its exit status.
+"""
+
+import importlib
+import json
+import os
+import runpy
+import socket
+import sys
+import traceback
+from typing import Any, NoReturn
+
+HEAVY = (
+    "numpy",
+    "pyarrow.compute",
+    "pydantic",
+    "typer",
+    "rich.progress",
+    "ruamel.yaml",
+    "scipy.stats",
+    "sklearn.metrics",
+    "spacy",
+    "spacy.lang.en",
+    "spacy.pipeline",
+    "thinc.api",
+    "tokenizers",
+    "torch",
+    "torch.nn",
+    "torch.optim",
+    "safetensors.torch",
+    "transformers.models.bert.modeling_bert",
+    "transformers.models.auto.modeling_auto",
+    "transformers.models.auto.tokenization_auto",
+    "multiprocessing.context",
+    "concurrent.futures.process",
+)
+
+
+def serve(path: str) -> None:
+    """Answer one request after the other until the parent ends this process."""
+    for name in HEAVY:
+        importlib.import_module(name)
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(path)
+        server.listen()
+        while True:
+            client, _ = server.accept()
+            with client, client.makefile("rw") as stream:
+                request = json.loads(stream.readline())
+                pid = os.fork()
+                if pid == 0:
+                    os.setsid()
+                    client.close()
+                    server.close()
+                    _become_stage(request)
+                stream.write(f"{pid}\n")
+                stream.flush()
+                status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+                try:
+                    stream.write(f"{status}\n")
+                    stream.flush()
+                except BrokenPipeError:
+                    continue
+
+
+def _become_stage(request: dict[str, Any]) -> NoReturn:
+    log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.environ.clear()
+    os.environ.update(request["env"])
+    os.chdir(request["cwd"])
+    sys.argv, sys.path[0] = request["argv"], request["cwd"]
+    status: Any = 0
+    try:
+        exec(request["prelude"], {})
+        runpy.run_path(sys.argv[0], run_name="__main__")
+    except SystemExit as end:
+        status = end.code or 0
+    except BaseException:
+        traceback.print_exc()
+        status = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1])

@@ -1,0 +1,96 @@
+"""Input that cannot be used: status 1 and one line that names what to correct."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .workspace import TASK, Workspace
+
+RAW = f"data/raw/tasks/{TASK}/train.tsv"
+
+
+def _edited(old: str, new: str) -> Callable[[str], str]:
+    return lambda text: text.replace(old, new, 1)
+
+
+@pytest.mark.parametrize(
+    ("edit", "named"),
+    [
+        (_edited("sentence", "text"), [RAW, "no column 'sentence'", "'text'"]),
+        (_edited("\n1\t", "\n7\t"), [RAW, "row", "column 'label'", "'7' is no label"]),
+        (lambda text: "", [RAW, "no rows"]),
+        (lambda text: "label\tsentence\n", [RAW, "no rows"]),
+        (_edited("\n1\t", "\n\t"), [RAW, "row", "column 'label'", "hidden label ''"]),
+    ],
+    ids=["column", "label", "empty", "header_only", "no_label"],
+)
+def test_a_bad_file_is_one_line(
+    workspace: Workspace, edit: Callable[[str], str], named: list[str]
+) -> None:
+    path = workspace / "data/input/train.tsv"
+    path.write_text(edit(path.read_text()))
+    workspace.stage("fetch_data").sound()
+    error = workspace.stage("prepare").error
+    assert [part for part in named if part not in error] == []
+
+
+def test_the_row_in_the_message_is_the_files_own(workspace: Workspace) -> None:
+    path = workspace / "data/input/train.tsv"
+    lines = path.read_text().splitlines()
+    lines[41] = "9" + lines[41][1:]
+    path.write_text("\n".join(lines) + "\n")
+    workspace.stage("fetch_data").sound()
+    # An editor shows it as line 42, the header line being the first.
+    assert "row 42," in workspace.stage("prepare").error
+
+
+def test_a_missing_file_is_one_line(workspace: Workspace) -> None:
+    workspace.forget("data/input/dev.tsv")
+    error = workspace.stage("fetch_data").error
+    assert f"tasks.{TASK}.source.files.dev" in error
+    assert "data/input/dev.tsv not found" in error
+
+
+def _typo(params: Any) -> None:
+    params["tasks"][TASK]["augment"]["n_itr"] = 3
+
+
+def _wrong_type(params: Any) -> None:
+    params["seeds"] = "one"
+
+
+def _no_such_recipe(params: Any) -> None:
+    params["methods"]["bilstm_kd"]["data"] = "fuller"
+
+
+@pytest.mark.parametrize(
+    ("edit", "named"),
+    [
+        (_typo, [f"params.yaml: tasks.{TASK}.augment.n_itr: unknown key", "`n_iter`"]),
+        (_wrong_type, ["params.yaml: seeds:", "'one'"]),
+        (_no_such_recipe, ["methods.bilstm_kd.data", "'fuller'", "original, full"]),
+    ],
+    ids=["key", "type", "reference"],
+)
+def test_a_bad_parameter_is_one_line(
+    workspace: Workspace, edit: Callable[[Any], None], named: list[str]
+) -> None:
+    workspace.params(edit)
+    for name, options in (("fetch_data", ()), ("augment", ("--recipe", "full"))):
+        error = workspace.stage(name, *options).error
+        assert [part for part in named if part not in error] == []
+    assert [part for part in named if part not in workspace.distill("check").error] == []
+
+
+def test_an_unknown_name_on_the_command_line_is_one_line(workspace: Workspace) -> None:
+    error = workspace.stage("augment", "--recipe", "fuller").error
+    assert "no 'fuller' in params.yaml" in error
+    assert Path(workspace.folder).name not in error
+
+
+def test_a_stage_in_a_process_of_its_own_ends_with_status_1(workspace: Workspace) -> None:
+    workspace.params(_typo)
+    run = workspace.command("python", "stages/fetch_data.py", "--task", TASK, fast=False)
+    assert "unknown key" in run.error

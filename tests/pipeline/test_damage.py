@@ -1,0 +1,114 @@
+"""Damaged files are found, named, and made again; nothing else is; and workers change no byte."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline_lib.shards import read_manifest
+
+from .conftest import Finished
+from .workspace import OUTPUTS, SHARDS, STORE, TASK, TRANSFER, Workspace, flip_byte
+
+STUDENT = Path(f"data/students/{TASK}/bilstm_kd_ts")
+# Workers as forks import nothing; that interpreters of their own do as well is shown for one stage.
+FORKED_WORKERS = """
+import multiprocessing
+from pipeline_lib import engine
+forking = multiprocessing.get_context("fork")
+multiprocessing.get_context = lambda method: forking
+pool = engine.ProcessPoolExecutor
+def told(workers, *arguments):
+    print(workers, "workers", flush=True)
+    return pool(workers, *arguments)
+engine.ProcessPoolExecutor = told
+"""
+
+
+def test_a_damaged_store_entry_is_set_aside_and_computed_again(
+    finished: Finished, workspace: Workspace
+) -> None:
+    shard = read_manifest(workspace / OUTPUTS).shards[4]
+    entries = {path.name: path for path in (workspace / STORE / "logits").glob("*/*.arrow")}
+    digests = finished.workspace.digests(STORE / "logits")
+    [name] = [Path(path).name for path, digest in digests.items() if digest == shard.sha256]
+    flip_byte(entries[name])
+    workspace.forget(OUTPUTS)
+    run = workspace.stage("precompute", "--recipe", "full").sound()
+    assert run.tally == (1, SHARDS - 1)
+    aside = {path.name for path in (workspace / STORE / "quarantine").iterdir()}
+    assert aside == {name, Path(name).with_suffix(".json").name}
+    assert workspace.digests(OUTPUTS) == finished.workspace.digests(OUTPUTS)
+    assert workspace.entries("logits") == finished.workspace.entries("logits")
+
+
+@pytest.mark.parametrize("folder", [TRANSFER, OUTPUTS], ids=["inputs", "outputs"])
+def test_a_damaged_shard_is_not_trained_on(workspace: Workspace, folder: Path) -> None:
+    flip_byte(workspace / folder / "b001-i002.arrow")
+    # A student that is there already is found by its key and needs no training data.
+    workspace.forget(".distillery/students")
+    error = workspace.stage("train", "--method", "bilstm_kd_ts").error
+    assert f"{folder}/b001-i002.arrow: altered" in error
+    assert "1 of 9 shards" in error
+    verified = workspace.distill("shards", "verify", str(folder))
+    assert verified.status == 1
+    assert f"{folder}/b001-i002.arrow" in verified.text.replace("\n", "")
+
+
+def test_what_the_message_says_to_do_helps(finished: Finished, workspace: Workspace) -> None:
+    flip_byte(workspace / TRANSFER / "b001-i002.arrow")
+    workspace.forget(TRANSFER)
+    run = workspace.dvc("repro", f"train@{TASK}-bilstm_kd_ts").sound()
+    assert not {name.split("@")[0] for name in run.stages} & {"precompute", "train"}
+    assert workspace.digests(TRANSFER) == finished.workspace.digests(TRANSFER)
+
+
+@pytest.mark.parametrize(
+    ("folder", "stage", "options"),
+    [
+        (TRANSFER, "precompute", ("--recipe", "full")),
+        (OUTPUTS, "train", ("--method", "bilstm_kd_ts")),
+        (Path(f"data/tasks/{TASK}/train"), "augment", ("--recipe", "full")),
+    ],
+    ids=["precompute", "train", "augment"],
+)
+def test_a_truncated_manifest_is_named(
+    workspace: Workspace, folder: Path, stage: str, options: tuple[str, ...]
+) -> None:
+    path = workspace / folder / "manifest.json"
+    content = path.read_bytes()
+    path.chmod(0o644)
+    path.write_bytes(content[: len(content) // 2])
+    workspace.forget(".distillery/students")
+    error = workspace.stage(stage, *options).error
+    assert f"{folder}/manifest.json: not valid JSON" in error
+
+
+def test_a_damaged_finished_student_is_not_handed_out(
+    finished: Finished, workspace: Workspace
+) -> None:
+    for path in (workspace / ".distillery/students").glob("*/model.safetensors"):
+        flip_byte(path)
+    run = workspace.stage("train", "--method", "bilstm_kd_ts")
+    assert run.status or workspace.digests(STUDENT) == finished.workspace.digests(STUDENT)
+
+
+def _two_workers(params: Any) -> None:
+    params["workers"] = 2
+
+
+def test_two_workers_compute_the_same_outputs(finished: Finished, workspace: Workspace) -> None:
+    workspace.params(_two_workers)
+    workspace.forget(OUTPUTS, STORE / "logits")
+    # In interpreters of their own, as users run them: that must show as little as the workers do.
+    stage = ("python", "stages/precompute.py", "--task", TASK, "--recipe", "full")
+    assert workspace.command(*stage, fast=False).sound().tally == (SHARDS, 0)
+    assert workspace.digests(OUTPUTS) == finished.workspace.digests(OUTPUTS)
+
+
+def test_two_workers_train_the_same_students(finished: Finished, workspace: Workspace) -> None:
+    workspace.params(_two_workers)
+    workspace.forget(STUDENT, ".distillery/students")
+    run = workspace.stage("train", "--method", "bilstm_kd_ts", prelude=FORKED_WORKERS).sound()
+    assert "2 workers" in run.text
+    assert workspace.digests(STUDENT) == finished.workspace.digests(STUDENT)

@@ -1,0 +1,100 @@
+"""The whole pipeline by `dvc repro`: complete, the same everywhere; what runs again."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import Finished
+from .workspace import METHODS, TASK, Workspace
+
+RECIPES = ("original", "full")
+STAGES = {
+    *(f"{name}@{TASK}" for name in ("fetch_data", "prepare", "lexicon", "finetune_teacher")),
+    *(f"{name}@{TASK}" for name in ("precompute_heldout", "vocabulary", "plan", "evaluate")),
+    *(f"{name}@{TASK}-{recipe}" for name in ("augment", "precompute") for recipe in RECIPES),
+    *(f"train@{TASK}-{method}" for method in METHODS),
+    *("fetch_teacher", "fetch_vectors", f"measure_speed@{TASK}", "report"),
+}
+AFTER_TRAINING = {f"evaluate@{TASK}", f"measure_speed@{TASK}", "report"}
+
+
+def test_every_stage_ran_and_left_its_outputs(finished: Finished) -> None:
+    assert set(finished.run.stages) == STAGES
+    lock = finished.workspace.lock()
+    assert set(lock) == STAGES
+    outs = [out["path"] for stage in lock.values() for out in stage["outs"]]
+    assert len(outs) == len(STAGES) + 1
+    assert [path for path in outs if not (finished.workspace / path).exists()] == []
+
+
+def test_scores_are_those_of_students_that_learned(finished: Finished) -> None:
+    scores = json.loads((finished.workspace / "metrics.json").read_text())[TASK]
+    assert set(scores["methods"]) == set(METHODS)
+    means = [scores["methods"][name]["test"]["accuracy"]["mean"] for name in METHODS]
+    for value in (scores["teacher"]["test"]["accuracy"], *means):
+        assert 0.8 < value <= 1.0, scores
+
+
+def test_the_outputs_answer_to_the_transfer_set(finished: Finished) -> None:
+    found = finished.workspace.distill("shards", "verify", "data").sound()
+    assert "fault" not in found.text.lower()
+    proof = json.loads(
+        (finished.workspace / f"data/outputs/{TASK}/full/alignment.json").read_text()
+    )
+    assert proof["rows"] == proof["rows_with_equal_key"] > 400
+    assert proof["recomputed_rows"] > 20
+    assert proof["flipped_argmax"] == 0
+
+
+def test_the_command_reads_what_was_made(finished: Finished) -> None:
+    assert "is sound" in finished.workspace.distill("check").sound().text
+    table = finished.workspace.distill("results").sound().text
+    assert all(name in table for name in METHODS)
+    student = f"data/students/{TASK}/bilstm_kd_ts/1"
+    answer = finished.workspace.distill("predict", student, "The film is very good.").sound()
+    label, probability, text = answer.text.splitlines()[-1].split("\t")
+    assert label in ("negative", "positive")
+    assert 0.5 <= float(probability) <= 1.0
+    assert text == "The film is very good."
+
+
+def test_a_second_run_runs_nothing(finished: Finished) -> None:
+    assert finished.workspace.dvc("repro").sound().stages == []
+    assert finished.workspace.dvc("repro", "--dry", "--allow-missing").sound().stages == []
+
+
+def test_two_workspaces_write_the_same_lock_file(
+    finished: Finished, new_workspace: Callable[[Path], Workspace], tmp_path: Path
+) -> None:
+    other = new_workspace(tmp_path / "elsewhere" / "deeper")
+    run = other.dvc("repro", "report").sound()
+    timed = f"measure_speed@{TASK}"
+    assert set(run.stages) == STAGES - {timed}
+    expected = finished.workspace.lock()
+    expected.pop(timed)
+    assert other.lock() == expected
+
+
+def _hidden_size(params: Any) -> None:
+    params["students"]["bilstm"]["hidden"] = 9
+
+
+def _one_row(params: Any) -> None:
+    params["methods"]["bilstm_kd"]["start"] = "random"
+
+
+@pytest.mark.parametrize(
+    ("edit", "methods"),
+    [(_hidden_size, METHODS), (_one_row, ("bilstm_kd",))],
+    ids=["student", "method"],
+)
+def test_a_changed_row_trains_the_methods_that_use_it(
+    workspace: Workspace, edit: Callable[[Any], None], methods: tuple[str, ...]
+) -> None:
+    workspace.params(edit)
+    run = workspace.dvc("repro").sound()
+    trained = {f"train@{TASK}-{method}" for method in methods}
+    assert set(run.stages) == trained | AFTER_TRAINING | {f"plan@{TASK}"}

@@ -1,0 +1,209 @@
+"""Every long stage, killed in the middle and started again, gives the undisturbed bytes."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from .conftest import Finished
+from .workspace import BLOCKS, OUTPUTS, SHARDS, STORE, TASK, Run, Workspace
+
+CHECKPOINTS = ".distillery/checkpoints"
+SLOW_TRAINING = """
+import time
+from pipeline_lib import training
+training.CHECKPOINT_SECONDS = 0.0
+step = training._step
+def slow(*arguments):
+    time.sleep(0.015)
+    return step(*arguments)
+training._step = slow
+"""
+TELL_RESUMED = """
+from pipeline_lib import training
+remaining = training._remaining
+def told(batches, done, per_epoch, total):
+    print(f"went on from step {done} of {total}", flush=True)
+    return remaining(batches, done, per_epoch, total)
+training._remaining = told
+"""
+SLOW_TEACHER = """
+import time
+from pipeline_lib.teachers.outputs import OutputPass
+compute = OutputPass.compute
+def slow(self, rows):
+    time.sleep(0.2)
+    return compute(self, rows)
+OutputPass.compute = slow
+"""
+SLOW_TAGGER = """
+import time
+from pipeline_lib.preparation import _LazyTagger
+compute = _LazyTagger._compute
+def slow(self, table):
+    print("tagging a block", flush=True)
+    time.sleep(0.2)
+    return compute(self, table)
+_LazyTagger._compute = slow
+"""
+
+
+def _resumed(run: Run) -> list[tuple[int, int]]:
+    """Return (step, steps) from which each training of the run went on."""
+    found = re.findall(r"went on from step (\d+) of (\d+)", run.sound().text)
+    return [(int(step), int(steps)) for step, steps in found]
+
+
+def test_precompute_goes_on_with_the_missing_shards(
+    finished: Finished, workspace: Workspace
+) -> None:
+    workspace.forget(OUTPUTS, STORE / "logits")
+    with workspace.started("precompute", "--recipe", "full", prelude=SLOW_TEACHER) as stage:
+        stage.kill_when(lambda: len(workspace.entries("logits")) >= 2)
+    done = len(workspace.entries("logits"))
+    assert 2 <= done < SHARDS
+    assert not (workspace / OUTPUTS / "manifest.json").exists()
+    again = workspace.stage("precompute", "--recipe", "full").sound()
+    assert again.tally == (SHARDS - done, done)
+    assert workspace.digests(OUTPUTS) == finished.workspace.digests(OUTPUTS)
+
+
+@pytest.mark.parametrize("suffix", [".json", ".arrow"])
+def test_an_entry_that_a_kill_left_half_written_is_computed_again(
+    finished: Finished, workspace: Workspace, suffix: str
+) -> None:
+    lost = next((workspace / STORE / "logits").glob(f"*/{_key(workspace)}{suffix}"))
+    lost.unlink()
+    workspace.forget(OUTPUTS)
+    assert workspace.stage("precompute", "--recipe", "full").sound().tally == (1, SHARDS - 1)
+    assert workspace.digests(OUTPUTS) == finished.workspace.digests(OUTPUTS)
+
+
+def _key(workspace: Workspace) -> str:
+    from pipeline_lib.shards import read_manifest
+
+    digest = read_manifest(workspace / OUTPUTS).shards[-1].sha256
+    records = (workspace / STORE / "logits").glob("*/*.json")
+    return next(path.stem for path in records if digest in path.read_text())
+
+
+def test_prepare_goes_on_with_the_untagged_blocks(finished: Finished, workspace: Workspace) -> None:
+    folder = f"data/tasks/{TASK}"
+    workspace.forget(folder, STORE / "tags")
+    with workspace.started("prepare", prelude=SLOW_TAGGER) as stage:
+        stage.kill_when(lambda: len(workspace.entries("tags")) >= 2)
+    done = len(workspace.entries("tags"))
+    again = workspace.stage("prepare", prelude=SLOW_TAGGER).sound()
+    assert again.text.count("tagging a block") == BLOCKS + 2 - done
+    assert 2 <= done < BLOCKS + 2
+    assert workspace.digests(folder) == finished.workspace.digests(folder)
+
+
+def test_finetune_teacher_goes_on_from_its_checkpoint(
+    finished: Finished, workspace: Workspace
+) -> None:
+    folder = f"data/teachers/{TASK}"
+    workspace.forget(folder)
+    with workspace.started("finetune_teacher", prelude=SLOW_TRAINING) as stage:
+        stage.kill_when(lambda: _written(workspace, "teacher-*/rate-*.safetensors", after=8))
+    again = workspace.stage("finetune_teacher", prelude=TELL_RESUMED)
+    [(step, steps)] = _resumed(again)
+    assert 0 < step < steps
+    assert workspace.digests(folder) == finished.workspace.digests(folder)
+    assert list((workspace / CHECKPOINTS).glob("teacher-*")) == []
+
+
+def test_train_goes_on_from_its_checkpoint_seed_by_seed(
+    finished: Finished, workspace: Workspace
+) -> None:
+    folder = f"data/students/{TASK}/bilstm_kd_ts"
+    options = ("--method", "bilstm_kd_ts")
+    workspace.forget(folder, ".distillery/students")
+    with workspace.started("train", *options, prelude=SLOW_TRAINING) as stage:
+        stage.kill_when(lambda: _written(workspace, "student-*.safetensors", after=25))
+    assert _finished_students(workspace) == set()
+    slow = SLOW_TRAINING + TELL_RESUMED
+    with workspace.started("train", *options, prelude=slow) as stage:
+        killed = stage.kill_when(lambda: _second_seed_runs(workspace))
+    first = re.findall(r"went on from step (\d+)", killed.text)
+    assert int(first[0]) >= 25
+    assert first[1:] == ["0"]
+    # The first seed is finished now: only the second goes on.
+    [(step, steps)] = _resumed(workspace.stage("train", *options, prelude=TELL_RESUMED))
+    assert 25 <= step < steps
+    assert workspace.digests(folder) == finished.workspace.digests(folder)
+
+
+def test_a_student_killed_before_its_checkpoint_is_deleted_is_not_trained_again(
+    finished: Finished, workspace: Workspace
+) -> None:
+    folder = f"data/students/{TASK}/bilstm"
+    workspace.forget(folder, ".distillery/students")
+    # The process ends itself after the folder has its name, before the checkpoint goes.
+    ends_itself = """
+import os
+from pathlib import Path
+unlink = Path.unlink
+def die(self, missing_ok=False):
+    if self.name.startswith("student-"):
+        os.kill(os.getpid(), 9)
+    return unlink(self, missing_ok)
+Path.unlink = die
+"""
+    assert workspace.stage("train", "--method", "bilstm", prelude=ends_itself).status == -9
+    assert len(_finished_students(workspace)) == 1
+    again = workspace.stage("train", "--method", "bilstm", prelude=TELL_RESUMED)
+    # Only the second seed is trained, and from its start.
+    assert [step for step, _ in _resumed(again)] == [0]
+    assert workspace.digests(folder) == finished.workspace.digests(folder)
+
+
+def _finished_students(workspace: Workspace) -> set[str]:
+    """Return the keys of the students that are whole: they have their final name."""
+    folder = workspace / ".distillery/students"
+    return (
+        {path.name for path in folder.iterdir() if path.suffix != ".tmp"}
+        if folder.exists()
+        else set()
+    )
+
+
+def _second_seed_runs(workspace: Workspace) -> bool:
+    """Return whether one seed is finished and its checkpoint gone, and the other is on its way."""
+    if not (finished := _finished_students(workspace)):
+        return False
+    checkpoints = {path.name for path in (workspace / CHECKPOINTS).glob("student-*.safetensors")}
+    alone = not any(f"student-{key}.safetensors" in checkpoints for key in finished)
+    return alone and _written(workspace, "student-*.safetensors", after=25)
+
+
+def _written(workspace: Workspace, pattern: str, after: int) -> bool:
+    """Return whether a checkpoint holds more than ``after`` steps."""
+    from safetensors import safe_open
+
+    for path in (workspace / CHECKPOINTS).glob(pattern):
+        # Each is replaced as a whole, so it can always be read; or it has just been deleted.
+        try:
+            with safe_open(path, "numpy") as file:
+                found = re.search(r'"step": (\d+)', file.metadata()["progress"])
+        except FileNotFoundError:
+            continue
+        if found and int(found[1]) >= after:
+            return True
+    return False
+
+
+def test_a_torn_checkpoint_is_named(workspace: Workspace) -> None:
+    workspace.forget(f"data/students/{TASK}/bilstm", ".distillery/students")
+    options = ("--method", "bilstm")
+    with workspace.started("train", *options, prelude=SLOW_TRAINING) as stage:
+        stage.kill_when(lambda: _written(workspace, "student-*.safetensors", after=2))
+    [path] = (workspace / CHECKPOINTS).glob("student-*.safetensors")
+    _cut(path)
+    error = workspace.stage("train", *options).error
+    assert path.name in error
+    assert "torn checkpoint" in error
+
+
+def _cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:100])

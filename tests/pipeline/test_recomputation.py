@@ -1,0 +1,141 @@
+"""What is computed again after a change, and what is found: counted by the stages themselves."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline_lib.shards import read_manifest
+
+from .conftest import Finished
+from .corpus import sentences, write_encoder, write_rows
+from .workspace import BLOCKS, N_ITER, OUTPUTS, SHARDS, STORE, TASK, TRANSFER, Workspace
+
+PRECOMPUTE = f"precompute@{TASK}-full"
+
+
+def _iterations(number: int) -> Callable[[Any], None]:
+    def edit(params: Any) -> None:
+        params["tasks"][TASK]["augment"]["n_iter"] = number
+
+    return edit
+
+
+def _keep_teacher_and_lexicon(params: Any) -> None:
+    params["teacher"]["checkpoint"] = "teacher_{task}"
+    params["tasks"][TASK]["lexicon"] = "lexicon.arrow"
+
+
+@pytest.fixture(scope="module")
+def kept(finished: Finished, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """Return a workspace that is given the finished run's teacher and lexicon as inputs."""
+    workspace = finished.workspace.copy(tmp_path_factory.mktemp("kept") / "workspace")
+    (workspace / f"data/teachers/{TASK}").rename(workspace / f"data/input/teacher_{TASK}")
+    lexicon = workspace / f"data/lexicons/{TASK}/lexicon.arrow"
+    lexicon.rename(workspace / "data/input/lexicon.arrow")
+    workspace.params(_keep_teacher_and_lexicon)
+    # So that only the given files can bring the old teacher and its outputs back.
+    workspace.forget(".dvc/cache", "dvc.lock", "data/teachers", "data/lexicons", OUTPUTS, TRANSFER)
+    run = workspace.dvc("repro", PRECOMPUTE).sound()
+    assert run.tally == (0, SHARDS)
+    return workspace
+
+
+@pytest.fixture
+def kept_copy(kept: Workspace, tmp_path: Path) -> Workspace:
+    """Return a copy of ``kept`` to change."""
+    return kept.copy(tmp_path / "workspace")
+
+
+def test_a_teacher_fine_tuned_elsewhere_is_taken_as_it_is(
+    finished: Finished, kept: Workspace
+) -> None:
+    weights = f"data/teachers/{TASK}/model.safetensors"
+    assert (
+        kept.digests(Path(weights).parent)["model.safetensors"]
+        == (finished.workspace.digests(Path(weights).parent)["model.safetensors"])
+    )
+    assert kept.entries("logits") == finished.workspace.entries("logits")
+    assert "fine-tuned elsewhere" in (kept / f"data/teachers/{TASK}/training.json").read_text()
+
+
+def test_a_raised_n_iter_computes_the_new_iterations_only(workspace: Workspace) -> None:
+    before = workspace.digests(OUTPUTS)
+    workspace.params(_iterations(N_ITER + 1))
+    assert workspace.dvc("repro", PRECOMPUTE).sound().tally == (BLOCKS, SHARDS)
+    after = workspace.digests(OUTPUTS)
+    shards = {name for name in before if name.endswith(".arrow")}
+    assert {name: after[name] for name in shards} == {name: before[name] for name in shards}
+    assert len(after) == len(before) + BLOCKS
+
+    workspace.params(_iterations(N_ITER))
+    assert workspace.dvc("repro", PRECOMPUTE).sound().stages == []
+    assert workspace.digests(OUTPUTS) == before
+    # The store finds everything too, where DVC's cache was thrown away.
+    workspace.forget(OUTPUTS)
+    assert workspace.stage("precompute", "--recipe", "full").sound().tally == (0, SHARDS)
+    assert workspace.digests(OUTPUTS) == before
+
+
+def test_an_added_sentence_computes_its_own_block_only(kept_copy: Workspace) -> None:
+    before = kept_copy.digests(TRANSFER)
+    rows = sentences()["train"]
+    rows.insert(17, (1, "A warm and funny surprise, quite unlike the others."))
+    write_rows(kept_copy / "data/input/train.tsv", rows)
+    run = kept_copy.dvc("repro", PRECOMPUTE).sound()
+    assert run.tally == (1 + N_ITER, SHARDS - 1 - N_ITER)
+    after = kept_copy.digests(TRANSFER)
+    changed = {n for n in before if after[n] != before[n] and n.endswith(".arrow")}
+    assert len({name.split("-")[0] for name in changed}) == 1
+    assert len(changed) == 1 + N_ITER
+
+
+def test_a_reordered_file_computes_nothing(kept_copy: Workspace) -> None:
+    before = kept_copy.digests(TRANSFER)
+    write_rows(kept_copy / "data/input/train.tsv", sentences()["train"][::-1])
+    run = kept_copy.dvc("repro", PRECOMPUTE).sound()
+    assert f"prepare@{TASK}" in run.stages
+    # The prepared rows came out the same, so DVC asks for no new outputs at all.
+    assert PRECOMPUTE not in run.stages
+    assert kept_copy.digests(TRANSFER) == before
+    kept_copy.forget(OUTPUTS)
+    assert kept_copy.stage("precompute", "--recipe", "full").sound().tally == (0, SHARDS)
+
+
+def test_another_teacher_shares_no_output_with_the_first(workspace: Workspace) -> None:
+    first, keys = workspace.digests(OUTPUTS), workspace.entries("logits")
+    old = read_manifest(workspace / OUTPUTS).made_from["teacher"]
+    # All methods' students are gone, so that training has to look at the planned outputs.
+    workspace.forget(".distillery/students")
+
+    def another_seed(params: Any) -> None:
+        params["teacher"]["finetune"]["seed"] = 2
+
+    workspace.params(another_seed)
+    workspace.stage("finetune_teacher").sound()
+    assert workspace.stage("precompute", "--recipe", "full").sound().tally == (SHARDS, 0)
+    new = read_manifest(workspace / OUTPUTS).made_from["teacher"]
+    assert new != old
+    assert workspace.entries("logits") > keys
+    assert len(workspace.entries("logits") - keys) == SHARDS
+    second = workspace.digests(OUTPUTS)
+    assert all(second[name] != first[name] for name in first if name.endswith(".arrow"))
+    # The plan still names the first teacher's outputs: training refuses these.
+    refused = workspace.stage("train", "--method", "bilstm_kd_ts")
+    assert "not the set that was planned" in refused.error
+
+
+def test_a_checkpoint_with_another_number_of_labels_is_refused(workspace: Workspace) -> None:
+    write_encoder(workspace / f"data/input/teacher_{TASK}", labels=3)
+    workspace.params(_keep_teacher_and_lexicon)
+    error = workspace.stage("fetch_teacher").error
+    assert f"teacher_{TASK}" in error
+    assert f"3 labels, tasks.{TASK}.labels has 2" in error
+
+
+def test_the_store_is_where_the_stages_say(finished: Finished) -> None:
+    # The originals of both recipes are the same shards; dev and test have one each.
+    assert len(finished.workspace.entries("logits")) == SHARDS + 2
+    assert len(finished.workspace.entries("tags")) == BLOCKS + 2
+    assert not (finished.workspace / STORE / "quarantine").exists()

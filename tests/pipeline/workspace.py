@@ -1,0 +1,257 @@
+"""A small repository of its own: the project's stages on a small corpus with a tiny teacher."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from pipeline_lib.files import sha256_file
+
+ROOT = Path(__file__).parents[2]
+TASK = "reviews"
+BLOCKS, N_ITER = 3, 2
+SHARDS = BLOCKS * (1 + N_ITER)
+METHODS = ("bilstm", "bilstm_kd", "bilstm_kd_ts")
+OUTPUTS = Path("data/outputs") / TASK / "full"
+TRANSFER = Path("data/transfer") / TASK / "full"
+STORE = Path(".distillery/store")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished command: its exit status and all it printed."""
+
+    status: int
+    text: str
+
+    def sound(self) -> "Run":
+        """Fail the test unless the command ended well."""
+        assert self.status == 0, self.text
+        return self
+
+    @property
+    def stages(self) -> list[str]:
+        """Names of the stages that DVC ran."""
+        return re.findall(r"^Running stage '([^']+)'", self.text, re.MULTILINE)
+
+    @property
+    def tally(self) -> tuple[int, int]:
+        """Shards (computed, reused) of transfer set ``full``, as precompute printed them."""
+        found = re.findall(
+            rf"^{TASK} full: .*computed (\d+) shards, reused (\d+)", self.text, re.MULTILINE
+        )
+        assert len(found) == 1, self.text
+        return int(found[0][0]), int(found[0][1])
+
+    @property
+    def error(self) -> str:
+        """The one line that a refused stage prints: no traceback, exit status 1."""
+        lines = [line for line in self.text.splitlines() if line.strip()]
+        assert self.status == 1, self.text
+        assert len(lines) == 1, self.text
+        assert lines[0].startswith("error:"), self.text
+        return lines[0]
+
+
+class Workspace:
+    """The folder, and the commands that are run in it.
+
+    :param server: the socket of ``forking.py``.
+    :param shims: a folder whose ``python`` runs stages through the server.
+    """
+
+    def __init__(self, folder: Path, server: Path, shims: Path) -> None:
+        self.folder, self.server, self.shims = folder, server, shims
+
+    def copy(self, folder: Path) -> "Workspace":
+        """Return an independent copy, with cache and store: no file is shared."""
+        shutil.copytree(self.folder, folder, symlinks=True)
+        return Workspace(folder, self.server, self.shims)
+
+    def __truediv__(self, path: str | Path) -> Path:
+        return self.folder / path
+
+    def env(self, fast: bool = True) -> dict[str, str]:
+        """Return the environment: this interpreter first on the path, or its quick stand-in."""
+        own = Path(sys.executable).parent
+        path = f"{self.shims}:{own}" if fast else str(own)
+        kept = {k: v for k, v in os.environ.items() if k not in ("DISTILLERY_HOME", "DVC_ROOT")}
+        return kept | {
+            "PATH": f"{path}:{os.environ['PATH']}",
+            "PYTHONPATH": str(self.folder),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "OMP_NUM_THREADS": "1",
+            "TOKENIZERS_PARALLELISM": "false",
+            "HF_HUB_OFFLINE": "1",
+            "DVC_NO_ANALYTICS": "1",
+        }
+
+    def command(self, *argv: str, fast: bool = True) -> Run:
+        """Run a command in the workspace."""
+        done = subprocess.run(
+            argv,
+            cwd=self.folder,
+            env=self.env(fast),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=400,
+        )
+        return Run(done.returncode, done.stdout)
+
+    def dvc(self, *argv: str, fast: bool = True) -> Run:
+        """Run DVC; ``fast`` runs its stages as forks, which is the same but for the imports."""
+        return self.command(sys.executable, "-m", "dvc", *argv, fast=fast)
+
+    def distill(self, *argv: str) -> Run:
+        """Run the ``distill`` command."""
+        return self.command(sys.executable, "-m", "pipeline_lib.cli", *argv)
+
+    def stage(self, name: str, *options: str, prelude: str = "") -> Run:
+        """Run one stage for the task, and wait for its end."""
+        with self.started(name, *options, prelude=prelude) as stage:
+            return stage.wait()
+
+    @contextmanager
+    def started(self, name: str, *options: str, prelude: str = "") -> Iterator["Started"]:
+        """Start one stage for the task; it is killed when the block ends before it."""
+        single = name in ("fetch_teacher", "fetch_vectors", "report")
+        argv = [f"stages/{name}.py", *(() if single else ("--task", TASK)), *options]
+        log = self.folder / f"{name}-{time.monotonic_ns()}.log"
+        env = self.env() | {"DVC_ROOT": str(self.folder)}
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(self.server))
+            stream = client.makefile("rw")
+            request = {"argv": argv, "cwd": str(self.folder), "env": env, "log": str(log)}
+            stream.write(json.dumps(request | {"prelude": prelude}) + "\n")
+            stream.flush()
+            stage = Started(int(stream.readline()), stream, log)
+            try:
+                yield stage
+            finally:
+                if not stage.ended:
+                    stage.kill()
+
+    def params(self, edit: Callable[[Any], None]) -> None:
+        """Change params.yaml: ``edit`` gets what was read from it."""
+        yaml, path = YAML(), self.folder / "params.yaml"
+        values = yaml.load(path.read_text())
+        edit(values)
+        with path.open("w") as file:
+            yaml.dump(values, file)
+
+    def digests(self, folder: str | Path) -> dict[str, str]:
+        """Return the SHA-256 of every file below ``folder``, by relative path."""
+        base = self.folder / folder
+        found = {
+            path.relative_to(base).as_posix(): sha256_file(path)
+            for path in sorted(base.rglob("*"))
+            if path.is_file()
+        }
+        assert found, f"{base}: nothing there"
+        return found
+
+    def entries(self, kind: str) -> set[str]:
+        """Return the keys of the whole entries of one kind in the store."""
+        records = (self.folder / STORE / kind).glob("*/*.json")
+        return {path.stem for path in records if path.with_suffix(".arrow").exists()}
+
+    def forget(self, *paths: str | Path) -> None:
+        """Delete folders or files."""
+        for path in paths:
+            target = self.folder / path
+            shutil.rmtree(target) if target.is_dir() else target.unlink()
+
+    def lock(self) -> dict[str, Any]:
+        """Return the stages of dvc.lock."""
+        return YAML(typ="safe", pure=True).load((self.folder / "dvc.lock").read_text())["stages"]
+
+
+@dataclass
+class Started:
+    """A running stage: the leader of its own process group."""
+
+    pid: int
+    stream: Any
+    log: Path
+    ended: bool = False
+
+    def wait(self) -> Run:
+        """Wait for the end."""
+        status = int(self.stream.readline())
+        self.ended = True
+        return Run(status, self.log.read_text() if self.log.exists() else "")
+
+    def kill(self) -> Run:
+        """Kill the whole process group, as a machine that goes down does."""
+        os.killpg(self.pid, signal.SIGKILL)
+        return self.wait()
+
+    def kill_when(self, happened: Callable[[], bool], seconds: float = 60.0) -> Run:
+        """Kill the stage as soon as ``happened``; it must not have ended before."""
+        end = time.monotonic() + seconds
+        while not happened():
+            assert time.monotonic() < end, f"nothing to kill: {self.log.read_text()}"
+            time.sleep(0.005)
+        killed = self.kill()
+        assert killed.status == -signal.SIGKILL, f"it had ended: {killed.text}"
+        return killed
+
+
+def flip_byte(path: Path) -> None:
+    """Change one bit in the middle of a file, in place."""
+    path.chmod(0o644)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def write_params(path: Path) -> None:
+    """Write params.yaml: the shipped one, made small."""
+    yaml = YAML()
+    values = yaml.load((ROOT / "params.yaml").read_text())
+    task = next(iter(values["tasks"].values()))
+    task["source"] = {
+        "kind": "files",
+        "files": {split: f"{split}.tsv" for split in ("train", "dev", "test")},
+        "format": "tsv",
+        "columns": None,
+    }
+    task |= {"text": ["sentence"], "label": "label", "metric": "accuracy", "lexicon": None}
+    task |= {"labels": {"negative": ["0"], "positive": ["1"]}, "split": None, "blocks": BLOCKS}
+    task["augment"] = {"n_iter": N_ITER, "cap": None}
+    teacher = values["teacher"]
+    teacher |= {"source": {"kind": "path", "path": "encoder"}, "checkpoint": None}
+    teacher["max_length"] = 32
+    teacher["finetune"] |= {"learning_rates": [5.0e-3], "epochs": 3, "batch_size": 16}
+    teacher["finetune"]["precision"] = "float32"
+    values["precompute"] |= {"precision": "float32", "batch_tokens": 512}
+    values["vocabulary"]["dimensions"] = 16
+    values["students"]["bilstm"] |= {"hidden": 8, "classifier": 8}
+    small = {"batch_size": 16, "epochs": 12, "evaluate_every": 20, "learning_rate": 1.0e-2}
+    values["optimisers"]["short"] |= small
+    values["optimisers"]["long"] |= small | {"max_steps": 240}
+    values |= {
+        "device": "cpu",
+        "workers": 1,
+        "tasks": {TASK: task},
+        "transfer": {name: values["transfer"][name] for name in ("original", "full")},
+        "methods": {name: values["methods"][name] for name in METHODS},
+        "seeds": [1, 2],
+    }
+    values["evaluate"]["resamples"] = 100
+    values["speed"] |= {"sentences": 20, "repeats": 1}
+    with path.open("w") as file:
+        yaml.dump(values, file)

@@ -1,0 +1,257 @@
+"""params.yaml: the shipped file loads; nothing unknown, missing or inconsistent gets through."""
+
+import copy
+import functools
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from pipeline_lib.errors import DistilleryError
+from pipeline_lib.params import Params, check_params, load_params
+
+SHIPPED = Path(__file__).parents[1] / "params.yaml"
+RAW = YAML(typ="safe", pure=True).load(SHIPPED.read_text())
+HEX64, HEX40 = "0" * 64, "a" * 40
+
+# Mappings whose keys the user chooses.
+FREE = re.compile(
+    r"(tasks|transfer|students|optimisers|methods|tasks\.\w+\.labels"
+    r"|tasks\.\w+\.source\.(files|splits))$"
+)
+
+# The unions' other members, so that the walk below meets every section.
+FILES = {"kind": "files", "files": {"all": "a.tsv"}, "format": "tsv", "columns": None}
+VARIANTS = {
+    "shipped": {},
+    "own files": {
+        "tasks.movies.source": FILES,
+        "teacher.source": {"kind": "path", "path": "model"},
+        "vocabulary.vectors": {"kind": "file", "path": "v.txt", "format": "glove"},
+    },
+    "hub": {
+        "tasks.movies.source": {
+            "kind": "hub",
+            "dataset": "d",
+            "config": None,
+            "revision": HEX40,
+            "splits": {"all": "train"},
+        },
+        "teacher.source": {"kind": "hub", "model": "m", "revision": HEX40},
+    },
+    "glue": {
+        "tasks.movies.source": {
+            "kind": "glue",
+            "folder": "SST-2",
+            "files": {"all": "train.tsv"},
+            "columns": None,
+        }
+    },
+}
+
+
+def changed(changes: dict[str, Any]) -> dict[str, Any]:
+    """Return the shipped parameters with values at dotted keys put in."""
+    raw = copy.deepcopy(RAW)
+    for dotted, value in changes.items():
+        *path, last = dotted.split(".")
+        functools.reduce(dict.__getitem__, path, raw)[last] = copy.deepcopy(value)
+    return raw
+
+
+def mappings(value: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    if isinstance(value, dict):
+        yield path, value
+        for key, inner in value.items():
+            yield from mappings(inner, f"{path}.{key}" if path else str(key))
+
+
+def fixed_mappings() -> list[tuple[str, str]]:
+    return [
+        (variant, path)
+        for variant, changes in VARIANTS.items()
+        for path, _ in mappings(changed(changes))
+        if not FREE.match(path) and (not changes or any(path.startswith(c) for c in changes))
+    ]
+
+
+def error_of(raw: Any) -> str:
+    with pytest.raises(DistilleryError) as caught:
+        check_params(raw)
+    return str(caught.value)
+
+
+def test_the_shipped_file_loads() -> None:
+    params = load_params(SHIPPED)
+    assert params.task("movies").label_names == ["negative", "positive"]
+    assert params.method("bilstm_kd").objective.needs_teacher
+    assert not params.method("bilstm").objective.needs_teacher
+    assert params.recipe("original").changes_nothing
+    assert not params.recipe("full").changes_nothing
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_kind_of_source_loads(variant: str) -> None:
+    assert check_params(changed(VARIANTS[variant])).inputs == RAW["inputs"]
+
+
+def test_the_walk_meets_every_section() -> None:
+    paths = fixed_mappings()
+    assert len(paths) > 25
+    met = {
+        re.sub(r"^(tasks|methods|transfer|students|optimisers)\.\w+", r"\1", p) for _, p in paths
+    }
+    fields = {"tasks.source", "tasks.split", "tasks.augment", "tasks.labels.negative"}
+    assert fields | {"", "teacher.finetune", "methods.objective", "vocabulary.vectors"} <= met
+
+
+@pytest.mark.parametrize(("variant", "path"), fixed_mappings())
+def test_an_unknown_key_is_refused_everywhere(variant: str, path: str) -> None:
+    raw = changed(VARIANTS[variant])
+    dict(mappings(raw))[path]["zzz_unknown"] = 1
+    dotted = f"{path}.zzz_unknown" if path else "zzz_unknown"
+    assert f"params.yaml: {dotted}: unknown key." in error_of(raw)
+
+
+@pytest.mark.parametrize(("variant", "path"), fixed_mappings())
+def test_every_missing_key_is_refused(variant: str, path: str) -> None:
+    if path.endswith(".objective"):
+        # Its weights are optional, but not all of them.
+        raw = changed(VARIANTS[variant])
+        dict(mappings(raw))[path].clear()
+        assert f"{path}: the weights" in error_of(raw)
+        return
+    for key in dict(mappings(changed(VARIANTS[variant])))[path]:
+        raw = changed(VARIANTS[variant])
+        del dict(mappings(raw))[path][key]
+        dotted = f"{path}.{key}" if path else key
+        message = error_of(raw)
+        if key == "kind" and path.endswith((".source", ".vectors")):
+            assert path in message and "'kind'" in message
+        else:
+            assert f"params.yaml: {dotted}: missing." in message
+
+
+def test_a_misspelt_key_gets_a_suggestion() -> None:
+    raw = changed({})
+    raw["teacher"]["max_lenght"] = raw["teacher"].pop("max_length")
+    message = error_of(raw)
+    assert "teacher.max_lenght: unknown key" in message and "did you mean `max_length`" in message
+    assert "teacher.max_length: missing" in message
+
+
+def test_yaml_is_1_2(tmp_path: Path) -> None:
+    text = SHIPPED.read_text()
+    text, rates = re.subn(r"learning_rates: \[.*?\]", "learning_rates: [2e-5, 1E-4]", text)
+    text, inputs = re.subn(r"(?m)^inputs: .*$", "inputs: no", text)
+    assert rates == inputs == 1
+    (tmp_path / "p.yaml").write_text(text)
+    params = load_params(tmp_path / "p.yaml")
+    assert params.teacher.finetune.learning_rates == [2e-5, 1e-4]
+    assert params.inputs == "no"
+
+
+def test_unreadable_files(tmp_path: Path) -> None:
+    with pytest.raises(DistilleryError, match=r"absent\.yaml: not found"):
+        load_params(tmp_path / "absent.yaml")
+    for content in (b"a: [1", b"\xff\xfe\x00", b"a: 1\na: 2\n"):
+        (tmp_path / "p.yaml").write_bytes(content)
+        with pytest.raises(DistilleryError, match=r"p\.yaml: not valid YAML"):
+            load_params(tmp_path / "p.yaml")
+    (tmp_path / "p.yaml").write_text("")
+    with pytest.raises(DistilleryError, match=r"p\.yaml: the file: "):
+        load_params(tmp_path / "p.yaml")
+
+
+@pytest.mark.parametrize(
+    ("key", "there"),
+    [
+        ("student", "bilstm"),
+        ("data", "original"),
+        ("optimiser", "short"),
+        ("baseline", "bilstm_kd"),
+    ],
+)
+def test_unknown_references(key: str, there: str) -> None:
+    message = error_of(changed({f"methods.bilstm_kd.{key}": "nowhere"}))
+    assert f"params.yaml: methods.bilstm_kd.{key}: no 'nowhere'" in message and there in message
+
+
+@pytest.mark.parametrize(
+    ("dotted", "value", "message"),
+    [
+        ("transfer.full.p_mask", 1.5, "transfer.full.p_mask: "),
+        ("transfer.full.p_mask", 0.95, "transfer.full: p_mask + p_pos must be at most 1"),
+        ("transfer.full.ngram_min", 6, "transfer.full: ngram_min must be at most ngram_max"),
+        ("seeds", [1, 1], "params.yaml: seeds: each may stand only once"),
+        ("seeds", [], "seeds: "),
+        ("methods", {}, "methods: "),
+        ("device", None, "device: "),
+        ("workers", 0, "workers: "),
+        ("tasks.movies.blocks", 0, "tasks.movies.blocks: "),
+        ("tasks.movies.text", ["a", "b"], "tasks.movies.text: "),
+        ("tasks.movies.labels", {"only": ["1"]}, "tasks.movies.labels: "),
+        ("tasks.movies.source.sha256", "ab", "tasks.movies.source.sha256: "),
+        ("tasks.movies.source.kind", "web", "tasks.movies.source: "),
+        ("teacher.source.requirement", "name>=1", "teacher.source.requirement: "),
+        ("teacher.finetune.learning_rates", [0.0], "teacher.finetune.learning_rates.0: "),
+        ("optimisers.short.name", "sgd", "optimisers.short.name: "),
+        ("students.bilstm.dropout", 1.0, "students.bilstm.dropout: "),
+        ("methods.bilstm.objective", {"labels": 0.5}, "methods.bilstm.objective: the weights"),
+        ("methods.bilstm.objective", {"soft_labels": 1.0}, "objective: `temperature` goes with"),
+        (
+            "methods.bilstm.objective",
+            {"labels": 1.0, "temperature": 2.0},
+            "objective: `temperature` goes with",
+        ),
+    ],
+)
+def test_values_out_of_bounds_name_their_key(dotted: str, value: Any, message: str) -> None:
+    found = error_of(changed({dotted: value}))
+    assert found.startswith("params.yaml: ") and message in found
+
+
+def test_names_with_other_characters_are_refused() -> None:
+    raw = changed({})
+    raw["tasks"]["../movies"] = raw["tasks"].pop("movies")
+    assert "../movies" in error_of(raw)
+
+
+SPLIT = {"dev": 0.1, "test": 0.1, "seed": 1}
+ALL, BOTH = {"all": "a"}, {"train": "a", "dev": "b"}
+
+
+@pytest.mark.parametrize(
+    ("files", "split", "message"),
+    [
+        (ALL, None, "must name both a train and a dev file"),
+        ({"train": "a"}, None, "must name both a train and a dev file"),
+        ({"all": "a", "dev": "b"}, SPLIT, "an `all` file stands alone"),
+        ({"all": "a", **BOTH}, None, "an `all` file stands alone"),
+        ({"dev": "a"}, SPLIT, "must name a `train` file"),
+        (ALL, SPLIT | {"dev": 0.5, "test": 0.5}, "leave nothing to train on"),
+        (BOTH, SPLIT, "draws what the source names already"),
+        ({"train": "a", "test": "b"}, SPLIT, "draws what the source names already"),
+        (ALL, SPLIT, None),
+        ({"train": "a"}, SPLIT, None),
+        ({"train": "a", "test": "b"}, SPLIT | {"test": 0.0}, None),
+        (BOTH, None, None),
+        ({**BOTH, "test": "c"}, None, None),
+    ],
+)
+def test_split_rules(files: dict[str, str], split: Any, message: str | None) -> None:
+    raw = changed({"tasks.movies.source": FILES | {"files": files}, "tasks.movies.split": split})
+    if message is None:
+        assert set(check_params(raw).task("movies").source.files) == set(files)
+    else:
+        found = error_of(raw)
+        assert "params.yaml: tasks.movies: " in found and message in found
+
+
+@pytest.mark.parametrize("look_up", [Params.task, Params.recipe, Params.method])
+def test_looking_up_what_is_not_there(look_up: Any) -> None:
+    with pytest.raises(DistilleryError, match=r"no 'absent' in params\.yaml; there are \w+"):
+        look_up(load_params(SHIPPED), "absent")

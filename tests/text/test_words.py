@@ -1,0 +1,70 @@
+"""Splitting and joining words, and the students' tokenizer, which has to split in the same way."""
+
+import pytest
+
+from pipeline_lib.students.vocabulary import build_tokenizer
+from pipeline_lib.text.words import MASK, join_words, split_words
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("A film, plain.", ["A", "film", ",", "plain", "."]),
+        ("I don't know", ["I", "do", "n't", "know"]),
+        ("it's they’re HE'LL", ["it", "'s", "they", "’re", "HE", "'LL"]),
+        ("CAN'T couldn’t", ["CA", "N'T", "could", "n’t"]),
+        ("rock 'n' roll's", ["rock", "'", "n", "'", "roll", "'s"]),
+        ("3.14, 1,000,000.", ["3.14", ",", "1,000,000", "."]),
+        ("so ... dull..", ["so", "...", "dull", ".."]),
+        ("a [MASK] b", ["a", MASK, "b"]),
+        ("x[MASK]y", ["x", MASK, "y"]),
+        ("[mask]", ["[", "mask", "]"]),
+        ("naïve 東京 Ω", ["naïve", "東京", "Ω"]),
+        ("under_score e-mail", ["under_score", "e", "-", "mail"]),
+        ("“curly”", ["“", "curly", "”"]),
+        ("!!", ["!", "!"]),
+    ],
+)
+def test_words_by_hand(text: str, words: list[str]) -> None:
+    assert split_words(text)[0] == words
+
+
+def test_spaces_say_where_blanks_were() -> None:
+    assert split_words("I don't  know.") == (
+        ["I", "do", "n't", "know", "."],
+        [True, False, True, False, False],
+    )
+    assert split_words("  ") == ([], [])
+
+
+def test_joining_is_the_inverse_up_to_blanks(texts: list[str]) -> None:
+    assert len(texts) > 10
+    for text in texts:
+        words, spaces = split_words(text)
+        assert len(words) == len(spaces)
+        assert join_words(words, spaces) == " ".join(text.split())
+        assert split_words(join_words(words, spaces)) == (words, spaces)
+
+
+def test_joining_drops_the_last_blank_alone() -> None:
+    assert join_words(["a", "b"], [False, True]) == "ab"
+    assert join_words(["a", "b"], [True, True]) == "a b"
+    assert join_words([], []) == ""
+
+
+def test_no_character_is_lost(texts: list[str]) -> None:
+    for text in texts:
+        assert "".join(split_words(text)[0]) == "".join(text.split())
+
+
+@pytest.mark.parametrize("lowercase", [False, True])
+def test_tokenizer_splits_as_the_project_does(
+    texts: list[str], text_words: list[str], lowercase: bool
+) -> None:
+    words = sorted({w.lower() for w in text_words}) if lowercase else text_words
+    backend = build_tokenizer(words, lowercase).backend_tokenizer
+    for text in texts:
+        expected = split_words(text)[0]
+        if lowercase:
+            expected = [w if w == MASK else w.lower() for w in expected]
+        assert backend.encode(text).tokens == expected, text

@@ -72,7 +72,8 @@ def augment_block(
     :param lexicon: what replacement draws from.
     :param recipe: the rules' probabilities.
     :param n_iter: synthetic examples per example, before duplicates are dropped.
-    :param cap: the block's greatest number of rows, originals included, or None.
+    :param cap: the block's greatest number of rows, originals included, or None; no iteration
+        begins once it is reached.
     """
     yield 0, _originals(examples), Counts(rows=examples.num_rows)
     if recipe.changes_nothing or not examples.num_rows:
@@ -81,6 +82,8 @@ def augment_block(
     seen = np.unique(words.example_keys)
     room = np.inf if cap is None else max(0, cap - examples.num_rows)
     for iteration in range(1, n_iter + 1):
+        if room <= 0:
+            return
         drawn = _draw(words, lexicon, recipe, iteration)
         keys = sequence_keys(words.string_keys[drawn.ids], drawn.offsets)
         new = _first_occurrences(keys, seen)

@@ -68,4 +68,5 @@ def _lines(title: str, unit: str) -> Iterator[Advance]:
 
 
 def _rate(done: int, start: float, unit: str) -> str:
-    return f"{done / max(1e-9, time.monotonic() - start):,.0f} {unit}/s"
+    rate = done / max(1e-9, time.monotonic() - start)
+    return f"{rate:,.{1 if rate < 10 else 0}f} {unit}/s"

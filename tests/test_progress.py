@@ -56,7 +56,7 @@ def test_the_last_line_comes_at_once_even_for_nothing(
 ) -> None:
     with show_progress("teacher", "rows") as advance:
         advance(0, 0)
-    assert capsys.readouterr().out == "teacher: 0/0 0 rows/s, 0 s left\n"
+    assert capsys.readouterr().out == "teacher: 0/0 0.0 rows/s, 0 s left\n"
 
 
 def test_a_bar_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

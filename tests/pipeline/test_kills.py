@@ -139,7 +139,7 @@ def test_a_student_killed_before_its_checkpoint_is_deleted_is_not_trained_again(
 ) -> None:
     folder = f"data/students/{TASK}/bilstm"
     workspace.forget(folder, ".distillery/students")
-    # The process ends itself after the folder has its name, before the checkpoint goes.
+    # The process ends itself after the student has its seal, before the checkpoint goes.
     ends_itself = """
 import os
 from pathlib import Path
@@ -159,13 +159,8 @@ Path.unlink = die
 
 
 def _finished_students(workspace: Workspace) -> set[str]:
-    """Return the keys of the students that are whole: they have their final name."""
-    folder = workspace / ".distillery/students"
-    return (
-        {path.name for path in folder.iterdir() if path.suffix != ".tmp"}
-        if folder.exists()
-        else set()
-    )
+    """Return the keys of the students that are whole: they have their seal."""
+    return {path.stem for path in (workspace / ".distillery/students").glob("*.json")}
 
 
 def _second_seed_runs(workspace: Workspace) -> bool:

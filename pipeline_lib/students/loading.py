@@ -8,12 +8,17 @@ from typing import Any
 import numpy as np
 import torch
 
+from transformers.utils.logging import disable_progress_bar
+
 from pipeline_lib.batching import LengthSorted, Sentences
 from pipeline_lib.errors import DistilleryError
 from pipeline_lib.students.model import StudentConfig, StudentForSequenceClassification
 from pipeline_lib.teachers.model import count_parameters
 
 PREDICT_BATCH = 256
+
+# A student is read and written in a blink; transformers' bars would only break up ours.
+disable_progress_bar()
 
 
 @dataclass
@@ -97,9 +102,6 @@ def load_student(folder: Path, device: torch.device | str = "cpu") -> Student:
     :raises DistilleryError: if the folder holds none.
     """
     from transformers import PreTrainedTokenizerFast
-    from transformers.utils.logging import disable_progress_bar
-
-    disable_progress_bar()
     try:
         model = StudentForSequenceClassification.from_pretrained(folder, use_safetensors=True)
         tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)

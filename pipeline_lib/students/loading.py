@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import torch
-
 from transformers.utils.logging import disable_progress_bar
 
 from pipeline_lib.batching import LengthSorted, Sentences
@@ -102,6 +101,7 @@ def load_student(folder: Path, device: torch.device | str = "cpu") -> Student:
     :raises DistilleryError: if the folder holds none.
     """
     from transformers import PreTrainedTokenizerFast
+
     try:
         model = StudentForSequenceClassification.from_pretrained(folder, use_safetensors=True)
         tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)

@@ -38,3 +38,10 @@ def resolve_precision(name: str, device: torch.device) -> str:
     if device.type == "cpu" and torch.cpu._is_amx_tile_supported():
         return "bfloat16"
     return "float32"
+
+
+def resolve_batch_tokens(wanted: int | None, device: torch.device) -> int:
+    """Return ``wanted``, or what suits the device: batches that stay in a core's cache, or fill a GPU."""
+    if wanted is not None:
+        return wanted
+    return 1024 if device.type == "cpu" else 65536

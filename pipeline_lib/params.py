@@ -218,7 +218,7 @@ class Precompute(Section):
     """The teacher's output pass: number format and tokens (padding included) per batch."""
 
     precision: Precision
-    batch_tokens: Positive
+    batch_tokens: Positive | None
 
 
 class TeacherVectors(Section):

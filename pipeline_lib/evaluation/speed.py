@@ -111,13 +111,14 @@ def cpu_name(info: Path = Path("/proc/cpuinfo")) -> str:
 
 
 def _teacher(params: Params, folder: Path, device: "torch.device") -> Predict:
-    from pipeline_lib.devices import resolve_precision
+    from pipeline_lib.devices import resolve_batch_tokens, resolve_precision
     from pipeline_lib.teachers.model import load_teacher
 
     require_model(folder)
     precision = resolve_precision(params.precompute.precision, device)
     teacher = load_teacher(folder, device, precision)
-    max_length, batch_tokens = params.teacher.max_length, params.precompute.batch_tokens
+    max_length = params.teacher.max_length
+    batch_tokens = resolve_batch_tokens(params.precompute.batch_tokens, device)
     return lambda texts: teacher.predict(texts, max_length, batch_tokens)
 
 

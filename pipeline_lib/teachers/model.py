@@ -78,8 +78,11 @@ def load_teacher(folder: Path, device: torch.device | str, precision: str) -> Te
 
     :raises DistilleryError: if the folder is no such model.
     """
+    from pipeline_lib.teachers.attention import use_short_attention
+
     device = torch.device(device)
     model, tokenizer = load_classifier(folder)
+    use_short_attention(model)
     return Teacher(
         model.to(device, DTYPES[precision]).eval(),
         tokenizer,

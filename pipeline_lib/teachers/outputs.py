@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lib.devices import resolve_device, resolve_precision
+from pipeline_lib.devices import resolve_batch_tokens, resolve_device, resolve_precision
 from pipeline_lib.engine import Tell, run_jobs
 from pipeline_lib.files import clear_folder, sha256_json
 from pipeline_lib.params import Params
@@ -29,7 +29,7 @@ from pipeline_lib.shards import (
 from pipeline_lib.store import Store
 from pipeline_lib.teachers.model import Teacher, digest_model, load_teacher
 
-CODE_VERSION = 1
+CODE_VERSION = 2
 """Bump when the same inputs and settings would give other outputs."""
 
 
@@ -58,7 +58,7 @@ class OutputPass:
             str(device),
             resolve_precision(params.precompute.precision, device),
             params.teacher.max_length,
-            params.precompute.batch_tokens,
+            resolve_batch_tokens(params.precompute.batch_tokens, device),
         )
 
     def made_from(self) -> dict[str, object]:

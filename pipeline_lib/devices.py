@@ -41,7 +41,7 @@ def resolve_precision(name: str, device: torch.device) -> str:
 
 
 def resolve_batch_tokens(wanted: int | None, device: torch.device) -> int:
-    """Return ``wanted``, or what suits the device: batches that stay in a core's cache, or fill a GPU."""
+    """Return ``wanted``, or what suits: batches that stay in a core's cache, or that fill a GPU."""
     if wanted is not None:
         return wanted
     return 1024 if device.type == "cpu" else 65536

@@ -1,3 +1,6 @@
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -50,7 +53,9 @@ def _counting(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 @pytest.mark.parametrize("build", [_bert, _distilbert])
 @pytest.mark.parametrize("padded", [False, True])
 @pytest.mark.parametrize("tokens", [2, 13, LONGEST])
-def test_gives_what_the_usual_attention_gives(build, padded, tokens, monkeypatch):
+def test_gives_what_the_usual_attention_gives(
+    build: Callable[[], Any], padded: bool, tokens: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model, batch = build(), _batch(tokens, padded)
     with torch.inference_mode():
         usual = model(**batch).logits
@@ -62,7 +67,7 @@ def test_gives_what_the_usual_attention_gives(build, padded, tokens, monkeypatch
     assert usual.std() > 0.01
 
 
-def test_bfloat16_stays_as_near_to_float32_as_the_usual_attention():
+def test_bfloat16_stays_as_near_to_float32_as_the_usual_attention() -> None:
     batch = _batch(13, padded=True)
     with torch.inference_mode():
         exact = _bert()(**batch).logits
@@ -74,7 +79,9 @@ def test_bfloat16_stays_as_near_to_float32_as_the_usual_attention():
     assert (short.float() - exact).abs().max() < 2 * (usual - exact).abs().max() + 1e-3
 
 
-def test_longer_sentences_and_training_take_the_usual_attention(monkeypatch):
+def test_longer_sentences_and_training_take_the_usual_attention(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     calls = _counting(monkeypatch)
     model = _bert()
     use_short_attention(model)
@@ -87,7 +94,7 @@ def test_longer_sentences_and_training_take_the_usual_attention(monkeypatch):
     assert all(p.grad is not None for p in model.bert.encoder.parameters())
 
 
-def test_a_model_that_asks_for_another_attention_keeps_it():
+def test_a_model_that_asks_for_another_attention_keeps_it() -> None:
     model = _bert()
     model.set_attn_implementation("eager")
     use_short_attention(model)

@@ -40,6 +40,15 @@ def resolve_precision(name: str, device: torch.device) -> str:
     return "float32"
 
 
+def resolve_training_precision(name: str, device: torch.device) -> str:
+    """Return the number format to train in, as :func:`resolve_precision`, but never float16.
+
+    Its gradients underflow without loss scaling.
+    """
+    resolved = resolve_precision(name, device)
+    return "float32" if resolved == "float16" else resolved
+
+
 def resolve_batch_tokens(wanted: int | None, device: torch.device) -> int:
     """Return ``wanted``, or what suits: batches that stay in a core's cache, or that fill a GPU."""
     if wanted is not None:

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from pipeline_lib.batching import LengthSorted, Sentences
+from pipeline_lib.devices import resolve_training_precision
 from pipeline_lib.engine import Tell, run_jobs
 from pipeline_lib.evaluation.metrics import score
 from pipeline_lib.files import (
@@ -35,7 +36,7 @@ from pipeline_lib.students.vocabulary import load_vocabulary
 from pipeline_lib.training import Batch, Report, Settings, fit
 from pipeline_lib.transfer import dev_sentences, training_sentences
 
-CODE_VERSION = 1
+CODE_VERSION = 2
 """Bump when the same inputs would give another student."""
 
 Hear = Callable[[int, tuple[int, int, float, float]], None]
@@ -57,7 +58,12 @@ class TrainingJob:
         """SHA-256 over the plan, the vocabulary, the dev set, the seed and the code."""
         dev = ShardSet.open(self.dev).manifest.digest
         settings = [self.plan.model_dump(), sha256_folder(self.vocabulary), dev, self.seed]
-        return sha256_json([*settings, self.device.split(":")[0], CODE_VERSION])
+        return sha256_json([*settings, self.device.split(":")[0], self.precision, CODE_VERSION])
+
+    @property
+    def precision(self) -> str:
+        """The number format of the matrix products in training."""
+        return resolve_training_precision(self.plan.optimiser.precision, torch.device(self.device))
 
 
 def train_seeds(
@@ -135,7 +141,7 @@ def train_student(
         predictions = predict_sentences(model, dev, device).argmax(1)
         return score(plan.metric, dev.targets["labels"], predictions, len(plan.labels))
 
-    settings = _settings(plan.optimiser, job.seed)
+    settings = _settings(plan.optimiser, job.precision, job.seed)
     progress = fit(model, batches, loss, evaluate, settings, checkpoint, report)
     record = {
         "rows": len(train),
@@ -148,7 +154,7 @@ def train_student(
     return model, record
 
 
-def _settings(optimiser: Optimiser, seed: int) -> Settings:
+def _settings(optimiser: Optimiser, precision: str, seed: int) -> Settings:
     return Settings(
         optimiser=optimiser.name,
         learning_rate=optimiser.learning_rate,
@@ -159,6 +165,6 @@ def _settings(optimiser: Optimiser, seed: int) -> Settings:
         evaluate_every=optimiser.evaluate_every,
         clip_norm=optimiser.clip_norm,
         weight_decay=0.0,
-        precision="float32",
+        precision=precision,
         seed=seed,
     )

@@ -188,6 +188,7 @@ class HubModel(Section):
 
 ModelSource = Annotated[PackageModel | LocalModel | HubModel, Field(discriminator="kind")]
 Precision = Literal["auto", "float32", "bfloat16", "float16"]
+TrainingPrecision = Literal["auto", "float32", "bfloat16"]
 
 
 class FineTuning(Section):
@@ -201,7 +202,7 @@ class FineTuning(Section):
     clip_norm: Annotated[float, Field(gt=0)]
     freeze_embeddings: bool
     # No float16: it would need its gradients scaled.
-    precision: Literal["auto", "float32", "bfloat16"]
+    precision: TrainingPrecision
     seed: int
 
 
@@ -271,6 +272,7 @@ class Optimiser(Section):
     max_steps: Positive | None
     evaluate_every: Positive
     clip_norm: Annotated[float, Field(gt=0)] | None
+    precision: TrainingPrecision
 
 
 class Objective(Section):

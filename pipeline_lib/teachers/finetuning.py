@@ -14,7 +14,7 @@ import pyarrow as pa
 import torch
 
 from pipeline_lib.batching import LengthSorted, Sentences
-from pipeline_lib.devices import resolve_precision
+from pipeline_lib.devices import resolve_precision, resolve_training_precision
 from pipeline_lib.evaluation.metrics import score
 from pipeline_lib.files import link_or_copy
 from pipeline_lib.params import FineTuning, Task
@@ -82,8 +82,7 @@ def _run(
     checkpoints: Path,
     report: Report,
 ) -> Progress:
-    precision = resolve_precision(params.finetune.precision, device)
-    precision = "float32" if precision == "float16" else precision
+    precision = resolve_training_precision(params.finetune.precision, device)
     if params.finetune.freeze_embeddings:
         model.get_input_embeddings().requires_grad_(False)
     runner = Teacher(model.to(device), tokenizer, device, precision, digest="")

@@ -241,6 +241,7 @@ def write_params(path: Path) -> None:
     values["vocabulary"]["dimensions"] = 16
     values["students"]["bilstm"] |= {"hidden": 8, "classifier": 8}
     small = {"batch_size": 16, "epochs": 12, "evaluate_every": 20, "learning_rate": 1.0e-2}
+    small["precision"] = "float32"
     values["optimisers"]["short"] |= small
     values["optimisers"]["long"] |= small | {"max_steps": 240}
     values |= {

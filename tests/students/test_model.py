@@ -18,6 +18,7 @@ from pipeline_lib.students.loading import (
     save_student,
 )
 from pipeline_lib.students.vocabulary import build_tokenizer
+from pipeline_lib.training import autocast
 
 WORDS = ["a", "film", "good", "dull", "n't", "is", ".", "plot"]
 TEXTS = ["A good film.", "dull", "The plot isn't good, is it?", "", "film film film a a a a a a a"]
@@ -184,3 +185,18 @@ def test_starting_points() -> None:
     one, other = (make_student().model.state_dict() for _ in range(2))
     assert all(torch.equal(one[name], other[name]) for name in one)
     assert not torch.equal(one["encoder.embeddings.trained.weight"], torch.ones(ROWS, WIDTH))
+
+
+def test_gradients_in_bfloat16_are_near_those_in_float32() -> None:
+    gradients = {}
+    for precision in ("float32", "bfloat16"):
+        model = make_student(hidden=12).model
+        ids = torch.tensor([[2, 3, 4, 5, 6], [9, 8, 7, 6, 5], [1, 2, 2, 4, 3]])
+        with autocast(torch.device("cpu"), precision):
+            logits = model(ids, lengths=torch.full((3,), 5)).logits
+        (logits.float() - torch.tensor([2.0, -1.0, 0.5])).pow(2).sum().backward()
+        gradients[precision] = {n: p.grad for n, p in model.named_parameters()}
+    for name, exact in gradients["float32"].items():
+        difference = gradients["bfloat16"][name] - exact
+        assert difference.norm() < 0.05 * exact.norm(), name
+        assert exact.norm() > 0, name

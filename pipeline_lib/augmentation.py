@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from pipeline_lib.hashing import GOLDEN, salt, sequence_keys, string_keys, uniform
 from pipeline_lib.params import Recipe
-from pipeline_lib.text.lexicon import Lexicon
+from pipeline_lib.text.lexicon import Lexicon, WordStrings
 from pipeline_lib.text.words import MASK
 
 CODE_VERSION = 1
@@ -129,13 +129,11 @@ class _BlockWords:
             pc.index_in(tags, value_set=pa.array(list(lexicon.tag_numbers))), -1
         ).to_numpy()
         self.mask_id = len(lexicon.words) + len(vocabulary)
-        texts = [*lexicon.words, *vocabulary, MASK]
-        self.string_keys = np.concatenate([lexicon.keys, string_keys(texts[len(lexicon.words) :])])
-        self.strings = pa.array(texts, pa.string())
-        # The same strings again with a blank behind: text is then one `take` and one join.
-        self.spaced = pa.concat_arrays([self.strings, pa.array([f"{t} " for t in texts])])
-        self.opens = np.fromiter((t[0].isalnum() for t in texts), bool, len(texts))
-        self.closes = np.fromiter((t[-1].isalnum() for t in texts), bool, len(texts))
+        texts = [*vocabulary, MASK]
+        self.string_keys = np.concatenate([lexicon.keys, string_keys(texts)])
+        self.strings = lexicon.strings.then(WordStrings.of(texts))
+        # Bare, and again with a blank behind: text is then one `take` and one join.
+        self.pieces = pa.concat_arrays([self.strings.plain, self.strings.spaced])
 
 
 @dataclass
@@ -215,8 +213,8 @@ def _would_run_together(words: _BlockWords, ids: np.ndarray, rules: np.ndarray) 
     touching[:-1] = (
         (changed[:-1] | changed[1:])
         & (words.rows[:-1] == words.rows[1:])
-        & words.closes[ids[:-1]]
-        & words.opens[ids[1:]]
+        & words.strings.closes[ids[:-1]]
+        & words.strings.opens[ids[1:]]
     )
     return touching
 
@@ -240,7 +238,7 @@ def _render(
     offsets = np.concatenate([[0], np.cumsum(lengths[kept])])
     spaces[offsets[1:] - 1] = False
     arrow_offsets = pa.array(offsets, pa.int32())
-    pieces = words.spaced.take(pa.array(ids + spaces * len(words.strings)))
+    pieces = words.pieces.take(pa.array(ids + spaces * len(words.strings.plain)))
     return pa.table(
         [
             pa.array(keys[kept]),
@@ -248,7 +246,7 @@ def _render(
             pa.array(np.full(len(kept), iteration, np.int32)),
             pa.nulls(len(kept), pa.int32()),
             pc.binary_join(pa.ListArray.from_arrays(arrow_offsets, pieces), ""),
-            pa.ListArray.from_arrays(arrow_offsets, words.strings.take(pa.array(ids))),
+            pa.ListArray.from_arrays(arrow_offsets, words.strings.plain.take(pa.array(ids))),
             pa.ListArray.from_arrays(arrow_offsets, pa.array(rules)),
             pa.array(drawn.ngram_starts[kept].astype(np.int16)),
             pa.array(drawn.ngram_lengths[kept].astype(np.int16)),

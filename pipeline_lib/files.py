@@ -45,6 +45,12 @@ def atomic_path(path: Path) -> Iterator[Path]:
         raise
 
 
+def sweep(folder: Path) -> None:
+    """Delete what killed writers left below ``folder``; the caller must be its only writer."""
+    for path in Path(folder).rglob(".*.tmp"):
+        _discard(path)
+
+
 def _discard(temporary: Path) -> None:
     # What went wrong is to be reported, not that there is nothing to take away.
     with suppress(OSError):

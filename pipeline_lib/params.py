@@ -27,7 +27,7 @@ Split = Literal["train", "dev", "test", "all"]
 class Section(BaseModel):
     """A mapping of params.yaml: unknown keys are errors, values are fixed once read."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class PackageFiles(Section):

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 LOG_SECONDS = 20.0
 
@@ -34,17 +34,16 @@ def _bar(console: Console, title: str, unit: str) -> Iterator[Advance]:
         TextColumn("{task.description}"),
         BarColumn(bar_width=30),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
-        TimeRemainingColumn(),
+        TextColumn("{task.fields[pace]}"),
         TextColumn("{task.fields[note]}"),
     )
     start = time.monotonic()
     with Progress(*columns, console=console, refresh_per_second=4) as progress:
-        task = progress.add_task(title, total=None, rate="", note="")
+        task = progress.add_task(title, total=None, pace="", note="")
 
         def advance(done: int, total: int, note: str = "", counted: int | None = None) -> None:
-            rate = _rate(done if counted is None else counted, start, unit)
-            progress.update(task, completed=done, total=total, rate=rate, note=note)
+            pace = _pace(done, total, done if counted is None else counted, start, unit)
+            progress.update(task, completed=done, total=total, pace=pace, note=note)
 
         yield advance
 
@@ -59,14 +58,14 @@ def _lines(title: str, unit: str) -> Iterator[Advance]:
         if now - last < LOG_SECONDS and done < total:
             return
         last = now
-        counted = done if counted is None else counted
-        left = (now - start) * (total - done) / max(1, counted)
-        rate = _rate(counted, start, unit)
-        print(f"{title}: {done:,}/{total:,} {rate}, {left:.0f} s left {note}".rstrip(), flush=True)
+        pace = _pace(done, total, done if counted is None else counted, start, unit)
+        print(f"{title}: {done:,}/{total:,} {pace} {note}".rstrip(), flush=True)
 
     yield advance
 
 
-def _rate(done: int, start: float, unit: str) -> str:
-    rate = done / max(1e-9, time.monotonic() - start)
-    return f"{rate:,.{1 if rate < 10 else 0}f} {unit}/s"
+def _pace(done: int, total: int, counted: int, start: float, unit: str) -> str:
+    """Return the rate and the time left; what was found finished (not ``counted``) took no time."""
+    passed = max(1e-9, time.monotonic() - start)
+    rate, left = counted / passed, passed * (total - done) / max(1, counted)
+    return f"{rate:,.{1 if rate < 10 else 0}f} {unit}/s, {left:.0f} s left"

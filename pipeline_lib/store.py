@@ -22,7 +22,7 @@ import pyarrow as pa
 from filelock import FileLock, Timeout
 
 from pipeline_lib.errors import DistilleryError
-from pipeline_lib.files import link_or_copy, read_json, sha256_file, write_json
+from pipeline_lib.files import link_or_copy, read_json, sha256_file, sweep, write_json
 from pipeline_lib.shards import Shard, read_shard, write_shard
 
 
@@ -88,6 +88,7 @@ class Store:
         path = self.folder / ".lock"
         try:
             with FileLock(path, timeout=5):
+                sweep(self.folder)
                 yield
         except Timeout as error:
             raise DistilleryError(

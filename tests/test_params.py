@@ -192,6 +192,8 @@ def test_unknown_references(key: str, there: str) -> None:
         ("device", None, "device: "),
         ("workers", 0, "workers: "),
         ("tasks.movies.blocks", 0, "tasks.movies.blocks: "),
+        ("tasks.movies.blocks", "4", "tasks.movies.blocks: "),
+        ("teacher.finetune.freeze_embeddings", "no", "teacher.finetune.freeze_embeddings: "),
         ("tasks.movies.text", ["a", "b"], "tasks.movies.text: "),
         ("tasks.movies.labels", {"only": ["1"]}, "tasks.movies.labels: "),
         ("tasks.movies.source.sha256", "ab", "tasks.movies.source.sha256: "),

@@ -80,6 +80,15 @@ def test_entry_without_its_other_half_is_interrupted(store: Store, suffix: str) 
     assert store.find(KEY) is not None
 
 
+def test_what_a_killed_writer_left_is_swept_and_nothing_else(store: Store) -> None:
+    store.add(KEY, TABLE)
+    left = store.folder / "ab" / f".{KEY}.arrow.4711.tmp"
+    left.write_bytes(b"half")
+    with store.lock():
+        assert not left.exists()
+        assert store.read(KEY).equals(TABLE) and store.find(KEY)
+
+
 def test_placed_files_outlive_quarantine(store: Store, tmp_path: Path) -> None:
     store.add(KEY, TABLE)
     store.place(KEY, tmp_path / "placed.arrow")

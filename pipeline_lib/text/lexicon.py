@@ -5,6 +5,7 @@ digest of its own: rebuilt from the data, one new word changes every tag's distr
 replacement; kept in a file, the data can grow without touching what was drawn before.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -39,6 +40,39 @@ def write_lexicon(path: Path, table: pa.Table) -> None:
 
 
 @dataclass(frozen=True)
+class WordStrings:
+    """Words for rendering: bare, with a blank behind, and what kinds of characters end them.
+
+    :ivar plain: the words; :ivar spaced: the same with a blank behind.
+    :ivar opens: whether a word begins with a letter or digit; :ivar closes: whether it ends so.
+    """
+
+    plain: pa.Array
+    spaced: pa.Array
+    opens: np.ndarray
+    closes: np.ndarray
+
+    @classmethod
+    def of(cls, words: Sequence[str]) -> "WordStrings":
+        """Look at each word."""
+        return cls(
+            pa.array(words, pa.string()),
+            pa.array([f"{word} " for word in words], pa.string()),
+            np.fromiter((word[0].isalnum() for word in words), bool, len(words)),
+            np.fromiter((word[-1].isalnum() for word in words), bool, len(words)),
+        )
+
+    def then(self, other: "WordStrings") -> "WordStrings":
+        """Return these words and then the other's."""
+        return WordStrings(
+            pa.concat_arrays([self.plain, other.plain]),
+            pa.concat_arrays([self.spaced, other.spaced]),
+            np.concatenate([self.opens, other.opens]),
+            np.concatenate([self.closes, other.closes]),
+        )
+
+
+@dataclass(frozen=True)
 class Lexicon:
     """The unigram distribution within each tag, laid out for vectorised drawing.
 
@@ -61,6 +95,11 @@ class Lexicon:
     def keys(self) -> np.ndarray:
         """Content key of each entry's word, uint64."""
         return string_keys(self.words)
+
+    @cached_property
+    def strings(self) -> "WordStrings":
+        """Each entry's word, as rendering needs it."""
+        return WordStrings.of(self.words)
 
     @cached_property
     def pairs(self) -> pa.Array:

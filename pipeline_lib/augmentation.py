@@ -3,7 +3,8 @@
 Tang et al. 2019, section 3.3: masking, POS-guided word replacement, n-gram sampling.  A synthetic
 example is a pure function of (seed, the example's words, iteration, recipe, lexicon): every draw is
 a hash of those, so neither order, batch size nor worker count can change it.  All examples of a
-block are worked on at once, as flat numpy arrays of word numbers.
+block are worked on at once, as flat numpy arrays of word numbers.  Of sentence pairs the first
+sentence is changed, then the second, then both, in turn.
 """
 
 from collections.abc import Iterator
@@ -13,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline_lib.hashing import GOLDEN, salt, sequence_keys, string_keys, uniform
+from pipeline_lib.columns import FIRST, for_sides, sides
+from pipeline_lib.hashing import GOLDEN, pair_keys, salt, string_keys, uniform
 from pipeline_lib.params import Recipe
 from pipeline_lib.text.lexicon import Lexicon, WordStrings
 from pipeline_lib.text.words import MASK
@@ -24,22 +26,23 @@ CODE_VERSION = 1
 KEPT, MASKED, REPLACED = 0, 1, 2
 """What was done to a word (column ``rules``)."""
 
-SCHEMA = pa.schema(
-    [
-        ("key", pa.uint64()),
-        ("example", pa.uint64()),
-        ("iteration", pa.int32()),
-        ("label", pa.int32()),
-        ("text", pa.string()),
-        ("words", pa.list_(pa.string())),
-        ("rules", pa.list_(pa.int8())),
-        ("ngram_start", pa.int16()),
-        ("ngram_length", pa.int16()),
-    ]
-)
-"""Columns of a transfer set.  ``key`` is the content key of the row's words, ``example`` that of
-the example it was made from; ``label`` is null for synthetic rows; ``ngram_length`` 0: no n-gram
-was cut."""
+_SENTENCE = [
+    ("text", pa.string()),
+    ("words", pa.list_(pa.string())),
+    ("rules", pa.list_(pa.int8())),
+    ("ngram_start", pa.int16()),
+    ("ngram_length", pa.int16()),
+]
+
+
+def transfer_schema(pair: bool, label: pa.DataType) -> pa.Schema:
+    """Return the columns of a transfer set.
+
+    ``key`` is the content key of the row's words, ``example`` that of the example it was made from;
+    ``label`` is null for synthetic rows; ``ngram_length`` 0: no n-gram was cut.
+    """
+    fields = [("key", pa.uint64()), ("example", pa.uint64()), ("iteration", pa.int32())]
+    return pa.schema([*fields, ("label", label), *for_sides(_SENTENCE, pair)])
 
 
 @dataclass
@@ -67,7 +70,7 @@ def augment_block(
     Rows whose words stand in an earlier row of the block are dropped, so iteration i depends on the
     iterations before it and on none after.
 
-    :param examples: prepared rows (columns key, label, text, words, spaces, tags) in a stable
+    :param examples: prepared rows (:func:`pipeline_lib.preparation.prepared_schema`) in a stable
         order.
     :param lexicon: what replacement draws from.
     :param recipe: the rules' probabilities.
@@ -78,52 +81,77 @@ def augment_block(
     yield 0, _originals(examples), Counts(rows=examples.num_rows)
     if recipe.changes_nothing or not examples.num_rows:
         return
-    words = _BlockWords(examples, lexicon)
-    seen = np.unique(words.example_keys)
+    label = examples.schema.field("label").type
     room = np.inf if cap is None else max(0, cap - examples.num_rows)
+    # Equal examples would give equal synthetic rows: one of each is enough.
+    first = np.sort(np.unique(examples["key"].to_numpy(), return_index=True)[1])
+    examples = examples.take(pa.array(first)).combine_chunks()
+    sources = examples["key"].to_numpy()
+    block = [_BlockWords(examples, side, lexicon) for side in sides(examples.column_names)]
+    seen = np.sort(sources)
     for iteration in range(1, n_iter + 1):
         if room <= 0:
             return
-        drawn = _draw(words, lexicon, recipe, iteration)
-        keys = sequence_keys(words.string_keys[drawn.ids], drawn.offsets)
+        drawn = [
+            _draw(words, lexicon, recipe, iteration) if changes else _unchanged(words)
+            for words, changes in zip(block, _changes(len(block), iteration), strict=True)
+        ]
+        keys = pair_keys(
+            [(w.string_keys[d.ids], d.offsets) for w, d in zip(block, drawn, strict=True)]
+        )
         new = _first_occurrences(keys, seen)
         kept = new[: int(min(room, len(new)))]
         # Two sorted runs: a stable sort merges them in one pass.
         seen = np.sort(np.concatenate([seen, np.sort(keys[kept])]), kind="stable")
         room -= len(kept)
-        table = _render(words, drawn, kept, keys, iteration)
-        yield (
-            iteration,
-            table,
-            _count(drawn, kept, len(keys) - len(new), len(new) - len(kept), table),
-        )
+        columns = {
+            "key": pa.array(keys[kept]),
+            "example": pa.array(sources[kept]),
+            "iteration": pa.array(np.full(len(kept), iteration, np.int32)),
+            "label": pa.nulls(len(kept), label),
+        }
+        for words, part in zip(block, drawn, strict=True):
+            columns |= _render(words, part, kept)
+        table = pa.table(columns, schema=transfer_schema(len(block) == 2, label))
+        yield iteration, table, _count(table, len(keys) - len(new), len(new) - len(kept))
+
+
+def _changes(sentences: int, iteration: int) -> tuple[bool, ...]:
+    """Return which sentences an iteration changes: of a pair the first, the second, both, in turn.
+
+    METHODS section 3, after Tang et al. 2019, section 3.3.
+    """
+    if sentences == 1:
+        return (True,)
+    return ((True, True), (True, False), (False, True))[iteration % 3]
 
 
 class _BlockWords:
-    """A block's distinct examples as flat arrays of word numbers.
+    """One sentence of each of a block's distinct examples, as flat arrays of word numbers.
 
     A word number points into ``strings``: the lexicon's entries, then the block's own words, then
     the mask.  Replacement can so write an entry's number as it was drawn.
     """
 
-    def __init__(self, examples: pa.Table, lexicon: Lexicon) -> None:
-        all_keys = examples["key"].to_numpy()
-        # Equal examples would give equal synthetic rows: one of each is enough.
-        first = np.sort(np.unique(all_keys, return_index=True)[1])
-        examples = examples.take(pa.array(first)).combine_chunks()
-        lists = examples["words"].combine_chunks()
-        flat, tags = lists.flatten(), examples["tags"].combine_chunks().flatten()
+    def __init__(self, examples: pa.Table, side: str, lexicon: Lexicon) -> None:
+        lists = examples[f"words{side}"].combine_chunks()
+        flat = lists.flatten()
+        tags = examples[f"tags{side}"].combine_chunks().flatten()
+        spaces = examples[f"spaces{side}"].combine_chunks().flatten()
         own = flat.dictionary_encode()
         vocabulary = own.dictionary.to_pylist()
 
-        self.example_keys = all_keys[first]
+        self.side = side
+        keys = examples["key"].to_numpy()
+        # What every draw is a hash of; the sentences of a pair draw apart.
+        self.draw_keys = keys if side == FIRST else keys ^ salt("sentence", side)
         self.lengths = pc.list_value_length(lists).to_numpy().astype(np.int64)
         self.offsets = np.concatenate([[0], np.cumsum(self.lengths)])
         self.rows = np.repeat(np.arange(len(self.lengths)), self.lengths)
         self.positions = np.arange(len(flat)) - np.repeat(self.offsets[:-1], self.lengths)
-        self.spaces = examples["spaces"].combine_chunks().flatten().to_numpy(zero_copy_only=False)
+        self.spaces = spaces.to_numpy(zero_copy_only=False)
         self.ids = own.indices.to_numpy().astype(np.int64) + len(lexicon.words)
-        self.counters = self.example_keys[self.rows] + self.positions.astype(np.uint64) * GOLDEN
+        self.counters = self.draw_keys[self.rows] + self.positions.astype(np.uint64) * GOLDEN
         self.entries = lexicon.entries(flat, tags)
         self.tags = pc.fill_null(
             pc.index_in(tags, value_set=pa.array(list(lexicon.tag_numbers))), -1
@@ -138,7 +166,7 @@ class _BlockWords:
 
 @dataclass
 class _Drawn:
-    """One iteration of a block before duplicates are dropped, as flat arrays over kept words."""
+    """One sentence in one iteration of a block, duplicates included: flat arrays over its words."""
 
     ids: np.ndarray
     rules: np.ndarray
@@ -163,9 +191,9 @@ def _draw(words: _BlockWords, lexicon: Lexicon, recipe: Recipe, iteration: int) 
     ids[chosen], rules[chosen] = drawn, REPLACED
     spaces = words.spaces | _would_run_together(words, ids, rules)
 
-    size = draw(words.example_keys, "ngram size")
-    place = draw(words.example_keys, "ngram place")
-    cut = draw(words.example_keys, "ngram") < recipe.p_ngram
+    size = draw(words.draw_keys, "ngram size")
+    place = draw(words.draw_keys, "ngram place")
+    cut = draw(words.draw_keys, "ngram") < recipe.p_ngram
     span = recipe.ngram_max - recipe.ngram_min + 1
     lengths = np.minimum(recipe.ngram_min + (size * span).astype(np.int64), words.lengths)
     starts = (place * (words.lengths - lengths + 1)).astype(np.int64)
@@ -180,6 +208,12 @@ def _draw(words: _BlockWords, lexicon: Lexicon, recipe: Recipe, iteration: int) 
         ngram_starts=starts,
         ngram_lengths=np.where(cut, lengths, 0),
     )
+
+
+def _unchanged(words: _BlockWords) -> _Drawn:
+    none = np.zeros(len(words.lengths), np.int64)
+    rules = np.zeros(len(words.ids), np.int8)
+    return _Drawn(words.ids, rules, words.spaces, words.offsets, none, none)
 
 
 def _replacements(
@@ -227,9 +261,7 @@ def _first_occurrences(keys: np.ndarray, seen: np.ndarray) -> np.ndarray:
     return first[seen[place] != keys[first]]
 
 
-def _render(
-    words: _BlockWords, drawn: _Drawn, kept: np.ndarray, keys: np.ndarray, iteration: int
-) -> pa.Table:
+def _render(words: _BlockWords, drawn: _Drawn, kept: np.ndarray) -> dict[str, pa.Array]:
     lengths = np.diff(drawn.offsets)
     chosen = np.zeros(len(lengths), bool)
     chosen[kept] = True
@@ -239,54 +271,47 @@ def _render(
     spaces[offsets[1:] - 1] = False
     arrow_offsets = pa.array(offsets, pa.int32())
     pieces = words.pieces.take(pa.array(ids + spaces * len(words.strings.plain)))
-    return pa.table(
-        [
-            pa.array(keys[kept]),
-            pa.array(words.example_keys[kept]),
-            pa.array(np.full(len(kept), iteration, np.int32)),
-            pa.nulls(len(kept), pa.int32()),
-            pc.binary_join(pa.ListArray.from_arrays(arrow_offsets, pieces), ""),
-            pa.ListArray.from_arrays(arrow_offsets, words.strings.plain.take(pa.array(ids))),
-            pa.ListArray.from_arrays(arrow_offsets, pa.array(rules)),
-            pa.array(drawn.ngram_starts[kept].astype(np.int16)),
-            pa.array(drawn.ngram_lengths[kept].astype(np.int16)),
-        ],
-        schema=SCHEMA,
-    )
+    plain = words.strings.plain.take(pa.array(ids))
+    columns = {
+        "text": pc.binary_join(pa.ListArray.from_arrays(arrow_offsets, pieces), ""),
+        "words": pa.ListArray.from_arrays(arrow_offsets, plain),
+        "rules": pa.ListArray.from_arrays(arrow_offsets, pa.array(rules)),
+        "ngram_start": pa.array(drawn.ngram_starts[kept].astype(np.int16)),
+        "ngram_length": pa.array(drawn.ngram_lengths[kept].astype(np.int16)),
+    }
+    return {name + words.side: column for name, column in columns.items()}
 
 
 def _originals(examples: pa.Table) -> pa.Table:
-    lists = examples["words"].combine_chunks()
     rows = examples.num_rows
-    zeros = pa.array(np.zeros(len(lists.flatten()), np.int8))
-    lengths = pc.list_value_length(lists).to_numpy()
-    offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
     none = pa.array(np.zeros(rows, np.int16))
-    return pa.table(
-        [
-            examples["key"],
-            examples["key"],
-            pa.array(np.zeros(rows, np.int32)),
-            examples["label"],
-            examples["text"],
-            examples["words"],
-            pa.ListArray.from_arrays(offsets, zeros),
-            none,
-            none,
-        ],
-        schema=SCHEMA,
-    )
+    columns = {
+        "key": examples["key"],
+        "example": examples["key"],
+        "iteration": pa.array(np.zeros(rows, np.int32)),
+        "label": examples["label"],
+    }
+    endings = sides(examples.column_names)
+    for side in endings:
+        lengths = pc.list_value_length(examples[f"words{side}"].combine_chunks()).to_numpy()
+        offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
+        zeros = pa.array(np.zeros(int(lengths.sum()), np.int8))
+        columns |= {
+            f"text{side}": examples[f"text{side}"],
+            f"words{side}": examples[f"words{side}"],
+            f"rules{side}": pa.ListArray.from_arrays(offsets, zeros),
+            f"ngram_start{side}": none,
+            f"ngram_length{side}": none,
+        }
+    label = examples.schema.field("label").type
+    return pa.table(columns, schema=transfer_schema(len(endings) == 2, label))
 
 
-def _count(
-    drawn: _Drawn, kept: np.ndarray, duplicates: int, over_cap: int, table: pa.Table
-) -> Counts:
-    rules = table["rules"].combine_chunks().flatten().to_numpy()
-    return Counts(
-        rows=len(kept),
-        duplicates=duplicates,
-        over_cap=over_cap,
-        masked=int((rules == MASKED).sum()),
-        replaced=int((rules == REPLACED).sum()),
-        ngrams=int((drawn.ngram_lengths[kept] > 0).sum()),
-    )
+def _count(table: pa.Table, duplicates: int, over_cap: int) -> Counts:
+    counts = Counts(rows=table.num_rows, duplicates=duplicates, over_cap=over_cap)
+    for side in sides(table.column_names):
+        rules = table[f"rules{side}"].combine_chunks().flatten().to_numpy()
+        counts.masked += int((rules == MASKED).sum())
+        counts.replaced += int((rules == REPLACED).sum())
+        counts.ngrams += int((table[f"ngram_length{side}"].to_numpy() > 0).sum())
+    return counts

@@ -130,16 +130,17 @@ def train_student(
     plan, device = job.plan, torch.device(job.device)
     torch.manual_seed(job.seed)
     start = vectors if plan.start == "vectors" else None
-    model = build_student(plan.student.model_dump(), plan.labels, start, vectors.shape).to(device)
-    batches = LengthSorted(train, plan.optimiser.batch_size, job.seed, equal=True)
+    model = build_student(
+        plan.student.model_dump(), plan.labels, plan.pair, start, vectors.shape
+    ).to(device)
+    batches = LengthSorted(train, plan.optimiser.batch_size, job.seed, equal=not plan.pair)
 
     def loss(model: torch.nn.Module, batch: Batch) -> torch.Tensor:
-        logits = model(batch["ids"], lengths=batch["lengths"]).logits
+        logits = model.outputs(batch)
         return objective_loss(plan.objective, logits, batch.get("logits"), batch.get("labels"))
 
     def evaluate(model: torch.nn.Module) -> float:
-        predictions = predict_sentences(model, dev, device).argmax(1)
-        return score(plan.metric, dev.targets["labels"], predictions, len(plan.labels))
+        return score(plan.metric, dev.targets["labels"], predict_sentences(model, dev, device))
 
     settings = _settings(plan.optimiser, job.precision, job.seed)
     progress = fit(model, batches, loss, evaluate, settings, checkpoint, report)

@@ -57,6 +57,17 @@ def sequence_keys(item_keys: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     return splitmix64(np.add.reduceat(mixed, starts))
 
 
+def pair_keys(sides: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+    """Return one key per example, of one sentence or of two in their order.
+
+    :param sides: for each sentence of the examples what :func:`sequence_keys` takes.
+    """
+    keys = sequence_keys(*sides[0])
+    for item_keys, offsets in sides[1:]:
+        keys = splitmix64(keys + splitmix64(sequence_keys(item_keys, offsets) ^ GOLDEN))
+    return keys
+
+
 def uniform(keys: np.ndarray, purpose: np.uint64) -> np.ndarray:
     """Return a float64 in [0, 1) for each uint64 key, a pure function of (key, purpose)."""
     return (splitmix64(keys ^ purpose) >> np.uint64(11)).astype(np.float64) * 2.0**-53

@@ -25,9 +25,15 @@ def soft_label_loss(
     return F.cross_entropy(student / temperature, targets) * temperature**2
 
 
-def label_loss(student: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """Return the cross-entropy against class numbers."""
-    return F.cross_entropy(student, labels)
+def label_loss(outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """Return the cross-entropy against class numbers, or the mean squared error against scores.
+
+    :param outputs: float (rows, classes), or (rows, 1) for scores.
+    :param labels: int64 class numbers, or float scores, shape (rows,).
+    """
+    if labels.is_floating_point():
+        return F.mse_loss(outputs.squeeze(-1), labels)
+    return F.cross_entropy(outputs, labels)
 
 
 def objective_loss(
@@ -39,7 +45,7 @@ def objective_loss(
     """Return the weighted sum of the objective's losses, a scalar.
 
     :param student: float (rows, classes); :param teacher: the same shape, where it is needed.
-    :param labels: int64 (rows,), where they are needed.
+    :param labels: int64 or, of a regression, float (rows,), where they are needed.
     """
     terms = []
     if objective.logits:

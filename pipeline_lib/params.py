@@ -7,7 +7,7 @@ DVC, and stale results would stand.  Every stage loads its parameters through :f
 
 import difflib
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from ruamel.yaml import YAML
@@ -22,6 +22,10 @@ Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Revision = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+$")]
 Split = Literal["train", "dev", "test", "all"]
+Decision = Literal["accuracy", "f1", "matthews_correlation"]
+Correlation = Literal["pearson", "spearman"]
+Metric = Decision | Correlation
+DECISIONS, CORRELATIONS = get_args(Decision), get_args(Correlation)
 
 
 class Section(BaseModel):
@@ -95,15 +99,16 @@ class AugmentParams(Section):
     cap: Positive | None
 
 
-class Task(Section):
-    """One labelled task: where its text comes from and what its labels mean."""
+class TaskBase(Section):
+    """One labelled task: where its text comes from and what its labels mean.
+
+    ``text`` names one column, or two for a task about sentence pairs.  The first of ``metrics``
+    chooses on dev and is tested for significance.
+    """
 
     source: Source
-    text: Annotated[list[str], Field(min_length=1, max_length=1)]
+    text: Annotated[list[str], Field(min_length=1, max_length=2)]
     label: str
-    kind: Literal["classification"]
-    labels: Annotated[dict[str, list[str] | Range], Field(min_length=2)]
-    metric: Literal["accuracy", "f1", "matthews_correlation"]
     split: SplitParams | None
     blocks: Positive
     lexicon: str | None
@@ -125,9 +130,59 @@ class Task(Section):
         return self
 
     @property
+    def is_pair(self) -> bool:
+        """Whether an example is two sentences."""
+        return len(self.text) == 2
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether labels are numbers rather than classes."""
+        return isinstance(self, Regression)
+
+
+class Classification(TaskBase):
+    """A task whose labels are classes."""
+
+    kind: Literal["classification"]
+    labels: Annotated[dict[str, list[str] | Range], Field(min_length=2)]
+    metrics: Annotated[list[Decision], Field(min_length=1)]
+
+    @property
     def label_names(self) -> list[str]:
         """Label names; the position is the class number."""
         return list(self.labels)
+
+    @property
+    def score_range(self) -> None:
+        """No range of scores."""
+        return None
+
+
+class Regression(TaskBase):
+    """A task whose labels are numbers, from ``labels.min`` to ``labels.max``."""
+
+    kind: Literal["regression"]
+    labels: Range
+    metrics: Annotated[list[Correlation], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _not_empty(self) -> "Regression":
+        if self.labels.min >= self.labels.max:
+            raise ValueError("`labels`: min must be below max")
+        return self
+
+    @property
+    def label_names(self) -> list[str]:
+        """The name of the one output: the label column's."""
+        return [self.label]
+
+    @property
+    def score_range(self) -> Range:
+        """The range of the scores."""
+        return self.labels
+
+
+Task = Annotated[Classification | Regression, Field(discriminator="kind")]
 
 
 class Tagger(Section):
@@ -399,16 +454,13 @@ def check_params(raw: Any, where: str = "params.yaml") -> Params:
 
 def _explain(fault: Any) -> str:
     # The tags of discriminated unions stand in pydantic's path, but not in the file.
-    tags = {"package", "files", "glue", "hub", "path", "teacher", "file"}
     path = list(fault["loc"])
-    inner = [
-        part
-        for i, part in enumerate(path)
-        if not (part in tags and i and path[i - 1] in ("source", "vectors"))
-    ]
+    inner = [part for i, part in enumerate(path) if not _is_tag(path, i)]
     key = ".".join(str(part) for part in inner if part not in ("Range", "list[str]")) or "the file"
     if fault["type"] == "extra_forbidden":
         return f"{key}: unknown key. Take it out or correct it{_nearest(str(path[-1]))}."
+    if fault["type"] == "union_tag_not_found":
+        return f"{key}.kind: missing. Add it; there are no defaults (README, Parameters)."
     if fault["type"] == "missing":
         return f"{key}: missing. Add it; there are no defaults (README, Parameters)."
     message = fault["msg"].removeprefix("Value error, ")
@@ -417,8 +469,19 @@ def _explain(fault: Any) -> str:
     return f"{key}: {message} (found {fault['input']!r:.60})"
 
 
+def _is_tag(path: list[Any], i: int) -> bool:
+    if i > 1 and path[i - 2] == "tasks":
+        return path[i] in ("classification", "regression")
+    tags = ("package", "files", "glue", "hub", "path", "teacher", "file")
+    return i > 0 and path[i - 1] in ("source", "vectors") and path[i] in tags
+
+
 def _nearest(key: str) -> str:
-    known = {name for section in Section.__subclasses__() for name in section.model_fields}
+    known = {
+        name
+        for section in (*Section.__subclasses__(), Classification, Regression)
+        for name in section.model_fields
+    }
     close = difflib.get_close_matches(key, sorted(known), n=1)
     return f" (did you mean `{close[0]}`?)" if close else ""
 

@@ -58,6 +58,7 @@ class Plan(BaseModel):
     objective: Objective
     optimiser: Optimiser
     metric: str
+    pair: bool
     labels: list[str]
     inputs: SetReference
     outputs: SetReference | None
@@ -83,7 +84,8 @@ def make_plan(params: Params, task: str, method: str, data: Path) -> Plan:
         start=row.start,
         objective=row.objective,
         optimiser=params.optimisers[row.optimiser],
-        metric=params.task(task).metric,
+        metric=params.task(task).metrics[0],
+        pair=params.task(task).is_pair,
         labels=params.task(task).label_names,
         inputs=SetReference.to(inputs),
         outputs=SetReference.to(outputs) if needs_outputs else None,

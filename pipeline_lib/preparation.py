@@ -12,29 +12,34 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from pipeline_lib.columns import FIRST, SECOND, for_sides, label_type, sides
 from pipeline_lib.corpora.labelled import Example
 from pipeline_lib.corpora.splits import split_examples
 from pipeline_lib.errors import DistilleryError
 from pipeline_lib.files import sha256_json
-from pipeline_lib.hashing import sequence_keys, splitmix64, string_key
+from pipeline_lib.hashing import pair_keys, splitmix64, string_key
 from pipeline_lib.params import Tagger, Task
 from pipeline_lib.shards import Manifest, Shard, schema_of, write_manifest, write_shard
 from pipeline_lib.store import Store
 from pipeline_lib.text.tagging import TagWords, load_tagger
 from pipeline_lib.text.words import split_words
 
-SCHEMA = pa.schema(
-    [
-        ("key", pa.uint64()),
-        ("label", pa.int32()),
-        ("text", pa.string()),
-        ("words", pa.list_(pa.string())),
-        ("spaces", pa.list_(pa.bool_())),
-        ("tags", pa.list_(pa.string())),
-    ]
-)
-"""Columns of prepared shards.  ``label`` is the class number, null where it is hidden; ``spaces``
-says which words a blank follows."""
+_SENTENCE = [
+    ("text", pa.string()),
+    ("words", pa.list_(pa.string())),
+    ("spaces", pa.list_(pa.bool_())),
+    ("tags", pa.list_(pa.string())),
+]
+
+
+def prepared_schema(pair: bool, regression: bool) -> pa.Schema:
+    """Return the columns of prepared shards.
+
+    ``label`` is the class number or score, null where it is hidden; ``spaces`` says which words a
+    blank follows.
+    """
+    fields = [("key", pa.uint64()), ("label", label_type(regression))]
+    return pa.schema([*fields, *for_sides(_SENTENCE, pair)])
 
 
 def prepare_task(
@@ -53,6 +58,7 @@ def prepare_task(
     _refuse_empty(splits, folder)
     tables = _split_tables(splits, task)
     _refuse_empty(tables, folder)
+    schema = prepared_schema(task.is_pair, task.is_regression)
     tag = _LazyTagger(tagger)
     made_from = {
         "tagger": tagger.model_dump(),
@@ -64,11 +70,11 @@ def prepare_task(
     for name, table in tables.items():
         parts = _blocks(table, task.blocks) if name == "train" else [table]
         shards = [
-            _write_block(folder / name / f"b{number:03d}.arrow", part, tag)
+            _write_block(folder / name / f"b{number:03d}.arrow", part, schema, tag)
             for number, part in enumerate(parts)
         ]
         manifests[name] = Manifest(
-            "prepared", schema_of(SCHEMA.empty_table()), shards, made_from, {"dropped": dropped}
+            "prepared", schema_of(schema.empty_table()), shards, made_from, {"dropped": dropped}
         )
         write_manifest(folder / name, manifests[name])
     return manifests
@@ -82,31 +88,51 @@ def _refuse_empty(splits: Mapping[str, Sized], folder: Path) -> None:
             )
 
 
-def _to_table(examples: Sequence[Example]) -> pa.Table:
+def _to_table(examples: Sequence[Example], task: Task) -> pa.Table:
     """Split every text into words; the tags are added block by block."""
+    columns = {"label": pa.array([e.label for e in examples], label_type(task.is_regression))}
+    parts = []
+    for side, ending in enumerate((FIRST, SECOND)[: len(task.text)]):
+        words, spaces = zip(*(split_words(e.texts[side]) for e in examples), strict=True)
+        parts.append(words)
+        columns[f"text{ending}"] = pa.array([e.texts[side] for e in examples])
+        columns[f"words{ending}"] = pa.array(words, pa.list_(pa.string()))
+        columns[f"spaces{ending}"] = pa.array(spaces, pa.list_(pa.bool_()))
+    return pa.table({"key": pa.array(_content_keys(parts)), **columns})
+
+
+def _content_keys(parts: Sequence[Sequence[Sequence[str]]]) -> np.ndarray:
+    """Return one key per example from the words of its sentence, or of its two."""
     known: dict[str, np.uint64] = {}
-    words, spaces = zip(*(split_words(example.texts[0]) for example in examples), strict=True)
-    item_keys = [known.get(w) or known.setdefault(w, string_key(w)) for ws in words for w in ws]
-    offsets = np.concatenate([[0], np.cumsum([len(ws) for ws in words])])
-    keys = sequence_keys(np.array(item_keys, np.uint64), offsets)
-    columns = [
-        pa.array(keys),
-        pa.array([example.label for example in examples], pa.int32()),
-        pa.array([example.texts[0] for example in examples]),
-        pa.array(words, pa.list_(pa.string())),
-        pa.array(spaces, pa.list_(pa.bool_())),
-    ]
-    return pa.table(columns, names=SCHEMA.names[:-1])
+
+    def key(word: str) -> np.uint64:
+        return known.get(word) or known.setdefault(word, string_key(word))
+
+    return pair_keys(
+        [
+            (
+                np.array([key(w) for words in side for w in words], np.uint64),
+                np.concatenate([[0], np.cumsum([len(words) for words in side])]),
+            )
+            for side in parts
+        ]
+    )
 
 
 def _split_tables(splits: dict[str, list[Example]], task: Task) -> dict[str, pa.Table]:
-    tables = {name: _to_table(rows) for name, rows in splits.items()}
+    tables = {name: _to_table(rows, task) for name, rows in splits.items()}
     if task.split is None:
         return tables
     name = "all" if "all" in tables else "train"
     whole = tables.pop(name)
     keys = whole["key"].to_numpy()
-    assigned = split_examples(splits[name], keys, block_of(keys, task.blocks), task.split)
+    assigned = split_examples(
+        splits[name],
+        keys,
+        block_of(keys, task.blocks),
+        task.split,
+        task.score_range,
+    )
     drawn = {part: whole.filter(pa.array(assigned == part)) for part in ("train", "dev", "test")}
     # A test fraction of 0 draws no test set; one that the source names stays.
     return {part: t for part, t in drawn.items() if t.num_rows or part != "test"} | tables
@@ -118,7 +144,8 @@ def block_of(keys: np.ndarray, blocks: int) -> np.ndarray:
 
 
 def _blocks(table: pa.Table, blocks: int) -> list[pa.Table]:
-    table = table.sort_by([("key", "ascending"), ("label", "ascending"), ("text", "ascending")])
+    texts = [name for name in table.column_names if name.startswith("text")]
+    table = table.sort_by([(name, "ascending") for name in ("key", "label", *texts)])
     numbers = block_of(table["key"].to_numpy(), blocks)
     return [table.filter(pa.array(numbers == block)) for block in range(blocks)]
 
@@ -131,26 +158,33 @@ class _LazyTagger:
         self.store = Store("tags")
         self.tag: TagWords | None = None
 
-    def __call__(self, table: pa.Table) -> pa.Array:
-        key = sha256_json([self.params.model_dump(), _words_digest(table)])
+    def __call__(self, table: pa.Table) -> pa.Table:
+        """Add the tags of the table's sentence, or of both its sentences."""
+        for ending in sides(table.column_names):
+            words, spaces = table[f"words{ending}"], table[f"spaces{ending}"]
+            table = table.append_column(f"tags{ending}", self._tags(words, spaces))
+        return table
+
+    def _tags(self, words: pa.ChunkedArray, spaces: pa.ChunkedArray) -> pa.Array:
+        sentences = words.to_pylist(), spaces.to_pylist()
+        key = sha256_json([self.params.model_dump(), _words_digest(*sentences)])
         with self.store.lock():
             if not self.store.find(key):
-                self.store.add(key, pa.table({"tags": self._compute(table)}))
+                self.tag = self.tag or load_tagger(self.params)
+                tags = pa.array(list(self.tag(*sentences)), pa.list_(pa.string()))
+                self.store.add(key, pa.table({"tags": tags}))
             return self.store.read(key)["tags"].combine_chunks()
 
-    def _compute(self, table: pa.Table) -> pa.Array:
-        self.tag = self.tag or load_tagger(self.params)
-        words, spaces = table["words"].to_pylist(), table["spaces"].to_pylist()
-        return pa.array(list(self.tag(words, spaces)), pa.list_(pa.string()))
 
-
-def _words_digest(table: pa.Table) -> str:
+def _words_digest(words: list[list[str]], spaces: list[list[bool]]) -> str:
     total = hashlib.sha256()
-    for words, spaces in zip(table["words"].to_pylist(), table["spaces"].to_pylist(), strict=True):
-        flags = "".join("01"[space] for space in spaces)
-        total.update(("\x1f".join(words) + "\x1e" + flags + "\n").encode("utf-8", "surrogatepass"))
+    for sentence, blanks in zip(words, spaces, strict=True):
+        flags = "".join("01"[blank] for blank in blanks)
+        total.update(
+            ("\x1f".join(sentence) + "\x1e" + flags + "\n").encode("utf-8", "surrogatepass")
+        )
     return total.hexdigest()
 
 
-def _write_block(path: Path, table: pa.Table, tag: _LazyTagger) -> Shard:
-    return write_shard(path, table.append_column("tags", tag(table)).combine_chunks().cast(SCHEMA))
+def _write_block(path: Path, table: pa.Table, schema: pa.Schema, tag: _LazyTagger) -> Shard:
+    return write_shard(path, tag(table).select(schema.names).combine_chunks().cast(schema))

@@ -9,8 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline_lib.augmentation import CODE_VERSION, SCHEMA, Counts, augment_block
+from pipeline_lib.augmentation import CODE_VERSION, Counts, augment_block, transfer_schema
 from pipeline_lib.batching import Sentences
+from pipeline_lib.columns import label_type, sides
+from pipeline_lib.evaluation.metrics import decide, label_array
 from pipeline_lib.files import clear_folder
 from pipeline_lib.params import Recipe, Task
 from pipeline_lib.shards import Manifest, Shard, ShardSet, schema_of, write_manifest, write_shard
@@ -44,7 +46,7 @@ def write_transfer_set(
         "augment": task.augment.model_dump(),
         "code": CODE_VERSION,
     }
-    schema = schema_of(SCHEMA.empty_table())
+    schema = schema_of(transfer_schema(task.is_pair, label_type(task.is_regression)).empty_table())
     manifest = Manifest("transfer", schema, shards, made_from, asdict(total))
     write_manifest(folder, manifest)
     return manifest
@@ -55,32 +57,28 @@ def training_sentences(
 ) -> Sentences:
     """Read a transfer set as numbered words, with the targets that there are.
 
-    Targets: ``labels`` int64 (the teacher's argmax where a row has none) and, with ``outputs``,
-    ``logits`` float32.  Words are read memory-mapped and numbered shard by shard.  A synthetic row
-    that another block has too is dropped here: within a block that was done when it was made.
+    Targets: ``labels`` int64, or float32 of a regression (the teacher's answer where a row has
+    none) and, with ``outputs``, ``logits`` float32.  Words are read memory-mapped and numbered
+    shard by shard.  A synthetic row that another block has too is dropped here: within a block that
+    was done when it was made.
     """
-    parts = [
-        _numbered(rows, logits, tokenizer, max_words) for rows, logits in _rows(inputs, outputs)
-    ]
+    parts = list(_rows(inputs, outputs))
     kept = _without_duplicates(
-        np.concatenate([part["keys"] for part in parts]),
-        np.concatenate([part["synthetic"] for part in parts]),
+        np.concatenate([rows["key"].to_numpy() for rows, _ in parts]),
+        np.concatenate([rows["iteration"].to_numpy() > 0 for rows, _ in parts]),
     )
-    lengths = np.concatenate([part["lengths"] for part in parts])
-    words = np.concatenate([part["words"] for part in parts])[np.repeat(kept, lengths)]
-    offsets = np.concatenate([[0], np.cumsum(lengths[kept])])
-    names = ["labels"] if outputs is None else ["labels", "logits"]
-    targets = {name: np.concatenate([part[name] for part in parts])[kept] for name in names}
-    return Sentences(words, offsets, targets, tokenizer.pad_token_id)
+    targets = {"labels": np.concatenate([_labels(rows, logits) for rows, logits in parts])[kept]}
+    if outputs is not None:
+        targets["logits"] = np.concatenate([logits for _, logits in parts])[kept]
+    tables = [rows for rows, _ in parts]
+    return _sentences(tables, tokenizer, max_words, targets, kept)
 
 
 def dev_sentences(prepared: ShardSet, tokenizer: Any, max_words: int) -> Sentences:
     """Read a prepared split as numbered words with its labels."""
-    parts = [_words(rows, tokenizer, max_words) for rows in prepared.tables()]
-    words = np.concatenate([part["words"] for part in parts])
-    offsets = np.concatenate([[0], np.cumsum(np.concatenate([part["lengths"] for part in parts]))])
-    labels = prepared.table()["label"].to_numpy().astype(np.int64)
-    return Sentences(words, offsets, {"labels": labels}, tokenizer.pad_token_id)
+    labels = label_array(prepared.table()["label"])
+    kept = np.ones(len(labels), bool)
+    return _sentences(list(prepared.tables()), tokenizer, max_words, {"labels": labels}, kept)
 
 
 def _rows(
@@ -91,29 +89,46 @@ def _rows(
     return aligned(inputs, outputs)
 
 
-def _numbered(
-    rows: pa.Table, logits: np.ndarray | None, tokenizer: Any, max_words: int
-) -> dict[str, np.ndarray]:
-    part = _words(rows, tokenizer, max_words)
-    part["keys"] = rows["key"].to_numpy()
-    part["synthetic"] = rows["iteration"].to_numpy() > 0
-    labels = rows["label"].combine_chunks()
-    part["labels"] = labels.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-    if logits is not None:
-        part["logits"] = logits
-        part["labels"] = np.where(part["labels"] < 0, logits.argmax(1), part["labels"])
-    return part
+def _labels(rows: pa.Table, logits: np.ndarray | None) -> np.ndarray:
+    """Return the rows' labels; the teacher's answer stands in where there is none."""
+    column = rows["label"].combine_chunks()
+    missing = column.is_null().to_numpy(zero_copy_only=False)
+    labels = column.fill_null(0).to_numpy(zero_copy_only=False)
+    if missing.any() and logits is not None:
+        labels = np.where(missing, decide(logits), labels)
+    return labels.astype(np.float32 if pa.types.is_floating(column.type) else np.int64)
 
 
-def _words(rows: pa.Table, tokenizer: Any, max_words: int) -> dict[str, np.ndarray]:
-    lists = rows["words"].combine_chunks()
+def _sentences(
+    tables: list[pa.Table],
+    tokenizer: Any,
+    max_words: int,
+    targets: dict[str, np.ndarray],
+    kept: np.ndarray,
+) -> Sentences:
+    """Return the kept rows' words, numbered; a pair's second sentences hang on the first ones."""
+    found = None
+    for side in reversed(sides(tables[0].column_names)):
+        numbered = [_words(rows[f"words{side}"], tokenizer, max_words) for rows in tables]
+        lengths = np.concatenate([lengths for _, lengths in numbered])
+        words = np.concatenate([words for words, _ in numbered])[np.repeat(kept, lengths)]
+        offsets = np.concatenate([[0], np.cumsum(lengths[kept])])
+        found = Sentences(words, offsets, targets, tokenizer.pad_token_id, second=found)
+    return found
+
+
+def _words(
+    column: pa.ChunkedArray, tokenizer: Any, max_words: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the numbers of all words, int32, and how many each row has, int64."""
+    lists = column.combine_chunks()
     encoded = lists.flatten().dictionary_encode()
     numbers = word_numbers(tokenizer, encoded.dictionary.to_pylist())
     words = numbers[encoded.indices.to_numpy()]
     lengths = pc.list_value_length(lists).to_numpy().astype(np.int64)
     starts = np.cumsum(lengths) - lengths
     inside = np.arange(len(words)) - np.repeat(starts, lengths) < max_words
-    return {"words": words[inside], "lengths": np.minimum(lengths, max_words)}
+    return words[inside], np.minimum(lengths, max_words)
 
 
 def _without_duplicates(keys: np.ndarray, synthetic: np.ndarray) -> np.ndarray:

@@ -24,7 +24,7 @@ from pipeline_lib.training import Report
 def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:
     """Fine-tune the teacher on one task's original training set, or take a finished checkpoint."""
     from pipeline_lib.devices import resolve_device, resolve_precision
-    from pipeline_lib.teachers.finetuning import Data, adopt, finetune, forget, training_accuracy
+    from pipeline_lib.teachers.finetuning import Data, adopt, finetune, forget, training_agreement
     from pipeline_lib.teachers.model import digest_model, load_teacher
 
     params = load_params()
@@ -38,7 +38,7 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
         [
             digest_model(base),
             teacher.model_dump(),
-            settings.metric,
+            settings.metrics[0],
             settings.label_names,
             [splits[s].manifest.digest for s in splits],
             device.type,
@@ -56,8 +56,8 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
         model.to("cpu").save_pretrained(folder)
         tokenizer.save_pretrained(folder)
     precision = resolve_precision(params.precompute.precision, device)
-    own = training_accuracy(load_teacher(folder, device, precision), train, teacher.max_length)
-    write_json(folder / "training.json", {**record, "training_accuracy": own})
+    own = training_agreement(load_teacher(folder, device, precision), train, teacher.max_length)
+    write_json(folder / "training.json", {**record, "training_agreement": own})
     forget(checkpoints)
     typer.echo(f"{task}: {record['metric']} {record['best_dev']:.4f} on dev")
 

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from pipeline_lib.columns import sentences
 from pipeline_lib.files import link_or_copy
 from pipeline_lib.params import load_params
 from pipeline_lib.shards import ShardSet
@@ -25,7 +26,7 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
     target.unlink(missing_ok=True)
     if params.task(task).lexicon is None:
         train = ShardSet.open(Path("data/tasks") / task / "train").table()
-        write_lexicon(target, count_words(train["words"], train["tags"]))
+        write_lexicon(target, count_words(*(sentences(train, name) for name in ("words", "tags"))))
     else:
         link_or_copy(Path("data/raw/tasks") / task / "lexicon.arrow", target)
     lexicon = read_lexicon(target)

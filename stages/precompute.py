@@ -40,7 +40,7 @@ def main(
             advance(done, rows, note, counted=tally.rows_computed)
 
         manifest, tally = compute_outputs(inputs, output_pass, folder, workers, progress)
-    own = read_json(Path("data/teachers") / task / "training.json")["training_accuracy"]
+    own = read_json(Path("data/teachers") / task / "training.json")["training_agreement"]
     outputs = ShardSet.open(folder)
     figures = prove_alignment(
         inputs, outputs, output_pass.teacher(), params.teacher.max_length, own
@@ -48,7 +48,7 @@ def main(
     write_json(folder / "alignment.json", figures)
     typer.echo(
         f"{task} {recipe}: {manifest.rows:,} rows; computed {tally.computed} shards, "
-        f"reused {tally.reused}; argmax equals label in {figures['argmax_equals_label']:.4f}, "
+        f"reused {tally.reused}; agreement with the labels {figures['agreement_with_labels']:.4f}, "
         f"greatest difference of {figures['recomputed_rows']} recomputed rows "
         f"{figures['greatest_logit_difference']}"
     )

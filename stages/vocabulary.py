@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from pipeline_lib.columns import sentences
 from pipeline_lib.files import clear_folder
 from pipeline_lib.params import load_params
 from pipeline_lib.shards import ShardSet
@@ -23,7 +24,7 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
 
     params = load_params()
     train = ShardSet.open(Path("data/tasks") / task / "train").table()
-    words = train["words"].combine_chunks().flatten().to_pylist()
+    words = sentences(train, "words").combine_chunks().flatten().to_pylist()
     base, vectors = Path("data/raw/teacher/base"), Path("data/raw/vectors")
     tokenizer, table = build_vocabulary(words, params.vocabulary, base, vectors)
     save_vocabulary(clear_folder(Path("data/vocabularies") / task), tokenizer, table)

@@ -10,9 +10,11 @@ import pytest
 
 from pipeline_lib.hashing import sequence_keys, string_keys
 from pipeline_lib.params import Recipe
-from pipeline_lib.preparation import SCHEMA
+from pipeline_lib.preparation import prepared_schema
 from pipeline_lib.text.lexicon import Lexicon, count_words, read_lexicon, write_lexicon
 from pipeline_lib.text.words import join_words, split_words
+
+SCHEMA = prepared_schema(pair=False, regression=False)
 
 
 def words_key(words: Sequence[str]) -> int:

@@ -303,7 +303,9 @@ class TestPredict:
         def predict(texts: Sequence[str]) -> np.ndarray:
             return np.array([[0.0, 2.0 if "good" in text else -2.0] for text in texts], np.float32)
 
-        student = SimpleNamespace(predict=predict, label_names=["negative", "positive"])
+        student = SimpleNamespace(
+            predict=predict, label_names=["negative", "positive"], is_pair=False
+        )
         module = SimpleNamespace(load_student=lambda folder: student)
         monkeypatch.setitem(sys.modules, "pipeline_lib.students.loading", module)
 

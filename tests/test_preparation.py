@@ -11,8 +11,8 @@ from pipeline_lib import preparation
 from pipeline_lib.corpora.labelled import Example
 from pipeline_lib.errors import DistilleryError
 from pipeline_lib.hashing import sequence_keys, string_keys
-from pipeline_lib.params import Tagger, Task
-from pipeline_lib.preparation import SCHEMA, block_of, prepare_task
+from pipeline_lib.params import Classification, Tagger
+from pipeline_lib.preparation import block_of, prepare_task, prepared_schema
 from pipeline_lib.shards import Manifest, ShardSet
 from pipeline_lib.text.words import split_words
 
@@ -36,7 +36,7 @@ def tagged(monkeypatch: pytest.MonkeyPatch, store_home: Path) -> list[int]:
     return calls
 
 
-def make_task(**changes: Any) -> Task:
+def make_task(**changes: Any) -> Classification:
     files = {"train": "a", "dev": "b", "test": "c"}
     values = {
         "source": {"kind": "files", "files": files, "format": "tsv", "columns": None},
@@ -44,13 +44,13 @@ def make_task(**changes: Any) -> Task:
         "label": "label",
         "kind": "classification",
         "labels": {"no": ["0"], "yes": ["1"]},
-        "metric": "accuracy",
+        "metrics": ["accuracy"],
         "split": None,
         "blocks": BLOCKS,
         "lexicon": None,
         "augment": {"n_iter": 1, "cap": None},
     }
-    return Task.model_validate(values | changes)
+    return Classification.model_validate(values | changes)
 
 
 def examples(count: int, start: int = 0) -> list[Example]:
@@ -65,7 +65,7 @@ def prepare(folder: Path, train: list[Example], **changes: Any) -> dict[str, Man
 def test_columns_by_hand(tmp_path: Path) -> None:
     prepare(tmp_path, examples(1))
     rows = ShardSet.open(tmp_path / "train").table()
-    assert rows.schema == SCHEMA
+    assert rows.schema == prepared_schema(pair=False, regression=False)
     words = ["Film", "number", "0", "is", "n't", "dull", "."]
     key = sequence_keys(string_keys(words), np.array([0, 7]))
     assert rows.to_pylist() == [

@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipeline_lib.augmentation import SCHEMA
+from pipeline_lib.augmentation import transfer_schema
 from pipeline_lib.errors import DistilleryError
 from pipeline_lib.evaluation.logits import write_logits
 from pipeline_lib.hashing import sequence_keys, string_keys
-from pipeline_lib.params import Task
+from pipeline_lib.params import Classification
 from pipeline_lib.shards import Manifest, ShardSet, schema_of, write_manifest, write_shard
 from pipeline_lib.students.vocabulary import build_tokenizer
 from pipeline_lib.text.lexicon import Lexicon
@@ -36,8 +36,11 @@ def transfer_rows(rows: list[tuple[str, int | None]]) -> pa.Table:
     zeros = [0] * len(rows)
     texts, rules = [text for text, _ in rows], [[0] * len(ws) for ws in words]
     columns = [keys, keys, iterations, labels, texts, words, rules, zeros, zeros]
-    arrays = [pa.array(c, kind) for c, kind in zip(columns, SCHEMA.types, strict=True)]
-    return pa.table(arrays, schema=SCHEMA)
+    arrays = [
+        pa.array(c, kind)
+        for c, kind in zip(columns, transfer_schema(False, pa.int32()).types, strict=True)
+    ]
+    return pa.table(arrays, schema=transfer_schema(False, pa.int32()))
 
 
 def write_set(folder: Path, tables: list[pa.Table], sources: list[str | None]) -> ShardSet:
@@ -146,7 +149,7 @@ def prepared(tmp_path: Path, make_examples: Callable[..., pa.Table]) -> ShardSet
     return write_set(tmp_path / "prepared", tables, [None] * 3)
 
 
-def make_task(n_iter: int, cap: int | None) -> Task:
+def make_task(n_iter: int, cap: int | None) -> Classification:
     source = {"kind": "files", "files": {"train": "a", "dev": "b"}, "format": "tsv"}
     values = {
         "source": source | {"columns": None},
@@ -154,13 +157,13 @@ def make_task(n_iter: int, cap: int | None) -> Task:
         "label": "l",
         "kind": "classification",
         "labels": {"no": ["0"], "yes": ["1"]},
-        "metric": "accuracy",
+        "metrics": ["accuracy"],
         "split": None,
         "blocks": 3,
         "lexicon": None,
         "augment": {"n_iter": n_iter, "cap": cap},
     }
-    return Task.model_validate(values)
+    return Classification.model_validate(values)
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline_lib.columns import sides
 from pipeline_lib.commands.partners import find_pair
 from pipeline_lib.errors import DistilleryError
 from pipeline_lib.evaluation.logits import entropy_bits, read_logits, softmax
@@ -41,8 +42,8 @@ class View:
 
     @cached_property
     def probabilities(self) -> np.ndarray | None:
-        """The teacher's probabilities, float64, shape (rows, classes)."""
-        return None if self.logits is None else softmax(self.logits)
+        """The teacher's probabilities, float64, shape (rows, classes); a regression has none."""
+        return None if self.logits is None or self.is_regression else softmax(self.logits)
 
     @cached_property
     def entropy(self) -> np.ndarray | None:
@@ -59,15 +60,28 @@ class View:
         """How many words of each row are replaced, shape (rows,)."""
         return self._words_under(REPLACED)
 
+    @cached_property
+    def cut(self) -> np.ndarray:
+        """Whether an n-gram was cut from a sentence of each row, shape (rows,)."""
+        lengths = [self.column(f"ngram_length{side}") for side in sides(self.table.column_names)]
+        return np.any([length > 0 for length in lengths], axis=0)
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether the teacher answers with a score."""
+        return self.logits is not None and self.logits.shape[1] == 1
+
     @property
     def is_transfer(self) -> bool:
         """Whether rows say by which rules they were made."""
         return "rules" in self.table.column_names
 
-    def label_name(self, number: int | None) -> str:
-        """Return the name of a class, or its number where the names are unknown."""
+    def label_name(self, number: float | None) -> str:
+        """Return the name of a class, or its number where the names are unknown; or a score."""
         if number is None:
             return "–"
+        if isinstance(number, float):
+            return f"{number:.3f}"
         known = self.names and 0 <= number < len(self.names)
         return self.names[number] if known else str(number)
 
@@ -84,10 +98,13 @@ class View:
         return self.table[name].to_numpy()
 
     def _words_under(self, rule: int) -> np.ndarray:
-        rules = self.table["rules"].combine_chunks()
-        parents = pc.list_parent_indices(rules).to_numpy()
-        under = pc.list_flatten(rules).to_numpy() == rule
-        return np.bincount(parents[under], minlength=self.table.num_rows)
+        found = np.zeros(self.table.num_rows, np.int64)
+        for side in sides(self.table.column_names):
+            rules = self.table[f"rules{side}"].combine_chunks()
+            parents = pc.list_parent_indices(rules).to_numpy()
+            under = pc.list_flatten(rules).to_numpy() == rule
+            found += np.bincount(parents[under], minlength=self.table.num_rows)
+        return found
 
 
 def open_view(folder: Path, names: dict[str, list[str]]) -> View:
@@ -141,6 +158,11 @@ def select(view: View, *, shard: str | None, rule: RuleName | None, uncertain: b
         wanted = wanted[_under(view, rule)[wanted]]
     if uncertain:
         if view.entropy is None:
+            if view.is_regression:
+                raise DistilleryError(
+                    f"{view.folder}: --uncertain goes by the entropy over classes; this is a "
+                    "regression. Leave it out."
+                )
             raise DistilleryError(
                 f"{view.folder}: --uncertain needs the teacher's outputs for this set; there are "
                 "none. Run `dvc repro`, or name a transfer set that has them (`distill shards ls`)."
@@ -170,7 +192,7 @@ def _under(view: View, rule: RuleName) -> np.ndarray:
         return view.masked > 0
     if rule == "replace":
         return view.replaced > 0
-    return view.column("ngram_length") > 0 if rule == "ngram" else view.column("iteration") == 0
+    return view.cut if rule == "ngram" else view.column("iteration") == 0
 
 
 def totals(view: View, chosen: np.ndarray) -> dict[str, Any]:
@@ -181,11 +203,14 @@ def totals(view: View, chosen: np.ndarray) -> dict[str, Any]:
             "originals": int((view.column("iteration")[chosen] == 0).sum()),
             "words masked": int(view.masked[chosen].sum()),
             "words replaced": int(view.replaced[chosen].sum()),
-            "rows with an n-gram": int((view.column("ngram_length")[chosen] > 0).sum()),
+            "rows with an n-gram": int(view.cut[chosen].sum()),
         }
     if "label" in view.table.column_names:
         labels = view.table["label"].take(chosen)
-        found["labels"] = _distribution(view, labels.drop_null().to_numpy(), labels.null_count)
+        summarise = _spread if pa.types.is_floating(labels.type) else _distribution
+        found["labels"] = summarise(view, labels.drop_null().to_numpy(), labels.null_count)
+    if view.is_regression and len(chosen):
+        found["teacher's answers"] = _spread(view, view.logits[chosen, 0], 0)
     if view.entropy is not None and len(chosen):
         found["mean entropy, bits"] = round(float(view.entropy[chosen].mean()), 4)
         answers = view.logits[chosen].argmax(axis=1)
@@ -193,6 +218,13 @@ def totals(view: View, chosen: np.ndarray) -> dict[str, Any]:
     for name, value in (view.alignment or {}).items():
         found[f"alignment proof: {name}"] = value
     return found
+
+
+def _spread(_: View, scores: np.ndarray, missing: int) -> str:
+    known = f"{len(scores):,} scores" if len(scores) else "no scores"
+    if len(scores):
+        known += f", mean {scores.mean():.3f}, {scores.min():.3f} to {scores.max():.3f}"
+    return known + (f", none {missing:,}" if missing else "")
 
 
 def _distribution(view: View, classes: np.ndarray, missing: int) -> str:

@@ -36,9 +36,11 @@ def predict(
         Format, typer.Option("--format", help="text: label, probability, sentence. jsonl: all.")
     ] = Format.text,
 ) -> None:
-    """Classify sentences with a student: label and probability, one line per sentence.
+    """Classify or score sentences with a student, one line per sentence.
 
-    Without TEXT and --file, sentences are read from standard input, one per line.
+    A line has label and probability, or the score of a regression. Without TEXT and --file,
+    sentences are read from standard input, one per line. A student of pairs wants both sentences
+    with a tab between them.
     """
     from pipeline_lib.evaluation.logits import softmax
     from pipeline_lib.evaluation.run import require_model
@@ -49,9 +51,14 @@ def predict(
 
     student = load_student(model)
     for batch in _batches(sentences):
-        logits = student.predict(batch)
-        for text, scores, shares in zip(batch, logits, softmax(logits), strict=True):
-            typer.echo(_line(form, text, student.label_names, scores, shares))
+        examples = [_pair(line) for line in batch] if student.is_pair else batch
+        outputs = student.predict(examples)
+        if outputs.shape[1] == 1:
+            for text, score in zip(batch, outputs[:, 0].tolist(), strict=True):
+                typer.echo(_score(form, text, student.label_names[0], score))
+            continue
+        for text, logits, shares in zip(batch, outputs, softmax(outputs), strict=True):
+            typer.echo(_line(form, text, student.label_names, logits, shares))
 
 
 def _sentences(texts: list[str], file: Path | None) -> Iterable[str]:
@@ -81,6 +88,24 @@ def _batches(sentences: Iterable[str]) -> Iterator[list[str]]:
     rest = (sentence for sentence in sentences if sentence.strip())
     while batch := list(islice(rest, BATCH)):
         yield batch
+
+
+def _pair(line: str) -> tuple[str, str]:
+    from pipeline_lib.errors import DistilleryError
+
+    first, tab, second = line.partition("\t")
+    if not tab or not first.strip() or not second.strip():
+        raise DistilleryError(
+            f"{line!r:.80}: no pair. This student compares two sentences: write both in one line, "
+            "with a tab between them."
+        )
+    return first, second
+
+
+def _score(form: Format, text: str, name: str, score: float) -> str:
+    if form is Format.text:
+        return f"{score:.4f}\t{text}"
+    return json.dumps({"text": text, name: round(score, 6)}, ensure_ascii=False)
 
 
 def _line(

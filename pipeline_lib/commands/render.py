@@ -10,6 +10,7 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
+from pipeline_lib.columns import sides
 from pipeline_lib.commands.browse import MASKED, REPLACED, View
 
 STYLES = {MASKED: "bold red", REPLACED: "cyan underline"}
@@ -19,9 +20,10 @@ def print_rows(console: Console, view: View, chosen: np.ndarray) -> None:
     """Print the chosen rows, one block each."""
     for row, record in zip(chosen.tolist(), view.table.take(chosen).to_pylist(), strict=True):
         _print(console, _head(view, row, record))
-        _print(console, _sentence(record))
-        if view.is_transfer:
-            _print(console, Text(f"  {_changes(record)}", "dim"))
+        for side in sides(list(record)):
+            _print(console, _sentence(record, side))
+            if view.is_transfer:
+                _print(console, Text(f"  {_changes(record, side)}", "dim"))
         if view.logits is not None:
             _print(console, _answer(view, row))
         console.print()
@@ -55,34 +57,36 @@ def _head(view: View, row: int, record: dict[str, Any]) -> Text:
     return head
 
 
-def _sentence(record: dict[str, Any]) -> Text:
+def _sentence(record: dict[str, Any], side: str) -> Text:
     line = Text("  ")
-    if record.get("rules") is not None:
-        for word, rule in zip(record["words"], record["rules"], strict=True):
+    if record.get(f"rules{side}") is not None:
+        for word, rule in zip(record[f"words{side}"], record[f"rules{side}"], strict=True):
             line.append(word, STYLES.get(rule, "")).append(" ")
         return line
-    if "text" in record:
-        return line.append(record["text"])
+    if f"text{side}" in record:
+        return line.append(record[f"text{side}"])
     rest = {name: value for name, value in record.items() if name not in ("key", "label")}
     return line.append("  ".join(f"{name}={value!r:.60}" for name, value in rest.items()))
 
 
-def _changes(record: dict[str, Any]) -> str:
-    """Say in words which rules changed the row."""
-    rules, words = record["rules"], record["words"]
+def _changes(record: dict[str, Any], side: str) -> str:
+    """Say in words which rules changed one sentence of the row."""
+    rules, words = record[f"rules{side}"], record[f"words{side}"]
     replaced = [word for word, rule in zip(words, rules, strict=True) if rule == REPLACED]
     parts = []
     if masked := rules.count(MASKED):
         parts.append(f"masked {masked}")
     if replaced:
         parts.append(f"replaced {len(replaced)} ({', '.join(replaced)})")
-    if length := record["ngram_length"]:
-        first = record["ngram_start"] + 1
+    if length := record[f"ngram_length{side}"]:
+        first = record[f"ngram_start{side}"] + 1
         parts.append(f"n-gram: words {first}–{first + length - 1} of the source")
     return " · ".join(parts) or "unchanged"
 
 
 def _answer(view: View, row: int) -> Text:
+    if view.is_regression:
+        return Text("  teacher: ").append(f"{view.logits[row, 0]:.3f}", "bold green")
     logits, shares = view.logits[row], view.probabilities[row]
     best = int(shares.argmax())
     each = "  ".join(

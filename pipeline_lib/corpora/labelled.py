@@ -19,10 +19,10 @@ from pipeline_lib.params import GlueFolder, HubDataset, Range, Source, Task
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One labelled row: its text(s), and its class number or None where the label is hidden."""
+    """One labelled row: one text or two, and its class number or score, None where it is hidden."""
 
     texts: tuple[str, ...]
-    label: int | None
+    label: int | float | None
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,26 @@ class LabelMap:
         return ", ".join([*map(repr, self.values), *ranges])
 
 
+@dataclass(frozen=True)
+class ScoreRange:
+    """The scores of a regression, from ``low`` to ``high``; what lies outside is an error."""
+
+    low: float
+    high: float
+
+    def classify(self, raw: str) -> float | None:
+        """Return the score, or None if it is no number of the range."""
+        number = _number(raw)
+        return number if number is not None and self.low <= number <= self.high else None
+
+    def hides(self, raw: str) -> bool:
+        """Return whether a raw value outside of the range stands for a hidden score."""
+        return raw == "" or (raw in ("-1", "-1.0") and self.low > -1)
+
+    def __str__(self) -> str:
+        return f"numbers from {self.low:g} to {self.high:g}"
+
+
 def read_examples(folder: Path, task: Task) -> tuple[dict[str, list[Example]], dict[str, Any]]:
     """Read what ``fetch_data`` laid down for a task.
 
@@ -88,13 +108,15 @@ def read_examples(folder: Path, task: Task) -> tuple[dict[str, list[Example]], d
     :raises DistilleryError: for a value or text that cannot be used, naming file and row; or if a
         class has no training example.
     """
-    labels = LabelMap.of(task.labels)
+    scores = task.score_range
+    labels = ScoreRange(scores.min, scores.max) if scores else LabelMap.of(task.labels)
     splits: dict[str, list[Example]] = {}
     counts: dict[str, Any] = {}
     for split in split_names(task.source):
         path = folder / f"{split}.{file_format(task.source)}"
         splits[split], counts[split] = _read_split(path, split, task, labels)
-    _check_classes(splits, labels, folder)
+    if isinstance(labels, LabelMap):
+        _check_classes(splits, labels, folder)
     return splits, counts
 
 
@@ -112,7 +134,7 @@ def file_format(source: Source) -> str:
 
 
 def _read_split(
-    path: Path, split: str, task: Task, labels: LabelMap
+    path: Path, split: str, task: Task, labels: LabelMap | ScoreRange
 ) -> tuple[list[Example], dict[str, int]]:
     columns = None if isinstance(task.source, HubDataset) else task.source.columns
     optional = [task.label] if split == "test" else []
@@ -138,7 +160,7 @@ def _read_split(
 
 
 def _reason_to_drop(
-    example: Example, raw: str, where: str, split: str, task: Task, labels: LabelMap
+    example: Example, raw: str, where: str, split: str, task: Task, labels: LabelMap | ScoreRange
 ) -> str | None:
     if not all(example.texts):
         # A dropped row of dev or test would change what a score is about, or a submission's rows.
@@ -158,9 +180,10 @@ def _reason_to_drop(
             f"{column}: hidden label {raw!r}; only a test file may have those. Add the label or "
             "take the row out."
         )
-    if labels.ranges and _number(raw) is not None:
+    ranges = labels.ranges if isinstance(labels, LabelMap) else []
+    if ranges and _number(raw) is not None:
         return "outside_label_ranges"
-    wrong = "is not a number" if labels.ranges else "is no label"
+    wrong = "is not a number" if ranges else "is no label"
     raise DistilleryError(
         f"{column}: {raw!r} {wrong}; `labels` in params.yaml knows {labels}. Add it there or "
         "correct the row."

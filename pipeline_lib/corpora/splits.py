@@ -12,15 +12,20 @@ import numpy as np
 from pipeline_lib.corpora.labelled import Example
 from pipeline_lib.errors import DistilleryError
 from pipeline_lib.hashing import salt, splitmix64
-from pipeline_lib.params import SplitParams
+from pipeline_lib.params import Range, SplitParams
 
 _NAMES = np.array(["dev", "test", "train"])
 _GOLDEN = 0.6180339887498949
 _SILVER = 0.4142135623730951
+FIFTHS = 5
 
 
 def split_examples(
-    examples: Sequence[Example], keys: np.ndarray, blocks: np.ndarray, params: SplitParams
+    examples: Sequence[Example],
+    keys: np.ndarray,
+    blocks: np.ndarray,
+    params: SplitParams,
+    scores: Range | None = None,
 ) -> np.ndarray:
     """Return ``train``, ``dev`` or ``test`` for each example.
 
@@ -28,10 +33,11 @@ def split_examples(
     :param keys: uint64 content key of each; examples with equal keys stay together.
     :param blocks: block number of each, a function of its key.
     :param params: fractions and seed.
+    :param scores: the range of a regression's labels, which are stratified by fifths of it.
     :return: array of strings, shape (len(examples),).
     :raises DistilleryError: if a split that was asked for, or a class of train, comes out empty.
     """
-    labels = np.array([example.label for example in examples], np.int64)
+    labels = np.array([_stratum(example.label, scores) for example in examples], np.int64)
     units, first, inverse, sizes = np.unique(
         keys, return_index=True, return_inverse=True, return_counts=True
     )
@@ -48,8 +54,15 @@ def split_examples(
         offset = _offset(int(unit_blocks[rows[0]]), int(unit_labels[rows[0]]))
         codes[rows] = _codes(sizes[rows], offset, params)
     names = _NAMES[codes[inverse]]
-    _check(names, labels, params)
+    _check(names, labels, params, scores is not None)
     return names
+
+
+def _stratum(label: float, scores: Range | None) -> int:
+    if scores is None:
+        return int(label)
+    share = (label - scores.min) / (scores.max - scores.min)
+    return min(FIFTHS - 1, int(share * FIFTHS))
 
 
 def _strata(blocks: np.ndarray, labels: np.ndarray) -> list[slice]:
@@ -80,13 +93,15 @@ def _offset(block: int, label: int) -> float:
     return (0.5 + block * _GOLDEN + label * _SILVER) % 1.0
 
 
-def _check(names: np.ndarray, labels: np.ndarray, params: SplitParams) -> None:
+def _check(names: np.ndarray, labels: np.ndarray, params: SplitParams, scores: bool) -> None:
     for split, fraction in (("dev", params.dev), ("test", params.test)):
         if fraction and not np.any(names == split):
             raise DistilleryError(
                 f"params.yaml: split.{split}: {fraction:g} of {len(names)} examples leaves none "
                 f"for {split}. Raise it, or add examples."
             )
+    if scores:
+        return
     missing = set(labels.tolist()) - set(labels[names == "train"].tolist())
     if missing:
         raise DistilleryError(

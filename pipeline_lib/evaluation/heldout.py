@@ -6,8 +6,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from pipeline_lib.columns import Text, texts
 from pipeline_lib.errors import DistilleryError
 from pipeline_lib.evaluation.logits import read_logits
+from pipeline_lib.evaluation.metrics import label_array
 from pipeline_lib.shards import ShardSet, check_answers
 
 SPLITS = ("dev", "test")
@@ -17,10 +19,11 @@ SPLITS = ("dev", "test")
 class Heldout:
     """One split in file order.
 
-    ``labels`` int, shape (rows,), or None where hidden; ``teacher`` float32, (rows, classes).
+    ``labels`` int classes or float scores, shape (rows,), or None where hidden; ``teacher``
+    float32, (rows, outputs).
     """
 
-    texts: list[str]
+    texts: list[Text]
     labels: np.ndarray | None
     teacher: np.ndarray
     precision: str
@@ -56,18 +59,17 @@ def _read(data: Path, task: str, split: str) -> Heldout:
     table = inputs.table()
     logits = read_logits(outputs.table()["logits"])
     precision = str(outputs.manifest.made_from.get("precision", "unknown"))
-    return Heldout(table["text"].to_pylist(), read_labels(table["label"]), logits, precision)
+    return Heldout(texts(table), read_labels(table["label"]), logits, precision)
 
 
 def read_labels(column: pa.ChunkedArray) -> np.ndarray | None:
-    """Return labels, int64, shape (rows,); None if any of them is hidden."""
+    """Return labels, int64 or float32, shape (rows,); None if any of them is hidden."""
     if column.null_count or not len(column):
         return None
-    labels = column.to_numpy().astype(np.int64)
-    return None if (labels < 0).any() else labels
+    return label_array(column)
 
 
 def training_labels(data: Path, task: str) -> np.ndarray:
-    """Return the training set's labels, int64, hidden ones left out."""
+    """Return the training set's labels, int64 or float32, hidden ones left out."""
     column = ShardSet.open(data / "tasks" / task / "train").table()["label"]
-    return column.drop_null().to_numpy().astype(np.int64)
+    return label_array(column.drop_null())

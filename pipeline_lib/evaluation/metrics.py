@@ -1,44 +1,89 @@
-"""The tasks' metrics, as fractions.
+"""The tasks' metrics, as fractions (METHODS section 1).
 
-Two ways to the same number: :func:`score` asks scikit-learn for one prediction, and
-:func:`from_confusion` computes a whole stack of confusion matrices at once, which is what the
-bootstrap needs (thousands of resamples).  The tests hold the two against each other.
+Two ways to the same number: :func:`score` asks scikit-learn or scipy for one system, and
+:func:`from_confusion` and :func:`from_scores` compute a whole stack of resamples at once, which is
+what the bootstrap needs (thousands of them).  The tests hold the two against each other.
 """
 
-from typing import Literal
-
 import numpy as np
+import pyarrow as pa
 
 from pipeline_lib.errors import DistilleryError
+from pipeline_lib.params import CORRELATIONS, DECISIONS, Metric
 
-Metric = Literal["accuracy", "f1", "matthews_correlation"]
+
+def decide(outputs: np.ndarray) -> np.ndarray:
+    """Return the answers: class numbers, int64, or the scores of a regression, float64.
+
+    :param outputs: float, shape (rows, classes), or (rows, 1) of a regression.
+    """
+    if outputs.shape[1] == 1:
+        return outputs[:, 0].astype(np.float64)
+    return outputs.argmax(axis=1)
 
 
-def score(
-    metric: Metric, labels: np.ndarray | None, predictions: np.ndarray, classes: int
-) -> float:
-    """Return ``metric`` of ``predictions`` (METHODS section 1).
+def label_array(column: pa.ChunkedArray) -> np.ndarray:
+    """Return a label column without nulls: class numbers, int64, or scores, float32."""
+    labels = column.to_numpy()
+    return labels.astype(np.float32 if pa.types.is_floating(column.type) else np.int64)
 
-    ``f1`` is that of class 1 with two classes, and the mean of every class's with more.
 
-    :param labels: int, shape (rows,); None or negative where hidden.
-    :param predictions: int, shape (rows,).
-    :param classes: how many classes the task has, also those that do not occur.
+def score(metric: Metric, labels: np.ndarray | None, outputs: np.ndarray) -> float:
+    """Return ``metric`` of ``outputs``.
+
+    ``f1`` is that of class 1 with two classes, and the mean of every class's with more.  A
+    correlation with a constant is 0.
+
+    :param labels: int classes or float scores, shape (rows,); None or negative where hidden.
+    :param outputs: float, shape (rows, classes), or (rows, 1) of a regression.
     :raises DistilleryError: if a label is hidden, or the metric is none of ours.
     """
-    labels = check_labels(labels, predictions)
+    answers = decide(outputs)
+    labels = check_labels(labels, answers)
+    if metric in CORRELATIONS:
+        return _correlation(metric, labels, answers)
     import sklearn.metrics
 
     if metric == "accuracy":
-        return float(sklearn.metrics.accuracy_score(labels, predictions))
+        return float(sklearn.metrics.accuracy_score(labels, answers))
     if metric == "f1":
+        classes = outputs.shape[1]
         each = sklearn.metrics.f1_score(
-            labels, predictions, labels=range(classes), average=None, zero_division=0.0
+            labels, answers, labels=range(classes), average=None, zero_division=0.0
         )
         return float(each[1] if classes == 2 else each.mean())
     if metric == "matthews_correlation":
-        return float(sklearn.metrics.matthews_corrcoef(labels, predictions))
+        return float(sklearn.metrics.matthews_corrcoef(labels, answers))
     raise unknown_metric(metric)
+
+
+def _correlation(metric: Metric, labels: np.ndarray, answers: np.ndarray) -> float:
+    import scipy.stats
+
+    if np.ptp(labels) == 0 or np.ptp(answers) == 0:
+        return 0.0
+    function = scipy.stats.pearsonr if metric == "pearson" else scipy.stats.spearmanr
+    return float(function(labels.astype(np.float64), answers).statistic)
+
+
+def agreement(labels: np.ndarray, outputs: np.ndarray) -> float:
+    """Return how far outputs agree with labels: accuracy, or Pearson's r of a regression."""
+    return score("pearson" if outputs.shape[1] == 1 else "accuracy", labels, outputs)
+
+
+def from_scores(metric: Metric, labels: np.ndarray, answers: np.ndarray) -> np.ndarray:
+    """Return the correlation of every row of ``answers`` with the labels, float64.
+
+    :param labels: float, shape (rows,); :param answers: float, shape (..., rows).
+    """
+    if metric == "spearman":
+        import scipy.stats
+
+        labels = scipy.stats.rankdata(labels)
+        answers = scipy.stats.rankdata(answers, axis=-1)
+    x = labels - labels.mean()
+    y = answers - answers.mean(-1, keepdims=True)
+    return _ratio((x * y).sum(-1), np.sqrt((x * x).sum() * (y * y).sum(-1)))
 
 
 def from_confusion(metric: Metric, confusion: np.ndarray) -> np.ndarray:
@@ -64,11 +109,12 @@ def from_confusion(metric: Metric, confusion: np.ndarray) -> np.ndarray:
 
 
 def check_labels(labels: np.ndarray | None, predictions: np.ndarray) -> np.ndarray:
-    """Return ``labels`` if all are known and there is one per prediction.
+    """Return ``labels`` if all are known and there is one per answer.
 
     :raises DistilleryError: otherwise; hidden labels are never scored.
     """
-    if labels is None or np.any(np.asarray(labels) < 0):
+    hidden = labels is None or (labels.dtype.kind == "i" and (labels < 0).any())
+    if hidden:
         raise DistilleryError(
             "hidden labels cannot be scored. Score the dev split, or give the test file's labels."
         )
@@ -79,7 +125,8 @@ def check_labels(labels: np.ndarray | None, predictions: np.ndarray) -> np.ndarr
 
 def unknown_metric(metric: str) -> DistilleryError:
     """Return the error for a metric that is none of ours."""
-    return DistilleryError(f"metric {metric!r}: take accuracy, f1 or matthews_correlation.")
+    known = ", ".join((*DECISIONS, *CORRELATIONS))
+    return DistilleryError(f"metric {metric!r}: take one of {known}.")
 
 
 def _ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from pipeline_lib.columns import label_type
 from pipeline_lib.errors import DistilleryError
 from pipeline_lib.evaluation.heldout import Heldout, read_heldout, training_labels
 from pipeline_lib.evaluation.logits import write_logits
@@ -118,11 +119,11 @@ def predictions_table(heldout: dict[str, Heldout], systems: dict[str, System]) -
 
 def _split_table(split: str, part: Heldout, systems: dict[str, System]) -> pa.Table:
     rows = len(part.texts)
-    hidden = pa.nulls(rows, pa.int32())
+    label = label_type(part.teacher.shape[1] == 1)
     columns = {
         "split": pa.array([split] * rows, pa.string()),
         "row": pa.array(np.arange(rows, dtype=np.int32)),
-        "label": hidden if part.labels is None else pa.array(part.labels.astype(np.int32)),
+        "label": pa.nulls(rows, label) if part.labels is None else pa.array(part.labels, label),
         "teacher": write_logits(part.teacher),
     }
     for name, system in systems.items():

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pipeline_lib.evaluation.heldout import SPLITS, Heldout
-from pipeline_lib.evaluation.metrics import score
+from pipeline_lib.evaluation.metrics import agreement, decide, score
 from pipeline_lib.evaluation.significance import paired_bootstrap
 from pipeline_lib.params import Evaluate, Method, Task
 
@@ -34,8 +34,8 @@ class System:
     parameters: dict[str, int]
 
     def predictions(self, split: str) -> np.ndarray:
-        """Return predicted classes, int64, shape (seeds, rows)."""
-        return np.stack([logits.argmax(axis=1) for logits in self.logits[split].values()])
+        """Return answers, classes or scores, shape (seeds, rows)."""
+        return np.stack([decide(outputs) for outputs in self.logits[split].values()])
 
 
 def task_scores(
@@ -55,7 +55,8 @@ def task_scores(
     rows = {"train": len(train_labels)} | {name: len(part.texts) for name, part in heldout.items()}
     return _rounded(
         {
-            "metric": task.metric,
+            "metric": task.metrics[0],
+            "metrics": task.metrics,
             "labels": task.label_names,
             "rows": rows,
             "test": _state(heldout.get("test")),
@@ -81,26 +82,33 @@ class _Scorer:
     """Holds what every score of the task needs."""
 
     def __init__(self, task: Task, heldout: dict[str, Heldout], evaluate: Evaluate) -> None:
-        self.metric = task.metric
+        self.metrics = task.metrics
         self.names = task.label_names
         self.heldout = heldout
         self.evaluate = evaluate
         self.splits = [split for split in SPLITS if split in heldout]
 
     def floor(self, train_labels: np.ndarray) -> dict[str, Any]:
-        """Score the constant answer: the training set's most frequent class."""
+        """Score the constant answer: the training set's most frequent class, or mean score."""
+        if train_labels.dtype.kind == "f":
+            return {"answer": float(train_labels.mean())} | {
+                split: "hidden"
+                if self.heldout[split].labels is None
+                else dict.fromkeys(self.metrics, 0.0)
+                for split in self.splits
+            }
         majority = int(np.bincount(train_labels, minlength=len(self.names)).argmax())
         result: dict[str, Any] = {"answer": self.names[majority]}
         for split in self.splits:
-            labels = self.heldout[split].labels
-            known = labels is not None
-            result[split] = {"accuracy": float((labels == majority).mean())} if known else "hidden"
+            part = self.heldout[split]
+            constant = np.zeros_like(part.teacher)
+            constant[:, majority] = 1.0
+            result[split] = self._scores(split, constant) or "hidden"
         return result
 
     def teacher(self) -> dict[str, Any]:
         """Score the teacher's stored logits."""
-        scores = {split: self._teacher(split) for split in self.splits}
-        result = {s: "hidden" if v is None else {self.metric: v} for s, v in scores.items()}
+        result = {s: self._scores(s, self.heldout[s].teacher) or "hidden" for s in self.splits}
         return result | {"precision": {s: self.heldout[s].precision for s in self.splits}}
 
     def method(
@@ -125,35 +133,34 @@ class _Scorer:
         }
         return result | {split: self._by_seed(system, split) for split in self.splits}
 
-    def _teacher(self, split: str) -> float | None:
-        part = self.heldout[split]
-        if part.labels is None:
-            return None
-        return score(self.metric, part.labels, part.teacher.argmax(axis=1), len(self.names))
-
-    def _by_seed(self, system: System, split: str) -> dict[str, Any] | str:
+    def _scores(self, split: str, outputs: np.ndarray) -> dict[str, float] | None:
         labels = self.heldout[split].labels
         if labels is None:
+            return None
+        return {metric: score(metric, labels, outputs) for metric in self.metrics}
+
+    def _by_seed(self, system: System, split: str) -> dict[str, Any] | str:
+        by_seed = {str(s): self._scores(split, o) for s, o in system.logits[split].items()}
+        if None in by_seed.values():
             return "hidden"
-        values = {
-            str(seed): score(self.metric, labels, logits.argmax(axis=1), len(self.names))
-            for seed, logits in system.logits[split].items()
+        return {
+            metric: _summary({seed: scores[metric] for seed, scores in by_seed.items()})
+            for metric in self.metrics
         }
-        all_of_them = list(values.values())
-        # The sample's standard deviation; one seed says nothing about the spread.
-        spread = float(np.std(all_of_them, ddof=1)) if len(all_of_them) > 1 else 0.0
-        mean = float(np.mean(all_of_them))
-        return {self.metric: {"mean": mean, "std": spread, "by_seed": values}}
 
     def _agreement(self, system: System, split: str) -> float:
-        teacher = self.heldout[split].teacher.argmax(axis=1)
+        teacher = decide(self.heldout[split].teacher)
+        if teacher.dtype.kind == "f":
+            each = [agreement(teacher, outputs) for outputs in system.logits[split].values()]
+            return float(np.mean(each))
         return float((system.predictions(split) == teacher).mean())
 
     def _to_teacher(self, system: System, split: str) -> float | str:
-        teacher, own = self._teacher(split), self._by_seed(system, split)
+        teacher = self._scores(split, self.heldout[split].teacher)
+        own = self._by_seed(system, split)
         if teacher is None or isinstance(own, str):
             return "hidden"
-        return own[self.metric]["mean"] - teacher
+        return own[self.metrics[0]]["mean"] - teacher[self.metrics[0]]
 
     def _gain(self, system: System, baseline: System | None, split: str) -> Any:
         if baseline is None:
@@ -165,11 +172,18 @@ class _Scorer:
             labels,
             system.predictions(split),
             baseline.predictions(split),
-            self.metric,
+            self.metrics[0],
             len(self.names),
             **self.evaluate.model_dump(),
         )
         return asdict(found)
+
+
+def _summary(by_seed: dict[str, float]) -> dict[str, Any]:
+    values = list(by_seed.values())
+    # The sample's standard deviation; one seed says nothing about the spread.
+    spread = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+    return {"mean": float(np.mean(values)), "std": spread, "by_seed": by_seed}
 
 
 def _rounded(value: Any) -> Any:

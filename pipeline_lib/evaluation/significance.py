@@ -5,11 +5,16 @@ as the mean over its seeds.  What is resampled are examples, not seeds: the inte
 difference would move on another sample of text, and the spread over seeds is reported beside it.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline_lib.evaluation.metrics import Metric, check_labels, from_confusion
+from pipeline_lib.evaluation.metrics import check_labels, from_confusion, from_scores
+from pipeline_lib.params import CORRELATIONS, Metric
+
+MeanScore = Callable[[np.ndarray], float]
+"""Row numbers of a sample to the mean score over seeds."""
 
 
 @dataclass(frozen=True)
@@ -35,33 +40,44 @@ def paired_bootstrap(
 ) -> Difference:
     """Return the mean score of ``a``'s seeds minus that of ``b``'s, with interval and p value.
 
-    :param labels: int, shape (rows,).
-    :param a: predicted classes, shape (seeds, rows); ``b`` may have another number of seeds.
+    :param labels: int classes, or float scores of a regression, shape (rows,).
+    :param a: answers, shape (seeds, rows); ``b`` may have another number of seeds.
     :param b: the other system's, on the same rows in the same order.
+    :param classes: how many the task has; 1 of a regression.
     :param resamples: how many samples of ``rows`` examples, with replacement.
     :param confidence: width of the percentile interval, e.g. 0.95.
     :raises DistilleryError: if labels are hidden or rows are missing.
     """
-    cells_a = np.stack([check_labels(labels, row) * classes + row for row in a])
-    cells_b = np.stack([check_labels(labels, row) * classes + row for row in b])
-    observed = _mean_score(cells_a, metric, classes) - _mean_score(cells_b, metric, classes)
+    for answers in (*a, *b):
+        labels = check_labels(labels, answers)
+    means = _correlations if metric in CORRELATIONS else _decisions
+    scored_a, scored_b = (means(labels, answers, metric, classes) for answers in (a, b))
+    everything = np.arange(len(labels))
+    observed = scored_a(everything) - scored_b(everything)
     rng = np.random.default_rng(seed)
-    rows = cells_a.shape[1]
     differences = np.empty(resamples)
     for i in range(resamples):
-        chosen = rng.integers(0, rows, rows)
-        differences[i] = _mean_score(cells_a[:, chosen], metric, classes) - _mean_score(
-            cells_b[:, chosen], metric, classes
-        )
+        chosen = rng.integers(0, len(labels), len(labels))
+        differences[i] = scored_a(chosen) - scored_b(chosen)
     low, high = np.quantile(differences, [(1 - confidence) / 2, (1 + confidence) / 2])
     return Difference(float(observed), float(low), float(high), _two_sided(differences))
 
 
-def _mean_score(cells: np.ndarray, metric: Metric, classes: int) -> float:
-    """Score one resample; ``cells`` are numbers of confusion-matrix cells, shape (seeds, rows)."""
+def _decisions(labels: np.ndarray, answers: np.ndarray, metric: Metric, classes: int) -> MeanScore:
+    """Return the function that scores a sample of rows by confusion matrices."""
+    cells = labels * classes + answers
     size = classes * classes
-    counts = np.stack([np.bincount(row, minlength=size) for row in cells])
-    return float(from_confusion(metric, counts.reshape(-1, classes, classes)).mean())
+
+    def mean(rows: np.ndarray) -> float:
+        counts = np.stack([np.bincount(row, minlength=size) for row in cells[:, rows]])
+        return float(from_confusion(metric, counts.reshape(-1, classes, classes)).mean())
+
+    return mean
+
+
+def _correlations(labels: np.ndarray, answers: np.ndarray, metric: Metric, _: int) -> MeanScore:
+    """Return the function that scores a sample of rows by correlation."""
+    return lambda rows: float(from_scores(metric, labels[rows], answers[:, rows]).mean())
 
 
 def _two_sided(differences: np.ndarray) -> float:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipeline_lib.columns import Text, texts
 from pipeline_lib.evaluation.run import require_model
 from pipeline_lib.params import Params
 from pipeline_lib.shards import ShardSet
@@ -19,7 +20,7 @@ from pipeline_lib.shards import ShardSet
 if TYPE_CHECKING:
     import torch
 
-Predict = Callable[[Sequence[str]], Any]
+Predict = Callable[[Sequence[Text]], Any]
 
 
 def measure_task(params: Params, task: str, data: Path) -> dict[str, Any]:
@@ -27,16 +28,16 @@ def measure_task(params: Params, task: str, data: Path) -> dict[str, Any]:
     from pipeline_lib.devices import resolve_device
 
     device = resolve_device(params.device)
-    texts = sample_texts(data, task, params.speed.sentences)
+    sample = sample_texts(data, task, params.speed.sentences)
     examples = student_examples(params)
     teacher = _teacher(params, data / "teachers" / task, device)
     contestants: dict[str, Predict] = {"teacher": teacher}
     for student, method in examples.items():
         folder = data / "students" / task / method / str(params.seeds[0])
         contestants[f"students.{student}"] = _student(folder, device)
-    timed = time_in_turns(contestants, texts, params.speed.repeats)
+    timed = time_in_turns(contestants, sample, params.speed.repeats)
     return machine(device) | {
-        "sentences": len(texts),
+        "sentences": len(sample),
         "repeats": params.speed.repeats,
         "seed": params.seeds[0],
         "methods": examples,
@@ -55,30 +56,29 @@ def student_examples(params: Params) -> dict[str, str]:
     return examples
 
 
-def sample_texts(data: Path, task: str, count: int) -> list[str]:
+def sample_texts(data: Path, task: str, count: int) -> list[Text]:
     """Return the first ``count`` sentences of the task's held-out and training text."""
-    texts: list[str] = []
+    found: list[Text] = []
     for split in ("dev", "test", "train"):
         folder = data / "tasks" / task / split
-        if len(texts) < count and folder.exists():
-            column = ShardSet.open(folder).table()["text"]
-            texts += column.slice(0, count - len(texts)).to_pylist()
-    return texts
+        if len(found) < count and folder.exists():
+            found += texts(ShardSet.open(folder).table().slice(0, count - len(found)))
+    return found
 
 
 def time_in_turns(
-    contestants: dict[str, Predict], texts: Sequence[str], repeats: int
+    contestants: dict[str, Predict], sample: Sequence[Text], repeats: int
 ) -> dict[str, dict[str, float]]:
-    """Return each contestant's median, lowest and highest rate, in sentences per second."""
+    """Return each contestant's median, lowest and highest rate, in texts or pairs a second."""
     for predict in contestants.values():
         # The first call pays for kernels, caches and lazy imports, which is no part of the rate.
-        predict(texts[:64])
+        predict(sample[:64])
     rates: dict[str, list[float]] = {name: [] for name in contestants}
     for _ in range(repeats):
         for name, predict in contestants.items():
             start = time.perf_counter()
-            predict(texts)
-            rates[name].append(len(texts) / max(time.perf_counter() - start, 1e-9))
+            predict(sample)
+            rates[name].append(len(sample) / max(time.perf_counter() - start, 1e-9))
     return {name: _summary(values) for name, values in rates.items()}
 
 

@@ -11,14 +11,15 @@ def caption(result: TaskResult, params: Params) -> list[str]:
     split, bootstrap = decisive_split(scores), scores["bootstrap"]
     sizes = ", ".join(f"{count:,} {name}" for name, count in scores["rows"].items())
     lines = [
-        f"{scores['metric']} in percent; mean ± standard deviation over seeds {_seeds(result)}.",
-        f"Data: {sizes} sentences. {_test(scores['test'])}",
+        f"{' / '.join(scores['metrics'])} in percent; mean over seeds {_seeds(result)}, ± standard "
+        f"deviation of {scores['metric']}.",
+        f"Data: {sizes} rows. {_test(scores['test'])}",
         scores["selection"],
         f"Gain over the method's undistilled baseline on {split}, with its "
         f"{100 * bootstrap['confidence']:.0f} % interval and p by the paired bootstrap over "
         f"examples ({bootstrap['resamples']:,} resamples).",
-        f"To teacher and agreement (share of equal answers) on {split}; parameters in millions, "
-        "without / with embeddings; ratio: times smaller than the teacher.",
+        f"To teacher and agreement (share of equal answers, or correlation) on {split}; parameters "
+        "in millions, without / with embeddings; ratio: times smaller than the teacher.",
     ]
     return [line.strip() for line in lines] + _missing(result, params)
 

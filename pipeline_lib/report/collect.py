@@ -59,8 +59,10 @@ def _task_metrics(scores: dict[str, Any]) -> dict[str, Any]:
 def _method_metrics(scores: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for split in _scored(scores):
-        value = own[split][scores["metric"]]
-        found[split] = {scores["metric"]: {"mean": value["mean"], "std": value["std"]}}
+        found[split] = {
+            metric: {name: own[split][metric][name] for name in ("mean", "std")}
+            for metric in scores["metrics"]
+        }
         found[split]["agreement"] = own["agreement"][split]
         if own["gain"][split] is not None:
             gain = own["gain"][split]

@@ -41,23 +41,13 @@ def rows(result: TaskResult) -> list[Row]:
 
 
 def _floor(scores: dict[str, Any]) -> Row:
-    known = scores["metric"] == "accuracy"
-    dev, test = (
-        _percent(scores["floor"][split]["accuracy"])
-        if known and isinstance(scores["floor"].get(split), dict)
-        else NONE
-        for split in ("dev", "test")
-    )
+    dev, test = (_scores(scores["floor"].get(split), scores) for split in ("dev", "test"))
     return Row(f"always {scores['floor']['answer']}", dev, test)
 
 
 def _teacher(result: TaskResult) -> Row:
-    scores = result.scores
-    teacher, metric = scores["teacher"], scores["metric"]
-    dev, test = (
-        _percent(teacher[split][metric]) if isinstance(teacher.get(split), dict) else scores["test"]
-        for split in ("dev", "test")
-    )
+    scores, teacher = result.scores, result.scores["teacher"]
+    dev, test = (_scores(teacher.get(split), scores) for split in ("dev", "test"))
     rate = _rate(result, None)
     return Row(
         "teacher",
@@ -98,12 +88,21 @@ def _rate(result: TaskResult, student: str | None) -> float | None:
     return found["median"] if found else None
 
 
-def _spread(value: Any, scores: dict[str, Any]) -> str:
+def _scores(value: Any, scores: dict[str, Any]) -> str:
+    """Return every metric's figure, or that the split is hidden or absent."""
     if not isinstance(value, dict):
         return scores["test"]
-    found = value[scores["metric"]]
-    spread = f" ± {100 * found['std']:.1f}" if len(found["by_seed"]) > 1 else ""
-    return _percent(found["mean"]) + spread
+    return " / ".join(_percent(value[metric]) for metric in scores["metrics"])
+
+
+def _spread(value: Any, scores: dict[str, Any]) -> str:
+    """Return every metric's mean, and the first one's standard deviation over seeds."""
+    if not isinstance(value, dict):
+        return scores["test"]
+    means = " / ".join(_percent(value[metric]["mean"]) for metric in scores["metrics"])
+    first = value[scores["metric"]]
+    spread = f" ± {100 * first['std']:.1f}" if len(first["by_seed"]) > 1 else ""
+    return means + spread
 
 
 def _percent(value: float) -> str:

@@ -4,7 +4,6 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.nn.utils.rnn import pack_padded_sequence
 
 PAD_ID = 0
 
@@ -46,9 +45,11 @@ class BiLSTMEncoder(nn.Module):
         super().__init__()
         self.embeddings = WordEmbeddings(words, width, settings["embeddings"])
         self.dropout = nn.Dropout(settings["dropout"])
-        self.lstm = nn.LSTM(
-            self.embeddings.width, settings["hidden"], batch_first=True, bidirectional=True
-        )
+        sizes = self.embeddings.width, settings["hidden"]
+        # Two nets of one direction: packing, which a bidirectional one needs where sentences differ
+        # in length, is slow on a CPU.
+        self.ahead = nn.LSTM(*sizes, batch_first=True)
+        self.back = nn.LSTM(*sizes, batch_first=True)
         self.width = 2 * settings["hidden"]
 
     def forward(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
@@ -59,15 +60,24 @@ class BiLSTMEncoder(nn.Module):
         :returns: float (rows, 2 · hidden).
         """
         vectors = self.dropout(self.embeddings(ids))
-        if bool((lengths == ids.shape[1]).all()):
-            states = self.lstm(vectors)[1][0]
-        else:
-            # Without packing the backward direction would start in the padding.
-            packed = pack_padded_sequence(
-                vectors, lengths.cpu(), batch_first=True, enforce_sorted=False
-            )
-            states = self.lstm(packed)[1][0]
-        return self.dropout(torch.cat([states[0], states[1]], dim=-1))
+        # The last word's state of each row: what is read after it, the padding, plays no part.
+        last = (lengths.to(ids.device) - 1)[:, None, None]
+        states = [
+            net(part)[0].gather(1, last.expand(-1, 1, net.hidden_size)).squeeze(1)
+            for net, part in ((self.ahead, vectors), (self.back, reverse(vectors, lengths)))
+        ]
+        return self.dropout(torch.cat(states, dim=-1))
+
+
+def reverse(vectors: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+    """Return each row's words in reverse order, the padding left behind them.
+
+    :param vectors: (rows, words, width); :param lengths: int64 (rows,).
+    """
+    columns = torch.arange(vectors.shape[1], device=vectors.device)
+    places = lengths.to(vectors.device)[:, None] - 1 - columns
+    places = torch.where(places >= 0, places, columns)
+    return vectors.gather(1, places[:, :, None].expand_as(vectors))
 
 
 ENCODERS: dict[str, type[nn.Module]] = {"bilstm": BiLSTMEncoder}

@@ -1,7 +1,7 @@
 """Building, saving and loading students, and running them over texts."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import torch
 from transformers.utils.logging import disable_progress_bar
 
 from pipeline_lib.batching import LengthSorted, Sentences
+from pipeline_lib.columns import Text
 from pipeline_lib.errors import DistilleryError
 from pipeline_lib.students.model import StudentConfig, StudentForSequenceClassification
 from pipeline_lib.teachers.model import count_parameters
@@ -34,16 +35,27 @@ class Student:
         names = self.model.config.id2label
         return [names[number] for number in range(len(names))]
 
+    @property
+    def is_pair(self) -> bool:
+        """Whether it compares two sentences."""
+        return self.model.config.pair
+
     def parameters(self, embeddings: bool) -> int:
         """Count parameters, with or without the embedding tables."""
         return count_parameters(self.model, embeddings)
 
-    def predict(self, texts: Sequence[str]) -> np.ndarray:
-        """Return the logits of each text, float32, shape (texts, classes), in the texts' order."""
+    def predict(self, texts: Sequence[Text]) -> np.ndarray:
+        """Return the outputs for each text or pair, float32, (texts, outputs), in their order."""
         return predict_sentences(self.model, self.encode(texts), self.device)
 
-    def encode(self, texts: Sequence[str]) -> Sentences:
-        """Split and number the words of each text, cut to the student's length."""
+    def encode(self, texts: Sequence[Text]) -> Sentences:
+        """Split and number the words of each text or pair, cut to the student's length."""
+        if self.model.config.pair:
+            first, second = zip(*texts, strict=True)
+            return replace(self._encode(first), second=self._encode(second))
+        return self._encode(texts)
+
+    def _encode(self, texts: Sequence[str]) -> Sentences:
         backend = self.tokenizer.backend_tokenizer
         limit = self.model.config.architecture["max_words"]
         # A text without a word is one unknown word: every row needs a length of at least 1.
@@ -55,20 +67,21 @@ class Student:
 def predict_sentences(
     model: torch.nn.Module, sentences: Sentences, device: torch.device
 ) -> np.ndarray:
-    """Return logits, float32, shape (sentences, classes), in equal-length batches."""
-    logits = np.empty((len(sentences), model.config.num_labels), np.float32)
+    """Return outputs, float32, shape (sentences, outputs), computed in batches by length."""
+    outputs = np.empty((len(sentences), model.config.num_labels), np.float32)
+    equal = sentences.second is None
     model.eval()
     with torch.inference_mode():
-        for rows in LengthSorted(sentences, PREDICT_BATCH, seed=0, equal=True).epoch(0):
-            batch = sentences.batch(rows)
-            output = model(batch["ids"].to(device), lengths=batch["lengths"].to(device))
-            logits[rows] = output.logits.float().cpu().numpy()
-    return logits
+        for rows in LengthSorted(sentences, PREDICT_BATCH, seed=0, equal=equal).epoch(0):
+            batch = {name: tensor.to(device) for name, tensor in sentences.batch(rows).items()}
+            outputs[rows] = model.outputs(batch).float().cpu().numpy()
+    return outputs
 
 
 def build_student(
     architecture: dict[str, Any],
     label_names: Sequence[str],
+    pair: bool,
     vectors: np.ndarray | None,
     table_shape: tuple[int, int],
 ) -> StudentForSequenceClassification:
@@ -80,6 +93,7 @@ def build_student(
         vocab_size=table_shape[0],
         embedding_size=table_shape[1],
         architecture=architecture,
+        pair=pair,
         id2label=dict(enumerate(label_names)),
         label2id={name: number for number, name in enumerate(label_names)},
     )

@@ -1,5 +1,6 @@
 """The students' transformers classes: a configuration, and a classifier of encoder and head."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -20,6 +21,7 @@ class StudentConfig(PretrainedConfig):
 
     :param vocab_size: words of its vocabulary; :param embedding_size: values per word vector.
     :param architecture: the row of ``students`` in params.yaml (architecture and sizes).
+    :param pair: whether it compares two sentences.
     """
 
     model_type = "distillery_student"
@@ -29,16 +31,22 @@ class StudentConfig(PretrainedConfig):
         vocab_size: int = 0,
         embedding_size: int = 0,
         architecture: dict[str, Any] | None = None,
+        pair: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.vocab_size = vocab_size
         self.embedding_size = embedding_size
         self.architecture = architecture or {}
+        self.pair = pair
 
 
 class StudentForSequenceClassification(PreTrainedModel):
-    """An encoder, a ReLU layer and the logits (Tang et al. 2019, figure 1)."""
+    """An encoder, a ReLU layer and the logits, or the score of a regression.
+
+    Of a pair one encoder reads both sentences, and what the ReLU layer sees is :func:`compare`
+    (Tang et al. 2019, section 3.1, figures 1 and 2).
+    """
 
     config_class = StudentConfig
     base_model_prefix = "encoder"
@@ -48,7 +56,8 @@ class StudentForSequenceClassification(PreTrainedModel):
         settings = config.architecture
         build = ENCODERS[settings["architecture"]]
         self.encoder = build(config.vocab_size, config.embedding_size, settings)
-        self.hidden = nn.Linear(self.encoder.width, settings["classifier"])
+        width = self.encoder.width * (4 if config.pair else 1)
+        self.hidden = nn.Linear(width, settings["classifier"])
         self.logits = nn.Linear(settings["classifier"], config.num_labels)
         self.post_init()
 
@@ -60,18 +69,35 @@ class StudentForSequenceClassification(PreTrainedModel):
         input_ids: torch.Tensor,
         attention_mask: torch.Tensor | None = None,
         lengths: torch.Tensor | None = None,
+        input_ids_2: torch.Tensor | None = None,
+        lengths_2: torch.Tensor | None = None,
         **_: Any,
     ) -> SequenceClassifierOutput:
-        """Return logits of shape (rows, classes).
+        """Return logits of shape (rows, classes), or (rows, 1) of a regression.
 
         :param input_ids: int64 (rows, longest), padded at the end.
         :param attention_mask: 1 for words, 0 for padding; or give :param lengths: words per row.
+        :param input_ids_2: the second sentences of pairs; :param lengths_2: their words per row.
         """
         if lengths is None:
             longest = torch.full((len(input_ids),), input_ids.shape[1])
             lengths = longest if attention_mask is None else attention_mask.sum(1).clamp(min=1)
-        sentence = self.encoder(input_ids, lengths)
-        return SequenceClassifierOutput(logits=self.logits(torch.relu(self.hidden(sentence))))
+        features = self.encoder(input_ids, lengths)
+        if self.config.pair:
+            features = compare(features, self.encoder(input_ids_2, lengths_2))
+        return SequenceClassifierOutput(logits=self.logits(torch.relu(self.hidden(features))))
+
+    def outputs(self, batch: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        """Return the outputs for a batch of :class:`~pipeline_lib.batching.Sentences`."""
+        second = {}
+        if self.config.pair:
+            second = {"input_ids_2": batch["ids_2"], "lengths_2": batch["lengths_2"]}
+        return self(batch["ids"], lengths=batch["lengths"], **second).logits
+
+
+def compare(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+    """Return [h1, h2, h1 ⊙ h2, |h1 − h2|] (Tang et al. 2019, section 3.1), (rows, 4 · width)."""
+    return torch.cat([first, second, first * second, (first - second).abs()], dim=-1)
 
 
 AutoConfig.register(StudentConfig.model_type, StudentConfig)

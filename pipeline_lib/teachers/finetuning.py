@@ -5,7 +5,7 @@ As Tang et al. 2019, section 4: Adam, never on augmented data; no class weights.
 
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,12 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from pipeline_lib.batching import LengthSorted, Sentences
+from pipeline_lib.batching import LengthSorted
+from pipeline_lib.columns import Text, texts
 from pipeline_lib.devices import resolve_precision, resolve_training_precision
-from pipeline_lib.evaluation.metrics import score
+from pipeline_lib.evaluation.metrics import agreement, label_array, score
 from pipeline_lib.files import link_or_copy
+from pipeline_lib.objectives import label_loss
 from pipeline_lib.params import FineTuning, Task
 from pipeline_lib.params import Teacher as TeacherParams
 from pipeline_lib.teachers.model import Teacher, load_classifier, load_teacher
@@ -24,20 +26,20 @@ from pipeline_lib.training import Batch, Progress, Report, Settings, fit
 
 EVALUATION_TOKENS = 4096
 AGREEMENT_ROWS = 2000
-"""Training rows on which the finished teacher's own accuracy is taken, for the alignment proof."""
+"""Training rows on which the finished teacher's own agreement is taken, for the alignment proof."""
 
 
 @dataclass(frozen=True)
 class Data:
-    """Prepared rows of one split: columns text and label (no null)."""
+    """Prepared rows of one split: texts or pairs; labels (no null), int64, or float32 scores."""
 
-    texts: list[str]
+    texts: list[Text]
     labels: np.ndarray
 
     @classmethod
     def of(cls, table: pa.Table) -> "Data":
         """Take the columns out of a prepared table."""
-        return cls(table["text"].to_pylist(), table["label"].to_numpy().astype(np.int64))
+        return cls(texts(table), label_array(table["label"]))
 
 
 def finetune(
@@ -67,7 +69,7 @@ def finetune(
         if best is None or progress.best_score > best[0]:
             best = progress.best_score, model, tokenizer
     score_, model, tokenizer = best
-    return model, tokenizer, _record(runs, task.metric, score_)
+    return model, tokenizer, _record(runs, task.metrics[0], score_)
 
 
 def _run(
@@ -87,18 +89,15 @@ def _run(
         model.get_input_embeddings().requires_grad_(False)
     runner = Teacher(model.to(device), tokenizer, device, precision, digest="")
     encoded = runner.encode(train.texts, params.max_length)
-    sentences = Sentences.from_lists(encoded, {"labels": train.labels}, tokenizer.pad_token_id)
+    sentences = replace(encoded, targets={"labels": train.labels})
     batches = LengthSorted(sentences, params.finetune.batch_size, params.finetune.seed, equal=False)
 
     def loss(model: torch.nn.Module, batch: Batch) -> torch.Tensor:
-        columns = torch.arange(batch["ids"].shape[1], device=device)
-        mask = (columns < batch["lengths"][:, None]).long()
-        logits = model(input_ids=batch["ids"], attention_mask=mask).logits
-        return torch.nn.functional.cross_entropy(logits.float(), batch["labels"])
+        return label_loss(runner.forward(batch).float(), batch["labels"])
 
     def evaluate(model: torch.nn.Module) -> float:
-        logits = runner.predict(dev.texts, params.max_length, EVALUATION_TOKENS)
-        return score(task.metric, dev.labels, logits.argmax(1), len(task.labels))
+        outputs = runner.predict(dev.texts, params.max_length, EVALUATION_TOKENS)
+        return score(task.metrics[0], dev.labels, outputs)
 
     path = checkpoints / f"rate-{rate:g}.safetensors"
     return fit(
@@ -149,27 +148,26 @@ def adopt(
     for path in sorted(finished.iterdir()):
         link_or_copy(path, folder / path.name)
     precision = resolve_precision(params.finetune.precision, device)
-    logits = load_teacher(folder, device, precision).predict(
+    outputs = load_teacher(folder, device, precision).predict(
         dev.texts, params.max_length, EVALUATION_TOKENS
     )
-    best = score(task.metric, dev.labels, logits.argmax(1), len(task.labels))
+    best = score(task.metrics[0], dev.labels, outputs)
     return {
-        "metric": task.metric,
+        "metric": task.metrics[0],
         "best_dev": best,
         "selection": "fine-tuned elsewhere",
         "runs": [],
     }
 
 
-def training_accuracy(teacher: Teacher, train: Data, max_length: int) -> float:
-    """Return the finished teacher's accuracy on the first rows of its training set.
+def training_agreement(teacher: Teacher, train: Data, max_length: int) -> float:
+    """Return how far the finished teacher agrees with the first labels of its training set.
 
     The alignment proof compares the stored outputs with it: rows that slipped would agree with
     their labels by chance only.
     """
-    texts, labels = train.texts[:AGREEMENT_ROWS], train.labels[:AGREEMENT_ROWS]
-    predictions = teacher.predict(texts, max_length, EVALUATION_TOKENS).argmax(1)
-    return float((predictions == labels).mean())
+    outputs = teacher.predict(train.texts[:AGREEMENT_ROWS], max_length, EVALUATION_TOKENS)
+    return agreement(train.labels[:AGREEMENT_ROWS], outputs)
 
 
 def forget(checkpoints: Path) -> None:

@@ -1,8 +1,11 @@
-"""A teacher: a transformers sequence classifier, run over sentences in length-sorted batches."""
+"""A teacher: a transformers sequence classifier or regressor, run in length-sorted batches.
+
+A task about pairs has a cross-encoder: both sentences in one sequence, told apart by segments.
+"""
 
 import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +14,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from pipeline_lib.batching import Sentences
+from pipeline_lib.columns import Text
 from pipeline_lib.devices import DTYPES
 from pipeline_lib.errors import DistilleryError
 from pipeline_lib.files import sha256_file, sha256_json
@@ -44,33 +49,48 @@ class Teacher:
         """Count parameters, with or without the embedding tables (the papers leave them out)."""
         return count_parameters(self.model, embeddings)
 
-    def encode(self, texts: Sequence[str], max_length: int) -> list[list[int]]:
-        """Return the token ids of each text, special tokens included, cut to ``max_length``."""
+    def encode(self, texts: Sequence[Text], max_length: int) -> Sentences:
+        """Return the token ids of each text or pair, special tokens included.
+
+        What is longer than ``max_length`` is cut; of a pair, the longer sentence.  Segment numbers
+        come along where there are pairs and the model knows segments.
+        """
         backend = self.tokenizer.backend_tokenizer
         backend.no_padding()
-        backend.enable_truncation(max_length)
-        return [encoding.ids for encoding in backend.encode_batch_fast(list(texts))]
+        backend.enable_truncation(max_length, strategy="longest_first")
+        encoded = backend.encode_batch_fast(list(texts))
+        pairs = any(isinstance(text, tuple) for text in texts)
+        segments = pairs and "token_type_ids" in self.tokenizer.model_input_names
+        return Sentences.from_lists(
+            [e.ids for e in encoded],
+            {},
+            self.tokenizer.pad_token_id,
+            [e.type_ids for e in encoded] if segments else None,
+        )
 
-    def predict(self, texts: Sequence[str], max_length: int, batch_tokens: int) -> np.ndarray:
-        """Return the logits of each text, float32, shape (texts, classes), in the texts' order.
+    def predict(self, texts: Sequence[Text], max_length: int, batch_tokens: int) -> np.ndarray:
+        """Return the outputs for each text or pair, float32, (texts, outputs), in their order.
 
-        A row's batch depends only on the texts given in this call: the same call gives the same
-        bytes on the same machine, however often it is interrupted.
+        Outputs are a logit per class, or the score of a regression.  A row's batch depends only on
+        the texts given in this call: the same call gives the same bytes on the same machine,
+        however often it is interrupted.
         """
-        ids = self.encode(texts, max_length)
-        logits = np.empty((len(ids), len(self.label_names)), np.float32)
+        sentences = self.encode(texts, max_length)
+        outputs = np.empty((len(sentences), len(self.label_names)), np.float32)
         with torch.inference_mode():
-            for rows in length_sorted_batches([len(i) for i in ids], batch_tokens):
-                logits[rows] = self.forward([ids[row] for row in rows]).float().cpu().numpy()
-        return logits
+            for rows in length_sorted_batches(sentences.lengths, batch_tokens):
+                batch = {n: t.to(self.device) for n, t in sentences.batch(rows).items()}
+                outputs[rows] = self.forward(batch).float().cpu().numpy()
+        return outputs
 
-    def forward(self, ids: Sequence[Sequence[int]]) -> torch.Tensor:
-        """Return the logits of one batch of token ids, padded to its longest."""
-        input_ids, mask = pad(ids, self.tokenizer.pad_token_id)
-        inputs = {"input_ids": input_ids.to(self.device)}
+    def forward(self, batch: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        """Return the outputs for a batch of :class:`Sentences`, shape (rows, outputs)."""
+        columns = torch.arange(batch["ids"].shape[1], device=batch["ids"].device)
+        mask = columns < batch["lengths"][:, None]
         # Without padding the mask says nothing, and attention without one is cheaper.
-        inputs["attention_mask"] = None if mask is None else mask.to(self.device)
-        return self.model(**inputs).logits
+        mask = None if bool(mask.all()) else mask.long()
+        segments = {"token_type_ids": batch["segments"]} if "segments" in batch else {}
+        return self.model(input_ids=batch["ids"], attention_mask=mask, **segments).logits
 
 
 def load_teacher(folder: Path, device: torch.device | str, precision: str) -> Teacher:
@@ -95,6 +115,8 @@ def load_teacher(folder: Path, device: torch.device | str, precision: str) -> Te
 def load_classifier(folder: Path, label_names: Sequence[str] | None = None) -> tuple[Any, Any]:
     """Load (model, tokenizer) as a classifier; ``label_names`` gives an encoder a new head.
 
+    One label name makes a regression of one output.
+
     :raises DistilleryError: if the folder holds no model that transformers can load.
     """
     # Nothing here may look anything up on a hub: the fetch stages did that, at pinned revisions.
@@ -108,6 +130,7 @@ def load_classifier(folder: Path, label_names: Sequence[str] | None = None) -> t
     if label_names is not None:
         names = dict(enumerate(label_names))
         head = {"id2label": names, "label2id": {name: i for i, name in names.items()}}
+        head["problem_type"] = "regression" if len(names) == 1 else "single_label_classification"
     try:
         model = AutoModelForSequenceClassification.from_pretrained(
             folder, use_safetensors=True, trust_remote_code=False, dtype=torch.float32, **head
@@ -132,29 +155,18 @@ def digest_model(folder: Path) -> str:
     return sha256_json({path.name: sha256_file(path) for path in paths})
 
 
-def length_sorted_batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[np.ndarray]:
+def length_sorted_batches(lengths: np.ndarray, batch_tokens: int) -> Iterator[np.ndarray]:
     """Yield row numbers in batches of at most ``batch_tokens`` tokens, padding included.
 
     Rows are sorted by length first, so that almost nothing is padding; longest first, so that what
     does not fit into memory fails at once.  A row longer than the budget stands alone.
     """
-    sizes = np.asarray(lengths)
-    order = np.argsort(-sizes, kind="stable")
+    order = np.argsort(-lengths, kind="stable")
     start = 0
     while start < len(order):
-        stop = start + max(1, batch_tokens // int(sizes[order[start]]))
+        stop = start + max(1, batch_tokens // int(lengths[order[start]]))
         yield order[start:stop]
         start = stop
-
-
-def pad(ids: Sequence[Sequence[int]], pad_id: int) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Return (ids, attention mask), int64, shape (rows, longest); no mask without padding."""
-    lengths = np.array([len(row) for row in ids])
-    inside = np.arange(lengths.max()) < lengths[:, None]
-    padded = np.full(inside.shape, pad_id, np.int64)
-    padded[inside] = np.concatenate([np.asarray(row, np.int64) for row in ids])
-    mask = None if inside.all() else torch.from_numpy(inside.astype(np.int64))
-    return torch.from_numpy(padded), mask
 
 
 def count_parameters(model: torch.nn.Module, embeddings: bool) -> int:

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from pipeline_lib.columns import texts
 from pipeline_lib.devices import resolve_batch_tokens, resolve_device, resolve_precision
 from pipeline_lib.engine import Tell, run_jobs
 from pipeline_lib.files import clear_folder, sha256_json
@@ -83,8 +84,7 @@ class OutputPass:
 
     def compute(self, rows: pa.Table) -> pa.Table:
         """Return columns key (uint64) and logits (fixed-size list of float32) for ``rows``."""
-        texts = rows["text"].to_pylist()
-        logits = self.teacher().predict(texts, self.max_length, self.batch_tokens)
+        logits = self.teacher().predict(texts(rows), self.max_length, self.batch_tokens)
         values = pa.array(np.ascontiguousarray(logits).reshape(-1), pa.float32())
         column = pa.FixedSizeListArray.from_arrays(values, logits.shape[1])
         return pa.table({"key": rows["key"], "logits": column})

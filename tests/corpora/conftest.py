@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline_lib.params import Task
+from pipeline_lib.params import Classification
 
 
 def tar_bytes(files: dict[str, bytes]) -> bytes:
@@ -35,10 +35,10 @@ def zip_bytes(files: dict[str, bytes]) -> bytes:
 
 
 @pytest.fixture
-def make_task() -> Callable[..., Task]:
+def make_task() -> Callable[..., Classification]:
     """Return a maker of tasks: keyword arguments replace keys."""
 
-    def make(**changes: Any) -> Task:
+    def make(**changes: Any) -> Classification:
         files = {"train": "train.tsv", "dev": "dev.tsv", "test": "test.tsv"}
         values = {
             "source": {"kind": "files", "files": files, "format": "tsv", "columns": None},
@@ -46,13 +46,13 @@ def make_task() -> Callable[..., Task]:
             "label": "label",
             "kind": "classification",
             "labels": {"no": ["0"], "yes": ["1"]},
-            "metric": "accuracy",
+            "metrics": ["accuracy"],
             "split": None,
             "blocks": 1,
             "lexicon": None,
             "augment": {"n_iter": 1, "cap": None},
         }
-        return Task.model_validate(values | changes)
+        return Classification.model_validate(values | changes)
 
     return make
 

@@ -54,6 +54,7 @@ def scores() -> dict[str, Any]:
     accuracy = {"accuracy": 0.91}
     return {
         "metric": "accuracy",
+        "metrics": ["accuracy"],
         "labels": ["negative", "positive"],
         "rows": {"train": 8000, "dev": 1000, "test": 1000},
         "test": "labelled",

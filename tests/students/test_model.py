@@ -33,7 +33,7 @@ def settings(**changes: Any) -> dict[str, Any]:
 
 def make_student(vectors: np.ndarray | None = None, **changes: Any) -> Student:
     torch.manual_seed(3)
-    model = build_student(settings(**changes), ["no", "yes", "so"], vectors, (ROWS, WIDTH))
+    model = build_student(settings(**changes), ["no", "yes", "so"], False, vectors, (ROWS, WIDTH))
     return Student(model.eval(), build_tokenizer(WORDS, True), torch.device("cpu"))
 
 

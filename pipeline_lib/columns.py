@@ -1,0 +1,40 @@
+"""Columns of shards that hold a sentence, or the two sentences of a pair.
+
+The second sentence's columns have the first's names with ``_2`` behind: ``text``, ``text_2``.
+"""
+
+import pyarrow as pa
+
+FIRST, SECOND = "", "_2"
+
+
+def sides(names: list[str]) -> tuple[str, ...]:
+    """Return the endings of the sentences that a table with these column names holds."""
+    return (FIRST, SECOND) if f"text{SECOND}" in names else (FIRST,)
+
+
+def for_sides(fields: list[tuple[str, pa.DataType]], pair: bool) -> list[tuple[str, pa.DataType]]:
+    """Return the fields of one sentence, or of each of two."""
+    endings = (FIRST, SECOND) if pair else (FIRST,)
+    return [(name + ending, type_) for ending in endings for name, type_ in fields]
+
+
+def label_type(regression: bool) -> pa.DataType:
+    """Return the type of the column ``label``: class numbers, or scores."""
+    return pa.float32() if regression else pa.int32()
+
+
+def sentences(table: pa.Table, name: str) -> pa.ChunkedArray:
+    """Return a column of all first sentences, and of all second ones behind them."""
+    parts = [table[f"{name}{side}"] for side in sides(table.column_names)]
+    return pa.chunked_array([chunk for part in parts for chunk in part.chunks])
+
+
+Text = str | tuple[str, str]
+"""One example's sentence, or its pair of sentences."""
+
+
+def texts(table: pa.Table) -> list[Text]:
+    """Return each row's sentence, or pair of sentences."""
+    columns = [table[f"text{side}"].to_pylist() for side in sides(table.column_names)]
+    return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))

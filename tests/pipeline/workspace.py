@@ -229,7 +229,7 @@ def write_params(path: Path) -> None:
         "format": "tsv",
         "columns": None,
     }
-    task |= {"text": ["sentence"], "label": "label", "metric": "accuracy", "lexicon": None}
+    task |= {"text": ["sentence"], "label": "label", "metrics": ["accuracy"], "lexicon": None}
     task |= {"labels": {"negative": ["0"], "positive": ["1"]}, "split": None, "blocks": BLOCKS}
     task["augment"] = {"n_iter": N_ITER, "cap": None}
     teacher = values["teacher"]

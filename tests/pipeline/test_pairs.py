@@ -1,0 +1,138 @@
+"""Two tasks about sentence pairs, one of classes and one of scores, through every stage."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline_lib.evaluation.logits import read_logits
+from pipeline_lib.shards import ShardSet
+
+from .corpus import sentences
+from .workspace import Run, Workspace
+
+
+def _write_pairs(folder: Path) -> None:
+    """Write pairs of sentences: does the second praise, and how many of the two do."""
+    for split, rows in sentences().items():
+        lines = ["first,second,praise,score"]
+        for (one, a), (other, b) in zip(rows, rows[1:] + rows[:1], strict=True):
+            hidden = split == "test"
+            labels = ",," if hidden else f",{other},{2.0 * (one + other) + 0.5}"
+            lines.append(f'"{a}","{b}"{labels}')
+        (folder / f"pairs-{split}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _tasks(template: dict[str, Any]) -> dict[str, Any]:
+    source = {
+        "kind": "files",
+        "files": {split: f"pairs-{split}.csv" for split in ("train", "dev", "test")},
+        "format": "csv",
+        "columns": None,
+    }
+    common = template | {"source": source, "text": ["first", "second"], "blocks": 2}
+    praise = {
+        "label": "praise",
+        "labels": {"no": ["0"], "yes": ["1"]},
+        "metrics": ["f1", "accuracy"],
+    }
+    warmth = {
+        "kind": "regression",
+        "label": "score",
+        "labels": {"min": 0.0, "max": 5.0},
+        "metrics": ["pearson", "spearman"],
+    }
+    return {"praise": common | praise, "warmth": common | warmth}
+
+
+@pytest.fixture(scope="module")
+def finished_pairs(
+    new_workspace: Callable[[Path], Workspace], tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Workspace, Run]:
+    """Run the whole pipeline on both tasks."""
+    workspace = new_workspace(tmp_path_factory.mktemp("pairs") / "workspace")
+    _write_pairs(workspace / "data/input")
+
+    def edit(values: Any) -> None:
+        template = dict(next(iter(values["tasks"].values())))
+        values["tasks"] = _tasks(template | {"augment": {"n_iter": 3, "cap": None}})
+        values["seeds"] = [1]
+        names = ("bilstm", "bilstm_kd_ts")
+        values["methods"] = {name: values["methods"][name] for name in names}
+
+    workspace.params(edit)
+    return workspace, workspace.dvc("repro").sound()
+
+
+def test_iterations_change_the_first_the_second_and_both(
+    finished_pairs: tuple[Workspace, Run],
+) -> None:
+    workspace, _ = finished_pairs
+    table = ShardSet.open(workspace / "data/transfer/praise/full").table()
+    rows = table.to_pylist()
+    originals = {row["key"]: row for row in rows if row["iteration"] == 0}
+    changed = {
+        iteration: {
+            side
+            for row in rows
+            if row["iteration"] == iteration
+            for side in ("words", "words_2")
+            if row[side] != originals[row["example"]][side]
+        }
+        for iteration in (1, 2, 3)
+    }
+    assert changed == {1: {"words"}, 2: {"words_2"}, 3: {"words", "words_2"}}
+
+
+def test_the_teacher_answers_every_pair(finished_pairs: tuple[Workspace, Run]) -> None:
+    workspace, _ = finished_pairs
+    for task, width in (("praise", 2), ("warmth", 1)):
+        outputs = ShardSet.open(workspace / f"data/outputs/{task}/full")
+        inputs = ShardSet.open(workspace / f"data/transfer/{task}/full")
+        assert outputs.table()["key"].equals(inputs.table()["key"])
+        assert read_logits(outputs.table()["logits"]).shape == (inputs.manifest.rows, width)
+        proof = json.loads((workspace / f"data/outputs/{task}/full/alignment.json").read_text())
+        assert proof["rows_with_equal_key"] == proof["rows"]
+        assert proof["agreement_with_labels"] > 0.3
+
+
+def test_scores_name_every_metric_and_hide_the_test(finished_pairs: tuple[Workspace, Run]) -> None:
+    workspace, _ = finished_pairs
+    metrics = json.loads((workspace / "metrics.json").read_text())
+    for task, names in (("praise", {"f1", "accuracy"}), ("warmth", {"pearson", "spearman"})):
+        assert set(metrics[task]["teacher"]) == {"dev"}
+        found = metrics[task]["methods"]["bilstm_kd_ts"]["dev"]
+        assert names <= set(found)
+        scores = json.loads((workspace / f"data/results/{task}/scores.json").read_text())
+        assert scores["test"] == "hidden"
+    assert metrics["warmth"]["methods"]["bilstm"]["dev"]["pearson"]["mean"] > 0.2
+
+
+def test_looking_predicting_and_verifying(finished_pairs: tuple[Workspace, Run]) -> None:
+    workspace, _ = finished_pairs
+    shown = workspace.distill("shards", "show", "data/transfer/warmth/full", "--rows", "3")
+    assert "teacher: " in shown.sound().text and "no scores" not in shown.text
+    workspace.distill("shards", "verify").sound()
+    pair = "The film is very good.\tThe plot is very good."
+    answer = workspace.distill("predict", "data/students/praise/bilstm_kd_ts/1", pair).sound().text
+    assert answer.split("\t")[0] in ("no", "yes") and answer.endswith(f"{pair}\n")
+    score = workspace.distill("predict", "data/students/warmth/bilstm/1", pair).sound().text
+    assert -5.0 < float(score.split("\t")[0]) < 10.0
+    refused = workspace.distill("predict", "data/students/praise/bilstm/1", "only one sentence")
+    assert "with a tab between them" in refused.error
+
+
+def test_a_score_out_of_range_is_one_clear_error(
+    finished_pairs: tuple[Workspace, Run], tmp_path: Path
+) -> None:
+    workspace = finished_pairs[0].copy(tmp_path / "workspace")
+    path = workspace / "data/input/pairs-train.csv"
+    lines = path.read_text().splitlines()
+    lines[3] = lines[3].rsplit(",", 1)[0] + ",7.5"
+    path.write_text("\n".join(lines) + "\n")
+    run = workspace.dvc("repro", "prepare@warmth")
+    assert run.status != 0
+    assert "train.csv: row 4, column 'score': '7.5' is no label" in run.text
+    assert "numbers from 0 to 5" in run.text

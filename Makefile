@@ -5,6 +5,8 @@ VENV ?= .venv
 TORCH ?= torch==2.13.0
 
 BIN := $(VENV)/bin
+# Python compiles what it imports; compiling every module of every package takes longer.
+QUICK := --quiet --disable-pip-version-check --no-compile
 INSTALLED := $(VENV)/.installed
 export PATH := $(abspath $(BIN)):$(PATH)
 
@@ -14,8 +16,8 @@ install: $(INSTALLED)
 
 $(INSTALLED): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check $(TORCH)
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/pip install $(QUICK) $(TORCH)
+	$(BIN)/pip install $(QUICK) --editable '.[dev]'
 	touch $@
 
 repro: install

@@ -6,7 +6,8 @@ Reads data/tasks/<task> and data/raw/teacher; writes data/teachers/<task> (a tra
 folder and training.json).  Killed, it goes on from its last checkpoint.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +15,7 @@ import typer
 
 from pipeline_lib.files import clear_folder, sha256_json, write_json
 from pipeline_lib.params import load_params
-from pipeline_lib.progress import Advance, show_progress
+from pipeline_lib.progress import show_progress
 from pipeline_lib.shards import ShardSet
 from pipeline_lib.stage import run_stage
 from pipeline_lib.store import state_folder
@@ -49,10 +50,9 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
     if teacher.checkpoint is not None:
         record = adopt(finished, folder, dev, settings, teacher, device)
     else:
-        with show_progress(f"fine-tuning {task}", "steps") as advance:
-            model, tokenizer, record = finetune(
-                base, train, dev, settings, teacher, device, checkpoints, _report_to(advance)
-            )
+        model, tokenizer, record = finetune(
+            base, train, dev, settings, teacher, device, checkpoints, _progress_of(task)
+        )
         model.to("cpu").save_pretrained(folder)
         tokenizer.save_pretrained(folder)
     precision = resolve_precision(params.precompute.precision, device)
@@ -62,14 +62,21 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
     typer.echo(f"{task}: {record['metric']} {record['best_dev']:.4f} on dev")
 
 
-def _report_to(advance: Advance) -> Callable[[float], Report]:
-    def for_rate(rate: float) -> Report:
-        def report(step: int, total: int, loss: float, best: float) -> None:
-            advance(step, total, f"rate {rate:g} loss {loss:.3f} best dev {max(best, 0):.4f}")
+def _progress_of(task: str) -> Callable[[float], AbstractContextManager[Report]]:
+    @contextmanager
+    def of_rate(rate: float) -> Iterator[Report]:
+        with show_progress(f"fine-tuning {task}, rate {rate:g}", "steps") as advance:
+            start: list[int] = []
 
-        return report
+            def report(step: int, total: int, loss: float, best: float) -> None:
+                # What an interrupted run did before takes no time now.
+                start[:] = start or [step - 1]
+                note = f"loss {loss:.3f} best dev {max(best, 0):.4f}"
+                advance(step, total, note, counted=step - start[0])
 
-    return for_rate
+            yield report
+
+    return of_rate
 
 
 if __name__ == "__main__":

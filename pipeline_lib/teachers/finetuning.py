@@ -5,6 +5,7 @@ As Tang et al. 2019, section 4: Adam, never on augmented data; no class weights.
 
 import shutil
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -50,21 +51,22 @@ def finetune(
     params: TeacherParams,
     device: torch.device,
     checkpoints: Path,
-    report_for: Callable[[float], Report],
+    progress_of: Callable[[float], AbstractContextManager[Report]],
 ) -> tuple[Any, Any, dict[str, Any]]:
     """Fine-tune ``base`` once per learning rate and return the best (model, tokenizer, record).
 
     :param checkpoints: a folder that outlives a kill; cleared by :func:`forget` once all is saved.
-    :param report_for: learning rate to the progress display of its run.
+    :param progress_of: learning rate to the progress display of its run.
     """
     runs: list[tuple[Progress, float]] = []
     best: tuple[float, Any, Any] | None = None
     for rate in params.finetune.learning_rates:
         torch.manual_seed(params.finetune.seed)
         model, tokenizer = load_classifier(base, task.label_names)
-        progress = _run(
-            model, tokenizer, train, dev, task, params, rate, device, checkpoints, report_for(rate)
-        )
+        with progress_of(rate) as report:
+            progress = _run(
+                model, tokenizer, train, dev, task, params, rate, device, checkpoints, report
+            )
         runs.append((progress, rate))
         if best is None or progress.best_score > best[0]:
             best = progress.best_score, model, tokenizer

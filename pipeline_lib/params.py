@@ -21,7 +21,8 @@ Positive = Annotated[int, Field(ge=1)]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Revision = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+$")]
-Split = Literal["train", "dev", "test", "all"]
+Split = Annotated[str, Field(pattern=r"^(train|all|(dev|test)(_[a-z0-9]+)?)$")]
+"""A task can have further dev and test sets, as MNLI: dev_mismatched, test_mismatched."""
 Decision = Literal["accuracy", "f1", "matthews_correlation"]
 Correlation = Literal["pearson", "spearman"]
 Metric = Decision | Correlation
@@ -113,6 +114,7 @@ class TaskBase(Section):
     blocks: Positive
     lexicon: str | None
     augment: AugmentParams
+    submission: dict[Split, str] | None
 
     @model_validator(mode="after")
     def _splits(self) -> "Task":
@@ -312,7 +314,40 @@ class BiLSTM(Section):
     max_words: Positive
 
 
-Student = Annotated[BiLSTM, Field()]
+class CNN(Section):
+    """Convolutions over the words, as Kim 2014; Tang et al. 2019, section 6, leave it open."""
+
+    architecture: Literal["cnn"]
+    widths: Annotated[list[Positive], Field(min_length=1)]
+    filters: Positive
+    classifier: Positive
+    embeddings: Literal["trained", "static", "multichannel"]
+    dropout: Fraction
+    max_words: Positive
+
+
+class Static(Section):
+    """The mean of word vectors, and a ReLU layer."""
+
+    architecture: Literal["static"]
+    classifier: Positive
+    embeddings: Literal["trained", "static", "multichannel"]
+    dropout: Fraction
+    max_words: Positive
+
+
+class Linear(Section):
+    """A linear classifier over hashed n-grams; it uses no word vectors."""
+
+    architecture: Literal["linear"]
+    ngrams: Positive
+    buckets: Positive
+    dimensions: Positive
+    dropout: Fraction
+    max_words: Positive
+
+
+Student = Annotated[BiLSTM | CNN | Static | Linear, Field(discriminator="architecture")]
 
 
 class Optimiser(Section):
@@ -412,6 +447,10 @@ class Params(Section):
                     raise ValueError(
                         f"methods.{name}.{key}: no {value!r}; there are {', '.join(known)}"
                     )
+            if self.students[method.student].architecture == "linear" and method.start == "vectors":
+                raise ValueError(
+                    f"methods.{name}.start: a linear student has no word vectors; use random"
+                )
         if len(set(self.seeds)) < len(self.seeds):
             raise ValueError("seeds: each may stand only once")
         return self
@@ -460,7 +499,8 @@ def _explain(fault: Any) -> str:
     if fault["type"] == "extra_forbidden":
         return f"{key}: unknown key. Take it out or correct it{_nearest(str(path[-1]))}."
     if fault["type"] == "union_tag_not_found":
-        return f"{key}.kind: missing. Add it; there are no defaults (README, Parameters)."
+        key = f"{key}.{fault['ctx']['discriminator'].strip(chr(39))}"
+        return f"{key}: missing. Add it; there are no defaults (README, Parameters)."
     if fault["type"] == "missing":
         return f"{key}: missing. Add it; there are no defaults (README, Parameters)."
     message = fault["msg"].removeprefix("Value error, ")
@@ -472,6 +512,8 @@ def _explain(fault: Any) -> str:
 def _is_tag(path: list[Any], i: int) -> bool:
     if i > 1 and path[i - 2] == "tasks":
         return path[i] in ("classification", "regression")
+    if i > 1 and path[i - 2] == "students":
+        return path[i] in ("bilstm", "cnn", "static", "linear")
     tags = ("package", "files", "glue", "hub", "path", "teacher", "file")
     return i > 0 and path[i - 1] in ("source", "vectors") and path[i] in tags
 

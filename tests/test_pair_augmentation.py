@@ -116,6 +116,7 @@ def test_a_pairs_key_knows_the_order_of_its_sentences(
             "blocks": 1,
             "lexicon": None,
             "augment": {"n_iter": 1, "cap": None},
+            "submission": None,
         }
     )
     texts = [("a b", "c"), ("c", "a b"), ("a", "b c"), ("a b c", "a")]

@@ -45,6 +45,7 @@ def make_task(**changes: Any) -> Classification:
         "kind": "classification",
         "labels": {"no": ["0"], "yes": ["1"]},
         "metrics": ["accuracy"],
+        "submission": None,
         "split": None,
         "blocks": BLOCKS,
         "lexicon": None,

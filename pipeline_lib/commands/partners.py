@@ -27,7 +27,7 @@ def find_pair(folder: Path) -> Pair | None:
         return _pair(folder, 3, ("transfer", parts[-2], parts[-1]), None)
     if len(parts) > 3 and parts[-3] == "transfer":
         return _pair(folder, 3, None, ("outputs", parts[-2], parts[-1]))
-    if len(parts) > 3 and parts[-3] == "tasks" and parts[-1] in ("dev", "test"):
+    if len(parts) > 3 and parts[-3] == "tasks" and parts[-1].startswith(("dev", "test")):
         return _pair(folder, 3, None, ("outputs", parts[-2], "heldout", parts[-1]))
     return None
 

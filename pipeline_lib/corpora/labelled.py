@@ -121,9 +121,10 @@ def read_examples(folder: Path, task: Task) -> tuple[dict[str, list[Example]], d
 
 
 def split_names(source: Source) -> list[str]:
-    """Return the splits that a source names, in the order train, dev, test, all."""
+    """Return the splits that a source names: train, dev, test, all, then further ones."""
     given = source.splits if isinstance(source, HubDataset) else source.files
-    return [name for name in ("train", "dev", "test", "all") if name in given]
+    usual = [name for name in ("train", "dev", "test", "all") if name in given]
+    return usual + sorted(name for name in given if name not in usual)
 
 
 def file_format(source: Source) -> str:
@@ -137,7 +138,7 @@ def _read_split(
     path: Path, split: str, task: Task, labels: LabelMap | ScoreRange
 ) -> tuple[list[Example], dict[str, int]]:
     columns = None if isinstance(task.source, HubDataset) else task.source.columns
-    optional = [task.label] if split == "test" else []
+    optional = [task.label] if split.startswith("test") else []
     rows = read_rows(path, file_format(task.source), columns, [*task.text, task.label], optional)
     texts = zip(*(rows[name].to_pylist() for name in task.text), strict=True)
     hidden = task.label not in rows.column_names
@@ -164,7 +165,7 @@ def _reason_to_drop(
 ) -> str | None:
     if not all(example.texts):
         # A dropped row of dev or test would change what a score is about, or a submission's rows.
-        if split in ("dev", "test"):
+        if split.startswith(("dev", "test")):
             names = ", ".join(map(repr, task.text))
             raise DistilleryError(
                 f"{where}, column {names}: empty text. Fill it in or take it out."
@@ -174,7 +175,7 @@ def _reason_to_drop(
         return None
     column = f"{where}, column {task.label!r}"
     if labels.hides(raw):
-        if split == "test":
+        if split.startswith("test"):
             return None
         raise DistilleryError(
             f"{column}: hidden label {raw!r}; only a test file may have those. Add the label or "

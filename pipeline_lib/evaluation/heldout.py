@@ -12,8 +12,6 @@ from pipeline_lib.evaluation.logits import read_logits
 from pipeline_lib.evaluation.metrics import label_array
 from pipeline_lib.shards import ShardSet, check_answers
 
-SPLITS = ("dev", "test")
-
 
 @dataclass(frozen=True)
 class Heldout:
@@ -30,23 +28,26 @@ class Heldout:
 
 
 def read_heldout(data: Path, task: str) -> dict[str, Heldout]:
-    """Read the splits that the task has: dev, and test where there is one.
+    """Read the splits that the task has: dev, and test and further ones where there are any.
 
     :param data: the folder of all artifacts, with ``tasks`` and ``outputs``.
     :raises DistilleryError: if dev is hidden, or teacher outputs are missing or not of these rows.
     """
     # dev must be there; a task can do without a test split.
-    found = {
-        split: _read(data, task, split)
-        for split in SPLITS
-        if split == "dev" or (data / "tasks" / task / split).exists()
-    }
+    splits = dict.fromkeys(["dev", *heldout_splits(data / "tasks" / task)])
+    found = {split: _read(data, task, split) for split in splits}
     if found["dev"].labels is None:
         raise DistilleryError(
             f"{data / 'tasks' / task / 'dev'}: no labelled dev split, so nothing to score. Name a "
             "labelled dev file in params.yaml, or let `split` draw one, and run `dvc repro`."
         )
     return found
+
+
+def heldout_splits(folder: Path) -> list[str]:
+    """Return the names of a prepared task's held-out splits: dev, test, then further ones."""
+    names = [path.name for path in folder.iterdir() if path.is_dir() and path.name != "train"]
+    return sorted(names, key=lambda name: ("_" in name, name))
 
 
 def _read(data: Path, task: str, split: str) -> Heldout:

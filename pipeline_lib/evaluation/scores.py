@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline_lib.evaluation.heldout import SPLITS, Heldout
+from pipeline_lib.evaluation.heldout import Heldout
 from pipeline_lib.evaluation.metrics import agreement, decide, score
 from pipeline_lib.evaluation.significance import paired_bootstrap
 from pipeline_lib.params import Evaluate, Method, Task
@@ -86,7 +86,7 @@ class _Scorer:
         self.names = task.label_names
         self.heldout = heldout
         self.evaluate = evaluate
-        self.splits = [split for split in SPLITS if split in heldout]
+        self.splits = list(heldout)
 
     def floor(self, train_labels: np.ndarray) -> dict[str, Any]:
         """Score the constant answer: the training set's most frequent class, or mean score."""

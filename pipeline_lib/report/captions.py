@@ -1,5 +1,7 @@
 """What must be said beside every table of scores: data, seeds, selection, and what is missing."""
 
+from typing import Any
+
 from pipeline_lib.params import Params
 from pipeline_lib.report.collect import TaskResult
 from pipeline_lib.report.rows import decisive_split
@@ -21,7 +23,23 @@ def caption(result: TaskResult, params: Params) -> list[str]:
         f"To teacher and agreement (share of equal answers, or correlation) on {split}; parameters "
         "in millions, without / with embeddings; ratio: times smaller than the teacher.",
     ]
+    lines += _further(scores)
     return [line.strip() for line in lines] + _missing(result, params)
+
+
+def _further(scores: dict[str, Any]) -> list[str]:
+    """Say how everyone did on scored splits that have no column of their own."""
+    metric = scores["metric"]
+    lines = []
+    for split, found in scores["teacher"].items():
+        if split in ("dev", "test") or not isinstance(found, dict) or metric not in found:
+            continue
+        each = [f"teacher {100 * found[metric]:.1f}"] + [
+            f"{name} {100 * own[split][metric]['mean']:.1f}"
+            for name, own in scores["methods"].items()
+        ]
+        lines.append(f"{split}, {metric}: {', '.join(each)}.")
+    return lines
 
 
 def speed_line(result: TaskResult) -> str:

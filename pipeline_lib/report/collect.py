@@ -71,7 +71,11 @@ def _method_metrics(scores: dict[str, Any], own: dict[str, Any]) -> dict[str, An
 
 
 def _scored(scores: dict[str, Any]) -> list[str]:
-    return ["dev", "test"] if scores["test"] == "labelled" else ["dev"]
+    return [split for split, value in scores["teacher"].items() if _is_scored(value, scores)]
+
+
+def _is_scored(value: Any, scores: dict[str, Any]) -> bool:
+    return isinstance(value, dict) and scores["metric"] in value
 
 
 def _scores(data: Path, task: str) -> Path:

@@ -80,5 +80,98 @@ def reverse(vectors: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
     return vectors.gather(1, places[:, :, None].expand_as(vectors))
 
 
-ENCODERS: dict[str, type[nn.Module]] = {"bilstm": BiLSTMEncoder}
+class CNNEncoder(nn.Module):
+    """Convolutions of several widths over the words, each filter's greatest answer (Kim 2014)."""
+
+    def __init__(self, words: int, width: int, settings: dict[str, Any]) -> None:
+        super().__init__()
+        self.embeddings = WordEmbeddings(words, width, settings["embeddings"])
+        self.dropout = nn.Dropout(settings["dropout"])
+        self.filters = nn.ModuleList(
+            nn.Conv1d(self.embeddings.width, settings["filters"], size)
+            for size in settings["widths"]
+        )
+        self.width = settings["filters"] * len(settings["widths"])
+
+    def forward(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        """Return sentence vectors; see :meth:`BiLSTMEncoder.forward`."""
+        vectors = self.embeddings(ids) * inside(ids, lengths)[:, :, None]
+        widest = max(layer.kernel_size[0] for layer in self.filters)
+        missing = max(0, widest - ids.shape[1])
+        vectors = nn.functional.pad(vectors, (0, 0, 0, missing)).transpose(1, 2)
+        vectors = self.dropout(vectors)
+        return self.dropout(torch.cat([self._pool(f, vectors, lengths) for f in self.filters], 1))
+
+    def _pool(self, layer: nn.Conv1d, vectors: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        answers = torch.relu(layer(vectors))
+        # Windows that lie in the padding alone, or reach into it, count for no longer sentence.
+        windows = (lengths - layer.kernel_size[0] + 1).clamp(min=1)
+        counted = inside(answers[:, 0], windows)[:, None]
+        # What the ReLU gives is at least 0, so a 0 never wins over an answer.
+        return (answers * counted).amax(2)
+
+
+class StaticEncoder(nn.Module):
+    """The mean of the sentence's word vectors."""
+
+    def __init__(self, words: int, width: int, settings: dict[str, Any]) -> None:
+        super().__init__()
+        self.embeddings = WordEmbeddings(words, width, settings["embeddings"])
+        self.dropout = nn.Dropout(settings["dropout"])
+        self.width = self.embeddings.width
+
+    def forward(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        """Return sentence vectors; see :meth:`BiLSTMEncoder.forward`."""
+        return self.dropout(mean(self.embeddings(ids), inside(ids, lengths)))
+
+
+class NgramEncoder(nn.Module):
+    """The mean of trained vectors of the sentence's n-grams, hashed into a table.
+
+    With the logits directly above it, this is a linear classifier over a bag of n-grams, factorised
+    as in Joulin et al. 2017.
+    """
+
+    def __init__(self, words: int, width: int, settings: dict[str, Any]) -> None:
+        super().__init__()
+        self.longest = settings["ngrams"]
+        self.table = nn.Embedding(settings["buckets"], settings["dimensions"])
+        bound = 1.0 / self.table.embedding_dim
+        nn.init.uniform_(self.table.weight, -bound, bound)
+        self.dropout = nn.Dropout(settings["dropout"])
+        self.width = settings["dimensions"]
+
+    def forward(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        """Return sentence vectors; see :meth:`BiLSTMEncoder.forward`."""
+        keys, places, counted = ids, [], []
+        for size in range(1, min(self.longest, ids.shape[1]) + 1):
+            if size > 1:
+                keys = keys[:, :-1] * MULTIPLIER + ids[:, size - 1 :] + size
+            places.append((keys ^ (keys >> 29)) % self.table.num_embeddings)
+            counted.append(inside(keys, lengths - size + 1))
+        vectors = self.table(torch.cat(places, 1))
+        return self.dropout(mean(vectors, torch.cat(counted, 1)))
+
+
+MULTIPLIER = 0x9E3779B97F4A7C15 - (1 << 64)
+"""An odd number with bits everywhere (Knuth's multiplicative hashing), as int64."""
+
+
+def inside(ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+    """Return bool (rows, columns): whether a column stands before the row's length."""
+    return torch.arange(ids.shape[1], device=ids.device) < lengths.to(ids.device)[:, None]
+
+
+def mean(vectors: torch.Tensor, counted: torch.Tensor) -> torch.Tensor:
+    """Return each row's mean of the vectors that count, (rows, width)."""
+    total = (vectors * counted[:, :, None]).sum(1)
+    return total / counted.sum(1, keepdim=True).clamp(min=1)
+
+
+ENCODERS: dict[str, type[nn.Module]] = {
+    "bilstm": BiLSTMEncoder,
+    "cnn": CNNEncoder,
+    "static": StaticEncoder,
+    "linear": NgramEncoder,
+}
 """Architecture name, as in params.yaml, to its encoder."""

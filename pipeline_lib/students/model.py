@@ -42,7 +42,7 @@ class StudentConfig(PretrainedConfig):
 
 
 class StudentForSequenceClassification(PreTrainedModel):
-    """An encoder, a ReLU layer and the logits, or the score of a regression.
+    """An encoder, a ReLU layer where it has one, and the logits, or the score of a regression.
 
     Of a pair one encoder reads both sentences, and what the ReLU layer sees is :func:`compare`
     (Tang et al. 2019, section 3.1, figures 1 and 2).
@@ -57,8 +57,9 @@ class StudentForSequenceClassification(PreTrainedModel):
         build = ENCODERS[settings["architecture"]]
         self.encoder = build(config.vocab_size, config.embedding_size, settings)
         width = self.encoder.width * (4 if config.pair else 1)
-        self.hidden = nn.Linear(width, settings["classifier"])
-        self.logits = nn.Linear(settings["classifier"], config.num_labels)
+        units = settings.get("classifier")
+        self.hidden = nn.Sequential(nn.Linear(width, units), nn.ReLU()) if units else nn.Identity()
+        self.logits = nn.Linear(units or width, config.num_labels)
         self.post_init()
 
     def _init_weights(self, module: nn.Module) -> None:
@@ -85,7 +86,7 @@ class StudentForSequenceClassification(PreTrainedModel):
         features = self.encoder(input_ids, lengths)
         if self.config.pair:
             features = compare(features, self.encoder(input_ids_2, lengths_2))
-        return SequenceClassifierOutput(logits=self.logits(torch.relu(self.hidden(features))))
+        return SequenceClassifierOutput(logits=self.logits(self.hidden(features)))
 
     def outputs(self, batch: Mapping[str, torch.Tensor]) -> torch.Tensor:
         """Return the outputs for a batch of :class:`~pipeline_lib.batching.Sentences`."""

@@ -1,0 +1,77 @@
+"""``distill submit``: a GLUE submission from predictions on hidden test sets."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from pipeline_lib.params import Params
+
+EXAMPLE = "Example: distill submit bilstm_kd_ts --out submission.zip"
+
+
+def submit(
+    system: Annotated[str, typer.Argument(help="A method of params.yaml, or `teacher`.")],
+    out: Annotated[Path, typer.Option("--out", help="The zip to write.")] = Path("submission.zip"),
+    fill: Annotated[
+        bool, typer.Option("--fill", help="Constant answers for official files without a task.")
+    ] = False,
+    params: Annotated[Path, typer.Option("--params", help="The parameter file.")] = Path(
+        "params.yaml"
+    ),
+) -> None:
+    """Write the predictions of one system as a GLUE submission.
+
+    Tasks say in `submission` which test split goes into which official file. Of a method, the seed
+    that is best on dev is taken. Nothing is written unless every file keeps the benchmark's rules.
+    """
+    from pipeline_lib.params import load_params
+    from pipeline_lib.submission import answers, write_submission
+
+    loaded = load_params(params)
+    files: dict[str, list[str]] = {}
+    for task, settings in loaded.tasks.items():
+        for split, name in (settings.submission or {}).items():
+            outputs, column = _outputs(loaded, task, split, system)
+            files[name] = answers(settings, outputs)
+            typer.echo(f"{name}: {len(outputs):,} answers of {column} on {task} {split}")
+    for name in write_submission(out, files, fill):
+        typer.echo(f"{name}: constant answer")
+    typer.echo(f"wrote {out}")
+
+
+def _outputs(params: "Params", task: str, split: str, system: str) -> tuple["np.ndarray", str]:
+    """Return the system's outputs for one split, and the column of predictions they come from."""
+    import pyarrow.compute as pc
+
+    from pipeline_lib.errors import DistilleryError
+    from pipeline_lib.evaluation.logits import read_logits
+    from pipeline_lib.files import read_json
+    from pipeline_lib.shards import read_shard
+
+    folder = Path("data/results") / task
+    scores = read_json(folder / "scores.json")
+    column = system
+    if system != "teacher":
+        params.method(system)
+        column = f"{system}-{_best_seed(scores, system, folder)}"
+    table = read_shard(folder / "predictions.arrow")
+    rows = table.filter(pc.equal(table["split"], split))
+    if not rows.num_rows:
+        raise DistilleryError(
+            f"{folder}: no predictions for the split {split!r}. Name it in the task's source, and "
+            "run `dvc repro`."
+        )
+    return read_logits(rows[column]), column
+
+
+def _best_seed(scores: dict[str, Any], method: str, folder: Path) -> str:
+    from pipeline_lib.errors import DistilleryError
+
+    if method not in scores["methods"]:
+        raise DistilleryError(f"{folder}: {method} was not evaluated. Run `dvc repro`.")
+    by_seed = scores["methods"][method]["dev"][scores["metric"]]["by_seed"]
+    return max(by_seed, key=by_seed.__getitem__)

@@ -1,0 +1,108 @@
+"""The typed schema of ``params.yaml``.
+
+Unknown keys are refused and nothing has a default: a default changed in code would be no change to
+DVC, and stale results would stand.  Every stage loads its parameters through :func:`load_params`;
+``distill check`` does the same before anything expensive starts.
+"""
+
+from pipeline_lib.params.file import (
+    Params,
+    check_params,
+    load_params,
+)
+from pipeline_lib.params.methods import (
+    Evaluate,
+    Method,
+    Objective,
+    Optimiser,
+    Speed,
+)
+from pipeline_lib.params.models import (
+    CNN,
+    BiLSTM,
+    FineTuning,
+    HubModel,
+    Linear,
+    LocalModel,
+    ModelSource,
+    PackageModel,
+    Precision,
+    Precompute,
+    Static,
+    Student,
+    Teacher,
+    TeacherVectors,
+    TrainingPrecision,
+    VectorFile,
+    Vocabulary,
+)
+from pipeline_lib.params.tasks import (
+    CORRELATIONS,
+    DECISIONS,
+    AugmentParams,
+    Classification,
+    Correlation,
+    Decision,
+    GlueFolder,
+    HubDataset,
+    Metric,
+    OwnFiles,
+    PackageFiles,
+    Range,
+    Regression,
+    Source,
+    Split,
+    SplitParams,
+    Task,
+)
+from pipeline_lib.params.transfer import (
+    Recipe,
+    Tagger,
+)
+
+__all__ = [
+    "CNN",
+    "CORRELATIONS",
+    "DECISIONS",
+    "AugmentParams",
+    "BiLSTM",
+    "Classification",
+    "Correlation",
+    "Decision",
+    "Evaluate",
+    "FineTuning",
+    "GlueFolder",
+    "HubDataset",
+    "HubModel",
+    "Linear",
+    "LocalModel",
+    "Method",
+    "Metric",
+    "ModelSource",
+    "Objective",
+    "Optimiser",
+    "OwnFiles",
+    "PackageFiles",
+    "PackageModel",
+    "Params",
+    "Precision",
+    "Precompute",
+    "Range",
+    "Recipe",
+    "Regression",
+    "Source",
+    "Speed",
+    "Split",
+    "SplitParams",
+    "Static",
+    "Student",
+    "Tagger",
+    "Task",
+    "Teacher",
+    "TeacherVectors",
+    "TrainingPrecision",
+    "VectorFile",
+    "Vocabulary",
+    "check_params",
+    "load_params",
+]

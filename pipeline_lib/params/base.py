@@ -1,0 +1,18 @@
+"""What every section of params.yaml shares: strictness, and the types of single values."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Fraction = Annotated[float, Field(ge=0.0, lt=1.0)]
+Probability = Annotated[float, Field(ge=0.0, le=1.0)]
+Positive = Annotated[int, Field(ge=1)]
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Revision = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+$")]
+
+
+class Section(BaseModel):
+    """A mapping of params.yaml: unknown keys are errors, values are fixed once read."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)

@@ -1,0 +1,138 @@
+"""The whole of params.yaml: reading it, checking it, and saying what is wrong with it."""
+
+import difflib
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationError, model_validator
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from pipeline_lib.errors import DistilleryError
+from pipeline_lib.params.base import Name, Positive, Section
+from pipeline_lib.params.methods import Evaluate, Method, Optimiser, Speed
+from pipeline_lib.params.models import Precompute, Student, Teacher, Vocabulary
+from pipeline_lib.params.tasks import Classification, Regression, Task
+from pipeline_lib.params.transfer import Recipe, Tagger
+
+
+class Params(Section):
+    """The whole of params.yaml."""
+
+    inputs: str
+    device: str
+    workers: Positive | None
+    tasks: Annotated[dict[Name, Task], Field(min_length=1)]
+    tagger: Tagger
+    transfer: Annotated[dict[Name, Recipe], Field(min_length=1)]
+    teacher: Teacher
+    precompute: Precompute
+    vocabulary: Vocabulary
+    students: dict[Name, Student]
+    optimisers: dict[Name, Optimiser]
+    methods: Annotated[dict[Name, Method], Field(min_length=1)]
+    seeds: Annotated[list[int], Field(min_length=1)]
+    evaluate: Evaluate
+    speed: Speed
+
+    @model_validator(mode="after")
+    def _references(self) -> "Params":
+        for name, method in self.methods.items():
+            for key, known in (
+                ("student", self.students),
+                ("data", self.transfer),
+                ("optimiser", self.optimisers),
+                ("baseline", self.methods),
+            ):
+                value = getattr(method, key)
+                if value is not None and value not in known:
+                    raise ValueError(
+                        f"methods.{name}.{key}: no {value!r}; there are {', '.join(known)}"
+                    )
+            if self.students[method.student].architecture == "linear" and method.start == "vectors":
+                raise ValueError(
+                    f"methods.{name}.start: a linear student has no word vectors; use random"
+                )
+        if len(set(self.seeds)) < len(self.seeds):
+            raise ValueError("seeds: each may stand only once")
+        return self
+
+    def task(self, name: str) -> Task:
+        """Return one task, or say which there are."""
+        return _named(self.tasks, name, "tasks")
+
+    def recipe(self, name: str) -> Recipe:
+        """Return one transfer-set recipe, or say which there are."""
+        return _named(self.transfer, name, "transfer")
+
+    def method(self, name: str) -> Method:
+        """Return one method, or say which there are."""
+        return _named(self.methods, name, "methods")
+
+
+def load_params(path: Path = Path("params.yaml")) -> Params:
+    """Read and check ``params.yaml`` (YAML 1.2, as DVC reads it).
+
+    :raises DistilleryError: naming each faulty key, what is wrong with it, and the remedy.
+    """
+    try:
+        raw = YAML(typ="safe", pure=True).load(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise DistilleryError(f"{path}: not found. Run from the repository's root.") from error
+    except (YAMLError, UnicodeDecodeError) as error:
+        raise DistilleryError(f"{path}: not valid YAML: {error}") from error
+    return check_params(raw, str(path))
+
+
+def check_params(raw: Any, where: str = "params.yaml") -> Params:
+    """Validate the mapping read from params.yaml; ``where`` opens the error message."""
+    try:
+        return Params.model_validate(raw)
+    except ValidationError as error:
+        faults = [_explain(fault) for fault in error.errors()]
+        raise DistilleryError("\n".join(f"{where}: {fault}" for fault in faults)) from error
+
+
+def _explain(fault: Any) -> str:
+    # The tags of discriminated unions stand in pydantic's path, but not in the file.
+    path = list(fault["loc"])
+    inner = [part for i, part in enumerate(path) if not _is_tag(path, i)]
+    key = ".".join(str(part) for part in inner if part not in ("Range", "list[str]")) or "the file"
+    if fault["type"] == "extra_forbidden":
+        return f"{key}: unknown key. Take it out or correct it{_nearest(str(path[-1]))}."
+    if fault["type"] == "union_tag_not_found":
+        key = f"{key}.{fault['ctx']['discriminator'].strip(chr(39))}"
+        return f"{key}: missing. Add it; there are no defaults (README, Parameters)."
+    if fault["type"] == "missing":
+        return f"{key}: missing. Add it; there are no defaults (README, Parameters)."
+    message = fault["msg"].removeprefix("Value error, ")
+    if not path and fault["type"] == "value_error":
+        return message  # the checks over the whole file name their key themselves
+    return f"{key}: {message} (found {fault['input']!r:.60})"
+
+
+def _is_tag(path: list[Any], i: int) -> bool:
+    if i > 1 and path[i - 2] == "tasks":
+        return path[i] in ("classification", "regression")
+    if i > 1 and path[i - 2] == "students":
+        return path[i] in ("bilstm", "cnn", "static", "linear")
+    tags = ("package", "files", "glue", "hub", "path", "teacher", "file")
+    return i > 0 and path[i - 1] in ("source", "vectors") and path[i] in tags
+
+
+def _nearest(key: str) -> str:
+    known = {
+        name
+        for section in (*Section.__subclasses__(), Classification, Regression)
+        for name in section.model_fields
+    }
+    close = difflib.get_close_matches(key, sorted(known), n=1)
+    return f" (did you mean `{close[0]}`?)" if close else ""
+
+
+def _named(mapping: dict[str, Any], name: str, group: str) -> Any:
+    if name not in mapping:
+        raise DistilleryError(
+            f"{group}: no {name!r} in params.yaml; there are {', '.join(mapping)}."
+        )
+    return mapping[name]

@@ -1,0 +1,72 @@
+"""Methods of params.yaml: optimisers, objectives, the rows that combine it all, evaluation."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from pipeline_lib.params.base import Fraction, Positive, Probability, Section
+from pipeline_lib.params.models import TrainingPrecision
+
+
+class Optimiser(Section):
+    """An optimiser and how long it runs; whichever of ``epochs`` and ``max_steps`` ends first."""
+
+    name: Literal["adam", "adadelta"]
+    learning_rate: Annotated[float, Field(gt=0)]
+    schedule: Literal["constant", "linear"]
+    warmup: Fraction
+    batch_size: Positive
+    epochs: Positive
+    max_steps: Positive | None
+    evaluate_every: Positive
+    clip_norm: Annotated[float, Field(gt=0)] | None
+    precision: TrainingPrecision
+
+
+class Objective(Section):
+    """Weights of the losses; a null weight or absent loss plays no part (METHODS section 6)."""
+
+    logits: Probability | None = None
+    soft_labels: Probability | None = None
+    labels: Probability | None = None
+    temperature: Annotated[float, Field(gt=0)] | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "Objective":
+        weights = [w for w in (self.logits, self.soft_labels, self.labels) if w]
+        if not weights or abs(sum(weights) - 1.0) > 1e-9:
+            raise ValueError("the weights of logits, soft_labels and labels must add up to 1")
+        if bool(self.soft_labels) != (self.temperature is not None):
+            raise ValueError("`temperature` goes with `soft_labels`: give both or neither")
+        return self
+
+    @property
+    def needs_teacher(self) -> bool:
+        """Whether a teacher's logits are read."""
+        return bool(self.logits or self.soft_labels)
+
+
+class Method(Section):
+    """One system: student, start, transfer set, objective, optimiser (METHODS section 8)."""
+
+    student: str
+    start: Literal["vectors", "random"]
+    data: str
+    objective: Objective
+    optimiser: str
+    baseline: str | None
+
+
+class Evaluate(Section):
+    """The paired bootstrap of the significance test: resamples of the evaluation set."""
+
+    resamples: Annotated[int, Field(ge=100)]
+    confidence: Annotated[float, Field(gt=0, lt=1)]
+    seed: int
+
+
+class Speed(Section):
+    """The timing of teacher and students: how many sentences, how many repeats."""
+
+    sentences: Positive
+    repeats: Positive

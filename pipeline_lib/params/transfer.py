@@ -1,0 +1,38 @@
+"""Tagger and recipes of params.yaml: how a transfer set is made."""
+
+from typing import Literal
+
+from pydantic import model_validator
+
+from pipeline_lib.params.base import Positive, Probability, Section
+
+
+class Tagger(Section):
+    """The part-of-speech tagger: a spaCy pipeline by package name, or NLTK's perceptron."""
+
+    engine: Literal["spacy", "nltk"]
+    model: str
+
+
+class Recipe(Section):
+    """Which augmentation rules make a transfer set (Tang et al. 2019, section 3.3)."""
+
+    p_mask: Probability
+    p_pos: Probability
+    p_ngram: Probability
+    ngram_min: Positive
+    ngram_max: Positive
+    seed: int
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "Recipe":
+        if self.p_mask + self.p_pos > 1.0:
+            raise ValueError("p_mask + p_pos must be at most 1: a word falls under one rule")
+        if self.ngram_min > self.ngram_max:
+            raise ValueError("ngram_min must be at most ngram_max")
+        return self
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether the recipe keeps the original examples only."""
+        return self.p_mask == self.p_pos == self.p_ngram == 0.0

@@ -25,8 +25,7 @@ import functools
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -40,8 +39,6 @@ from harness import (
     RESULTS,
     facts,
     ratio,
-    reason,
-    say,
     spread,
     summary,
     table,
@@ -49,6 +46,7 @@ from harness import (
     usable_cores,
     write_results,
 )
+from teacher_peers import PRECISIONS, all_peers, defaults_and_best, format_of, rate_of, rates_of
 
 from pipeline_lib.engine import Tell, run_jobs, worker_count
 from pipeline_lib.hashing import string_keys
@@ -57,11 +55,8 @@ from pipeline_lib.shards import Shard, ShardSet, read_shard, write_shard
 from pipeline_lib.store import Store
 from pipeline_lib.teachers.outputs import OutputPass
 
-PRECISIONS = ("float32", "bfloat16")
-BATCHES = (32, 128, 256)
 PEAK_SIZES = (1024, 2048, 4096)
 PACKAGES = ("torch", "transformers", "sentence-transformers", "tokenizers", "pyarrow", "numpy")
-Run = Callable[[Sequence[str]], Any]
 
 
 def main(
@@ -90,9 +85,9 @@ def main(
         passes = {p: _with_precision(base, p) for p in PRECISIONS}
         workers = worker_count(base.device, params.workers)
         jobs = _shards(chosen, -(-len(chosen) // shard_rows), workers, Path(scratch) / "in")
-        with _all_peers(teacher, base.max_length, cores) as (peers, not_run):
-            grid = _grid(peers, chosen[:grid_texts])
-            kept = _defaults_and_best(grid)
+        with all_peers(teacher, base.max_length, cores) as (peers, not_run):
+            grid = rates_of(peers, chosen[:grid_texts])
+            kept = defaults_and_best(grid)
             details: dict[str, list[dict[str, float]]] = {p: [] for p in PRECISIONS}
             peaks: dict[str, list[float]] = {p: [] for p in PRECISIONS}
             turns: dict[str, Callable[[], float]] = {}
@@ -102,7 +97,7 @@ def main(
                     _ours, passes[p], jobs, workers, details[p], Path(scratch)
                 )
             for setting in kept:
-                turns[setting] = functools.partial(_rate, peers[setting], chosen)
+                turns[setting] = functools.partial(rate_of, peers[setting], chosen)
             rates = take_turns(turns, repeats)
         rates = {name: values for name, values in rates.items() if not name.startswith("peak")}
         tokens, flops = _work(passes["float32"], chosen)
@@ -141,7 +136,7 @@ def main(
         "flops_per_text": round(flops / len(chosen)),
         "share_of_peak": {
             name: round(
-                float(np.median(values)) * flops / len(chosen) / 1e9 / best_peak[_format(name)], 3
+                float(np.median(values)) * flops / len(chosen) / 1e9 / best_peak[format_of(name)], 3
             )
             for name, values in rates.items()
         },
@@ -265,120 +260,6 @@ def _ours(
     return rows / seconds
 
 
-# The peers.
-
-
-@contextmanager
-def _all_peers(
-    teacher: Path, max_length: int, cores: int
-) -> Iterator[tuple[dict[str, Run], dict[str, str]]]:
-    """Yield every peer at every setting of the grid, and why others are not there."""
-    peers: dict[str, Run] = {}
-    not_run: dict[str, str] = {}
-    pools: list[tuple[Any, Any]] = []
-    for name, load in (("sentence-transformers", _encoders), ("pipeline", _pipelines)):
-        try:
-            peers.update(load(teacher, max_length, cores, pools))
-        except Exception as error:
-            # Any failure of a peer's import is a result to report, not an end of the run.
-            not_run[name] = reason(error)
-            say(f"{name} not run: {not_run[name]}")
-    try:
-        yield peers, not_run
-    finally:
-        for model, pool in pools:
-            model.stop_multi_process_pool(pool)
-
-
-def _encoders(
-    teacher: Path, max_length: int, cores: int, pools: list[tuple[Any, Any]]
-) -> Iterator[tuple[str, Run]]:
-    import torch
-    from sentence_transformers import SentenceTransformer
-
-    for precision in PRECISIONS:
-        # A folder without modules.json: an encoder with mean pooling, as its documents say.
-        model = SentenceTransformer(
-            str(teacher), device="cpu", model_kwargs={"dtype": getattr(torch, precision)}
-        )
-        model.max_seq_length = max_length
-        encode = functools.partial(model.encode, show_progress_bar=False)
-        for batch in BATCHES:
-            name = f"encode, {precision}, batch {batch}"
-            yield name, lambda texts, e=encode, b=batch: e(list(texts), batch_size=b)
-        if cores == 1:
-            continue
-        with _one_thread():
-            pool = model.start_multi_process_pool(["cpu"] * cores)
-        pools.append((model, pool))
-        for batch in BATCHES:
-            name = f"encode, {precision}, batch {batch}, a pool of {cores} one-thread processes"
-            yield (
-                name,
-                lambda texts, e=encode, b=batch, p=pool: e(list(texts), batch_size=b, pool=p),
-            )
-
-
-def _pipelines(
-    teacher: Path, max_length: int, cores: int, pools: list[tuple[Any, Any]]
-) -> Iterator[tuple[str, Run]]:
-    import torch
-    from transformers import pipeline
-
-    for precision in PRECISIONS:
-        run = pipeline(
-            "text-classification", str(teacher), dtype=getattr(torch, precision), device="cpu"
-        )
-        run = functools.partial(run, truncation=True, max_length=max_length, top_k=None)
-        for batch in (1, *BATCHES):
-            name = f"pipeline, {precision}, batch {batch}"
-            yield name, lambda texts, r=run, b=batch: r(list(texts), batch_size=b)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Give the processes that are started inside one thread each."""
-    before = os.environ.get("OMP_NUM_THREADS")
-    os.environ["OMP_NUM_THREADS"] = "1"
-    try:
-        yield
-    finally:
-        del os.environ["OMP_NUM_THREADS"]
-        if before is not None:
-            os.environ["OMP_NUM_THREADS"] = before
-
-
-def _grid(peers: dict[str, Run], texts: Sequence[str]) -> dict[str, float]:
-    """Return rows a second of every setting, the better of two."""
-    rates = {}
-    for name, run in peers.items():
-        run(texts[:64])
-        rates[name] = max(_rate(run, texts) for _ in range(2))
-        say(f"grid  {name}: {rates[name]:,.0f}")
-    return rates
-
-
-def _defaults_and_best(grid: dict[str, float]) -> dict[str, str]:
-    """Return which settings take turns with ours, and as what."""
-    roles: dict[str, list[str]] = {}
-    for peer, default in (("encode", "float32, batch 32"), ("pipeline", "float32, batch 1")):
-        own = [name for name in grid if name.startswith(peer)]
-        if own:
-            roles.setdefault(f"{peer}, {default}", []).append("defaults")
-        for precision in PRECISIONS:
-            same = [name for name in own if _format(name) == precision]
-            if same:
-                best = max(same, key=grid.__getitem__)
-                roles.setdefault(best, []).append(f"best of the grid in {precision}")
-    return {name: "; ".join(words) for name, words in roles.items()}
-
-
-def _rate(run: Run, texts: Sequence[str]) -> float:
-    start = time.perf_counter()
-    run(texts)
-    return len(texts) / (time.perf_counter() - start)
-
-
 # The machine's peak, and the work in the texts.
 
 
@@ -442,10 +323,6 @@ def _describe(output_pass: OutputPass) -> dict[str, Any]:
         "parameters": sum(p.numel() for p in model.parameters()),
         "P": _encoder_parameters(model),
     }
-
-
-def _format(name: str) -> str:
-    return next(precision for precision in PRECISIONS if precision in name)
 
 
 def _markdown(results: dict[str, Any]) -> list[str]:

@@ -1,0 +1,132 @@
+"""The usual ways to run a teacher: sentence-transformers' encode and transformers' pipeline."""
+
+import functools
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from harness import reason, say
+
+PRECISIONS = ("float32", "bfloat16")
+BATCHES = (32, 128, 256)
+Run = Callable[[Sequence[str]], Any]
+
+
+@contextmanager
+def all_peers(
+    teacher: Path, max_length: int, cores: int
+) -> Iterator[tuple[dict[str, Run], dict[str, str]]]:
+    """Yield every peer at every setting of the grid, and why others are not there."""
+    peers: dict[str, Run] = {}
+    not_run: dict[str, str] = {}
+    pools: list[tuple[Any, Any]] = []
+    for name, load in (("sentence-transformers", _encoders), ("pipeline", _pipelines)):
+        try:
+            peers.update(load(teacher, max_length, cores, pools))
+        except Exception as error:
+            # Any failure of a peer's import is a result to report, not an end of the run.
+            not_run[name] = reason(error)
+            say(f"{name} not run: {not_run[name]}")
+    try:
+        yield peers, not_run
+    finally:
+        for model, pool in pools:
+            model.stop_multi_process_pool(pool)
+
+
+def _encoders(
+    teacher: Path, max_length: int, cores: int, pools: list[tuple[Any, Any]]
+) -> Iterator[tuple[str, Run]]:
+    import torch
+    from sentence_transformers import SentenceTransformer
+
+    for precision in PRECISIONS:
+        # A folder without modules.json: an encoder with mean pooling, as its documents say.
+        model = SentenceTransformer(
+            str(teacher), device="cpu", model_kwargs={"dtype": getattr(torch, precision)}
+        )
+        model.max_seq_length = max_length
+        encode = functools.partial(model.encode, show_progress_bar=False)
+        for batch in BATCHES:
+            name = f"encode, {precision}, batch {batch}"
+            yield name, lambda texts, e=encode, b=batch: e(list(texts), batch_size=b)
+        if cores == 1:
+            continue
+        with _one_thread():
+            pool = model.start_multi_process_pool(["cpu"] * cores)
+        pools.append((model, pool))
+        for batch in BATCHES:
+            name = f"encode, {precision}, batch {batch}, a pool of {cores} one-thread processes"
+            yield (
+                name,
+                lambda texts, e=encode, b=batch, p=pool: e(list(texts), batch_size=b, pool=p),
+            )
+
+
+def _pipelines(
+    teacher: Path, max_length: int, cores: int, pools: list[tuple[Any, Any]]
+) -> Iterator[tuple[str, Run]]:
+    import torch
+    from transformers import pipeline
+
+    for precision in PRECISIONS:
+        run = pipeline(
+            "text-classification", str(teacher), dtype=getattr(torch, precision), device="cpu"
+        )
+        run = functools.partial(run, truncation=True, max_length=max_length, top_k=None)
+        for batch in (1, *BATCHES):
+            name = f"pipeline, {precision}, batch {batch}"
+            yield name, lambda texts, r=run, b=batch: r(list(texts), batch_size=b)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Give the processes that are started inside one thread each."""
+    before = os.environ.get("OMP_NUM_THREADS")
+    os.environ["OMP_NUM_THREADS"] = "1"
+    try:
+        yield
+    finally:
+        del os.environ["OMP_NUM_THREADS"]
+        if before is not None:
+            os.environ["OMP_NUM_THREADS"] = before
+
+
+def rates_of(peers: dict[str, Run], texts: Sequence[str]) -> dict[str, float]:
+    """Return rows a second of every setting, the better of two."""
+    rates = {}
+    for name, run in peers.items():
+        run(texts[:64])
+        rates[name] = max(rate_of(run, texts) for _ in range(2))
+        say(f"grid  {name}: {rates[name]:,.0f}")
+    return rates
+
+
+def defaults_and_best(grid: dict[str, float]) -> dict[str, str]:
+    """Return which settings take turns with ours, and as what."""
+    roles: dict[str, list[str]] = {}
+    for peer, default in (("encode", "float32, batch 32"), ("pipeline", "float32, batch 1")):
+        own = [name for name in grid if name.startswith(peer)]
+        if own:
+            roles.setdefault(f"{peer}, {default}", []).append("defaults")
+        for precision in PRECISIONS:
+            same = [name for name in own if format_of(name) == precision]
+            if same:
+                best = max(same, key=grid.__getitem__)
+                roles.setdefault(best, []).append(f"best of the grid in {precision}")
+    return {name: "; ".join(words) for name, words in roles.items()}
+
+
+def rate_of(run: Run, texts: Sequence[str]) -> float:
+    """Return the texts a second of one run."""
+    start = time.perf_counter()
+    run(texts)
+    return len(texts) / (time.perf_counter() - start)
+
+
+def format_of(name: str) -> str:
+    """Return the number format that a setting names."""
+    return next(precision for precision in PRECISIONS if precision in name)

@@ -170,10 +170,12 @@ class _LazyTagger:
         key = sha256_json([self.params.model_dump(), _words_digest(*sentences)])
         with self.store.lock():
             if not self.store.find(key):
-                self.tag = self.tag or load_tagger(self.params)
-                tags = pa.array(list(self.tag(*sentences)), pa.list_(pa.string()))
-                self.store.add(key, pa.table({"tags": tags}))
+                self.store.add(key, pa.table({"tags": self._compute(*sentences)}))
             return self.store.read(key)["tags"].combine_chunks()
+
+    def _compute(self, words: list[list[str]], spaces: list[list[bool]]) -> pa.Array:
+        self.tag = self.tag or load_tagger(self.params)
+        return pa.array(list(self.tag(words, spaces)), pa.list_(pa.string()))
 
 
 def _words_digest(words: list[list[str]], spaces: list[list[bool]]) -> str:

@@ -40,10 +40,10 @@ SLOW_TAGGER = """
 import time
 from pipeline_lib.preparation import _LazyTagger
 compute = _LazyTagger._compute
-def slow(self, table):
+def slow(self, words, spaces):
     print("tagging a block", flush=True)
     time.sleep(0.2)
-    return compute(self, table)
+    return compute(self, words, spaces)
 _LazyTagger._compute = slow
 """
 

@@ -34,7 +34,7 @@ from pipeline_lib.students.loading import build_student, predict_sentences, save
 from pipeline_lib.students.model import StudentForSequenceClassification
 from pipeline_lib.students.vocabulary import load_vocabulary
 from pipeline_lib.training import Batch, Report, Settings, fit
-from pipeline_lib.transfer import dev_sentences, training_sentences
+from pipeline_lib.training_data import dev_sentences, training_sentences
 
 CODE_VERSION = 2
 """Bump when the same inputs would give another student."""

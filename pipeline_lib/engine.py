@@ -9,12 +9,13 @@ On an accelerator the jobs run one after the other in this process.
 import multiprocessing
 import os
 import queue
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, TypeVar
 
 from pipeline_lib.errors import DistilleryError
@@ -23,6 +24,10 @@ Job = TypeVar("Job")
 Result = TypeVar("Result")
 Tell = Callable[[Any], None]
 """What a job calls to say how far it is; the message reaches ``run_jobs``'s ``hear``."""
+
+START = "fork" if sys.platform == "linux" else "spawn"
+"""A fork has every import, and every model, that its parent has: nothing is loaded twice.  That is
+safe as long as the parent has computed with one thread only, see :func:`single_thread`."""
 
 _messages: Any = None
 
@@ -51,7 +56,7 @@ def run_jobs(
     """
     hear = hear or (lambda number, message: None)
     if workers == 1 or len(jobs) < 2:
-        with _threads(single_threaded):
+        with single_thread() if single_threaded else nullcontext():
             for number, job in enumerate(jobs):
                 yield number, function(job, lambda message, n=number: hear(n, message))
         return
@@ -65,7 +70,7 @@ def _run_in_processes(
     single_threaded: bool,
     hear: Callable[[int, Any], None],
 ) -> Iterator[tuple[int, Result]]:
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context(START)
     messages = context.Queue()
     setup = (messages, single_threaded, os.getpid())
     with ProcessPoolExecutor(workers, context, _set_up_worker, setup) as pool:
@@ -126,10 +131,8 @@ def _call(function: Callable[[Job, Tell], Result], number: int, job: Job) -> Res
 
 
 @contextmanager
-def _threads(single: bool) -> Iterator[None]:
-    if not single:
-        yield
-        return
+def single_thread() -> Iterator[None]:
+    """Have torch compute with one thread: its pool of threads does not survive a fork."""
     import torch
 
     before = torch.get_num_threads()

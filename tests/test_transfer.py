@@ -16,7 +16,8 @@ from pipeline_lib.params import Classification
 from pipeline_lib.shards import Manifest, ShardSet, schema_of, write_manifest, write_shard
 from pipeline_lib.students.vocabulary import build_tokenizer
 from pipeline_lib.text.lexicon import Lexicon
-from pipeline_lib.transfer import dev_sentences, training_sentences, write_transfer_set
+from pipeline_lib.training_data import dev_sentences, training_sentences
+from pipeline_lib.transfer import write_transfer_set
 
 WORDS = ["a", "film", "good", "dull"]
 NUMBERS = {"[MASK]": 1, "a": 2, "film": 3, "good": 4, "dull": 5}

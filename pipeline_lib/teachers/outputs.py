@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from pipeline_lib.columns import texts
 from pipeline_lib.devices import resolve_batch_tokens, resolve_device, resolve_precision
-from pipeline_lib.engine import Tell, run_jobs
+from pipeline_lib.engine import Tell, run_jobs, single_thread
 from pipeline_lib.files import clear_folder, sha256_json
 from pipeline_lib.params import Params
 from pipeline_lib.shards import (
@@ -133,6 +133,9 @@ def compute_outputs(
                 tally.reused, tally.rows_reused = tally.reused + 1, tally.rows_reused + shard.rows
         jobs = [(inputs.path(shard), shard, output_pass) for shard in missing]
         on_cpu = output_pass.device == "cpu"
+        if missing and on_cpu:
+            with single_thread():
+                output_pass.teacher()  # forked workers share it
         for number, output in run_jobs(_compute_shard, jobs, workers, single_threaded=on_cpu):
             found[missing[number].name] = output
             tally.computed, tally.rows_computed = (

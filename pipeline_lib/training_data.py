@@ -1,0 +1,102 @@
+"""Transfer sets and dev sets read as training data: numbered words, and their targets."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline_lib.batching import Sentences
+from pipeline_lib.columns import sides
+from pipeline_lib.evaluation.metrics import decide, label_array
+from pipeline_lib.shards import ShardSet
+from pipeline_lib.students.vocabulary import word_numbers
+from pipeline_lib.teachers.outputs import aligned
+
+
+def training_sentences(
+    inputs: ShardSet, outputs: ShardSet | None, tokenizer: Any, max_words: int
+) -> Sentences:
+    """Read a transfer set as numbered words, with the targets that there are.
+
+    Targets: ``labels`` int64, or float32 of a regression (the teacher's answer where a row has
+    none) and, with ``outputs``, ``logits`` float32.  Words are read memory-mapped and numbered
+    shard by shard.  A synthetic row that another block has too is dropped here: within a block that
+    was done when it was made.
+    """
+    parts = list(_rows(inputs, outputs))
+    kept = _without_duplicates(
+        np.concatenate([rows["key"].to_numpy() for rows, _ in parts]),
+        np.concatenate([rows["iteration"].to_numpy() > 0 for rows, _ in parts]),
+    )
+    targets = {"labels": np.concatenate([_labels(rows, logits) for rows, logits in parts])[kept]}
+    if outputs is not None:
+        targets["logits"] = np.concatenate([logits for _, logits in parts])[kept]
+    tables = [rows for rows, _ in parts]
+    return _sentences(tables, tokenizer, max_words, targets, kept)
+
+
+def dev_sentences(prepared: ShardSet, tokenizer: Any, max_words: int) -> Sentences:
+    """Read a prepared split as numbered words with its labels."""
+    labels = label_array(prepared.table()["label"])
+    kept = np.ones(len(labels), bool)
+    return _sentences(list(prepared.tables()), tokenizer, max_words, {"labels": labels}, kept)
+
+
+def _rows(
+    inputs: ShardSet, outputs: ShardSet | None
+) -> Iterator[tuple[pa.Table, np.ndarray | None]]:
+    if outputs is None:
+        return ((rows, None) for rows in inputs.tables())
+    return aligned(inputs, outputs)
+
+
+def _labels(rows: pa.Table, logits: np.ndarray | None) -> np.ndarray:
+    """Return the rows' labels; the teacher's answer stands in where there is none."""
+    column = rows["label"].combine_chunks()
+    missing = column.is_null().to_numpy(zero_copy_only=False)
+    labels = column.fill_null(0).to_numpy(zero_copy_only=False)
+    if missing.any() and logits is not None:
+        labels = np.where(missing, decide(logits), labels)
+    return labels.astype(np.float32 if pa.types.is_floating(column.type) else np.int64)
+
+
+def _sentences(
+    tables: list[pa.Table],
+    tokenizer: Any,
+    max_words: int,
+    targets: dict[str, np.ndarray],
+    kept: np.ndarray,
+) -> Sentences:
+    """Return the kept rows' words, numbered; a pair's second sentences hang on the first ones."""
+    found = None
+    for side in reversed(sides(tables[0].column_names)):
+        numbered = [_words(rows[f"words{side}"], tokenizer, max_words) for rows in tables]
+        lengths = np.concatenate([lengths for _, lengths in numbered])
+        words = np.concatenate([words for words, _ in numbered])[np.repeat(kept, lengths)]
+        offsets = np.concatenate([[0], np.cumsum(lengths[kept])])
+        found = Sentences(words, offsets, targets, tokenizer.pad_token_id, second=found)
+    return found
+
+
+def _words(
+    column: pa.ChunkedArray, tokenizer: Any, max_words: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the numbers of all words, int32, and how many each row has, int64."""
+    lists = column.combine_chunks()
+    encoded = lists.flatten().dictionary_encode()
+    numbers = word_numbers(tokenizer, encoded.dictionary.to_pylist())
+    words = numbers[encoded.indices.to_numpy()]
+    lengths = pc.list_value_length(lists).to_numpy().astype(np.int64)
+    starts = np.cumsum(lengths) - lengths
+    inside = np.arange(len(words)) - np.repeat(starts, lengths) < max_words
+    return words[inside], np.minimum(lengths, max_words)
+
+
+def _without_duplicates(keys: np.ndarray, synthetic: np.ndarray) -> np.ndarray:
+    """Return which rows stay: all originals, and the first synthetic row of each other key."""
+    order = np.argsort(synthetic, kind="stable")
+    first = np.zeros(len(keys), bool)
+    first[order[np.unique(keys[order], return_index=True)[1]]] = True
+    return first | ~synthetic

@@ -22,6 +22,7 @@ from pipeline_lib.files import link_or_copy
 from pipeline_lib.objectives import label_loss
 from pipeline_lib.params import FineTuning, Task
 from pipeline_lib.params import Teacher as TeacherParams
+from pipeline_lib.teachers.attention import use_training_attention
 from pipeline_lib.teachers.model import Teacher, load_classifier, load_teacher
 from pipeline_lib.training import Batch, Progress, Report, Settings, fit
 
@@ -89,7 +90,8 @@ def _run(
     precision = resolve_training_precision(params.finetune.precision, device)
     if params.finetune.freeze_embeddings:
         model.get_input_embeddings().requires_grad_(False)
-    runner = Teacher(model.to(device), tokenizer, device, precision, digest="")
+    use_training_attention(model.to(device))
+    runner = Teacher(model, tokenizer, device, precision, digest="")
     encoded = runner.encode(train.texts, params.max_length)
     sentences = replace(encoded, targets={"labels": train.labels})
     batches = LengthSorted(sentences, params.finetune.batch_size, params.finetune.seed, equal=False)

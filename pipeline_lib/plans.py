@@ -17,24 +17,27 @@ from pipeline_lib.shards import ShardSet, check_answers, read_manifest
 
 
 class SetReference(BaseModel):
-    """A shard set by place and content: ``digest`` is its manifest's."""
+    """A shard set, or its first iterations, by place and content: ``digest`` is the manifest's."""
 
     model_config = ConfigDict(extra="forbid")
 
     folder: str
+    iterations: int | None
     digest: str
 
     @classmethod
-    def to(cls, folder: Path) -> "SetReference":
-        """Refer to the finished set in ``folder``."""
-        return cls(folder=folder.as_posix(), digest=read_manifest(folder).digest)
+    def to(cls, folder: Path, iterations: int | None) -> "SetReference":
+        """Refer to the finished set in ``folder``, up to an iteration or (None) to all of it."""
+        digest = read_manifest(folder).upto(iterations).digest
+        return cls(folder=folder.as_posix(), iterations=iterations, digest=digest)
 
     def open(self) -> ShardSet:
         """Open the set after checking manifest and shards.
 
         :raises DistilleryError: if it is another set than planned, or damaged.
         """
-        shards = ShardSet.open(Path(self.folder))
+        folder = Path(self.folder)
+        shards = ShardSet(folder, read_manifest(folder).upto(self.iterations))
         if shards.manifest.digest != self.digest:
             raise DistilleryError(f"{self.folder}: not the set that was planned. Run `dvc repro`.")
         faults = shards.verify()
@@ -64,17 +67,20 @@ class Plan(BaseModel):
     outputs: SetReference | None
 
 
-def make_plan(params: Params, task: str, method: str, data: Path) -> Plan:
-    """Resolve one row for one task.
+def make_plan(params: Params, task: str, method: str, data: Path) -> Plan | None:
+    """Resolve one row for one task; None if it is no row of this task.
 
     :param data: the folder of all artifacts.
     :raises DistilleryError: if the outputs do not answer to the transfer set.
     """
     row = params.method(method)
+    if method not in params.methods_of(task):
+        return None
     inputs = data / "transfer" / task / row.data
     outputs = data / "outputs" / task / row.data
     # Synthetic rows have no label of their own; there the teacher's argmax stands in.
-    needs_outputs = row.objective.needs_teacher or not params.recipe(row.data).changes_nothing
+    original = params.recipe(row.data).changes_nothing or row.iterations == 0
+    needs_outputs = row.objective.needs_teacher or not original
     if needs_outputs:
         check_answers(read_manifest(inputs), read_manifest(outputs))
     return Plan(
@@ -87,23 +93,23 @@ def make_plan(params: Params, task: str, method: str, data: Path) -> Plan:
         metric=params.task(task).metrics[0],
         pair=params.task(task).is_pair,
         labels=params.task(task).label_names,
-        inputs=SetReference.to(inputs),
-        outputs=SetReference.to(outputs) if needs_outputs else None,
+        inputs=SetReference.to(inputs, row.iterations),
+        outputs=SetReference.to(outputs, row.iterations) if needs_outputs else None,
     )
 
 
-def write_plan(path: Path, plan: Plan) -> None:
+def write_plan(path: Path, plan: Plan | None) -> None:
     """Write a plan as JSON."""
-    write_json(path, plan.model_dump())
+    write_json(path, plan.model_dump() if plan else None)
 
 
-def read_plan(path: Path) -> Plan:
-    """Read a plan.
+def read_plan(path: Path) -> Plan | None:
+    """Read a plan, or None: nothing to train here.
 
     :raises DistilleryError: if it is missing or not a plan.
     """
     raw: Any = read_json(path)
     try:
-        return Plan.model_validate(raw)
+        return None if raw is None else Plan.model_validate(raw)
     except ValidationError as error:
         raise DistilleryError(f"{path}: not a plan. Run `dvc repro plan`.") from error

@@ -17,7 +17,7 @@ from pipeline_lib.corpora.labelled import Example
 from pipeline_lib.corpora.splits import split_examples
 from pipeline_lib.errors import DistilleryError
 from pipeline_lib.files import sha256_json
-from pipeline_lib.hashing import pair_keys, splitmix64, string_key
+from pipeline_lib.hashing import pair_keys, salt, splitmix64, string_key
 from pipeline_lib.params import Tagger, Task
 from pipeline_lib.shards import Manifest, Shard, schema_of, write_manifest, write_shard
 from pipeline_lib.store import Store
@@ -57,6 +57,7 @@ def prepare_task(
     """
     _refuse_empty(splits, folder)
     tables = _split_tables(splits, task)
+    tables["train"] = _take_fraction(tables["train"], task.train_fraction)
     _refuse_empty(tables, folder)
     schema = prepared_schema(task.is_pair, task.is_regression)
     tag = _LazyTagger(tagger)
@@ -65,6 +66,7 @@ def prepare_task(
         "blocks": task.blocks,
         "labels": task.label_names,
         "split": task.split.model_dump() if task.split else None,
+        "train_fraction": task.train_fraction,
     }
     manifests = {}
     for name, table in tables.items():
@@ -136,6 +138,14 @@ def _split_tables(splits: dict[str, list[Example]], task: Task) -> dict[str, pa.
     drawn = {part: whole.filter(pa.array(assigned == part)) for part in ("train", "dev", "test")}
     # A test fraction of 0 draws no test set; one that the source names stays.
     return {part: t for part, t in drawn.items() if t.num_rows or part != "test"} | tables
+
+
+def _take_fraction(train: pa.Table, fraction: float) -> pa.Table:
+    """Return the examples whose hashed key is among the first: of every file order the same."""
+    if fraction == 1.0:
+        return train
+    places = splitmix64(train["key"].to_numpy() ^ salt("train_fraction", 0))
+    return train.filter(pa.array(places < np.uint64(fraction * 2.0**64)))
 
 
 def block_of(keys: np.ndarray, blocks: int) -> np.ndarray:

@@ -14,8 +14,9 @@ memory-mapping; pyarrow, ``datasets`` (``load_dataset("arrow", data_files=...)``
 reads it.
 """
 
+import re
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from pipeline_lib.files import atomic_path, read_json, sha256_file, sha256_json,
 
 FORMAT = 1
 """Version of the layout; bump it when shards written before can no longer be read."""
+_ITERATION = re.compile(r"-i(\d+)\.arrow$")
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,18 @@ class Manifest:
         """
         shards = [(shard.name, shard.rows, shard.sha256) for shard in self.shards]
         return sha256_json([self.format, self.kind, self.schema, shards])
+
+    def upto(self, iterations: int | None) -> "Manifest":
+        """Return the part of a transfer set up to an iteration; None: all of it."""
+        if iterations is None:
+            return self
+        kept = [s for s in self.shards if int(_ITERATION.search(s.name)[1]) <= iterations]
+        return replace(self, shards=kept)
+
+
+def shard_name(block: int, iteration: int) -> str:
+    """Return the name of a transfer set's shard."""
+    return f"b{block:03d}-i{iteration:03d}.arrow"
 
 
 def write_shard(path: Path, table: pa.Table, source: str | None = None) -> Shard:

@@ -7,7 +7,15 @@ from pipeline_lib.augmentation import CODE_VERSION, Counts, augment_block, trans
 from pipeline_lib.columns import label_type
 from pipeline_lib.files import clear_folder
 from pipeline_lib.params import Recipe, Task
-from pipeline_lib.shards import Manifest, Shard, ShardSet, schema_of, write_manifest, write_shard
+from pipeline_lib.shards import (
+    Manifest,
+    Shard,
+    ShardSet,
+    schema_of,
+    shard_name,
+    write_manifest,
+    write_shard,
+)
 from pipeline_lib.text.lexicon import Lexicon
 
 
@@ -26,13 +34,13 @@ def write_transfer_set(
         for iteration, rows, counts in augment_block(
             examples, lexicon, recipe, task.augment.n_iter, cap
         ):
-            name = f"b{block:03d}-i{iteration:03d}.arrow"
+            name = shard_name(block, iteration)
             shards.append(write_shard(folder / name, rows))
             total.add(counts)
     made_from = {
         "prepared": prepared.manifest.digest,
         "lexicon": lexicon.digest,
-        "recipe": recipe.model_dump(),
+        "recipe": recipe.model_dump(exclude={"tasks"}),
         "augment": task.augment.model_dump(),
         "code": CODE_VERSION,
     }

@@ -13,7 +13,7 @@ import typer
 
 from pipeline_lib.params import load_params
 from pipeline_lib.shards import ShardSet
-from pipeline_lib.stage import run_stage
+from pipeline_lib.stage import leave_empty, run_stage
 from pipeline_lib.text.lexicon import read_lexicon
 from pipeline_lib.transfer import write_transfer_set
 
@@ -24,13 +24,17 @@ def main(
 ) -> None:
     """Make one transfer set of one task."""
     params = load_params()
+    target = Path("data/transfer") / task / recipe
+    if not params.recipe(recipe).covers(task):
+        leave_empty(target, f"{task} {recipe}: this transfer set is not made for this task")
+        return
     start = time.monotonic()
     manifest = write_transfer_set(
         ShardSet.open(Path("data/tasks") / task / "train"),
         read_lexicon(Path("data/lexicons") / task / "lexicon.arrow"),
         params.recipe(recipe),
         params.task(task),
-        Path("data/transfer") / task / recipe,
+        target,
     )
     seconds = time.monotonic() - start
     typer.echo(

@@ -12,10 +12,10 @@ from typing import Annotated
 import typer
 
 from pipeline_lib.files import read_json, write_json
-from pipeline_lib.params import load_params
+from pipeline_lib.params import Params, load_params
 from pipeline_lib.progress import show_progress
 from pipeline_lib.shards import ShardSet
-from pipeline_lib.stage import run_stage
+from pipeline_lib.stage import leave_empty, run_stage
 
 
 def main(
@@ -23,13 +23,21 @@ def main(
     recipe: Annotated[str, typer.Option(help="A key of `transfer` in params.yaml.")],
 ) -> None:
     """Compute the teacher's logits for one transfer set, through the content-addressed store."""
+    params = load_params()
+    folder = Path("data/outputs") / task / recipe
+    if not params.recipe(recipe).covers(task):
+        leave_empty(folder, f"{task} {recipe}: this transfer set is not made for this task")
+        return
+    precompute(params, task, recipe, folder)
+
+
+def precompute(params: Params, task: str, recipe: str, folder: Path) -> None:
+    """Compute the logits of one transfer set into ``folder``, and prove that they belong to it."""
     from pipeline_lib.engine import worker_count
     from pipeline_lib.teachers.alignment import prove_alignment
     from pipeline_lib.teachers.outputs import OutputPass, Tally, compute_outputs
 
-    params = load_params()
     inputs = ShardSet.open(Path("data/transfer") / task / recipe)
-    folder = Path("data/outputs") / task / recipe
     output_pass = OutputPass.of(params, Path("data/teachers") / task)
     workers = worker_count(output_pass.device, params.workers)
     with show_progress(f"teacher {task} {recipe}", "rows") as advance:

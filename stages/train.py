@@ -12,10 +12,10 @@ from typing import Annotated
 
 import typer
 
-from pipeline_lib.params import load_params
-from pipeline_lib.plans import read_plan
+from pipeline_lib.params import Params, load_params
+from pipeline_lib.plans import Plan, read_plan
 from pipeline_lib.progress import show_progress
-from pipeline_lib.stage import run_stage
+from pipeline_lib.stage import leave_empty, run_stage
 
 
 def main(
@@ -23,13 +23,22 @@ def main(
     method: Annotated[str, typer.Option(help="A key of `methods` in params.yaml.")],
 ) -> None:
     """Train one method's students for one task, one per seed."""
+    plan = read_plan(Path("data/plans") / task / f"{method}.json")
+    target = Path("data/students") / task / method
+    if plan is None:
+        leave_empty(target, f"{task} {method}: its transfer set is not made for this task")
+        return
+    train(load_params(), plan, target)
+
+
+def train(params: Params, plan: Plan, target: Path) -> None:
+    """Train the plan's students, one per seed, into ``target``."""
     from pipeline_lib.devices import resolve_device
     from pipeline_lib.distillation import TrainingJob, train_seeds
     from pipeline_lib.engine import worker_count
 
-    params = load_params()
+    task, method = plan.task, plan.method
     device = str(resolve_device(params.device))
-    plan = read_plan(Path("data/plans") / task / f"{method}.json")
     vocabulary, dev = Path("data/vocabularies") / task, Path("data/tasks") / task / "dev"
     jobs = [TrainingJob(plan, vocabulary, dev, seed, device) for seed in params.seeds]
     steps = dict.fromkeys(range(len(jobs)), 0)
@@ -41,7 +50,6 @@ def main(
             advance(sum(steps.values()), total * len(jobs), note)
 
         workers = worker_count(device, params.workers)
-        target = Path("data/students") / task / method
         records = train_seeds(jobs, target, workers, hear)
     scores = ", ".join(f"{records[seed]['best_dev']:.4f}" for seed in params.seeds)
     typer.echo(f"{task} {method}: {plan.metric} on dev {scores} (seeds {params.seeds})")

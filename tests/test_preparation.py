@@ -49,6 +49,7 @@ def make_task(**changes: Any) -> Classification:
         "split": None,
         "blocks": BLOCKS,
         "lexicon": None,
+        "train_fraction": 1.0,
         "augment": {"n_iter": 1, "cap": None},
     }
     return Classification.model_validate(values | changes)
@@ -105,6 +106,17 @@ def test_dev_and_test_keep_the_files_order(tmp_path: Path) -> None:
     for name, rows in (("dev", examples(5, 1000)), ("test", examples(4, 2000))):
         texts = ShardSet.open(tmp_path / name).table()["text"].to_pylist()
         assert texts == [example.texts[0] for example in rows]
+
+
+def test_a_smaller_fraction_is_part_of_a_greater_one(tmp_path: Path) -> None:
+    kept = []
+    for fraction in (0.2, 0.5, 1.0):
+        folder = tmp_path / str(fraction)
+        prepare(folder, examples(400)[::-1], train_fraction=fraction)
+        kept.append(set(ShardSet.open(folder / "train").table()["text"].to_pylist()))
+        assert abs(len(kept[-1]) - 400 * fraction) < 40
+        assert ShardSet.open(folder / "dev").manifest.rows == 5
+    assert kept[0] < kept[1] < kept[2] and len(kept[2]) == 400
 
 
 def train_bytes(folder: Path) -> list[bytes]:

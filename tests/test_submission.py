@@ -20,6 +20,7 @@ COMMON: dict[str, Any] = {
     "split": None,
     "blocks": 1,
     "lexicon": None,
+    "train_fraction": 1.0,
     "augment": {"n_iter": 0, "cap": None},
     "submission": None,
 }

@@ -163,6 +163,7 @@ def make_task(n_iter: int, cap: int | None) -> Classification:
         "split": None,
         "blocks": 3,
         "lexicon": None,
+        "train_fraction": 1.0,
         "augment": {"n_iter": n_iter, "cap": cap},
     }
     return Classification.model_validate(values)

@@ -28,7 +28,7 @@ def evaluate_task(params: Params, task: str, data: Path) -> dict[str, Any]:
     heldout = read_heldout(data, task)
     systems = {
         name: run_method(params, task, name, heldout, data / "students" / task / name)
-        for name in params.methods
+        for name in params.methods_of(task)
     }
     scores = task_scores(
         settings,

@@ -29,7 +29,7 @@ def measure_task(params: Params, task: str, data: Path) -> dict[str, Any]:
 
     device = resolve_device(params.device)
     sample = sample_texts(data, task, params.speed.sentences)
-    examples = student_examples(params)
+    examples = student_examples(params, task)
     teacher = _teacher(params, data / "teachers" / task, device)
     contestants: dict[str, Predict] = {"teacher": teacher}
     for student, method in examples.items():
@@ -48,10 +48,10 @@ def measure_task(params: Params, task: str, data: Path) -> dict[str, Any]:
     }
 
 
-def student_examples(params: Params) -> dict[str, str]:
-    """Return, for each student architecture in use, the first method that trains it."""
+def student_examples(params: Params, task: str) -> dict[str, str]:
+    """Return, for each student architecture of the task, the first method that trains it."""
     examples: dict[str, str] = {}
-    for name, method in params.methods.items():
+    for name, method in params.methods_of(task).items():
         examples.setdefault(method.student, name)
     return examples
 

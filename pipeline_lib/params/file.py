@@ -53,6 +53,21 @@ class Params(Section):
                 raise ValueError(
                     f"methods.{name}.start: a linear student has no word vectors; use random"
                 )
+        for name, recipe in self.transfer.items():
+            for task in recipe.tasks or []:
+                if task not in self.tasks:
+                    raise ValueError(
+                        f"transfer.{name}.tasks: no task {task!r}; there are "
+                        f"{', '.join(self.tasks)}. Correct it, or set null for all of them"
+                    )
+        for name, task in ((m, t) for m in self.methods for t in self.tasks):
+            baseline = self.methods[name].baseline
+            rows = self.methods_of(task)
+            if name in rows and baseline is not None and baseline not in rows:
+                raise ValueError(
+                    f"methods.{name}.baseline: {baseline} is no row of task {task}, whose transfer "
+                    f"sets leave out {self.methods[baseline].data}"
+                )
         if len(set(self.seeds)) < len(self.seeds):
             raise ValueError("seeds: each may stand only once")
         return self
@@ -60,6 +75,11 @@ class Params(Section):
     def task(self, name: str) -> Task:
         """Return one task, or say which there are."""
         return _named(self.tasks, name, "tasks")
+
+    def methods_of(self, task: str) -> dict[str, Method]:
+        """Return the rows of one task: the methods whose transfer set is made for it."""
+        rows = self.methods.items()
+        return {name: m for name, m in rows if self.transfer[m.data].covers(task)}
 
     def recipe(self, name: str) -> Recipe:
         """Return one transfer-set recipe, or say which there are."""

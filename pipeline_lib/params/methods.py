@@ -47,11 +47,15 @@ class Objective(Section):
 
 
 class Method(Section):
-    """One system: student, start, transfer set, objective, optimiser (METHODS section 8)."""
+    """One system: student, start, transfer set, objective, optimiser (METHODS section 8).
+
+    ``iterations`` takes the transfer set's first ones alone (0: the originals); null takes all.
+    """
 
     student: str
     start: Literal["vectors", "random"]
     data: str
+    iterations: Annotated[int, Field(ge=0)] | None
     objective: Objective
     optimiser: str
     baseline: str | None

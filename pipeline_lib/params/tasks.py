@@ -83,13 +83,15 @@ class TaskBase(Section):
     """One labelled task: where its text comes from and what its labels mean.
 
     ``text`` names one column, or two for a task about sentence pairs.  The first of ``metrics``
-    chooses on dev and is tested for significance.
+    chooses on dev and is tested for significance.  ``train_fraction`` is the share of the training
+    set that is used; smaller shares are parts of greater ones.
     """
 
     source: Source
     text: Annotated[list[str], Field(min_length=1, max_length=2)]
     label: str
     split: SplitParams | None
+    train_fraction: Annotated[float, Field(gt=0.0, le=1.0)]
     blocks: Positive
     lexicon: str | None
     augment: AugmentParams

@@ -1,8 +1,8 @@
 """Tagger and recipes of params.yaml: how a transfer set is made."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from pipeline_lib.params.base import Positive, Probability, Section
 
@@ -15,7 +15,10 @@ class Tagger(Section):
 
 
 class Recipe(Section):
-    """Which augmentation rules make a transfer set (Tang et al. 2019, section 3.3)."""
+    """Which augmentation rules make a transfer set (Tang et al. 2019, section 3.3).
+
+    ``tasks`` restricts it to those tasks; methods that train on it are rows of theirs alone.
+    """
 
     p_mask: Probability
     p_pos: Probability
@@ -23,6 +26,7 @@ class Recipe(Section):
     ngram_min: Positive
     ngram_max: Positive
     seed: int
+    tasks: Annotated[list[str], Field(min_length=1)] | None
 
     @model_validator(mode="after")
     def _consistent(self) -> "Recipe":
@@ -31,6 +35,10 @@ class Recipe(Section):
         if self.ngram_min > self.ngram_max:
             raise ValueError("ngram_min must be at most ngram_max")
         return self
+
+    def covers(self, task: str) -> bool:
+        """Whether this transfer set is made for ``task``."""
+        return self.tasks is None or task in self.tasks
 
     @property
     def changes_nothing(self) -> bool:

@@ -69,7 +69,9 @@ def _seeds(result: TaskResult) -> str:
 
 def _missing(result: TaskResult, params: Params) -> list[str]:
     lines = []
-    absent = [name for name in params.methods if name not in result.scores["methods"]]
+    absent = [
+        name for name in params.methods_of(result.task) if name not in result.scores["methods"]
+    ]
     if absent:
         lines.append(f"Not run yet: {', '.join(absent)} (`dvc repro`).")
     stale = [name for name in result.scores["methods"] if name not in params.methods]

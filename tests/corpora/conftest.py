@@ -51,6 +51,7 @@ def make_task() -> Callable[..., Classification]:
             "split": None,
             "blocks": 1,
             "lexicon": None,
+            "train_fraction": 1.0,
             "augment": {"n_iter": 1, "cap": None},
         }
         return Classification.model_validate(values | changes)

@@ -31,6 +31,8 @@ def folder(tmp_path: Path, model_folder: Path) -> Path:
     task["split"] = None
     params["inputs"] = "inputs"
     params["tasks"] = {"mine": task}
+    for recipe in params["transfer"].values():
+        recipe["tasks"] = None
     params["teacher"]["source"] = {"kind": "path", "path": "model"}
     with open(tmp_path / "params.yaml", "w", encoding="utf-8") as handle:
         yaml.dump(params, handle)

@@ -1,0 +1,47 @@
+"""Which rows a task has, and how much of a transfer set a row takes."""
+
+import json
+from typing import Any
+
+from pipeline_lib.shards import read_manifest
+
+from .workspace import BLOCKS, N_ITER, OUTPUTS, TASK, TRANSFER, Workspace
+
+ROW = "bilstm_kd_ts"
+
+
+def test_a_transfer_set_for_other_tasks_makes_no_row(workspace: Workspace) -> None:
+    def edit(params: Any) -> None:
+        params["tasks"]["other"] = params["tasks"][TASK]
+        params["transfer"]["full"]["tasks"] = ["other"]
+
+    workspace.params(edit)
+    run = workspace.dvc("repro", f"evaluate@{TASK}").sound()
+    skipped = [f"augment@{TASK}-full", f"precompute@{TASK}-full", f"train@{TASK}-{ROW}"]
+    assert set(skipped) <= set(run.stages)
+    assert "is not made for this task" in run.text
+    for folder in (TRANSFER, OUTPUTS, f"data/students/{TASK}/{ROW}"):
+        assert list((workspace / folder).iterdir()) == []
+    scores = json.loads((workspace / f"data/results/{TASK}/scores.json").read_text())
+    assert ROW not in scores["methods"] and "bilstm_kd" in scores["methods"]
+    assert workspace.dvc("repro", f"evaluate@{TASK}").sound().stages == []
+
+
+def test_a_row_of_the_first_iterations_outlives_more_of_them(workspace: Workspace) -> None:
+    def first_only(params: Any) -> None:
+        params["methods"][ROW]["iterations"] = 1
+
+    def more(params: Any) -> None:
+        params["tasks"][TASK]["augment"]["n_iter"] = N_ITER + 1
+
+    train = f"train@{TASK}-{ROW}"
+    workspace.params(first_only)
+    assert train in workspace.dvc("repro", train).sound().stages
+    manifest = read_manifest(workspace / TRANSFER)
+    assert len(manifest.shards) == BLOCKS * (1 + N_ITER)
+    assert len(manifest.upto(1).shards) == 2 * BLOCKS
+    plan = json.loads((workspace / f"data/plans/{TASK}/{ROW}.json").read_text())
+    assert plan["inputs"]["digest"] == manifest.upto(1).digest != manifest.digest
+    workspace.params(more)
+    run = workspace.dvc("repro", train).sound()
+    assert f"augment@{TASK}-full" in run.stages and train not in run.stages

@@ -69,7 +69,7 @@ def _task_files(name: str, task: "Task", inputs: Path) -> list[tuple[str, Path]]
 
 def summary(params: "Params") -> list[str]:
     """Return what would be trained, and from where it would be fetched."""
-    tasks, methods, seeds = len(params.tasks), len(params.methods), len(params.seeds)
+    rows, seeds = sum(len(params.methods_of(task)) for task in params.tasks), len(params.seeds)
     recipes = sorted({method.data for method in params.methods.values()})
     own = "taken as it is" if params.teacher.checkpoint else "fine-tuned here"
     lines = [
@@ -78,7 +78,7 @@ def summary(params: "Params") -> list[str]:
         f"teacher   {_where(params.teacher.checkpoint or params.teacher.source)}, {own}",
         f"methods   {', '.join(params.methods)}",
         f"data      {', '.join(recipes)}",
-        f"students  {tasks} tasks × {methods} methods × {seeds} seeds = {tasks * methods * seeds}",
+        f"students  {rows} rows of {len(params.tasks)} tasks × {seeds} seeds = {rows * seeds}",
     ]
     fetched = _fetched(params)
     return [*lines, f"fetched   {', '.join(fetched) or 'nothing'}"]
@@ -87,7 +87,8 @@ def summary(params: "Params") -> list[str]:
 def _fetched(params: "Params") -> list[str]:
     """Name what comes over the network: a source of another kind reaches nothing."""
     sources = [task.source for task in params.tasks.values()] + [params.teacher.source]
-    return [_where(source) for source in sources if source.kind in ("package", "hub")]
+    found = [_where(source) for source in sources if source.kind in ("package", "hub")]
+    return list(dict.fromkeys(found))
 
 
 def _where(source: object) -> str:

@@ -1,11 +1,12 @@
 """Which rows a task has, and how much of a transfer set a row takes."""
 
 import json
+import re
 from typing import Any
 
 from pipeline_lib.shards import read_manifest
 
-from .workspace import BLOCKS, N_ITER, OUTPUTS, TASK, TRANSFER, Workspace
+from .workspace import BLOCKS, N_ITER, OUTPUTS, SHARDS, TASK, TRANSFER, Workspace
 
 ROW = "bilstm_kd_ts"
 
@@ -45,3 +46,18 @@ def test_a_row_of_the_first_iterations_outlives_more_of_them(workspace: Workspac
     workspace.params(more)
     run = workspace.dvc("repro", train).sound()
     assert f"augment@{TASK}-full" in run.stages and train not in run.stages
+
+
+def test_a_study_shares_what_was_computed(workspace: Workspace) -> None:
+    before = (workspace / "params.yaml").read_bytes()
+    run = workspace.distill("study", "ablation", "--task", TASK).sound()
+    assert (workspace / "params.yaml").read_bytes() == before
+    # Everything up to the outputs of the two sets that the repository has comes out of the caches.
+    computed = re.findall(r"(\w+): [\d,]+ rows; computed (\d+) shards", run.text)
+    assert computed == [("mask_only", str(SHARDS - BLOCKS)), ("mask_and_pos", str(SHARDS - BLOCKS))]
+    assert "fine-tuning" not in run.text
+    table = (workspace / f"data/studies/ablation-{TASK}/table.md").read_text()
+    assert [line.split(" | ")[0] for line in table.splitlines()[6:]] == [
+        *("labels", "logits", "+ masking", "+ POS", "+ n-grams")
+    ]
+    assert (workspace / f"data/studies/ablation-{TASK}/plot.png").stat().st_size > 1000

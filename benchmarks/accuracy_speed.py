@@ -1,0 +1,179 @@
+"""Accuracy against speed on one task: our students, model2vec, a TF-IDF regression, the teacher.
+
+All are timed from raw text to class in one run, on one thread, taking turns; model2vec is distilled
+from the same fine-tuned teacher and trained on the same labels, scikit-learn's regression on the
+same labels.  Accuracy is on dev, on which our students' best looks were chosen too.
+
+    pip install 'model2vec[distill,train]==0.10.0'
+    python benchmarks/accuracy_speed.py --task sst2
+
+Run it where `dvc repro` has finished with the task and methods (benchmarks/glue.yaml).  It writes
+results/accuracy_speed.json, .md and .png.
+"""
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+
+import numpy as np
+import typer
+from harness import RESULTS, facts, reason, say, spread, summary, table, take_turns, write_results
+
+from pipeline_lib.params import load_params
+from pipeline_lib.shards import ShardSet
+
+Predict = Callable[[Sequence[str]], np.ndarray]
+PEERS = ("model2vec", "TF-IDF regression")
+
+
+def main(
+    task: Annotated[str, typer.Option(help="A single-sentence task of params.yaml.")] = "sst2",
+    seed: Annotated[int, typer.Option(help="The students' seed.")] = 1,
+    sentences: Annotated[int, typer.Option(help="How many to time.")] = 4000,
+    repeats: Annotated[int, typer.Option(help="Turns of each.")] = 5,
+    out: Annotated[Path, typer.Option(help="Folder of the results.")] = RESULTS,
+) -> None:
+    """Measure accuracy and speed of every system, in one run."""
+    import torch
+
+    torch.set_num_threads(1)
+    train, dev = (_rows(task, split) for split in ("train", "dev"))
+    sample = (train[0] * (1 + sentences // len(train[0])))[:sentences]
+    start = facts(("torch", "transformers", "model2vec", "scikit-learn"), 1, 1)
+    systems, failed = _systems(task, seed, train)
+    accuracy = {name: float((p(dev[0]) == dev[1]).mean()) for name, p in systems.items()}
+    turns = {name: _timed(predict, _share(name, sample)) for name, predict in systems.items()}
+    rates = take_turns(turns, repeats)
+    found = {n: {"accuracy": accuracy[n], "rates": summary(rates[n])} for n in systems}
+    results = {"facts": start, "task": task, "seed": seed, "sentences": sentences}
+    results |= {"dev": len(dev[0]), "systems": found, "failed": failed}
+    write_results("accuracy_speed", results, _lines(results), out)
+    _plot(results, out / "accuracy_speed.png")
+
+
+def _rows(task: str, split: str) -> tuple[list[str], np.ndarray]:
+    rows = ShardSet.open(Path("data/tasks") / task / split).table()
+    return rows["text"].to_pylist(), rows["label"].to_numpy()
+
+
+def _share(name: str, sample: list[str]) -> list[str]:
+    # The teacher is so much slower that a part of the sentences says enough.
+    return sample[:: 8 if name == "teacher" else 1]
+
+
+def _timed(predict: Predict, sample: list[str]) -> Callable[[], float]:
+    def measure() -> float:
+        start = time.perf_counter()
+        predict(sample)
+        return len(sample) / (time.perf_counter() - start)
+
+    return measure
+
+
+def _systems(
+    task: str, seed: int, train: tuple[list[str], np.ndarray]
+) -> tuple[dict[str, Predict], dict[str, str]]:
+    """Return every system that could be made, and why the others could not."""
+    systems: dict[str, Predict] = {"teacher": _teacher(task)}
+    for method in load_params().methods_of(task):
+        systems[method] = _student(Path("data/students") / task / method / str(seed))
+    failed = {}
+    for name, make in zip(PEERS, (_model2vec, _tfidf), strict=True):
+        try:
+            systems[name] = make(task, seed, train)
+        except (ImportError, RuntimeError, ValueError, TypeError, OSError) as error:
+            failed[name] = reason(error)
+            say(f"{name}: {failed[name]}")
+    return systems, failed
+
+
+def _teacher(task: str) -> Predict:
+    from pipeline_lib.devices import resolve_batch_tokens, resolve_precision
+    from pipeline_lib.teachers.model import load_teacher
+
+    params = load_params()
+    teacher = load_teacher(Path("data/teachers") / task, "cpu", resolve_precision("auto", _cpu()))
+    tokens = resolve_batch_tokens(None, _cpu())
+    length = params.teacher.max_length
+    return lambda texts: teacher.predict(list(texts), length, tokens).argmax(1)
+
+
+def _cpu() -> Any:
+    import torch
+
+    return torch.device("cpu")
+
+
+def _student(folder: Path) -> Predict:
+    from pipeline_lib.students.loading import load_student
+
+    student = load_student(folder)
+    return lambda texts: student.predict(list(texts)).argmax(1)
+
+
+def _model2vec(task: str, seed: int, train: tuple[list[str], np.ndarray]) -> Predict:
+    """Return model2vec's classifier: vectors distilled from the teacher, then trained on labels."""
+    from model2vec.distill import distill
+    from model2vec.train import StaticModelForClassification
+
+    static = distill(model_name=str(Path("data/teachers") / task), pca_dims=256)
+    classifier = StaticModelForClassification.from_static_model(model=static)
+    classifier.fit(train[0], train[1].tolist(), device="cpu")
+    whole = classifier.to_pipeline()
+    return lambda texts: np.asarray(whole.predict(list(texts)))
+
+
+def _tfidf(task: str, seed: int, train: tuple[list[str], np.ndarray]) -> Predict:
+    """Return scikit-learn's usual baseline: TF-IDF of words and bigrams, logistic regression."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+
+    features = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True)
+    model = make_pipeline(features, LogisticRegression(max_iter=1000, C=10.0, random_state=seed))
+    return model.fit(train[0], train[1]).predict
+
+
+def _lines(results: dict[str, Any]) -> list[str]:
+    rows = sorted(results["systems"].items(), key=lambda item: -item[1]["rates"]["median"])
+    cells = [(n, f"{100 * s['accuracy']:.1f}", spread(s["rates"])) for n, s in rows]
+    return [
+        f"# Accuracy against speed: {results['task']}",
+        "",
+        f"Accuracy in percent on {results['dev']:,} dev sentences; sentences a second from raw "
+        f"text to class, one thread, median (lowest–highest) of the turns; students of seed "
+        f"{results['seed']}.",
+        "",
+        *table(["system", "accuracy", "sentences/s"], cells),
+        *[f"\n{name} did not run: {why}" for name, why in results["failed"].items()],
+    ]
+
+
+def _plot(results: dict[str, Any], path: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    drawing, axes = pyplot.subplots(figsize=(7.2, 4.5), layout="constrained")
+    for name, system in results["systems"].items():
+        place = system["rates"]["median"], 100 * system["accuracy"]
+        peer = name in PEERS
+        color = "tab:red" if peer else "black" if name == "teacher" else "tab:blue"
+        axes.plot(*place, "s" if peer else "o", color=color)
+        axes.annotate(name, place, xytext=(5, 4), textcoords="offset points", fontsize=8)
+    axes.set_xscale("log")
+    axes.set_xlabel("sentences a second, one thread")
+    axes.set_ylabel("accuracy on dev (%)")
+    axes.set_title(f"Accuracy against speed: {results['task']}")
+    axes.margins(x=0.15)
+    axes.grid(alpha=0.3)
+    drawing.savefig(path, dpi=150)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,52 @@
+"""``distill study``: a declared sweep, run and drawn."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+EXAMPLE = "Example: distill study hidden --task movies"
+
+
+def study(
+    name: Annotated[str, typer.Argument(help="ablation, size, hidden or fractions.")],
+    task: Annotated[
+        str | None, typer.Option("--task", help="A task of params.yaml; else its first.")
+    ] = None,
+    row: Annotated[
+        str, typer.Option("--row", help="The distilled method to start from.")
+    ] = "bilstm_kd_ts",
+    params: Annotated[Path, typer.Option("--params", help="The parameter file.")] = Path(
+        "params.yaml"
+    ),
+) -> None:
+    """Sweep over one thing, and write a table and a plot of what it does to the students.
+
+    ablation: labels, logits, then each augmentation rule. size: 1 to 20 times the corpus. hidden:
+    2 to 300 LSTM units. fractions: 20 to 100 percent of the training data. A study runs in a
+    workspace of its own and shares all caches; params.yaml and its results are left alone.
+    """
+    from ruamel.yaml import YAML
+
+    from pipeline_lib.errors import DistilleryError
+    from pipeline_lib.params import check_params, load_params
+    from pipeline_lib.studies.figures import plot, read_figures, table
+    from pipeline_lib.studies.sweeps import SWEEPS, Rows
+    from pipeline_lib.studies.workspace import read_metrics, run_study
+
+    if name not in SWEEPS:
+        raise DistilleryError(f"no study {name!r}; there are {', '.join(SWEEPS)}.")
+    task = task or next(iter(load_params(params).tasks))
+    raw = YAML(typ="safe", pure=True).load(params.read_text(encoding="utf-8"))
+    sweep = SWEEPS[name](Rows.of(raw, task, row))
+    check_params(sweep.params, f"study {name}")
+    metrics = read_metrics(run_study(f"{name}-{task}", sweep.params))
+    figures = read_figures(sweep, metrics)
+    folder = Path("data/studies") / f"{name}-{task}"
+    folder.mkdir(parents=True, exist_ok=True)
+    text = table(sweep, figures, metrics)
+    (folder / "table.md").write_text(text, encoding="utf-8")
+    for ending in ("svg", "png"):
+        plot(sweep, figures, metrics, folder / f"plot.{ending}")
+    typer.echo(text)
+    typer.echo(f"wrote {folder}/table.md, plot.svg and plot.png")

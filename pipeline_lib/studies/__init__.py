@@ -1,0 +1,1 @@
+"""Studies: declared sweeps over params.yaml, each with a table and a plot."""

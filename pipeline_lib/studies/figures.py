@@ -1,0 +1,82 @@
+"""A finished study as a table in Markdown and a plot."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pipeline_lib.studies.sweeps import Point, Study
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One point with its score: mean and standard deviation over seeds."""
+
+    point: Point
+    mean: float
+    std: float
+
+
+def read_figures(study: Study, metrics: dict[str, Any]) -> list[Figure]:
+    """Look the points up in metrics.json: test where its labels are known, else dev."""
+    return [_figure(point, study, metrics) for point in study.points]
+
+
+def split_and_metric(study: Study, metrics: dict[str, Any]) -> tuple[str, str]:
+    """Return which split and metric the figures are of."""
+    task = study.points[0].task
+    split = "test" if "test" in metrics[task]["teacher"] else "dev"
+    return split, study.params["tasks"][task]["metrics"][0]
+
+
+def table(study: Study, figures: list[Figure], metrics: dict[str, Any]) -> str:
+    """Return the Markdown table: a row per place, a column per series, and the teacher's."""
+    split, metric = split_and_metric(study, metrics)
+    series = list(dict.fromkeys(f.point.series for f in figures))
+    seeds = ", ".join(str(seed) for seed in study.params["seeds"])
+    head = [study.axis, *series, "teacher"]
+    lines = [f"# {study.title} ({study.source})", ""]
+    lines += [f"{metric} on {split}, in percent; mean ± standard deviation, seeds {seeds}.", ""]
+    lines += [" | ".join(head), " | ".join("---" for _ in head)]
+    for place in dict.fromkeys(f.point.place for f in figures):
+        here = {f.point.series: f for f in figures if f.point.place == place}
+        task = next(iter(here.values())).point.task
+        cells = [f"{100 * here[s].mean:.1f} ± {100 * here[s].std:.1f}" for s in series]
+        teacher = 100 * metrics[task]["teacher"][split][metric]
+        name = place if isinstance(place, str) else f"{place:g}"
+        lines.append(" | ".join([name, *cells, f"{teacher:.1f}"]))
+    return "\n".join(lines) + "\n"
+
+
+def plot(study: Study, figures: list[Figure], metrics: dict[str, Any], path: Path) -> None:
+    """Draw the series with their spread, and the teacher's line above, into ``path``."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    split, metric = split_and_metric(study, metrics)
+    drawing, axes = pyplot.subplots(figsize=(6.4, 4.0), layout="constrained")
+    for series in dict.fromkeys(f.point.series for f in figures):
+        own = [f for f in figures if f.point.series == series]
+        places = [f.point.place for f in own]
+        means, spreads = [100 * f.mean for f in own], [100 * f.std for f in own]
+        axes.errorbar(places, means, spreads, marker="o", capsize=3, label=series)
+    teachers = {f.point.place: metrics[f.point.task]["teacher"][split][metric] for f in figures}
+    axes.plot(list(teachers), [100 * t for t in teachers.values()], "k--", label="teacher")
+    if study.scale == "log":
+        axes.set_xscale("log")
+        axes.set_xticks(list(teachers), [f"{place:g}" for place in teachers])
+        axes.minorticks_off()
+    axes.set_xlabel(study.axis)
+    axes.set_ylabel(f"{metric} on {split} (%)")
+    axes.set_title(f"{study.title} ({study.source})")
+    axes.grid(alpha=0.3)
+    axes.legend()
+    drawing.savefig(path, dpi=150)
+    pyplot.close(drawing)
+
+
+def _figure(point: Point, study: Study, metrics: dict[str, Any]) -> Figure:
+    split, metric = split_and_metric(study, metrics)
+    found = metrics[point.task]["methods"][point.method][split][metric]
+    return Figure(point, found["mean"], found["std"])

@@ -1,0 +1,70 @@
+"""A study's own DVC workspace: the parameters in params.yaml are left alone, and little runs twice.
+
+The workspace lies below the state folder and shares DVC's cache and the store with the repository:
+what both have in common (raw data, prepared shards, a teacher, logits) is taken from there.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from pipeline_lib.errors import DistilleryError
+from pipeline_lib.files import read_json
+from pipeline_lib.store import state_folder
+
+CODE = ("dvc.yaml", "stages", "pipeline_lib")
+
+
+def run_study(name: str, params: dict[str, Any]) -> Path:
+    """Run the pipeline with ``params`` in the study's workspace, and return that folder.
+
+    Killed, it goes on where it was.
+
+    :param name: the workspace's name; the same name takes up the same workspace.
+    :raises DistilleryError: if a stage fails.
+    """
+    folder = (state_folder() / "studies" / name).resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    _copy_code(folder)
+    inputs = str(Path(params["inputs"]).resolve())
+    with (folder / "params.yaml").open("w", encoding="utf-8") as file:
+        YAML().dump(params | {"inputs": inputs}, file)
+    environment = os.environ | {"DISTILLERY_HOME": str(state_folder().resolve())}
+    if not (folder / ".dvc").exists():
+        _dvc(folder, environment, "init", "--no-scm", "--quiet")
+        cache = Path(".dvc/cache").resolve()
+        settings = {"cache.dir": str(cache)}
+        settings |= dict.fromkeys(("core.analytics", "core.check_update"), "false")
+        for key, value in settings.items():
+            _dvc(folder, environment, "config", key, value)
+    _dvc(folder, environment, "repro", "report")
+    return folder
+
+
+def read_metrics(folder: Path) -> dict[str, Any]:
+    """Return the metrics.json of a finished study."""
+    return read_json(folder / "metrics.json")
+
+
+def _copy_code(folder: Path) -> None:
+    for name in CODE:
+        source, target = Path(name), folder / name
+        if source.is_dir():
+            shutil.rmtree(target, ignore_errors=True)
+            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copyfile(source, target)
+
+
+def _dvc(folder: Path, environment: dict[str, str], *words: str) -> None:
+    done = subprocess.run([sys.executable, "-m", "dvc", *words], cwd=folder, env=environment)
+    if done.returncode:
+        raise DistilleryError(
+            f"{folder}: `dvc {' '.join(words)}` failed (above). Run the study again once that is "
+            "mended: it goes on where it was."
+        )

@@ -1,0 +1,121 @@
+"""Sweeps are sound parameters whose points exist; tables and plots show their figures."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from pipeline_lib.errors import DistilleryError
+from pipeline_lib.params import check_params
+from pipeline_lib.studies.figures import plot, read_figures, table
+from pipeline_lib.studies.sweeps import SWEEPS, Rows, Study
+
+ROOT = Path(__file__).parents[2]
+SHIPPED = ROOT / "params.yaml"
+
+
+def raw() -> dict[str, Any]:
+    return YAML(typ="safe", pure=True).load(SHIPPED.read_text(encoding="utf-8"))
+
+
+def sweep(name: str) -> Study:
+    return SWEEPS[name](Rows.of(raw(), "movies", "bilstm_kd_ts"))
+
+
+@pytest.mark.parametrize("name", SWEEPS)
+def test_points_are_rows_of_sound_parameters(name: str) -> None:
+    study = sweep(name)
+    params = check_params(study.params)
+    assert set(params.tasks) == {point.task for point in study.points}
+    assert set(params.methods) == {point.method for point in study.points}
+    for point in study.points:
+        assert point.method in params.methods_of(point.task)
+
+
+def test_the_ablation_adds_one_thing_at_a_time() -> None:
+    params = check_params(sweep("ablation").params)
+    recipes = [params.transfer[row.data] for row in params.methods.values()]
+    steps = [(r.p_mask > 0, r.p_pos > 0, r.p_ngram > 0) for r in recipes]
+    assert [sum(step) for step in steps] == [0, 0, 1, 2, 3]
+    rows = list(params.methods.values())
+    assert rows[0].objective.labels == 1.0 and rows[1].objective.logits == 1.0
+    assert rows[0].optimiser == rows[1].optimiser
+
+
+def test_size_takes_prefixes_of_one_transfer_set() -> None:
+    study = sweep("size")
+    params = check_params(study.params)
+    rows = [row for row in params.methods.values() if row.baseline]
+    assert [row.iterations for row in rows] == [0, 1, 4, 9, 19]
+    assert len({row.data for row in rows}) == 1
+    assert params.tasks["movies"].augment.n_iter == 19
+
+
+def test_hidden_pairs_each_size_with_its_own_baseline() -> None:
+    params = check_params(sweep("hidden").params)
+    for name, row in params.methods.items():
+        units = int(name.rsplit("_", 1)[1])
+        assert params.students[row.student].hidden == units
+        assert row.baseline in (None, f"bilstm_{units}")
+
+
+def test_fractions_differ_in_nothing_else() -> None:
+    params = check_params(sweep("fractions").params)
+    shares = [task.train_fraction for task in params.tasks.values()]
+    assert shares == [0.2, 0.3, 0.5, 1.0]
+    others = [task.model_dump(exclude={"train_fraction"}) for task in params.tasks.values()]
+    assert all(other == others[0] for other in others)
+
+
+@pytest.mark.parametrize(
+    ("task", "row", "message"),
+    [
+        ("films", "bilstm_kd_ts", "tasks: no 'films'"),
+        ("movies", "lstm", "methods: no 'lstm'"),
+        ("movies", "bilstm", "methods.bilstm.baseline: null"),
+    ],
+)
+def test_what_a_study_cannot_start_from(task: str, row: str, message: str) -> None:
+    with pytest.raises(DistilleryError, match=message):
+        Rows.of(raw(), task, row)
+
+
+def test_hidden_units_are_an_lstms() -> None:
+    values = raw()
+    values["students"]["bilstm"] = {"architecture": "static"}
+    with pytest.raises(DistilleryError, match=r"students\.bilstm: has no hidden units"):
+        SWEEPS["hidden"](Rows.of(values, "movies", "bilstm_kd_ts"))
+
+
+def fake_metrics(study: Study) -> dict[str, Any]:
+    """Return a metrics.json in which point number i has the mean 0.5 + i / 100."""
+    found: dict[str, Any] = {}
+    for number, point in enumerate(study.points):
+        task = found.setdefault(point.task, {"teacher": {"test": {"accuracy": 0.9}}, "methods": {}})
+        scores = {"mean": 0.5 + number / 100, "std": 0.01}
+        task["methods"][point.method] = {"test": {"accuracy": scores}}
+    return found
+
+
+def test_the_table_by_hand() -> None:
+    study = sweep("ablation")
+    metrics = fake_metrics(study)
+    lines = table(study, read_figures(study, metrics), metrics).splitlines()
+    assert lines[2].startswith("accuracy on test, in percent") and "seeds 1, 2" in lines[2]
+    assert lines[4] == "training | student | teacher"
+    assert lines[6] == "labels | 50.0 ± 1.0 | 90.0"
+    assert lines[10] == "+ n-grams | 54.0 ± 1.0 | 90.0"
+
+
+@pytest.mark.parametrize("name", SWEEPS)
+def test_every_series_is_drawn(name: str, tmp_path: Path) -> None:
+    study = sweep(name)
+    metrics = fake_metrics(study)
+    plot(study, read_figures(study, metrics), metrics, tmp_path / "plot.svg")
+    plot(study, read_figures(study, metrics), metrics, tmp_path / "plot.png")
+    assert (tmp_path / "plot.png").read_bytes()[:4] == b"\x89PNG"
+    drawn = (tmp_path / "plot.svg").read_text()
+    # Text is drawn as glyphs; matplotlib keeps each string in a comment beside them.
+    for text in ("teacher", study.axis, *{point.series for point in study.points}):
+        assert f"<!-- {text} -->" in drawn

@@ -8,19 +8,24 @@ BIN := $(VENV)/bin
 # Python compiles what it imports; compiling every module of every package takes longer.
 QUICK := --quiet --disable-pip-version-check --no-compile
 INSTALLED := $(VENV)/.installed
+TESTABLE := $(VENV)/.testable
 export PATH := $(abspath $(BIN)):$(PATH)
 
 .PHONY: install repro test lint
 
-install: $(INSTALLED)
+install: $(TESTABLE)
 
 $(INSTALLED): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install $(QUICK) $(TORCH)
+	$(BIN)/pip install $(QUICK) --editable .
+	touch $@
+
+$(TESTABLE): $(INSTALLED)
 	$(BIN)/pip install $(QUICK) --editable '.[dev]'
 	touch $@
 
-repro: install
+repro: $(INSTALLED)
 	dvc repro
 	distill results
 

@@ -42,7 +42,10 @@ def rows(result: TaskResult) -> list[Row]:
 
 def _floor(scores: dict[str, Any]) -> Row:
     dev, test = (_scores(scores["floor"].get(split), scores) for split in ("dev", "test"))
-    return Row(f"always {scores['floor']['answer']}", dev, test)
+    answer = scores["floor"]["answer"]
+    return Row(
+        f"always {answer:.2f}" if isinstance(answer, float) else f"always {answer}", dev, test
+    )
 
 
 def _teacher(result: TaskResult) -> Row:
@@ -99,10 +102,11 @@ def _spread(value: Any, scores: dict[str, Any]) -> str:
     """Return every metric's mean, and the first one's standard deviation over seeds."""
     if not isinstance(value, dict):
         return scores["test"]
-    means = " / ".join(_percent(value[metric]["mean"]) for metric in scores["metrics"])
+    means = [_percent(value[metric]["mean"]) for metric in scores["metrics"]]
     first = value[scores["metric"]]
-    spread = f" ± {100 * first['std']:.1f}" if len(first["by_seed"]) > 1 else ""
-    return means + spread
+    if len(first["by_seed"]) > 1:
+        means[0] += f" ± {100 * first['std']:.1f}"
+    return " / ".join(means)
 
 
 def _percent(value: float) -> str:

@@ -1,0 +1,111 @@
+"""One table over the GLUE tasks that `dvc repro` has finished with benchmarks/glue.yaml.
+
+    python benchmarks/glue_table.py                              # after dvc repro
+    python benchmarks/glue_table.py --data data --data elsewhere/data
+
+Writes results/glue.{json,md}.  It only reads data/results: how those were made stands in glue.md.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from harness import RESULTS, facts, table, usable_cores, write_results
+
+from pipeline_lib.files import read_json
+
+SUBSETS = {"qqp": 13733, "mnli": 9993, "qnli": 8917}
+"""Training rows of the tasks that are subsets where the stored results were made."""
+
+
+def main(
+    data: Annotated[
+        list[Path] | None, typer.Option(help="Folders with results, else data; later ones win.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder of the results.")] = RESULTS,
+) -> None:
+    """Write the table of all finished tasks."""
+    found: dict[str, Any] = {}
+    for folder in data or [Path("data")]:
+        for path in sorted((folder / "results").glob("*/scores.json")):
+            found[path.parent.name] = _task(read_json(path))
+    gains = {
+        name: [task["methods"][name]["gain"] for task in found.values()]
+        for name in _methods(found)
+        if all(task["methods"][name]["gain"] is not None for task in found.values())
+    }
+    results = {
+        "facts": facts(("torch", "transformers"), usable_cores(), 1),
+        "tasks": found,
+        "mean_gain": {name: round(sum(v) / len(v), 6) for name, v in gains.items()},
+        "tasks_with_gain": {name: sum(g > 0 for g in v) for name, v in gains.items()},
+    }
+    write_results("glue", results, _lines(results), out)
+
+
+def _task(scores: dict[str, Any]) -> dict[str, Any]:
+    metric = scores["metric"]
+    return {
+        "metric": metric,
+        "train_rows": scores["rows"]["train"],
+        "dev_rows": scores["rows"]["dev"],
+        "floor": scores["floor"]["dev"][metric],
+        "teacher": scores["teacher"]["dev"][metric],
+        "methods": {
+            name: {
+                "mean": own["dev"][metric]["mean"],
+                "std": own["dev"][metric]["std"],
+                "seeds": sorted(own["dev"][metric]["by_seed"]),
+                "gain": own["gain"]["dev"]["difference"] if own["gain"]["dev"] else None,
+                "p": own["gain"]["dev"]["p"] if own["gain"]["dev"] else None,
+            }
+            for name, own in scores["methods"].items()
+        },
+    }
+
+
+def _methods(tasks: dict[str, Any]) -> list[str]:
+    return list(next(iter(tasks.values()))["methods"])
+
+
+def _lines(results: dict[str, Any]) -> list[str]:
+    tasks = results["tasks"]
+    names = [f"{t} (subset)" if t in SUBSETS else t for t in tasks]
+    columns = zip(names, tasks.values(), strict=True)
+    head = ["system", *[f"{name}, {task['metric']}" for name, task in columns]]
+    rows = [["always the same", *[f"{100 * t['floor']:.1f}" for t in tasks.values()]]]
+    rows.append(["teacher", *[f"{100 * t['teacher']:.1f}" for t in tasks.values()]])
+    for method in _methods(tasks):
+        rows.append([method, *[_cell(task["methods"][method]) for task in tasks.values()]])
+    gains = [
+        (name, f"{100 * gain:+.1f}", f"{results['tasks_with_gain'][name]} of {len(tasks)}")
+        for name, gain in results["mean_gain"].items()
+    ]
+    seeds = ", ".join(next(iter(next(iter(tasks.values()))["methods"].values()))["seeds"])
+    return [
+        f"# GLUE with the embedded teacher ({len(tasks)} of 8 tasks)",
+        "",
+        "First metric of each task in percent on dev, on which best looks and epochs were also "
+        f"chosen; mean ± standard deviation over seeds {seeds}; in brackets the gain over "
+        "the same student trained on labels alone (* p < 0.05, paired bootstrap over examples). A "
+        "subset's score is not comparable with published ones.",
+        "",
+        *table(head, rows),
+        "",
+        "Gain over the undistilled student, mean over the tasks, and on how many it is positive:",
+        "",
+        *table(["method", "mean gain", "positive"], gains),
+        "",
+        "Training rows: " + ", ".join(f"{n} {t['train_rows']:,}" for n, t in tasks.items()) + ".",
+    ]
+
+
+def _cell(own: dict[str, Any]) -> str:
+    score = f"{100 * own['mean']:.1f} ± {100 * own['std']:.1f}"
+    if own["gain"] is None:
+        return score
+    return f"{score} ({100 * own['gain']:+.1f}{'*' if own['p'] < 0.05 else ''})"
+
+
+if __name__ == "__main__":
+    typer.run(main)

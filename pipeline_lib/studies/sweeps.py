@@ -106,7 +106,7 @@ def ablation(rows: Rows) -> Study:
         Point("student", name, task, method)
         for name, method in zip(names, params["methods"], strict=True)
     ]
-    title = "What each step adds"
+    title = f"What each step adds: {task}"
     return Study(title, "thesis, table 3.3", "training", "category", params, points)
 
 
@@ -121,7 +121,8 @@ def size(rows: Rows) -> Study:
     ]
     points += [Point("labels alone", times, task, rows.baseline) for times in SIZES]
     axis = "size of the transfer set (× the corpus)"
-    return Study("Size of the transfer set", "thesis, figure 3.3", axis, "log", params, points)
+    title = f"Size of the transfer set: {task}"
+    return Study(title, "thesis, figure 3.3", axis, "log", params, points)
 
 
 def hidden(rows: Rows) -> Study:
@@ -142,7 +143,8 @@ def hidden(rows: Rows) -> Study:
             points.append(Point(series, units, task, name))
     params |= {"students": students, "methods": methods}
     axis = "LSTM units per direction"
-    return Study("Size of the student", "thesis, figure 3.3", axis, "log", params, points)
+    title = f"Size of the student: {task}"
+    return Study(title, "thesis, figure 3.3", axis, "log", params, points)
 
 
 def fractions(rows: Rows) -> Study:
@@ -165,7 +167,8 @@ def fractions(rows: Rows) -> Study:
     ]
     params |= {"tasks": tasks, "methods": methods}
     axis = "share of the training set (%), teacher fine-tuned on the same"
-    return Study("Share of the training data", "SRA, table 3", axis, "linear", params, points)
+    title = f"Share of the training data: {task}"
+    return Study(title, "SRA, table 3", axis, "linear", params, points)
 
 
 SWEEPS: dict[str, Callable[[Rows], Study]] = {

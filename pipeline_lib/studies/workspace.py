@@ -17,6 +17,7 @@ from pipeline_lib.errors import DistilleryError
 from pipeline_lib.files import read_json
 from pipeline_lib.store import state_folder
 
+DVC = (sys.executable, "-m", "dvc")
 CODE = ("dvc.yaml", "stages", "pipeline_lib")
 
 
@@ -31,14 +32,14 @@ def run_study(name: str, params: dict[str, Any]) -> Path:
     folder = (state_folder() / "studies" / name).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     _copy_code(folder)
+    cache = _shared_cache()
     inputs = str(Path(params["inputs"]).resolve())
     with (folder / "params.yaml").open("w", encoding="utf-8") as file:
         YAML().dump(params | {"inputs": inputs}, file)
     environment = os.environ | {"DISTILLERY_HOME": str(state_folder().resolve())}
     if not (folder / ".dvc").exists():
         _dvc(folder, environment, "init", "--no-scm", "--quiet")
-        cache = Path(".dvc/cache").resolve()
-        settings = {"cache.dir": str(cache)}
+        settings = {"cache.dir": cache}
         settings |= dict.fromkeys(("core.analytics", "core.check_update"), "false")
         for key, value in settings.items():
             _dvc(folder, environment, "config", key, value)
@@ -49,6 +50,13 @@ def run_study(name: str, params: dict[str, Any]) -> Path:
 def read_metrics(folder: Path) -> dict[str, Any]:
     """Return the metrics.json of a finished study."""
     return read_json(folder / "metrics.json")
+
+
+def _shared_cache() -> str:
+    done = subprocess.run([*DVC, "cache", "dir"], capture_output=True, text=True)
+    if done.returncode:
+        raise DistilleryError("not a DVC repository. Run studies from the repository's root.")
+    return done.stdout.strip()
 
 
 def _copy_code(folder: Path) -> None:
@@ -62,7 +70,7 @@ def _copy_code(folder: Path) -> None:
 
 
 def _dvc(folder: Path, environment: dict[str, str], *words: str) -> None:
-    done = subprocess.run([sys.executable, "-m", "dvc", *words], cwd=folder, env=environment)
+    done = subprocess.run([*DVC, *words], cwd=folder, env=environment)
     if done.returncode:
         raise DistilleryError(
             f"{folder}: `dvc {' '.join(words)}` failed (above). Run the study again once that is "

@@ -102,6 +102,7 @@ def test_the_table_by_hand() -> None:
     study = sweep("ablation")
     metrics = fake_metrics(study)
     lines = table(study, read_figures(study, metrics), metrics).splitlines()
+    assert lines[0] == "# What each step adds: movies (thesis, table 3.3)"
     assert lines[2].startswith("accuracy on test, in percent") and "seeds 1, 2" in lines[2]
     assert lines[4] == "training | student | teacher"
     assert lines[6] == "labels | 50.0 ± 1.0 | 90.0"

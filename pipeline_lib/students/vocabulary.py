@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from safetensors.numpy import load_file, save_file
+from threadpoolctl import threadpool_limits
 from tokenizers import Tokenizer, models, normalizers
 from transformers import PreTrainedTokenizerFast
 
@@ -66,8 +67,10 @@ def reduce_vectors(vectors: np.ndarray, dimensions: int) -> np.ndarray:
         )
     present = vectors.any(axis=1)
     centred = (vectors - vectors[present].mean(0)).astype(np.float64)
-    _, axes = np.linalg.eigh(centred[present].T @ centred[present])
-    return np.where(present[:, None], centred @ axes[:, ::-1][:, :dimensions], 0.0)
+    # Two threads add up in another order than one: the same bytes on any number of cores.
+    with threadpool_limits(1, "blas"):
+        _, axes = np.linalg.eigh(centred[present].T @ centred[present])
+        return np.where(present[:, None], centred @ axes[:, ::-1][:, :dimensions], 0.0)
 
 
 def build_tokenizer(words: Sequence[str], lowercase: bool) -> PreTrainedTokenizerFast:

@@ -57,7 +57,7 @@ def prepare_task(
     """
     _refuse_empty(splits, folder)
     tables = _split_tables(splits, task)
-    tables["train"] = _take_fraction(tables["train"], task.train_fraction)
+    tables["train"] = _take_fraction(tables["train"], task, folder.name)
     _refuse_empty(tables, folder)
     schema = prepared_schema(task.is_pair, task.is_regression)
     tag = _LazyTagger(tagger)
@@ -140,12 +140,22 @@ def _split_tables(splits: dict[str, list[Example]], task: Task) -> dict[str, pa.
     return {part: t for part, t in drawn.items() if t.num_rows or part != "test"} | tables
 
 
-def _take_fraction(train: pa.Table, fraction: float) -> pa.Table:
+def _take_fraction(train: pa.Table, task: Task, name: str) -> pa.Table:
     """Return the examples whose hashed key is among the first: of every file order the same."""
-    if fraction == 1.0:
+    if task.train_fraction == 1.0:
         return train
     places = splitmix64(train["key"].to_numpy() ^ salt("train_fraction", 0))
-    return train.filter(pa.array(places < np.uint64(fraction * 2.0**64)))
+    kept = train.filter(pa.array(places < np.uint64(task.train_fraction * 2.0**64)))
+    classes = [] if task.is_regression else task.label_names
+    left = set(kept["label"].to_pylist())
+    missing = [label for number, label in enumerate(classes) if number not in left]
+    if not kept.num_rows or missing:
+        none = f", none of them labelled {', '.join(missing)}" if missing else ""
+        raise DistilleryError(
+            f"tasks.{name}.train_fraction: {task.train_fraction} keeps {kept.num_rows} of "
+            f"{train.num_rows} examples{none}. Raise it."
+        )
+    return kept
 
 
 def block_of(keys: np.ndarray, blocks: int) -> np.ndarray:

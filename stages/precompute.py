@@ -1,46 +1,54 @@
-"""Compute the teacher's logits for one transfer set, through the content-addressed store.
+"""Compute the teacher's logits for all sentences of one task, through the content-addressed store.
 
-    python stages/precompute.py --task movies --recipe full
+    python stages/precompute.py --task movies
 
-Reads data/transfer/<task>/<recipe> and data/teachers/<task>; writes data/outputs/<task>/<recipe>:
-one shard per input shard, row for row, and alignment.json with the proof's figures.
+Reads data/transfer/<task>, data/tasks/<task>/{dev,test,...}, data/teachers/<task>; writes
+data/outputs/<task>/<recipe>: one shard per input shard, row for row, and alignment.json with the
+proof's figures; and data/outputs/<task>/heldout/<split>.
 """
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipeline_lib.files import read_json, write_json
-from pipeline_lib.params import Params, load_params
+from pipeline_lib.files import clear_folder, read_json, write_json
+from pipeline_lib.params import load_params
 from pipeline_lib.progress import show_progress
 from pipeline_lib.shards import ShardSet
-from pipeline_lib.stage import leave_empty, run_stage
+from pipeline_lib.stage import run_stage
+
+if TYPE_CHECKING:
+    from pipeline_lib.teachers.outputs import OutputPass
 
 
-def main(
-    task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")],
-    recipe: Annotated[str, typer.Option(help="A key of `transfer` in params.yaml.")],
-) -> None:
-    """Compute the teacher's logits for one transfer set, through the content-addressed store."""
-    params = load_params()
-    folder = Path("data/outputs") / task / recipe
-    if not params.recipe(recipe).covers(task):
-        leave_empty(folder, f"{task} {recipe}: this transfer set is not made for this task")
-        return
-    precompute(params, task, recipe, folder)
-
-
-def precompute(params: Params, task: str, recipe: str, folder: Path) -> None:
-    """Compute the logits of one transfer set into ``folder``, and prove that they belong to it."""
+def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:
+    """Compute the teacher's logits for all sentences of one task."""
     from pipeline_lib.engine import worker_count
-    from pipeline_lib.teachers.alignment import prove_alignment
-    from pipeline_lib.teachers.outputs import OutputPass, Tally, compute_outputs
+    from pipeline_lib.evaluation.heldout import heldout_splits
+    from pipeline_lib.teachers.outputs import OutputPass, compute_outputs
 
-    inputs = ShardSet.open(Path("data/transfer") / task / recipe)
+    params = load_params()
     output_pass = OutputPass.of(params, Path("data/teachers") / task)
     workers = worker_count(output_pass.device, params.workers)
-    with show_progress(f"teacher {task} {recipe}", "rows") as advance:
+    transfer = {r: ShardSet.open(Path("data/transfer") / task / r) for r in params.recipes_of(task)}
+    folder = clear_folder(Path("data/outputs") / task)
+    for recipe, inputs in transfer.items():
+        precompute(inputs, output_pass, folder / recipe, workers, f"{task} {recipe}")
+        prove(inputs, output_pass, folder / recipe)
+    for split in heldout_splits(Path("data/tasks") / task):
+        inputs = ShardSet.open(Path("data/tasks") / task / split)
+        manifest, _ = compute_outputs(inputs, output_pass, folder / "heldout" / split, workers)
+        typer.echo(f"{task} {split}: {manifest.rows:,} rows")
+
+
+def precompute(
+    inputs: ShardSet, output_pass: "OutputPass", folder: Path, workers: int, title: str
+) -> None:
+    """Compute the logits of one transfer set into ``folder``; say how much was found."""
+    from pipeline_lib.teachers.outputs import Tally, compute_outputs
+
+    with show_progress(f"teacher {title}", "rows") as advance:
 
         def progress(tally: Tally, rows: int) -> None:
             note = f"({tally.reused} shards reused)"
@@ -48,17 +56,23 @@ def precompute(params: Params, task: str, recipe: str, folder: Path) -> None:
             advance(done, rows, note, counted=tally.rows_computed)
 
         manifest, tally = compute_outputs(inputs, output_pass, folder, workers, progress)
-    own = read_json(Path("data/teachers") / task / "training.json")["training_agreement"]
-    outputs = ShardSet.open(folder)
+    typer.echo(
+        f"{title}: {manifest.rows:,} rows; computed {tally.computed} shards, reused {tally.reused}"
+    )
+
+
+def prove(inputs: ShardSet, output_pass: "OutputPass", folder: Path) -> None:
+    """Prove that the logits in ``folder`` belong to their rows; write the figures beside them."""
+    from pipeline_lib.teachers.alignment import prove_alignment
+
+    own = read_json(output_pass.folder / "training.json")["training_agreement"]
     figures = prove_alignment(
-        inputs, outputs, output_pass.teacher(), params.teacher.max_length, own
+        inputs, ShardSet.open(folder), output_pass.teacher(), output_pass.max_length, own
     )
     write_json(folder / "alignment.json", figures)
     typer.echo(
-        f"{task} {recipe}: {manifest.rows:,} rows; computed {tally.computed} shards, "
-        f"reused {tally.reused}; agreement with the labels {figures['agreement_with_labels']:.4f}, "
-        f"greatest difference of {figures['recomputed_rows']} recomputed rows "
-        f"{figures['greatest_logit_difference']}"
+        f"  agreement with the labels {figures['agreement_with_labels']:.4f}, greatest difference "
+        f"of {figures['recomputed_rows']} recomputed rows {figures['greatest_logit_difference']}"
     )
 
 

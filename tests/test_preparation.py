@@ -119,6 +119,14 @@ def test_a_smaller_fraction_is_part_of_a_greater_one(tmp_path: Path) -> None:
     assert kept[0] < kept[1] < kept[2] and len(kept[2]) == 400
 
 
+def test_a_fraction_without_an_example_of_a_class_is_refused(tmp_path: Path) -> None:
+    rows = [Example((f"Film number {i} is dull.",), int(i == 7)) for i in range(100)]
+    with pytest.raises(
+        DistilleryError, match=r"films\.train_fraction: 0\.02 .*labelled yes"
+    ):
+        prepare(tmp_path / "films", rows, train_fraction=0.02)
+
+
 def train_bytes(folder: Path) -> list[bytes]:
     return [path.read_bytes() for path in sorted((folder / "train").glob("*.arrow"))]
 

@@ -81,6 +81,10 @@ class Params(Section):
         rows = self.methods.items()
         return {name: m for name, m in rows if self.transfer[m.data].covers(task)}
 
+    def recipes_of(self, task: str) -> list[str]:
+        """Return the names of the transfer sets that are made for one task."""
+        return [name for name, recipe in self.transfer.items() if recipe.covers(task)]
+
     def recipe(self, name: str) -> Recipe:
         """Return one transfer-set recipe, or say which there are."""
         return _named(self.transfer, name, "transfer")

@@ -8,7 +8,7 @@ import pytest
 from pipeline_lib.shards import read_manifest
 
 from .conftest import Finished
-from .workspace import OUTPUTS, SHARDS, STORE, TASK, TRANSFER, Workspace, flip_byte
+from .workspace import BLOCKS, BOTH, OUTPUTS, SHARDS, STORE, TASK, TRANSFER, Workspace, flip_byte
 
 STUDENT = Path(f"data/students/{TASK}/bilstm_kd_ts")
 # Workers as forks import nothing; that interpreters of their own do as well is shown for one stage.
@@ -34,8 +34,8 @@ def test_a_damaged_store_entry_is_set_aside_and_computed_again(
     [name] = [Path(path).name for path, digest in digests.items() if digest == shard.sha256]
     flip_byte(entries[name])
     workspace.forget(OUTPUTS)
-    run = workspace.stage("precompute", "--recipe", "full").sound()
-    assert run.tally == (1, SHARDS - 1)
+    run = workspace.stage("precompute").sound()
+    assert run.tally == (1, BOTH - 1)
     aside = {path.name for path in (workspace / STORE / "quarantine").iterdir()}
     assert aside == {name, Path(name).with_suffix(".json").name}
     assert workspace.digests(OUTPUTS) == finished.workspace.digests(OUTPUTS)
@@ -66,7 +66,7 @@ def test_what_the_message_says_to_do_helps(finished: Finished, workspace: Worksp
 @pytest.mark.parametrize(
     ("folder", "stage", "options"),
     [
-        (TRANSFER, "precompute", ("--recipe", "full")),
+        (TRANSFER, "precompute", ()),
         (OUTPUTS, "train", ("--method", "bilstm_kd_ts")),
         (Path(f"data/tasks/{TASK}/train"), "augment", ("--recipe", "full")),
     ],
@@ -101,8 +101,8 @@ def test_two_workers_compute_the_same_outputs(finished: Finished, workspace: Wor
     workspace.params(_two_workers)
     workspace.forget(OUTPUTS, STORE / "logits")
     # In interpreters of their own, as users run them: that must show as little as the workers do.
-    stage = ("python", "stages/precompute.py", "--task", TASK, "--recipe", "full")
-    assert workspace.command(*stage, fast=False).sound().tally == (SHARDS, 0)
+    stage = ("python", "stages/precompute.py", "--task", TASK)
+    assert workspace.command(*stage, fast=False).sound().tally == (SHARDS, BLOCKS)
     assert workspace.digests(OUTPUTS) == finished.workspace.digests(OUTPUTS)
 
 

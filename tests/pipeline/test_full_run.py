@@ -13,8 +13,8 @@ from .workspace import METHODS, TASK, Workspace
 RECIPES = ("original", "full")
 STAGES = {
     *(f"{name}@{TASK}" for name in ("fetch_data", "prepare", "lexicon", "finetune_teacher")),
-    *(f"{name}@{TASK}" for name in ("precompute_heldout", "vocabulary", "plan", "evaluate")),
-    *(f"{name}@{TASK}-{recipe}" for name in ("augment", "precompute") for recipe in RECIPES),
+    *(f"{name}@{TASK}" for name in ("precompute", "vocabulary", "plan", "evaluate")),
+    *(f"augment@{TASK}-{recipe}" for recipe in RECIPES),
     *(f"train@{TASK}-{method}" for method in METHODS),
     *("fetch_teacher", "fetch_vectors", f"measure_speed@{TASK}", "report"),
 }

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from .conftest import Finished
-from .workspace import BLOCKS, OUTPUTS, SHARDS, STORE, TASK, Run, Workspace
+from .workspace import BLOCKS, BOTH, OUTPUTS, SHARDS, STORE, TASK, Run, Workspace
 
 CHECKPOINTS = ".distillery/checkpoints"
 SLOW_TRAINING = """
@@ -58,13 +58,13 @@ def test_precompute_goes_on_with_the_missing_shards(
     finished: Finished, workspace: Workspace
 ) -> None:
     workspace.forget(OUTPUTS, STORE / "logits")
-    with workspace.started("precompute", "--recipe", "full", prelude=SLOW_TEACHER) as stage:
+    with workspace.started("precompute", prelude=SLOW_TEACHER) as stage:
         stage.kill_when(lambda: len(workspace.entries("logits")) >= 2)
     done = len(workspace.entries("logits"))
     assert 2 <= done < SHARDS
     assert not (workspace / OUTPUTS / "manifest.json").exists()
-    again = workspace.stage("precompute", "--recipe", "full").sound()
-    assert again.tally == (SHARDS - done, done)
+    again = workspace.stage("precompute").sound()
+    assert again.tally == (SHARDS - done, BLOCKS + done)
     assert workspace.digests(OUTPUTS) == finished.workspace.digests(OUTPUTS)
 
 
@@ -75,7 +75,7 @@ def test_an_entry_that_a_kill_left_half_written_is_computed_again(
     lost = next((workspace / STORE / "logits").glob(f"*/{_key(workspace)}{suffix}"))
     lost.unlink()
     workspace.forget(OUTPUTS)
-    assert workspace.stage("precompute", "--recipe", "full").sound().tally == (1, SHARDS - 1)
+    assert workspace.stage("precompute").sound().tally == (1, BOTH - 1)
     assert workspace.digests(OUTPUTS) == finished.workspace.digests(OUTPUTS)
 
 

@@ -10,9 +10,9 @@ from pipeline_lib.shards import read_manifest
 
 from .conftest import Finished
 from .corpus import sentences, write_encoder, write_rows
-from .workspace import BLOCKS, N_ITER, OUTPUTS, SHARDS, STORE, TASK, TRANSFER, Workspace
+from .workspace import BLOCKS, BOTH, N_ITER, OUTPUTS, SHARDS, STORE, TASK, TRANSFER, Workspace
 
-PRECOMPUTE = f"precompute@{TASK}-full"
+PRECOMPUTE = f"precompute@{TASK}"
 
 
 def _iterations(number: int) -> Callable[[Any], None]:
@@ -38,7 +38,7 @@ def kept(finished: Finished, tmp_path_factory: pytest.TempPathFactory) -> Worksp
     # So that only the given files can bring the old teacher and its outputs back.
     workspace.forget(".dvc/cache", "dvc.lock", "data/teachers", "data/lexicons", OUTPUTS, TRANSFER)
     run = workspace.dvc("repro", PRECOMPUTE).sound()
-    assert run.tally == (0, SHARDS)
+    assert run.tally == (0, BOTH)
     return workspace
 
 
@@ -63,7 +63,7 @@ def test_a_teacher_fine_tuned_elsewhere_is_taken_as_it_is(
 def test_a_raised_n_iter_computes_the_new_iterations_only(workspace: Workspace) -> None:
     before = workspace.digests(OUTPUTS)
     workspace.params(_iterations(N_ITER + 1))
-    assert workspace.dvc("repro", PRECOMPUTE).sound().tally == (BLOCKS, SHARDS)
+    assert workspace.dvc("repro", PRECOMPUTE).sound().tally == (BLOCKS, BOTH)
     after = workspace.digests(OUTPUTS)
     shards = {name for name in before if name.endswith(".arrow")}
     assert {name: after[name] for name in shards} == {name: before[name] for name in shards}
@@ -74,7 +74,7 @@ def test_a_raised_n_iter_computes_the_new_iterations_only(workspace: Workspace) 
     assert workspace.digests(OUTPUTS) == before
     # The store finds everything too, where DVC's cache was thrown away.
     workspace.forget(OUTPUTS)
-    assert workspace.stage("precompute", "--recipe", "full").sound().tally == (0, SHARDS)
+    assert workspace.stage("precompute").sound().tally == (0, BOTH)
     assert workspace.digests(OUTPUTS) == before
 
 
@@ -84,7 +84,7 @@ def test_an_added_sentence_computes_its_own_block_only(kept_copy: Workspace) -> 
     rows.insert(17, (1, "A warm and funny surprise, quite unlike the others."))
     write_rows(kept_copy / "data/input/train.tsv", rows)
     run = kept_copy.dvc("repro", PRECOMPUTE).sound()
-    assert run.tally == (1 + N_ITER, SHARDS - 1 - N_ITER)
+    assert run.tally == (1 + N_ITER, BOTH - 1 - N_ITER)
     after = kept_copy.digests(TRANSFER)
     changed = {n for n in before if after[n] != before[n] and n.endswith(".arrow")}
     assert len({name.split("-")[0] for name in changed}) == 1
@@ -100,7 +100,7 @@ def test_a_reordered_file_computes_nothing(kept_copy: Workspace) -> None:
     assert PRECOMPUTE not in run.stages
     assert kept_copy.digests(TRANSFER) == before
     kept_copy.forget(OUTPUTS)
-    assert kept_copy.stage("precompute", "--recipe", "full").sound().tally == (0, SHARDS)
+    assert kept_copy.stage("precompute").sound().tally == (0, BOTH)
 
 
 def test_another_teacher_shares_no_output_with_the_first(workspace: Workspace) -> None:
@@ -114,11 +114,11 @@ def test_another_teacher_shares_no_output_with_the_first(workspace: Workspace) -
 
     workspace.params(another_seed)
     workspace.stage("finetune_teacher").sound()
-    assert workspace.stage("precompute", "--recipe", "full").sound().tally == (SHARDS, 0)
+    assert workspace.stage("precompute").sound().tally == (SHARDS, BLOCKS)
     new = read_manifest(workspace / OUTPUTS).made_from["teacher"]
     assert new != old
     assert workspace.entries("logits") > keys
-    assert len(workspace.entries("logits") - keys) == SHARDS
+    assert len(workspace.entries("logits") - keys) == SHARDS + 2  # dev and test
     second = workspace.digests(OUTPUTS)
     assert all(second[name] != first[name] for name in first if name.endswith(".arrow"))
     # The plan still names the first teacher's outputs: training refuses these.

@@ -23,6 +23,8 @@ ROOT = Path(__file__).parents[2]
 TASK = "reviews"
 BLOCKS, N_ITER = 3, 2
 SHARDS = BLOCKS * (1 + N_ITER)
+BOTH = SHARDS + BLOCKS
+"""Shards of both transfer sets; their originals are the same and computed once."""
 METHODS = ("bilstm", "bilstm_kd", "bilstm_kd_ts")
 OUTPUTS = Path("data/outputs") / TASK / "full"
 TRANSFER = Path("data/transfer") / TASK / "full"
@@ -48,12 +50,12 @@ class Run:
 
     @property
     def tally(self) -> tuple[int, int]:
-        """Shards (computed, reused) of transfer set ``full``, as precompute printed them."""
+        """Shards (computed, reused) of both transfer sets, as precompute printed them."""
         found = re.findall(
-            rf"^{TASK} full: .*computed (\d+) shards, reused (\d+)", self.text, re.MULTILINE
+            rf"^{TASK} \w+: .*computed (\d+) shards, reused (\d+)", self.text, re.MULTILINE
         )
-        assert len(found) == 1, self.text
-        return int(found[0][0]), int(found[0][1])
+        assert len(found) == 2, self.text
+        return sum(int(computed) for computed, _ in found), sum(int(reused) for _, reused in found)
 
     @property
     def error(self) -> str:

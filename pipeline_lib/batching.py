@@ -80,31 +80,18 @@ class Sentences:
 
 @dataclass(frozen=True)
 class LengthSorted:
-    """Batches of sentences of like length, in an order shuffled anew for each epoch.
-
-    With ``equal`` all sentences of a batch have one length: then nothing is padding and a recurrent
-    net needs no packing.
-    """
+    """Batches of sentences of like length, in an order shuffled anew for each epoch."""
 
     sentences: Sentences
     batch_size: int
     seed: int
-    equal: bool
 
     def epoch(self, number: int) -> list[np.ndarray]:
         """Return the row numbers of each batch; a pure function of (seed, number)."""
         generator = np.random.default_rng([self.seed, number])
         order = generator.permutation(len(self.sentences))
-        lengths = self.sentences.lengths
-        order = order[np.argsort(lengths[order], kind="stable")]
-        groups = [order]
-        if self.equal:
-            groups = np.split(order, np.nonzero(np.diff(lengths[order]))[0] + 1)
-        batches = [
-            group[i : i + self.batch_size]
-            for group in groups
-            for i in range(0, len(group), self.batch_size)
-        ]
+        order = order[np.argsort(self.sentences.lengths[order], kind="stable")]
+        batches = [order[i : i + self.batch_size] for i in range(0, len(order), self.batch_size)]
         return [batches[i] for i in generator.permutation(len(batches))]
 
     def collate(self, rows: np.ndarray) -> dict[str, torch.Tensor]:

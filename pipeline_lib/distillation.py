@@ -36,7 +36,7 @@ from pipeline_lib.students.vocabulary import load_vocabulary
 from pipeline_lib.training import Batch, Report, Settings, fit
 from pipeline_lib.training_data import dev_sentences, training_sentences
 
-CODE_VERSION = 2
+CODE_VERSION = 3
 """Bump when the same inputs would give another student."""
 
 Hear = Callable[[int, tuple[int, int, float, float]], None]
@@ -133,7 +133,7 @@ def train_student(
     model = build_student(
         plan.student.model_dump(), plan.labels, plan.pair, start, vectors.shape
     ).to(device)
-    batches = LengthSorted(train, plan.optimiser.batch_size, job.seed, equal=not plan.pair)
+    batches = LengthSorted(train, plan.optimiser.batch_size, job.seed)
 
     def loss(model: torch.nn.Module, batch: Batch) -> torch.Tensor:
         logits = model.outputs(batch)

@@ -121,9 +121,7 @@ def test_a_smaller_fraction_is_part_of_a_greater_one(tmp_path: Path) -> None:
 
 def test_a_fraction_without_an_example_of_a_class_is_refused(tmp_path: Path) -> None:
     rows = [Example((f"Film number {i} is dull.",), int(i == 7)) for i in range(100)]
-    with pytest.raises(
-        DistilleryError, match=r"films\.train_fraction: 0\.02 .*labelled yes"
-    ):
+    with pytest.raises(DistilleryError, match=r"films\.train_fraction: 0\.02 .*labelled yes"):
         prepare(tmp_path / "films", rows, train_fraction=0.02)
 
 

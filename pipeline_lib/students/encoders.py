@@ -5,6 +5,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from pipeline_lib.dropout import Dropout
+
 PAD_ID = 0
 
 
@@ -44,7 +46,7 @@ class BiLSTMEncoder(nn.Module):
     def __init__(self, words: int, width: int, settings: dict[str, Any]) -> None:
         super().__init__()
         self.embeddings = WordEmbeddings(words, width, settings["embeddings"])
-        self.dropout = nn.Dropout(settings["dropout"])
+        self.dropout = Dropout(settings["dropout"])
         sizes = self.embeddings.width, settings["hidden"]
         # Two nets of one direction: packing, which a bidirectional one needs where sentences differ
         # in length, is slow on a CPU.
@@ -86,7 +88,7 @@ class CNNEncoder(nn.Module):
     def __init__(self, words: int, width: int, settings: dict[str, Any]) -> None:
         super().__init__()
         self.embeddings = WordEmbeddings(words, width, settings["embeddings"])
-        self.dropout = nn.Dropout(settings["dropout"])
+        self.dropout = Dropout(settings["dropout"])
         self.filters = nn.ModuleList(
             nn.Conv1d(self.embeddings.width, settings["filters"], size)
             for size in settings["widths"]
@@ -117,7 +119,7 @@ class StaticEncoder(nn.Module):
     def __init__(self, words: int, width: int, settings: dict[str, Any]) -> None:
         super().__init__()
         self.embeddings = WordEmbeddings(words, width, settings["embeddings"])
-        self.dropout = nn.Dropout(settings["dropout"])
+        self.dropout = Dropout(settings["dropout"])
         self.width = self.embeddings.width
 
     def forward(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
@@ -138,7 +140,7 @@ class NgramEncoder(nn.Module):
         self.table = nn.Embedding(settings["buckets"], settings["dimensions"])
         bound = 1.0 / self.table.embedding_dim
         nn.init.uniform_(self.table.weight, -bound, bound)
-        self.dropout = nn.Dropout(settings["dropout"])
+        self.dropout = Dropout(settings["dropout"])
         self.width = settings["dimensions"]
 
     def forward(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:

@@ -69,10 +69,9 @@ def predict_sentences(
 ) -> np.ndarray:
     """Return outputs, float32, shape (sentences, outputs), computed in batches by length."""
     outputs = np.empty((len(sentences), model.config.num_labels), np.float32)
-    equal = sentences.second is None
     model.eval()
     with torch.inference_mode():
-        for rows in LengthSorted(sentences, PREDICT_BATCH, seed=0, equal=equal).epoch(0):
+        for rows in LengthSorted(sentences, PREDICT_BATCH, seed=0).epoch(0):
             batch = {name: tensor.to(device) for name, tensor in sentences.batch(rows).items()}
             outputs[rows] = model.outputs(batch).float().cpu().numpy()
     return outputs

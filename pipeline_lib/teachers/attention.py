@@ -11,9 +11,11 @@ from typing import Any
 import torch
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
-from transformers.masking_utils import sdpa_mask
+from transformers.masking_utils import eager_mask, sdpa_mask
 
-NAME = "short_sentences"
+from pipeline_lib.dropout import dropout as drop
+
+NAME, NAME_IN_TRAINING = "short_sentences", "short_sentences_in_training"
 LONGEST = 48
 """In tokens; from about there on torch's kernel was as fast, on the one processor tried."""
 
@@ -25,13 +27,13 @@ def use_short_attention(model: Any) -> None:
 
 
 def use_training_attention(model: Any) -> None:
-    """Have ``model`` attend by plain operations while it is fine-tuned on a CPU.
+    """Have ``model`` attend by :func:`attend_in_training` while it is fine-tuned on a CPU.
 
     torch's kernel goes backwards slowly there: an epoch over 8,064 snippets of 27 tokens took about
     130 s with it and 101 s without.
     """
     if model.device.type == "cpu" and model.config._attn_implementation == "sdpa":
-        model.set_attn_implementation("eager")
+        model.set_attn_implementation(NAME_IN_TRAINING)
 
 
 def attend(
@@ -67,6 +69,27 @@ def attend(
     return output.transpose(1, 2).contiguous(), None
 
 
+def attend_in_training(
+    module: torch.nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    dropout: float = 0.0,
+    scaling: float | None = None,
+    **kwargs: Any,
+) -> tuple[torch.Tensor, None]:
+    """Return the same as :func:`attend`, by plain operations and with quick dropout.
+
+    :param attention_mask: what is added to the scores; broadcasts to (rows, heads, tokens, tokens).
+    """
+    scores = query @ key.transpose(2, 3) * (scaling or query.shape[-1] ** -0.5)
+    if attention_mask is not None:
+        scores = scores + attention_mask
+    weights = drop(scores.softmax(-1), dropout, module.training)
+    return (weights @ value).transpose(1, 2).contiguous(), None
+
+
 def _is_short(
     module: torch.nn.Module,
     query: torch.Tensor,
@@ -91,3 +114,5 @@ def _is_short(
 
 AttentionInterface.register(NAME, attend)
 AttentionMaskInterface.register(NAME, sdpa_mask)
+AttentionInterface.register(NAME_IN_TRAINING, attend_in_training)
+AttentionMaskInterface.register(NAME_IN_TRAINING, eager_mask)

@@ -17,6 +17,7 @@ import torch
 from pipeline_lib.batching import LengthSorted
 from pipeline_lib.columns import Text, texts
 from pipeline_lib.devices import resolve_precision, resolve_training_precision
+from pipeline_lib.dropout import replace_dropout
 from pipeline_lib.evaluation.metrics import agreement, label_array, score
 from pipeline_lib.files import link_or_copy
 from pipeline_lib.objectives import label_loss
@@ -24,7 +25,7 @@ from pipeline_lib.params import FineTuning, Task
 from pipeline_lib.params import Teacher as TeacherParams
 from pipeline_lib.teachers.attention import use_training_attention
 from pipeline_lib.teachers.model import Teacher, load_classifier, load_teacher
-from pipeline_lib.training import Batch, Progress, Report, Settings, fit
+from pipeline_lib.training import Batch, Progress, Report, Settings, autocast, fit
 
 EVALUATION_TOKENS = 4096
 AGREEMENT_ROWS = 2000
@@ -91,16 +92,18 @@ def _run(
     if params.finetune.freeze_embeddings:
         model.get_input_embeddings().requires_grad_(False)
     use_training_attention(model.to(device))
+    replace_dropout(model)
     runner = Teacher(model, tokenizer, device, precision, digest="")
     encoded = runner.encode(train.texts, params.max_length)
     sentences = replace(encoded, targets={"labels": train.labels})
-    batches = LengthSorted(sentences, params.finetune.batch_size, params.finetune.seed, equal=False)
+    batches = LengthSorted(sentences, params.finetune.batch_size, params.finetune.seed)
 
     def loss(model: torch.nn.Module, batch: Batch) -> torch.Tensor:
         return label_loss(runner.forward(batch).float(), batch["labels"])
 
     def evaluate(model: torch.nn.Module) -> float:
-        outputs = runner.predict(dev.texts, params.max_length, EVALUATION_TOKENS)
+        with autocast(device, precision):
+            outputs = runner.predict(dev.texts, params.max_length, EVALUATION_TOKENS)
         return score(task.metrics[0], dev.labels, outputs)
 
     path = checkpoints / f"rate-{rate:g}.safetensors"

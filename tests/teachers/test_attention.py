@@ -99,3 +99,37 @@ def test_a_model_that_asks_for_another_attention_keeps_it() -> None:
     model.set_attn_implementation("eager")
     use_short_attention(model)
     assert model.config._attn_implementation == "eager"
+
+
+@pytest.mark.parametrize("padded", [False, True])
+def test_attention_in_training_is_the_eager_one(padded: bool) -> None:
+    def gradients(implementation: str) -> tuple[torch.Tensor, list[torch.Tensor]]:
+        model = _bert()
+        model.set_attn_implementation(implementation)
+        logits = model(**_batch(9, padded)).logits
+        logits.square().sum().backward()
+        return logits, [p.grad for p in model.parameters() if p.grad is not None]
+
+    eager, plain = gradients("eager"), gradients(attention.NAME_IN_TRAINING)
+    assert torch.allclose(eager[0], plain[0], atol=1e-6)
+    assert len(eager[1]) == len(plain[1]) > 20
+    assert all(torch.allclose(a, b, atol=1e-5) for a, b in zip(eager[1], plain[1], strict=True))
+
+
+def test_attention_in_training_drops_weights() -> None:
+    model = _bert()
+    model.set_attn_implementation(attention.NAME_IN_TRAINING)
+    model.train()
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    batch = _batch(9, padded=False)
+    sure = [m for m in model.modules() if hasattr(m, "attention_head_size")]
+    assert len(sure) == 2
+    first, second = (model(**batch).logits for _ in range(2))
+    # BERT hands its dropout module's rate on; with all of them at 0 nothing is random.
+    assert torch.equal(first, second)
+    for module in sure:
+        module.dropout.p = 0.5
+    first, second = (model(**batch).logits for _ in range(2))
+    assert not torch.equal(first, second)

@@ -2,19 +2,11 @@
 
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import typer
 from rich.console import Console
 
 from pipeline_lib.errors import DistilleryError
-from pipeline_lib.files import clear_folder
-
-
-def leave_empty(folder: Path, reason: str) -> None:
-    """Make a stage's folder an empty one, and say why: DVC runs every task with every row."""
-    clear_folder(folder)
-    typer.echo(reason)
 
 
 def run_stage(main: Callable[..., None]) -> None:

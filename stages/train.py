@@ -12,10 +12,11 @@ from typing import Annotated
 
 import typer
 
+from pipeline_lib.files import clear_folder
 from pipeline_lib.params import Params, load_params
 from pipeline_lib.plans import Plan, read_plan
 from pipeline_lib.progress import show_progress
-from pipeline_lib.stage import leave_empty, run_stage
+from pipeline_lib.stage import run_stage
 
 
 def main(
@@ -26,7 +27,9 @@ def main(
     plan = read_plan(Path("data/plans") / task / f"{method}.json")
     target = Path("data/students") / task / method
     if plan is None:
-        leave_empty(target, f"{task} {method}: its transfer set is not made for this task")
+        # DVC runs every row for every task, and wants its folder.
+        clear_folder(target)
+        typer.echo(f"{task} {method}: its transfer set is not made for this task")
         return
     train(load_params(), plan, target)
 

@@ -78,14 +78,14 @@ def test_a_bad_parameter_is_one_line(
     workspace: Workspace, edit: Callable[[Any], None], named: list[str]
 ) -> None:
     workspace.params(edit)
-    for name, options in (("fetch_data", ()), ("augment", ("--recipe", "full"))):
+    for name, options in (("fetch_data", ()), ("augment", ())):
         error = workspace.stage(name, *options).error
         assert [part for part in named if part not in error] == []
     assert [part for part in named if part not in workspace.distill("check").error] == []
 
 
 def test_an_unknown_name_on_the_command_line_is_one_line(workspace: Workspace) -> None:
-    error = workspace.stage("augment", "--recipe", "fuller").error
+    error = workspace.stage("augment", "--task", "fuller").error
     assert "no 'fuller' in params.yaml" in error
     assert Path(workspace.folder).name not in error
 

@@ -68,7 +68,7 @@ def test_what_the_message_says_to_do_helps(finished: Finished, workspace: Worksp
     [
         (TRANSFER, "precompute", ()),
         (OUTPUTS, "train", ("--method", "bilstm_kd_ts")),
-        (Path(f"data/tasks/{TASK}/train"), "augment", ("--recipe", "full")),
+        (Path(f"data/tasks/{TASK}/train"), "augment", ()),
     ],
     ids=["precompute", "train", "augment"],
 )

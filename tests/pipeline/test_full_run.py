@@ -10,13 +10,12 @@ import pytest
 from .conftest import Finished
 from .workspace import METHODS, TASK, Workspace
 
-RECIPES = ("original", "full")
 STAGES = {
     *(f"{name}@{TASK}" for name in ("fetch_data", "prepare", "lexicon", "finetune_teacher")),
-    *(f"{name}@{TASK}" for name in ("precompute", "vocabulary", "plan", "evaluate")),
-    *(f"augment@{TASK}-{recipe}" for recipe in RECIPES),
+    *(f"{name}@{TASK}" for name in ("augment", "precompute", "vocabulary", "plan")),
     *(f"train@{TASK}-{method}" for method in METHODS),
-    *("fetch_teacher", "fetch_vectors", f"measure_speed@{TASK}", "report"),
+    *("fetch_teacher", "fetch_vectors", "report"),
+    *(f"evaluate@{TASK}", f"measure_speed@{TASK}"),
 }
 AFTER_TRAINING = {f"evaluate@{TASK}", f"measure_speed@{TASK}", "report"}
 

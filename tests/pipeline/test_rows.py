@@ -18,12 +18,10 @@ def test_a_transfer_set_for_other_tasks_makes_no_row(workspace: Workspace) -> No
 
     workspace.params(edit)
     run = workspace.dvc("repro", f"evaluate@{TASK}").sound()
-    skipped = [f"augment@{TASK}-full", f"train@{TASK}-{ROW}"]
-    assert set(skipped) <= set(run.stages)
+    assert f"train@{TASK}-{ROW}" in run.stages
     assert "is not made for this task" in run.text
-    for folder in (TRANSFER, f"data/students/{TASK}/{ROW}"):
-        assert list((workspace / folder).iterdir()) == []
-    assert not (workspace / OUTPUTS).exists()
+    assert list((workspace / f"data/students/{TASK}/{ROW}").iterdir()) == []
+    assert not (workspace / TRANSFER).exists() and not (workspace / OUTPUTS).exists()
     scores = json.loads((workspace / f"data/results/{TASK}/scores.json").read_text())
     assert ROW not in scores["methods"] and "bilstm_kd" in scores["methods"]
     assert workspace.dvc("repro", f"evaluate@{TASK}").sound().stages == []
@@ -46,7 +44,7 @@ def test_a_row_of_the_first_iterations_outlives_more_of_them(workspace: Workspac
     assert plan["inputs"]["digest"] == manifest.upto(1).digest != manifest.digest
     workspace.params(more)
     run = workspace.dvc("repro", train).sound()
-    assert f"augment@{TASK}-full" in run.stages and train not in run.stages
+    assert f"augment@{TASK}" in run.stages and train not in run.stages
 
 
 def test_a_study_shares_what_was_computed(workspace: Workspace) -> None:

@@ -31,7 +31,7 @@ from pipeline_lib.plans import Plan
 from pipeline_lib.shards import ShardSet
 from pipeline_lib.store import state_folder
 from pipeline_lib.students.loading import build_student, predict_sentences, save_student
-from pipeline_lib.students.model import StudentForSequenceClassification
+from pipeline_lib.students.network import Form, StudentNetwork
 from pipeline_lib.students.vocabulary import load_vocabulary
 from pipeline_lib.training import Batch, Report, Settings, fit
 from pipeline_lib.training_data import dev_sentences, training_sentences
@@ -121,7 +121,7 @@ def train_student(
     vectors: np.ndarray,
     checkpoint: Path,
     report: Report,
-) -> tuple[StudentForSequenceClassification, dict[str, Any]]:
+) -> tuple[StudentNetwork, dict[str, Any]]:
     """Train one student and return it with the record of its training.
 
     :param vectors: the vocabulary's embedding table, float32 (words, width).
@@ -130,9 +130,8 @@ def train_student(
     plan, device = job.plan, torch.device(job.device)
     torch.manual_seed(job.seed)
     start = vectors if plan.start == "vectors" else None
-    model = build_student(
-        plan.student.model_dump(), plan.labels, plan.pair, start, vectors.shape
-    ).to(device)
+    form = Form(*vectors.shape, plan.student.model_dump(), plan.pair, plan.labels)
+    model = build_student(form, start).to(device)
     batches = LengthSorted(train, plan.optimiser.batch_size, job.seed)
 
     def loss(model: torch.nn.Module, batch: Batch) -> torch.Tensor:

@@ -1,22 +1,23 @@
 """Transfer sets and dev sets read as training data: numbered words, and their targets."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from tokenizers import Tokenizer
 
 from pipeline_lib.batching import Sentences
 from pipeline_lib.columns import sides
 from pipeline_lib.evaluation.metrics import decide, label_array
 from pipeline_lib.shards import ShardSet
+from pipeline_lib.students.encoders import PAD_ID
 from pipeline_lib.students.vocabulary import word_numbers
 from pipeline_lib.teachers.outputs import aligned
 
 
 def training_sentences(
-    inputs: ShardSet, outputs: ShardSet | None, tokenizer: Any, max_words: int
+    inputs: ShardSet, outputs: ShardSet | None, tokenizer: Tokenizer, max_words: int
 ) -> Sentences:
     """Read a transfer set as numbered words, with the targets that there are.
 
@@ -37,7 +38,7 @@ def training_sentences(
     return _sentences(tables, tokenizer, max_words, targets, kept)
 
 
-def dev_sentences(prepared: ShardSet, tokenizer: Any, max_words: int) -> Sentences:
+def dev_sentences(prepared: ShardSet, tokenizer: Tokenizer, max_words: int) -> Sentences:
     """Read a prepared split as numbered words with its labels."""
     labels = label_array(prepared.table()["label"])
     kept = np.ones(len(labels), bool)
@@ -64,7 +65,7 @@ def _labels(rows: pa.Table, logits: np.ndarray | None) -> np.ndarray:
 
 def _sentences(
     tables: list[pa.Table],
-    tokenizer: Any,
+    tokenizer: Tokenizer,
     max_words: int,
     targets: dict[str, np.ndarray],
     kept: np.ndarray,
@@ -76,12 +77,12 @@ def _sentences(
         lengths = np.concatenate([lengths for _, lengths in numbered])
         words = np.concatenate([words for words, _ in numbered])[np.repeat(kept, lengths)]
         offsets = np.concatenate([[0], np.cumsum(lengths[kept])])
-        found = Sentences(words, offsets, targets, tokenizer.pad_token_id, second=found)
+        found = Sentences(words, offsets, targets, PAD_ID, second=found)
     return found
 
 
 def _words(
-    column: pa.ChunkedArray, tokenizer: Any, max_words: int
+    column: pa.ChunkedArray, tokenizer: Tokenizer, max_words: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the numbers of all words, int32, and how many each row has, int64."""
     lists = column.combine_chunks()

@@ -7,38 +7,41 @@ from typing import Any
 
 import numpy as np
 import torch
-from transformers.utils.logging import disable_progress_bar
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer
 
 from pipeline_lib.batching import LengthSorted, Sentences
 from pipeline_lib.columns import Text
 from pipeline_lib.errors import DistilleryError
-from pipeline_lib.students.model import StudentConfig, StudentForSequenceClassification
+from pipeline_lib.files import atomic_path, read_json, write_json
+from pipeline_lib.students.encoders import PAD_ID
+from pipeline_lib.students.network import Form, StudentNetwork
+from pipeline_lib.students.vocabulary import load_tokenizer, save_tokenizer
 from pipeline_lib.teachers.model import count_parameters
+from pipeline_lib.text.words import MASK
 
 PREDICT_BATCH = 256
-
-# A student is read and written in a blink; transformers' bars would only break up ours.
-disable_progress_bar()
+MODEL_TYPE = "distillery_student"
 
 
 @dataclass
 class Student:
     """A trained student and its tokenizer on one device."""
 
-    model: StudentForSequenceClassification
-    tokenizer: Any
+    model: StudentNetwork
+    tokenizer: Tokenizer
     device: torch.device
 
     @property
     def label_names(self) -> list[str]:
         """Names of the classes, by class number."""
-        names = self.model.config.id2label
-        return [names[number] for number in range(len(names))]
+        return self.model.form.label_names
 
     @property
     def is_pair(self) -> bool:
         """Whether it compares two sentences."""
-        return self.model.config.pair
+        return self.model.form.pair
 
     def parameters(self, embeddings: bool) -> int:
         """Count parameters, with or without the embedding tables."""
@@ -50,25 +53,24 @@ class Student:
 
     def encode(self, texts: Sequence[Text]) -> Sentences:
         """Split and number the words of each text or pair, cut to the student's length."""
-        if self.model.config.pair:
+        if self.model.form.pair:
             first, second = zip(*texts, strict=True)
             return replace(self._encode(first), second=self._encode(second))
         return self._encode(texts)
 
     def _encode(self, texts: Sequence[str]) -> Sentences:
-        backend = self.tokenizer.backend_tokenizer
-        limit = self.model.config.architecture["max_words"]
+        limit = self.model.form.architecture["max_words"]
         # A text without a word is one unknown word: every row needs a length of at least 1.
-        unknown = [self.tokenizer.unk_token_id]
-        ids = [e.ids[:limit] or unknown for e in backend.encode_batch_fast(list(texts))]
-        return Sentences.from_lists(ids, {}, self.tokenizer.pad_token_id)
+        unknown = [self.tokenizer.token_to_id(MASK)]
+        ids = [e.ids[:limit] or unknown for e in self.tokenizer.encode_batch_fast(list(texts))]
+        return Sentences.from_lists(ids, {}, PAD_ID)
 
 
 def predict_sentences(
-    model: torch.nn.Module, sentences: Sentences, device: torch.device
+    model: StudentNetwork, sentences: Sentences, device: torch.device
 ) -> np.ndarray:
     """Return outputs, float32, shape (sentences, outputs), computed in batches by length."""
-    outputs = np.empty((len(sentences), model.config.num_labels), np.float32)
+    outputs = np.empty((len(sentences), len(model.form.label_names)), np.float32)
     model.eval()
     with torch.inference_mode():
         for rows in LengthSorted(sentences, PREDICT_BATCH, seed=0).epoch(0):
@@ -77,35 +79,35 @@ def predict_sentences(
     return outputs
 
 
-def build_student(
-    architecture: dict[str, Any],
-    label_names: Sequence[str],
-    pair: bool,
-    vectors: np.ndarray | None,
-    table_shape: tuple[int, int],
-) -> StudentForSequenceClassification:
-    """Return an untrained student; its word vectors start from ``vectors``, or at random.
-
-    :param table_shape: (words, width) of the embedding table.
-    """
-    config = StudentConfig(
-        vocab_size=table_shape[0],
-        embedding_size=table_shape[1],
-        architecture=architecture,
-        pair=pair,
-        id2label=dict(enumerate(label_names)),
-        label2id={name: number for number, name in enumerate(label_names)},
-    )
-    model = StudentForSequenceClassification(config)
+def build_student(form: Form, vectors: np.ndarray | None) -> StudentNetwork:
+    """Return an untrained student; its word vectors start from ``vectors``, or at random."""
+    model = StudentNetwork(form)
     if vectors is not None:
         model.encoder.embeddings.load(torch.from_numpy(vectors))
     return model
 
 
-def save_student(folder: Path, model: StudentForSequenceClassification, tokenizer: Any) -> None:
-    """Write config.json, model.safetensors and the tokenizer."""
-    model.to("cpu").save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+def save_student(folder: Path, model: StudentNetwork, tokenizer: Tokenizer) -> None:
+    """Write config.json, model.safetensors and the tokenizer, as ``save_pretrained`` would."""
+    folder.mkdir(parents=True, exist_ok=True)
+    form = model.form
+    numbered = dict(enumerate(form.label_names))
+    config = {
+        "architectures": ["StudentForSequenceClassification"],
+        "model_type": MODEL_TYPE,
+        "dtype": "float32",
+        "vocab_size": form.vocab_size,
+        "embedding_size": form.embedding_size,
+        "architecture": form.architecture,
+        "pair": form.pair,
+        "id2label": {str(number): name for number, name in numbered.items()},
+        "label2id": {name: number for number, name in numbered.items()},
+    }
+    tensors = {name: t.detach().cpu().contiguous() for name, t in model.state_dict().items()}
+    with atomic_path(folder / "model.safetensors") as temporary:
+        save_file(tensors, temporary, {"format": "pt"})
+    save_tokenizer(folder, tokenizer)
+    write_json(folder / "config.json", config)
 
 
 def load_student(folder: Path, device: torch.device | str = "cpu") -> Student:
@@ -113,14 +115,29 @@ def load_student(folder: Path, device: torch.device | str = "cpu") -> Student:
 
     :raises DistilleryError: if the folder holds none.
     """
-    from transformers import PreTrainedTokenizerFast
-
     try:
-        model = StudentForSequenceClassification.from_pretrained(folder, use_safetensors=True)
-        tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        model = StudentNetwork(_form(read_json(folder / "config.json")))
+        model.load_state_dict(load_file(folder / "model.safetensors"))
+        tokenizer = load_tokenizer(folder)
+    except (
+        *(OSError, ValueError, KeyError, TypeError, RuntimeError),
+        *(SafetensorError, DistilleryError),
+    ) as error:
         raise DistilleryError(
             f"{folder}: not a trained student ({str(error).splitlines()[0]}). Train it with "
             "`dvc repro`, or give a folder below data/students."
         ) from error
     return Student(model.to(device).eval(), tokenizer, torch.device(device))
+
+
+def _form(config: dict[str, Any]) -> Form:
+    if config["model_type"] != MODEL_TYPE:
+        raise ValueError(f"config.json describes a {config['model_type']}")
+    names = config["id2label"]
+    return Form(
+        config["vocab_size"],
+        config["embedding_size"],
+        config["architecture"],
+        config["pair"],
+        [names[str(number)] for number in range(len(names))],
+    )

@@ -1,6 +1,8 @@
-"""The students' transformers classes: a configuration, and a classifier of encoder and head."""
+"""The students as transformers models: ``AutoModel…``, ``pipeline`` and the hub take them.
 
-from collections.abc import Mapping
+Importing this module registers them.
+"""
+
 from typing import Any
 
 import torch
@@ -13,18 +15,14 @@ from transformers import (
 )
 from transformers.modeling_outputs import SequenceClassifierOutput
 
-from pipeline_lib.students.encoders import ENCODERS
+from pipeline_lib.students.loading import MODEL_TYPE
+from pipeline_lib.students.network import Form, StudentNetwork
 
 
 class StudentConfig(PretrainedConfig):
-    """What a student is made of.
+    """A student's :class:`~pipeline_lib.students.network.Form`, beside what all models have."""
 
-    :param vocab_size: words of its vocabulary; :param embedding_size: values per word vector.
-    :param architecture: the row of ``students`` in params.yaml (architecture and sizes).
-    :param pair: whether it compares two sentences.
-    """
-
-    model_type = "distillery_student"
+    model_type = MODEL_TYPE
 
     def __init__(
         self,
@@ -42,24 +40,20 @@ class StudentConfig(PretrainedConfig):
 
 
 class StudentForSequenceClassification(PreTrainedModel):
-    """An encoder, a ReLU layer where it has one, and the logits, or the score of a regression.
-
-    Of a pair one encoder reads both sentences, and what the ReLU layer sees is :func:`compare`
-    (Tang et al. 2019, section 3.1, figures 1 and 2).
-    """
+    """A :class:`~pipeline_lib.students.network.StudentNetwork`, called as transformers calls."""
 
     config_class = StudentConfig
     base_model_prefix = "encoder"
 
     def __init__(self, config: StudentConfig) -> None:
         super().__init__(config)
-        settings = config.architecture
-        build = ENCODERS[settings["architecture"]]
-        self.encoder = build(config.vocab_size, config.embedding_size, settings)
-        width = self.encoder.width * (4 if config.pair else 1)
-        units = settings.get("classifier")
-        self.hidden = nn.Sequential(nn.Linear(width, units), nn.ReLU()) if units else nn.Identity()
-        self.logits = nn.Linear(units or width, config.num_labels)
+        names = [config.id2label[number] for number in range(config.num_labels)]
+        form = Form(
+            config.vocab_size, config.embedding_size, config.architecture, config.pair, names
+        )
+        network = StudentNetwork(form)
+        self.form = form
+        self.encoder, self.hidden, self.logits = network.encoder, network.hidden, network.logits
         self.post_init()
 
     def _init_weights(self, module: nn.Module) -> None:
@@ -69,36 +63,24 @@ class StudentForSequenceClassification(PreTrainedModel):
         self,
         input_ids: torch.Tensor,
         attention_mask: torch.Tensor | None = None,
-        lengths: torch.Tensor | None = None,
         input_ids_2: torch.Tensor | None = None,
-        lengths_2: torch.Tensor | None = None,
+        attention_mask_2: torch.Tensor | None = None,
         **_: Any,
     ) -> SequenceClassifierOutput:
         """Return logits of shape (rows, classes), or (rows, 1) of a regression.
 
-        :param input_ids: int64 (rows, longest), padded at the end.
-        :param attention_mask: 1 for words, 0 for padding; or give :param lengths: words per row.
-        :param input_ids_2: the second sentences of pairs; :param lengths_2: their words per row.
+        :param input_ids: int64 (rows, longest), padded at the end; ``_2``: second sentences.
+        :param attention_mask: 1 for words, 0 for padding.
         """
-        if lengths is None:
-            longest = torch.full((len(input_ids),), input_ids.shape[1])
-            lengths = longest if attention_mask is None else attention_mask.sum(1).clamp(min=1)
-        features = self.encoder(input_ids, lengths)
-        if self.config.pair:
-            features = compare(features, self.encoder(input_ids_2, lengths_2))
-        return SequenceClassifierOutput(logits=self.logits(self.hidden(features)))
-
-    def outputs(self, batch: Mapping[str, torch.Tensor]) -> torch.Tensor:
-        """Return the outputs for a batch of :class:`~pipeline_lib.batching.Sentences`."""
-        second = {}
-        if self.config.pair:
-            second = {"input_ids_2": batch["ids_2"], "lengths_2": batch["lengths_2"]}
-        return self(batch["ids"], lengths=batch["lengths"], **second).logits
+        second = (input_ids_2, _lengths(input_ids_2, attention_mask_2)) if self.form.pair else ()
+        lengths = _lengths(input_ids, attention_mask)
+        return SequenceClassifierOutput(
+            logits=StudentNetwork.forward(self, input_ids, lengths, *second)
+        )
 
 
-def compare(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
-    """Return [h1, h2, h1 ⊙ h2, |h1 − h2|] (Tang et al. 2019, section 3.1), (rows, 4 · width)."""
-    return torch.cat([first, second, first * second, (first - second).abs()], dim=-1)
+def _lengths(ids: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
+    return torch.full((len(ids),), ids.shape[1]) if mask is None else mask.sum(1).clamp(min=1)
 
 
 AutoConfig.register(StudentConfig.model_type, StudentConfig)

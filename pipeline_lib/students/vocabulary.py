@@ -7,16 +7,15 @@ our models" (Tang et al. 2019, section 3.3).
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from safetensors.numpy import load_file, save_file
 from threadpoolctl import threadpool_limits
-from tokenizers import Tokenizer, models, normalizers
-from transformers import PreTrainedTokenizerFast
+from tokenizers import AddedToken, Tokenizer, models, normalizers
 
 from pipeline_lib.corpora.vectors import read_vectors, teacher_vectors, teacher_words
 from pipeline_lib.errors import DistilleryError
+from pipeline_lib.files import atomic_path, write_json
 from pipeline_lib.hashing import salt, splitmix64, string_keys
 from pipeline_lib.params import Vocabulary
 from pipeline_lib.text.words import MASK, word_splitter
@@ -26,7 +25,7 @@ PAD = "[PAD]"
 
 def build_vocabulary(
     words: Iterable[str], params: Vocabulary, teacher: Path, vectors: Path
-) -> tuple[PreTrainedTokenizerFast, np.ndarray]:
+) -> tuple[Tokenizer, np.ndarray]:
     """Return the students' tokenizer and embedding table for one task.
 
     :param words: every word of the training text, repeated as it occurs.
@@ -73,19 +72,16 @@ def reduce_vectors(vectors: np.ndarray, dimensions: int) -> np.ndarray:
         return np.where(present[:, None], centred @ axes[:, ::-1][:, :dimensions], 0.0)
 
 
-def build_tokenizer(words: Sequence[str], lowercase: bool) -> PreTrainedTokenizerFast:
+def build_tokenizer(words: Sequence[str], lowercase: bool) -> Tokenizer:
     """Return the tokenizer over ``words``: the project's word pattern, one number per word."""
     vocabulary = {word: number for number, word in enumerate([PAD, MASK, *words])}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=MASK))
     if lowercase:
         tokenizer.normalizer = normalizers.Lowercase()
     tokenizer.pre_tokenizer = word_splitter()
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        pad_token=PAD,
-        unk_token=MASK,
-        model_input_names=["input_ids", "attention_mask"],
-    )
+    # Special, so that they are found as they are written, whatever the normalizer does.
+    tokenizer.add_special_tokens([AddedToken(name, normalized=False) for name in (PAD, MASK)])
+    return tokenizer
 
 
 def select_words(counted: Counter[str], min_count: int) -> list[str]:
@@ -127,22 +123,43 @@ def random_vectors(words: Sequence[str], width: int) -> np.ndarray:
     return (bits.astype(np.float64) * 2.0**-52 - 1.0) * 3.0 * np.sqrt(3.0 / width)
 
 
-def save_vocabulary(folder: Path, tokenizer: PreTrainedTokenizerFast, vectors: np.ndarray) -> None:
+def save_vocabulary(folder: Path, tokenizer: Tokenizer, vectors: np.ndarray) -> None:
     """Write tokenizer files and ``vectors.safetensors``."""
     folder.mkdir(parents=True, exist_ok=True)
-    tokenizer.save_pretrained(folder)
+    save_tokenizer(folder, tokenizer)
     save_file({"vectors": vectors}, folder / "vectors.safetensors")
 
 
-def load_vocabulary(folder: Path) -> tuple[PreTrainedTokenizerFast, np.ndarray]:
+def load_vocabulary(folder: Path) -> tuple[Tokenizer, np.ndarray]:
     """Return (tokenizer, embedding table) as :func:`save_vocabulary` wrote them."""
-    tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
-    return tokenizer, load_file(folder / "vectors.safetensors")["vectors"]
+    return load_tokenizer(folder), load_file(folder / "vectors.safetensors")["vectors"]
 
 
-def word_numbers(tokenizer: Any, words: Sequence[str]) -> np.ndarray:
+def save_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
+    """Write the files from which transformers makes a ``PreTrainedTokenizerFast``."""
+    with atomic_path(folder / "tokenizer.json") as temporary:
+        tokenizer.save(str(temporary))
+    names = {"pad_token": PAD, "unk_token": MASK}
+    inputs = {"model_input_names": ["input_ids", "attention_mask"]}
+    write_json(
+        folder / "tokenizer_config.json",
+        {"tokenizer_class": "PreTrainedTokenizerFast", **names, **inputs},
+    )
+
+
+def load_tokenizer(folder: Path) -> Tokenizer:
+    """Read what :func:`save_tokenizer` wrote.
+
+    :raises ValueError: if there is no such file, or it is damaged.
+    """
+    try:
+        return Tokenizer.from_file(str(folder / "tokenizer.json"))
+    except Exception as error:  # the library raises bare Exceptions
+        raise ValueError(f"tokenizer.json: {error}") from error
+
+
+def word_numbers(tokenizer: Tokenizer, words: Sequence[str]) -> np.ndarray:
     """Return each word's number, int32, as the tokenizer would give it."""
-    backend = tokenizer.backend_tokenizer
-    numbers, unknown = backend.get_vocab(), tokenizer.unk_token_id
-    normalise = backend.normalizer.normalize_str if backend.normalizer else str
+    numbers, unknown = tokenizer.get_vocab(), tokenizer.token_to_id(MASK)
+    normalise = tokenizer.normalizer.normalize_str if tokenizer.normalizer else str
     return np.fromiter((numbers.get(normalise(w), unknown) for w in words), np.int32, len(words))

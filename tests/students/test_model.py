@@ -1,5 +1,7 @@
 """The student model: padding changes nothing, sizes by hand, and it is a transformers model."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,7 @@ import pytest
 import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, pipeline
 
+import pipeline_lib.students.model  # noqa: F401  registers the students
 from pipeline_lib.errors import DistilleryError
 from pipeline_lib.students.encoders import WordEmbeddings
 from pipeline_lib.students.loading import (
@@ -17,6 +20,7 @@ from pipeline_lib.students.loading import (
     predict_sentences,
     save_student,
 )
+from pipeline_lib.students.network import Form
 from pipeline_lib.students.vocabulary import build_tokenizer
 from pipeline_lib.training import autocast
 
@@ -33,7 +37,8 @@ def settings(**changes: Any) -> dict[str, Any]:
 
 def make_student(vectors: np.ndarray | None = None, **changes: Any) -> Student:
     torch.manual_seed(3)
-    model = build_student(settings(**changes), ["no", "yes", "so"], False, vectors, (ROWS, WIDTH))
+    form = Form(ROWS, WIDTH, settings(**changes), False, ["no", "yes", "so"])
+    model = build_student(form, vectors)
     return Student(model.eval(), build_tokenizer(WORDS, True), torch.device("cpu"))
 
 
@@ -44,16 +49,11 @@ def test_padding_changes_no_logit(embeddings: str) -> None:
     assert len(set(sentences.lengths.tolist())) > 2
     batch = sentences.batch(np.arange(len(TEXTS)))
     with torch.inference_mode():
-        together = student.model(batch["ids"], lengths=batch["lengths"]).logits
-        mask = (torch.arange(batch["ids"].shape[1]) < batch["lengths"][:, None]).long()
-        masked = student.model(batch["ids"], attention_mask=mask).logits
+        together = student.model(batch["ids"], batch["lengths"])
         for row in range(len(TEXTS)):
             one = sentences.batch(np.array([row]))
-            alone = student.model(one["ids"], lengths=one["lengths"]).logits[0]
+            alone = student.model(one["ids"], one["lengths"])[0]
             assert torch.allclose(together[row], alone, atol=1e-6)
-            assert torch.allclose(masked[row], alone, atol=1e-6)
-            unmasked = student.model(one["ids"]).logits[0]
-            assert torch.equal(unmasked, alone)
     assert not torch.allclose(together[0], together[1], atol=1e-3)
 
 
@@ -90,7 +90,7 @@ def test_channels_of_the_embeddings(mode: str) -> None:
 def test_static_vectors_stay_and_trained_ones_move() -> None:
     vectors = np.random.default_rng(0).normal(size=(ROWS, WIDTH)).astype(np.float32)
     student = make_student(vectors, embeddings="multichannel")
-    student.model(torch.tensor([[2, 3]])).logits.sum().backward()
+    student.model(torch.tensor([[2, 3]]), torch.tensor([2])).sum().backward()
     table = student.model.encoder.embeddings
     assert table.static.weight.grad is None
     assert table.trained.weight.grad[2].abs().sum() > 0
@@ -102,7 +102,7 @@ def test_dropout_is_off_when_predicting() -> None:
     student = make_student(dropout=0.5)
     batch = student.encode(["a good film"]).batch(np.array([0]))
     student.model.train()
-    noisy = [student.model(batch["ids"]).logits.detach() for _ in range(2)]
+    noisy = [student.model.outputs(batch).detach() for _ in range(2)]
     assert not torch.equal(*noisy)
     assert np.array_equal(student.predict(["a good film"]), student.predict(["a good film"]))
     assert not student.model.training
@@ -112,7 +112,7 @@ def test_long_texts_are_cut_and_empty_ones_predicted() -> None:
     student = make_student()
     sentences = student.encode(TEXTS)
     assert sentences.lengths.tolist() == [4, 1, 8, 1, 8]
-    assert sentences.ids[sentences.offsets[3]] == student.tokenizer.unk_token_id
+    assert sentences.ids[sentences.offsets[3]] == student.tokenizer.token_to_id("[MASK]")
     logits = student.predict(["", " ", "good"])
     assert np.isfinite(logits).all() and np.array_equal(logits[0], logits[1])
     assert np.array_equal(logits[0], student.predict(["unheard"])[0])
@@ -140,7 +140,7 @@ def test_save_and_load(tmp_path: Path) -> None:
     assert loaded.label_names == ["no", "yes", "so"]
     assert np.array_equal(loaded.predict(TEXTS), expected)
     assert loaded.parameters(True) == student.parameters(True)
-    assert loaded.model.config.architecture == settings(embeddings="multichannel")
+    assert loaded.model.form.architecture == settings(embeddings="multichannel")
 
 
 def test_equal_weights_give_equal_files(tmp_path: Path) -> None:
@@ -160,7 +160,10 @@ def test_transformers_loads_a_student(tmp_path: Path) -> None:
     with torch.inference_mode():
         batch = tokenizer(texts, padding=True, return_tensors="pt")
         logits = model(**batch).logits.numpy()
+        alone = model(**tokenizer(texts[:1], return_tensors="pt")).logits[0]
+        unmasked = model(batch["input_ids"][:1]).logits[0]
     assert np.allclose(logits, student.predict(texts), atol=1e-6)
+    assert torch.equal(alone, unmasked) and np.allclose(alone, logits[0], atol=1e-6)
 
     classify = pipeline("text-classification", model=str(tmp_path / "s"), top_k=None)
     found = classify(texts, batch_size=2)
@@ -193,10 +196,17 @@ def test_gradients_in_bfloat16_are_near_those_in_float32() -> None:
         model = make_student(hidden=12).model
         ids = torch.tensor([[2, 3, 4, 5, 6], [9, 8, 7, 6, 5], [1, 2, 2, 4, 3]])
         with autocast(torch.device("cpu"), precision):
-            logits = model(ids, lengths=torch.full((3,), 5)).logits
+            logits = model(ids, torch.full((3,), 5))
         (logits.float() - torch.tensor([2.0, -1.0, 0.5])).pow(2).sum().backward()
         gradients[precision] = {n: p.grad for n, p in model.named_parameters()}
     for name, exact in gradients["float32"].items():
         difference = gradients["bfloat16"][name] - exact
         assert difference.norm() < 0.05 * exact.norm(), name
         assert exact.norm() > 0, name
+
+
+def test_training_and_predicting_import_no_transformers() -> None:
+    # It takes longer to import than a thousand sentences to predict.
+    code = "import sys, pipeline_lib.distillation; print('transformers' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "False"

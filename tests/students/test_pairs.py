@@ -6,10 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
+import pipeline_lib.students.model  # noqa: F401  registers the students
 from pipeline_lib.students.encoders import reverse
 from pipeline_lib.students.loading import Student, build_student, load_student, save_student
-from pipeline_lib.students.model import compare
+from pipeline_lib.students.network import Form, compare
 from pipeline_lib.students.vocabulary import build_tokenizer
 
 WORDS = ["a", "film", "good", "dull", "plot"]
@@ -20,7 +22,7 @@ PAIRS = [("a good film", "a dull plot"), ("film", "a good plot a a a"), ("good",
 
 def make_student(labels: list[str], pair: bool = True) -> Student:
     torch.manual_seed(3)
-    model = build_student(SETTINGS, labels, pair, None, (len(WORDS) + 2, 6))
+    model = build_student(Form(len(WORDS) + 2, 6, SETTINGS, pair, labels), None)
     return Student(model.eval(), build_tokenizer(WORDS, True), torch.device("cpu"))
 
 
@@ -69,6 +71,22 @@ def test_a_regression_has_one_output_and_survives_saving(tmp_path: Path) -> None
     loaded = load_student(tmp_path / "student")
     assert loaded.is_pair and loaded.label_names == ["score"]
     np.testing.assert_array_equal(loaded.predict(PAIRS), student.predict(PAIRS))
+
+
+def test_transformers_loads_a_student_of_pairs(tmp_path: Path) -> None:
+    student = make_student(["no", "yes"])
+    save_student(tmp_path / "student", student.model, student.tokenizer)
+    model = AutoModelForSequenceClassification.from_pretrained(tmp_path / "student").eval()
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "student")
+    first, second = (
+        tokenizer(list(texts), padding=True, truncation=True, max_length=4, return_tensors="pt")
+        for texts in zip(*PAIRS, strict=True)
+    )
+    with torch.inference_mode():
+        logits = model(
+            **first, input_ids_2=second["input_ids"], attention_mask_2=second["attention_mask"]
+        ).logits
+    np.testing.assert_allclose(logits.numpy(), student.predict(PAIRS), atol=1e-6)
 
 
 @pytest.mark.parametrize("lengths", [[4, 1, 3], [4, 4, 4]])

@@ -8,6 +8,7 @@ import torch
 
 from pipeline_lib.students.encoders import CNNEncoder, NgramEncoder, StaticEncoder
 from pipeline_lib.students.loading import Student, build_student
+from pipeline_lib.students.network import Form
 from pipeline_lib.students.vocabulary import build_tokenizer
 
 WORDS = ["a", "film", "good", "dull", "plot", "not"]
@@ -23,7 +24,7 @@ TEXTS = ["film", "a good film", "not a good plot a film", "dull dull"]
 def make_student(architecture: str, pair: bool = False) -> Student:
     torch.manual_seed(3)
     settings = SETTINGS[architecture] | {"architecture": architecture}
-    model = build_student(settings, ["no", "yes"], pair, None, (len(WORDS) + 2, 6))
+    model = build_student(Form(len(WORDS) + 2, 6, settings, pair, ["no", "yes"]), None)
     return Student(model.eval(), build_tokenizer(WORDS, True), torch.device("cpu"))
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from transformers import AutoTokenizer
 
 from pipeline_lib.errors import DistilleryError
 from pipeline_lib.students.vocabulary import (
@@ -14,6 +15,7 @@ from pipeline_lib.students.vocabulary import (
     load_vocabulary,
     random_vectors,
     reduce_vectors,
+    save_tokenizer,
     save_vocabulary,
     select_words,
     word_numbers,
@@ -34,15 +36,15 @@ def test_counting_as_the_tokenizer_sees_words() -> None:
     assert count_normalised(words, False) == {"Film": 1, "film": 1, "FILM": 1, "Ünï": 1}
 
 
-def test_unknown_and_masked_words_are_one() -> None:
+def test_unknown_and_masked_words_are_one(tmp_path: Path) -> None:
     tokenizer = build_tokenizer(["a", "film"], True)
-    assert (tokenizer.pad_token_id, tokenizer.unk_token_id) == (0, 1)
-    assert tokenizer("A [MASK] unheard Film")["input_ids"] == [2, 1, 1, 3]
-    assert tokenizer.convert_tokens_to_ids(MASK) == 1
-    assert len(tokenizer) == 4
-    padded = tokenizer(["a", "a film"], padding=True)
-    assert padded["input_ids"] == [[2, 0], [2, 3]]
-    assert padded["attention_mask"] == [[1, 0], [1, 1]]
+    assert (tokenizer.token_to_id("[PAD]"), tokenizer.token_to_id(MASK)) == (0, 1)
+    assert tokenizer.encode("A [MASK] unheard Film").ids == [2, 1, 1, 3]
+    assert tokenizer.get_vocab_size() == 4
+    save_tokenizer(tmp_path, tokenizer)
+    padded = AutoTokenizer.from_pretrained(tmp_path)(["a [MASK]", "A unheard film"], padding=True)
+    assert padded["input_ids"] == [[2, 1, 0], [2, 1, 3]]
+    assert padded["attention_mask"] == [[1, 1, 0], [1, 1, 1]]
 
 
 @pytest.mark.parametrize("lowercase", [True, False])
@@ -54,7 +56,7 @@ def test_word_numbers_are_the_tokenizers(
     seen = set()
     for text in texts:
         found = word_numbers(tokenizer, split_words(text)[0]).tolist()
-        assert found == tokenizer(text)["input_ids"], text
+        assert found == tokenizer.encode(text).ids, text
         seen |= set(found)
     assert 1 in seen and len(seen) > 10
 
@@ -64,7 +66,7 @@ def test_save_and_load(tmp_path: Path) -> None:
     save_vocabulary(tmp_path / "v", build_tokenizer(["a", "film"], True), vectors)
     tokenizer, table = load_vocabulary(tmp_path / "v")
     assert np.array_equal(table, vectors) and table.dtype == np.float32
-    assert tokenizer("A [MASK] film!")["input_ids"] == [2, 1, 3, 1]
+    assert tokenizer.encode("A [MASK] film!").ids == [2, 1, 3, 1]
     assert word_numbers(tokenizer, ["Film", MASK, "x"]).tolist() == [3, 1, 1]
 
 

@@ -62,9 +62,9 @@ def test_tokenizer_splits_as_the_project_does(
     texts: list[str], text_words: list[str], lowercase: bool
 ) -> None:
     words = sorted({w.lower() for w in text_words}) if lowercase else text_words
-    backend = build_tokenizer(words, lowercase).backend_tokenizer
+    tokenizer = build_tokenizer(words, lowercase)
     for text in texts:
         expected = split_words(text)[0]
         if lowercase:
             expected = [w if w == MASK else w.lower() for w in expected]
-        assert backend.encode(text).tokens == expected, text
+        assert tokenizer.encode(text).tokens == expected, text

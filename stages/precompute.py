@@ -7,6 +7,7 @@ data/outputs/<task>/<recipe>: one shard per input shard, row for row, and alignm
 proof's figures; and data/outputs/<task>/heldout/<split>.
 """
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -63,12 +64,15 @@ def precompute(
 
 def prove(inputs: ShardSet, output_pass: "OutputPass", folder: Path) -> None:
     """Prove that the logits in ``folder`` belong to their rows; write the figures beside them."""
+    from pipeline_lib.engine import single_thread
     from pipeline_lib.teachers.alignment import prove_alignment
 
     own = read_json(output_pass.folder / "training.json")["training_agreement"]
-    figures = prove_alignment(
-        inputs, ShardSet.open(folder), output_pass.teacher(), output_pass.max_length, own
-    )
+    # One thread here too: workers are forked from this process again, for the next set.
+    with single_thread() if output_pass.device == "cpu" else nullcontext():
+        figures = prove_alignment(
+            inputs, ShardSet.open(folder), output_pass.teacher(), output_pass.max_length, own
+        )
     write_json(folder / "alignment.json", figures)
     typer.echo(
         f"  agreement with the labels {figures['agreement_with_labels']:.4f}, greatest difference "

@@ -32,7 +32,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 os.environ["HF_HUB_OFFLINE"] = "1"
-os.environ["TOKENIZERS_PARALLELISM"] = "true"
 
 import numpy as np
 import pyarrow as pa

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 from transformers import AutoTokenizer
 
 from pipeline_lib.errors import DistilleryError
@@ -68,6 +69,15 @@ def test_save_and_load(tmp_path: Path) -> None:
     assert np.array_equal(table, vectors) and table.dtype == np.float32
     assert tokenizer.encode("A [MASK] film!").ids == [2, 1, 3, 1]
     assert word_numbers(tokenizer, ["Film", MASK, "x"]).tolist() == [3, 1, 1]
+
+
+def test_reducing_gives_the_same_bytes_on_any_number_of_cores() -> None:
+    vectors = np.random.default_rng(0).normal(size=(4000, 384)).astype(np.float32)
+    found = set()
+    for threads in (1, 2):
+        with threadpool_limits(threads, "blas"):
+            found.add(reduce_vectors(vectors, 128).tobytes())
+    assert len(found) == 1
 
 
 def test_reducing_keeps_the_greatest_variance() -> None:

@@ -1,7 +1,7 @@
 """Dropout whose mask is drawn quickly on a CPU.
 
-torch draws one random number per value there, in one thread: a fifth of the time of fine-tuning, in
-a profile of movie snippets.  16 bits per value are enough, and one draw gives four of them.
+torch draws one random number per value there, in one thread: a fifth of the time of fine-tuning on
+short tweets.  16 bits per value are enough, and one draw gives four of them.
 """
 
 import torch

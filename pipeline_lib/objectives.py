@@ -36,6 +36,14 @@ def label_loss(outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     return F.cross_entropy(outputs, labels)
 
 
+def representation_loss(student: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
+    """Return ½(1 − cos) between sentence vectors, the mean over rows (Wu et al. 2020, equation 1).
+
+    :param student: float (rows, width); :param teacher: the same shape.
+    """
+    return (1.0 - F.cosine_similarity(student, teacher, dim=-1)).mean() / 2
+
+
 def objective_loss(
     objective: Objective,
     student: torch.Tensor,

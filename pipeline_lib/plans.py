@@ -2,7 +2,8 @@
 
 DVC cannot make a stage depend on "the transfer set that this row names".  So a light stage resolves
 each row into one small file: architecture, optimiser, objective, and the digests of the shard sets
-to train on.  Training depends on that file alone, and runs again exactly when it changes.
+to train on and of the encoder to start from.  Training depends on that file alone, and runs again
+exactly when it changes.
 """
 
 from pathlib import Path
@@ -11,8 +12,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pipeline_lib.errors import DistilleryError
-from pipeline_lib.files import read_json, write_json
-from pipeline_lib.params import Objective, Optimiser, Params, Student
+from pipeline_lib.files import read_json, sha256_folder, write_json
+from pipeline_lib.params import STARTS, Objective, Optimiser, Params, Student
 from pipeline_lib.shards import ShardSet, check_answers, read_manifest
 
 
@@ -49,6 +50,31 @@ class SetReference(BaseModel):
         return shards
 
 
+class EncoderReference(BaseModel):
+    """A trained sentence encoder, by place and content: ``digest`` is that of its folder."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    folder: str
+    digest: str
+
+    @classmethod
+    def to(cls, folder: Path) -> "EncoderReference":
+        """Refer to the encoder in ``folder``."""
+        return cls(folder=folder.as_posix(), digest=sha256_folder(folder))
+
+    def open(self) -> Path:
+        """Return the encoder's folder.
+
+        :raises DistilleryError: if it is another than planned, or damaged.
+        """
+        if sha256_folder(Path(self.folder)) != self.digest:
+            raise DistilleryError(
+                f"{self.folder}: not the encoder that was planned. Delete it and run `dvc repro`."
+            )
+        return Path(self.folder)
+
+
 class Plan(BaseModel):
     """All that determines a student besides its seed, the vocabulary and the dev set."""
 
@@ -65,6 +91,7 @@ class Plan(BaseModel):
     labels: list[str]
     inputs: SetReference
     outputs: SetReference | None
+    encoder: EncoderReference | None
 
 
 def make_plan(params: Params, task: str, method: str, data: Path) -> Plan | None:
@@ -95,6 +122,7 @@ def make_plan(params: Params, task: str, method: str, data: Path) -> Plan | None
         labels=params.task(task).label_names,
         inputs=SetReference.to(inputs, row.iterations),
         outputs=SetReference.to(outputs, row.iterations) if needs_outputs else None,
+        encoder=None if row.start in STARTS else EncoderReference.to(data / "encoders" / row.start),
     )
 
 

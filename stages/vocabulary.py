@@ -20,14 +20,16 @@ from pipeline_lib.stage import run_stage
 
 def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:
     """Choose one task's student vocabulary and give every word its starting vector."""
-    from pipeline_lib.students.vocabulary import build_vocabulary, save_vocabulary
+    from pipeline_lib.students import vocabulary
 
-    params = load_params()
+    params = load_params().vocabulary
     train = ShardSet.open(Path("data/tasks") / task / "train").table()
     words = sentences(train, "words").combine_chunks().flatten().to_pylist()
     base, vectors = Path("data/raw/teacher/base"), Path("data/raw/vectors")
-    tokenizer, table = build_vocabulary(words, params.vocabulary, base, vectors)
-    save_vocabulary(clear_folder(Path("data/vocabularies") / task), tokenizer, table)
+    counted = vocabulary.count_normalised(words, params.lowercase)
+    selected = vocabulary.select_words(counted, params.min_count)
+    tokenizer, table = vocabulary.build_vocabulary(selected, params, base, vectors)
+    vocabulary.save_vocabulary(clear_folder(Path("data/vocabularies") / task), tokenizer, table)
     typer.echo(f"{task}: {table.shape[0]:,} words, {table.shape[1]} values each")
 
 

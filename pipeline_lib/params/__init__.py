@@ -5,6 +5,11 @@ DVC, and stale results would stand.  Every stage loads its parameters through :f
 ``distill check`` does the same before anything expensive starts.
 """
 
+from pipeline_lib.params.encoders import (
+    STARTS,
+    Encoder,
+    SentenceVectors,
+)
 from pipeline_lib.params.file import (
     Params,
     check_params,
@@ -64,11 +69,13 @@ __all__ = [
     "CNN",
     "CORRELATIONS",
     "DECISIONS",
+    "STARTS",
     "AugmentParams",
     "BiLSTM",
     "Classification",
     "Correlation",
     "Decision",
+    "Encoder",
     "Evaluate",
     "FineTuning",
     "GlueFolder",
@@ -90,6 +97,7 @@ __all__ = [
     "Range",
     "Recipe",
     "Regression",
+    "SentenceVectors",
     "Source",
     "Speed",
     "Split",

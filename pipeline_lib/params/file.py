@@ -10,6 +10,7 @@ from ruamel.yaml.error import YAMLError
 
 from pipeline_lib.errors import DistilleryError
 from pipeline_lib.params.base import Name, Positive, Section
+from pipeline_lib.params.encoders import STARTS, Encoder, SentenceVectors
 from pipeline_lib.params.methods import Evaluate, Method, Optimiser, Speed
 from pipeline_lib.params.models import Precompute, Student, Teacher, Vocabulary
 from pipeline_lib.params.tasks import Classification, Regression, Task
@@ -28,8 +29,10 @@ class Params(Section):
     teacher: Teacher
     precompute: Precompute
     vocabulary: Vocabulary
+    sentence_vectors: SentenceVectors
     students: dict[Name, Student]
     optimisers: dict[Name, Optimiser]
+    encoders: dict[Name, Encoder]
     methods: Annotated[dict[Name, Method], Field(min_length=1)]
     seeds: Annotated[list[int], Field(min_length=1)]
     evaluate: Evaluate
@@ -37,22 +40,8 @@ class Params(Section):
 
     @model_validator(mode="after")
     def _references(self) -> "Params":
-        for name, method in self.methods.items():
-            for key, known in (
-                ("student", self.students),
-                ("data", self.transfer),
-                ("optimiser", self.optimisers),
-                ("baseline", self.methods),
-            ):
-                value = getattr(method, key)
-                if value is not None and value not in known:
-                    raise ValueError(
-                        f"methods.{name}.{key}: no {value!r}; there are {', '.join(known)}"
-                    )
-            if self.students[method.student].architecture == "linear" and method.start == "vectors":
-                raise ValueError(
-                    f"methods.{name}.start: a linear student has no word vectors; use random"
-                )
+        self._check_methods()
+        self._check_encoders()
         for name, recipe in self.transfer.items():
             for task in recipe.tasks or []:
                 if task not in self.tasks:
@@ -71,6 +60,50 @@ class Params(Section):
         if len(set(self.seeds)) < len(self.seeds):
             raise ValueError("seeds: each may stand only once")
         return self
+
+    def _check_methods(self) -> None:
+        starts = {**dict.fromkeys(STARTS), **self.encoders}
+        for name, method in self.methods.items():
+            _check_names(f"methods.{name}", method, self.students, "student")
+            _check_names(f"methods.{name}", method, self.transfer, "data")
+            _check_names(f"methods.{name}", method, self.optimisers, "optimiser")
+            _check_names(f"methods.{name}", method, self.methods, "baseline")
+            _check_names(f"methods.{name}", method, starts, "start")
+            if self.students[method.student].architecture == "linear" and method.start == "vectors":
+                raise ValueError(
+                    f"methods.{name}.start: a linear student has no word vectors; use random"
+                )
+            encoder = self.encoders.get(method.start)
+            if encoder is not None and encoder.student != method.student:
+                raise ValueError(
+                    f"methods.{name}.student: {method.student}, but its start {method.start} is "
+                    f"a {encoder.student}. Make them the same"
+                )
+
+    def _check_encoders(self) -> None:
+        for name, encoder in self.encoders.items():
+            if name in STARTS:
+                raise ValueError(
+                    f"encoders.{name}: the name has a meaning of its own; take another"
+                )
+            _check_names(f"encoders.{name}", encoder, self.students, "student")
+            _check_names(f"encoders.{name}", encoder, self.optimisers, "optimiser")
+            if self.students[encoder.student].architecture != "bilstm_sra":
+                raise ValueError(
+                    f"encoders.{name}.student: {encoder.student} has no sentence vector of the "
+                    "teacher's width; use one of architecture bilstm_sra"
+                )
+            for task, recipe in encoder.tasks.items():
+                if task not in self.tasks:
+                    raise ValueError(
+                        f"encoders.{name}.tasks: no task {task!r}; there are "
+                        f"{', '.join(self.tasks)}"
+                    )
+                if recipe is not None and recipe not in self.recipes_of(task):
+                    raise ValueError(
+                        f"encoders.{name}.tasks.{task}: no transfer set {recipe!r} of this task; "
+                        f"there are {', '.join(self.recipes_of(task))}"
+                    )
 
     def task(self, name: str) -> Task:
         """Return one task, or say which there are."""
@@ -139,7 +172,7 @@ def _is_tag(path: list[Any], i: int) -> bool:
     if i > 1 and path[i - 2] == "tasks":
         return path[i] in ("classification", "regression")
     if i > 1 and path[i - 2] == "students":
-        return path[i] in ("bilstm", "cnn", "static", "linear")
+        return path[i] in ("bilstm", "bilstm_sra", "cnn", "static", "linear")
     tags = ("package", "files", "glue", "hub", "path", "teacher", "file")
     return i > 0 and path[i - 1] in ("source", "vectors") and path[i] in tags
 
@@ -152,6 +185,12 @@ def _nearest(key: str) -> str:
     }
     close = difflib.get_close_matches(key, sorted(known), n=1)
     return f" (did you mean `{close[0]}`?)" if close else ""
+
+
+def _check_names(where: str, row: Section, known: dict[str, Any], key: str) -> None:
+    value = getattr(row, key)
+    if value is not None and value not in known:
+        raise ValueError(f"{where}.{key}: no {value!r}; there are {', '.join(known)}")
 
 
 def _named(mapping: dict[str, Any], name: str, group: str) -> Any:

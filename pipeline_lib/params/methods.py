@@ -9,16 +9,20 @@ from pipeline_lib.params.models import TrainingPrecision
 
 
 class Optimiser(Section):
-    """An optimiser and how long it runs; whichever of ``epochs`` and ``max_steps`` ends first."""
+    """An optimiser and how long it runs; whichever of ``epochs`` and ``max_steps`` ends first.
+
+    Each of ``learning_rates`` is tried, and the one that is best on dev kept.  ``evaluate_every``
+    counts the steps between looks at dev (null: once an epoch).
+    """
 
     name: Literal["adam", "adadelta"]
-    learning_rate: Annotated[float, Field(gt=0)]
+    learning_rates: Annotated[list[Annotated[float, Field(gt=0)]], Field(min_length=1)]
     schedule: Literal["constant", "linear"]
     warmup: Fraction
     batch_size: Positive
     epochs: Positive
     max_steps: Positive | None
-    evaluate_every: Positive
+    evaluate_every: Positive | None
     clip_norm: Annotated[float, Field(gt=0)] | None
     precision: TrainingPrecision
 
@@ -49,11 +53,12 @@ class Objective(Section):
 class Method(Section):
     """One system: student, start, transfer set, objective, optimiser (METHODS section 8).
 
+    ``start`` is ``vectors`` (the vocabulary's), ``random``, or the name of an encoder.
     ``iterations`` takes the transfer set's first ones alone (0: the originals); null takes all.
     """
 
     student: str
-    start: Literal["vectors", "random"]
+    start: str
     data: str
     iterations: Annotated[int, Field(ge=0)] | None
     objective: Objective

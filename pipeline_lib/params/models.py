@@ -103,6 +103,18 @@ class BiLSTM(Section):
     max_words: Positive
 
 
+class SentenceBiLSTM(Section):
+    """The student of Wu et al. 2020, section 3.1: its sentence vector has the teacher's width."""
+
+    architecture: Literal["bilstm_sra"]
+    hidden: Positive
+    width: Positive
+    classifier: Positive
+    embeddings: Literal["trained", "static", "multichannel"]
+    dropout: Fraction
+    max_words: Positive
+
+
 class CNN(Section):
     """Convolutions over the words, as Kim 2014; Tang et al. 2019, section 6, leave it open."""
 
@@ -136,4 +148,6 @@ class Linear(Section):
     max_words: Positive
 
 
-Student = Annotated[BiLSTM | CNN | Static | Linear, Field(discriminator="architecture")]
+Student = Annotated[
+    BiLSTM | SentenceBiLSTM | CNN | Static | Linear, Field(discriminator="architecture")
+]

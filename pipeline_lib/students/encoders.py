@@ -71,6 +71,22 @@ class BiLSTMEncoder(nn.Module):
         return self.dropout(torch.cat(states, dim=-1))
 
 
+class SentenceBiLSTMEncoder(BiLSTMEncoder):
+    """A BiLSTM whose last states become a vector of the teacher's width, tanh(W h), without bias.
+
+    Wu et al. 2020, section 3.1.
+    """
+
+    def __init__(self, words: int, width: int, settings: dict[str, Any]) -> None:
+        super().__init__(words, width, settings)
+        self.projection = nn.Linear(self.width, settings["width"], bias=False)
+        self.width = settings["width"]
+
+    def forward(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        """Return sentence vectors between -1 and 1, float (rows, width)."""
+        return torch.tanh(self.projection(super().forward(ids, lengths)))
+
+
 def reverse(vectors: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
     """Return each row's words in reverse order, the padding left behind them.
 
@@ -172,6 +188,7 @@ def mean(vectors: torch.Tensor, counted: torch.Tensor) -> torch.Tensor:
 
 ENCODERS: dict[str, type[nn.Module]] = {
     "bilstm": BiLSTMEncoder,
+    "bilstm_sra": SentenceBiLSTMEncoder,
     "cnn": CNNEncoder,
     "static": StaticEncoder,
     "linear": NgramEncoder,

@@ -60,10 +60,15 @@ class Student:
 
     def _encode(self, texts: Sequence[str]) -> Sentences:
         limit = self.model.form.architecture["max_words"]
-        # A text without a word is one unknown word: every row needs a length of at least 1.
-        unknown = [self.tokenizer.token_to_id(MASK)]
-        ids = [e.ids[:limit] or unknown for e in self.tokenizer.encode_batch_fast(list(texts))]
-        return Sentences.from_lists(ids, {}, PAD_ID)
+        return number_words(self.tokenizer, texts, limit)
+
+
+def number_words(tokenizer: Tokenizer, texts: Sequence[str], limit: int) -> Sentences:
+    """Split and number the words of each text, of which the first ``limit`` are kept."""
+    # A text without a word is one unknown word: every row needs a length of at least 1.
+    unknown = [tokenizer.token_to_id(MASK)]
+    ids = [e.ids[:limit] or unknown for e in tokenizer.encode_batch_fast(list(texts))]
+    return Sentences.from_lists(ids, {}, PAD_ID)
 
 
 def predict_sentences(

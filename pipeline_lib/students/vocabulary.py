@@ -24,14 +24,13 @@ PAD = "[PAD]"
 
 
 def build_vocabulary(
-    words: Iterable[str], params: Vocabulary, teacher: Path, vectors: Path
+    selected: list[str], params: Vocabulary, teacher: Path, vectors: Path
 ) -> tuple[Tokenizer, np.ndarray]:
-    """Return the students' tokenizer and embedding table for one task.
+    """Return the students' tokenizer and embedding table.
 
-    :param words: every word of the training text, repeated as it occurs.
+    :param selected: the training text's words, by :func:`select_words`.
     :param teacher: the base teacher's folder; :param vectors: where fetch_vectors put its file.
     """
-    selected = select_words(count_normalised(words, params.lowercase), params.min_count)
     if params.vectors.kind == "teacher":
         known = set(selected)
         extra = [

@@ -1,10 +1,11 @@
-"""A teacher: a transformers sequence classifier or regressor, run in length-sorted batches.
+"""A teacher: a transformers encoder, classifier or regressor, run in length-sorted batches.
 
 A task about pairs has a cross-encoder: both sentences in one sequence, told apart by segments.
 """
 
 import logging
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,13 +25,11 @@ WEIGHTS = "*.safetensors"
 
 
 @dataclass
-class Teacher:
-    """A classifier and its tokenizer on one device, in one number format.
+class Transformer(ABC):
+    """A transformers encoder and its tokenizer on one device, in one number format.
 
-    :ivar model: a transformers sequence classifier, in evaluation mode.
-    :ivar tokenizer: its fast tokenizer.
-    :ivar digest: SHA-256 over weights, configuration and tokenizer: names the teacher in store
-        keys.
+    :ivar model: in evaluation mode; :ivar tokenizer: its fast tokenizer.
+    :ivar digest: SHA-256 over weights, configuration and tokenizer: names it in store keys.
     """
 
     model: Any
@@ -38,12 +37,6 @@ class Teacher:
     device: torch.device
     precision: str
     digest: str
-
-    @cached_property
-    def label_names(self) -> list[str]:
-        """Names of the classes, by class number."""
-        names = self.model.config.id2label
-        return [names[number] for number in range(len(names))]
 
     def parameters(self, embeddings: bool) -> int:
         """Count parameters, with or without the embedding tables (the papers leave them out)."""
@@ -71,26 +64,54 @@ class Teacher:
     def predict(self, texts: Sequence[Text], max_length: int, batch_tokens: int) -> np.ndarray:
         """Return the outputs for each text or pair, float32, (texts, outputs), in their order.
 
-        Outputs are a logit per class, or the score of a regression.  A row's batch depends only on
-        the texts given in this call: the same call gives the same bytes on the same machine,
-        however often it is interrupted.
+        A row's batch depends only on the texts given in this call: the same call gives the same
+        bytes on the same machine, however often it is interrupted.
         """
         sentences = self.encode(texts, max_length)
-        outputs = np.empty((len(sentences), len(self.label_names)), np.float32)
+        outputs = np.empty((len(sentences), self.width), np.float32)
         with torch.inference_mode():
             for rows in length_sorted_batches(sentences.lengths, batch_tokens):
                 batch = {n: t.to(self.device) for n, t in sentences.batch(rows).items()}
                 outputs[rows] = self.forward(batch).float().cpu().numpy()
         return outputs
 
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """How many values :meth:`forward` gives per row."""
+
+    @abstractmethod
     def forward(self, batch: Mapping[str, torch.Tensor]) -> torch.Tensor:
-        """Return the outputs for a batch of :class:`Sentences`, shape (rows, outputs)."""
+        """Return the outputs for a batch of :class:`Sentences`, shape (rows, width)."""
+
+    def run(self, batch: Mapping[str, torch.Tensor]) -> Any:
+        """Call the model on a batch of :class:`Sentences` and return what it returns."""
         columns = torch.arange(batch["ids"].shape[1], device=batch["ids"].device)
         mask = columns < batch["lengths"][:, None]
         # Without padding the mask says nothing, and attention without one is cheaper.
         mask = None if bool(mask.all()) else mask.long()
         segments = {"token_type_ids": batch["segments"]} if "segments" in batch else {}
-        return self.model(input_ids=batch["ids"], attention_mask=mask, **segments).logits
+        return self.model(input_ids=batch["ids"], attention_mask=mask, **segments)
+
+
+@dataclass
+class Teacher(Transformer):
+    """A sequence classifier: its outputs are a logit per class, or the score of a regression."""
+
+    @cached_property
+    def label_names(self) -> list[str]:
+        """Names of the classes, by class number."""
+        names = self.model.config.id2label
+        return [names[number] for number in range(len(names))]
+
+    @property
+    def width(self) -> int:
+        """How many classes there are; of a regression 1."""
+        return len(self.label_names)
+
+    def forward(self, batch: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        """Return the logits for a batch of :class:`Sentences`, shape (rows, classes)."""
+        return self.run(batch).logits
 
 
 def load_teacher(folder: Path, device: torch.device | str, precision: str) -> Teacher:
@@ -119,20 +140,29 @@ def load_classifier(folder: Path, label_names: Sequence[str] | None = None) -> t
 
     :raises DistilleryError: if the folder holds no model that transformers can load.
     """
-    # Nothing here may look anything up on a hub: the fetch stages did that, at pinned revisions.
-    os.environ["HF_HUB_OFFLINE"] = "1"
-    import transformers
-    from transformers import AutoModelForSequenceClassification, AutoTokenizer
-
-    transformers.utils.logging.disable_progress_bar()
-    logging.getLogger("transformers").setLevel(logging.ERROR)
-    head = {}
+    head: dict[str, Any] = {}
     if label_names is not None:
         names = dict(enumerate(label_names))
         head = {"id2label": names, "label2id": {name: i for i, name in names.items()}}
         head["problem_type"] = "regression" if len(names) == 1 else "single_label_classification"
+    return load_pretrained(folder, "AutoModelForSequenceClassification", head)
+
+
+def load_pretrained(folder: Path, auto_class: str, head: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Load (model, fast tokenizer) in float32 by one of transformers' Auto classes.
+
+    :param head: settings of the model besides those in the folder.
+    :raises DistilleryError: if the folder holds no model that transformers can load.
+    """
+    # Nothing here may look anything up on a hub: the fetch stages did that, at pinned revisions.
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    import transformers
+    from transformers import AutoTokenizer
+
+    transformers.utils.logging.disable_progress_bar()
+    logging.getLogger("transformers").setLevel(logging.ERROR)
     try:
-        model = AutoModelForSequenceClassification.from_pretrained(
+        model = getattr(transformers, auto_class).from_pretrained(
             folder, use_safetensors=True, trust_remote_code=False, dtype=torch.float32, **head
         )
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)

@@ -1,4 +1,4 @@
-"""The pass that computes a teacher's logits for every row of a shard set, through the store.
+"""The pass that computes a teacher's outputs for every row of a shard set, through the store.
 
 An output shard is found by everything that determines it.  So a restart computes the shards that
 were in flight, a raised n_iter the new ones, a changed example its block's; old settings are found
@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -38,10 +39,12 @@ CODE_VERSION = 2
 class OutputPass:
     """What is computed and how: all that an output depends on besides its input shard.
 
+    :cvar kind: of outputs; also names their part of the store.
     :ivar folder: the teacher's model folder.
     :ivar digest: of its weights, tokenizer, configuration.
     """
 
+    kind: ClassVar[str] = "logits"
     folder: Path
     digest: str
     device: str
@@ -65,7 +68,7 @@ class OutputPass:
     def made_from(self) -> dict[str, object]:
         """Return the settings that determine the outputs, for keys and manifests."""
         return {
-            "kind": "logits",
+            "kind": self.kind,
             "teacher": self.digest,
             "max_length": self.max_length,
             "batch_tokens": self.batch_tokens,
@@ -85,9 +88,7 @@ class OutputPass:
     def compute(self, rows: pa.Table) -> pa.Table:
         """Return columns key (uint64) and logits (fixed-size list of float32) for ``rows``."""
         logits = self.teacher().predict(texts(rows), self.max_length, self.batch_tokens)
-        values = pa.array(np.ascontiguousarray(logits).reshape(-1), pa.float32())
-        column = pa.FixedSizeListArray.from_arrays(values, logits.shape[1])
-        return pa.table({"key": rows["key"], "logits": column})
+        return pa.table({"key": rows["key"], "logits": list_column(logits)})
 
 
 @lru_cache(maxsize=1)
@@ -122,7 +123,7 @@ def compute_outputs(
     :returns: the manifest, and how many shards were computed and reused.
     :raises DistilleryError: if another process is writing to the store.
     """
-    store, tally, total = Store("logits"), Tally(), inputs.manifest.rows
+    store, tally, total = Store(output_pass.kind), Tally(), inputs.manifest.rows
     shards = inputs.manifest.shards
     clear_folder(folder)
     with store.lock():
@@ -155,7 +156,7 @@ def compute_outputs(
 def _compute_shard(job: tuple[Path, Shard, OutputPass], _: Tell) -> Shard:
     path, shard, output_pass = job
     outputs = output_pass.compute(read_shard(path))
-    return Store("logits").add(output_pass.key(shard), outputs, shard.sha256)
+    return Store(output_pass.kind).add(output_pass.key(shard), outputs, shard.sha256)
 
 
 def _manifest(
@@ -167,13 +168,24 @@ def _manifest(
     ]
     schema = schema_of(read_shard(folder / shards[0].name)) if shards else {}
     made_from = {**output_pass.made_from(), "inputs": inputs.manifest.digest}
-    return Manifest("logits", schema, shards, made_from)
+    return Manifest(output_pass.kind, schema, shards, made_from)
+
+
+def list_column(values: np.ndarray) -> pa.FixedSizeListArray:
+    """Return an array (rows, width) as an Arrow column of fixed-size lists."""
+    flat = pa.array(np.ascontiguousarray(values).reshape(-1))
+    return pa.FixedSizeListArray.from_arrays(flat, values.shape[1])
+
+
+def matrix(column: pa.ChunkedArray) -> np.ndarray:
+    """Return a column of fixed-size lists as an array (rows, width); one chunk is not copied."""
+    whole = column.combine_chunks()
+    return whole.flatten().to_numpy().reshape(len(whole), whole.type.list_size)
 
 
 def logits_of(table: pa.Table) -> np.ndarray:
     """Return the logits column as float32, shape (rows, classes); zero-copy for a single chunk."""
-    column = table["logits"].combine_chunks()
-    return column.flatten().to_numpy().reshape(len(column), column.type.list_size)
+    return matrix(table["logits"])
 
 
 def aligned(inputs: ShardSet, outputs: ShardSet) -> Iterator[tuple[pa.Table, np.ndarray]]:

@@ -242,7 +242,7 @@ def write_params(path: Path) -> None:
     values["precompute"] |= {"precision": "float32", "batch_tokens": 512}
     values["vocabulary"]["dimensions"] = 16
     values["students"]["bilstm"] |= {"hidden": 8, "classifier": 8}
-    small = {"batch_size": 16, "epochs": 12, "evaluate_every": 20, "learning_rate": 1.0e-2}
+    small = {"batch_size": 16, "epochs": 12, "evaluate_every": 20, "learning_rates": [1.0e-2]}
     small["precision"] = "float32"
     values["optimisers"]["short"] |= small
     values["optimisers"]["long"] |= small | {"max_steps": 240}

@@ -1,0 +1,38 @@
+"""Sentence encoders of params.yaml: the base teacher's vectors, and what is trained to them."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from pipeline_lib.params.base import Positive, Section
+
+STARTS = ("vectors", "random")
+"""Where a student can start besides an encoder's name."""
+
+
+class SentenceVectors(Section):
+    """The base teacher's vector of every sentence that an encoder is trained on.
+
+    ``pooling``: the last layer's first state (Wu et al. 2020, section 3.1), the mean over its
+    tokens, or the pooler's output.  ``storage``: the number format in the shards.
+    """
+
+    pooling: Literal["cls", "mean", "pooler"]
+    storage: Literal["float32", "float16", "int8"]
+
+
+class Encoder(Section):
+    """A student's encoder, trained to the base teacher's sentence vectors (Wu et al. 2020).
+
+    ``wikipedia`` is how many of its sentences are used (null: all that were split).  ``tasks``
+    names the tasks whose words the vocabulary takes in, and the transfer set whose sentences join
+    the corpus, or null.  ``centre`` takes the mean vector off the targets.
+    """
+
+    student: str
+    wikipedia: Annotated[int, Field(ge=0)] | None
+    min_count: Positive
+    tasks: dict[str, str | None]
+    centre: bool
+    optimiser: str
+    seed: int

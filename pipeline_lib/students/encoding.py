@@ -1,0 +1,129 @@
+"""Sentence encoders on their own: saving, loading, and turning sentences into vectors."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer
+from torch import nn
+
+from pipeline_lib.batching import LengthSorted, Sentences
+from pipeline_lib.errors import DistilleryError
+from pipeline_lib.files import atomic_path, read_json, write_json
+from pipeline_lib.students.encoders import ENCODERS
+from pipeline_lib.students.loading import (
+    MODEL_TYPE,
+    PREDICT_BATCH,
+    load_student,
+    number_words,
+)
+from pipeline_lib.students.vocabulary import load_tokenizer, save_tokenizer
+
+ENCODER_TYPE = "distillery_encoder"
+
+
+@dataclass
+class SentenceEncoder:
+    """An encoder and its tokenizer on one device."""
+
+    model: nn.Module
+    tokenizer: Tokenizer
+    max_words: int
+    device: torch.device
+
+    @property
+    def width(self) -> int:
+        """Values per vector."""
+        return self.model.width
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """Return each sentence's vector, float32 (texts, width), in their order."""
+        sentences = number_words(self.tokenizer, texts, self.max_words)
+        return encode_sentences(self.model, sentences, self.device)
+
+
+def encode_sentences(model: nn.Module, sentences: Sentences, device: torch.device) -> np.ndarray:
+    """Return vectors, float32, shape (sentences, width), computed in batches by length."""
+    vectors = np.empty((len(sentences), model.width), np.float32)
+    model.eval()
+    with torch.inference_mode():
+        for rows in LengthSorted(sentences, PREDICT_BATCH, seed=0).epoch(0):
+            batch = sentences.batch(rows)
+            ids, lengths = batch["ids"].to(device), batch["lengths"].to(device)
+            vectors[rows] = model(ids, lengths).float().cpu().numpy()
+    return vectors
+
+
+def build_encoder(vectors: np.ndarray, settings: dict[str, Any]) -> nn.Module:
+    """Return an untrained encoder whose word vectors start from ``vectors`` (words, width)."""
+    model = ENCODERS[settings["architecture"]](*vectors.shape, settings)
+    model.embeddings.load(torch.from_numpy(vectors))
+    return model
+
+
+def save_encoder(
+    folder: Path, model: nn.Module, tokenizer: Tokenizer, settings: dict[str, Any]
+) -> None:
+    """Write config.json, model.safetensors and the tokenizer.
+
+    :param settings: the row of ``students`` that the encoder is of.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    tensors = {name: t.detach().cpu().contiguous() for name, t in model.state_dict().items()}
+    with atomic_path(folder / "model.safetensors") as temporary:
+        save_file(tensors, temporary, {"format": "pt"})
+    save_tokenizer(folder, tokenizer)
+    words, width = _table(tensors).shape
+    sizes = {"vocab_size": words, "embedding_size": width}
+    config = {"model_type": ENCODER_TYPE, **sizes, "architecture": settings}
+    write_json(folder / "config.json", config)
+
+
+def load_encoder(folder: Path, device: torch.device | str = "cpu") -> SentenceEncoder:
+    """Load a sentence encoder, or the encoder of a student.
+
+    :raises DistilleryError: if the folder holds neither.
+    """
+    device = torch.device(device)
+    try:
+        config = read_json(folder / "config.json")
+        if config["model_type"] == MODEL_TYPE:
+            student = load_student(folder, device)
+            model, tokenizer = student.model.encoder, student.tokenizer
+        else:
+            if config["model_type"] != ENCODER_TYPE:
+                raise ValueError(f"config.json describes a {config['model_type']}")
+            settings = config["architecture"]
+            sizes = config["vocab_size"], config["embedding_size"]
+            model = ENCODERS[settings["architecture"]](*sizes, settings)
+            model.load_state_dict(encoder_weights(folder))
+            tokenizer = load_tokenizer(folder)
+        longest = config["architecture"]["max_words"]
+    except (
+        *(OSError, ValueError, KeyError, TypeError, RuntimeError),
+        *(SafetensorError, DistilleryError),
+    ) as error:
+        raise DistilleryError(
+            f"{folder}: no sentence encoder ({str(error).splitlines()[0]}). Give a folder below "
+            "data/encoders or data/students."
+        ) from error
+    return SentenceEncoder(model.to(device).eval(), tokenizer, longest, device)
+
+
+def encoder_weights(folder: Path) -> dict[str, torch.Tensor]:
+    """Return the encoder's tensors by name."""
+    return load_file(folder / "model.safetensors")
+
+
+def encoder_words(folder: Path) -> tuple[Tokenizer, np.ndarray]:
+    """Return the encoder's tokenizer and its word vectors, float32 (words, width)."""
+    return load_tokenizer(folder), _table(encoder_weights(folder)).numpy()
+
+
+def _table(tensors: dict[str, torch.Tensor]) -> torch.Tensor:
+    return next(t for name, t in sorted(tensors.items()) if name.startswith("embeddings."))

@@ -1,0 +1,78 @@
+"""Compute the base teacher's vector of every sentence that an encoder is trained on.
+
+    python stages/precompute_vectors.py
+
+Reads data/wikipedia/{train,validation}, the transfer sets that `encoders` name, and
+data/raw/teacher/base; writes data/vectors/wikipedia/<split> and data/vectors/tasks/<task>/<recipe>:
+one shard per input shard, row for row, and alignment.json with the proof's figures.
+"""
+
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from pipeline_lib.files import clear_folder, write_json
+from pipeline_lib.params import Params, load_params
+from pipeline_lib.progress import show_progress
+from pipeline_lib.shards import ShardSet
+from pipeline_lib.stage import run_stage
+
+if TYPE_CHECKING:
+    from pipeline_lib.teachers.vectors import VectorPass
+
+
+def main() -> None:
+    """Compute the base teacher's vector of every sentence that an encoder is trained on."""
+    params = load_params()
+    folder = clear_folder(Path("data/vectors"))
+    if not params.encoders:
+        typer.echo("no encoders in params.yaml: no vectors")
+        return
+    from pipeline_lib.engine import worker_count
+    from pipeline_lib.teachers.vectors import VectorPass
+
+    vector_pass = VectorPass.of(params, Path("data/raw/teacher/base"))
+    workers = worker_count(vector_pass.device, params.workers)
+    for name, inputs in wanted(params, Path("data")).items():
+        precompute(ShardSet.open(inputs), vector_pass, folder / name, workers, name)
+
+
+def wanted(params: Params, data: Path) -> dict[str, Path]:
+    """Return the shard sets that encoders are trained on, by the place of their vectors."""
+    sets = {f"wikipedia/{split}": data / "wikipedia" / split for split in ("train", "validation")}
+    for encoder in params.encoders.values():
+        for task, recipe in encoder.tasks.items():
+            if recipe is not None:
+                sets[f"tasks/{task}/{recipe}"] = data / "transfer" / task / recipe
+    return sets
+
+
+def precompute(
+    inputs: ShardSet, vector_pass: "VectorPass", folder: Path, workers: int, title: str
+) -> None:
+    """Compute the vectors of one shard set into ``folder`` and prove that they are its own."""
+    from pipeline_lib.engine import single_thread
+    from pipeline_lib.teachers.alignment import prove_vectors
+    from pipeline_lib.teachers.outputs import Tally, compute_outputs
+
+    with show_progress(f"vectors {title}", "rows") as advance:
+
+        def progress(tally: Tally, rows: int) -> None:
+            note = f"({tally.reused} shards reused)"
+            done = tally.rows_computed + tally.rows_reused
+            advance(done, rows, note, counted=tally.rows_computed)
+
+        manifest, tally = compute_outputs(inputs, vector_pass, folder, workers, progress)
+    with single_thread() if vector_pass.device == "cpu" else nullcontext():
+        figures = prove_vectors(inputs, ShardSet.open(folder), vector_pass)
+    write_json(folder / "alignment.json", figures)
+    typer.echo(
+        f"{title}: {manifest.rows:,} rows; computed {tally.computed} shards, reused {tally.reused};"
+        f" least cosine of {figures['recomputed_rows']} recomputed {figures['least_cosine']}"
+    )
+
+
+if __name__ == "__main__":
+    run_stage(main)

@@ -10,6 +10,8 @@ QUICK := --quiet --disable-pip-version-check --no-compile
 INSTALLED := $(VENV)/.installed
 TESTABLE := $(VENV)/.testable
 export PATH := $(abspath $(BIN)):$(PATH)
+# Where it is set, every stage would compile torch's 2,000 modules anew: 4 s each.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: install repro test lint
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from pipeline_lib import __version__
-from pipeline_lib.commands import check, predict, results, shards, study, submit
+from pipeline_lib.commands import check, encode, predict, results, shards, study, submit
 from pipeline_lib.stage import guard
 
 app = typer.Typer(
@@ -22,6 +22,7 @@ app = typer.Typer(
 app.command("check", epilog=check.EXAMPLE)(check.check)
 app.command("results", epilog=results.EXAMPLE)(results.results)
 app.command("predict", epilog=predict.EXAMPLE)(predict.predict)
+app.command("encode", epilog=encode.EXAMPLE)(encode.encode)
 app.command("submit", epilog=submit.EXAMPLE)(submit.submit)
 app.command("study", epilog=study.EXAMPLE)(study.study)
 app.add_typer(shards.app, name="shards")

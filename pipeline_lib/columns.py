@@ -1,8 +1,9 @@
-"""Columns of shards that hold a sentence, or the two sentences of a pair.
+"""Columns of shards: those of a sentence, or of the two sentences of a pair, and those of vectors.
 
 The second sentence's columns have the first's names with ``_2`` behind: ``text``, ``text_2``.
 """
 
+import numpy as np
 import pyarrow as pa
 
 FIRST, SECOND = "", "_2"
@@ -38,3 +39,15 @@ def texts(table: pa.Table) -> list[Text]:
     """Return each row's sentence, or pair of sentences."""
     columns = [table[f"text{side}"].to_pylist() for side in sides(table.column_names)]
     return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
+
+
+def list_column(values: np.ndarray) -> pa.FixedSizeListArray:
+    """Return an array, shape (rows, width), as a column of fixed-size lists."""
+    flat = pa.array(np.ascontiguousarray(values).reshape(-1))
+    return pa.FixedSizeListArray.from_arrays(flat, values.shape[1])
+
+
+def matrix(column: pa.ChunkedArray) -> np.ndarray:
+    """Return a column of fixed-size lists, shape (rows, width); a single chunk is not copied."""
+    whole = column.combine_chunks()
+    return whole.flatten().to_numpy().reshape(len(whole), whole.type.list_size)

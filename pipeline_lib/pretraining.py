@@ -25,10 +25,10 @@ from pipeline_lib.files import read_json, sha256_folder, sha256_json, write_json
 from pipeline_lib.objectives import representation_loss
 from pipeline_lib.params import Encoder, Params
 from pipeline_lib.shards import ShardSet
+from pipeline_lib.stored_vectors import StoredVectors, unit, vector_tables
 from pipeline_lib.students.encoding import build_encoder, encode_sentences, save_encoder
 from pipeline_lib.students.loading import number_words
 from pipeline_lib.students.vocabulary import build_vocabulary, count_normalised, select_words
-from pipeline_lib.teachers.vectors import StoredVectors, vector_tables
 from pipeline_lib.text.words import MASK, split_words
 from pipeline_lib.trained import Trained
 from pipeline_lib.training import Batch, Report
@@ -210,7 +210,7 @@ def pretrain(
     """
     targets = train.targets["vectors"]
     mean = mean_of(targets, lambda found: found) if run.row.centre else 0.0
-    constant = mean_of(targets, lambda found: _unit(found - mean))
+    constant = mean_of(targets, lambda found: unit(found - mean))
     centre = torch.as_tensor(mean, dtype=torch.float32, device=run.device)
 
     def loss(model: nn.Module, batch: Batch) -> torch.Tensor:
@@ -254,10 +254,6 @@ def held_back_loss(answers: np.ndarray, targets: StoredVectors, mean: np.ndarray
     total = 0.0
     for start in range(0, len(targets), _CHUNK):
         rows = np.arange(start, min(start + _CHUNK, len(targets)))
-        products = _unit(answers[rows].astype(np.float64)) * _unit(targets[rows] - mean)
+        products = unit(answers[rows].astype(np.float64)) * unit(targets[rows] - mean)
         total += float((1.0 - products.sum(1)).sum() / 2)
     return total / len(targets)
-
-
-def _unit(vectors: np.ndarray) -> np.ndarray:
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)

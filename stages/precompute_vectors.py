@@ -70,7 +70,8 @@ def precompute(
     write_json(folder / "alignment.json", figures)
     typer.echo(
         f"{title}: {manifest.rows:,} rows; computed {tally.computed} shards, reused {tally.reused};"
-        f" least cosine of {figures['recomputed_rows']} recomputed {figures['least_cosine']}"
+        f" of {figures['recomputed_rows']} run again {figures['nearest_to_their_own']:.0%} nearest "
+        "to their own"
     )
 
 

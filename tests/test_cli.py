@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 from typer.testing import CliRunner
 
 from pipeline_lib import cli
-from pipeline_lib.evaluation.logits import write_logits
+from pipeline_lib.columns import list_column
 from pipeline_lib.files import write_json
 from pipeline_lib.params import load_params
 from pipeline_lib.shards import Manifest, Shard, schema_of, write_manifest, write_shard
@@ -47,7 +47,7 @@ def transfer_table(start: int, stop: int) -> pa.Table:
 
 def answer_table(start: int, stop: int) -> pa.Table:
     keys = pa.array(range(start, stop), pa.uint64())
-    return pa.table({"key": keys, "logits": write_logits(LOGITS[start:stop])})
+    return pa.table({"key": keys, "logits": list_column(LOGITS[start:stop])})
 
 
 @pytest.fixture(autouse=True)

@@ -19,7 +19,7 @@ HEX64, HEX40 = "0" * 64, "a" * 40
 
 # Mappings whose keys the user chooses.
 FREE = re.compile(
-    r"(tasks|transfer|students|optimisers|methods|tasks\.\w+\.labels"
+    r"(tasks|transfer|students|optimisers|encoders|encoders\.\w+\.tasks|methods|tasks\.\w+\.labels"
     r"|tasks\.\w+\.source\.(files|splits))$"
 )
 
@@ -102,7 +102,8 @@ def test_the_walk_meets_every_section() -> None:
     paths = fixed_mappings()
     assert len(paths) > 25
     met = {
-        re.sub(r"^(tasks|methods|transfer|students|optimisers)\.\w+", r"\1", p) for _, p in paths
+        re.sub(r"^(tasks|methods|transfer|students|optimisers|encoders)\.\w+", r"\1", p)
+        for _, p in paths
     }
     fields = {"tasks.source", "tasks.split", "tasks.augment", "tasks.labels.negative"}
     assert fields | {"", "teacher.finetune", "methods.objective", "vocabulary.vectors"} <= met
@@ -141,7 +142,8 @@ def test_a_misspelt_key_gets_a_suggestion() -> None:
 
 def test_yaml_is_1_2(tmp_path: Path) -> None:
     text = SHIPPED.read_text()
-    text, rates = re.subn(r"learning_rates: \[.*?\]", "learning_rates: [2e-5, 1E-4]", text)
+    rates_key = r"learning_rates: \[.*?\]"
+    text, rates = re.subn(rates_key, "learning_rates: [2e-5, 1E-4]", text, count=1)
     text, inputs = re.subn(r"(?m)^inputs: .*$", "inputs: no", text)
     assert rates == inputs == 1
     (tmp_path / "p.yaml").write_text(text)

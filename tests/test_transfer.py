@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from pipeline_lib.augmentation import transfer_schema
+from pipeline_lib.columns import list_column
 from pipeline_lib.errors import DistilleryError
-from pipeline_lib.evaluation.logits import write_logits
 from pipeline_lib.hashing import sequence_keys, string_keys
 from pipeline_lib.params import Classification
 from pipeline_lib.shards import Manifest, ShardSet, schema_of, write_manifest, write_shard
@@ -65,7 +65,7 @@ def outputs(tmp_path: Path, inputs: ShardSet) -> ShardSet:
     numbers = np.arange(9, dtype=np.float32)
     logits = np.stack([numbers, 8.5 - numbers], axis=1)
     tables = [
-        pa.table({"key": rows["key"], "logits": write_logits(part)})
+        pa.table({"key": rows["key"], "logits": list_column(part)})
         for rows, part in zip(inputs.tables(), (logits[:4], logits[4:]), strict=True)
     ]
     return write_set(tmp_path / "out", tables, [s.sha256 for s in inputs.manifest.shards])
@@ -114,7 +114,7 @@ def test_unknown_words_have_the_masks_number(inputs: ShardSet, outputs: ShardSet
 
 
 def test_outputs_of_another_set_are_refused(inputs: ShardSet, tmp_path: Path) -> None:
-    tables = [pa.table({"key": t["key"], "logits": write_logits(np.zeros((len(t), 2), np.float32))})
+    tables = [pa.table({"key": t["key"], "logits": list_column(np.zeros((len(t), 2), np.float32))})
               for t in inputs.tables()]  # fmt: skip
     other = write_set(tmp_path / "other", tables, ["x", "y"])
     with pytest.raises(DistilleryError, match="does not answer"):
@@ -125,7 +125,7 @@ def test_an_empty_block_is_no_hindrance(tmp_path: Path) -> None:
     tables = [transfer_rows([]), transfer_rows([("a film", 1)]), transfer_rows([])]
     inputs = write_set(tmp_path / "in", tables, [None] * 3)
     answers = [
-        pa.table({"key": t["key"], "logits": write_logits(np.ones((len(t), 2), np.float32))})
+        pa.table({"key": t["key"], "logits": list_column(np.ones((len(t), 2), np.float32))})
         for t in tables
     ]
     outputs = write_set(tmp_path / "o", answers, [s.sha256 for s in inputs.manifest.shards])

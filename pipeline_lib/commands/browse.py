@@ -13,12 +13,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline_lib.columns import sides
+from pipeline_lib.columns import FIRST, SECOND, matrix, sides
 from pipeline_lib.commands.partners import find_pair
 from pipeline_lib.errors import DistilleryError
-from pipeline_lib.evaluation.logits import entropy_bits, read_logits, softmax
+from pipeline_lib.evaluation.logits import entropy_bits, softmax
 from pipeline_lib.files import read_json
 from pipeline_lib.shards import Shard, ShardSet, check_answers
+from pipeline_lib.stored_vectors import StoredVectors, unit
 
 RuleName = Literal["mask", "replace", "ngram", "original"]
 MASKED, REPLACED = 1, 2
@@ -28,7 +29,8 @@ MASKED, REPLACED = 1, 2
 class View:
     """One shard set, joined with what the teacher answers to it.
 
-    ``logits`` are float32, shape (rows, classes), or None where there are none.  ``names`` are the
+    ``logits`` are float32, shape (rows, classes), or None where there are none; ``vectors`` are
+    sentence vectors by side, where there are some.  ``names`` are the
     task's label names, or None where params.yaml does not say.  ``alignment`` holds the figures
     of the proof that the logits belong to these rows, where it was made.
     """
@@ -39,6 +41,16 @@ class View:
     logits: np.ndarray | None
     names: list[str] | None
     alignment: dict[str, Any] | None = None
+    vectors: dict[str, StoredVectors] | None = None
+
+    @cached_property
+    def common(self) -> np.ndarray:
+        """The mean of the first 10,000 vectors' directions, float64 (width,).
+
+        The longer it is, the more alike all vectors are.
+        """
+        first = self.vectors[FIRST]
+        return unit(first[np.arange(min(len(first), 10_000))].astype(np.float64)).mean(0)
 
     @cached_property
     def probabilities(self) -> np.ndarray | None:
@@ -118,17 +130,20 @@ def open_view(folder: Path, names: dict[str, list[str]]) -> View:
     if pair is None or not (pair.inputs / "manifest.json").exists():
         alone = ShardSet.open(folder)
         table = alone.table()
-        logits = read_logits(table["logits"]) if "logits" in table.column_names else None
-        return View(folder, table, alone.manifest.shards, logits, _names(folder, names))
+        logits, vectors = _answers(table)
+        return View(
+            *(folder, table, alone.manifest.shards, logits, _names(folder, names)), None, vectors
+        )
     inputs = ShardSet.open(pair.inputs)
-    logits = alignment = None
+    logits = alignment = vectors = None
     # Asked for outputs, their absence is an error; asked for inputs, they come if they are there.
     if folder == pair.outputs or (pair.outputs / "manifest.json").exists():
-        logits = _answers(inputs, ShardSet.open(pair.outputs))
+        logits, vectors = _answers(_answering(inputs, ShardSet.open(pair.outputs)))
         proof = pair.outputs / "alignment.json"
         alignment = read_json(proof) if proof.exists() else None
     return View(
-        folder, inputs.table(), inputs.manifest.shards, logits, _names(folder, names), alignment
+        *(folder, inputs.table(), inputs.manifest.shards, logits, _names(folder, names)),
+        *(alignment, vectors),
     )
 
 
@@ -138,12 +153,22 @@ def _names(folder: Path, names: dict[str, list[str]]) -> list[str] | None:
     return names[task] if task else None
 
 
-def _answers(inputs: ShardSet, outputs: ShardSet) -> np.ndarray:
+def _answers(table: pa.Table) -> tuple[np.ndarray | None, dict[str, StoredVectors] | None]:
+    """Return a table's logits and its vectors by side, as far as it has them."""
+    names = table.column_names
+    logits = matrix(table["logits"]) if "logits" in names else None
+    stored = {
+        side: StoredVectors([(table, side)]) for side in (FIRST, SECOND) if f"vector{side}" in names
+    }
+    return logits, stored or None
+
+
+def _answering(inputs: ShardSet, outputs: ShardSet) -> pa.Table:
     try:
         check_answers(inputs.manifest, outputs.manifest)
     except DistilleryError as error:
         raise DistilleryError(f"{outputs.folder}: {error}") from error
-    return read_logits(outputs.table()["logits"])
+    return outputs.table()
 
 
 def select(view: View, *, shard: str | None, rule: RuleName | None, uncertain: bool) -> np.ndarray:
@@ -215,6 +240,9 @@ def totals(view: View, chosen: np.ndarray) -> dict[str, Any]:
         found["mean entropy, bits"] = round(float(view.entropy[chosen].mean()), 4)
         answers = view.logits[chosen].argmax(axis=1)
         found["teacher's answers"] = _distribution(view, answers, 0)
+    if view.vectors and len(view.table):
+        found["values per vector"] = view.vectors[FIRST].shape[1]
+        found["mean cosine of two sentences"] = round(float(view.common @ view.common), 4)
     for name, value in (view.alignment or {}).items():
         found[f"alignment proof: {name}"] = value
     return found

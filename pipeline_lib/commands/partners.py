@@ -18,9 +18,16 @@ class Pair:
 def find_pair(folder: Path) -> Pair | None:
     """Return the pair that ``folder`` is one half of, or None if it belongs to none.
 
-    ``transfer/T/R`` goes with ``outputs/T/R``, ``tasks/T/dev`` with ``outputs/T/heldout/dev``.
+    ``transfer/T/R`` goes with ``outputs/T/R``, ``tasks/T/dev`` with ``outputs/T/heldout/dev``,
+    ``wikipedia/S`` with ``vectors/wikipedia/S``; ``vectors/tasks/T/R`` answers to ``transfer/T/R``.
     """
     parts = Path(os.path.abspath(folder)).parts
+    if len(parts) > 4 and parts[-4:-2] == ("vectors", "tasks"):
+        return _pair(folder, 4, ("transfer", parts[-2], parts[-1]), None)
+    if len(parts) > 3 and parts[-3:-1] == ("vectors", "wikipedia"):
+        return _pair(folder, 3, ("wikipedia", parts[-1]), None)
+    if len(parts) > 2 and parts[-2] == "wikipedia":
+        return _pair(folder, 2, None, ("vectors", "wikipedia", parts[-1]))
     if len(parts) > 4 and parts[-4] == "outputs" and parts[-2] == "heldout":
         return _pair(folder, 4, ("tasks", parts[-3], parts[-1]), None)
     if len(parts) > 3 and parts[-3] == "outputs":

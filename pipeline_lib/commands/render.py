@@ -26,6 +26,8 @@ def print_rows(console: Console, view: View, chosen: np.ndarray) -> None:
                 _print(console, Text(f"  {_changes(record, side)}", "dim"))
         if view.logits is not None:
             _print(console, _answer(view, row))
+        for side in view.vectors or ():
+            _print(console, _vector(view, row, side))
         console.print()
 
 
@@ -51,6 +53,8 @@ def _head(view: View, row: int, record: dict[str, Any]) -> Text:
     if "iteration" in record:
         kind = "original" if record["iteration"] == 0 else f"iteration {record['iteration']}"
         head.append(f"  {kind}")
+    if record.get("title"):
+        head.append(f"  {record['title']}", "italic")
     if "label" in record:
         label = record["label"]
         head.append("  no label" if label is None else f"  label {view.label_name(label)}")
@@ -95,3 +99,11 @@ def _answer(view: View, row: int) -> Text:
     )
     line = Text("  teacher: ").append(view.label_name(best), "bold green")
     return line.append(f", {view.entropy[row]:.3f} bits: {each}")
+
+
+def _vector(view: View, row: int, side: str) -> Text:
+    vector = view.vectors[side][np.array([row])][0]
+    length = float(np.linalg.norm(vector))
+    common = float(vector @ view.common / max(length * np.linalg.norm(view.common), 1e-12))
+    first = " ".join(f"{value:+.3f}" for value in vector[:6])
+    return Text(f"  vector: length {length:.3f}, cosine with the mean {common:.3f}: {first} …")

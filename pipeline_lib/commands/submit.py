@@ -47,8 +47,8 @@ def _outputs(params: "Params", task: str, split: str, system: str) -> tuple["np.
     """Return the system's outputs for one split, and the column of predictions they come from."""
     import pyarrow.compute as pc
 
+    from pipeline_lib.columns import matrix
     from pipeline_lib.errors import DistilleryError
-    from pipeline_lib.evaluation.logits import read_logits
     from pipeline_lib.files import read_json
     from pipeline_lib.shards import read_shard
 
@@ -65,7 +65,7 @@ def _outputs(params: "Params", task: str, split: str, system: str) -> tuple["np.
             f"{folder}: no predictions for the split {split!r}. Name it in the task's source, and "
             "run `dvc repro`."
         )
-    return read_logits(rows[column]), column
+    return matrix(rows[column]), column
 
 
 def _best_seed(scores: dict[str, Any], method: str, folder: Path) -> str:

@@ -6,9 +6,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lib.columns import Text, texts
+from pipeline_lib.columns import Text, matrix, texts
 from pipeline_lib.errors import DistilleryError
-from pipeline_lib.evaluation.logits import read_logits
 from pipeline_lib.evaluation.metrics import label_array
 from pipeline_lib.shards import ShardSet, check_answers
 
@@ -58,7 +57,7 @@ def _read(data: Path, task: str, split: str) -> Heldout:
     except DistilleryError as error:
         raise DistilleryError(f"{outputs.folder}: {error}") from error
     table = inputs.table()
-    logits = read_logits(outputs.table()["logits"])
+    logits = matrix(outputs.table()["logits"])
     precision = str(outputs.manifest.made_from.get("precision", "unknown"))
     return Heldout(texts(table), read_labels(table["label"]), logits, precision)
 

@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lib.columns import label_type
+from pipeline_lib.columns import label_type, list_column
 from pipeline_lib.errors import DistilleryError
 from pipeline_lib.evaluation.heldout import Heldout, read_heldout, training_labels
-from pipeline_lib.evaluation.logits import write_logits
 from pipeline_lib.evaluation.scores import System, task_scores
 from pipeline_lib.files import write_json
 from pipeline_lib.params import Params
@@ -124,11 +123,11 @@ def _split_table(split: str, part: Heldout, systems: dict[str, System]) -> pa.Ta
         "split": pa.array([split] * rows, pa.string()),
         "row": pa.array(np.arange(rows, dtype=np.int32)),
         "label": pa.nulls(rows, label) if part.labels is None else pa.array(part.labels, label),
-        "teacher": write_logits(part.teacher),
+        "teacher": list_column(part.teacher),
     }
     for name, system in systems.items():
         for seed, logits in system.logits[split].items():
-            columns[f"{name}-{seed}"] = write_logits(logits)
+            columns[f"{name}-{seed}"] = list_column(logits)
     return pa.table(columns)
 
 

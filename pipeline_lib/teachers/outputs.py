@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lib.columns import texts
+from pipeline_lib.columns import list_column, matrix, texts
 from pipeline_lib.devices import resolve_batch_tokens, resolve_device, resolve_precision
 from pipeline_lib.engine import Tell, run_jobs, single_thread
 from pipeline_lib.files import clear_folder, sha256_json
@@ -171,25 +171,8 @@ def _manifest(
     return Manifest(output_pass.kind, schema, shards, made_from)
 
 
-def list_column(values: np.ndarray) -> pa.FixedSizeListArray:
-    """Return an array (rows, width) as an Arrow column of fixed-size lists."""
-    flat = pa.array(np.ascontiguousarray(values).reshape(-1))
-    return pa.FixedSizeListArray.from_arrays(flat, values.shape[1])
-
-
-def matrix(column: pa.ChunkedArray) -> np.ndarray:
-    """Return a column of fixed-size lists as an array (rows, width); one chunk is not copied."""
-    whole = column.combine_chunks()
-    return whole.flatten().to_numpy().reshape(len(whole), whole.type.list_size)
-
-
-def logits_of(table: pa.Table) -> np.ndarray:
-    """Return the logits column as float32, shape (rows, classes); zero-copy for a single chunk."""
-    return matrix(table["logits"])
-
-
 def aligned(inputs: ShardSet, outputs: ShardSet) -> Iterator[tuple[pa.Table, np.ndarray]]:
     """Yield (input rows, logits) per shard, memory-mapped, once checked to belong together."""
     check_answers(inputs.manifest, outputs.manifest)
     for rows, answers in zip(inputs.tables(), outputs.tables(), strict=True):
-        yield rows, logits_of(answers)
+        yield rows, matrix(answers["logits"])

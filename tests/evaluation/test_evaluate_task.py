@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from pipeline_lib.columns import list_column, matrix
 from pipeline_lib.errors import DistilleryError
-from pipeline_lib.evaluation.logits import read_logits, write_logits
 from pipeline_lib.evaluation.run import evaluate_task
 from pipeline_lib.evaluation.speed import measure_task
 from pipeline_lib.params import Method, Params, load_params
@@ -44,7 +44,7 @@ def save_split(data: Path, split: str, labels: Sequence[int | None]) -> None:
     table = pa.table({"label": pa.array(labels, pa.int32()), "text": TEXTS})
     digest = save(data / "tasks/movies" / split, "tasks", table)
     if split != "train":
-        answers = pa.table({"logits": write_logits(one_hot(wrong_every(10)))})
+        answers = pa.table({"logits": list_column(one_hot(wrong_every(10)))})
         save(data / "outputs/movies/heldout" / split, "outputs", answers, digest)
 
 
@@ -144,7 +144,7 @@ def test_predictions_hold_a_column_per_student(params: Params, data: Path) -> No
     assert table.column_names[:4] == ["split", "row", "label", "teacher"]
     assert table.column_names[4:] == ["plain-1", "plain-2", "distilled-1", "distilled-2"]
     assert table.num_rows == 80
-    np.testing.assert_array_equal(read_logits(table["distilled-2"])[:40], one_hot(wrong_every(8)))
+    np.testing.assert_array_equal(matrix(table["distilled-2"])[:40], one_hot(wrong_every(8)))
 
 
 def test_a_hidden_test_split_gets_no_score(params: Params, data: Path) -> None:

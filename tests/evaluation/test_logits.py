@@ -3,14 +3,15 @@
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lib.evaluation.logits import entropy_bits, read_logits, softmax, write_logits
+from pipeline_lib.columns import list_column, matrix
+from pipeline_lib.evaluation.logits import entropy_bits, softmax
 
 
 def test_logits_survive_the_column_also_in_slices() -> None:
     logits = np.arange(12, dtype=np.float32).reshape(6, 2)
-    column = pa.chunked_array([write_logits(logits[:4]), write_logits(logits[4:])])
-    np.testing.assert_array_equal(read_logits(column), logits)
-    np.testing.assert_array_equal(read_logits(column.slice(3, 2)), logits[3:5])
+    column = pa.chunked_array([list_column(logits[:4]), list_column(logits[4:])])
+    np.testing.assert_array_equal(matrix(column), logits)
+    np.testing.assert_array_equal(matrix(column.slice(3, 2)), logits[3:5])
 
 
 def test_softmax_stays_finite_for_large_logits() -> None:

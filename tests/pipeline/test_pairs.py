@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipeline_lib.evaluation.logits import read_logits
+from pipeline_lib.columns import matrix
 from pipeline_lib.shards import ShardSet
 
 from .corpus import sentences
@@ -93,7 +93,7 @@ def test_the_teacher_answers_every_pair(finished_pairs: tuple[Workspace, Run]) -
         outputs = ShardSet.open(workspace / f"data/outputs/{task}/full")
         inputs = ShardSet.open(workspace / f"data/transfer/{task}/full")
         assert outputs.table()["key"].equals(inputs.table()["key"])
-        assert read_logits(outputs.table()["logits"]).shape == (inputs.manifest.rows, width)
+        assert matrix(outputs.table()["logits"]).shape == (inputs.manifest.rows, width)
         proof = json.loads((workspace / f"data/outputs/{task}/full/alignment.json").read_text())
         assert proof["rows_with_equal_key"] == proof["rows"]
         # Rows that slipped would agree by chance: half the classes, or no correlation.

@@ -1,0 +1,107 @@
+"""``distill encode``: the sentence vectors of a file, by an encoder or a student."""
+
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    import numpy as np
+
+EXAMPLE = "Example: distill encode data/encoders/sra sentences.txt vectors.arrow"
+BATCH = 8192
+
+
+def encode(
+    model: Annotated[Path, typer.Argument(help="The folder of an encoder or of a student.")],
+    file: Annotated[Path, typer.Argument(help="Sentences, one per line; - for standard input.")],
+    out: Annotated[Path, typer.Argument(help="The file to write: .arrow or .npy.")],
+    normalise: Annotated[
+        bool, typer.Option("--normalise", help="Scale vectors to length 1: products are cosines.")
+    ] = False,
+) -> None:
+    """Write the vector of each line of a file, in the file's order.
+
+    .arrow holds the columns text and vector, and is written as it is computed. .npy holds float32
+    vectors alone. A blank line has a vector too, that of an unknown word: rows stay lines.
+    """
+    from pipeline_lib.errors import DistilleryError
+    from pipeline_lib.evaluation.run import require_model
+
+    writers = {".arrow": write_arrow, ".npy": write_npy}
+    if out.suffix not in writers:
+        raise DistilleryError(f"{out}: give a name that ends in {' or '.join(writers)}.")
+    require_model(model)
+    from pipeline_lib.stored_vectors import unit
+    from pipeline_lib.students.encoding import load_encoder
+
+    encoder = load_encoder(model)
+
+    def vectors(texts: list[str]) -> "np.ndarray":
+        found = encoder.encode(texts)
+        return unit(found) if normalise else found
+
+    rows = writers[out.suffix](out, ((b, vectors(b)) for b in _batches(file)), encoder.width)
+    typer.echo(f"{out}: {rows:,} vectors of {encoder.width} values", err=True)
+
+
+Encoded = Iterable[tuple[list[str], "np.ndarray"]]
+
+
+def write_arrow(path: Path, batches: Encoded, width: int) -> int:
+    """Write texts and vectors as an Arrow IPC file, batch by batch; return the rows."""
+    import pyarrow as pa
+
+    from pipeline_lib.columns import list_column
+    from pipeline_lib.files import atomic_path
+
+    schema = pa.schema({"text": pa.string(), "vector": pa.list_(pa.float32(), width)})
+    rows = 0
+    with (
+        atomic_path(path) as temporary,
+        pa.OSFile(str(temporary), "wb") as sink,
+        pa.ipc.new_file(sink, schema) as writer,
+    ):
+        for texts, vectors in batches:
+            columns = [pa.array(texts, pa.string()), list_column(vectors)]
+            writer.write_batch(pa.record_batch(columns, schema=schema))
+            rows += len(texts)
+    return rows
+
+
+def write_npy(path: Path, batches: Encoded, width: int) -> int:
+    """Write vectors as one NumPy array, float32 (rows, width); return the rows."""
+    import numpy as np
+
+    from pipeline_lib.files import atomic_path
+
+    parts = [np.empty((0, width), np.float32), *(vectors for _, vectors in batches)]
+    with atomic_path(path) as temporary, open(temporary, "wb") as sink:
+        np.save(sink, np.concatenate(parts))
+    return sum(len(part) for part in parts)
+
+
+def _batches(file: Path) -> Iterator[list[str]]:
+    from pipeline_lib.errors import DistilleryError
+
+    source: Any = nullcontext(sys.stdin) if str(file) == "-" else _open(file)
+    with source as stream:
+        lines = (line.rstrip("\r\n") for line in stream)
+        try:
+            while batch := list(islice(lines, BATCH)):
+                yield batch
+        except UnicodeDecodeError as error:
+            raise DistilleryError(f"{file}: is not UTF-8 text ({error}). Convert it.") from error
+
+
+def _open(file: Path) -> Any:
+    from pipeline_lib.errors import DistilleryError
+
+    try:
+        return file.open(encoding="utf-8")
+    except OSError as error:
+        raise DistilleryError(f"{file}: cannot be read ({error.strerror}).") from error

@@ -1,0 +1,44 @@
+"""Untuned similarity: cosines, and thresholds that no other one beats."""
+
+import numpy as np
+import pytest
+
+from pipeline_lib.evaluation.metrics import score
+from pipeline_lib.evaluation.similarity import best_threshold, cosines, similarity_scores
+
+
+def test_cosines_by_hand() -> None:
+    first = np.array([[1.0, 0.0], [3.0, 4.0], [0.0, 0.0]], np.float32)
+    second = np.array([[0.0, 2.0], [6.0, 8.0], [1.0, 0.0]], np.float32)
+    np.testing.assert_allclose(cosines(first, second), [0.0, 1.0, 0.0], atol=1e-7)
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "f1", "matthews_correlation"])
+@pytest.mark.parametrize("seed", range(6))
+def test_no_threshold_is_better(metric: str, seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    labels = generator.integers(0, 2, 60)
+    # Rounded, so that there are ties.
+    values = np.round(labels * 0.3 + generator.normal(size=60) * 0.4, 1)
+
+    def at(threshold: float) -> float:
+        return score(metric, labels, np.eye(2)[(values > threshold).astype(int)])
+
+    found = at(best_threshold(values, labels, metric))
+    assert found == pytest.approx(max(at(t) for t in np.linspace(-3, 3, 1201)))
+
+
+def test_the_threshold_is_chosen_on_train_alone() -> None:
+    labels = np.array([0, 0, 1, 1])
+    train = np.array([0.1, 0.2, 0.8, 0.9]), labels
+    shifted = np.array([0.55, 0.6, 0.95, 1.0]), labels
+    assert similarity_scores(["accuracy"], train, train) == {"accuracy": 1.0}
+    assert similarity_scores(["accuracy"], train, shifted) == {"accuracy": 0.5}
+
+
+def test_correlations_need_no_threshold() -> None:
+    scores = np.array([0.0, 1.0, 2.5, 5.0], np.float32)
+    values = np.array([0.1, 0.2, 0.9, 0.8])
+    found = similarity_scores(["pearson", "spearman"], (values, scores), (values, scores))
+    assert found["spearman"] == pytest.approx(0.8)
+    assert found["pearson"] == pytest.approx(np.corrcoef(values, scores)[0, 1])

@@ -5,6 +5,7 @@ comments.  A template inside a sentence stands for words that cannot be known wi
 as a formula does; both leave :data:`HOLE`, so that the sentence can be left out as a whole.
 """
 
+import html
 import re
 from collections.abc import Iterable, Iterator
 from itertools import groupby
@@ -87,7 +88,8 @@ def _plain(nodes: Iterable[Any]) -> Iterator[str]:
 
     for node in nodes:
         if isinstance(node, kinds.Text):
-            yield str(node.value)
+            # Where markup is broken the parser leaves entities as they are.
+            yield html.unescape(str(node.value))
         elif isinstance(node, kinds.Wikilink):
             yield from _link(node)
         elif isinstance(node, kinds.Template):

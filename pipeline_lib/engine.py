@@ -12,7 +12,8 @@ import queue
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, nullcontext
@@ -28,6 +29,9 @@ Tell = Callable[[Any], None]
 START = "fork" if sys.platform == "linux" else "spawn"
 """A fork has every import, and every model, that its parent has: nothing is loaded twice.  That is
 safe as long as the parent has computed with one thread only, see :func:`single_thread`."""
+
+IN_FLIGHT = 2
+"""Jobs of a stream that wait or run, per worker: so many are held in memory."""
 
 _messages: Any = None
 
@@ -83,13 +87,75 @@ def _run_in_processes(
                 for future in done:
                     yield futures[future], future.result()
         except BrokenProcessPool as error:
-            raise DistilleryError(
-                "a worker process was killed, most often for want of memory. Set `workers` in "
-                "params.yaml to fewer and run again: what was finished is kept."
-            ) from error
+            raise _killed_worker() from error
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def stream_jobs(
+    function: Callable[[Job], Result], jobs: Iterable[Job], workers: int
+) -> Iterator[Result]:
+    """Yield the results of any number of jobs, in the jobs' order.
+
+    ``jobs`` is read only a few ahead (:data:`IN_FLIGHT`) of the results that were taken.
+
+    :param function: a module-level function of a job; it computes with one thread.
+    :param workers: processes; with 1 everything happens in this one.
+    :raises DistilleryError: what a job, or reading ``jobs``, raised; results before it come first.
+    """
+    if workers == 1:
+        with single_thread():
+            yield from map(function, jobs)
+        return
+    context = multiprocessing.get_context(START)
+    setup = (None, True, os.getpid())
+    with ProcessPoolExecutor(workers, context, _set_up_worker, setup) as pool:
+        try:
+            # All workers start now: reading jobs may start threads, and those do not survive a
+            # fork.
+            pool.submit(os.getpid).result()
+            yield from _in_order(pool, function, jobs, IN_FLIGHT * workers)
+        except BrokenProcessPool as error:
+            raise _killed_worker() from error
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _in_order(
+    pool: ProcessPoolExecutor,
+    function: Callable[[Job], Result],
+    jobs: Iterable[Job],
+    limit: int,
+) -> Iterator[Result]:
+    waiting: deque[Future[Result]] = deque()
+    stream = iter(jobs)
+    failure: DistilleryError | None = None
+    while True:
+        try:
+            job = next(stream)
+        except StopIteration:
+            break
+        except DistilleryError as error:
+            # How far ahead of the results jobs are read depends on the workers: whoever needs no
+            # more results than those before the fault must not meet it.
+            failure = error
+            break
+        waiting.append(pool.submit(function, job))
+        if len(waiting) == limit:
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
+    if failure:
+        raise failure
+
+
+def _killed_worker() -> DistilleryError:
+    return DistilleryError(
+        "a worker process was killed, most often for want of memory. Set `workers` in params.yaml "
+        "to fewer and run again: what was finished is kept."
+    )
 
 
 def _pass_on(messages: Any, hear: Callable[[int, Any], None]) -> None:

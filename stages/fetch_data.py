@@ -2,7 +2,8 @@
 
     python stages/fetch_data.py --task movies
 
-Reads ``inputs`` and ``tasks.<task>.source`` of params.yaml; writes ``data/raw/tasks/<task>``.
+Reads ``inputs`` and ``tasks.<task>.source`` of params.yaml, and data/wikipedia/train for pairs of
+neighbours; writes ``data/raw/tasks/<task>``.
 """
 
 from pathlib import Path

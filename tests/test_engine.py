@@ -5,13 +5,14 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pipeline_lib import engine
-from pipeline_lib.engine import Tell, run_jobs, worker_count
+from pipeline_lib.engine import IN_FLIGHT, Tell, run_jobs, stream_jobs, worker_count
 from pipeline_lib.errors import DistilleryError
 
 JOBS = [3, 1, 4, 1, 5]
@@ -64,6 +65,59 @@ def test_workers_are_processes_with_one_thread_each() -> None:
     assert os.getpid() not in {pid for pid, _ in found}
     here = [result for _, result in run_jobs(process_and_threads, [1, 2], 1, True)]
     assert here == [(os.getpid(), 1)] * 2
+
+
+def double(job: int) -> int:
+    if job == 9:
+        raise DistilleryError("job 9 cannot be done")
+    # Later jobs end sooner.
+    time.sleep(max(0, 4 - job) * 0.02)
+    return 2 * job
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_a_streams_results_keep_its_order(workers: int) -> None:
+    assert list(stream_jobs(double, iter(range(8)), workers)) == list(range(0, 16, 2))
+    assert list(stream_jobs(double, [], workers)) == []
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_stream_is_read_a_few_jobs_ahead(workers: int) -> None:
+    read: list[int] = []
+    jobs = (read.append(n) or 0 for n in range(1000))
+    results = stream_jobs(double, jobs, workers)
+    for taken in range(1, 6):
+        next(results)
+        assert len(read) <= taken + IN_FLIGHT * workers
+    results.close()
+    assert len(read) < 20
+
+
+def faulty_stream() -> Iterator[int]:
+    yield from range(3)
+    raise DistilleryError("torn")
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_streams_faults_surface_in_order(workers: int) -> None:
+    with pytest.raises(DistilleryError, match="job 9 cannot be done"):
+        list(stream_jobs(double, range(12), workers))
+    found = []
+    with pytest.raises(DistilleryError, match="torn"):
+        found.extend(stream_jobs(double, faulty_stream(), workers))
+    results = stream_jobs(double, faulty_stream(), workers)
+    assert [next(results) for _ in range(3)] == [0, 2, 4]
+    results.close()
+
+
+def die(job: int) -> int:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return job
+
+
+def test_a_killed_worker_of_a_stream_is_named() -> None:
+    with pytest.raises(DistilleryError, match="a worker process was killed"):
+        list(stream_jobs(die, [1, 2, 3], 2))
 
 
 def test_threads_are_given_back() -> None:

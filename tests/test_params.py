@@ -31,6 +31,7 @@ VARIANTS = {
         "tasks.movies.source": FILES,
         "teacher.source": {"kind": "path", "path": "model"},
         "vocabulary.vectors": {"kind": "file", "path": "v.txt", "format": "glove"},
+        "wikipedia.source": {"kind": "files", "files": ["AA/*"], "form": "extracted"},
     },
     "hub": {
         "tasks.movies.source": {
@@ -41,6 +42,13 @@ VARIANTS = {
             "splits": {"all": "train"},
         },
         "teacher.source": {"kind": "hub", "model": "m", "revision": HEX40},
+        "wikipedia.source": {
+            "kind": "hub",
+            "dataset": "d",
+            "config": None,
+            "revision": HEX40,
+            "split": "train",
+        },
     },
     "glue": {
         "tasks.movies.source": {
@@ -96,6 +104,10 @@ def test_the_shipped_file_loads() -> None:
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_kind_of_source_loads(variant: str) -> None:
     assert check_params(changed(VARIANTS[variant])).inputs == RAW["inputs"]
+
+
+def test_wikipedia_can_be_null() -> None:
+    assert check_params(changed({"wikipedia": None})).wikipedia is None
 
 
 def test_the_walk_meets_every_section() -> None:
@@ -205,6 +217,10 @@ def test_unknown_references(key: str, there: str) -> None:
         ("teacher.source.requirement", "name>=1", "teacher.source.requirement: "),
         ("teacher.finetune.learning_rates", [0.0], "teacher.finetune.learning_rates.0: "),
         ("optimisers.short.name", "sgd", "optimisers.short.name: "),
+        ("wikipedia.source.form", "parquet", "wikipedia.source.form: "),
+        ("wikipedia.splitter.model", None, "wikipedia.splitter: `model` goes with senter"),
+        ("wikipedia.keep.min_words", 61, "wikipedia.keep: min_words must be at most max_words"),
+        ("wikipedia.validation.share", 0.0, "wikipedia.validation.share: "),
         ("students.bilstm.dropout", 1.0, "students.bilstm.dropout: "),
         ("methods.bilstm.objective", {"labels": 0.5}, "methods.bilstm.objective: the weights"),
         ("methods.bilstm.objective", {"soft_labels": 1.0}, "objective: `temperature` goes with"),

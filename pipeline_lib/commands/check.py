@@ -1,5 +1,6 @@
 """``distill check``: is params.yaml sound, are its files there, and what would it train."""
 
+import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -51,6 +52,12 @@ def named_files(params: "Params") -> list[tuple[str, Path]]:
             found.append(("teacher.checkpoint", folder / "config.json"))
     if params.vocabulary.vectors.kind == "file":
         found.append(("vocabulary.vectors.path", inputs / params.vocabulary.vectors.path))
+    if params.wikipedia is not None and params.wikipedia.source.kind == "files":
+        for number, pattern in enumerate(params.wikipedia.source.files):
+            # A pattern that matches anything stands for a path that exists.
+            matches = sorted(glob.glob(str(inputs / pattern), recursive=True))
+            path = Path(matches[0]) if matches else inputs / pattern
+            found.append((f"wikipedia.source.files.{number}", path))
     return found
 
 
@@ -87,6 +94,7 @@ def summary(params: "Params") -> list[str]:
 def _fetched(params: "Params") -> list[str]:
     """Name what comes over the network: a source of another kind reaches nothing."""
     sources = [task.source for task in params.tasks.values()] + [params.teacher.source]
+    sources += [params.wikipedia.source] if params.wikipedia is not None else []
     found = [_where(source) for source in sources if source.kind in ("package", "hub")]
     return list(dict.fromkeys(found))
 

@@ -22,20 +22,29 @@ MODEL_SUFFIXES = (".json", ".txt", ".safetensors", ".model")
 
 
 def read_member(archive: Path, member: str) -> bytes:
-    """Return the bytes of one member.
+    """Return the bytes of one member; see :func:`open_member`."""
+    with open_member(archive, member) as stream:
+        return stream.read()
+
+
+@contextmanager
+def open_member(archive: Path, member: str) -> Iterator[IO[bytes]]:
+    """Open one member for reading; it is unpacked as it is read, and never laid down.
 
     :param archive: a zip, wheel or tar file.
-    :param member: path in the archive; ``inner.tar.gz!path`` reaches into an archive inside it.
+    :param member: path in the archive; ``inner.tar.gz!path`` reaches into an archive inside it,
+        which is held in memory.
     :raises DistilleryError: if it is not there (naming what is close), or an archive is not one.
     """
     where = str(archive)
     current: Path | bytes = Path(archive)
-    for part in member.split("!"):
+    *outer, last = member.split("!")
+    for part in outer:
         with _Archive.open(current, where) as opened:
             current = opened.read(part)
         where = f"{where}!{part}"
-    assert isinstance(current, bytes)
-    return current
+    with _Archive.open(current, where) as opened, opened.stream(last) as stream:
+        yield stream
 
 
 def extract_folder(archive: Path, folder: str, target: Path) -> list[Path]:

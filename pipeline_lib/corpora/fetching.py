@@ -12,25 +12,33 @@ from typing import Any
 
 from pipeline_lib.corpora.archives import read_member
 from pipeline_lib.corpora.labelled import file_format, split_names
+from pipeline_lib.corpora.neighbours import write_pairs
 from pipeline_lib.corpora.packages import download
 from pipeline_lib.errors import DistilleryError
 from pipeline_lib.files import atomic_path, clear_folder, sha256_file, write_json
 from pipeline_lib.params import (
     GlueFolder,
     HubDataset,
+    NeighbourPairs,
     OwnFiles,
     PackageFiles,
     Source,
     TeacherVectors,
     VectorFile,
 )
+from pipeline_lib.shards import ShardSet
 
 VECTOR_FILES = {"glove": "vectors.txt", "word2vec": "vectors.txt", "word2vec_binary": "vectors.bin"}
 """Name under which a vector file of each format is laid down."""
 
 
 def fetch_data(
-    task_name: str, source: Source, inputs: Path, target: Path, cache: Path | None = None
+    task_name: str,
+    source: Source,
+    inputs: Path,
+    target: Path,
+    cache: Path | None = None,
+    wikipedia: Path = Path("data/wikipedia/train"),
 ) -> None:
     """Lay down ``target/<split>.<format>`` for each split of a source, and ``source.json``.
 
@@ -39,6 +47,7 @@ def fetch_data(
     :param inputs: folder that paths of the user's own files start from.
     :param target: the task's folder; it is emptied first.
     :param cache: folder of downloaded archives; by default that of :func:`download`.
+    :param wikipedia: the set of sentences that pairs of neighbours are made of.
     :raises DistilleryError: if a file, member, split or data set is not there.
     """
     clear_folder(target)
@@ -47,6 +56,8 @@ def fetch_data(
         _lay_package(source, target, cache)
     elif isinstance(source, HubDataset):
         _lay_hub(source, Path(inputs), target, where)
+    elif isinstance(source, NeighbourPairs):
+        write_pairs(source, ShardSet.open(wikipedia), target, where)
     else:
         _lay_files(source, Path(inputs), target, where)
     write_source(target, source.model_dump(mode="json"))
@@ -115,12 +126,17 @@ def _lay_hub(source: HubDataset, inputs: Path, target: Path, where: str) -> None
                 options |= {"path": str(local.resolve()), "cache_dir": cache}
             else:
                 options |= {"path": source.dataset, "revision": source.revision}
-            rows = _load_hub(options, f"{where}.splits.{split}")
+            rows = load_hub(options, f"{where}.splits.{split}")
             with atomic_path(target / f"{split}.parquet") as temporary:
                 rows.to_parquet(str(temporary))
 
 
-def _load_hub(options: dict[str, Any], where: str) -> Any:
+def load_hub(options: dict[str, Any], where: str) -> Any:
+    """Return what ``datasets.load_dataset`` makes of ``options``.
+
+    :param where: the key of params.yaml, for the message.
+    :raises DistilleryError: if the library raises anything.
+    """
     import datasets
 
     try:

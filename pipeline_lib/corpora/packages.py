@@ -23,6 +23,7 @@ def download(
     artifact: Literal["wheel", "sdist"],
     sha256: str,
     cache: Path | None = None,
+    tags: str | None = None,
 ) -> Path:
     """Return the archive of a pinned requirement, from the cache or by ``pip download``.
 
@@ -30,6 +31,8 @@ def download(
     :param artifact: whether the wheel or the source distribution is meant.
     :param sha256: digest of the archive, hex.
     :param cache: folder of archives; an archive put there by hand is found by its digest.
+    :param tags: ``cp311-cp311-manylinux_2_24_x86_64``, say, takes the wheel of that Python and
+        platform, whatever runs here: its data can be read anywhere.  None takes this machine's.
     :raises DistilleryError: if pip fails, or the archive has another digest.
     """
     cache = cache or state_folder() / "downloads"
@@ -40,7 +43,8 @@ def download(
     cache.mkdir(parents=True, exist_ok=True)
     # In the cache's own file system, so that the finished archive can be renamed into place.
     with tempfile.TemporaryDirectory(dir=cache, prefix=".pip-") as folder:
-        _pip_download(requirement, artifact, sha256, Path(folder), cache)
+        kind = _options(requirement, artifact, tags)
+        _pip_download(requirement, artifact, sha256, kind, Path(folder), cache)
         archive = _only_archive(Path(folder), requirement)
         found = sha256_file(archive)
         if found != sha256:
@@ -62,9 +66,20 @@ def _normalised(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def _pip_download(requirement: str, artifact: str, sha256: str, folder: Path, cache: Path) -> None:
-    name = requirement.partition("==")[0]
-    kind = ["--no-binary", name] if artifact == "sdist" else ["--only-binary", ":all:"]
+def _options(requirement: str, artifact: str, tags: str | None) -> list[str]:
+    if artifact == "sdist":
+        return ["--no-binary", requirement.partition("==")[0]]
+    options = ["--only-binary", ":all:"]
+    if tags:
+        python, abi, platform = tags.split("-")
+        options += ["--implementation", python[:2], "--python-version", python[2:]]
+        options += ["--abi", abi, "--platform", platform]
+    return options
+
+
+def _pip_download(
+    requirement: str, artifact: str, sha256: str, kind: list[str], folder: Path, cache: Path
+) -> None:
     # pip runs a source distribution's own code to read its metadata; with the digest in a
     # requirements file it checks the archive before that.
     pinned = folder / "requirements.txt"

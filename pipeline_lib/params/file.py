@@ -15,6 +15,7 @@ from pipeline_lib.params.methods import Evaluate, Method, Optimiser, Speed
 from pipeline_lib.params.models import Precompute, Student, Teacher, Vocabulary
 from pipeline_lib.params.tasks import Classification, Regression, Task
 from pipeline_lib.params.transfer import Recipe, Tagger
+from pipeline_lib.params.wikipedia import Wikipedia
 
 
 class Params(Section):
@@ -37,6 +38,7 @@ class Params(Section):
     seeds: Annotated[list[int], Field(min_length=1)]
     evaluate: Evaluate
     speed: Speed
+    wikipedia: Wikipedia | None
 
     @model_validator(mode="after")
     def _references(self) -> "Params":
@@ -49,6 +51,12 @@ class Params(Section):
                         f"transfer.{name}.tasks: no task {task!r}; there are "
                         f"{', '.join(self.tasks)}. Correct it, or set null for all of them"
                     )
+        for name, task in self.tasks.items():
+            if task.source.kind == "neighbours" and self.wikipedia is None:
+                raise ValueError(
+                    f"tasks.{name}.source: neighbours are sentences of Wikipedia, and `wikipedia` "
+                    "is null. Describe a source there, as the embedded params.yaml does"
+                )
         for name, task in ((m, t) for m in self.methods for t in self.tasks):
             baseline = self.methods[name].baseline
             rows = self.methods_of(task)
@@ -173,7 +181,7 @@ def _is_tag(path: list[Any], i: int) -> bool:
         return path[i] in ("classification", "regression")
     if i > 1 and path[i - 2] == "students":
         return path[i] in ("bilstm", "bilstm_sra", "cnn", "static", "linear")
-    tags = ("package", "files", "glue", "hub", "path", "teacher", "file")
+    tags = ("package", "files", "glue", "hub", "neighbours", "path", "teacher", "file")
     return i > 0 and path[i - 1] in ("source", "vectors") and path[i] in tags
 
 

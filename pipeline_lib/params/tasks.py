@@ -4,7 +4,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field, model_validator
 
-from pipeline_lib.params.base import Fraction, Positive, Revision, Section, Sha256
+from pipeline_lib.params.base import Fraction, Positive, Probability, Revision, Section, Sha256
 
 Split = Annotated[str, Field(pattern=r"^(train|all|(dev|test)(_[a-z0-9]+)?)$")]
 """A task can have further dev and test sets, as MNLI: dev_mismatched, test_mismatched."""
@@ -54,7 +54,48 @@ class HubDataset(Section):
     splits: dict[Split, str]
 
 
-Source = Annotated[PackageFiles | OwnFiles | GlueFolder | HubDataset, Field(discriminator="kind")]
+class NeighbourPairs(Section):
+    """Pairs made of Wikipedia's sentences: neighbours in an article, or not.
+
+    Half of ``pairs`` are neighbours; of the others the share ``same_article`` comes from one
+    article.  ``dev`` and ``test`` are shares of the articles.
+    """
+
+    kind: Literal["neighbours"]
+    pairs: Annotated[int, Field(ge=2)]
+    same_article: Probability
+    dev: Annotated[float, Field(gt=0.0, lt=1.0)]
+    test: Fraction
+    seed: int
+
+    @model_validator(mode="after")
+    def _leaves_some(self) -> "NeighbourPairs":
+        if self.dev + self.test >= 1.0:
+            raise ValueError("`dev` and `test` leave nothing to train on")
+        return self
+
+    # What is made is read as the user's own files are.
+
+    @property
+    def files(self) -> dict[str, str]:
+        """The splits that are made."""
+        names = ("train", "dev", "test") if self.test else ("train", "dev")
+        return {name: f"{name}.parquet" for name in names}
+
+    @property
+    def format(self) -> str:
+        """The files' format."""
+        return "parquet"
+
+    @property
+    def columns(self) -> None:
+        """The files name their columns: first, second, label."""
+        return None
+
+
+Source = Annotated[
+    PackageFiles | OwnFiles | GlueFolder | HubDataset | NeighbourPairs, Field(discriminator="kind")
+]
 
 
 class Range(Section):

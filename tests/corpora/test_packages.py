@@ -54,6 +54,18 @@ def test_pip_options(
     assert {"--no-deps", "--require-hashes"} <= set(calls[0])
 
 
+def test_one_wheel_of_several(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[list[str]] = []
+    monkeypatch.setattr(subprocess, "run", fake_pip(calls))
+    tags = "cp311-cp311-manylinux_2_24_x86_64"
+    download("some-corpus==1.0", "wheel", DIGEST, tmp_path, tags)
+    place = calls[0].index("--implementation")
+    assert calls[0][place : place + 8 : 2] == [
+        "--implementation", "--python-version", "--abi", "--platform"
+    ]  # fmt: skip
+    assert calls[0][place + 1 : place + 8 : 2] == ["cp", "311", "cp311", "manylinux_2_24_x86_64"]
+
+
 def test_archive_put_there_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess, "run", None)
     (tmp_path / "some_corpus-0.9.tar.gz").write_bytes(b"another version")

@@ -1,4 +1,4 @@
-"""The three fetching stages, run as commands on the user's own files."""
+"""The stages that fetch or read texts, run as commands on the user's own files."""
 
 import os
 import subprocess
@@ -9,6 +9,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from .conftest import write_files
+from .wikis import wikipedia, write_dump
 
 ROOT = Path(__file__).parents[2]
 
@@ -30,6 +31,7 @@ def folder(tmp_path: Path, model_folder: Path) -> Path:
     task["source"] = {"kind": "files", "files": files, "format": "tsv", "columns": None}
     task["split"] = None
     params["inputs"] = "inputs"
+    params["wikipedia"] = None
     params["tasks"] = {"mine": task}
     for recipe in params["transfer"].values():
         recipe["tasks"] = None
@@ -49,6 +51,24 @@ def test_stages_write_their_outputs(folder: Path) -> None:
         result = run(stage, folder, *options)
         assert result.returncode == 0, result.stderr
         assert (folder / "data" / "raw" / output).is_file()
+
+
+def test_wikipedia_is_split_or_said_to_be_null(folder: Path) -> None:
+    result = run("split_wikipedia", folder)
+    assert result.returncode == 0, result.stderr
+    assert "null" in result.stdout
+    yaml = YAML(typ="safe", pure=True)
+    params = yaml.load((folder / "params.yaml").read_text(encoding="utf-8"))
+    params |= {"workers": 1, "wikipedia": wikipedia().model_dump()}
+    with open(folder / "params.yaml", "w", encoding="utf-8") as handle:
+        yaml.dump(params, handle)
+    write_dump(folder / "inputs" / "wiki.xml.bz2", 20)
+    result = run("split_wikipedia", folder)
+    assert result.returncode == 0, result.stderr
+    assert "wikipedia train: 100 sentences" in result.stdout
+    assert "computed 1 chunks, reused 0" in result.stdout
+    names = {path.name for path in (folder / "data/wikipedia/train").iterdir()}
+    assert names == {"s00000.arrow", "s00001.arrow", "s00002.arrow", "manifest.json"}
 
 
 def test_error_is_one_line(folder: Path) -> None:

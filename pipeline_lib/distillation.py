@@ -1,5 +1,6 @@
-"""Training students from a plan: the method's row made into training runs, one per seed."""
+"""Training students from plans: a task's rows made into training runs, one per row and seed."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from pipeline_lib.evaluation.metrics import score
 from pipeline_lib.files import clear_folder, read_json, sha256_folder, sha256_json, write_json
 from pipeline_lib.objectives import objective_loss
 from pipeline_lib.plans import Plan
-from pipeline_lib.shards import ShardSet
+from pipeline_lib.shards import ShardSet, read_manifest
 from pipeline_lib.students.encoding import encoder_weights, encoder_words
 from pipeline_lib.students.loading import build_student, predict_sentences, save_student
 from pipeline_lib.students.network import Form, StudentNetwork
@@ -30,7 +31,7 @@ CODE_VERSION = 4
 """Bump when the same inputs would give another student."""
 
 Hear = Callable[[int, tuple[int, int, float, float]], None]
-"""Called with a seed's position and (step, steps, loss, best dev score)."""
+"""Called with a job's position and (step, steps, loss, best dev score)."""
 
 
 @dataclass(frozen=True)
@@ -62,19 +63,36 @@ class TrainingJob:
         return resolve_training_precision(self.plan.optimiser.precision, torch.device(self.device))
 
 
-def train_seeds(
-    jobs: Sequence[TrainingJob], target: Path, workers: int, hear: Hear
-) -> dict[int, dict[str, Any]]:
-    """Train the jobs' students into ``target/<seed>``; return each seed's record.
+def planned_steps(plan: Plan) -> int:
+    """Return about how many steps a plan takes; duplicates in its transfer set make it fewer."""
+    rows, optimiser = (
+        read_manifest(Path(plan.inputs.folder)).upto(plan.inputs.iterations).rows,
+        plan.optimiser,
+    )
+    steps = optimiser.epochs * math.ceil(rows / optimiser.batch_size)
+    return min(steps, optimiser.max_steps or steps) * len(optimiser.learning_rates)
+
+
+def train_students(
+    jobs: Sequence[TrainingJob],
+    target: Path,
+    workers: int,
+    hear: Hear,
+    done: Callable[[int], None],
+) -> dict[tuple[str, int], dict[str, Any]]:
+    """Train the jobs' students into ``target/<method>/<seed>``; return each one's record.
 
     :param workers: processes; their number changes no byte.
+    :param done: is told a job's position once its student is there, trained or found.
     """
     clear_folder(target)
-    on_cpu = jobs[0].device == "cpu"
+    on_cpu = all(job.device == "cpu" for job in jobs)
     records = {}
     for number, record in run_jobs(train_or_find, jobs, workers, on_cpu, hear):
-        jobs[number].trained.place(target / str(jobs[number].seed))
-        records[jobs[number].seed] = record
+        job = jobs[number]
+        job.trained.place(target / job.plan.method / str(job.seed))
+        records[job.plan.method, job.seed] = record
+        done(number)
     return records
 
 

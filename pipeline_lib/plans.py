@@ -7,7 +7,6 @@ exactly when it changes.
 """
 
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -94,15 +93,13 @@ class Plan(BaseModel):
     encoder: EncoderReference | None
 
 
-def make_plan(params: Params, task: str, method: str, data: Path) -> Plan | None:
-    """Resolve one row for one task; None if it is no row of this task.
+def make_plan(params: Params, task: str, method: str, data: Path) -> Plan:
+    """Resolve one row for one task.
 
     :param data: the folder of all artifacts.
     :raises DistilleryError: if the outputs do not answer to the transfer set.
     """
     row = params.method(method)
-    if method not in params.methods_of(task):
-        return None
     inputs = data / "transfer" / task / row.data
     outputs = data / "outputs" / task / row.data
     # Synthetic rows have no label of their own; there the teacher's argmax stands in.
@@ -126,18 +123,21 @@ def make_plan(params: Params, task: str, method: str, data: Path) -> Plan | None
     )
 
 
-def write_plan(path: Path, plan: Plan | None) -> None:
+def write_plan(path: Path, plan: Plan) -> None:
     """Write a plan as JSON."""
-    write_json(path, plan.model_dump() if plan else None)
+    write_json(path, plan.model_dump())
 
 
-def read_plan(path: Path) -> Plan | None:
-    """Read a plan, or None: nothing to train here.
+def read_plans(folder: Path) -> list[Plan]:
+    """Read a task's plans, in the order of their names.
 
-    :raises DistilleryError: if it is missing or not a plan.
+    :raises DistilleryError: if one is missing or not a plan.
     """
-    raw: Any = read_json(path)
+    return [_read_plan(path) for path in sorted(folder.glob("*.json"))]
+
+
+def _read_plan(path: Path) -> Plan:
     try:
-        return None if raw is None else Plan.model_validate(raw)
+        return Plan.model_validate(read_json(path))
     except ValidationError as error:
         raise DistilleryError(f"{path}: not a plan. Run `dvc repro plan`.") from error

@@ -1,4 +1,4 @@
-"""Resolve every method's row for one task: what train@task-method-seed depends on.
+"""Resolve the rows of one task: what its training depends on.
 
     python stages/plan.py --task movies
 
@@ -18,10 +18,10 @@ from pipeline_lib.stage import run_stage
 
 
 def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:
-    """Resolve every method's row for one task."""
+    """Resolve the rows of one task."""
     params = load_params()
     folder = clear_folder(Path("data/plans") / task)
-    for method in params.methods:
+    for method in params.methods_of(task):
         write_plan(folder / f"{method}.json", make_plan(params, task, method, Path("data")))
 
 

@@ -107,7 +107,30 @@ def test_every_kind_of_source_loads(variant: str) -> None:
 
 
 def test_wikipedia_can_be_null() -> None:
-    assert check_params(changed({"wikipedia": None})).wikipedia is None
+    raw = changed({"wikipedia": None})
+    del raw["tasks"]["neighbours"]
+    rows = raw["methods"].items()
+    raw["methods"] = {name: row for name, row in rows if row["start"] not in raw["encoders"]}
+    assert "wikipedia: null, but encoders are trained" in error_of(raw)
+    assert check_params(raw | {"encoders": {}}).wikipedia is None
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("encoders.sra.student", "bilstm", "encoders.sra.student: bilstm has no sentence vector"),
+        ("encoders.sra.optimiser", "none", "encoders.sra.optimiser: no 'none'; there are short"),
+        ("encoders.sra.tasks", {"films": None}, "encoders.sra.tasks: no task 'films'"),
+        ("encoders.sra.tasks", {"movies": "no"}, "encoders.sra.tasks.movies: no transfer set 'no'"),
+        ("methods.bilstm.start", "sro", "methods.bilstm.start: no 'sro'; there are vectors"),
+        ("methods.bilstm.start", "sra", "methods.bilstm.student: bilstm, but its start sra is a"),
+        ("methods.bilstm_sra.tasks", ["films"], "methods.bilstm_sra.tasks: no task 'films'"),
+        ("optimisers.short.learning_rates", [], "optimisers.short.learning_rates: "),
+        ("sentence_vectors.storage", "int4", "sentence_vectors.storage: "),
+    ],
+)
+def test_faulty_encoders_and_starts_name_their_key(path: str, value: Any, message: str) -> None:
+    assert message in error_of(changed({path: value}))
 
 
 def test_the_walk_meets_every_section() -> None:
@@ -198,7 +221,8 @@ def test_unknown_references(key: str, there: str) -> None:
         ("transfer.full.ngram_min", 6, "transfer.full: ngram_min must be at most ngram_max"),
         ("transfer.full.tasks", ["film"], "transfer.full.tasks: no task 'film'; there are movies"),
         ("transfer.full.tasks", [], "transfer.full.tasks: "),
-        ("transfer.original.tasks", ["tweets"], "bilstm is no row of task movies"),
+        ("transfer.original.tasks", ["tweets"], "no transfer set 'original' of this task"),
+        ("methods.bilstm.tasks", ["tweets"], "bilstm is no row of task movies"),
         ("tasks.movies.train_fraction", 0.0, "tasks.movies.train_fraction: "),
         ("methods.bilstm.iterations", -1, "methods.bilstm.iterations: "),
         ("seeds", [1, 1], "params.yaml: seeds: each may stand only once"),

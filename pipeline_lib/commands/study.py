@@ -9,7 +9,7 @@ EXAMPLE = "Example: distill study hidden --task movies"
 
 
 def study(
-    name: Annotated[str, typer.Argument(help="ablation, size, hidden or fractions.")],
+    name: Annotated[str, typer.Argument(help="ablation, size, hidden, fractions or wikipedia.")],
     task: Annotated[
         str | None, typer.Option("--task", help="A task of params.yaml; else its first.")
     ] = None,
@@ -23,8 +23,9 @@ def study(
     """Sweep over one thing, and write a table and a plot of what it does to the students.
 
     ablation: labels, logits, then each augmentation rule. size: 1 to 20 times the corpus. hidden:
-    2 to 300 LSTM units. fractions: 20 to 100 percent of the training data. A study runs in a
-    workspace of its own and shares all caches; params.yaml and its results are left alone.
+    2 to 300 LSTM units. fractions: 20 to 100 percent of the training data. wikipedia: an eighth to
+    all of its sentences (--row: one that starts from an encoder). A study runs in a workspace of
+    its own and shares all caches; params.yaml and its results are left alone.
     """
     from ruamel.yaml import YAML
 
@@ -40,8 +41,9 @@ def study(
     raw = YAML(typ="safe", pure=True).load(params.read_text(encoding="utf-8"))
     sweep = SWEEPS[name](Rows.of(raw, task, row))
     check_params(sweep.params, f"study {name}")
-    metrics = read_metrics(run_study(f"{name}-{task}", sweep.params))
-    figures = read_figures(sweep, metrics)
+    workspace = run_study(f"{name}-{task}", sweep.params)
+    metrics = read_metrics(workspace)
+    figures = read_figures(sweep, metrics, workspace / "data")
     folder = Path("data/studies") / f"{name}-{task}"
     folder.mkdir(parents=True, exist_ok=True)
     text = table(sweep, figures, metrics)

@@ -42,14 +42,16 @@ class Params(Section):
 
     @model_validator(mode="after")
     def _references(self) -> "Params":
-        self._check_methods()
         self._check_encoders()
-        for name, recipe in self.transfer.items():
-            for task in recipe.tasks or []:
+        self._check_methods()
+        restricted = {f"transfer.{name}": recipe.tasks for name, recipe in self.transfer.items()}
+        restricted |= {f"methods.{name}": method.tasks for name, method in self.methods.items()}
+        for where, tasks in restricted.items():
+            for task in tasks or []:
                 if task not in self.tasks:
                     raise ValueError(
-                        f"transfer.{name}.tasks: no task {task!r}; there are "
-                        f"{', '.join(self.tasks)}. Correct it, or set null for all of them"
+                        f"{where}.tasks: no task {task!r}; there are {', '.join(self.tasks)}. "
+                        "Correct it, or set null for all of them"
                     )
         for name, task in self.tasks.items():
             if task.source.kind == "neighbours" and self.wikipedia is None:
@@ -62,8 +64,8 @@ class Params(Section):
             rows = self.methods_of(task)
             if name in rows and baseline is not None and baseline not in rows:
                 raise ValueError(
-                    f"methods.{name}.baseline: {baseline} is no row of task {task}, whose transfer "
-                    f"sets leave out {self.methods[baseline].data}"
+                    f"methods.{name}.baseline: {baseline} is no row of task {task}: its "
+                    f"`tasks`, or those of {self.methods[baseline].data}, leave it out"
                 )
         if len(set(self.seeds)) < len(self.seeds):
             raise ValueError("seeds: each may stand only once")
@@ -89,6 +91,11 @@ class Params(Section):
                 )
 
     def _check_encoders(self) -> None:
+        if self.encoders and self.wikipedia is None:
+            raise ValueError(
+                "wikipedia: null, but encoders are trained on its sentences. Give a source, or set "
+                "`encoders: {}`"
+            )
         for name, encoder in self.encoders.items():
             if name in STARTS:
                 raise ValueError(
@@ -118,9 +125,9 @@ class Params(Section):
         return _named(self.tasks, name, "tasks")
 
     def methods_of(self, task: str) -> dict[str, Method]:
-        """Return the rows of one task: the methods whose transfer set is made for it."""
-        rows = self.methods.items()
-        return {name: m for name, m in rows if self.transfer[m.data].covers(task)}
+        """Return the rows of one task: the methods meant for it whose transfer set it has."""
+        rows = {n: m for n, m in self.methods.items() if m.tasks is None or task in m.tasks}
+        return {name: m for name, m in rows.items() if self.transfer[m.data].covers(task)}
 
     def recipes_of(self, task: str) -> list[str]:
         """Return the names of the transfer sets that are made for one task."""

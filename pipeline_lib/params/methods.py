@@ -54,6 +54,7 @@ class Method(Section):
     """One system: student, start, transfer set, objective, optimiser (METHODS section 8).
 
     ``start`` is ``vectors`` (the vocabulary's), ``random``, or the name of an encoder.
+    ``tasks`` names those that have the row (null: all that have its transfer set).
     ``iterations`` takes the transfer set's first ones alone (0: the originals); null takes all.
     """
 
@@ -64,6 +65,7 @@ class Method(Section):
     objective: Objective
     optimiser: str
     baseline: str | None
+    tasks: Annotated[list[str], Field(min_length=1)] | None
 
 
 class Evaluate(Section):

@@ -4,21 +4,29 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pipeline_lib.files import read_json
 from pipeline_lib.studies.sweeps import Point, Study
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One point with its score: mean and standard deviation over seeds."""
+    """One point with its score: mean and standard deviation over seeds.
+
+    ``loss`` is that of the point's encoder on held-back sentences, where the study shows it.
+    """
 
     point: Point
     mean: float
     std: float
+    loss: float | None = None
 
 
-def read_figures(study: Study, metrics: dict[str, Any]) -> list[Figure]:
-    """Look the points up in metrics.json: test where its labels are known, else dev."""
-    return [_figure(point, study, metrics) for point in study.points]
+def read_figures(study: Study, metrics: dict[str, Any], data: Path) -> list[Figure]:
+    """Look the points up in metrics.json: test where its labels are known, else dev.
+
+    :param data: the study's folder of artifacts, for the records of encoders.
+    """
+    return [_figure(point, study, metrics, data) for point in study.points]
 
 
 def split_and_metric(study: Study, metrics: dict[str, Any]) -> tuple[str, str]:
@@ -33,7 +41,8 @@ def table(study: Study, figures: list[Figure], metrics: dict[str, Any]) -> str:
     split, metric = split_and_metric(study, metrics)
     series = list(dict.fromkeys(f.point.series for f in figures))
     seeds = ", ".join(str(seed) for seed in study.params["seeds"])
-    head = [study.axis, *series, "teacher"]
+    losses = {f.point.place: f.loss for f in figures if f.loss is not None}
+    head = [study.axis, *series, "teacher", *(["loss, held back"] if losses else [])]
     lines = [f"# {study.title} ({study.source})", ""]
     lines += [f"{metric} on {split}, in percent; mean ± standard deviation, seeds {seeds}.", ""]
     lines += [" | ".join(head), " | ".join("---" for _ in head)]
@@ -43,7 +52,8 @@ def table(study: Study, figures: list[Figure], metrics: dict[str, Any]) -> str:
         cells = [f"{100 * here[s].mean:.1f} ± {100 * here[s].std:.1f}" for s in series]
         teacher = 100 * metrics[task]["teacher"][split][metric]
         name = place if isinstance(place, str) else f"{place:g}"
-        lines.append(" | ".join([name, *cells, f"{teacher:.1f}"]))
+        loss = [f"{losses[place]:.4f}"] if losses else []
+        lines.append(" | ".join([name, *cells, f"{teacher:.1f}", *loss]))
     return "\n".join(lines) + "\n"
 
 
@@ -76,7 +86,10 @@ def plot(study: Study, figures: list[Figure], metrics: dict[str, Any], path: Pat
     pyplot.close(drawing)
 
 
-def _figure(point: Point, study: Study, metrics: dict[str, Any]) -> Figure:
+def _figure(point: Point, study: Study, metrics: dict[str, Any], data: Path) -> Figure:
     split, metric = split_and_metric(study, metrics)
     found = metrics[point.task]["methods"][point.method][split][metric]
-    return Figure(point, found["mean"], found["std"])
+    loss = None
+    if point.encoder is not None:
+        loss = read_json(data / "encoders" / point.encoder / "training.json")["loss"]
+    return Figure(point, found["mean"], found["std"], loss)

@@ -15,16 +15,22 @@ Raw = dict[str, Any]
 SHARES = (0.2, 0.3, 0.5, 1.0)
 SIZES = (1, 2, 5, 10, 20)
 UNITS = (2, 4, 16, 64, 150, 300)
+PARTS = (8, 4, 2, 1)
+"""Wikipedia's sentences are divided by these."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """One student of a study: its line in the plot, its place on the axis, and where it stands."""
+    """One student of a study: its line in the plot, its place on the axis, and where it stands.
+
+    ``encoder`` is the one that it starts from, where the study shows its loss.
+    """
 
     series: str
     place: float | str
     task: str
     method: str
+    encoder: str | None = None
 
 
 @dataclass(frozen=True)
@@ -51,6 +57,8 @@ class Rows:
     task: str
     distilled: str
     baseline: str
+    encoded: Raw
+    """The rows with the same baseline that start from an encoder."""
 
     @classmethod
     def of(cls, raw: Raw, task: str, distilled: str) -> "Rows":
@@ -69,11 +77,32 @@ class Rows:
                 "undistilled one: name its row as the baseline, or choose another with --row."
             )
         params = copy.deepcopy(raw)
-        params["tasks"] = {task: params["tasks"][task]}
-        params["methods"] = {n: params["methods"][n] for n in (baseline, distilled)}
-        recipes = {row["data"] for row in params["methods"].values()}
-        params["transfer"] = {n: params["transfer"][n] | {"tasks": None} for n in recipes}
-        return cls(params, task, distilled, baseline)
+        methods, task_rows = params["methods"], {"tasks": None}
+        rows = {n: methods[n] | task_rows for n in (baseline, distilled)}
+        encoded = {
+            name: row | task_rows
+            for name, row in methods.items()
+            if row["start"] in params["encoders"] and row["baseline"] == baseline
+        }
+        params |= {"tasks": {task: params["tasks"][task]}, "methods": rows}
+        for encoder in params["encoders"].values():
+            # Its corpus stays; of the tasks that join it, the study has one.
+            encoder["tasks"] = {t: r for t, r in encoder["tasks"].items() if t == task}
+        return cls(params, task, distilled, baseline, encoded)
+
+    def finish(self, methods: Raw, **changes: Raw) -> Raw:
+        """Return the parameters with these rows and changes, and without what no row needs."""
+        params = self.params | {"methods": methods} | changes
+        starts = {row["start"] for row in methods.values()}
+        params["encoders"] = {n: e for n, e in params["encoders"].items() if n in starts}
+        recipes = {row["data"] for row in methods.values()}
+        recipes |= {r for e in params["encoders"].values() for r in e["tasks"].values() if r}
+        sets = params["transfer"].items()
+        params["transfer"] = {n: recipe | {"tasks": None} for n, recipe in sets if n in recipes}
+        pairs = any(t["source"]["kind"] == "neighbours" for t in params["tasks"].values())
+        if not params["encoders"] and not pairs:
+            params["wikipedia"] = None
+        return params
 
     def row(self, name: str) -> Raw:
         """Return a copy of a row."""
@@ -89,12 +118,11 @@ class Rows:
 
 def ablation(rows: Rows) -> Study:
     """Labels, logits, then the rules one by one: Tang 2019 (thesis), table 3.3."""
-    params, task = rows.params, rows.task
-    last = rows.row(rows.distilled)
-    recipe = params["transfer"][last["data"]]
+    task, last = rows.task, rows.row(rows.distilled)
+    recipe = rows.params["transfer"][last["data"]]
     mask = recipe | {"p_pos": 0.0, "p_ngram": 0.0}
-    params["transfer"] |= {"mask_only": mask, "mask_and_pos": recipe | {"p_ngram": 0.0}}
-    params["methods"] = {
+    sets = {"mask_only": mask, "mask_and_pos": recipe | {"p_ngram": 0.0}}
+    methods = {
         rows.baseline: rows.row(rows.baseline),
         "logits": rows.on_originals(),
         "masking": last | {"data": "mask_only"},
@@ -103,19 +131,21 @@ def ablation(rows: Rows) -> Study:
     }
     names = ("labels", "logits", "+ masking", "+ POS", "+ n-grams")
     points = [
-        Point("student", name, task, method)
-        for name, method in zip(names, params["methods"], strict=True)
+        Point("student", name, task, method) for name, method in zip(names, methods, strict=True)
     ]
     title = f"What each step adds: {task}"
+    params = rows.finish(methods, transfer=rows.params["transfer"] | sets)
     return Study(title, "thesis, table 3.3", "training", "category", params, points)
 
 
 def size(rows: Rows) -> Study:
     """Accuracy against the size of the transfer set: Tang 2019 (thesis), figure 3.3."""
-    params, task, last = rows.params, rows.task, rows.row(rows.distilled)
-    params["tasks"][task]["augment"] = {"n_iter": max(SIZES) - 1, "cap": None}
+    task, last = rows.task, rows.row(rows.distilled)
+    tasks = {
+        task: rows.params["tasks"][task] | {"augment": {"n_iter": max(SIZES) - 1, "cap": None}}
+    }
     sweep = {f"times_{times}": last | {"iterations": times - 1} for times in SIZES}
-    params["methods"] = {rows.baseline: rows.row(rows.baseline), **sweep}
+    params = rows.finish({rows.baseline: rows.row(rows.baseline), **sweep}, tasks=tasks)
     points = [
         Point("distilled", times, task, name) for times, name in zip(SIZES, sweep, strict=True)
     ]
@@ -141,7 +171,7 @@ def hidden(rows: Rows) -> Study:
             baseline = f"{rows.baseline}_{units}" if row == rows.distilled else None
             methods[name] = rows.row(row) | {"student": f"units_{units}", "baseline": baseline}
             points.append(Point(series, units, task, name))
-    params |= {"students": students, "methods": methods}
+    params = rows.finish(methods, students=students)
     axis = "LSTM units per direction"
     title = f"Size of the student: {task}"
     return Study(title, "thesis, figure 3.3", axis, "log", params, points)
@@ -154,21 +184,54 @@ def fractions(rows: Rows) -> Study:
         rows.baseline: rows.row(rows.baseline),
         "logits": rows.on_originals(),
         rows.distilled: rows.row(rows.distilled),
+        **rows.encoded,
     }
     tasks = {
         f"{task}_{share:.0%}".replace("%", ""): params["tasks"][task] | {"train_fraction": share}
         for share in SHARES
     }
-    names = ("labels alone", "logits", "logits on the transfer set")
+    whole = list(tasks)[-1]
+    # An encoder reads no label: its corpus is the same for every share.
+    encoders = {n: _renamed(e, task, whole) for n, e in params["encoders"].items()}
+    names = ("labels alone", "logits", "logits on the transfer set", *rows.encoded)
     points = [
         Point(series, 100 * share, name, method)
         for share, name in zip(SHARES, tasks, strict=True)
         for series, method in zip(names, methods, strict=True)
     ]
-    params |= {"tasks": tasks, "methods": methods}
     axis = "share of the training set (%), teacher fine-tuned on the same"
     title = f"Share of the training data: {task}"
+    params = rows.finish(methods, tasks=tasks, encoders=encoders)
     return Study(title, "SRA, table 3", axis, "linear", params, points)
+
+
+def _renamed(encoder: Raw, task: str, name: str) -> Raw:
+    tasks = encoder["tasks"]
+    return encoder | {"tasks": {name: tasks[task]} if task in tasks else {}}
+
+
+def wikipedia(rows: Rows) -> Study:
+    """Loss and accuracy against the number of Wikipedia's sentences: SRA, table 4."""
+    task, row = rows.task, rows.row(rows.distilled)
+    encoder = rows.params["encoders"].get(row["start"])
+    if encoder is None:
+        raise DistilleryError(
+            f"methods.{rows.distilled}.start: {row['start']} is no encoder. Choose a row that "
+            "starts from one with --row."
+        )
+    sentences = rows.params["wikipedia"]["sentences"]
+    counts = [sentences // part for part in PARTS]
+    encoders = {f"first_{count}": encoder | {"wikipedia": count} for count in counts}
+    methods = {rows.baseline: rows.row(rows.baseline)}
+    methods |= {f"{rows.distilled}_{c}": row | {"start": f"first_{c}"} for c in counts}
+    points = [
+        Point("from an encoder", count, task, f"{rows.distilled}_{count}", f"first_{count}")
+        for count in counts
+    ]
+    points += [Point("labels alone", count, task, rows.baseline) for count in counts]
+    title = f"Sentences of Wikipedia: {task}"
+    params = rows.finish(methods, encoders=encoders)
+    return Study(title, "SRA, table 4", "sentences of Wikipedia", "log", params, points)
 
 
 SWEEPS: dict[str, Callable[[Rows], Study]] = {
@@ -176,5 +239,6 @@ SWEEPS: dict[str, Callable[[Rows], Study]] = {
     "size": size,
     "hidden": hidden,
     "fractions": fractions,
+    "wikipedia": wikipedia,
 }
 """Study name to the sweep that spells it out."""

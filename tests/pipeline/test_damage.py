@@ -46,8 +46,8 @@ def test_a_damaged_store_entry_is_set_aside_and_computed_again(
 def test_a_damaged_shard_is_not_trained_on(workspace: Workspace, folder: Path) -> None:
     flip_byte(workspace / folder / "b001-i002.arrow")
     # A student that is there already is found by its key and needs no training data.
-    workspace.forget(".distillery/students")
-    error = workspace.stage("train", "--method", "bilstm_kd_ts").error
+    workspace.only("bilstm_kd_ts")
+    error = workspace.stage("train").error
     assert f"{folder}/b001-i002.arrow: altered" in error
     assert "1 of 9 shards" in error
     verified = workspace.distill("shards", "verify", str(folder))
@@ -58,29 +58,27 @@ def test_a_damaged_shard_is_not_trained_on(workspace: Workspace, folder: Path) -
 def test_what_the_message_says_to_do_helps(finished: Finished, workspace: Workspace) -> None:
     flip_byte(workspace / TRANSFER / "b001-i002.arrow")
     workspace.forget(TRANSFER)
-    run = workspace.dvc("repro", f"train@{TASK}-bilstm_kd_ts").sound()
+    run = workspace.dvc("repro", f"train@{TASK}").sound()
     assert not {name.split("@")[0] for name in run.stages} & {"precompute", "train"}
     assert workspace.digests(TRANSFER) == finished.workspace.digests(TRANSFER)
 
 
 @pytest.mark.parametrize(
-    ("folder", "stage", "options"),
+    ("folder", "stage"),
     [
-        (TRANSFER, "precompute", ()),
-        (OUTPUTS, "train", ("--method", "bilstm_kd_ts")),
-        (Path(f"data/tasks/{TASK}/train"), "augment", ()),
+        (TRANSFER, "precompute"),
+        (OUTPUTS, "train"),
+        (Path(f"data/tasks/{TASK}/train"), "augment"),
     ],
     ids=["precompute", "train", "augment"],
 )
-def test_a_truncated_manifest_is_named(
-    workspace: Workspace, folder: Path, stage: str, options: tuple[str, ...]
-) -> None:
+def test_a_truncated_manifest_is_named(workspace: Workspace, folder: Path, stage: str) -> None:
     path = workspace / folder / "manifest.json"
     content = path.read_bytes()
     path.chmod(0o644)
     path.write_bytes(content[: len(content) // 2])
-    workspace.forget(".distillery/students")
-    error = workspace.stage(stage, *options).error
+    workspace.only("bilstm_kd_ts")
+    error = workspace.stage(stage).error
     assert f"{folder}/manifest.json: not valid JSON" in error
 
 
@@ -89,7 +87,7 @@ def test_a_damaged_finished_student_is_not_handed_out(
 ) -> None:
     for path in (workspace / ".distillery/students").glob("*/model.safetensors"):
         flip_byte(path)
-    run = workspace.stage("train", "--method", "bilstm_kd_ts")
+    run = workspace.stage("train")
     assert run.status or workspace.digests(STUDENT) == finished.workspace.digests(STUDENT)
 
 
@@ -108,7 +106,7 @@ def test_two_workers_compute_the_same_outputs(finished: Finished, workspace: Wor
 
 def test_two_workers_train_the_same_students(finished: Finished, workspace: Workspace) -> None:
     workspace.params(_two_workers)
-    workspace.forget(STUDENT, ".distillery/students")
-    run = workspace.stage("train", "--method", "bilstm_kd_ts", prelude=FORKED_WORKERS).sound()
+    workspace.only("bilstm_kd_ts")
+    run = workspace.stage("train", prelude=FORKED_WORKERS).sound()
     assert "2 workers" in run.text
     assert workspace.digests(STUDENT) == finished.workspace.digests(STUDENT)

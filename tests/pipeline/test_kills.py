@@ -116,20 +116,18 @@ def test_finetune_teacher_goes_on_from_its_checkpoint(
 def test_train_goes_on_from_its_checkpoint_seed_by_seed(
     finished: Finished, workspace: Workspace
 ) -> None:
-    folder = f"data/students/{TASK}/bilstm_kd_ts"
-    options = ("--method", "bilstm_kd_ts")
-    workspace.forget(folder, ".distillery/students")
-    with workspace.started("train", *options, prelude=SLOW_TRAINING) as stage:
-        stage.kill_when(lambda: _written(workspace, "student-*.safetensors", after=25))
-    assert _finished_students(workspace) == set()
+    folder = workspace.only("bilstm_kd_ts")
+    with workspace.started("train", prelude=SLOW_TRAINING) as stage:
+        stage.kill_when(lambda: _written(workspace, "students-*.safetensors", after=25))
+    assert workspace.trained() == set()
     slow = SLOW_TRAINING + TELL_RESUMED
-    with workspace.started("train", *options, prelude=slow) as stage:
+    with workspace.started("train", prelude=slow) as stage:
         killed = stage.kill_when(lambda: _second_seed_runs(workspace))
     first = re.findall(r"went on from step (\d+)", killed.text)
     assert int(first[0]) >= 25
     assert first[1:] == ["0"]
     # The first seed is finished now: only the second goes on.
-    [(step, steps)] = _resumed(workspace.stage("train", *options, prelude=TELL_RESUMED))
+    [(step, steps)] = _resumed(workspace.stage("train", prelude=TELL_RESUMED))
     assert 25 <= step < steps
     assert workspace.digests(folder) == finished.workspace.digests(folder)
 
@@ -137,39 +135,33 @@ def test_train_goes_on_from_its_checkpoint_seed_by_seed(
 def test_a_student_killed_before_its_checkpoint_is_deleted_is_not_trained_again(
     finished: Finished, workspace: Workspace
 ) -> None:
-    folder = f"data/students/{TASK}/bilstm"
-    workspace.forget(folder, ".distillery/students")
+    folder = workspace.only("bilstm")
     # The process ends itself after the student has its seal, before the checkpoint goes.
     ends_itself = """
 import os
 from pathlib import Path
 unlink = Path.unlink
 def die(self, missing_ok=False):
-    if self.name.startswith("student-"):
+    if self.name.startswith("students-"):
         os.kill(os.getpid(), 9)
     return unlink(self, missing_ok)
 Path.unlink = die
 """
-    assert workspace.stage("train", "--method", "bilstm", prelude=ends_itself).status == -9
-    assert len(_finished_students(workspace)) == 1
-    again = workspace.stage("train", "--method", "bilstm", prelude=TELL_RESUMED)
+    assert workspace.stage("train", prelude=ends_itself).status == -9
+    assert len(workspace.trained()) == 1
+    again = workspace.stage("train", prelude=TELL_RESUMED)
     # Only the second seed is trained, and from its start.
     assert [step for step, _ in _resumed(again)] == [0]
     assert workspace.digests(folder) == finished.workspace.digests(folder)
 
 
-def _finished_students(workspace: Workspace) -> set[str]:
-    """Return the keys of the students that are whole: they have their seal."""
-    return {path.stem for path in (workspace / ".distillery/students").glob("*.json")}
-
-
 def _second_seed_runs(workspace: Workspace) -> bool:
     """Return whether one seed is finished and its checkpoint gone, and the other is on its way."""
-    if not (finished := _finished_students(workspace)):
+    if not (finished := workspace.trained()):
         return False
-    checkpoints = {path.name for path in (workspace / CHECKPOINTS).glob("student-*.safetensors")}
-    alone = not any(f"student-{key}.safetensors" in checkpoints for key in finished)
-    return alone and _written(workspace, "student-*.safetensors", after=25)
+    checkpoints = {path.name for path in (workspace / CHECKPOINTS).glob("students-*.safetensors")}
+    alone = not any(name.startswith(f"students-{key}") for key in finished for name in checkpoints)
+    return alone and _written(workspace, "students-*.safetensors", after=25)
 
 
 def _written(workspace: Workspace, pattern: str, after: int) -> bool:
@@ -189,13 +181,12 @@ def _written(workspace: Workspace, pattern: str, after: int) -> bool:
 
 
 def test_a_torn_checkpoint_is_named(workspace: Workspace) -> None:
-    workspace.forget(f"data/students/{TASK}/bilstm", ".distillery/students")
-    options = ("--method", "bilstm")
-    with workspace.started("train", *options, prelude=SLOW_TRAINING) as stage:
-        stage.kill_when(lambda: _written(workspace, "student-*.safetensors", after=2))
-    [path] = (workspace / CHECKPOINTS).glob("student-*.safetensors")
+    workspace.only("bilstm")
+    with workspace.started("train", prelude=SLOW_TRAINING) as stage:
+        stage.kill_when(lambda: _written(workspace, "students-*.safetensors", after=2))
+    [path] = (workspace / CHECKPOINTS).glob("students-*.safetensors")
     _cut(path)
-    error = workspace.stage("train", *options).error
+    error = workspace.stage("train").error
     assert path.name in error
     assert "torn checkpoint" in error
 

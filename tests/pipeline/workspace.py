@@ -29,6 +29,9 @@ METHODS = ("bilstm", "bilstm_kd", "bilstm_kd_ts")
 OUTPUTS = Path("data/outputs") / TASK / "full"
 TRANSFER = Path("data/transfer") / TASK / "full"
 STORE = Path(".distillery/store")
+SINGLE = ("fetch_teacher", "fetch_vectors", "split_wikipedia", "precompute_vectors", "pretrain")
+SINGLE += ("report",)
+"""Stages that are not one per task."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +132,7 @@ class Workspace:
     @contextmanager
     def started(self, name: str, *options: str, prelude: str = "") -> Iterator["Started"]:
         """Start one stage for the task; it is killed when the block ends before it."""
-        single = name in ("fetch_teacher", "fetch_vectors", "split_wikipedia", "report")
+        single = name in SINGLE
         argv = [f"stages/{name}.py", *(() if single else ("--task", TASK)), *options]
         log = self.folder / f"{name}-{time.monotonic_ns()}.log"
         env = self.env() | {"DVC_ROOT": str(self.folder)}
@@ -169,6 +172,18 @@ class Workspace:
         """Return the keys of the whole entries of one kind in the store."""
         records = (self.folder / STORE / kind).glob("*/*.json")
         return {path.stem for path in records if path.with_suffix(".arrow").exists()}
+
+    def trained(self) -> set[str]:
+        """Return the keys of the students that are whole: they have their seal."""
+        return {path.stem for path in (self.folder / ".distillery/students").glob("*.json")}
+
+    def only(self, method: str) -> str:
+        """Leave one row's plan and no trained student; return the folder of the row's students."""
+        for path in (self.folder / "data/plans" / TASK).glob("*.json"):
+            if path.stem != method:
+                path.unlink()
+        self.forget(f"data/students/{TASK}", ".distillery/students")
+        return f"data/students/{TASK}/{method}"
 
     def forget(self, *paths: str | Path) -> None:
         """Delete folders or files."""
@@ -250,10 +265,11 @@ def write_params(path: Path) -> None:
         "device": "cpu",
         "workers": 1,
         "tasks": {TASK: task},
-        "transfer": {name: values["transfer"][name] for name in ("original", "full")},
+        "transfer": {n: values["transfer"][n] | {"tasks": None} for n in ("original", "full")},
         "methods": {name: values["methods"][name] for name in METHODS},
         "seeds": [1, 2],
         "wikipedia": None,
+        "encoders": {},
     }
     values["evaluate"]["resamples"] = 100
     values["speed"] |= {"sentences": 20, "repeats": 1}

@@ -7,6 +7,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from pipeline_lib.errors import DistilleryError
+from pipeline_lib.files import write_json
 from pipeline_lib.params import check_params
 from pipeline_lib.studies.figures import plot, read_figures, table
 from pipeline_lib.studies.sweeps import SWEEPS, Rows, Study
@@ -20,7 +21,8 @@ def raw() -> dict[str, Any]:
 
 
 def sweep(name: str) -> Study:
-    return SWEEPS[name](Rows.of(raw(), "movies", "bilstm_kd_ts"))
+    row = "bilstm_sra" if name == "wikipedia" else "bilstm_kd_ts"
+    return SWEEPS[name](Rows.of(raw(), "movies", row))
 
 
 @pytest.mark.parametrize("name", SWEEPS)
@@ -68,6 +70,30 @@ def test_fractions_differ_in_nothing_else() -> None:
     assert all(other == others[0] for other in others)
 
 
+def test_fractions_add_the_rows_that_start_from_an_encoder() -> None:
+    study = sweep("fractions")
+    params = check_params(study.params)
+    assert {"bilstm_sra", "bilstm_sra_kd_ts"} < {point.series for point in study.points}
+    # The encoder reads no labels, and the whole set's text.
+    assert params.encoders["sra"].tasks == {"movies_100": "original"}
+
+
+def test_wikipedia_differs_in_the_encoders_sentences() -> None:
+    params = check_params(sweep("wikipedia").params)
+    whole = params.wikipedia.sentences
+    counts = [encoder.wikipedia for encoder in params.encoders.values()]
+    assert counts == [whole // 8, whole // 4, whole // 2, whole]
+    starts = [row.start for row in params.methods.values()]
+    assert starts == ["vectors", *params.encoders]
+    with pytest.raises(DistilleryError, match="vectors is no encoder"):
+        SWEEPS["wikipedia"](Rows.of(raw(), "movies", "bilstm_kd_ts"))
+
+
+def test_a_study_runs_no_encoder_that_it_does_not_need() -> None:
+    params = check_params(sweep("hidden").params)
+    assert (params.encoders, params.wikipedia) == ({}, None)
+
+
 @pytest.mark.parametrize(
     ("task", "row", "message"),
     [
@@ -88,20 +114,25 @@ def test_hidden_units_are_an_lstms() -> None:
         SWEEPS["hidden"](Rows.of(values, "movies", "bilstm_kd_ts"))
 
 
-def fake_metrics(study: Study) -> dict[str, Any]:
-    """Return a metrics.json in which point number i has the mean 0.5 + i / 100."""
+def fake_metrics(study: Study, data: Path) -> dict[str, Any]:
+    """Return a metrics.json in which point number i has the mean 0.5 + i / 100.
+
+    Its encoder, if it has one, has the loss i / 10.
+    """
     found: dict[str, Any] = {}
     for number, point in enumerate(study.points):
         task = found.setdefault(point.task, {"teacher": {"test": {"accuracy": 0.9}}, "methods": {}})
         scores = {"mean": 0.5 + number / 100, "std": 0.01}
         task["methods"][point.method] = {"test": {"accuracy": scores}}
+        if point.encoder:
+            write_json(data / "encoders" / point.encoder / "training.json", {"loss": number / 10})
     return found
 
 
-def test_the_table_by_hand() -> None:
+def test_the_table_by_hand(tmp_path: Path) -> None:
     study = sweep("ablation")
-    metrics = fake_metrics(study)
-    lines = table(study, read_figures(study, metrics), metrics).splitlines()
+    metrics = fake_metrics(study, tmp_path)
+    lines = table(study, read_figures(study, metrics, tmp_path), metrics).splitlines()
     assert lines[0] == "# What each step adds: movies (thesis, table 3.3)"
     assert lines[2].startswith("accuracy on test, in percent") and "seeds 1, 2" in lines[2]
     assert lines[4] == "training | student | teacher"
@@ -109,12 +140,22 @@ def test_the_table_by_hand() -> None:
     assert lines[10] == "+ n-grams | 54.0 ± 1.0 | 90.0"
 
 
+def test_the_losses_of_encoders_stand_beside_the_scores(tmp_path: Path) -> None:
+    study = sweep("wikipedia")
+    metrics = fake_metrics(study, tmp_path)
+    lines = table(study, read_figures(study, metrics, tmp_path), metrics).splitlines()
+    axis, series = "sentences of Wikipedia", "from an encoder | labels alone"
+    assert lines[4] == f"{axis} | {series} | teacher | loss, held back"
+    assert lines[7] == "3750 | 51.0 ± 1.0 | 57.0 ± 1.0 | 90.0 | 0.1000"
+
+
 @pytest.mark.parametrize("name", SWEEPS)
 def test_every_series_is_drawn(name: str, tmp_path: Path) -> None:
     study = sweep(name)
-    metrics = fake_metrics(study)
-    plot(study, read_figures(study, metrics), metrics, tmp_path / "plot.svg")
-    plot(study, read_figures(study, metrics), metrics, tmp_path / "plot.png")
+    metrics = fake_metrics(study, tmp_path)
+    figures = read_figures(study, metrics, tmp_path)
+    plot(study, figures, metrics, tmp_path / "plot.svg")
+    plot(study, figures, metrics, tmp_path / "plot.png")
     assert (tmp_path / "plot.png").read_bytes()[:4] == b"\x89PNG"
     drawn = (tmp_path / "plot.svg").read_text()
     # Text is drawn as glyphs; matplotlib keeps each string in a comment beside them.

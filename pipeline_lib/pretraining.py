@@ -6,7 +6,7 @@ encoder's, and ``centre`` takes the common part off the targets.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,9 @@ from pipeline_lib.batching import LengthSorted, Sentences
 from pipeline_lib.choosing import fit_best, forget_checkpoints
 from pipeline_lib.columns import sides
 from pipeline_lib.devices import resolve_device, resolve_training_precision
+from pipeline_lib.engine import Tell, run_jobs
 from pipeline_lib.errors import DistilleryError
-from pipeline_lib.files import read_json, sha256_folder, sha256_json, write_json
+from pipeline_lib.files import clear_folder, read_json, sha256_folder, sha256_json, write_json
 from pipeline_lib.objectives import representation_loss
 from pipeline_lib.params import Encoder, Params
 from pipeline_lib.shards import ShardSet
@@ -111,17 +112,19 @@ class Pretraining:
         made_from = [
             *(self.row.model_dump(), self.student.model_dump(), self.optimiser.model_dump()),
             *(self.params.vocabulary.model_dump(), words, self.train.digest),
-            *(self.validation.digest, sha256_folder(self._base), sha256_folder(self._vectors)),
+            *(self.validation.digest, sha256_folder(self.base), sha256_folder(self.vectors)),
             *(self.device.type, self.precision, CODE_VERSION),
         ]
         return Trained("encoders", sha256_json(made_from))
 
     @property
-    def _base(self) -> Path:
+    def base(self) -> Path:
+        """The base teacher."""
         return self.data / "raw/teacher/base"
 
     @property
-    def _vectors(self) -> Path:
+    def vectors(self) -> Path:
+        """Where fetch_vectors put its file."""
         return self.data / "raw/vectors"
 
     def _task(self, task: str) -> Path:
@@ -154,27 +157,47 @@ class Pretraining:
 WIKIPEDIA, HELD_BACK = "wikipedia/train", "wikipedia/validation"
 
 
-def pretrain_or_find(run: Pretraining, target: Path, report: Report) -> dict[str, Any]:
-    """Place the row's encoder in ``target``, trained if it is missing; return its record.
+def pretrain_encoders(
+    runs: Sequence[Pretraining], target: Path, workers: int, hear: Callable[[int, Any], None]
+) -> dict[str, dict[str, Any]]:
+    """Train the encoders into ``target/<name>``; return each one's record.
+
+    :param workers: processes; their number changes no byte.
+    :param hear: is called with a run's position and (step, steps, loss, least loss held back).
+    """
+    clear_folder(target)
+    records = {}
+    on_cpu = all(run.device.type == "cpu" for run in runs)
+    for number, record in run_jobs(pretrain_or_find, runs, workers, on_cpu, hear):
+        runs[number].trained.place(target / runs[number].name)
+        records[runs[number].name] = record
+    return records
+
+
+def pretrain_or_find(run: Pretraining, tell: Tell) -> dict[str, Any]:
+    """Return a finished encoder's record; train it if it is missing or damaged.
 
     :raises DistilleryError: if there are no sentences, or the student's width is not the teacher's.
     """
     trained = run.trained
     if not trained.is_whole():
         tokenizer, vectors = build_vocabulary(
-            run.words(), run.params.vocabulary, run._base, run._vectors
+            run.words(), run.params.vocabulary, run.base, run.vectors
         )
         limit = run.student.max_words
         train, held_back = (c.read(tokenizer, limit) for c in (run.train, run.validation))
         check_sentences(run, train, held_back)
+
+        def report(step: int, total: int, loss: float, best: float) -> None:
+            tell((step, total, loss, -best))
+
         model, record = pretrain(run, vectors, train, held_back, trained.checkpoint, report)
         folder = trained.clear()
         save_encoder(folder, model, tokenizer, run.student.model_dump())
         write_json(folder / "training.json", record)
         trained.seal()
         forget_checkpoints(trained.checkpoint, run.optimiser)
-    trained.place(target)
-    return read_json(target / "training.json")
+    return read_json(trained.folder / "training.json")
 
 
 def check_sentences(run: Pretraining, train: Sentences, held_back: Sentences) -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import typer
 
-from pipeline_lib.files import clear_folder
 from pipeline_lib.params import load_params
 from pipeline_lib.progress import show_progress
 from pipeline_lib.stage import run_stage
@@ -19,18 +18,22 @@ from pipeline_lib.stage import run_stage
 
 def main() -> None:
     """Train the sentence encoders to the base teacher's vectors, without any task."""
-    from pipeline_lib.pretraining import Pretraining, pretrain_or_find
+    from pipeline_lib.engine import worker_count
+    from pipeline_lib.pretraining import Pretraining, pretrain_encoders
 
     params = load_params()
-    folder = clear_folder(Path("data/encoders"))
-    for name in params.encoders:
-        run = Pretraining(params, name, Path("data"))
-        with show_progress(f"pretraining {name}", "steps") as advance:
+    runs = [Pretraining(params, name, Path("data")) for name in params.encoders]
+    steps, totals = [0] * len(runs), [0] * len(runs)
+    with show_progress("pretraining", "steps") as advance:
 
-            def report(step: int, total: int, loss: float, best: float) -> None:
-                advance(step, total, f"loss {loss:.4f} held back {-best:.4f}")
+        def hear(run: int, message: tuple[int, int, float, float]) -> None:
+            steps[run], totals[run], loss, held_back = message
+            note = f"{runs[run].name}: loss {loss:.4f} held back {held_back:.4f}"
+            advance(sum(steps), sum(totals), note)
 
-            record = pretrain_or_find(run, folder / name, report)
+        workers = worker_count(runs[0].device.type, params.workers) if runs else 1
+        records = pretrain_encoders(runs, Path("data/encoders"), workers, hear)
+    for name, record in records.items():
         typer.echo(
             f"{name}: loss {record['loss']:.4f} on {record['held_back_sentences']:,} held-back "
             f"sentences, of one constant vector {record['constant_loss']:.4f}"

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from ruamel.yaml import YAML
 from typer.testing import CliRunner
 
 from pipeline_lib import training
@@ -19,7 +20,7 @@ from pipeline_lib.files import sha256_folder
 from pipeline_lib.hashing import string_keys
 from pipeline_lib.objectives import representation_loss
 from pipeline_lib.params import check_params
-from pipeline_lib.pretraining import Pretraining, pretrain_or_find
+from pipeline_lib.pretraining import Pretraining, pretrain_encoders
 from pipeline_lib.shards import Manifest, ShardSet, schema_of, write_manifest, write_shard
 from pipeline_lib.students.encoding import load_encoder
 from pipeline_lib.teachers.outputs import compute_outputs
@@ -30,11 +31,20 @@ from tests.pipeline.workspace import write_params
 
 pytestmark = pytest.mark.usefixtures("store_home")
 TASK = "reviews"
+SHIPPED = Path(__file__).parents[1] / "params.yaml"
 TRAIN, HELD_BACK = ([text for _, text in sentences()[split]] for split in ("train", "dev"))
 
 
 def ignore(*_: Any) -> None:
     """Show no progress."""
+
+
+def train_one(run: Pretraining, target: Path, hear: Callable[..., None]) -> dict[str, Any]:
+    """Train one encoder into ``target`` and return its record; ``hear`` gets what a run tells."""
+    folder = target.parent / "encoders"
+    records = pretrain_encoders([run], folder, 1, lambda _, message: hear(*message))
+    (folder / run.name).rename(target)
+    return records[run.name]
 
 
 def write_texts(folder: Path, texts: list[str], words: bool = False) -> None:
@@ -79,8 +89,6 @@ def run(data: Path, tmp_path: Path) -> Callable[..., Pretraining]:
 
 
 def make_params(folder: Path, optimiser: dict[str, Any], changes: dict[str, Any]) -> Any:
-    from ruamel.yaml import YAML
-
     write_params(folder / "params.yaml")
     values = YAML(typ="safe", pure=True).load((folder / "params.yaml").read_text())
     student = {"architecture": "bilstm_sra", "hidden": 16, "width": 32, "classifier": 8}
@@ -93,6 +101,7 @@ def make_params(folder: Path, optimiser: dict[str, Any], changes: dict[str, Any]
     row = {"student": "bilstm_sra", "wikipedia": None, "min_count": 1, "tasks": {}}
     row |= {"centre": False, "optimiser": "sra", "seed": 1}
     values["encoders"] = {"sra": row | changes}
+    values["wikipedia"] = YAML(typ="safe", pure=True).load(SHIPPED.read_text())["wikipedia"]
     return check_params(values)
 
 
@@ -103,7 +112,7 @@ def test_the_loss_by_hand() -> None:
 
 
 def test_it_learns_more_than_a_constant(run: Callable[..., Pretraining], tmp_path: Path) -> None:
-    record = pretrain_or_find(run(centre=True), tmp_path / "sra", ignore)
+    record = train_one(run(centre=True), tmp_path / "sra", ignore)
     assert record["loss"] < 0.6 * record["constant_loss"]
     assert record["sentences"] == len(TRAIN) and record["held_back_sentences"] == len(HELD_BACK)
     assert len(record["history"]) == 8
@@ -114,8 +123,8 @@ def test_a_common_direction_makes_the_loss_low(
     run: Callable[..., Pretraining], tmp_path: Path
 ) -> None:
     short = {"epochs": 1}
-    plain = pretrain_or_find(run(short), tmp_path / "plain", ignore)
-    centred = pretrain_or_find(run(short, centre=True), tmp_path / "centred", ignore)
+    plain = train_one(run(short), tmp_path / "plain", ignore)
+    centred = train_one(run(short, centre=True), tmp_path / "centred", ignore)
     assert plain["constant_loss"] < 0.05 < plain["history"][0]["loss"]
     # Without the common direction a constant says nothing.
     assert centred["constant_loss"] > 0.4
@@ -125,7 +134,7 @@ def test_the_losses_are_those_of_the_encoder_that_was_kept(
     run: Callable[..., Pretraining], tmp_path: Path
 ) -> None:
     own = run(centre=True)
-    record = pretrain_or_find(own, tmp_path / "sra", ignore)
+    record = train_one(own, tmp_path / "sra", ignore)
     targets = own.train.read(load_encoder(tmp_path / "sra").tokenizer, 16).targets["vectors"]
     mean = targets[np.arange(len(TRAIN))].mean(0)
     teacher = VectorPass.of(own.params, own.data / "raw/teacher/base").teacher()
@@ -140,7 +149,7 @@ def test_the_losses_are_those_of_the_encoder_that_was_kept(
 def test_the_best_learning_rate_is_kept(run: Callable[..., Pretraining], tmp_path: Path) -> None:
     rates = {"learning_rates": [1.0e-5, 1.0e-2], "epochs": 3}
     steps: list[tuple[int, int]] = []
-    record = pretrain_or_find(run(rates), tmp_path / "a", lambda s, t, *_: steps.append((s, t)))
+    record = train_one(run(rates), tmp_path / "a", lambda s, t, *_: steps.append((s, t)))
     assert record["settings"]["learning_rate"] == 1.0e-2
     assert record["best_dev_by_rate"]["1e-05"] > record["best_dev_by_rate"]["0.01"]
     assert record["loss"] == record["best_dev_by_rate"]["0.01"]
@@ -164,16 +173,16 @@ def test_wikipedia_and_tasks_make_corpus_and_vocabulary(run: Callable[..., Pretr
 def test_a_finished_encoder_is_found(
     run: Callable[..., Pretraining], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = pretrain_or_find(run({"epochs": 2}), tmp_path / "a", ignore)
+    first = train_one(run({"epochs": 2}), tmp_path / "a", ignore)
     monkeypatch.setattr("pipeline_lib.pretraining.pretrain", None)
-    assert pretrain_or_find(run({"epochs": 2}), tmp_path / "b", ignore) == first
+    assert train_one(run({"epochs": 2}), tmp_path / "b", ignore) == first
     assert sha256_folder(tmp_path / "a") == sha256_folder(tmp_path / "b")
 
 
 def test_a_kill_loses_nothing(
     run: Callable[..., Pretraining], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pretrain_or_find(run({"epochs": 4}), tmp_path / "whole", ignore)
+    train_one(run({"epochs": 4}), tmp_path / "whole", ignore)
     monkeypatch.setenv("DISTILLERY_HOME", str(tmp_path / "another"))
     monkeypatch.setattr(training, "CHECKPOINT_SECONDS", 0.0)
 
@@ -182,9 +191,9 @@ def test_a_kill_loses_nothing(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        pretrain_or_find(run({"epochs": 4}), tmp_path / "killed", stop)
+        train_one(run({"epochs": 4}), tmp_path / "killed", stop)
     steps: list[int] = []
-    pretrain_or_find(run({"epochs": 4}), tmp_path / "killed", lambda s, *_: steps.append(s))
+    train_one(run({"epochs": 4}), tmp_path / "killed", lambda s, *_: steps.append(s))
     assert steps[0] in (19, 20)
     assert sha256_folder(tmp_path / "whole") == sha256_folder(tmp_path / "killed")
 
@@ -193,7 +202,7 @@ def test_another_width_is_refused(run: Callable[..., Pretraining], tmp_path: Pat
     own = run()
     own.student = own.student.model_copy(update={"width": 24})
     with pytest.raises(DistilleryError, match=r"students\.bilstm_sra\.width: 24.*Set it to 32"):
-        pretrain_or_find(own, tmp_path / "a", ignore)
+        train_one(own, tmp_path / "a", ignore)
 
 
 def test_no_sentences_are_refused(
@@ -201,11 +210,11 @@ def test_no_sentences_are_refused(
 ) -> None:
     own = run(wikipedia=0)
     with pytest.raises(DistilleryError, match="no sentences to train on"):
-        pretrain_or_find(own, tmp_path / "a", ignore)
+        train_one(own, tmp_path / "a", ignore)
 
 
 def test_an_encoder_is_saved_whole(run: Callable[..., Pretraining], tmp_path: Path) -> None:
-    pretrain_or_find(run({"epochs": 1}), tmp_path / "sra", ignore)
+    train_one(run({"epochs": 1}), tmp_path / "sra", ignore)
     config = json.loads((tmp_path / "sra/config.json").read_text())
     assert config["model_type"] == "distillery_encoder"
     encoder = load_encoder(tmp_path / "sra")
@@ -221,7 +230,7 @@ def test_encode_writes_what_the_encoder_gives(
     run: Callable[..., Pretraining], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pipeline_lib.commands.encode.BATCH", 7)
-    pretrain_or_find(run({"epochs": 1}), tmp_path / "sra", ignore)
+    train_one(run({"epochs": 1}), tmp_path / "sra", ignore)
     lines = [*HELD_BACK[:20], "", "naïve café"]
     (tmp_path / "in.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
 

@@ -21,6 +21,7 @@ from pipeline_lib.students.loading import (
     PREDICT_BATCH,
     load_student,
     number_words,
+    quick_threads,
 )
 from pipeline_lib.students.vocabulary import load_tokenizer, save_tokenizer
 
@@ -51,7 +52,7 @@ def encode_sentences(model: nn.Module, sentences: Sentences, device: torch.devic
     """Return vectors, float32, shape (sentences, width), computed in batches by length."""
     vectors = np.empty((len(sentences), model.width), np.float32)
     model.eval()
-    with torch.inference_mode():
+    with torch.inference_mode(), quick_threads(device):
         for rows in LengthSorted(sentences, PREDICT_BATCH, seed=0).epoch(0):
             batch = sentences.batch(rows)
             ids, lengths = batch["ids"].to(device), batch["lengths"].to(device)

@@ -137,4 +137,6 @@ def _share_nearest(sample: list[str], stored: np.ndarray, own: VectorPass) -> fl
     length = own.max_length
     again = np.concatenate([own.teacher().predict([t], length, length) for t in sample])
     distances = np.linalg.norm(again[:, None] - stored[None], axis=2)
-    return float((distances.argmin(1) == np.arange(len(sample))).mean())
+    # Sentences that are the same to the model have the same vector: no one is nearer.
+    slack = 0.01 * np.linalg.norm(again, axis=1)
+    return float((distances.diagonal() <= distances.min(1) + slack).mean())

@@ -1,0 +1,178 @@
+"""Sentences, their vectors, an encoder and students that start from it, through every stage."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline_lib.shards import read_manifest
+from pipeline_lib.stored_vectors import StoredVectors, vector_tables
+from tests.corpora.wikis import write_dump
+
+from .conftest import Finished
+from .test_kills import CHECKPOINTS, SLOW_TRAINING, TELL_RESUMED, _resumed, _written
+from .workspace import STORE, TASK, Run, Workspace
+
+VECTORS, ENCODER = Path("data/vectors"), Path("data/encoders/sra")
+SENTENCES, SHARD = 200, 100
+SLOW_VECTORS = """
+import time
+from pipeline_lib.teachers.vectors import VectorPass
+compute = VectorPass.compute
+def slow(self, rows):
+    time.sleep(0.2)
+    return compute(self, rows)
+VectorPass.compute = slow
+"""
+
+
+def _edit(values: Any) -> None:
+    keep = {"min_words": 3, "max_words": 60, "min_letters": 0.5, "min_function_words": 0.0}
+    values["wikipedia"] = {
+        "source": {"kind": "files", "files": ["wiki.xml.bz2"], "form": "dump"},
+        "splitter": {"engine": "sentencizer", "model": None},
+        "keep": keep | {"max_repeated": 0.9, "fragments": True},
+        "sentences": SENTENCES,
+        "validation": {"share": 0.3, "sentences": 60},
+        "shard_rows": SHARD,
+    }
+    values["students"]["bilstm_sra"] |= {"hidden": 8, "width": 32, "classifier": 8}
+    small = {"batch_size": 16, "epochs": 4, "precision": "float32", "learning_rates": [1.0e-2]}
+    values["optimisers"]["pretraining"] |= small
+    values["optimisers"]["tuning"] |= small | {"learning_rates": [1.0e-4, 1.0e-2], "epochs": 6}
+    values["encoders"] = {
+        "sra": {
+            **{"student": "bilstm_sra", "wikipedia": None, "min_count": 1, "seed": 1},
+            **{"tasks": {TASK: "original"}, "centre": True, "optimiser": "pretraining"},
+        }
+    }
+    row = {"student": "bilstm_sra", "start": "sra", "data": "original", "iterations": None}
+    row |= {"optimiser": "tuning", "baseline": "bilstm", "tasks": None}
+    values["methods"] = {
+        "bilstm": values["methods"]["bilstm"],
+        "bilstm_sra": row | {"objective": {"labels": 1.0}},
+        "bilstm_sra_kd": row | {"objective": {"logits": 1.0}},
+    }
+
+
+@pytest.fixture(scope="module")
+def encoded(finished: Finished, tmp_path_factory: pytest.TempPathFactory) -> tuple[Workspace, Run]:
+    """Run the whole pipeline with an encoder, once."""
+    workspace = finished.workspace.copy(tmp_path_factory.mktemp("encoded") / "workspace")
+    write_dump(workspace / "data/input/wiki.xml.bz2", articles=30)
+    workspace.params(_edit)
+    return workspace, workspace.dvc("repro").sound()
+
+
+@pytest.fixture
+def workspace(encoded: tuple[Workspace, Run], tmp_path: Path) -> Workspace:
+    """Return a copy to change."""
+    return encoded[0].copy(tmp_path / "workspace")
+
+
+def test_students_start_from_the_encoder(encoded: tuple[Workspace, Run]) -> None:
+    workspace, run = encoded
+    record = json.loads((workspace / ENCODER / "training.json").read_text())
+    assert 0.0 < record["loss"] < record["constant_loss"]
+    assert record["sentences"] == SENTENCES + 240 and record["held_back_sentences"] == 60
+    plan = json.loads((workspace / f"data/plans/{TASK}/bilstm_sra.json").read_text())
+    assert plan["encoder"]["folder"] == ENCODER.as_posix()
+    scores = json.loads((workspace / "metrics.json").read_text())[TASK]["methods"]
+    assert scores["bilstm_sra"]["test"]["accuracy"]["mean"] > 0.8
+    assert scores["bilstm_sra_kd"]["gain"]["test"] is not None
+    student = json.loads(
+        (workspace / f"data/students/{TASK}/bilstm_sra/1/training.json").read_text()
+    )
+    assert set(student["best_dev_by_rate"]) == {"0.0001", "0.01"}
+    assert "held back" in run.text and "bilstm_sra_kd" in run.text
+    assert workspace.dvc("repro").sound().stages == []
+
+
+def test_vectors_answer_to_their_sentences(encoded: tuple[Workspace, Run]) -> None:
+    workspace, _ = encoded
+    assert "FAULT" not in workspace.distill("shards", "verify", "data").sound().text
+    shown = workspace.distill("shards", "show", str(VECTORS / "wikipedia/train"), "--rows", "2")
+    assert "Place" in shown.sound().text and "cosine with the mean" in shown.text
+    assert "mean cosine of two sentences" in shown.text
+    joined = workspace.distill("shards", "show", str(VECTORS / f"tasks/{TASK}/original")).sound()
+    assert "vector: length" in joined.text
+
+
+def test_more_sentences_only_add(workspace: Workspace) -> None:
+    before = workspace.digests(VECTORS / "wikipedia/train")
+
+    def more(values: Any) -> None:
+        values["wikipedia"]["sentences"] = SENTENCES + SHARD
+
+    workspace.params(more)
+    run = workspace.dvc("repro", "precompute_vectors").sound()
+    shards = SENTENCES // SHARD
+    assert f"computed 1 shards, reused {shards};" in run.text
+    after = workspace.digests(VECTORS / "wikipedia/train")
+    assert {n: d for n, d in before.items() if n.endswith(".arrow")}.items() <= after.items()
+
+
+def test_vectors_go_on_with_the_missing_shards(
+    encoded: tuple[Workspace, Run], workspace: Workspace
+) -> None:
+    workspace.forget(VECTORS, STORE / "vectors")
+    with workspace.started("precompute_vectors", prelude=SLOW_VECTORS) as stage:
+        stage.kill_when(lambda: len(workspace.entries("vectors")) >= 2)
+    done = len(workspace.entries("vectors"))
+    workspace.stage("precompute_vectors").sound()
+    assert 2 <= done < len(workspace.entries("vectors"))
+    assert workspace.digests(VECTORS) == encoded[0].digests(VECTORS)
+
+
+def test_pretraining_goes_on_from_its_checkpoint(
+    encoded: tuple[Workspace, Run], workspace: Workspace
+) -> None:
+    workspace.forget(ENCODER, ".distillery/encoders")
+    with workspace.started("pretrain", prelude=SLOW_TRAINING) as stage:
+        stage.kill_when(lambda: _written(workspace, "encoders-*.safetensors", after=25))
+    [(step, steps)] = _resumed(workspace.stage("pretrain", prelude=TELL_RESUMED))
+    assert 25 <= step < steps
+    assert workspace.digests(ENCODER) == encoded[0].digests(ENCODER)
+    assert list((workspace / CHECKPOINTS).glob("encoders-*")) == []
+
+
+def test_a_changed_encoder_trains_its_rows_alone(workspace: Workspace) -> None:
+    def another_seed(values: Any) -> None:
+        values["encoders"]["sra"]["seed"] = 2
+
+    before = workspace.trained()
+    workspace.params(another_seed)
+    run = workspace.dvc("repro", f"train@{TASK}").sound()
+    assert "pretrain" in run.stages and f"precompute@{TASK}" not in run.stages
+    assert len(workspace.trained() - before) == 4
+
+
+def test_another_encoder_than_planned_is_refused(workspace: Workspace) -> None:
+    workspace.only("bilstm_sra")
+    path = workspace / ENCODER / "training.json"
+    path.chmod(0o644)
+    path.write_text("{}")
+    assert "not the encoder that was planned" in workspace.stage("train").error
+
+
+def test_vectors_of_other_sentences_are_not_trained_on(workspace: Workspace) -> None:
+    manifest = workspace / VECTORS / "wikipedia/validation/manifest.json"
+    raw = json.loads(manifest.read_text())
+    raw["shards"][0]["source"] = "0" * 64
+    manifest.chmod(0o644)
+    manifest.write_text(json.dumps(raw))
+    workspace.forget(".distillery/encoders")
+    assert "does not answer to input shard" in workspace.stage("pretrain").error
+
+
+def test_stored_vectors_have_the_teachers_width(encoded: tuple[Workspace, Run]) -> None:
+    from pipeline_lib.shards import ShardSet
+
+    folder = encoded[0].folder
+    sets = [ShardSet.open(folder / p / "wikipedia/train") for p in ("data", VECTORS)]
+    tables = vector_tables(*sets)
+    assert StoredVectors([(vectors, "") for _, vectors in tables]).shape == (SENTENCES, 32)
+    assert read_manifest(folder / VECTORS / "wikipedia/train").schema["vector"] == (
+        "fixed_size_list<item: halffloat>[32]"
+    )

@@ -7,9 +7,9 @@ Claim: the stage `split_wikipedia` streams; its peak memory does not grow with t
     python benchmarks/split_memory.py --dump FILE          # another one, packed or not
 
 The dump is repeated 1, 4 and 16 times into one bzip2 file; every copy has ids and titles of its
-own, and every sentence a word of its own, so that nothing is a duplicate.  Each size is split whole, in a process of its own, with
-an empty store and no limit to the sentences; peaks are the kernel's (ru_maxrss: the stage's
-process, and its largest worker).
+own, and every sentence a word of its own, so that nothing is a duplicate.  Each size is split
+whole, in a process of its own, with an empty store and no limit to the sentences; peaks are the
+kernel's (ru_maxrss: the stage's process, and its largest worker).
 
 Writes benchmarks/results/split_memory.{json,md}.
 """
@@ -41,7 +41,7 @@ from pipeline_lib.params import CorpusFiles, Wikipedia, load_params
 
 SIZES = (1, 4, 16)
 PACKAGES = ("spacy", "mwparserfromhell", "pyarrow", "numpy")
-_END = re.compile(r"\.(?=\s)")
+_END = re.compile(r"(?<=[a-z)\]])\.(?=[\s<{\"']|\Z)")
 
 
 def main(

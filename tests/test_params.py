@@ -50,6 +50,17 @@ VARIANTS = {
             "split": "train",
         },
     },
+    "neighbours": {
+        "tasks.movies.source": {
+            "kind": "neighbours",
+            "pairs": 100,
+            "same_article": 0.5,
+            "dev": 0.1,
+            "test": 0.1,
+            "seed": 1,
+        },
+        "tasks.movies.split": None,
+    },
     "glue": {
         "tasks.movies.source": {
             "kind": "glue",
@@ -106,13 +117,15 @@ def test_every_kind_of_source_loads(variant: str) -> None:
     assert check_params(changed(VARIANTS[variant])).inputs == RAW["inputs"]
 
 
-def test_wikipedia_can_be_null() -> None:
+def test_wikipedia_can_be_null_unless_something_is_made_of_it() -> None:
     raw = changed({"wikipedia": None})
-    del raw["tasks"]["neighbours"]
+    assert "wikipedia: null, but encoders are trained" in error_of(raw)
     rows = raw["methods"].items()
     raw["methods"] = {name: row for name, row in rows if row["start"] not in raw["encoders"]}
-    assert "wikipedia: null, but encoders are trained" in error_of(raw)
-    assert check_params(raw | {"encoders": {}}).wikipedia is None
+    raw["encoders"] = {}
+    assert "tasks.neighbours.source: neighbours are sentences of Wikipedia" in error_of(raw)
+    del raw["tasks"]["neighbours"]
+    assert check_params(raw).wikipedia is None
 
 
 @pytest.mark.parametrize(
@@ -241,6 +254,8 @@ def test_unknown_references(key: str, there: str) -> None:
         ("teacher.source.requirement", "name>=1", "teacher.source.requirement: "),
         ("teacher.finetune.learning_rates", [0.0], "teacher.finetune.learning_rates.0: "),
         ("optimisers.short.name", "sgd", "optimisers.short.name: "),
+        ("wikipedia.source.artifact", "sdist", "wikipedia.source: `tags` pick a wheel"),
+        ("wikipedia.source.tags", "linux", "wikipedia.source.tags: "),
         ("wikipedia.source.form", "parquet", "wikipedia.source.form: "),
         ("wikipedia.splitter.model", None, "wikipedia.splitter: `model` goes with senter"),
         ("wikipedia.keep.min_words", 61, "wikipedia.keep: min_words must be at most max_words"),

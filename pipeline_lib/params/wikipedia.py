@@ -21,6 +21,12 @@ class PackageCorpus(Section):
     file: str
     form: Literal["dump", "extracted", "text"]
 
+    @model_validator(mode="after")
+    def _consistent(self) -> "PackageCorpus":
+        if self.tags and self.artifact == "sdist":
+            raise ValueError("`tags` pick a wheel; a source distribution has none: null")
+        return self
+
 
 class CorpusFiles(Section):
     """The user's own files, below ``inputs``: paths and patterns, read in this order."""

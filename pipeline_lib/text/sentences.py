@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 from pipeline_lib.corpora.markup import HOLE
@@ -10,6 +11,8 @@ from pipeline_lib.params import Keep, Splitter
 
 LONGEST_PARAGRAPH = 100_000
 """Characters; longer ones are tables or lists that lost their marks, and cost a parser much."""
+KEPT_WORDS = 50_000
+"""Words that spaCy may keep: about 30 MB."""
 COMPONENTS = {"senter": ["senter"], "parser": ["tok2vec", "parser"]}
 """What each engine needs of a spaCy pipeline."""
 
@@ -45,9 +48,13 @@ def load_splitter(params: Splitter) -> SentenceSplitter:
         version["model"] = f"{pipeline.meta['name']} {pipeline.meta['version']}"
 
     def split(paragraphs: Iterable[str]) -> Iterator[list[str]]:
-        for doc in pipeline.pipe(paragraphs, batch_size=64):
-            sentences = (sentence.text.strip() for sentence in doc.sents)
-            yield [sentence for sentence in sentences if sentence]
+        # spaCy keeps all words that it ever saw, for speed.  Once it has the common ones, what is
+        # new is let go again.
+        enough = len(pipeline.vocab) > KEPT_WORDS
+        with pipeline.memory_zone() if enough else nullcontext():
+            for doc in pipeline.pipe(paragraphs, batch_size=64):
+                sentences = (sentence.text.strip() for sentence in doc.sents)
+                yield [sentence for sentence in sentences if sentence]
 
     return SentenceSplitter(split, version)
 

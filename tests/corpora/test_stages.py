@@ -35,6 +35,7 @@ def folder(tmp_path: Path, model_folder: Path) -> Path:
     params["tasks"] = {"mine": task}
     for recipe in params["transfer"].values():
         recipe["tasks"] = None
+    params |= {"encoders": {}, "methods": {"bilstm": params["methods"]["bilstm"]}}
     params["teacher"]["source"] = {"kind": "path", "path": "model"}
     with open(tmp_path / "params.yaml", "w", encoding="utf-8") as handle:
         yaml.dump(params, handle)

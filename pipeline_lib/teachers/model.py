@@ -208,3 +208,11 @@ def count_parameters(model: torch.nn.Module, embeddings: bool) -> int:
         for parameter in module.parameters()
     }
     return sum(p.numel() for p in model.parameters() if embeddings or id(p) not in tables)
+
+
+def parameter_counts(model: Any) -> dict[str, int]:
+    """Return a teacher's or student's parameters, counted without and with embedding tables."""
+    return {
+        "without_embeddings": int(model.parameters(embeddings=False)),
+        "with_embeddings": int(model.parameters(embeddings=True)),
+    }

@@ -16,6 +16,7 @@ from pipeline_lib.columns import list_column, matrix
 from pipeline_lib.errors import DistilleryError
 from pipeline_lib.evaluation.run import evaluate_task
 from pipeline_lib.evaluation.speed import measure_task
+from pipeline_lib.files import write_json
 from pipeline_lib.params import Method, Params, load_params
 from pipeline_lib.report.collect import TaskResult
 from pipeline_lib.report.rows import rows
@@ -92,18 +93,18 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             folder.mkdir(parents=True)
             (folder / "config.json").write_text("{}")
     (data / "teachers/movies").mkdir(parents=True)
-    (data / "teachers/movies/config.json").write_text("{}")
+    names = {"id2label": {"0": "negative", "1": "positive"}}
+    write_json(data / "teachers/movies/config.json", names)
+    counts = {"without_embeddings": 100, "with_embeddings": 300}
+    write_json(data / "teachers/movies/training.json", {"parameters": counts})
 
     def load_student(folder: Path, device: str = "cpu") -> Fake:
         return Fake(2 if folder.parent.name == "plain" else 8)
 
-    def load_teacher(folder: Path, device: Any, precision: str) -> Fake:
-        return Fake(10)
-
-    student, teacher = SimpleNamespace(load_student=load_student), SimpleNamespace()
-    teacher.load_teacher = load_teacher
+    student = SimpleNamespace(load_student=load_student)
     monkeypatch.setitem(sys.modules, "pipeline_lib.students.loading", student)
-    monkeypatch.setitem(sys.modules, "pipeline_lib.teachers.model", teacher)
+    # Evaluation reads the teacher's answers from shards; only timing loads it.
+    monkeypatch.setattr("pipeline_lib.teachers.model.load_teacher", lambda *_: Fake(10))
     return data
 
 

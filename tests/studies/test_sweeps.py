@@ -71,11 +71,11 @@ def test_fractions_differ_in_nothing_else() -> None:
 
 
 def test_fractions_add_the_rows_that_start_from_an_encoder() -> None:
-    study = sweep("fractions")
+    study = SWEEPS["fractions"](Rows.of(raw(), "tweets", "bilstm_kd_ts"))
     params = check_params(study.params)
     assert {"bilstm_sra", "bilstm_sra_kd_ts"} < {point.series for point in study.points}
     # The encoder reads no labels, and the whole set's text.
-    assert params.encoders["sra"].tasks == {"movies_100": "original"}
+    assert params.encoders["sra"].tasks == {"tweets_100": "original"}
 
 
 def test_wikipedia_differs_in_the_encoders_sentences() -> None:

@@ -34,7 +34,7 @@ from pipeline_lib.text.words import MASK, split_words
 from pipeline_lib.trained import Trained
 from pipeline_lib.training import Batch, Report
 
-CODE_VERSION = 1
+CODE_VERSION = 2
 """Bump when the same inputs would give another encoder."""
 _CHUNK = 8192
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 import torch
 from ruamel.yaml import YAML
+from transformers import AutoModel, AutoTokenizer
 from typer.testing import CliRunner
 
 from pipeline_lib import training
@@ -250,3 +251,18 @@ def test_encode_writes_what_the_encoder_gives(
     (tmp_path / "bad.txt").write_bytes(b"\xff\xfe caf\xe9")
     assert "not UTF-8" in str(call("bad.npy", file="bad.txt").exception)
     assert not (tmp_path / "bad.npy").exists()
+
+
+def test_to_transformers_an_encoder_is_a_model(
+    run: Callable[..., Pretraining], tmp_path: Path
+) -> None:
+    import pipeline_lib.students.model  # noqa: F401  registers it
+
+    train_one(run({"epochs": 1}), tmp_path / "sra", ignore)
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "sra")
+    model = AutoModel.from_pretrained(tmp_path / "sra").eval()
+    with torch.inference_mode():
+        inputs = tokenizer(HELD_BACK[:9], padding=True, return_tensors="pt")
+        found = model(**inputs).pooler_output.numpy()
+    wanted = load_encoder(tmp_path / "sra").encode(HELD_BACK[:9])
+    np.testing.assert_allclose(found, wanted, atol=1e-5)

@@ -26,6 +26,8 @@ from pipeline_lib.students.loading import (
 from pipeline_lib.students.vocabulary import load_tokenizer, save_tokenizer
 
 ENCODER_TYPE = "distillery_encoder"
+PREFIX = "encoder."
+"""Of the stored tensors' names: those that :mod:`pipeline_lib.students.model` gives them."""
 
 
 @dataclass
@@ -75,13 +77,20 @@ def save_encoder(
     :param settings: the row of ``students`` that the encoder is of.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    tensors = {name: t.detach().cpu().contiguous() for name, t in model.state_dict().items()}
+    weights = {name: t.detach().cpu().contiguous() for name, t in model.state_dict().items()}
+    tensors = {PREFIX + name: tensor for name, tensor in weights.items()}
     with atomic_path(folder / "model.safetensors") as temporary:
         save_file(tensors, temporary, {"format": "pt"})
     save_tokenizer(folder, tokenizer)
-    words, width = _table(tensors).shape
-    sizes = {"vocab_size": words, "embedding_size": width}
-    config = {"model_type": ENCODER_TYPE, **sizes, "architecture": settings}
+    words, width = _table(weights).shape
+    config = {
+        "architectures": ["SentenceEncoderModel"],
+        "model_type": ENCODER_TYPE,
+        "dtype": "float32",
+        "vocab_size": words,
+        "embedding_size": width,
+        "architecture": settings,
+    }
     write_json(folder / "config.json", config)
 
 
@@ -118,7 +127,8 @@ def load_encoder(folder: Path, device: torch.device | str = "cpu") -> SentenceEn
 
 def encoder_weights(folder: Path) -> dict[str, torch.Tensor]:
     """Return the encoder's tensors by name."""
-    return load_file(folder / "model.safetensors")
+    tensors = load_file(folder / "model.safetensors")
+    return {name.removeprefix(PREFIX): tensor for name, tensor in tensors.items()}
 
 
 def encoder_words(folder: Path) -> tuple[Tokenizer, np.ndarray]:

@@ -9,12 +9,15 @@ import torch
 from torch import nn
 from transformers import (
     AutoConfig,
+    AutoModel,
     AutoModelForSequenceClassification,
     PretrainedConfig,
     PreTrainedModel,
 )
-from transformers.modeling_outputs import SequenceClassifierOutput
+from transformers.modeling_outputs import BaseModelOutputWithPooling, SequenceClassifierOutput
 
+from pipeline_lib.students.encoders import ENCODERS
+from pipeline_lib.students.encoding import ENCODER_TYPE
 from pipeline_lib.students.loading import MODEL_TYPE
 from pipeline_lib.students.network import Form, StudentNetwork
 
@@ -79,9 +82,53 @@ class StudentForSequenceClassification(PreTrainedModel):
         )
 
 
+class SentenceEncoderConfig(PretrainedConfig):
+    """A sentence encoder's sizes, beside what all models have."""
+
+    model_type = ENCODER_TYPE
+
+    def __init__(
+        self,
+        vocab_size: int = 0,
+        embedding_size: int = 0,
+        architecture: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.vocab_size = vocab_size
+        self.embedding_size = embedding_size
+        self.architecture = architecture or {}
+
+
+class SentenceEncoderModel(PreTrainedModel):
+    """A sentence encoder, called as transformers calls: its vectors are the pooler's output."""
+
+    config_class = SentenceEncoderConfig
+    base_model_prefix = "encoder"
+
+    def __init__(self, config: SentenceEncoderConfig) -> None:
+        super().__init__(config)
+        settings = config.architecture
+        build = ENCODERS[settings["architecture"]]
+        self.encoder = build(config.vocab_size, config.embedding_size, settings)
+        self.post_init()
+
+    def _init_weights(self, module: nn.Module) -> None:
+        """Keep torch's own initialisation."""
+
+    def forward(
+        self, input_ids: torch.Tensor, attention_mask: torch.Tensor | None = None, **_: Any
+    ) -> BaseModelOutputWithPooling:
+        """Return sentence vectors, float (rows, width), as ``pooler_output``."""
+        vectors = self.encoder(input_ids, _lengths(input_ids, attention_mask))
+        return BaseModelOutputWithPooling(pooler_output=vectors)
+
+
 def _lengths(ids: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
     return torch.full((len(ids),), ids.shape[1]) if mask is None else mask.sum(1).clamp(min=1)
 
 
 AutoConfig.register(StudentConfig.model_type, StudentConfig)
+AutoConfig.register(SentenceEncoderConfig.model_type, SentenceEncoderConfig)
+AutoModel.register(SentenceEncoderConfig, SentenceEncoderModel)
 AutoModelForSequenceClassification.register(StudentConfig, StudentForSequenceClassification)

@@ -9,7 +9,9 @@ EXAMPLE = "Example: distill study hidden --task movies"
 
 
 def study(
-    name: Annotated[str, typer.Argument(help="ablation, size, hidden, fractions or wikipedia.")],
+    name: Annotated[
+        str, typer.Argument(help="ablation, size, hidden, fractions, wikipedia or curves.")
+    ],
     task: Annotated[
         str | None, typer.Option("--task", help="A task of params.yaml; else its first.")
     ] = None,
@@ -24,8 +26,9 @@ def study(
 
     ablation: labels, logits, then each augmentation rule. size: 1 to 20 times the corpus. hidden:
     2 to 300 LSTM units. fractions: 20 to 100 percent of the training data. wikipedia: an eighth to
-    all of its sentences (--row: one that starts from an encoder). A study runs in a workspace of
-    its own and shares all caches; params.yaml and its results are left alone.
+    all of its sentences (--row: one that starts from an encoder). curves: dev after each epoch, on
+    30 and 100 percent of the training data. A study runs in a workspace of its own and shares all
+    caches; params.yaml and its results are left alone.
     """
     from ruamel.yaml import YAML
 

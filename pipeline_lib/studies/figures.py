@@ -1,6 +1,7 @@
 """A finished study as a table in Markdown and a plot."""
 
-from dataclasses import dataclass
+import statistics
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +25,18 @@ class Figure:
 def read_figures(study: Study, metrics: dict[str, Any], data: Path) -> list[Figure]:
     """Look the points up in metrics.json: test where its labels are known, else dev.
 
-    :param data: the study's folder of artifacts, for the records of encoders.
+    :param data: the study's folder of artifacts, for the records of encoders and of trainings.
     """
+    if study.scale == "epochs":
+        return [figure for point in study.points for figure in _curve(point, study, data)]
     return [_figure(point, study, metrics, data) for point in study.points]
 
 
 def split_and_metric(study: Study, metrics: dict[str, Any]) -> tuple[str, str]:
     """Return which split and metric the figures are of."""
     task = study.points[0].task
-    split = "test" if "test" in metrics[task]["teacher"] else "dev"
+    tested = "test" in metrics[task]["teacher"] and study.scale != "epochs"
+    split = "test" if tested else "dev"
     return split, study.params["tasks"][task]["metrics"][0]
 
 
@@ -49,12 +53,16 @@ def table(study: Study, figures: list[Figure], metrics: dict[str, Any]) -> str:
     for place in dict.fromkeys(f.point.place for f in figures):
         here = {f.point.series: f for f in figures if f.point.place == place}
         task = next(iter(here.values())).point.task
-        cells = [f"{100 * here[s].mean:.1f} ± {100 * here[s].std:.1f}" for s in series]
+        cells = [_cell(here.get(s)) for s in series]
         teacher = 100 * metrics[task]["teacher"][split][metric]
         name = place if isinstance(place, str) else f"{place:g}"
         loss = [f"{losses[place]:.4f}"] if losses else []
         lines.append(" | ".join([name, *cells, f"{teacher:.1f}", *loss]))
     return "\n".join(lines) + "\n"
+
+
+def _cell(figure: Figure | None) -> str:
+    return f"{100 * figure.mean:.1f} ± {100 * figure.std:.1f}" if figure else ""
 
 
 def plot(study: Study, figures: list[Figure], metrics: dict[str, Any], path: Path) -> None:
@@ -84,6 +92,21 @@ def plot(study: Study, figures: list[Figure], metrics: dict[str, Any], path: Pat
     axes.legend()
     drawing.savefig(path, dpi=150)
     pyplot.close(drawing)
+
+
+def _curve(point: Point, study: Study, data: Path) -> list[Figure]:
+    """Return a figure per look at dev, of all seeds together."""
+    folder = data / "students" / point.task / point.method
+    seeds = [read_json(folder / str(s) / "training.json") for s in study.params["seeds"]]
+    looks = zip(*(seed["history"] for seed in seeds), strict=True)
+    return [
+        Figure(
+            replace(point, place=round(look[0]["epoch"], 2)),
+            statistics.mean(own["dev"] for own in look),
+            statistics.stdev(own["dev"] for own in look) if len(look) > 1 else 0.0,
+        )
+        for look in looks
+    ]
 
 
 def _figure(point: Point, study: Study, metrics: dict[str, Any], data: Path) -> Figure:

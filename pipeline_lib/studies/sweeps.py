@@ -15,6 +15,7 @@ Raw = dict[str, Any]
 SHARES = (0.2, 0.3, 0.5, 1.0)
 SIZES = (1, 2, 5, 10, 20)
 UNITS = (2, 4, 16, 64, 150, 300)
+CURVE_SHARE = 0.3
 PARTS = (8, 4, 2, 1)
 """Wikipedia's sentences are divided by these."""
 
@@ -38,7 +39,7 @@ class Study:
     """A sweep, spelled out: parameters to run, and which of their rows are the points.
 
     :ivar axis: what the places are, with their unit; :ivar scale: ``log`` | ``linear`` |
-        ``category``.
+        ``category`` | ``epochs``: a point is then a learning curve, dev after each epoch.
     """
 
     title: str
@@ -234,11 +235,34 @@ def wikipedia(rows: Rows) -> Study:
     return Study(title, "SRA, table 4", "sentences of Wikipedia", "log", params, points)
 
 
+def curves(rows: Rows) -> Study:
+    """Dev after each epoch, on a part of the training set and on all of it: SRA, figure 2."""
+    params, task = rows.params, rows.task
+    methods = {name: rows.row(name) for name in (rows.baseline, rows.distilled)}
+    by_epoch = {"evaluate_every": None}
+    optimisers = {n: o | by_epoch for n, o in params["optimisers"].items()}
+    shares = (CURVE_SHARE, 1.0)
+    tasks = {
+        f"{task}_{share:.0%}".replace("%", ""): params["tasks"][task] | {"train_fraction": share}
+        for share in shares
+    }
+    whole = list(tasks)[-1]
+    encoders = {n: _renamed(e, task, whole) for n, e in params["encoders"].items()}
+    points = [
+        Point(f"{method}, {share:.0%}", 0, name, method)
+        for share, name in zip(shares, tasks, strict=True)
+        for method in methods
+    ]
+    params = rows.finish(methods, tasks=tasks, encoders=encoders, optimisers=optimisers)
+    return Study(f"Learning curves: {task}", "SRA, figure 2", "epoch", "epochs", params, points)
+
+
 SWEEPS: dict[str, Callable[[Rows], Study]] = {
     "ablation": ablation,
     "size": size,
     "hidden": hidden,
     "fractions": fractions,
     "wikipedia": wikipedia,
+    "curves": curves,
 }
 """Study name to the sweep that spells it out."""

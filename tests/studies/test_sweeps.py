@@ -89,6 +89,20 @@ def test_wikipedia_differs_in_the_encoders_sentences() -> None:
         SWEEPS["wikipedia"](Rows.of(raw(), "movies", "bilstm_kd_ts"))
 
 
+def test_curves_have_a_look_after_each_epoch(tmp_path: Path) -> None:
+    study = SWEEPS["curves"](Rows.of(raw(), "tweets", "bilstm_sra"))
+    params = check_params(study.params)
+    assert [task.train_fraction for task in params.tasks.values()] == [0.3, 1.0]
+    rows = params.methods.values()
+    assert {params.optimisers[row.optimiser].evaluate_every for row in rows} == {None}
+    metrics = fake_metrics(study, tmp_path)
+    metrics = {t: {"teacher": {"dev": {"pearson": 0.9}}} for t in metrics}
+    lines = table(study, read_figures(study, metrics, tmp_path), metrics).splitlines()
+    names = "bilstm, 30% | bilstm_sra, 30% | bilstm, 100% | bilstm_sra, 100%"
+    assert lines[4] == f"epoch | {names} | teacher"
+    assert lines[7] == "2 | " + " | ".join(["71.5 ± 0.7"] * 4) + " | 90.0"
+
+
 def test_a_study_runs_no_encoder_that_it_does_not_need() -> None:
     params = check_params(sweep("hidden").params)
     assert (params.encoders, params.wikipedia) == ({}, None)
@@ -121,9 +135,14 @@ def fake_metrics(study: Study, data: Path) -> dict[str, Any]:
     """
     found: dict[str, Any] = {}
     for number, point in enumerate(study.points):
-        task = found.setdefault(point.task, {"teacher": {"test": {"accuracy": 0.9}}, "methods": {}})
+        teacher = {split: {"accuracy": 0.9} for split in ("dev", "test")}
+        task = found.setdefault(point.task, {"teacher": teacher, "methods": {}})
         scores = {"mean": 0.5 + number / 100, "std": 0.01}
         task["methods"][point.method] = {"test": {"accuracy": scores}}
+        student = data / "students" / point.task / point.method
+        for seed in study.params["seeds"]:
+            looks = [{"epoch": 1.0 + n, "dev": 0.6 + n / 10 + seed / 100} for n in range(3)]
+            write_json(student / str(seed) / "training.json", {"history": looks})
         if point.encoder:
             write_json(data / "encoders" / point.encoder / "training.json", {"loss": number / 10})
     return found

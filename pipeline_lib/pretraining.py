@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import torch
 from tokenizers import Tokenizer
 from torch import nn
@@ -59,17 +60,23 @@ class Corpus:
         Vectors stay in the mapped files until a batch asks for them.
         """
         texts: list[str] = []
-        answers = []
+        for rows, _, side in self._parts():
+            texts += rows[f"text{side}"].to_pylist()
+        numbered = number_words(tokenizer, texts, max_words)
+        return replace(numbered, targets={"vectors": self.vectors()})
+
+    def vectors(self) -> StoredVectors:
+        """Return the sentences' vectors, in the order of :meth:`read`."""
+        return StoredVectors([(vectors, side) for _, vectors, side in self._parts()])
+
+    def _parts(self) -> Iterator[tuple[pa.Table, pa.Table, str]]:
         for inputs, outputs, limit in self.sets:
             left = limit
             for rows, vectors in vector_tables(inputs, outputs):
                 rows, vectors = rows.slice(0, left), vectors.slice(0, left)
                 left = None if left is None else left - rows.num_rows
                 for side in sides(rows.column_names):
-                    texts += rows[f"text{side}"].to_pylist()
-                    answers.append((vectors, side))
-        numbered = number_words(tokenizer, texts, max_words)
-        return replace(numbered, targets={"vectors": StoredVectors(answers)})
+                    yield rows, vectors, side
 
 
 class Pretraining:

@@ -229,11 +229,16 @@ def _word_embeddings(model_folder: Path) -> np.ndarray:
     from safetensors import safe_open
 
     for path in sorted(Path(model_folder).glob("*.safetensors")):
-        # By torch, since numpy has no bfloat16.
-        with safe_open(path, "pt") as tensors:
+        with safe_open(path, "np") as tensors:
             names = [n for n in tensors.keys() if n.endswith("word_embeddings.weight")]  # noqa: SIM118
-            if names:
-                return tensors.get_tensor(min(names, key=len)).float().numpy()
+            if not names:
+                continue
+            name = min(names, key=len)
+            if tensors.get_slice(name).get_dtype() != "BF16":
+                return tensors.get_tensor(name).astype(np.float32)
+        # numpy has no bfloat16; torch, which takes seconds to import, has.
+        with safe_open(path, "pt") as tensors:
+            return tensors.get_tensor(name).float().numpy()
     raise DistilleryError(
         f"{model_folder}: no tensor *word_embeddings.weight in its safetensors files. Use a "
         "BERT-like base teacher, or `vocabulary.vectors` of kind file."

@@ -96,6 +96,17 @@ def test_teacher_vectors(model_folder: Path) -> None:
     assert vectors.tolist() == [[21, 22, 23], [10.5, 11.5, 12.5], [0, 0, 0], [0, 0, 0]]
 
 
+def test_teacher_vectors_in_bfloat16(model_folder: Path) -> None:
+    import torch
+    from safetensors.torch import load_file, save_file
+
+    path = model_folder / "model.safetensors"
+    save_file({n: t.to(torch.bfloat16) for n, t in load_file(path).items()}, path)
+    vectors = teacher_vectors(model_folder, ["good", "films"])
+    assert vectors.dtype == np.float32
+    assert vectors.tolist() == [[21, 22, 23], [10.5, 11.5, 12.5]]
+
+
 def test_teacher_words(model_folder: Path) -> None:
     assert teacher_words(model_folder, 2) == ["film", "dull"]
     assert teacher_words(model_folder, 10) == ["film", "dull", "good"]

@@ -80,7 +80,7 @@ def test_students_start_from_the_encoder(encoded: tuple[Workspace, Run]) -> None
     assert plan["encoder"]["folder"] == ENCODER.as_posix()
     scores = json.loads((workspace / "metrics.json").read_text())[TASK]["methods"]
     assert scores["bilstm_sra"]["test"]["accuracy"]["mean"] > 0.8
-    assert scores["bilstm_sra_kd"]["gain"]["test"] is not None
+    assert "gain" in scores["bilstm_sra_kd"]["test"]
     student = json.loads(
         (workspace / f"data/students/{TASK}/bilstm_sra/1/training.json").read_text()
     )

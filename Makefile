@@ -10,7 +10,7 @@ QUICK := --quiet --disable-pip-version-check --no-compile
 INSTALLED := $(VENV)/.installed
 TESTABLE := $(VENV)/.testable
 export PATH := $(abspath $(BIN)):$(PATH)
-# Where it is set, every stage would compile torch's 2,000 modules anew: 4 s each.
+# Where it is set, every stage would compile torch's 2,000 modules anew: 3 s each.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: install repro test lint
@@ -31,7 +31,7 @@ repro: $(INSTALLED)
 	dvc repro
 	distill results
 
-# Half of the tests' time is spent waiting for single processes: one worker per core.
+# A worker per core: one alone leaves the others idle.
 test: install
 	python -m pytest --numprocesses auto --dist loadfile
 

@@ -15,7 +15,6 @@ import typer
 
 from pipeline_lib.files import clear_folder, read_json, write_json
 from pipeline_lib.params import load_params
-from pipeline_lib.progress import show_progress
 from pipeline_lib.shards import ShardSet
 from pipeline_lib.stage import run_stage
 
@@ -47,16 +46,10 @@ def precompute(
     inputs: ShardSet, output_pass: "OutputPass", folder: Path, workers: int, title: str
 ) -> None:
     """Compute the logits of one transfer set into ``folder``; say how much was found."""
-    from pipeline_lib.teachers.outputs import Tally, compute_outputs
+    from pipeline_lib.teachers.outputs import compute_with_progress
 
-    with show_progress(f"teacher {title}", "rows") as advance:
-
-        def progress(tally: Tally, rows: int) -> None:
-            note = f"({tally.reused} shards reused)"
-            done = tally.rows_computed + tally.rows_reused
-            advance(done, rows, note, counted=tally.rows_computed)
-
-        manifest, tally = compute_outputs(inputs, output_pass, folder, workers, progress)
+    shown = f"teacher {title}"
+    manifest, tally = compute_with_progress(inputs, output_pass, folder, workers, shown)
     typer.echo(
         f"{title}: {manifest.rows:,} rows; computed {tally.computed} shards, reused {tally.reused}"
     )

@@ -15,7 +15,6 @@ import typer
 
 from pipeline_lib.files import clear_folder, write_json
 from pipeline_lib.params import Params, load_params
-from pipeline_lib.progress import show_progress
 from pipeline_lib.shards import ShardSet
 from pipeline_lib.stage import run_stage
 
@@ -55,16 +54,10 @@ def precompute(
     """Compute the vectors of one shard set into ``folder`` and prove that they are its own."""
     from pipeline_lib.engine import single_thread
     from pipeline_lib.teachers.alignment import prove_vectors
-    from pipeline_lib.teachers.outputs import Tally, compute_outputs
+    from pipeline_lib.teachers.outputs import compute_with_progress
 
-    with show_progress(f"vectors {title}", "rows") as advance:
-
-        def progress(tally: Tally, rows: int) -> None:
-            note = f"({tally.reused} shards reused)"
-            done = tally.rows_computed + tally.rows_reused
-            advance(done, rows, note, counted=tally.rows_computed)
-
-        manifest, tally = compute_outputs(inputs, vector_pass, folder, workers, progress)
+    shown = f"vectors {title}"
+    manifest, tally = compute_with_progress(inputs, vector_pass, folder, workers, shown)
     with single_thread() if vector_pass.device == "cpu" else nullcontext():
         figures = prove_vectors(inputs, ShardSet.open(folder), vector_pass)
     write_json(folder / "alignment.json", figures)

@@ -133,6 +133,7 @@ def test_wikipedia_can_be_null_unless_something_is_made_of_it() -> None:
     [
         ("encoders.sra.student", "bilstm", "encoders.sra.student: bilstm has no sentence vector"),
         ("encoders.sra.optimiser", "none", "encoders.sra.optimiser: no 'none'; there are short"),
+        ("encoders.sra.wikipedia", 10**9, "encoders.sra.wikipedia: 1000000000, but wikipedia"),
         ("encoders.sra.tasks", {"films": None}, "encoders.sra.tasks: no task 'films'"),
         ("encoders.sra.tasks", {"movies": "no"}, "encoders.sra.tasks.movies: no transfer set 'no'"),
         ("methods.bilstm.start", "sro", "methods.bilstm.start: no 'sro'; there are vectors"),

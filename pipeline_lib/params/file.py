@@ -108,6 +108,11 @@ class Params(Section):
                     f"encoders.{name}.student: {encoder.student} has no sentence vector of the "
                     "teacher's width; use one of architecture bilstm_sra"
                 )
+            if encoder.wikipedia is not None and encoder.wikipedia > self.wikipedia.sentences:
+                raise ValueError(
+                    f"encoders.{name}.wikipedia: {encoder.wikipedia}, but wikipedia.sentences "
+                    f"splits {self.wikipedia.sentences}. Raise that, or set null for all of them"
+                )
             for task, recipe in encoder.tasks.items():
                 if task not in self.tasks:
                     raise ValueError(

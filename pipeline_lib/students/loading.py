@@ -89,7 +89,8 @@ def predict_sentences(
 def quick_threads(device: torch.device) -> AbstractContextManager[None]:
     """Return the context in which a student is quickest: on a CPU, one thread.
 
-    An LSTM's steps are too small to share: two threads took 2.5 times as long, on two cores.
+    An LSTM's steps are too small to share: on two cores, beside other work, two threads took 2.5
+    times as long.
     """
     return single_thread() if device.type == "cpu" else nullcontext()
 

@@ -19,6 +19,7 @@ from pipeline_lib.devices import resolve_batch_tokens, resolve_device, resolve_p
 from pipeline_lib.engine import Tell, run_jobs, single_thread
 from pipeline_lib.files import clear_folder, sha256_json
 from pipeline_lib.params import Params
+from pipeline_lib.progress import show_progress
 from pipeline_lib.shards import (
     Manifest,
     Shard,
@@ -151,6 +152,20 @@ def compute_outputs(
     check_answers(inputs.manifest, manifest)
     write_manifest(folder, manifest)
     return manifest, tally
+
+
+def compute_with_progress(
+    inputs: ShardSet, output_pass: OutputPass, folder: Path, workers: int, title: str
+) -> tuple[Manifest, Tally]:
+    """Do what :func:`compute_outputs` does, and show how far it is under ``title``."""
+    with show_progress(title, "rows") as advance:
+
+        def progress(tally: Tally, rows: int) -> None:
+            note = f"({tally.reused} shards reused)"
+            done = tally.rows_computed + tally.rows_reused
+            advance(done, rows, note, counted=tally.rows_computed)
+
+        return compute_outputs(inputs, output_pass, folder, workers, progress)
 
 
 def _compute_shard(job: tuple[Path, Shard, OutputPass], _: Tell) -> Shard:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import torch
 
 from pipeline_lib.columns import list_column, sides
-from pipeline_lib.devices import DTYPES, resolve_batch_tokens, resolve_device, resolve_precision
+from pipeline_lib.devices import DTYPES
 from pipeline_lib.errors import DistilleryError
 from pipeline_lib.params import Params
 from pipeline_lib.stored_vectors import pack
@@ -88,17 +88,9 @@ class VectorPass(OutputPass):
     @classmethod
     def of(cls, params: Params, folder: Path) -> "VectorPass":
         """Resolve device and number formats of params for the encoder in ``folder``."""
-        device = resolve_device(params.device)
-        return cls(
-            folder,
-            digest_model(folder),
-            str(device),
-            resolve_precision(params.precompute.precision, device),
-            params.teacher.max_length,
-            resolve_batch_tokens(params.precompute.batch_tokens, device),
-            params.sentence_vectors.pooling,
-            params.sentence_vectors.storage,
-        )
+        settings = params.sentence_vectors
+        same = vars(OutputPass.of(params, folder))
+        return cls(**same, pooling=settings.pooling, storage=settings.storage)
 
     def made_from(self) -> dict[str, object]:
         """Return the settings that determine the vectors, for keys and manifests."""

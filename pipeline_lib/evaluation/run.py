@@ -1,12 +1,14 @@
 """Evaluates one task: runs every wanted student over the held-out splits and scores the lot."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lib.columns import label_type, list_column
+from pipeline_lib.columns import Text, label_type, list_column
+from pipeline_lib.engine import Tell, run_jobs, worker_count
 from pipeline_lib.errors import DistilleryError
 from pipeline_lib.evaluation.heldout import Heldout, read_heldout, training_labels
 from pipeline_lib.evaluation.scores import System, task_scores
@@ -25,10 +27,7 @@ def evaluate_task(params: Params, task: str, data: Path) -> dict[str, Any]:
     """
     settings = params.task(task)
     heldout = read_heldout(data, task)
-    systems = {
-        name: run_method(params, task, name, heldout, data / "students" / task / name)
-        for name in params.methods_of(task)
-    }
+    systems = run_methods(params, task, heldout, data / "students" / task)
     scores = task_scores(
         settings,
         heldout,
@@ -43,27 +42,55 @@ def evaluate_task(params: Params, task: str, data: Path) -> dict[str, Any]:
     return scores
 
 
-def run_method(
-    params: Params, task: str, method: str, heldout: dict[str, Heldout], folder: Path
-) -> System:
-    """Run every seed of one method over the held-out splits."""
+@dataclass(frozen=True)
+class StudentRun:
+    """A trained student that is to answer the ``texts`` of each split; ``names``: its classes."""
+
+    folder: Path
+    texts: dict[str, list[Text]]
+    names: list[str]
+
+
+def run_methods(
+    params: Params, task: str, heldout: dict[str, Heldout], folder: Path
+) -> dict[str, System]:
+    """Run every seed of every method of the task over the held-out splits, side by side.
+
+    :param folder: the task's students.
+    :raises DistilleryError: if one is missing, has other classes, or answers with no numbers.
+    """
+    # Imported before the workers are forked, which then have it.
+    import pipeline_lib.students.loading  # noqa: F401
+
+    texts = {split: part.texts for split, part in heldout.items()}
+    names = params.task(task).label_names
+    keys = [(method, seed) for method in params.methods_of(task) for seed in params.seeds]
+    jobs = [StudentRun(folder / method / str(seed), texts, names) for method, seed in keys]
+    # Always on the CPU: students are small, and scores are to be the same everywhere.
+    workers = worker_count("cpu", params.workers)
+    found = {keys[n]: result for n, result in run_jobs(run_student, jobs, workers, True)}
+    return {
+        method: System(
+            params.method(method),
+            {s: {seed: found[method, seed][0][s] for seed in params.seeds} for s in heldout},
+            found[method, params.seeds[-1]][1],
+        )
+        for method in params.methods_of(task)
+    }
+
+
+def run_student(run: StudentRun, tell: Tell) -> tuple[dict[str, np.ndarray], dict[str, int]]:
+    """Return a student's logits by split, float32, (rows, classes), and its parameter counts."""
     from pipeline_lib.students.loading import load_student
     from pipeline_lib.teachers.model import parameter_counts
 
-    names = params.task(task).label_names
-    logits: dict[str, dict[int, np.ndarray]] = {split: {} for split in heldout}
-    parameters: dict[str, int] = {}
-    for seed in params.seeds:
-        require_model(folder / str(seed))
-        # Always on the CPU: students are small, and scores are to be the same everywhere.
-        student = load_student(folder / str(seed), device="cpu")
-        check_names(folder / str(seed), student.label_names, names)
-        for split, part in heldout.items():
-            answers = student.predict(part.texts)
-            _check_answers(folder / str(seed), split, answers, (len(part.texts), len(names)))
-            logits[split][seed] = answers
-        parameters = parameter_counts(student)
-    return System(params.method(method), logits, parameters)
+    require_model(run.folder)
+    student = load_student(run.folder, device="cpu")
+    check_names(run.folder, student.label_names, run.names)
+    logits = {split: student.predict(texts) for split, texts in run.texts.items()}
+    for split, answers in logits.items():
+        _check_answers(run.folder, split, answers, (len(run.texts[split]), len(run.names)))
+    return logits, parameter_counts(student)
 
 
 def teacher_parameters(folder: Path, names: list[str]) -> dict[str, int]:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from pipeline_lib.students.encoders import ENCODERS
+from pipeline_lib.students.encoders import ENCODERS, PAD_ID
 
 
 @dataclass(frozen=True)
@@ -62,15 +62,29 @@ class StudentNetwork(nn.Module):
         :param ids: int64 (rows, longest), padded at the end; :param lengths: words per row.
         :param ids_2: the second sentences of pairs; :param lengths_2: their words per row.
         """
-        features = self.encoder(ids, lengths)
         if self.form.pair:
-            features = compare(features, self.encoder(ids_2, lengths_2))
+            # As one batch: half the steps of an LSTM, one gradient of the word vectors for two.
+            both = self.encoder(stack(ids, ids_2), torch.cat([lengths, lengths_2]))
+            features = compare(*both.chunk(2))
+        else:
+            features = self.encoder(ids, lengths)
         return self.logits(self.hidden(features))
 
     def outputs(self, batch: Mapping[str, torch.Tensor]) -> torch.Tensor:
         """Return the outputs for a batch of :class:`~pipeline_lib.batching.Sentences`."""
         second = (batch["ids_2"], batch["lengths_2"]) if self.form.pair else ()
         return self(batch["ids"], batch["lengths"], *second)
+
+
+def stack(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+    """Return the rows of ``first`` above those of ``second``, the narrower ones padded."""
+    columns = max(first.shape[1], second.shape[1])
+    return torch.cat(
+        [
+            nn.functional.pad(ids, (0, columns - ids.shape[1]), value=PAD_ID)
+            for ids in (first, second)
+        ]
+    )
 
 
 def compare(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:

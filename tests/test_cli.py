@@ -220,6 +220,7 @@ class TestShardsShow:
         assert "rows with an n-gram: 1" in found
         assert "labels: negative 0, positive 1, none 3" in found
         assert "teacher's answers: negative 2, positive 2" in found
+        assert "teacher's answers, synthetic rows: negative 2, positive 1" in found
 
     @pytest.mark.parametrize(
         ("rule", "text"),

@@ -234,18 +234,30 @@ def totals(view: View, chosen: np.ndarray) -> dict[str, Any]:
         labels = view.table["label"].take(chosen)
         summarise = _spread if pa.types.is_floating(labels.type) else _distribution
         found["labels"] = summarise(view, labels.drop_null().to_numpy(), labels.null_count)
-    if view.is_regression and len(chosen):
-        found["teacher's answers"] = _spread(view, view.logits[chosen, 0], 0)
     if view.entropy is not None and len(chosen):
         found["mean entropy, bits"] = round(float(view.entropy[chosen].mean()), 4)
-        answers = view.logits[chosen].argmax(axis=1)
-        found["teacher's answers"] = _distribution(view, answers, 0)
+    if view.logits is not None and len(chosen):
+        found |= _teachers_answers(view, chosen)
     if view.vectors and len(view.table):
         found["values per vector"] = view.vectors[FIRST].shape[1]
         found["mean cosine of two sentences"] = round(float(view.common @ view.common), 4)
     for name, value in (view.alignment or {}).items():
         found[f"alignment proof: {name}"] = value
     return found
+
+
+def _teachers_answers(view: View, chosen: np.ndarray) -> dict[str, str]:
+    # Synthetic rows can shift the classes: a question with a word replaced is no duplicate.
+    kinds = {"teacher's answers": chosen}
+    if view.is_transfer:
+        kinds["teacher's answers, synthetic rows"] = chosen[view.column("iteration")[chosen] > 0]
+    return {
+        name: _spread(view, view.logits[rows, 0], 0)
+        if view.is_regression
+        else _distribution(view, view.logits[rows].argmax(axis=1), 0)
+        for name, rows in kinds.items()
+        if len(rows)
+    }
 
 
 def _spread(_: View, scores: np.ndarray, missing: int) -> str:

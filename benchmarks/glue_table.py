@@ -51,6 +51,12 @@ def _task(scores: dict[str, Any]) -> dict[str, Any]:
         "dev_rows": scores["rows"]["dev"],
         "floor": scores["floor"]["dev"][metric],
         "teacher": scores["teacher"]["dev"][metric],
+        "other_metrics": {
+            name: {"teacher": value}
+            | {m: own["dev"][name]["mean"] for m, own in scores["methods"].items()}
+            for name, value in scores["teacher"]["dev"].items()
+            if name != metric
+        },
         "methods": {
             name: {
                 "mean": own["dev"][metric]["mean"],
@@ -98,8 +104,20 @@ def _lines(results: dict[str, Any]) -> list[str]:
         "",
         *table(["method", "mean gain", "positive"], gains),
         "",
+        "The tasks' other metrics:",
+        "",
+        *_other_metrics(tasks),
+        "",
         "Training rows: " + ", ".join(f"{n} {t['train_rows']:,}" for n, t in tasks.items()) + ".",
     ]
+
+
+def _other_metrics(tasks: dict[str, Any]) -> list[str]:
+    columns = [(t, m) for t, task in tasks.items() for m in task["other_metrics"]]
+    head = ["system", *[f"{task}, {metric}" for task, metric in columns]]
+    found = [tasks[task]["other_metrics"][metric] for task, metric in columns]
+    rows = [[s, *[f"{100 * own[s]:.1f}" for own in found]] for s in ["teacher", *_methods(tasks)]]
+    return table(head, rows)
 
 
 def _cell(own: dict[str, Any]) -> str:

@@ -2,8 +2,9 @@
 
     python benchmarks/glue_table.py                              # after dvc repro
     python benchmarks/glue_table.py --data data --data elsewhere/data
+    python benchmarks/glue_table.py --name sst2_rows             # after sst2_rows.yaml: every row
 
-Writes results/glue.{json,md}.  It only reads data/results: how those were made stands in glue.md.
+Writes results/NAME.{json,md}.  It only reads data/results: how those were made stands in glue.md.
 """
 
 from pathlib import Path
@@ -22,6 +23,7 @@ def main(
     data: Annotated[
         list[Path] | None, typer.Option(help="Folders with results, else data; later ones win.")
     ] = None,
+    name: Annotated[str, typer.Option(help="Name of the results.")] = "glue",
     out: Annotated[Path, typer.Option(help="Folder of the results.")] = RESULTS,
 ) -> None:
     """Write the table of all finished tasks."""
@@ -30,17 +32,17 @@ def main(
         for path in sorted((folder / "results").glob("*/scores.json")):
             found[path.parent.name] = _task(read_json(path))
     gains = {
-        name: [task["methods"][name]["gain"] for task in found.values()]
-        for name in _methods(found)
-        if all(task["methods"][name]["gain"] is not None for task in found.values())
+        method: [task["methods"][method]["gain"] for task in found.values()]
+        for method in _methods(found)
+        if all(task["methods"][method]["gain"] is not None for task in found.values())
     }
     results = {
         "facts": facts(("torch", "transformers"), usable_cores(), 1),
         "tasks": found,
-        "mean_gain": {name: round(sum(v) / len(v), 6) for name, v in gains.items()},
-        "tasks_with_gain": {name: sum(g > 0 for g in v) for name, v in gains.items()},
+        "mean_gain": {method: round(sum(v) / len(v), 6) for method, v in gains.items()},
+        "tasks_with_gain": {method: sum(g > 0 for g in v) for method, v in gains.items()},
     }
-    write_results("glue", results, _lines(results), out)
+    write_results(name, results, _lines(results), out)
 
 
 def _task(scores: dict[str, Any]) -> dict[str, Any]:
@@ -91,7 +93,7 @@ def _lines(results: dict[str, Any]) -> list[str]:
     ]
     seeds = ", ".join(next(iter(next(iter(tasks.values()))["methods"].values()))["seeds"])
     return [
-        f"# GLUE with the embedded teacher ({len(tasks)} of 8 tasks)",
+        f"# GLUE with the embedded teacher: {', '.join(tasks)}",
         "",
         "First metric of each task in percent on dev, on which best looks and epochs were also "
         f"chosen; mean ± standard deviation over seeds {seeds}; in brackets the gain over "
@@ -104,20 +106,19 @@ def _lines(results: dict[str, Any]) -> list[str]:
         "",
         *table(["method", "mean gain", "positive"], gains),
         "",
-        "The tasks' other metrics:",
-        "",
         *_other_metrics(tasks),
-        "",
         "Training rows: " + ", ".join(f"{n} {t['train_rows']:,}" for n, t in tasks.items()) + ".",
     ]
 
 
 def _other_metrics(tasks: dict[str, Any]) -> list[str]:
     columns = [(t, m) for t, task in tasks.items() for m in task["other_metrics"]]
+    if not columns:
+        return []
     head = ["system", *[f"{task}, {metric}" for task, metric in columns]]
     found = [tasks[task]["other_metrics"][metric] for task, metric in columns]
     rows = [[s, *[f"{100 * own[s]:.1f}" for own in found]] for s in ["teacher", *_methods(tasks)]]
-    return table(head, rows)
+    return ["The tasks' other metrics:", "", *table(head, rows), ""]
 
 
 def _cell(own: dict[str, Any]) -> str:

@@ -181,12 +181,12 @@ def hidden(rows: Rows) -> Study:
 def fractions(rows: Rows) -> Study:
     """Accuracy against the share of the training set: SRA, table 3."""
     params, task = rows.params, rows.task
-    methods = {
-        rows.baseline: rows.row(rows.baseline),
-        "logits": rows.on_originals(),
-        rows.distilled: rows.row(rows.distilled),
-        **rows.encoded,
-    }
+    methods = {rows.baseline: rows.row(rows.baseline)}
+    names = ["labels alone", *rows.encoded]
+    if rows.distilled not in rows.encoded:
+        methods |= {"logits": rows.on_originals(), rows.distilled: rows.row(rows.distilled)}
+        names[1:1] = ["logits", "logits on the transfer set"]
+    methods |= rows.encoded
     tasks = {
         f"{task}_{share:.0%}".replace("%", ""): params["tasks"][task] | {"train_fraction": share}
         for share in SHARES
@@ -194,13 +194,13 @@ def fractions(rows: Rows) -> Study:
     whole = list(tasks)[-1]
     # An encoder reads no label: its corpus is the same for every share.
     encoders = {n: _renamed(e, task, whole) for n, e in params["encoders"].items()}
-    names = ("labels alone", "logits", "logits on the transfer set", *rows.encoded)
     points = [
         Point(series, 100 * share, name, method)
         for share, name in zip(SHARES, tasks, strict=True)
         for series, method in zip(names, methods, strict=True)
     ]
-    axis = "share of the training set (%), teacher fine-tuned on the same"
+    fixed = params["teacher"]["checkpoint"] is not None
+    axis = f"share of the training set (%), teacher fine-tuned on {'all' if fixed else 'the same'}"
     title = f"Share of the training data: {task}"
     params = rows.finish(methods, tasks=tasks, encoders=encoders)
     return Study(title, "SRA, table 3", axis, "linear", params, points)

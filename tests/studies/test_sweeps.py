@@ -78,6 +78,17 @@ def test_fractions_add_the_rows_that_start_from_an_encoder() -> None:
     assert params.encoders["sra"].tasks == {"tweets_100": "original"}
 
 
+def test_fractions_of_a_row_that_starts_from_an_encoder() -> None:
+    study = SWEEPS["fractions"](Rows.of(raw(), "tweets", "bilstm_sra"))
+    params = check_params(study.params)
+    assert list(params.methods) == ["bilstm", "bilstm_sra", "bilstm_sra_kd_ts"]
+    assert {p.series: p.method for p in study.points} == {
+        "labels alone": "bilstm",
+        "bilstm_sra": "bilstm_sra",
+        "bilstm_sra_kd_ts": "bilstm_sra_kd_ts",
+    }
+
+
 def test_wikipedia_differs_in_the_encoders_sentences() -> None:
     params = check_params(sweep("wikipedia").params)
     whole = params.wikipedia.sentences

@@ -1,10 +1,11 @@
-"""What storing sentence vectors in fewer bytes costs: direction lost, and the encoder's loss.
+"""What storing sentence vectors in fewer bytes costs: direction lost, the encoder's loss, a task.
 
-    python benchmarks/storage.py --encoder sra
+    python benchmarks/storage.py --encoder sra --task sst2 --row bilstm_sra
 
-Run it where `dvc repro` has finished `pretrain`.  The vectors of the encoder's corpus are computed
-in each format and the encoder is trained on each; all are judged by the float32 vectors of the
-held-back sentences.  It writes results/storage.json and .md.
+Run it where `dvc repro` has finished `pretrain`, and `plan` of the task.  The vectors of the
+encoder's corpus are computed in each format and the encoder is trained on each; all are judged by
+the float32 vectors of the held-back sentences, and by dev of the row that starts from the encoder.
+It writes results/storage.json and .md.
 """
 
 import tempfile
@@ -16,8 +17,10 @@ import numpy as np
 import typer
 from harness import RESULTS, facts, say, table, usable_cores, write_results
 
+from pipeline_lib.distillation import TrainingJob, train_students
 from pipeline_lib.engine import single_thread, worker_count
 from pipeline_lib.params import load_params
+from pipeline_lib.plans import make_plan
 from pipeline_lib.pretraining import (
     HELD_BACK,
     Pretraining,
@@ -37,6 +40,8 @@ FORMATS = ("float32", "float16", "int8")
 
 def main(
     encoder: Annotated[str, typer.Option(help="A key of `encoders` in params.yaml.")] = "sra",
+    task: Annotated[str | None, typer.Option(help="A task to train on from the encoder.")] = None,
+    row: Annotated[str, typer.Option(help="The task's row.")] = "bilstm_sra",
     out: Annotated[Path, typer.Option(help="Folder of the results.")] = RESULTS,
 ) -> None:
     """Train one encoder on vectors of each format."""
@@ -51,8 +56,11 @@ def main(
             with single_thread():
                 record = pretrain_or_find(run, lambda message: None)
             found[storage] = _judge(run, Path(folder) / "float32", record)
+            if task is not None:
+                found[storage]["dev"] = _tune(run, task, row)
             say(f"{storage}: {found[storage]}")
     results = {"facts": start, "encoder": encoder, "formats": found}
+    results |= {"task": task, "row": row, "seeds": params.seeds} if task else {}
     write_results("storage", results, _lines(results, params.sentence_vectors.pooling), out)
 
 
@@ -60,7 +68,7 @@ def _data(folder: Path) -> Path:
     """Return a folder of artifacts with everything but the vectors."""
     folder.mkdir()
     for path in DATA.iterdir():
-        if path.name != "vectors":
+        if path.name not in ("vectors", "encoders"):
             (folder / path.name).symlink_to(path.resolve())
     return folder
 
@@ -96,19 +104,42 @@ def _judge(run: Pretraining, exact: Path, record: dict[str, Any]) -> dict[str, A
     }
 
 
+def _tune(run: Pretraining, task: str, row: str) -> list[float]:
+    """Return dev of the row trained from this encoder, a value per seed."""
+    run.trained.place(run.data / "encoders" / run.name)
+    plan = make_plan(run.params, task, row, run.data)
+    device = str(run.device)
+    jobs = [
+        TrainingJob(plan, DATA / "vocabularies" / task, DATA / "tasks" / task / "dev", seed, device)
+        for seed in run.params.seeds
+    ]
+    workers = worker_count(device)
+    students = run.data.with_name(f"{run.data.name}-students")
+    records = train_students(jobs, students, workers, lambda *_: None, lambda _: None)
+    return [round(records[row, seed]["best_dev"], 6) for seed in run.params.seeds]
+
+
 def _lines(results: dict[str, Any], pooling: str) -> list[str]:
     found = results["formats"]
+    headings = ["storage", "bytes a sentence", "least cosine with float32", "loss"]
     rows = [
         [name, f"{f['bytes_per_sentence']:,.0f}", f"{f['least_cosine']:.6f}", f"{f['loss']:.4f}"]
         for name, f in found.items()
     ]
+    note = []
+    if "task" in results:
+        note = [f"\nDev: mean ± standard deviation over seeds {results['seeds']}."]
+        headings.append(f"{results['task']} {results['row']}, dev")
+        for line, f in zip(rows, found.values(), strict=True):
+            line.append(f"{100 * np.mean(f['dev']):.1f} ± {100 * np.std(f['dev'], ddof=1):.1f}")
     return [
         "# Sentence vectors in fewer bytes",
         "",
         f"Encoder `{results['encoder']}`, {found['float32']['sentences']:,} sentences, {pooling}; "
         "loss ½(1 − cos) on held-back sentences, against their float32 vectors.",
         "",
-        *table(["storage", "bytes a sentence", "least cosine with float32", "loss"], rows),
+        *table(headings, rows),
+        *note,
     ]
 
 

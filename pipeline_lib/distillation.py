@@ -13,7 +13,7 @@ from tokenizers import Tokenizer
 from pipeline_lib.batching import LengthSorted, Sentences
 from pipeline_lib.choosing import fit_best, forget_checkpoints
 from pipeline_lib.devices import resolve_training_precision
-from pipeline_lib.engine import Tell, run_jobs
+from pipeline_lib.engine import Tell
 from pipeline_lib.evaluation.metrics import score
 from pipeline_lib.files import clear_folder, read_json, sha256_folder, sha256_json, write_json
 from pipeline_lib.objectives import objective_loss
@@ -23,7 +23,7 @@ from pipeline_lib.students.encoding import encoder_weights, encoder_words
 from pipeline_lib.students.loading import build_student, predict_sentences, save_student
 from pipeline_lib.students.network import Form, StudentNetwork
 from pipeline_lib.students.vocabulary import load_vocabulary
-from pipeline_lib.trained import Trained
+from pipeline_lib.trained import Trained, train_distinct
 from pipeline_lib.training import Batch, Report
 from pipeline_lib.training_data import dev_sentences, training_sentences
 
@@ -46,11 +46,19 @@ class TrainingJob:
 
     @property
     def key(self) -> str:
-        """SHA-256 over the plan, the vocabulary, the dev set, the seed and the code."""
+        """SHA-256 over the plan, the vocabulary, the dev set, the seed and the code.
+
+        Names of task and row, and folders, do not count: what they hold does.
+        """
+        plan, place = self.plan, {"folder", "iterations"}
+        names = {"task": True, "method": True, "inputs": place, "outputs": place}
+        settings = plan.model_dump(exclude=names | {"encoder": {"folder"}})
+        if plan.encoder is not None:
+            settings["start"] = "encoder"
         dev = ShardSet.open(self.dev).manifest.digest
-        words = None if self.plan.encoder else sha256_folder(self.vocabulary)
-        settings = [self.plan.model_dump(), words, dev, self.seed]
-        return sha256_json([*settings, self.device.split(":")[0], self.precision, CODE_VERSION])
+        words = None if plan.encoder else sha256_folder(self.vocabulary)
+        device = self.device.split(":")[0]
+        return sha256_json([settings, words, dev, self.seed, device, self.precision, CODE_VERSION])
 
     @property
     def trained(self) -> Trained:
@@ -88,7 +96,7 @@ def train_students(
     clear_folder(target)
     on_cpu = all(job.device == "cpu" for job in jobs)
     records = {}
-    for number, record in run_jobs(train_or_find, jobs, workers, on_cpu, hear):
+    for number, record in train_distinct(train_or_find, jobs, workers, on_cpu, hear):
         job = jobs[number]
         job.trained.place(target / job.plan.method / str(job.seed))
         records[job.plan.method, job.seed] = record

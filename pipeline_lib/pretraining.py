@@ -21,7 +21,7 @@ from pipeline_lib.batching import LengthSorted, Sentences
 from pipeline_lib.choosing import fit_best, forget_checkpoints
 from pipeline_lib.columns import sides
 from pipeline_lib.devices import resolve_device, resolve_training_precision
-from pipeline_lib.engine import Tell, run_jobs
+from pipeline_lib.engine import Tell
 from pipeline_lib.errors import DistilleryError
 from pipeline_lib.files import clear_folder, read_json, sha256_folder, sha256_json, write_json
 from pipeline_lib.objectives import representation_loss
@@ -32,7 +32,7 @@ from pipeline_lib.students.encoding import build_encoder, encode_sentences, save
 from pipeline_lib.students.loading import number_words
 from pipeline_lib.students.vocabulary import build_vocabulary, count_normalised, select_words
 from pipeline_lib.text.words import MASK, split_words
-from pipeline_lib.trained import Trained
+from pipeline_lib.trained import Trained, train_distinct
 from pipeline_lib.training import Batch, Report
 
 CODE_VERSION = 2
@@ -114,10 +114,11 @@ class Pretraining:
 
     @property
     def trained(self) -> Trained:
-        """Where the finished encoder is kept."""
+        """Where the finished encoder is kept: found by what it is made of, not by names."""
         words = [ShardSet.open(self._task(t)).manifest.digest for t in self.row.tasks]
+        row = self.row.model_dump(exclude={"student", "optimiser", "wikipedia", "tasks"})
         made_from = [
-            *(self.row.model_dump(), self.student.model_dump(), self.optimiser.model_dump()),
+            *(row, self.student.model_dump(), self.optimiser.model_dump()),
             *(self.params.vocabulary.model_dump(), words, self.train.digest),
             *(self.validation.digest, sha256_folder(self.base), sha256_folder(self.vectors)),
             *(self.device.type, self.precision, CODE_VERSION),
@@ -175,7 +176,7 @@ def pretrain_encoders(
     clear_folder(target)
     records = {}
     on_cpu = all(run.device.type == "cpu" for run in runs)
-    for number, record in run_jobs(pretrain_or_find, runs, workers, on_cpu, hear):
+    for number, record in train_distinct(pretrain_or_find, runs, workers, on_cpu, hear):
         runs[number].trained.place(target / runs[number].name)
         records[runs[number].name] = record
     return records

@@ -4,9 +4,12 @@ So a new seed trains one student, old settings find theirs again, and a killed s
 what is missing.
 """
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
+from pipeline_lib.engine import Tell, run_jobs
 from pipeline_lib.files import clear_folder, link_or_copy, read_json, sha256_folder, write_json
 from pipeline_lib.store import state_folder
 
@@ -53,3 +56,41 @@ class Trained:
         """Link the result's files into ``target``."""
         for path in sorted(self.folder.iterdir()):
             link_or_copy(path, target / path.name)
+
+
+class Training(Protocol):
+    """A training to run: it knows where its result is kept."""
+
+    @property
+    def trained(self) -> Trained:
+        """Where the result is kept."""
+
+
+Job = TypeVar("Job", bound=Training)
+Record = dict[str, Any]
+
+
+def train_distinct(
+    train_or_find: Callable[[Job, Tell], Record],
+    jobs: Sequence[Job],
+    workers: int,
+    single_threaded: bool,
+    hear: Callable[[int, Any], None],
+) -> Iterator[tuple[int, Record]]:
+    """Yield (job number, record) as the jobs end; of jobs with one key, only the first is run.
+
+    Two rows may come to the same training, and two processes must not write one result.  For the
+    parameters see :func:`pipeline_lib.engine.run_jobs`.
+    """
+    alike: dict[str, list[int]] = {}
+    for number, job in enumerate(jobs):
+        alike.setdefault(job.trained.key, []).append(number)
+    groups = list(alike.values())
+    firsts = [jobs[group[0]] for group in groups]
+
+    def pass_on(group: int, message: Any) -> None:
+        hear(groups[group][0], message)
+
+    for group, record in run_jobs(train_or_find, firsts, workers, single_threaded, pass_on):
+        for number in groups[group]:
+            yield number, record

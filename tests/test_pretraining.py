@@ -180,6 +180,15 @@ def test_a_finished_encoder_is_found(
     assert sha256_folder(tmp_path / "a") == sha256_folder(tmp_path / "b")
 
 
+def test_names_do_not_count(run: Callable[..., Pretraining], data: Path) -> None:
+    first = run(tasks={TASK: None})
+    params = first.params.model_copy(deep=True)
+    params.optimisers["other"] = params.optimisers["sra"]
+    params.encoders["another"] = first.row.model_copy(update={"optimiser": "other"})
+    assert Pretraining(params, "another", data).trained.key == first.trained.key
+    assert run(tasks={TASK: None}, seed=2).trained.key != first.trained.key
+
+
 def test_a_kill_loses_nothing(
     run: Callable[..., Pretraining], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

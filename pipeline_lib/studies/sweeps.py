@@ -59,7 +59,7 @@ class Rows:
     distilled: str
     baseline: str
     encoded: Raw
-    """The rows with the same baseline that start from an encoder."""
+    """The task's rows with the same baseline that start from an encoder."""
 
     @classmethod
     def of(cls, raw: Raw, task: str, distilled: str) -> "Rows":
@@ -84,6 +84,7 @@ class Rows:
             name: row | task_rows
             for name, row in methods.items()
             if row["start"] in params["encoders"] and row["baseline"] == baseline
+            if row["tasks"] is None or task in row["tasks"]
         }
         params |= {"tasks": {task: params["tasks"][task]}, "methods": rows}
         for encoder in params["encoders"].values():

@@ -4,6 +4,7 @@ import json
 import re
 from typing import Any
 
+from pipeline_lib.files import sha256_folder
 from pipeline_lib.shards import read_manifest
 
 from .workspace import BLOCKS, N_ITER, OUTPUTS, SHARDS, TASK, TRANSFER, Workspace
@@ -44,6 +45,28 @@ def test_a_row_of_the_first_iterations_outlives_more_of_them(workspace: Workspac
     workspace.params(more)
     run = workspace.dvc("repro", train).sound()
     assert f"augment@{TASK}" in run.stages and train not in run.stages
+
+
+def test_rows_that_come_to_the_same_are_trained_once(workspace: Workspace) -> None:
+    def add(params: Any) -> None:
+        rows = params["methods"]
+        rows["alike"] = dict(rows["bilstm"])
+        for name in ("new", "new_too"):
+            rows[name] = dict(rows["bilstm"]) | {"objective": {"labels": 0.5, "logits": 0.5}}
+        params["workers"] = 2
+
+    def kept() -> int:
+        return len(list((workspace / ".distillery/students").glob("*.json")))
+
+    before = kept()
+    workspace.params(add)
+    workspace.dvc("repro", f"train@{TASK}").sound()
+    students = workspace / "data/students" / TASK
+    assert sha256_folder(students / "alike") == sha256_folder(students / "bilstm")
+    assert sha256_folder(students / "new") == sha256_folder(students / "new_too")
+    assert sha256_folder(students / "new") != sha256_folder(students / "bilstm")
+    seeds = len(list((students / "new").iterdir()))
+    assert kept() - before == seeds > 0
 
 
 def test_a_study_shares_what_was_computed(workspace: Workspace) -> None:

@@ -1,0 +1,135 @@
+"""How much memory the teacher's pass over sentences takes as the input grows.
+
+Claim: `precompute_vectors` writes shard by shard; its peak memory is that of the model and one
+shard, however many there are.
+
+    python benchmarks/pass_memory.py
+
+Run it where `dvc repro` has finished `split_wikipedia` and `fetch_teacher`.  The first sentences of
+data/wikipedia are laid down 1, 4 and 16 times, in shards of a constant number of rows; every copy
+has a word of its own, so that no shard is found.  Each size runs in a process of its own, with one
+worker and an empty store; peaks are the kernel's (ru_maxrss).
+
+Writes benchmarks/results/pass_memory.{json,md}.
+"""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+os.environ["OMP_NUM_THREADS"] = "1"
+
+import pyarrow as pa
+import typer
+from harness import RESULTS, facts, say, table, write_results
+
+from pipeline_lib.hashing import string_keys
+from pipeline_lib.params import load_params
+from pipeline_lib.shards import Manifest, ShardSet, schema_of, write_manifest, write_shard
+
+SIZES = (1, 4, 16)
+DATA = Path("data")
+
+
+def main(
+    sentences: Annotated[int, typer.Option(help="Sentences at 1 times.")] = 2000,
+    shard_rows: Annotated[int, typer.Option(help="Sentences of a shard.")] = 1000,
+    out: Annotated[Path, typer.Option(help="Folder of the results.")] = RESULTS,
+    measure: Annotated[Path | None, typer.Option(hidden=True)] = None,
+) -> None:
+    """Measure and write the results."""
+    if measure is not None:
+        print(json.dumps(_pass(measure)))
+        return
+    fact = facts(("torch", "transformers", "pyarrow"), cores=1, threads=1)
+    texts = ShardSet.open(DATA / "wikipedia/train").table()["text"].to_pylist()[:sentences]
+    runs = {}
+    with tempfile.TemporaryDirectory() as scratch:
+        for size in SIZES:
+            folder = Path(scratch) / str(size)
+            _write_copies(texts, size, shard_rows, folder / "inputs")
+            runs[size] = _in_process(folder)
+            say(f"{size}x: {runs[size]}")
+    results = {"facts": fact, "shard_rows": shard_rows, "runs": runs}
+    write_results("pass_memory", results, _markdown(results), out)
+
+
+def _write_copies(texts: list[str], copies: int, shard_rows: int, folder: Path) -> None:
+    rows = [f"copy {copy}: {text}" for copy in range(copies) for text in texts]
+    shards = []
+    for start in range(0, len(rows), shard_rows):
+        part = rows[start : start + shard_rows]
+        columns = {"key": pa.array(string_keys(part)), "text": pa.array(part)}
+        shards.append(write_shard(folder / f"s{start:08d}.arrow", pa.table(columns)))
+    write_manifest(folder, Manifest("sentences", schema_of(pa.table(columns)), shards))
+
+
+def _in_process(folder: Path) -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, __file__, "--measure", str(folder)],
+        env=os.environ | {"DISTILLERY_HOME": str(folder / "home")},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def _pass(folder: Path) -> dict[str, Any]:
+    from pipeline_lib.engine import single_thread
+    from pipeline_lib.teachers.outputs import compute_outputs
+    from pipeline_lib.teachers.vectors import VectorPass
+
+    vector_pass = VectorPass.of(load_params(), DATA / "raw/teacher/base")
+    with single_thread():
+        vector_pass.teacher().predict(["A sentence to warm up."], 128, 1024)
+    before, start = _peak(), time.monotonic()
+    manifest, tally = compute_outputs(
+        ShardSet.open(folder / "inputs"), vector_pass, folder / "vectors", workers=1
+    )
+    if tally.reused:
+        raise SystemExit("shards were found, nothing was measured")
+    return {
+        "rows": manifest.rows,
+        "megabytes_written": round(sum(shard.bytes for shard in manifest.shards) / 1e6, 1),
+        "seconds": round(time.monotonic() - start, 1),
+        "mib_when_loaded": before,
+        "mib_peak": _peak(),
+    }
+
+
+def _peak() -> float:
+    unit = 1024 if sys.platform == "linux" else 1024**2
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit, 1)
+
+
+def _markdown(results: dict[str, Any]) -> list[str]:
+    rows = [
+        [
+            f"{size} ×",
+            f"{run['rows']:,}",
+            f"{run['megabytes_written']:,.1f}",
+            f"{run['mib_when_loaded']:,.0f}",
+            f"{run['mib_peak']:,.0f}",
+            f"{run['rows'] / run['seconds']:,.0f}",
+        ]
+        for size, run in results["runs"].items()
+    ]
+    return [
+        "# Memory of the pass over sentences",
+        "",
+        "`precompute_vectors`' pass over Wikipedia's sentences, shards of "
+        f"{results['shard_rows']:,} rows, one worker.",
+        "",
+        *table(["input", "rows", "MB written", "MiB when loaded", "MiB at peak", "rows/s"], rows),
+    ]
+
+
+if __name__ == "__main__":
+    typer.run(main)

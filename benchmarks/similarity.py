@@ -28,7 +28,7 @@ from pipeline_lib.evaluation.similarity import cosines, similarity_scores
 from pipeline_lib.params import Optimiser, Params, load_params
 from pipeline_lib.shards import ShardSet
 from pipeline_lib.students.encoding import SentenceEncoder, build_encoder, load_encoder
-from pipeline_lib.students.loading import number_words
+from pipeline_lib.students.numbering import WordNumbers
 from pipeline_lib.students.vocabulary import load_vocabulary
 from pipeline_lib.teachers.vectors import load_vector_model
 
@@ -108,7 +108,8 @@ def _teacher(params: Params, pooling: str) -> Encode:
 def _distilled(task: str, pairs: _Pairs, wanted: np.ndarray, seed: int, epochs: int) -> Encode:
     """Return a BiLSTM trained to the teacher's cosines; a tenth of the pairs chooses its epoch."""
     tokenizer, vectors = load_vocabulary(DATA / "vocabularies" / task)
-    sides = [number_words(tokenizer, t, STUDENT["max_words"]) for t in (pairs.first, pairs.second)]
+    words = WordNumbers(tokenizer)
+    sides = [words.number(texts, STUDENT["max_words"]) for texts in (pairs.first, pairs.second)]
     held_back = np.arange(len(wanted)) % 10 == 0
     train, dev = (_select(sides, wanted, rows) for rows in (~held_back, held_back))
 

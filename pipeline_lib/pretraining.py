@@ -29,7 +29,7 @@ from pipeline_lib.params import Encoder, Params
 from pipeline_lib.shards import ShardSet
 from pipeline_lib.stored_vectors import StoredVectors, unit, vector_tables
 from pipeline_lib.students.encoding import build_encoder, encode_sentences, save_encoder
-from pipeline_lib.students.loading import number_words
+from pipeline_lib.students.numbering import WordNumbers
 from pipeline_lib.students.vocabulary import build_vocabulary, count_normalised, select_words
 from pipeline_lib.text.words import MASK, split_words
 from pipeline_lib.trained import Trained, train_distinct
@@ -62,7 +62,7 @@ class Corpus:
         texts: list[str] = []
         for rows, _, side in self._parts():
             texts += rows[f"text{side}"].to_pylist()
-        numbered = number_words(tokenizer, texts, max_words)
+        numbered = WordNumbers(tokenizer).number(texts, max_words)
         return replace(numbered, targets={"vectors": self.vectors()})
 
     def vectors(self) -> StoredVectors:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,9 @@ from pipeline_lib.students.loading import (
     MODEL_TYPE,
     PREDICT_BATCH,
     load_student,
-    number_words,
     quick_threads,
 )
+from pipeline_lib.students.numbering import WordNumbers
 from pipeline_lib.students.vocabulary import load_tokenizer, save_tokenizer
 
 ENCODER_TYPE = "distillery_encoder"
@@ -46,8 +47,12 @@ class SentenceEncoder:
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Return each sentence's vector, float32 (texts, width), in their order."""
-        sentences = number_words(self.tokenizer, texts, self.max_words)
+        sentences = self._words.number(texts, self.max_words)
         return encode_sentences(self.model, sentences, self.device)
+
+    @cached_property
+    def _words(self) -> WordNumbers:
+        return WordNumbers(self.tokenizer)
 
 
 def encode_sentences(model: nn.Module, sentences: Sentences, device: torch.device) -> np.ndarray:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,10 @@ from pipeline_lib.columns import Text
 from pipeline_lib.engine import single_thread
 from pipeline_lib.errors import DistilleryError
 from pipeline_lib.files import atomic_path, read_json, write_json
-from pipeline_lib.students.encoders import PAD_ID
 from pipeline_lib.students.network import Form, StudentNetwork
+from pipeline_lib.students.numbering import WordNumbers
 from pipeline_lib.students.vocabulary import load_tokenizer, save_tokenizer
 from pipeline_lib.teachers.model import count_parameters
-from pipeline_lib.text.words import MASK
 
 PREDICT_BATCH = 256
 MODEL_TYPE = "distillery_student"
@@ -61,16 +61,11 @@ class Student:
         return self._encode(texts)
 
     def _encode(self, texts: Sequence[str]) -> Sentences:
-        limit = self.model.form.architecture["max_words"]
-        return number_words(self.tokenizer, texts, limit)
+        return self._words.number(texts, self.model.form.architecture["max_words"])
 
-
-def number_words(tokenizer: Tokenizer, texts: Sequence[str], limit: int) -> Sentences:
-    """Split and number the words of each text, of which the first ``limit`` are kept."""
-    # A text without a word is one unknown word: every row needs a length of at least 1.
-    unknown = [tokenizer.token_to_id(MASK)]
-    ids = [e.ids[:limit] or unknown for e in tokenizer.encode_batch_fast(list(texts))]
-    return Sentences.from_lists(ids, {}, PAD_ID)
+    @cached_property
+    def _words(self) -> WordNumbers:
+        return WordNumbers(self.tokenizer)
 
 
 def predict_sentences(

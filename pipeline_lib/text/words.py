@@ -14,10 +14,13 @@ from tokenizers.pre_tokenizers import PreTokenizer, Split
 MASK = "[MASK]"
 """The masked word: the teacher's mask token where it is BERT's, unknown to a student."""
 
+PATTERN_WITHOUT_APOSTROPHES = r"\d+(?:[.,]\d+)*|\w+|\.{2,}|[^\w\s]"
+"""What is left of the pattern where a text has neither apostrophes nor masked words."""
+
 PATTERN = (
     r"\[MASK\]"
     r"|(?i:n['’]t\b|['’](?:s|m|d|re|ve|ll)\b|\w+?(?=n['’]t\b))"
-    r"|\d+(?:[.,]\d+)*|\w+|\.{2,}|[^\w\s]"
+    rf"|{PATTERN_WITHOUT_APOSTROPHES}"
 )
 
 

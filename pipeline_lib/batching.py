@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import torch
@@ -38,7 +39,7 @@ class Sentences:
         """Flatten lists of ids, and of segments where there are any."""
         offsets = np.concatenate([[0], np.cumsum([len(row) for row in ids], dtype=np.int64)])
         flat = [
-            None if rows is None else np.fromiter((i for row in rows for i in row), np.int32)
+            None if rows is None else np.fromiter(chain.from_iterable(rows), np.int32)
             for rows in (ids, segments)
         ]
         return cls(flat[0], offsets, targets, pad_id, flat[1])

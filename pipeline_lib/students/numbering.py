@@ -23,8 +23,8 @@ class WordNumbers:
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
-        self._numbers = tokenizer.get_vocab()
         self._unknown = tokenizer.token_to_id(MASK)
+        self._numbers = _Numbers(self._unknown, tokenizer.get_vocab())
         self._lowercase = tokenizer.normalizer is not None
         # One that was saved with another pattern splits by that one.
         splitter = tokenizer.pre_tokenizer.__getstate__()
@@ -46,4 +46,15 @@ class WordNumbers:
             return None
         pattern = _ANY if "'" in text else _NO_APOSTROPHE
         words = pattern.findall(text.lower() if self._lowercase else text)
-        return [self._numbers.get(word, self._unknown) for word in words[:limit]]
+        return list(map(self._numbers.__getitem__, words[:limit]))
+
+
+class _Numbers(dict[str, int]):
+    """Numbers by word; other words have that of the unknown one (and are not remembered)."""
+
+    def __init__(self, unknown: int, numbers: dict[str, int]) -> None:
+        super().__init__(numbers)
+        self._unknown = unknown
+
+    def __missing__(self, word: str) -> int:
+        return self._unknown

@@ -189,12 +189,12 @@ def pretrain_or_find(run: Pretraining, tell: Tell) -> dict[str, Any]:
     """
     trained = run.trained
     if not trained.is_whole():
+        check_vectors(run)
         tokenizer, vectors = build_vocabulary(
             run.words(), run.params.vocabulary, run.base, run.vectors
         )
         limit = run.student.max_words
         train, held_back = (c.read(tokenizer, limit) for c in (run.train, run.validation))
-        check_sentences(run, train, held_back)
 
         def report(step: int, total: int, loss: float, best: float) -> None:
             tell((step, total, loss, -best))
@@ -208,23 +208,24 @@ def pretrain_or_find(run: Pretraining, tell: Tell) -> dict[str, Any]:
     return read_json(trained.folder / "training.json")
 
 
-def check_sentences(run: Pretraining, train: Sentences, held_back: Sentences) -> None:
+def check_vectors(run: Pretraining) -> None:
     """Check that there is something to train on and to look at, of the width that is wanted.
 
     :raises DistilleryError: if not.
     """
-    for sentences, what in ((train, "train on"), (held_back, "hold back")):
-        if not len(sentences):
+    for corpus, what in ((run.train, "train on"), (run.validation, "hold back")):
+        vectors = corpus.vectors()
+        if not len(vectors):
             raise DistilleryError(
                 f"encoders.{run.name}: there are no sentences to {what}. Set `wikipedia` in "
                 "params.yaml to a source with more of them, or take the encoder out."
             )
-    width = train.targets["vectors"].shape[1]
-    if width != run.student.width:
-        raise DistilleryError(
-            f"students.{run.row.student}.width: {run.student.width}, but the teacher's vectors "
-            f"have {width} values. Set it to {width}."
-        )
+        width = vectors.shape[1]
+        if width != run.student.width:
+            raise DistilleryError(
+                f"students.{run.row.student}.width: {run.student.width}, but the teacher's vectors "
+                f"have {width} values. Set it to {width}."
+            )
 
 
 def pretrain(

@@ -32,15 +32,16 @@ def main(
         for path in sorted((folder / "results").glob("*/scores.json")):
             found[path.parent.name] = _task(read_json(path))
     gains = {
-        method: [task["methods"][method]["gain"] for task in found.values()]
+        method: [task["methods"][method]["gain"] for task in found.values() if _has(task, method)]
         for method in _methods(found)
-        if all(task["methods"][method]["gain"] is not None for task in found.values())
     }
+    gains = {method: values for method, values in gains.items() if None not in values}
     results = {
         "facts": facts(("torch", "transformers"), usable_cores(), 1),
         "tasks": found,
         "mean_gain": {method: round(sum(v) / len(v), 6) for method, v in gains.items()},
         "tasks_with_gain": {method: sum(g > 0 for g in v) for method, v in gains.items()},
+        "tasks_with_row": {method: len(v) for method, v in gains.items()},
     }
     write_results(name, results, _lines(results), out)
 
@@ -73,9 +74,12 @@ def _task(scores: dict[str, Any]) -> dict[str, Any]:
 
 
 def _methods(tasks: dict[str, Any]) -> list[str]:
-    """Return the rows that all tasks have: sst2_rows.yaml has some of its own."""
-    first, *others = (task["methods"] for task in tasks.values())
-    return [name for name in first if all(name in methods for methods in others)]
+    """Return all rows: some have tasks of their own."""
+    return list(dict.fromkeys(name for task in tasks.values() for name in task["methods"]))
+
+
+def _has(task: dict[str, Any], method: str) -> bool:
+    return method in task["methods"]
 
 
 def _lines(results: dict[str, Any]) -> list[str]:
@@ -86,9 +90,10 @@ def _lines(results: dict[str, Any]) -> list[str]:
     rows = [["always the same", *[f"{100 * t['floor']:.1f}" for t in tasks.values()]]]
     rows.append(["teacher", *[f"{100 * t['teacher']:.1f}" for t in tasks.values()]])
     for method in _methods(tasks):
-        rows.append([method, *[_cell(task["methods"][method]) for task in tasks.values()]])
+        rows.append([method, *[_cell(task["methods"].get(method)) for task in tasks.values()]])
+    gained, had = results["tasks_with_gain"], results["tasks_with_row"]
     gains = [
-        (name, f"{100 * gain:+.1f}", f"{results['tasks_with_gain'][name]} of {len(tasks)}")
+        (name, f"{100 * gain:+.1f}", f"{gained[name]} of {had[name]}")
         for name, gain in results["mean_gain"].items()
     ]
     seeds = ", ".join(next(iter(next(iter(tasks.values()))["methods"].values()))["seeds"])
@@ -97,8 +102,8 @@ def _lines(results: dict[str, Any]) -> list[str]:
         "",
         "First metric of each task in percent on dev, on which best looks and epochs were also "
         f"chosen; mean ± standard deviation over seeds {seeds}; in brackets the gain over "
-        "the same student trained on labels alone (* p < 0.05, paired bootstrap over examples). A "
-        "subset's score is not comparable with published ones.",
+        "the undistilled student, trained on labels alone (* p < 0.05, paired bootstrap over "
+        "examples). A subset's score is not comparable with published ones.",
         "",
         *table(head, rows),
         "",
@@ -117,11 +122,16 @@ def _other_metrics(tasks: dict[str, Any]) -> list[str]:
         return []
     head = ["system", *[f"{task}, {metric}" for task, metric in columns]]
     found = [tasks[task]["other_metrics"][metric] for task, metric in columns]
-    rows = [[s, *[f"{100 * own[s]:.1f}" for own in found]] for s in ["teacher", *_methods(tasks)]]
+    rows = [
+        [s, *[f"{100 * own[s]:.1f}" if s in own else "–" for own in found]]
+        for s in ["teacher", *_methods(tasks)]
+    ]
     return ["The tasks' other metrics:", "", *table(head, rows), ""]
 
 
-def _cell(own: dict[str, Any]) -> str:
+def _cell(own: dict[str, Any] | None) -> str:
+    if own is None:
+        return "–"
     score = f"{100 * own['mean']:.1f} ± {100 * own['std']:.1f}"
     if own["gain"] is None:
         return score

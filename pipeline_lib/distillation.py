@@ -1,6 +1,5 @@
 """Training students from plans: a task's rows made into training runs, one per row and seed."""
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,6 +65,11 @@ class TrainingJob:
         return Trained("students", self.key)
 
     @property
+    def planned_rows(self) -> int:
+        """About how many rows the training reads."""
+        return planned_steps(self.plan) * self.plan.optimiser.batch_size
+
+    @property
     def precision(self) -> str:
         """The number format of the matrix products in training."""
         return resolve_training_precision(self.plan.optimiser.precision, torch.device(self.device))
@@ -73,12 +77,8 @@ class TrainingJob:
 
 def planned_steps(plan: Plan) -> int:
     """Return about how many steps a plan takes; duplicates in its transfer set make it fewer."""
-    rows, optimiser = (
-        read_manifest(Path(plan.inputs.folder)).upto(plan.inputs.iterations).rows,
-        plan.optimiser,
-    )
-    steps = optimiser.epochs * math.ceil(rows / optimiser.batch_size)
-    return min(steps, optimiser.max_steps or steps) * len(optimiser.learning_rates)
+    rows = read_manifest(Path(plan.inputs.folder)).upto(plan.inputs.iterations).rows
+    return plan.optimiser.steps(rows)
 
 
 def train_students(

@@ -126,6 +126,11 @@ class Pretraining:
         return Trained("encoders", sha256_json(made_from))
 
     @property
+    def planned_rows(self) -> int:
+        """How many sentences the training reads."""
+        return self.optimiser.steps(len(self.train.vectors())) * self.optimiser.batch_size
+
+    @property
     def base(self) -> Path:
         """The base teacher."""
         return self.data / "raw/teacher/base"

@@ -65,6 +65,10 @@ class Training(Protocol):
     def trained(self) -> Trained:
         """Where the result is kept."""
 
+    @property
+    def planned_rows(self) -> int:
+        """About how many rows it reads, for the order in which trainings start."""
+
 
 Job = TypeVar("Job", bound=Training)
 Record = dict[str, Any]
@@ -79,13 +83,14 @@ def train_distinct(
 ) -> Iterator[tuple[int, Record]]:
     """Yield (job number, record) as the jobs end; of jobs with one key, only the first is run.
 
-    Two rows may come to the same training, and two processes must not write one result.  For the
+    Two rows may come to the same training, and two processes must not write one result.  The
+    longest start first: the last one to end would otherwise keep the other cores waiting.  For the
     parameters see :func:`pipeline_lib.engine.run_jobs`.
     """
     alike: dict[str, list[int]] = {}
     for number, job in enumerate(jobs):
         alike.setdefault(job.trained.key, []).append(number)
-    groups = list(alike.values())
+    groups = sorted(alike.values(), key=lambda group: -jobs[group[0]].planned_rows)
     firsts = [jobs[group[0]] for group in groups]
 
     def pass_on(group: int, message: Any) -> None:

@@ -1,5 +1,6 @@
 """Methods of params.yaml: optimisers, objectives, the rows that combine it all, evaluation."""
 
+import math
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -25,6 +26,11 @@ class Optimiser(Section):
     evaluate_every: Positive | None
     clip_norm: Annotated[float, Field(gt=0)] | None
     precision: TrainingPrecision
+
+    def steps(self, rows: int) -> int:
+        """Return how many steps it takes over so many rows, with all its learning rates."""
+        steps = self.epochs * math.ceil(rows / self.batch_size)
+        return min(steps, self.max_steps or steps) * len(self.learning_rates)
 
 
 class Objective(Section):

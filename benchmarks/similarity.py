@@ -7,7 +7,7 @@ pairs of the training set, as in section 4.5.
     python benchmarks/similarity.py --task qqp --task stsb --encoder data/encoders/sra
 
 Run it where `dvc repro` has finished with the tasks and encoders.  It writes
-results/similarity.json and .md.
+results/NAME.json and .md.
 """
 
 from collections.abc import Callable
@@ -43,14 +43,15 @@ def main(
     encoder: Annotated[list[Path], typer.Option(help="Folders of encoders.")],
     seed: Annotated[list[int] | None, typer.Option(help="Seeds of KD; else 1 and 2.")] = None,
     epochs: Annotated[int, typer.Option(help="Epochs of KD.")] = 5,
+    name: Annotated[str, typer.Option(help="Name of the results.")] = "similarity",
     out: Annotated[Path, typer.Option(help="Folder of the results.")] = RESULTS,
 ) -> None:
     """Measure how far each system's cosine tells what the tasks ask."""
     params, start = load_params(), facts(("torch", "transformers"), 1, 1)
     with single_thread():
-        found = {name: _task(params, name, encoder, seed or [1, 2], epochs) for name in task}
+        found = {one: _task(params, one, encoder, seed or [1, 2], epochs) for one in task}
     results = {"facts": start, "seeds": seed or [1, 2], "epochs": epochs, "tasks": found}
-    write_results("similarity", results, _lines(results), out)
+    write_results(name, results, _lines(results), out)
 
 
 def _task(

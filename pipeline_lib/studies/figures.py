@@ -89,7 +89,15 @@ def plot(study: Study, figures: list[Figure], metrics: dict[str, Any], path: Pat
     axes.set_ylabel(f"{metric} on {split} (%)")
     axes.set_title(f"{study.title} ({study.source})")
     axes.grid(alpha=0.3)
-    axes.legend()
+    handles, labels = axes.get_legend_handles_labels()
+    losses = {f.point.place: f.loss for f in figures if f.loss is not None}
+    if losses:
+        second = axes.twinx()
+        handles += second.plot(*zip(*losses.items(), strict=True), "s:", color="tab:gray")
+        labels.append("the encoder's loss (right)")
+        second.set_ylabel("loss, held back")
+        second.set_ylim(bottom=0)
+    axes.legend(handles, labels)
     drawing.savefig(path, dpi=150)
     pyplot.close(drawing)
 

@@ -46,19 +46,32 @@ def table(study: Study, figures: list[Figure], metrics: dict[str, Any]) -> str:
     series = list(dict.fromkeys(f.point.series for f in figures))
     seeds = ", ".join(str(seed) for seed in study.params["seeds"])
     losses = {f.point.place: f.loss for f in figures if f.loss is not None}
-    head = [study.axis, *series, "teacher", *(["loss, held back"] if losses else [])]
+    teachers = _teachers(study, figures, metrics)
+    head = [study.axis, *series, *teachers, *(["loss, held back"] if losses else [])]
     lines = [f"# {study.title} ({study.source})", ""]
     lines += [f"{metric} on {split}, in percent; mean ± standard deviation, seeds {seeds}.", ""]
     lines += [" | ".join(head), " | ".join("---" for _ in head)]
     for place in dict.fromkeys(f.point.place for f in figures):
         here = {f.point.series: f for f in figures if f.point.place == place}
-        task = next(iter(here.values())).point.task
         cells = [_cell(here.get(s)) for s in series]
-        teacher = 100 * metrics[task]["teacher"][split][metric]
+        cells += [f"{100 * scores[place]:.1f}" for scores in teachers.values()]
         name = place if isinstance(place, str) else f"{place:g}"
         loss = [f"{losses[place]:.4f}"] if losses else []
-        lines.append(" | ".join([name, *cells, f"{teacher:.1f}", *loss]))
+        lines.append(" | ".join([name, *cells, *loss]))
     return "\n".join(lines) + "\n"
+
+
+def _teachers(
+    study: Study, figures: list[Figure], metrics: dict[str, Any]
+) -> dict[str, dict[float | str, float]]:
+    """Return the teachers' scores by name and place: one of each task where curves share places."""
+    split, metric = split_and_metric(study, metrics)
+    found: dict[str, dict[float | str, float]] = {}
+    for figure in figures:
+        task = figure.point.task
+        name = f"teacher, {task}" if study.scale == "epochs" else "teacher"
+        found.setdefault(name, {})[figure.point.place] = metrics[task]["teacher"][split][metric]
+    return found
 
 
 def _cell(figure: Figure | None) -> str:
@@ -79,11 +92,12 @@ def plot(study: Study, figures: list[Figure], metrics: dict[str, Any], path: Pat
         places = [f.point.place for f in own]
         means, spreads = [100 * f.mean for f in own], [100 * f.std for f in own]
         axes.errorbar(places, means, spreads, marker="o", capsize=3, label=series)
-    teachers = {f.point.place: metrics[f.point.task]["teacher"][split][metric] for f in figures}
-    axes.plot(list(teachers), [100 * t for t in teachers.values()], "k--", label="teacher")
+    styled = zip(_teachers(study, figures, metrics).items(), ("k--", "k:"), strict=False)
+    for (name, scores), line in styled:
+        axes.plot(list(scores), [100 * score for score in scores.values()], line, label=name)
     if study.scale == "log":
         axes.set_xscale("log")
-        axes.set_xticks(list(teachers), [f"{place:g}" for place in teachers])
+        axes.set_xticks(list(scores), [f"{place:g}" for place in scores])
         axes.minorticks_off()
     axes.set_xlabel(study.axis)
     axes.set_ylabel(f"{metric} on {split} (%)")

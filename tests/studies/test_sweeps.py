@@ -107,11 +107,12 @@ def test_curves_have_a_look_after_each_epoch(tmp_path: Path) -> None:
     rows = params.methods.values()
     assert {params.optimisers[row.optimiser].evaluate_every for row in rows} == {None}
     metrics = fake_metrics(study, tmp_path)
-    metrics = {t: {"teacher": {"dev": {"pearson": 0.9}}} for t in metrics}
+    teachers = dict(zip(metrics, (0.8, 0.9), strict=True))
+    metrics = {t: {"teacher": {"dev": {"pearson": own}}} for t, own in teachers.items()}
     lines = table(study, read_figures(study, metrics, tmp_path), metrics).splitlines()
     names = "bilstm, 30% | bilstm_sra, 30% | bilstm, 100% | bilstm_sra, 100%"
-    assert lines[4] == f"epoch | {names} | teacher"
-    assert lines[7] == "2 | " + " | ".join(["71.5 ± 0.7"] * 4) + " | 90.0"
+    assert lines[4] == f"epoch | {names} | teacher, tweets_30 | teacher, tweets_100"
+    assert lines[7] == "2 | " + " | ".join(["71.5 ± 0.7"] * 4) + " | 80.0 | 90.0"
 
 
 def test_a_study_runs_no_encoder_that_it_does_not_need() -> None:
@@ -189,6 +190,11 @@ def test_every_series_is_drawn(name: str, tmp_path: Path) -> None:
     plot(study, figures, metrics, tmp_path / "plot.png")
     assert (tmp_path / "plot.png").read_bytes()[:4] == b"\x89PNG"
     drawn = (tmp_path / "plot.svg").read_text()
+    own = {"curves": ["teacher, movies_30", "teacher, movies_100"]}
+    own["wikipedia"] = ["teacher", "the encoder's loss (right)"]
     # Text is drawn as glyphs; matplotlib keeps each string in a comment beside them.
-    for text in ("teacher", study.axis, *{point.series for point in study.points}):
+    for text in (
+        *own.get(name, ["teacher"]),
+        *(study.axis, *{point.series for point in study.points}),
+    ):
         assert f"<!-- {text} -->" in drawn

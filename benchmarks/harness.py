@@ -9,6 +9,7 @@ import importlib.metadata
 import os
 import platform
 import re
+import resource
 import statistics
 import subprocess
 import sys
@@ -63,6 +64,12 @@ def facts(packages: Iterable[str], cores: int, threads: int | str) -> dict[str, 
 def usable_cores() -> int:
     """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def peak_mib(who: int) -> float:
+    """Return the greatest resident memory so far, in MiB, of ``who`` (resource.RUSAGE_...)."""
+    unit = 1024 if sys.platform == "linux" else 1024**2
+    return round(resource.getrusage(who).ru_maxrss / unit, 1)
 
 
 def write_results(name: str, results: dict[str, Any], lines: Sequence[str], folder: Path) -> None:

@@ -27,7 +27,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 
 import pyarrow as pa
 import typer
-from harness import RESULTS, facts, say, table, write_results
+from harness import RESULTS, facts, peak_mib, say, table, write_results
 
 from pipeline_lib.hashing import string_keys
 from pipeline_lib.params import load_params
@@ -89,7 +89,7 @@ def _pass(folder: Path) -> dict[str, Any]:
     vector_pass = VectorPass.of(load_params(), DATA / "raw/teacher/base")
     with single_thread():
         vector_pass.teacher().predict(["A sentence to warm up."], 128, 1024)
-    before, start = _peak(), time.monotonic()
+    before, start = peak_mib(resource.RUSAGE_SELF), time.monotonic()
     manifest, tally = compute_outputs(
         ShardSet.open(folder / "inputs"), vector_pass, folder / "vectors", workers=1
     )
@@ -100,13 +100,8 @@ def _pass(folder: Path) -> dict[str, Any]:
         "megabytes_written": round(sum(shard.bytes for shard in manifest.shards) / 1e6, 1),
         "seconds": round(time.monotonic() - start, 1),
         "mib_when_loaded": before,
-        "mib_peak": _peak(),
+        "mib_peak": peak_mib(resource.RUSAGE_SELF),
     }
-
-
-def _peak() -> float:
-    unit = 1024 if sys.platform == "linux" else 1024**2
-    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit, 1)
 
 
 def _markdown(results: dict[str, Any]) -> list[str]:

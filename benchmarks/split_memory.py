@@ -33,7 +33,7 @@ from xml.sax.saxutils import escape
 os.environ["OMP_NUM_THREADS"] = "1"
 
 import typer
-from harness import RESULTS, facts, say, table, usable_cores, write_results
+from harness import RESULTS, facts, peak_mib, say, table, usable_cores, write_results
 
 from pipeline_lib.corpora.articles import Article
 from pipeline_lib.corpora.wikipedia import read_chunks
@@ -127,7 +127,7 @@ def _split(params: Wikipedia, folder: Path, workers: int) -> dict[str, Any]:
     from pipeline_lib.splitting import SentencePass
 
     SentencePass.of(params)
-    before = _peak(resource.RUSAGE_SELF)
+    before = peak_mib(resource.RUSAGE_SELF)
     source = CorpusFiles(kind="files", files=["wiki.xml.bz2"], form="dump")
     start = time.monotonic()
     manifests, _ = split_wikipedia(
@@ -140,14 +140,9 @@ def _split(params: Wikipedia, folder: Path, workers: int) -> dict[str, Any]:
         "dropped": dict(Counter(manifests["train"].counts["dropped"])),
         "seconds": round(seconds, 1),
         "mib_when_loaded": before,
-        "mib_peak": _peak(resource.RUSAGE_SELF),
-        "mib_peak_of_largest_worker": _peak(resource.RUSAGE_CHILDREN) if workers > 1 else None,
+        "mib_peak": peak_mib(resource.RUSAGE_SELF),
+        "mib_peak_of_largest_worker": peak_mib(resource.RUSAGE_CHILDREN) if workers > 1 else None,
     }
-
-
-def _peak(who: int) -> float:
-    unit = 1024 if sys.platform == "linux" else 1024**2
-    return round(resource.getrusage(who).ru_maxrss / unit, 1)
 
 
 def _markdown(results: dict[str, Any]) -> list[str]:

@@ -9,6 +9,7 @@ from tokenizers import Tokenizer
 
 from pipeline_lib.batching import Sentences
 from pipeline_lib.columns import sides
+from pipeline_lib.errors import DistilleryError
 from pipeline_lib.evaluation.metrics import decide, label_array
 from pipeline_lib.shards import ShardSet
 from pipeline_lib.students.encoders import PAD_ID
@@ -58,7 +59,12 @@ def _labels(rows: pa.Table, logits: np.ndarray | None) -> np.ndarray:
     column = rows["label"].combine_chunks()
     missing = column.is_null().to_numpy(zero_copy_only=False)
     labels = column.fill_null(0).to_numpy(zero_copy_only=False)
-    if missing.any() and logits is not None:
+    if missing.any():
+        if logits is None:
+            raise DistilleryError(
+                f"{missing.sum():,} training rows have no label, and this row reads no teacher's "
+                "outputs to stand in. Run `dvc repro plan` again."
+            )
         labels = np.where(missing, decide(logits), labels)
     return labels.astype(np.float32 if pa.types.is_floating(column.type) else np.int64)
 

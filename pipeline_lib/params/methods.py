@@ -12,8 +12,8 @@ from pipeline_lib.params.models import TrainingPrecision
 class Optimiser(Section):
     """An optimiser and how long it runs; whichever of ``epochs`` and ``max_steps`` ends first.
 
-    Each of ``learning_rates`` is tried, and the one that is best on dev kept.  ``evaluate_every``
-    counts the steps between looks at dev (null: once an epoch).
+    Each of ``learning_rates`` is tried with the first seed, and the one that is best on dev is
+    taken for all.  ``evaluate_every`` counts the steps between evaluations (null: an epoch's).
     """
 
     name: Literal["adam", "adadelta"]
@@ -28,9 +28,9 @@ class Optimiser(Section):
     precision: TrainingPrecision
 
     def steps(self, rows: int) -> int:
-        """Return how many steps it takes over so many rows, with all its learning rates."""
+        """Return how many steps one training takes over so many rows."""
         steps = self.epochs * math.ceil(rows / self.batch_size)
-        return min(steps, self.max_steps or steps) * len(self.learning_rates)
+        return min(steps, self.max_steps or steps)
 
 
 class Objective(Section):
@@ -75,7 +75,7 @@ class Method(Section):
 
 
 class Evaluate(Section):
-    """The paired bootstrap of the significance test: resamples of the evaluation set."""
+    """The comparison with the undistilled row: resamples of the evaluation set, the interval."""
 
     resamples: Annotated[int, Field(ge=100)]
     confidence: Annotated[float, Field(gt=0, lt=1)]

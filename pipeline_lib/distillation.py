@@ -18,9 +18,11 @@ from pipeline_lib.choosing import settings_of
 from pipeline_lib.devices import resolve_training_precision
 from pipeline_lib.engine import Tell
 from pipeline_lib.evaluation.metrics import score
+from pipeline_lib.evaluation.similarity import best_threshold
 from pipeline_lib.files import clear_folder, read_json, sha256_folder, sha256_json, write_json
 from pipeline_lib.label_scale import LabelScale, scale_of
 from pipeline_lib.objectives import objective_loss
+from pipeline_lib.params import Metric
 from pipeline_lib.plans import Plan
 from pipeline_lib.shards import ShardSet, read_manifest
 from pipeline_lib.students.encoding import encoder_weights, encoder_words
@@ -193,7 +195,10 @@ def train_or_find(job: TrainingJob, tell: Tell) -> dict[str, Any]:
         tokenizer, vectors = load_words(job)
         outputs = job.plan.outputs.open() if job.plan.outputs else None
         limit = job.plan.student.max_words
-        train = training_sentences(job.plan.inputs.open(), outputs, tokenizer, limit)
+        train = training_sentences(
+            *(job.plan.inputs.open(), outputs, tokenizer, limit),
+            *(job.plan.repeat_originals, job.plan.min_confidence),
+        )
         dev = dev_sentences(ShardSet.open(job.dev), tokenizer, limit)
 
         def report(step: int, total: int, loss: float, best: float) -> None:
@@ -245,8 +250,14 @@ def train_student(
     found = fit(model, batches, loss, evaluate, settings, checkpoint, report)
     if scale is not None:
         scale.rescale(model.logits)
+    shift = 0.0
+    if plan.threshold == "dev":
+        shift = best_shift(predict_sentences(model, dev, device), dev, plan.metric)
+        with torch.no_grad():
+            model.logits.bias[1] -= shift
     return model, {
         "rows": len(train),
+        "threshold_shift": shift,
         "label_scale": None if scale is None else asdict(scale),
         "best_dev": found.best_score,
         "best_step": found.best_step,
@@ -255,6 +266,15 @@ def train_student(
         "settings": asdict(settings) | {"batch_size": plan.optimiser.batch_size},
         "history": found.history,
     }
+
+
+def best_shift(outputs: np.ndarray, dev: Sentences, metric: Metric) -> float:
+    """Return what to take off the second class' logit for ``metric`` to be best on dev.
+
+    :param outputs: a student's logits on dev, float32 (rows, 2).
+    """
+    margins = (outputs[:, 1] - outputs[:, 0]).astype(np.float64)
+    return best_threshold(margins, dev.targets["labels"], metric)
 
 
 def _untrained(plan: Plan, vectors: np.ndarray) -> StudentNetwork:

@@ -62,6 +62,11 @@ class Method(Section):
     ``start`` is ``vectors`` (the vocabulary's), ``random``, or the name of an encoder.
     ``tasks`` names those that have the row (null: all that have its transfer set).
     ``iterations`` takes the transfer set's first ones alone (0: the originals); null takes all.
+
+    Three keys can be left out, and then play no part.  ``repeat_originals`` takes every original
+    row so many times, ``min_confidence`` leaves out synthetic rows to whose class the teacher gives
+    a lower probability, and ``threshold: dev`` moves the decision between two classes to where the
+    first metric is best on dev.
     """
 
     student: str
@@ -72,6 +77,9 @@ class Method(Section):
     optimiser: str
     baseline: str | None
     tasks: Annotated[list[str], Field(min_length=1)] | None
+    repeat_originals: Positive | None = None
+    min_confidence: Annotated[float, Field(gt=0, lt=1)] | None = None
+    threshold: Literal["dev"] | None = None
 
 
 class Evaluate(Section):

@@ -11,7 +11,7 @@ from tokenizers import Tokenizer
 
 from pipeline_lib.batching import LengthSorted, Sentences
 from pipeline_lib.choosing import fit_best, forget_checkpoints
-from pipeline_lib.devices import resolve_training_precision
+from pipeline_lib.devices import resolve_student_precision
 from pipeline_lib.engine import Tell
 from pipeline_lib.evaluation.metrics import score
 from pipeline_lib.files import clear_folder, read_json, sha256_folder, sha256_json, write_json
@@ -72,7 +72,11 @@ class TrainingJob:
     @property
     def precision(self) -> str:
         """The number format of the matrix products in training."""
-        return resolve_training_precision(self.plan.optimiser.precision, torch.device(self.device))
+        return resolve_student_precision(
+            self.plan.optimiser.precision,
+            torch.device(self.device),
+            self.plan.student.architecture,
+        )
 
 
 def planned_steps(plan: Plan) -> int:

@@ -112,6 +112,11 @@ def test_the_shipped_file_loads() -> None:
     assert not params.recipe("full").changes_nothing
 
 
+@pytest.mark.parametrize("device", ["meta", "gpu", "cuda:first"])
+def test_a_device_that_there_cannot_be_is_refused(device: str) -> None:
+    assert "device: String should match" in error_of(changed({"device": device}))
+
+
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_kind_of_source_loads(variant: str) -> None:
     assert check_params(changed(VARIANTS[variant])).inputs == RAW["inputs"]

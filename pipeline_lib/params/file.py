@@ -22,7 +22,7 @@ class Params(Section):
     """The whole of params.yaml."""
 
     inputs: str
-    device: str
+    device: Annotated[str, Field(pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$")]
     workers: Positive | None
     tasks: Annotated[dict[Name, Task], Field(min_length=1)]
     tagger: Tagger

@@ -20,6 +20,7 @@ from pipeline_lib.columns import Text
 from pipeline_lib.devices import DTYPES
 from pipeline_lib.errors import DistilleryError
 from pipeline_lib.files import sha256_file, sha256_json
+from pipeline_lib.teachers.positions import position_count
 
 WEIGHTS = "*.safetensors"
 
@@ -47,7 +48,15 @@ class Transformer(ABC):
 
         What is longer than ``max_length`` is cut; of a pair, the longer sentence.  Segment numbers
         come along where there are pairs and the model knows segments.
+
+        :raises DistilleryError: if the model has fewer positions than ``max_length``.
         """
+        positions = position_count(self.model.config.to_dict())
+        if positions is not None and max_length > positions:
+            raise DistilleryError(
+                f"teacher.max_length: {max_length}, but the teacher has {positions} positions. Set "
+                f"it to at most {positions} in params.yaml."
+            )
         backend = self.tokenizer.backend_tokenizer
         backend.no_padding()
         backend.enable_truncation(max_length, strategy="longest_first")

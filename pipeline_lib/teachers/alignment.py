@@ -28,10 +28,10 @@ SAMPLE, LEAST_PER_SHARD = 64, 8
 """Rows that are run again: of the whole set, and of every shard where that would be fewer."""
 CANDIDATES = 256
 """Rows of a shard among which those with different vectors are sought."""
-TOLERANCE = {"float32": 0.02, "bfloat16": 0.25, "float16": 0.05}
+TOLERANCE = {"float32": 0.01, "bfloat16": 0.1, "float16": 0.02}
 """Greatest distance between a row's logits and those it gets when run again, by number format, as a
 share of the mean distance between the chosen rows' logits."""
-VECTOR_TOLERANCE = 0.25
+VECTOR_TOLERANCE = 0.1
 """The same for sentence vectors, which storage rounds too.  Their many dimensions put any two
 sentences about one distance apart."""
 AGREEMENT_TOLERANCE = 0.03

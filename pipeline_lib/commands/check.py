@@ -24,6 +24,7 @@ def check(
     """
     from pipeline_lib.errors import DistilleryError
     from pipeline_lib.params import load_params
+    from pipeline_lib.preflight import format_faults, model_faults
 
     loaded = load_params(params)
     faults = [
@@ -31,6 +32,8 @@ def check(
         for key, path in named_files(loaded)
         if not path.exists()
     ]
+    # What a model holds can be looked at once all are there.
+    faults = faults or model_faults(loaded) + format_faults(loaded)
     if faults:
         raise DistilleryError("\n".join(faults))
     for line in [*summary(loaded), *unfair_comparisons(loaded)]:

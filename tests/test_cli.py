@@ -130,7 +130,7 @@ class TestCheck:
         found = distill("check")
         seeds = len(load_params(PARAMS).seeds)
         # No task has all eight methods.
-        assert f"14 rows of 3 tasks × {seeds} seeds = {14 * seeds}" in found
+        assert f"9 rows of 3 tasks × {seeds} seeds = {9 * seeds}" in found
         assert "vaderSentiment==3.3.2" in found
 
     def test_unknown_keys_are_faults(

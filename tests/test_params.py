@@ -137,7 +137,7 @@ def test_wikipedia_can_be_null_unless_something_is_made_of_it() -> None:
     raw["methods"] = {name: row for name, row in rows if row["start"] not in raw["encoders"]}
     raw["encoders"] = {}
     assert "tasks.neighbours.source: neighbours are sentences of Wikipedia" in error_of(raw)
-    del raw["tasks"]["neighbours"]
+    del raw["tasks"]["neighbours"], raw["methods"]["bilstm_wide"]
     assert check_params(raw).wikipedia is None
 
 
@@ -248,7 +248,7 @@ def test_unknown_references(key: str, there: str) -> None:
         ("transfer.full.ngram_min", 6, "transfer.full: ngram_min must be at most ngram_max"),
         ("transfer.full.tasks", ["film"], "transfer.full.tasks: no task 'film'; there are movies"),
         ("transfer.full.tasks", [], "transfer.full.tasks: "),
-        ("transfer.original.tasks", ["movies"], "no transfer set 'original' of this task"),
+        ("encoders.sra.tasks", {"neighbours": "full"}, "no transfer set 'full' of this task"),
         ("methods.bilstm.tasks", ["tweets"], "bilstm is no row of task movies"),
         ("tasks.movies.train_fraction", 0.0, "tasks.movies.train_fraction: "),
         ("methods.bilstm.iterations", -1, "methods.bilstm.iterations: "),

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from pipeline_lib.params import Params, Task
     from pipeline_lib.params.base import Section
 
+LENGTH = ("epochs", "max_steps", "evaluate_every")
+"""The keys of an optimiser that say how long it runs."""
 EXAMPLE = "Example: distill check --params params.yaml"
 
 
@@ -98,8 +100,9 @@ def summary(params: "Params") -> list[str]:
 def unfair_comparisons(params: "Params") -> list[str]:
     """Return a warning for each row that differs from its baseline in more than the method.
 
-    The method is objective, transfer set and start; a gain measured with another student, learning
-    rates or length of training is not that of the method alone.
+    The method is objective, transfer set and start; a gain measured with another student or other
+    learning rates is not that of the method alone.  Another length of training is fair where each
+    row has its best, so it is only said.
     """
     warnings = []
     for name, row in params.methods.items():
@@ -107,19 +110,23 @@ def unfair_comparisons(params: "Params") -> list[str]:
             continue
         base = params.methods[row.baseline]
         differences = _different(params.students[row.student], params.students[base.student])
-        differences += _different(
-            params.optimisers[row.optimiser], params.optimisers[base.optimiser]
-        )
+        optimisers = params.optimisers[row.optimiser], params.optimisers[base.optimiser]
+        differences += _different(*optimisers, leave_out=LENGTH)
         if differences:
             warnings.append(
                 f"warning: methods.{name} differs from its baseline {row.baseline} in more than "
                 f"the method: {', '.join(differences)}."
             )
+        elif lengths := _different(*optimisers):
+            warnings.append(
+                f"note: methods.{name} and its baseline {row.baseline} train for different "
+                f"lengths: {', '.join(lengths)}. Give each what it profits from."
+            )
     return warnings
 
 
-def _different(one: "Section", other: "Section") -> list[str]:
-    first, second = one.model_dump(), other.model_dump()
+def _different(one: "Section", other: "Section", leave_out: tuple[str, ...] = ()) -> list[str]:
+    first, second = one.model_dump(exclude=set(leave_out)), other.model_dump(exclude=set(leave_out))
     return [
         f"{key} {first.get(key)} for {second.get(key)}"
         for key in first | second

@@ -40,7 +40,7 @@ def _edit(values: Any) -> None:
     values["students"]["bilstm_sra"] |= {"hidden": 8, "width": 32, "classifier": 8}
     small = {"batch_size": 16, "epochs": 4, "precision": "float32", "learning_rates": [1.0e-2]}
     values["optimisers"]["pretraining"] |= small
-    values["optimisers"]["tuning"] |= small | {"learning_rates": [1.0e-4, 1.0e-2], "epochs": 6}
+    values["optimisers"]["pairs"] |= small | {"learning_rates": [1.0e-4, 1.0e-2], "epochs": 6}
     values["encoders"] = {
         "sra": {
             **{"student": "bilstm_sra", "wikipedia": None, "min_count": 1, "seed": 1},
@@ -48,7 +48,7 @@ def _edit(values: Any) -> None:
         }
     }
     row = {"student": "bilstm_sra", "start": "sra", "data": "original", "iterations": None}
-    row |= {"optimiser": "tuning", "baseline": "bilstm", "tasks": None}
+    row |= {"optimiser": "pairs", "baseline": "bilstm", "tasks": None}
     values["methods"] = {
         "bilstm": values["methods"]["bilstm"],
         "bilstm_sra": row | {"objective": {"labels": 1.0}},

@@ -266,7 +266,7 @@ def write_params(path: Path) -> None:
         "workers": 1,
         "tasks": {TASK: task},
         "transfer": {n: values["transfer"][n] | {"tasks": None} for n in ("original", "full")},
-        "methods": {name: values["methods"][name] for name in METHODS},
+        "methods": {name: values["methods"][name] | {"tasks": None} for name in METHODS},
         "seeds": [1, 2],
         "wikipedia": None,
         "encoders": {},

@@ -23,6 +23,7 @@ def check(
     """
     from pipeline_lib.errors import DistilleryError
     from pipeline_lib.params import load_params
+    from pipeline_lib.submission import params_faults
 
     loaded = load_params(params)
     faults = [
@@ -30,6 +31,7 @@ def check(
         for key, path in named_files(loaded)
         if not path.exists()
     ]
+    faults += [f"{params}: {fault}" for fault in params_faults(loaded)]
     if faults:
         raise DistilleryError("\n".join(faults))
     for line in summary(loaded):

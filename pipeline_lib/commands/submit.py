@@ -28,15 +28,18 @@ def submit(
     Tasks say in `submission` which test split goes into which official file. Of a method, the seed
     that is best on dev is taken. Nothing is written unless every file keeps the benchmark's rules.
     """
+    from pipeline_lib.errors import DistilleryError
     from pipeline_lib.params import load_params
-    from pipeline_lib.submission import answers, write_submission
+    from pipeline_lib.submission import answers, params_faults, write_submission
 
     loaded = load_params(params)
+    if found := params_faults(loaded):
+        raise DistilleryError("\n".join(f"{params}: {fault}" for fault in found))
     files: dict[str, list[str]] = {}
     for task, settings in loaded.tasks.items():
         for split, name in (settings.submission or {}).items():
             outputs, column = _outputs(loaded, task, split, system)
-            files[name] = answers(settings, outputs)
+            files[name] = answers(settings, name, outputs)
             typer.echo(f"{name}: {len(outputs):,} answers of {column} on {task} {split}")
     for name in write_submission(out, files, fill):
         typer.echo(f"{name}: constant answer")

@@ -139,6 +139,14 @@ class TaskBase(Section):
     submission: dict[Split, str] | None
 
     @model_validator(mode="after")
+    def _columns(self) -> "Task":
+        if len(set(self.text)) < len(self.text):
+            raise ValueError(f"`text` names the column {self.text[0]!r} twice; a pair has two")
+        if self.label in self.text:
+            raise ValueError(f"`label` and `text` name one column, {self.label!r}; correct one")
+        return self
+
+    @model_validator(mode="after")
     def _splits(self) -> "Task":
         names = self.source.splits if isinstance(self.source, HubDataset) else self.source.files
         if self.split is None and not {"train", "dev"} <= set(names):

@@ -5,6 +5,7 @@ from typing import Any
 from pipeline_lib.params import Params
 from pipeline_lib.report.collect import TaskResult
 from pipeline_lib.report.rows import decisive_split
+from pipeline_lib.report.splits import shared_line
 
 
 def caption(result: TaskResult, params: Params) -> list[str]:
@@ -23,6 +24,8 @@ def caption(result: TaskResult, params: Params) -> list[str]:
         f"To teacher and agreement (share of equal answers, or correlation) on {split}; parameters "
         "in millions, without / with embeddings; ratio: times smaller than the teacher.",
     ]
+    if shared := shared_line(scores.get("shared_texts", {})):
+        lines.append(f"{shared[0].upper()}{shared[1:]}.")
     lines += _further(scores)
     return [line.strip() for line in lines] + _missing(result, params)
 

@@ -127,6 +127,7 @@ def test_scores_are_those_worked_out_by_hand(params: Params, data: Path) -> None
         "test": {"accuracy": 0.5},
     }
     assert scores["rows"] == {"train": 40, "dev": 40, "test": 40}
+    assert scores["shared_texts"] == {"dev": {}, "test": {}}
 
 
 def test_files_are_equal_to_the_byte_when_made_again_by_one_worker(

@@ -161,7 +161,8 @@ def train_student(
         return objective_loss(plan.objective, logits, batch.get("logits"), batch.get("labels"))
 
     def evaluate(model: StudentNetwork) -> float:
-        return score(plan.metric, dev.targets["labels"], predict_sentences(model, dev, device))
+        outputs = predict_sentences(model, dev, device)
+        return score(plan.metric, dev.targets["labels"], outputs, plan.positive)
 
     model, record = fit_best(
         *(build, batches, loss, evaluate),

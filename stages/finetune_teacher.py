@@ -40,6 +40,7 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
             digest_model(base),
             teacher.model_dump(),
             settings.metrics[0],
+            settings.positive_class,
             settings.label_names,
             [splits[s].manifest.digest for s in splits],
             device.type,

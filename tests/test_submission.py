@@ -31,6 +31,7 @@ COMMON: dict[str, Any] = {
     "train_fraction": 1.0,
     "augment": {"n_iter": 0, "cap": None},
     "submission": None,
+    "positive": None,
 }
 INFERENCE = Classification.model_validate(
     COMMON

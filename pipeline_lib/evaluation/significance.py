@@ -33,6 +33,7 @@ def paired_bootstrap(
     b: np.ndarray,
     metric: Metric,
     classes: int,
+    positive: int = 1,
     *,
     resamples: int,
     confidence: float,
@@ -44,6 +45,7 @@ def paired_bootstrap(
     :param a: answers, shape (seeds, rows); ``b`` may have another number of seeds.
     :param b: the other system's, on the same rows in the same order.
     :param classes: how many the task has; 1 of a regression.
+    :param positive: the class whose F1 is taken with two classes.
     :param resamples: how many samples of ``rows`` examples, with replacement.
     :param confidence: width of the percentile interval, e.g. 0.95.
     :raises DistilleryError: if labels are hidden or rows are missing.
@@ -51,7 +53,7 @@ def paired_bootstrap(
     for answers in (*a, *b):
         labels = check_labels(labels, answers)
     means = _correlations if metric in CORRELATIONS else _decisions
-    scored_a, scored_b = (means(labels, answers, metric, classes) for answers in (a, b))
+    scored_a, scored_b = (means(labels, answers, metric, classes, positive) for answers in (a, b))
     everything = np.arange(len(labels))
     observed = scored_a(everything) - scored_b(everything)
     rng = np.random.default_rng(seed)
@@ -63,19 +65,22 @@ def paired_bootstrap(
     return Difference(float(observed), float(low), float(high), _two_sided(differences))
 
 
-def _decisions(labels: np.ndarray, answers: np.ndarray, metric: Metric, classes: int) -> MeanScore:
+def _decisions(
+    labels: np.ndarray, answers: np.ndarray, metric: Metric, classes: int, positive: int
+) -> MeanScore:
     """Return the function that scores a sample of rows by confusion matrices."""
     cells = labels * classes + answers
     size = classes * classes
 
     def mean(rows: np.ndarray) -> float:
         counts = np.stack([np.bincount(row, minlength=size) for row in cells[:, rows]])
-        return float(from_confusion(metric, counts.reshape(-1, classes, classes)).mean())
+        stack = counts.reshape(-1, classes, classes)
+        return float(from_confusion(metric, stack, positive).mean())
 
     return mean
 
 
-def _correlations(labels: np.ndarray, answers: np.ndarray, metric: Metric, _: int) -> MeanScore:
+def _correlations(labels: np.ndarray, answers: np.ndarray, metric: Metric, *_: int) -> MeanScore:
     """Return the function that scores a sample of rows by correlation."""
     return lambda rows: float(from_scores(metric, labels[rows], answers[:, rows]).mean())
 

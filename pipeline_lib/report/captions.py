@@ -14,8 +14,8 @@ def caption(result: TaskResult, params: Params) -> list[str]:
     split, bootstrap = decisive_split(scores), scores["bootstrap"]
     sizes = ", ".join(f"{count:,} {name}" for name, count in scores["rows"].items())
     lines = [
-        f"{' / '.join(scores['metrics'])} in percent; mean over seeds {_seeds(result)}, ± standard "
-        f"deviation of {scores['metric']}.",
+        f"{' / '.join(scores['metrics'])} in percent{_f1(scores)}; mean over seeds "
+        f"{_seeds(result)}, ± standard deviation of {scores['metric']}.",
         f"Data: {sizes} rows. {_test(scores['test'])}",
         scores["selection"],
         f"Gain over the method's undistilled baseline on {split}, with its "
@@ -28,6 +28,11 @@ def caption(result: TaskResult, params: Params) -> list[str]:
         lines.append(f"{shared[0].upper()}{shared[1:]}.")
     lines += _further(scores)
     return [line.strip() for line in lines] + _missing(result, params)
+
+
+def _f1(scores: dict[str, Any]) -> str:
+    label = scores.get("f1_label")
+    return f" (f1 of class {label})" if label else ""
 
 
 def _further(scores: dict[str, Any]) -> list[str]:

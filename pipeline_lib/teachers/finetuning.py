@@ -104,7 +104,7 @@ def _run(
     def evaluate(model: torch.nn.Module) -> float:
         with autocast(device, precision):
             outputs = runner.predict(dev.texts, params.max_length, EVALUATION_TOKENS)
-        return score(task.metrics[0], dev.labels, outputs)
+        return score(task.metrics[0], dev.labels, outputs, task.positive_class)
 
     path = checkpoints / f"rate-{rate:g}.safetensors"
     return fit(
@@ -158,7 +158,7 @@ def adopt(
     outputs = load_teacher(folder, device, precision).predict(
         dev.texts, params.max_length, EVALUATION_TOKENS
     )
-    best = score(task.metrics[0], dev.labels, outputs)
+    best = score(task.metrics[0], dev.labels, outputs, task.positive_class)
     return {
         "metric": task.metrics[0],
         "best_dev": best,

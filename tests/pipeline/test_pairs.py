@@ -37,12 +37,14 @@ def _tasks(template: dict[str, Any]) -> dict[str, Any]:
         "label": "praise",
         "labels": {"no": ["0"], "yes": ["1"]},
         "metrics": ["f1", "accuracy"],
+        "positive": None,
     }
     warmth = {
         "kind": "regression",
         "label": "score",
         "labels": {"min": 0.0, "max": 5.0},
         "metrics": ["pearson", "spearman"],
+        "positive": None,
     }
     return {"praise": common | praise, "warmth": common | warmth}
 

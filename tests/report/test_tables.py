@@ -132,6 +132,11 @@ def test_the_caption_tells_of_texts_in_two_splits(scores: dict[str, Any], params
     assert "Texts:" not in printed(TaskResult("movies", scores), params, 400)
 
 
+def test_the_caption_names_the_class_of_f1(scores: dict[str, Any], params: Params) -> None:
+    text = printed(TaskResult("movies", scores | {"f1_label": "negative"}), params, 400)
+    assert "in percent (f1 of class negative); mean" in text
+
+
 def test_metrics_are_plain_numbers_for_dvc(scores: dict[str, Any]) -> None:
     found = metrics([TaskResult("movies", scores)])
     assert found["movies"]["methods"]["bilstm"]["test"]["accuracy"]["mean"] == 0.88

@@ -17,6 +17,7 @@ from pipeline_lib.evaluation.metrics import score
 from pipeline_lib.files import clear_folder, read_json, sha256_folder, sha256_json, write_json
 from pipeline_lib.objectives import objective_loss
 from pipeline_lib.plans import Plan
+from pipeline_lib.processor import computed_on
 from pipeline_lib.shards import ShardSet, read_manifest
 from pipeline_lib.students.encoding import encoder_weights, encoder_words
 from pipeline_lib.students.loading import build_student, predict_sentences, save_student
@@ -120,7 +121,7 @@ def train_or_find(job: TrainingJob, tell: Tell) -> dict[str, Any]:
         model, record = train_student(job, train, dev, vectors, trained.checkpoint, report)
         folder = trained.clear()
         save_student(folder, model, tokenizer)
-        write_json(folder / "training.json", record)
+        write_json(folder / "training.json", record | {"computed_on": computed_on(job.device)})
         trained.seal()
         forget_checkpoints(trained.checkpoint, job.plan.optimiser)
     return read_json(trained.folder / "training.json")

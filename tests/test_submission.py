@@ -56,7 +56,15 @@ def test_scores_are_clipped_to_the_range() -> None:
     assert answers(SIMILARITY, "STS-B.tsv", given) == ["0.000", "2.346", "5.000"]
 
 
-@pytest.mark.parametrize("file", ["benchmarks/glue.yaml", "profiles/glue.yaml"])
+SHIPPED = [path.relative_to(ROOT) for path in sorted(ROOT.glob("*/*.yaml"))]
+
+
+def test_the_shipped_files_are_looked_at() -> None:
+    names = {"profiles/paper.yaml", "profiles/glue.yaml", "profiles/sra.yaml"}
+    assert names | {"benchmarks/glue.yaml"} <= {path.as_posix() for path in SHIPPED}
+
+
+@pytest.mark.parametrize("file", SHIPPED, ids=str)
 def test_every_class_of_the_shipped_tasks_has_an_official_answer(file: str) -> None:
     params = load_params(ROOT / file)
     assert params_faults(params) == []
@@ -80,17 +88,24 @@ def test_a_whole_zip_from_the_hubs_layout(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)
     profile = ROOT / "profiles/glue.yaml"
     rng = np.random.default_rng(0)
-    for task, settings in load_params(profile).tasks.items():
+    params, rows_named = load_params(profile), ["bilstm_kd_ts", "bilstm_kd_ts_256"]
+    for task, settings in params.tasks.items():
         folder, parts = Path("data/results") / task, []
+        # A task has one of the two rows.
+        row = next(name for name in rows_named if name in params.methods_of(task))
+        scores = {row: {"dev": {"m": {"by_seed": {"1": 0.5, "2": 0.6}}}}}
         for split, name in settings.submission.items():
             rows = FILES[name].rows
-            logits = rng.normal(size=(rows, len(settings.label_names)))
-            parts.append(pa.table({"split": [split] * rows, "teacher": list_column(logits)}))
+            logits = list_column(rng.normal(size=(rows, len(settings.label_names))))
+            columns = dict.fromkeys(("teacher", f"{row}-1", f"{row}-2"), logits)
+            parts.append(pa.table({"split": [split] * rows, **columns}))
         write_shard(folder / "predictions.arrow", pa.concat_tables(parts))
-        write_json(folder / "scores.json", {})
-    arguments = ["submit", "teacher", "--fill", "--params", str(profile)]
+        write_json(folder / "scores.json", {"metric": "m", "methods": scores})
+    arguments = ["submit", *rows_named, "--fill", "--params", str(profile)]
     result = CliRunner().invoke(cli.app, arguments, catch_exceptions=False)
     assert result.exit_code == 0 and "AX.tsv: constant answer" in result.output
+    assert "QQP.tsv: 390,965 answers of bilstm_kd_ts_256-2 on qqp test" in result.output
+    assert "RTE.tsv: 3,000 answers of bilstm_kd_ts-2 on rte test" in result.output
     with zipfile.ZipFile("submission.zip") as archive:
         for name, official in FILES.items():
             lines = archive.read(name).decode().split("\n")[1:-1]
@@ -120,6 +135,14 @@ def test_tasks_that_the_benchmark_would_refuse_are_named_up_front(
     YAML(typ="safe").dump(raw, tmp_path / "params.yaml")
     result = CliRunner().invoke(cli.app, ["check", "--params", str(tmp_path / "params.yaml")])
     assert isinstance(result.exception, DistilleryError) and message in str(result.exception)
+
+
+def test_a_task_without_the_row_is_named() -> None:
+    arguments = ["submit", "bilstm_kd_ts", "--params", str(ROOT / "profiles/glue.yaml")]
+    error = CliRunner().invoke(cli.app, arguments).exception
+    assert "tasks.qqp: no row bilstm_kd_ts; there are teacher, bilstm_256" in str(error)
+    error = CliRunner().invoke(cli.app, [*arguments[:1], "none", *arguments[2:]]).exception
+    assert "no 'none' in params.yaml; there are bilstm" in str(error)
 
 
 def test_two_tasks_cannot_share_an_official_file() -> None:

@@ -17,7 +17,7 @@ import numpy as np
 import typer
 from harness import RESULTS, facts, say, table, usable_cores, write_results
 
-from pipeline_lib.distillation import TrainingJob, train_students
+from pipeline_lib.distillation import Row, train_rows
 from pipeline_lib.engine import single_thread, worker_count
 from pipeline_lib.params import load_params
 from pipeline_lib.plans import make_plan
@@ -109,14 +109,12 @@ def _tune(run: Pretraining, task: str, row: str) -> list[float]:
     run.trained.place(run.data / "encoders" / run.name)
     plan = make_plan(run.params, task, row, run.data)
     device = str(run.device)
-    jobs = [
-        TrainingJob(plan, DATA / "vocabularies" / task, DATA / "tasks" / task / "dev", seed, device)
-        for seed in run.params.seeds
-    ]
-    workers = worker_count(device)
+    found = Row(
+        plan, DATA / "vocabularies" / task, DATA / "tasks" / task / "dev", run.params.seeds, device
+    )
     students = run.data.with_name(f"{run.data.name}-students")
-    records = train_students(jobs, students, workers, lambda *_: None, lambda _: None)
-    return [round(records[row, seed]["best_dev"], 6) for seed in run.params.seeds]
+    records = train_rows([found], students, worker_count(device), lambda *_: None, lambda _: None)
+    return [round(record["best_dev"], 6) for record in records[row]]
 
 
 def _lines(results: dict[str, Any], pooling: str) -> list[str]:

@@ -41,7 +41,7 @@ def fit_best(
 
         torch.manual_seed(seed)
         model = build()
-        settings = _settings(optimiser, rate, precision, seed)
+        settings = settings_of(optimiser, rate, precision, seed)
         progress = fit(model, batches, loss, evaluate, settings, _path(checkpoint, rate), tell)
         scores[f"{rate:g}"] = progress.best_score
         if best is None or progress.best_score > best[0]:
@@ -67,7 +67,8 @@ def _path(checkpoint: Path, rate: float) -> Path:
     return checkpoint.with_name(f"{checkpoint.stem}-{rate:g}.safetensors")
 
 
-def _settings(optimiser: Optimiser, rate: float, precision: str, seed: int) -> Settings:
+def settings_of(optimiser: Optimiser, rate: float, precision: str, seed: int) -> Settings:
+    """Return the settings of a training at one of an optimiser's rates."""
     return Settings(
         optimiser=optimiser.name,
         learning_rate=rate,

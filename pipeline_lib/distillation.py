@@ -1,7 +1,11 @@
-"""Training students from plans: a task's rows made into training runs, one per row and seed."""
+"""Training students from plans: a task's rows made into training runs, one per row and seed.
+
+The learning rate of a row is searched for with the first seed; the other seeds take the one that
+was best on dev.  So a row and its baseline can both be given a list of rates at little cost.
+"""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +14,13 @@ import torch
 from tokenizers import Tokenizer
 
 from pipeline_lib.batching import LengthSorted, Sentences
-from pipeline_lib.choosing import fit_best, forget_checkpoints
+from pipeline_lib.choosing import settings_of
 from pipeline_lib.devices import resolve_training_precision
 from pipeline_lib.engine import Tell
 from pipeline_lib.evaluation.metrics import score
+from pipeline_lib.evaluation.similarity import best_threshold
 from pipeline_lib.files import clear_folder, read_json, sha256_folder, sha256_json, write_json
+from pipeline_lib.label_scale import LabelScale, scale_of
 from pipeline_lib.objectives import objective_loss
 from pipeline_lib.plans import Plan
 from pipeline_lib.processor import computed_on
@@ -24,41 +30,49 @@ from pipeline_lib.students.loading import build_student, predict_sentences, save
 from pipeline_lib.students.network import Form, StudentNetwork
 from pipeline_lib.students.vocabulary import load_vocabulary
 from pipeline_lib.trained import Trained, train_distinct
-from pipeline_lib.training import Batch, Report
+from pipeline_lib.training import Batch, Report, fit
 from pipeline_lib.training_data import dev_sentences, training_sentences
 
-CODE_VERSION = 5
+CODE_VERSION = 6
 """Bump when the same inputs would give another student."""
 
-Hear = Callable[[int, tuple[int, int, float, float]], None]
-"""Called with a job's position and (step, steps, loss, best dev score)."""
+Name = tuple[str, int, float]
+"""A training's method, seed and learning rate."""
+Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class TrainingJob:
-    """One student to train: everything that determines it."""
+    """One student to train at one learning rate: everything that determines it."""
 
     plan: Plan
     vocabulary: Path
     dev: Path
     seed: int
+    rate: float
     device: str
 
     @property
-    def key(self) -> str:
-        """SHA-256 over the plan, the vocabulary, the dev set, the seed and the code.
+    def name(self) -> Name:
+        """What tells it from the task's other trainings."""
+        return self.plan.method, self.seed, self.rate
 
-        Names of task and row, and folders, do not count: what they hold does.
+    @property
+    def key(self) -> str:
+        """SHA-256 over the plan, the vocabulary, the dev set, rate and seed, and the code.
+
+        Names of task and row, folders, and the other rates tried do not count.
         """
         plan, place = self.plan, {"folder", "iterations"}
         names = {"task": True, "method": True, "inputs": place, "outputs": place}
-        settings = plan.model_dump(exclude=names | {"encoder": {"folder"}})
+        names |= {"encoder": {"folder"}, "optimiser": {"learning_rates"}}
+        settings = plan.model_dump(exclude=names)
         if plan.encoder is not None:
             settings["start"] = "encoder"
         dev = ShardSet.open(self.dev).manifest.digest
         words = None if plan.encoder else sha256_folder(self.vocabulary)
-        device = self.device.split(":")[0]
-        return sha256_json([settings, words, dev, self.seed, device, self.precision, CODE_VERSION])
+        own = self.seed, self.rate, self.device.split(":")[0], self.precision
+        return sha256_json([settings, words, dev, own, CODE_VERSION])
 
     @property
     def trained(self) -> Trained:
@@ -68,7 +82,14 @@ class TrainingJob:
     @property
     def planned_rows(self) -> int:
         """About how many rows the training reads."""
-        return planned_steps(self.plan) * self.plan.optimiser.batch_size
+        return self.planned_steps * self.plan.optimiser.batch_size
+
+    @property
+    def planned_steps(self) -> int:
+        """About how many steps it takes; duplicates in its transfer set make it fewer."""
+        inputs = self.plan.inputs
+        rows = read_manifest(Path(inputs.folder)).upto(inputs.iterations).rows
+        return self.plan.optimiser.steps(rows)
 
     @property
     def precision(self) -> str:
@@ -76,33 +97,95 @@ class TrainingJob:
         return resolve_training_precision(self.plan.optimiser.precision, torch.device(self.device))
 
 
-def planned_steps(plan: Plan) -> int:
-    """Return about how many steps a plan takes; duplicates in its transfer set make it fewer."""
-    rows = read_manifest(Path(plan.inputs.folder)).upto(plan.inputs.iterations).rows
-    return plan.optimiser.steps(rows)
+Hear = Callable[[TrainingJob, tuple[int, int, float, float]], None]
+"""Called with a training and (step, steps, loss, best dev score)."""
 
 
-def train_students(
-    jobs: Sequence[TrainingJob],
+@dataclass(frozen=True)
+class Row:
+    """One method of a task: a training per rate with the first seed, and one per further seed."""
+
+    plan: Plan
+    vocabulary: Path
+    dev: Path
+    seeds: Sequence[int]
+    device: str
+
+    @property
+    def planned_steps(self) -> int:
+        """About how many steps all its trainings take."""
+        rates = self.plan.optimiser.learning_rates
+        return self._job(self.seeds[0], rates[0]).planned_steps * (len(rates) + len(self.seeds) - 1)
+
+    def search(self) -> list[TrainingJob]:
+        """Return the trainings that need no other's result; of one rate, those are all."""
+        rates = self.plan.optimiser.learning_rates
+        if len(rates) == 1:
+            return self.students(rates[0])
+        return [self._job(self.seeds[0], rate) for rate in rates]
+
+    def students(self, rate: float) -> list[TrainingJob]:
+        """Return the trainings of every seed at one rate."""
+        return [self._job(seed, rate) for seed in self.seeds]
+
+    def _job(self, seed: int, rate: float) -> TrainingJob:
+        return TrainingJob(self.plan, self.vocabulary, self.dev, seed, rate, self.device)
+
+
+def train_rows(
+    rows: Sequence[Row],
     target: Path,
     workers: int,
     hear: Hear,
-    done: Callable[[int], None],
-) -> dict[tuple[str, int], dict[str, Any]]:
-    """Train the jobs' students into ``target/<method>/<seed>``; return each one's record.
+    done: Callable[[TrainingJob], None],
+) -> dict[str, list[Record]]:
+    """Train the rows' students into ``target/<method>/<seed>``; return their records by method.
+
+    Beside a method's students stands ``search.json``: the rate that was taken, and every rate's
+    score on dev.
 
     :param workers: processes; their number changes no byte.
-    :param done: is told a job's position once its student is there, trained or found.
+    :param done: is told a training once its student is there, trained or found.
     """
     clear_folder(target)
+    records = _train([job for row in rows for job in row.search()], workers, hear, done)
+    students: dict[str, list[TrainingJob]] = {}
+    for row in rows:
+        search = _search(row, records)
+        students[row.plan.method] = row.students(search["learning_rate"])
+        write_json(target / row.plan.method / "search.json", search)
+    rest = [job for jobs in students.values() for job in jobs if job.name not in records]
+    records |= _train(rest, workers, hear, done)
+    for method, jobs in students.items():
+        for job in jobs:
+            job.trained.place(target / method / str(job.seed))
+    return {method: [records[job.name] for job in jobs] for method, jobs in students.items()}
+
+
+def _train(
+    jobs: Sequence[TrainingJob], workers: int, hear: Hear, done: Callable[[TrainingJob], None]
+) -> dict[Name, Record]:
     on_cpu = all(job.device == "cpu" for job in jobs)
+
+    def pass_on(number: int, message: tuple[int, int, float, float]) -> None:
+        hear(jobs[number], message)
+
     records = {}
-    for number, record in train_distinct(train_or_find, jobs, workers, on_cpu, hear):
-        job = jobs[number]
-        job.trained.place(target / job.plan.method / str(job.seed))
-        records[job.plan.method, job.seed] = record
-        done(number)
+    for number, record in train_distinct(train_or_find, jobs, workers, on_cpu, pass_on):
+        records[jobs[number].name] = record
+        done(jobs[number])
     return records
+
+
+def _search(row: Row, records: dict[Name, Record]) -> dict[str, Any]:
+    """Choose the row's learning rate: the best on dev with the first seed, of equals the first."""
+    tried = {rate: row.students(rate)[0].name for rate in row.plan.optimiser.learning_rates}
+    scores = {rate: records[name]["best_dev"] for rate, name in tried.items()}
+    return {
+        "seed": row.seeds[0],
+        "learning_rate": max(scores, key=scores.__getitem__),
+        "best_dev_by_rate": {f"{rate:g}": score for rate, score in scores.items()},
+    }
 
 
 def train_or_find(job: TrainingJob, tell: Tell) -> dict[str, Any]:
@@ -112,7 +195,10 @@ def train_or_find(job: TrainingJob, tell: Tell) -> dict[str, Any]:
         tokenizer, vectors = load_words(job)
         outputs = job.plan.outputs.open() if job.plan.outputs else None
         limit = job.plan.student.max_words
-        train = training_sentences(job.plan.inputs.open(), outputs, tokenizer, limit)
+        train = training_sentences(
+            *(job.plan.inputs.open(), outputs, tokenizer, limit),
+            *(job.plan.repeat_originals, job.plan.min_confidence),
+        )
         dev = dev_sentences(ShardSet.open(job.dev), tokenizer, limit)
 
         def report(step: int, total: int, loss: float, best: float) -> None:
@@ -123,7 +209,7 @@ def train_or_find(job: TrainingJob, tell: Tell) -> dict[str, Any]:
         save_student(folder, model, tokenizer)
         write_json(folder / "training.json", record | {"computed_on": computed_on(job.device)})
         trained.seal()
-        forget_checkpoints(trained.checkpoint, job.plan.optimiser)
+        trained.checkpoint.unlink(missing_ok=True)
     return read_json(trained.folder / "training.json")
 
 
@@ -148,14 +234,10 @@ def train_student(
     :param checkpoint: where to go on from after a kill.
     """
     plan, device = job.plan, torch.device(job.device)
-    form = Form(*vectors.shape, plan.student.model_dump(), plan.pair, plan.labels)
-    batches = LengthSorted(train, plan.optimiser.batch_size, job.seed)
-
-    def build() -> StudentNetwork:
-        model = build_student(form, vectors if plan.start == "vectors" else None)
-        if plan.encoder is not None:
-            model.encoder.load_state_dict(encoder_weights(plan.encoder.open()))
-        return model.to(device)
+    scale = scale_of(train.targets["labels"])
+    batches = LengthSorted(_standardised(train, scale), plan.optimiser.batch_size, job.seed)
+    torch.manual_seed(job.seed)
+    model = _untrained(plan, vectors).to(device)
 
     def loss(model: StudentNetwork, batch: Batch) -> torch.Tensor:
         logits = model.outputs(batch)
@@ -165,8 +247,48 @@ def train_student(
         outputs = predict_sentences(model, dev, device)
         return score(plan.metric, dev.targets["labels"], outputs, plan.positive)
 
-    model, record = fit_best(
-        *(build, batches, loss, evaluate),
-        *(plan.optimiser, job.precision, job.seed, checkpoint, report),
-    )
-    return model, {"rows": len(train), **record}
+    settings = settings_of(plan.optimiser, job.rate, job.precision, job.seed)
+    found = fit(model, batches, loss, evaluate, settings, checkpoint, report)
+    if scale is not None:
+        scale.rescale(model.logits)
+    shift = 0.0
+    if plan.threshold == "dev":
+        shift = best_shift(predict_sentences(model, dev, device), dev, plan)
+        with torch.no_grad():
+            model.logits.bias[1] -= shift
+    return model, {
+        "rows": len(train),
+        "threshold_shift": shift,
+        "label_scale": None if scale is None else asdict(scale),
+        "best_dev": found.best_score,
+        "best_step": found.best_step,
+        "steps": found.step,
+        "selection": "evaluation that is best on dev",
+        "settings": asdict(settings) | {"batch_size": plan.optimiser.batch_size},
+        "history": found.history,
+    }
+
+
+def best_shift(outputs: np.ndarray, dev: Sentences, plan: Plan) -> float:
+    """Return what to take off the second class' logit for the plan's metric to be best on dev.
+
+    :param outputs: a student's logits on dev, float32 (rows, 2).
+    """
+    margins = (outputs[:, 1] - outputs[:, 0]).astype(np.float64)
+    return best_threshold(margins, dev.targets["labels"], plan.metric, plan.positive)
+
+
+def _untrained(plan: Plan, vectors: np.ndarray) -> StudentNetwork:
+    form = Form(*vectors.shape, plan.student.model_dump(), plan.pair, plan.labels)
+    model = build_student(form, vectors if plan.start == "vectors" else None)
+    if plan.encoder is not None:
+        model.encoder.load_state_dict(encoder_weights(plan.encoder.open()))
+    return model
+
+
+def _standardised(sentences: Sentences, scale: LabelScale | None) -> Sentences:
+    """Return the sentences with targets in standard units; classes and their logits as they are."""
+    if scale is None:
+        return sentences
+    targets = {name: scale.standardise(values) for name, values in sentences.targets.items()}
+    return replace(sentences, targets=targets)

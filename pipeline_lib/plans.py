@@ -92,6 +92,9 @@ class Plan(BaseModel):
     inputs: SetReference
     outputs: SetReference | None
     encoder: EncoderReference | None
+    repeat_originals: int
+    min_confidence: float
+    threshold: str | None
 
 
 def make_plan(params: Params, task: str, method: str, data: Path) -> Plan:
@@ -122,6 +125,9 @@ def make_plan(params: Params, task: str, method: str, data: Path) -> Plan:
         inputs=SetReference.to(inputs, row.iterations),
         outputs=SetReference.to(outputs, row.iterations) if needs_outputs else None,
         encoder=None if row.start in STARTS else EncoderReference.to(data / "encoders" / row.start),
+        repeat_originals=row.repeat_originals or 1,
+        min_confidence=row.min_confidence or 0.0,
+        threshold=row.threshold,
     )
 
 

@@ -128,7 +128,8 @@ class Pretraining:
     @property
     def planned_rows(self) -> int:
         """How many sentences the training reads."""
-        return self.optimiser.steps(len(self.train.vectors())) * self.optimiser.batch_size
+        steps = self.optimiser.steps(len(self.train.vectors()))
+        return steps * self.optimiser.batch_size * len(self.optimiser.learning_rates)
 
     @property
     def base(self) -> Path:

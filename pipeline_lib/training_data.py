@@ -9,6 +9,8 @@ from tokenizers import Tokenizer
 
 from pipeline_lib.batching import Sentences
 from pipeline_lib.columns import sides
+from pipeline_lib.errors import DistilleryError
+from pipeline_lib.evaluation.logits import softmax
 from pipeline_lib.evaluation.metrics import decide, label_array
 from pipeline_lib.shards import ShardSet
 from pipeline_lib.students.encoders import PAD_ID
@@ -17,7 +19,12 @@ from pipeline_lib.teachers.outputs import aligned
 
 
 def training_sentences(
-    inputs: ShardSet, outputs: ShardSet | None, tokenizer: Tokenizer, max_words: int
+    inputs: ShardSet,
+    outputs: ShardSet | None,
+    tokenizer: Tokenizer,
+    max_words: int,
+    repeat_originals: int = 1,
+    min_confidence: float = 0.0,
 ) -> Sentences:
     """Read a transfer set as numbered words, with the targets that there are.
 
@@ -25,12 +32,21 @@ def training_sentences(
     none) and, with ``outputs``, ``logits`` float32.  Words are read memory-mapped and numbered
     shard by shard.  A synthetic row that another block has too is dropped here: within a block that
     was done when it was made.
+
+    :param repeat_originals: how often each original row is taken.
+    :param min_confidence: the least probability of the teacher's class for a synthetic row to stay.
     """
     parts = list(_rows(inputs, outputs))
+    synthetic = np.concatenate([rows["iteration"].to_numpy() > 0 for rows, _ in parts])
     kept = _without_duplicates(
-        np.concatenate([rows["key"].to_numpy() for rows, _ in parts]),
-        np.concatenate([rows["iteration"].to_numpy() > 0 for rows, _ in parts]),
+        np.concatenate([rows["key"].to_numpy() for rows, _ in parts]), synthetic
     )
+    if min_confidence and outputs is not None:
+        confident = _confidence([logits for _, logits in parts]) >= min_confidence
+        kept &= confident | ~synthetic
+    kept = np.concatenate([kept] + [kept[~synthetic]] * (repeat_originals - 1))
+    originals = [(rows, logits) for rows, logits in parts if _are_original(rows)]
+    parts += originals * (repeat_originals - 1)
     targets = {"labels": np.concatenate([_labels(rows, logits) for rows, logits in parts])[kept]}
     if outputs is not None:
         targets["logits"] = np.concatenate([logits for _, logits in parts])[kept]
@@ -53,12 +69,27 @@ def _rows(
     return aligned(inputs, outputs)
 
 
+def _are_original(rows: pa.Table) -> bool:
+    """Whether a shard, which holds one iteration, holds the examples themselves."""
+    return bool(rows.num_rows) and rows["iteration"][0].as_py() == 0
+
+
+def _confidence(logits: list[np.ndarray]) -> np.ndarray:
+    """Return the probability that the teacher gives to the class it chooses, (rows,)."""
+    return softmax(np.concatenate(logits)).max(axis=1)
+
+
 def _labels(rows: pa.Table, logits: np.ndarray | None) -> np.ndarray:
     """Return the rows' labels; the teacher's answer stands in where there is none."""
     column = rows["label"].combine_chunks()
     missing = column.is_null().to_numpy(zero_copy_only=False)
     labels = column.fill_null(0).to_numpy(zero_copy_only=False)
-    if missing.any() and logits is not None:
+    if missing.any():
+        if logits is None:
+            raise DistilleryError(
+                f"{missing.sum():,} training rows have no label, and this row reads no teacher's "
+                "outputs to stand in. Run `dvc repro plan` again."
+            )
         labels = np.where(missing, decide(logits), labels)
     return labels.astype(np.float32 if pa.types.is_floating(column.type) else np.int64)
 

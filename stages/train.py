@@ -21,34 +21,33 @@ from pipeline_lib.stage import run_stage
 def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:
     """Train one task's students: every row of the task, once per seed."""
     from pipeline_lib.devices import resolve_device
-    from pipeline_lib.distillation import TrainingJob, planned_steps, train_students
+    from pipeline_lib.distillation import Row, TrainingJob, train_rows
     from pipeline_lib.engine import worker_count
 
     params = load_params()
     device = str(resolve_device(params.device))
     vocabulary, dev = Path("data/vocabularies") / task, Path("data/tasks") / task / "dev"
-    jobs = [
-        TrainingJob(plan, vocabulary, dev, seed, device)
-        for plan in read_plans(Path("data/plans") / task)
-        for seed in params.seeds
-    ]
-    steps, totals = [0] * len(jobs), [planned_steps(job.plan) for job in jobs]
+    plans = read_plans(Path("data/plans") / task)
+    rows = [Row(plan, vocabulary, dev, params.seeds, device) for plan in plans]
+    total = sum(row.planned_steps for row in rows)
+    finished: dict[tuple[str, int, float], int] = {}
     with show_progress(f"training {task}", "steps") as advance:
 
-        def hear(job: int, message: tuple[int, int, float, float]) -> None:
-            steps[job], totals[job], loss, best = message
-            name = f"{jobs[job].plan.method} {jobs[job].seed}"
-            note = f"{name}: loss {loss:.3f} best dev {max(best, 0):.4f}"
-            advance(sum(steps), sum(totals), note)
+        def hear(job: TrainingJob, message: tuple[int, int, float, float]) -> None:
+            step, steps, loss, best = message
+            finished[job.name] = job.planned_steps * step // steps
+            note = f"{job.plan.method} {job.seed}: loss {loss:.3f} best dev {max(best, 0):.4f}"
+            advance(sum(finished.values()), total, note)
 
-        def done(job: int) -> None:
-            steps[job] = totals[job]
+        def done(job: TrainingJob) -> None:
+            finished[job.name] = job.planned_steps
 
         workers = worker_count(device, params.workers)
-        records = train_students(jobs, Path("data/students") / task, workers, hear, done)
-    for method in dict.fromkeys(job.plan.method for job in jobs):
-        scores = ", ".join(f"{records[method, seed]['best_dev']:.4f}" for seed in params.seeds)
-        typer.echo(f"{task} {method}: dev {scores} (seeds {params.seeds})")
+        records = train_rows(rows, Path("data/students") / task, workers, hear, done)
+    for method, found in records.items():
+        scores = ", ".join(f"{record['best_dev']:.4f}" for record in found)
+        rate = found[0]["settings"]["learning_rate"]
+        typer.echo(f"{task} {method}: dev {scores} (seeds {params.seeds}, rate {rate:g})")
 
 
 if __name__ == "__main__":

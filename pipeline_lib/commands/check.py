@@ -8,6 +8,7 @@ import typer
 
 if TYPE_CHECKING:
     from pipeline_lib.params import Params, Task
+    from pipeline_lib.params.base import Section
 
 EXAMPLE = "Example: distill check --params params.yaml"
 
@@ -34,7 +35,7 @@ def check(
     faults += [f"{params}: {fault}" for fault in params_faults(loaded)]
     if faults:
         raise DistilleryError("\n".join(faults))
-    for line in summary(loaded):
+    for line in [*summary(loaded), *unfair_comparisons(loaded)]:
         typer.echo(line)
 
 
@@ -91,6 +92,38 @@ def summary(params: "Params") -> list[str]:
     ]
     fetched = _fetched(params)
     return [*lines, f"fetched   {', '.join(fetched) or 'nothing'}"]
+
+
+def unfair_comparisons(params: "Params") -> list[str]:
+    """Return a warning for each row that differs from its baseline in more than the method.
+
+    The method is objective, transfer set and start; a gain measured with another student, learning
+    rates or length of training is not that of the method alone.
+    """
+    warnings = []
+    for name, row in params.methods.items():
+        if row.baseline is None:
+            continue
+        base = params.methods[row.baseline]
+        differences = _different(params.students[row.student], params.students[base.student])
+        differences += _different(
+            params.optimisers[row.optimiser], params.optimisers[base.optimiser]
+        )
+        if differences:
+            warnings.append(
+                f"warning: methods.{name} differs from its baseline {row.baseline} in more than "
+                f"the method: {', '.join(differences)}."
+            )
+    return warnings
+
+
+def _different(one: "Section", other: "Section") -> list[str]:
+    first, second = one.model_dump(), other.model_dump()
+    return [
+        f"{key} {first.get(key)} for {second.get(key)}"
+        for key in first | second
+        if first.get(key) != second.get(key)
+    ]
 
 
 def _fetched(params: "Params") -> list[str]:

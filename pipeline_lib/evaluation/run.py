@@ -1,5 +1,6 @@
 """Evaluates one task: runs every wanted student over the held-out splits and scores the lot."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -80,8 +81,29 @@ def run_methods(
             params.method(method),
             {s: {seed: found[method, seed][0][s] for seed in params.seeds} for s in heldout},
             found[method, params.seeds[-1]][1],
+            read_training(folder / method, params.seeds),
         )
         for method in params.methods_of(task)
+    }
+
+
+def read_training(folder: Path, seeds: Sequence[int]) -> dict[str, Any]:
+    """Return what one method was trained with: rate and the rates tried, rows, steps.
+
+    ``best_step`` has, by seed, the step whose weights were kept.
+
+    :param folder: the method's students, and the search for its learning rate.
+    """
+    search = read_json(folder / "search.json")
+    records = {str(seed): read_json(folder / str(seed) / "training.json") for seed in seeds}
+    one = records[str(seeds[0])]
+    return {
+        "learning_rate": search["learning_rate"],
+        "best_dev_by_rate": search["best_dev_by_rate"],
+        "rows": one["rows"],
+        "steps": one["steps"],
+        "batch_size": one["settings"]["batch_size"],
+        "best_step": {seed: record["best_step"] for seed, record in records.items()},
     }
 
 

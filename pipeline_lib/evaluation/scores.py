@@ -12,7 +12,7 @@ import numpy as np
 
 from pipeline_lib.evaluation.heldout import Heldout
 from pipeline_lib.evaluation.metrics import agreement, decide, score
-from pipeline_lib.evaluation.significance import paired_bootstrap
+from pipeline_lib.evaluation.significance import compare, holm
 from pipeline_lib.params import Evaluate, Method, Task
 
 SELECTION = (
@@ -26,12 +26,14 @@ class System:
     """One method's trained students.
 
     ``logits`` holds, by split and seed, float32 of shape (rows, classes); ``parameters`` the
-    numbers ``with_embeddings`` and ``without_embeddings``.
+    numbers ``with_embeddings`` and ``without_embeddings``; ``training`` what they were trained
+    with: see :func:`~pipeline_lib.evaluation.run.read_training`.
     """
 
     method: Method
     logits: dict[str, dict[int, np.ndarray]]
     parameters: dict[str, int]
+    training: dict[str, Any]
 
     def predictions(self, split: str) -> np.ndarray:
         """Return answers, classes or scores, shape (seeds, rows)."""
@@ -62,13 +64,10 @@ def task_scores(
             "rows": rows,
             "test": _state(heldout.get("test")),
             "selection": SELECTION,
-            "bootstrap": evaluate.model_dump(),
+            "evaluate": evaluate.model_dump(),
             "floor": scored.floor(train_labels),
             "teacher": scored.teacher() | {"parameters": teacher_parameters},
-            "methods": {
-                name: scored.method(system, systems, teacher_parameters)
-                for name, system in systems.items()
-            },
+            "methods": scored.methods(systems, teacher_parameters),
         }
     )
 
@@ -113,7 +112,21 @@ class _Scorer:
         result = {s: self._scores(s, self.heldout[s].teacher) or "hidden" for s in self.splits}
         return result | {"precision": {s: self.heldout[s].precision for s in self.splits}}
 
-    def method(
+    def methods(
+        self, systems: dict[str, System], teacher_parameters: dict[str, int]
+    ) -> dict[str, Any]:
+        """Score every method; each split's p values are corrected for the table's rows."""
+        found = {
+            name: self._method(system, systems, teacher_parameters)
+            for name, system in systems.items()
+        }
+        for split in self.splits:
+            gains = {n: o["gain"][split] for n, o in found.items() if _is_tested(o["gain"][split])}
+            for name, p in holm({name: gain["p"] for name, gain in gains.items()}).items():
+                gains[name]["p_holm"] = p
+        return found
+
+    def _method(
         self, system: System, systems: dict[str, System], teacher_parameters: dict[str, int]
     ) -> dict[str, Any]:
         """Score one method against the labels, the teacher and its baseline."""
@@ -123,6 +136,7 @@ class _Scorer:
             "student": method.student,
             "data": method.data,
             "baseline": method.baseline,
+            "training": system.training,
             "agreement": {split: self._agreement(system, split) for split in self.splits},
             "against_teacher": {split: self._to_teacher(system, split) for split in self.splits},
             "gain": {split: self._gain(system, baseline, split) for split in self.splits},
@@ -170,7 +184,7 @@ class _Scorer:
         labels = self.heldout[split].labels
         if labels is None:
             return "hidden"
-        found = paired_bootstrap(
+        found = compare(
             labels,
             system.predictions(split),
             baseline.predictions(split),
@@ -180,6 +194,11 @@ class _Scorer:
             **self.evaluate.model_dump(),
         )
         return asdict(found)
+
+
+def _is_tested(gain: Any) -> bool:
+    """Whether a gain was measured: there is a baseline, and the labels are not hidden."""
+    return isinstance(gain, dict)
 
 
 def _summary(by_seed: dict[str, float]) -> dict[str, Any]:

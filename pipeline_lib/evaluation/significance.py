@@ -1,33 +1,43 @@
-"""The paired bootstrap: whether one system is better, or it was the choice of examples.
+"""Whether one system is better than another, given few seeds and a finite evaluation set.
 
-Both systems are scored on the same resamples of the evaluation set (Efron 1979, Koehn 2004), each
-as the mean over its seeds.  What is resampled are examples, not seeds: the interval says how the
-difference would move on another sample of text, and the spread over seeds is reported beside it.
+A difference of mean scores has two sources of noise: which examples were drawn, and which seeds
+were trained.  The model is that of Obuchowski and Rockette 1995, with seeds as readers nested in
+systems (Hillis 2014): examples are shared by all seeds, so their part is the covariance between
+seeds, estimated by the bootstrap (Efron 1979); all that differs from seed to seed is the variance
+between the seeds' scores.  Degrees of freedom after Satterthwaite 1946 make the interval as wide as
+two or three seeds deserve.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from pipeline_lib.evaluation.metrics import check_labels, from_confusion, from_scores
 from pipeline_lib.params import CORRELATIONS, Metric
 
-MeanScore = Callable[[np.ndarray], float]
-"""Row numbers of a sample to the mean score over seeds."""
+CHUNK = 4_000_000
+"""Resampled rows that are counted at once: bounds the memory to some tens of megabytes."""
+
+ScoreSamples = Callable[[np.ndarray], np.ndarray]
+"""Row numbers of samples, (samples, rows), to each seed's score on each, (samples, seeds)."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A's score minus B's, its confidence interval, and the two-sided p value of no difference."""
+    """A's mean score minus B's, its confidence interval, and the two-sided p of no difference.
+
+    Interval and p are None where a system has a single seed: the noise of training is unknown.
+    """
 
     difference: float
-    low: float
-    high: float
-    p: float
+    low: float | None
+    high: float | None
+    p: float | None
 
 
-def paired_bootstrap(
+def compare(
     labels: np.ndarray | None,
     a: np.ndarray,
     b: np.ndarray,
@@ -46,48 +56,95 @@ def paired_bootstrap(
     :param b: the other system's, on the same rows in the same order.
     :param classes: how many the task has; 1 of a regression.
     :param positive: the class whose F1 is taken with two classes.
-    :param resamples: how many samples of ``rows`` examples, with replacement.
-    :param confidence: width of the percentile interval, e.g. 0.95.
+    :param resamples: samples of ``rows`` examples, with replacement, for the covariances.
+    :param confidence: width of the interval, e.g. 0.95.
     :raises DistilleryError: if labels are hidden or rows are missing.
     """
-    for answers in (*a, *b):
-        labels = check_labels(labels, answers)
-    means = _correlations if metric in CORRELATIONS else _decisions
-    scored_a, scored_b = (means(labels, answers, metric, classes, positive) for answers in (a, b))
-    everything = np.arange(len(labels))
-    observed = scored_a(everything) - scored_b(everything)
+    answers = np.concatenate([a, b])
+    for one in answers:
+        labels = check_labels(labels, one)
+    score_samples = partial(_scores, labels, answers, metric, classes, positive)
+    everything = np.arange(len(labels))[None]
+    scores = score_samples(everything)[0]
+    # Equal means of different seeds differ in the last bit; that is a tie, not a win.
+    observed = round(float(scores[: len(a)].mean() - scores[len(a) :].mean()), 12)
+    if min(len(a), len(b)) < 2:
+        return Difference(observed, None, None, None)
+    drawn = _resampled(score_samples, *answers.shape, resamples, seed)
+    return _test(observed, scores, np.cov(drawn, rowvar=False), len(a), confidence)
+
+
+def holm(p_values: Mapping[str, float | None]) -> dict[str, float | None]:
+    """Return the p values corrected for their number (Holm 1979); None stays None."""
+    known = sorted((p, name) for name, p in p_values.items() if p is not None)
+    corrected: dict[str, float | None] = dict.fromkeys(p_values)
+    highest = 0.0
+    for rank, (p, name) in enumerate(known):
+        highest = max(highest, min(1.0, p * (len(known) - rank)))
+        corrected[name] = highest
+    return corrected
+
+
+def _test(
+    observed: float, scores: np.ndarray, covariance: np.ndarray, seeds: int, confidence: float
+) -> Difference:
+    """Judge a difference; the first ``seeds`` of the scores (systems' seeds,) are a's."""
+    import scipy.stats
+
+    own, other = slice(None, seeds), slice(seeds, None)
+    parts = [scores[side].var(ddof=1) / len(scores[side]) for side in (own, other)]
+    freedom = [len(scores[side]) - 1 for side in (own, other)]
+    shared = _off_diagonal(covariance[own, own]) + _off_diagonal(covariance[other, other])
+    examples = max(0.0, shared - 2 * float(covariance[own, other].mean()))
+    variance = sum(parts) + examples
+    if variance <= 0.0:
+        return Difference(observed, observed, observed, 1.0 if observed == 0.0 else 0.0)
+    spread = sum(part**2 / free for part, free in zip(parts, freedom, strict=True))
+    degrees = variance**2 / spread if spread > 0 else np.inf
+    half = float(scipy.stats.t.ppf((1 + confidence) / 2, degrees)) * variance**0.5
+    p = float(2 * scipy.stats.t.sf(abs(observed) / variance**0.5, degrees))
+    return Difference(observed, observed - half, observed + half, p)
+
+
+def _off_diagonal(covariance: np.ndarray) -> float:
+    """Return the mean covariance between different seeds of one system."""
+    seeds = len(covariance)
+    return float(covariance.sum() - np.trace(covariance)) / (seeds * (seeds - 1))
+
+
+def _resampled(
+    score_samples: ScoreSamples, seeds: int, rows: int, resamples: int, seed: int
+) -> np.ndarray:
+    """Return every seed's score on every resample of the rows, (resamples, seeds)."""
     rng = np.random.default_rng(seed)
-    differences = np.empty(resamples)
-    for i in range(resamples):
-        chosen = rng.integers(0, len(labels), len(labels))
-        differences[i] = scored_a(chosen) - scored_b(chosen)
-    low, high = np.quantile(differences, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return Difference(float(observed), float(low), float(high), _two_sided(differences))
+    size = max(1, CHUNK // (rows * seeds))
+    found = []
+    for start in range(0, resamples, size):
+        chosen = rng.integers(0, rows, (min(size, resamples - start), rows))
+        found.append(score_samples(chosen))
+    return np.concatenate(found)
 
 
-def _decisions(
-    labels: np.ndarray, answers: np.ndarray, metric: Metric, classes: int, positive: int
-) -> MeanScore:
-    """Return the function that scores a sample of rows by confusion matrices."""
+def _scores(
+    labels: np.ndarray,
+    answers: np.ndarray,
+    metric: Metric,
+    classes: int,
+    positive: int,
+    chosen: np.ndarray,
+) -> np.ndarray:
+    """Score each seed's answers (seeds, rows) on each sample of rows; (samples, seeds)."""
+    if metric in CORRELATIONS:
+        each = [from_scores(metric, labels[rows], answers[:, rows]) for rows in chosen]
+        return np.stack(each)
     cells = labels * classes + answers
     size = classes * classes
-
-    def mean(rows: np.ndarray) -> float:
-        counts = np.stack([np.bincount(row, minlength=size) for row in cells[:, rows]])
-        stack = counts.reshape(-1, classes, classes)
-        return float(from_confusion(metric, stack, positive).mean())
-
-    return mean
+    counts = np.stack([_counts(cells[:, rows], size) for rows in chosen])
+    return from_confusion(metric, counts.reshape(*counts.shape[:2], classes, classes), positive)
 
 
-def _correlations(labels: np.ndarray, answers: np.ndarray, metric: Metric, *_: int) -> MeanScore:
-    """Return the function that scores a sample of rows by correlation."""
-    return lambda rows: float(from_scores(metric, labels[rows], answers[:, rows]).mean())
-
-
-def _two_sided(differences: np.ndarray) -> float:
-    """Twice the share of resamples on the far side of zero; one is added so that it is never 0."""
-    # Equal means of different seeds differ in the last bit; that is a tie, not a win.
-    differences = np.round(differences, 12)
-    tail = min(np.count_nonzero(differences <= 0), np.count_nonzero(differences >= 0))
-    return min(1.0, 2.0 * (int(tail) + 1) / (len(differences) + 1))
+def _counts(cells: np.ndarray, size: int) -> np.ndarray:
+    """Return how often each seed has each cell of its confusion matrix, (seeds, cells)."""
+    seeds = np.arange(len(cells))[:, None] * size
+    flat = np.bincount((cells + seeds).ravel(), minlength=len(cells) * size)
+    return flat.reshape(len(cells), size)

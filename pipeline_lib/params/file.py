@@ -67,9 +67,25 @@ class Params(Section):
                     f"methods.{name}.baseline: {baseline} is no row of task {task}: its "
                     f"`tasks`, or those of {self.methods[baseline].data}, leave it out"
                 )
+        self._check_decisions()
         if len(set(self.seeds)) < len(self.seeds):
             raise ValueError("seeds: each may stand only once")
         return self
+
+    def _check_decisions(self) -> None:
+        """Refuse keys that mean nothing for a row's task: classes decide, scores do not."""
+        for task, settings in self.tasks.items():
+            for name, method in self.methods_of(task).items():
+                if method.min_confidence is not None and settings.is_regression:
+                    raise ValueError(
+                        f"methods.{name}.min_confidence: {task} is a regression, whose teacher has "
+                        "no confidence. Take it out, or restrict the row by its `tasks`"
+                    )
+                if method.threshold is not None and len(settings.label_names) != 2:
+                    raise ValueError(
+                        f"methods.{name}.threshold: {task} does not have two classes. Take it "
+                        "out, or restrict the row by its `tasks`"
+                    )
 
     def _check_methods(self) -> None:
         starts = {**dict.fromkeys(STARTS), **self.encoders}

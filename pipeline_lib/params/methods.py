@@ -12,8 +12,8 @@ from pipeline_lib.params.models import TrainingPrecision
 class Optimiser(Section):
     """An optimiser and how long it runs; whichever of ``epochs`` and ``max_steps`` ends first.
 
-    Each of ``learning_rates`` is tried, and the one that is best on dev kept.  ``evaluate_every``
-    counts the steps between looks at dev (null: once an epoch).
+    Each of ``learning_rates`` is tried with the first seed, and the one that is best on dev is
+    taken for all.  ``evaluate_every`` counts the steps between evaluations (null: an epoch's).
     """
 
     name: Literal["adam", "adadelta"]
@@ -28,9 +28,9 @@ class Optimiser(Section):
     precision: TrainingPrecision
 
     def steps(self, rows: int) -> int:
-        """Return how many steps it takes over so many rows, with all its learning rates."""
+        """Return how many steps one training takes over so many rows."""
         steps = self.epochs * math.ceil(rows / self.batch_size)
-        return min(steps, self.max_steps or steps) * len(self.learning_rates)
+        return min(steps, self.max_steps or steps)
 
 
 class Objective(Section):
@@ -62,6 +62,11 @@ class Method(Section):
     ``start`` is ``vectors`` (the vocabulary's), ``random``, or the name of an encoder.
     ``tasks`` names those that have the row (null: all that have its transfer set).
     ``iterations`` takes the transfer set's first ones alone (0: the originals); null takes all.
+
+    Three keys can be left out, and then play no part.  ``repeat_originals`` takes every original
+    row so many times, ``min_confidence`` leaves out synthetic rows to whose class the teacher gives
+    a lower probability, and ``threshold: dev`` moves the decision between two classes to where the
+    first metric is best on dev.
     """
 
     student: str
@@ -72,10 +77,13 @@ class Method(Section):
     optimiser: str
     baseline: str | None
     tasks: Annotated[list[str], Field(min_length=1)] | None
+    repeat_originals: Positive | None = None
+    min_confidence: Annotated[float, Field(gt=0, lt=1)] | None = None
+    threshold: Literal["dev"] | None = None
 
 
 class Evaluate(Section):
-    """The paired bootstrap of the significance test: resamples of the evaluation set."""
+    """The comparison with the undistilled row: resamples of the evaluation set, the interval."""
 
     resamples: Annotated[int, Field(ge=100)]
     confidence: Annotated[float, Field(gt=0, lt=1)]

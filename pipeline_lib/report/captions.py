@@ -4,23 +4,23 @@ from typing import Any
 
 from pipeline_lib.params import Params
 from pipeline_lib.report.collect import TaskResult
-from pipeline_lib.report.rows import decisive_split
+from pipeline_lib.report.rows import NONE, decisive_split
 from pipeline_lib.report.splits import shared_line
 
 
 def caption(result: TaskResult, params: Params) -> list[str]:
     """Return the sentences that go with one task's table."""
     scores = result.scores
-    split, bootstrap = decisive_split(scores), scores["bootstrap"]
+    split = decisive_split(scores)
     sizes = ", ".join(f"{count:,} {name}" for name, count in scores["rows"].items())
     lines = [
         f"{' / '.join(scores['metrics'])} in percent{_f1(scores)}; mean over seeds "
         f"{_seeds(result)}, ± standard deviation of {scores['metric']}.",
         f"Data: {sizes} rows. {_test(scores['test'])}",
         scores["selection"],
-        f"Gain over the method's undistilled baseline on {split}, with its "
-        f"{100 * bootstrap['confidence']:.0f} % interval and p by the paired bootstrap over "
-        f"examples ({bootstrap['resamples']:,} resamples).",
+        _gain(scores),
+        "Rate: the learning rate taken for all seeds, best on dev with the first, among "
+        f"{_rates(scores)}; steps and rows of one training.",
         f"To teacher and agreement (share of equal answers, or correlation) on {split}; parameters "
         "in millions, without / with embeddings; ratio: times smaller than the teacher.",
     ]
@@ -33,6 +33,23 @@ def caption(result: TaskResult, params: Params) -> list[str]:
 def _f1(scores: dict[str, Any]) -> str:
     label = scores.get("f1_label")
     return f" (f1 of class {label})" if label else ""
+
+
+def _gain(scores: dict[str, Any]) -> str:
+    split, confidence = decisive_split(scores), scores["evaluate"]["confidence"]
+    chosen = ", where the best evaluations were also chosen," if split == "dev" else ""
+    return (
+        f"Gain over the method's undistilled baseline on {split}{chosen} with its "
+        f"{100 * confidence:.0f} % interval and p over seeds and examples (Obuchowski and Rockette "
+        "1995); p corrected for the table's rows (Holm 1979). One seed: neither."
+    )
+
+
+def _rates(scores: dict[str, Any]) -> str:
+    tried = {
+        rate for own in scores["methods"].values() for rate in own["training"]["best_dev_by_rate"]
+    }
+    return ", ".join(sorted(tried, key=float)) or NONE
 
 
 def _further(scores: dict[str, Any]) -> list[str]:

@@ -66,7 +66,8 @@ def _method_metrics(scores: dict[str, Any], own: dict[str, Any]) -> dict[str, An
         found[split]["agreement"] = own["agreement"][split]
         if own["gain"][split] is not None:
             gain = own["gain"][split]
-            found[split]["gain"] = {"difference": gain["difference"], "p": gain["p"]}
+            tested = {name: gain[name] for name in ("p", "p_holm") if gain[name] is not None}
+            found[split]["gain"] = {"difference": gain["difference"], **tested}
     return found
 
 

@@ -14,11 +14,14 @@ COLUMNS = {
     "test": "Test",
     "gain": "Gain",
     "interval": "Interval",
-    "p": "p",
+    "p": "p (Holm)",
     "to_teacher": "To teacher",
     "agreement": "Agreement",
     "parameters": "Parameters (M)",
     "ratio": "Ratio",
+    "rate": "Rate",
+    "steps": "Steps × batch",
+    "rows": "Rows",
 }
 
 

@@ -25,6 +25,9 @@ class Row:
     agreement: str = NONE
     parameters: str = NONE
     ratio: str = NONE
+    rate: str = NONE
+    steps: str = NONE
+    rows: str = NONE
     speed: str = NONE
     speed_up: str = NONE
 
@@ -65,18 +68,22 @@ def _teacher(result: TaskResult) -> Row:
 def _method(result: TaskResult, name: str) -> Row:
     scores, own = result.scores, result.scores["methods"][name]
     split, gain = decisive_split(scores), own["gain"][decisive_split(scores)]
+    training = own["training"]
     rate, teacher_rate = _rate(result, own["student"]), _rate(result, None)
     return Row(
         name,
         _spread(own.get("dev"), scores),
         _spread(own.get("test"), scores),
         gain=_signed(gain["difference"]) if gain else NONE,
-        interval=f"[{_signed(gain['low'])}, {_signed(gain['high'])}]" if gain else NONE,
-        p=_p_value(gain["p"]) if gain else NONE,
+        interval=_interval(gain),
+        p=_p_value(gain["p_holm"]) if gain and gain["p_holm"] is not None else NONE,
         to_teacher=_signed(own["against_teacher"][split]),
         agreement=_percent(own["agreement"][split]),
         parameters=_millions(own["parameters"]),
         ratio=_times(own["ratio"]),
+        rate=f"{training['learning_rate']:g}",
+        steps=f"{training['steps']:,} × {training['batch_size']}",
+        rows=f"{training['rows']:,}",
         speed=_thousands(rate),
         speed_up=f"{rate / teacher_rate:.0f}×" if rate and teacher_rate else NONE,
     )
@@ -118,8 +125,15 @@ def _signed(value: float) -> str:
     return f"{round(100 * value, 1) + 0.0:+.1f}"
 
 
+def _interval(gain: dict[str, Any] | None) -> str:
+    # Of a single seed nothing is known about the noise of training.
+    if gain is None or gain["low"] is None:
+        return NONE
+    return f"[{_signed(gain['low'])}, {_signed(gain['high'])}]"
+
+
 def _p_value(p: float) -> str:
-    return "<0.001" if p < 0.001 else f"{p:.3f}"
+    return "≤0.001" if p <= 0.001 else f"{p:.3f}"
 
 
 def _millions(parameters: dict[str, int]) -> str:

@@ -32,8 +32,14 @@ def print_result(console: Console, result: TaskResult, params: Params) -> None:
         "Sent./s": [row.speed for row in given],
         "Faster": [row.speed_up for row in given],
     }
+    training = {
+        "Rate": [row.rate for row in given],
+        "Steps × batch": [row.steps for row in given],
+        "Rows": [row.rows for row in given],
+    }
     names = [row.system for row in given]
-    groups = [quality | size] if console.width >= WIDE else [quality, size]
+    wide = console.width >= WIDE
+    groups = [quality | size, training] if wide else [quality, size, training]
     for i, columns in enumerate(groups):
         console.print(_table(names, columns, None if i else title))
     for line in [*caption(result, params), speed_line(result)]:
@@ -53,4 +59,6 @@ def _table(names: list[str], columns: dict[str, list[str]], title: str | None) -
 
 
 def _gain(row: Row) -> str:
-    return NONE if row.gain == NONE else f"{row.gain} p {row.p}\n{row.interval}"
+    if row.interval == NONE:
+        return row.gain
+    return f"{row.gain} p {row.p}\n{row.interval}"

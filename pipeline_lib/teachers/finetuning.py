@@ -18,8 +18,10 @@ from pipeline_lib.batching import LengthSorted
 from pipeline_lib.columns import Text, texts
 from pipeline_lib.devices import resolve_precision, resolve_training_precision
 from pipeline_lib.dropout import replace_dropout
+from pipeline_lib.errors import DistilleryError
 from pipeline_lib.evaluation.metrics import agreement, label_array, score
 from pipeline_lib.files import link_or_copy
+from pipeline_lib.label_scale import scale_of
 from pipeline_lib.objectives import label_loss
 from pipeline_lib.params import FineTuning, Task
 from pipeline_lib.params import Teacher as TeacherParams
@@ -73,6 +75,9 @@ def finetune(
         if best is None or progress.best_score > best[0]:
             best = progress.best_score, model, tokenizer
     score_, model, tokenizer = best
+    scale = scale_of(train.labels)
+    if scale is not None:
+        scale.rescale(output_layer(model))
     return model, tokenizer, _record(runs, task.metrics[0], score_)
 
 
@@ -95,7 +100,9 @@ def _run(
     replace_dropout(model)
     runner = Teacher(model, tokenizer, device, precision, digest="")
     encoded = runner.encode(train.texts, params.max_length)
-    sentences = replace(encoded, targets={"labels": train.labels})
+    scale = scale_of(train.labels)
+    labels = train.labels if scale is None else scale.standardise(train.labels)
+    sentences = replace(encoded, targets={"labels": labels})
     batches = LengthSorted(sentences, params.finetune.batch_size, params.finetune.seed)
 
     def loss(model: torch.nn.Module, batch: Batch) -> torch.Tensor:
@@ -110,6 +117,24 @@ def _run(
     return fit(
         model, batches, loss, evaluate, _settings(params.finetune, rate, precision), path, report
     )
+
+
+def output_layer(model: Any) -> torch.nn.Linear:
+    """Return the last layer of a classifier or regressor, which gives its outputs.
+
+    :raises DistilleryError: if it has none: then its outputs cannot be rescaled.
+    """
+    linear = [
+        module
+        for module in model.modules()
+        if isinstance(module, torch.nn.Linear) and module.out_features == model.config.num_labels
+    ]
+    if not linear:
+        raise DistilleryError(
+            f"{type(model).__name__}: no linear output layer, so it cannot learn a regression. "
+            "Choose another model in teacher.source."
+        )
+    return linear[-1]
 
 
 def _settings(params: FineTuning, rate: float, precision: str) -> Settings:

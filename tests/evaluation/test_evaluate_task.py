@@ -92,6 +92,12 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             folder = data / "students/movies" / method / str(seed)
             folder.mkdir(parents=True)
             (folder / "config.json").write_text("{}")
+            write_json(
+                folder / "training.json",
+                {"rows": 40, "steps": 20, "best_step": 10 * seed, "settings": {"batch_size": 4}},
+            )
+        search = {"seed": 1, "learning_rate": 0.003, "best_dev_by_rate": {"0.003": 0.5}}
+        write_json(data / "students/movies" / method / "search.json", search)
     (data / "teachers/movies").mkdir(parents=True)
     names = {"id2label": {"0": "negative", "1": "positive"}}
     write_json(data / "teachers/movies/config.json", names)
@@ -117,7 +123,16 @@ def test_scores_are_those_worked_out_by_hand(params: Params, data: Path) -> None
     assert distilled["against_teacher"]["test"] == -0.025
     assert distilled["gain"]["test"]["difference"] == 0.375
     assert distilled["gain"]["test"]["p"] < 0.05
+    assert distilled["gain"]["test"]["p_holm"] == distilled["gain"]["test"]["p"]
     assert plain["gain"] == {"dev": None, "test": None}
+    assert plain["training"] == {
+        "learning_rate": 0.003,
+        "best_dev_by_rate": {"0.003": 0.5},
+        "rows": 40,
+        "steps": 20,
+        "batch_size": 4,
+        "best_step": {"1": 10, "2": 20},
+    }
     # Both wrong in row 0; one of them in rows 8, 10, 16, 20, 24, 30 and 32.
     assert distilled["agreement"]["dev"] == round(1 - 7 / 40, 6)
     assert distilled["ratio"] == {"without_embeddings": 1.0, "with_embeddings": 1.0}

@@ -81,10 +81,8 @@ def test_students_start_from_the_encoder(encoded: tuple[Workspace, Run]) -> None
     scores = json.loads((workspace / "metrics.json").read_text())[TASK]["methods"]
     assert scores["bilstm_sra"]["test"]["accuracy"]["mean"] > 0.8
     assert "gain" in scores["bilstm_sra_kd"]["test"]
-    student = json.loads(
-        (workspace / f"data/students/{TASK}/bilstm_sra/1/training.json").read_text()
-    )
-    assert set(student["best_dev_by_rate"]) == {"0.0001", "0.01"}
+    search = json.loads((workspace / f"data/students/{TASK}/bilstm_sra/search.json").read_text())
+    assert set(search["best_dev_by_rate"]) == {"0.0001", "0.01"}
     assert "held back" in run.text and "bilstm_sra_kd" in run.text
     assert workspace.dvc("repro").sound().stages == []
 

@@ -47,6 +47,29 @@ def test_a_row_of_the_first_iterations_outlives_more_of_them(workspace: Workspac
     assert f"augment@{TASK}" in run.stages and train not in run.stages
 
 
+def test_the_rate_is_searched_for_with_the_first_seed(workspace: Workspace) -> None:
+    def edit(params: Any) -> None:
+        params["optimisers"]["short"]["learning_rates"] = [1.0e-5, 1.0e-2]
+        params["methods"] = {"bilstm": params["methods"]["bilstm"]}
+
+    def trained() -> int:
+        return len(list((workspace / ".distillery/students").glob("*.json")))
+
+    before = trained()
+    workspace.params(edit)
+    workspace.dvc("repro", f"train@{TASK}").sound()
+    folder = workspace / f"data/students/{TASK}/bilstm"
+    search = json.loads((folder / "search.json").read_text())
+    assert search["seed"] == 1 and search["learning_rate"] == 1.0e-2
+    assert search["best_dev_by_rate"]["1e-05"] < search["best_dev_by_rate"]["0.01"]
+    for seed in (1, 2):
+        record = json.loads((folder / str(seed) / "training.json").read_text())
+        assert record["settings"]["learning_rate"] == 1.0e-2
+        assert record["settings"]["seed"] == seed
+    # The rate that was there before is found; the new one is tried with one seed alone.
+    assert trained() == before + 1
+
+
 def test_rows_that_come_to_the_same_are_trained_once(workspace: Workspace) -> None:
     def add(params: Any) -> None:
         rows = params["methods"]
@@ -65,7 +88,7 @@ def test_rows_that_come_to_the_same_are_trained_once(workspace: Workspace) -> No
     assert sha256_folder(students / "alike") == sha256_folder(students / "bilstm")
     assert sha256_folder(students / "new") == sha256_folder(students / "new_too")
     assert sha256_folder(students / "new") != sha256_folder(students / "bilstm")
-    seeds = len(list((students / "new").iterdir()))
+    seeds = sum(path.is_dir() for path in (students / "new").iterdir())
     assert kept() - before == seeds > 0
 
 

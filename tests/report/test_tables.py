@@ -45,12 +45,20 @@ def method(mean: float, gain: Any) -> dict[str, Any]:
         "gain": {"dev": gain, "test": gain},
         "parameters": {"without_embeddings": 700_000, "with_embeddings": 6_000_000},
         "ratio": {"without_embeddings": 15.3, "with_embeddings": 3.77},
+        "training": {
+            "learning_rate": 0.003,
+            "best_dev_by_rate": {"0.001": mean - 0.01, "0.003": mean},
+            "rows": 16000,
+            "steps": 1500,
+            "batch_size": 64,
+            "best_step": {"1": 1200, "2": 900},
+        },
     }
 
 
 @pytest.fixture
 def scores() -> dict[str, Any]:
-    gain = {"difference": 0.019, "low": 0.004, "high": 0.033, "p": 0.012}
+    gain = {"difference": 0.019, "low": 0.004, "high": 0.033, "p": 0.006, "p_holm": 0.012}
     accuracy = {"accuracy": 0.91}
     return {
         "metric": "accuracy",
@@ -59,7 +67,7 @@ def scores() -> dict[str, Any]:
         "rows": {"train": 8000, "dev": 1000, "test": 1000},
         "test": "labelled",
         "selection": "The best was chosen on dev.",
-        "bootstrap": {"resamples": 1000, "confidence": 0.95, "seed": 1},
+        "evaluate": {"resamples": 1000, "confidence": 0.95, "seed": 1},
         "floor": {"answer": "positive", "dev": {"accuracy": 0.5}, "test": {"accuracy": 0.52}},
         "teacher": {"dev": accuracy, "test": accuracy, "parameters": PARAMETERS},
         "methods": {"bilstm": method(0.88, None), "bilstm_kd_mask_pos": method(0.9, gain)},
@@ -95,6 +103,22 @@ def test_cells_are_rounded_and_signed(scores: dict[str, Any]) -> None:
     # -0.04 points read +0.0 once rounded, never -0.0.
     assert (best.p, best.to_teacher) == ("0.012", "+0.0")
     assert (best.ratio, best.speed, best.speed_up) == ("15× / 3.8×", "12,500", "50×")
+    assert (best.rate, best.steps, best.rows) == ("0.003", "1,500 × 64", "16,000")
+
+
+def test_the_least_p_is_printed_as_a_bound(scores: dict[str, Any]) -> None:
+    scores["methods"]["bilstm_kd_mask_pos"]["gain"]["test"]["p_holm"] = 1e-9
+    assert rows(TaskResult("movies", scores))[-1].p == "≤0.001"
+
+
+def test_one_seed_has_a_gain_without_interval(scores: dict[str, Any], params: Params) -> None:
+    gain = {"difference": 0.019, "low": None, "high": None, "p": None, "p_holm": None}
+    scores["methods"]["bilstm_kd_mask_pos"]["gain"]["test"] = gain
+    best = rows(TaskResult("movies", scores))[-1]
+    assert (best.gain, best.interval, best.p) == ("+1.9", "–", "–")
+    assert "+1.9 p" not in printed(TaskResult("movies", scores), params, 120)
+    found = metrics([TaskResult("movies", scores)])["movies"]["methods"]["bilstm_kd_mask_pos"]
+    assert found["test"]["gain"] == {"difference": 0.019}
 
 
 def test_hidden_test_falls_back_to_dev_and_says_so(scores: dict[str, Any], params: Params) -> None:
@@ -104,6 +128,7 @@ def test_hidden_test_falls_back_to_dev_and_says_so(scores: dict[str, Any], param
     text = printed(result, params, 120)
     assert "gain on dev" in text
     assert "Test labels are hidden" in text
+    assert "on dev, where the best evaluations were also chosen" in " ".join(text.split())
     assert "test" not in metrics([result])["movies"]["teacher"]
 
 

@@ -1,10 +1,16 @@
 """Which device computes, and in which number format: resolved once, recorded with every result."""
 
+import re
+from functools import cache
+
 import torch
 
+from pipeline_lib.engine import single_thread
 from pipeline_lib.errors import DistilleryError
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+LSTMS = ("bilstm", "bilstm_sra")
+"""The architectures of ``students`` in params.yaml that have an LSTM."""
 
 
 def resolve_device(name: str) -> torch.device:
@@ -14,6 +20,9 @@ def resolve_device(name: str) -> torch.device:
     """
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if not re.fullmatch(r"cpu|mps|cuda(:\d+)?", name):
+        # torch knows more, such as `meta`, on which nothing is computed.
+        raise DistilleryError(f"device: {name!r} is none of auto, cpu, cuda, cuda:<number>, mps.")
     try:
         device = torch.device(name)
         torch.empty(0, device=device)
@@ -34,7 +43,7 @@ def resolve_precision(name: str, device: torch.device) -> str:
     if name != "auto":
         return name
     if device.type == "cuda":
-        return "bfloat16" if torch.cuda.is_bf16_supported() else "float16"
+        return "bfloat16" if _has_bfloat16_units() else "float16"
     if device.type == "cpu" and torch.cpu._is_amx_tile_supported():
         return "bfloat16"
     return "float32"
@@ -47,6 +56,49 @@ def resolve_training_precision(name: str, device: torch.device) -> str:
     """
     resolved = resolve_precision(name, device)
     return "float32" if resolved == "float16" else resolved
+
+
+def resolve_student_precision(name: str, device: torch.device, architecture: str) -> str:
+    """Return the number format to train a student in: one that its layers can compute in.
+
+    Where an LSTM does not run in bfloat16, ``auto`` is float32.
+
+    :param architecture: of the student, as params.yaml names it.
+    :raises DistilleryError: if bfloat16 is asked for and the student cannot be trained in it.
+    """
+    resolved = resolve_training_precision(name, device)
+    if resolved != "bfloat16" or architecture not in LSTMS or runs_lstm_in_bfloat16(device.type):
+        return resolved
+    if name == "auto":
+        return "float32"
+    raise DistilleryError(
+        f"precision: bfloat16, in which torch runs no LSTM ({architecture}) on this machine's "
+        f"{device.type}: its processor has no bfloat16 units. Set the optimiser's precision to "
+        "auto or float32, or use another device."
+    )
+
+
+@cache
+def runs_lstm_in_bfloat16(device_type: str) -> bool:
+    """Return whether an LSTM can be trained in bfloat16, tried once with a tiny one.
+
+    Other layers fall back to slower kernels; oneDNN refuses an LSTM on a CPU without the units.
+    """
+    # Drawing its weights must not move the seeded generator.
+    with torch.random.fork_rng(devices=[]):
+        lstm = torch.nn.LSTM(1, 1).to(device_type)
+    try:
+        # In one thread, so that this process may be forked afterwards.
+        with single_thread(), torch.enable_grad(), torch.autocast(device_type, torch.bfloat16):
+            lstm(torch.zeros(1, 1, 1, device=device_type))[0].sum().backward()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _has_bfloat16_units() -> bool:
+    # torch counts emulation too unless told not to, which is slower than float16.
+    return torch.cuda.is_bf16_supported(including_emulation=False)
 
 
 def resolve_batch_tokens(wanted: int | None, device: torch.device) -> int:

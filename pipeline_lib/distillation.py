@@ -15,7 +15,7 @@ from tokenizers import Tokenizer
 
 from pipeline_lib.batching import LengthSorted, Sentences
 from pipeline_lib.choosing import settings_of
-from pipeline_lib.devices import resolve_training_precision
+from pipeline_lib.devices import resolve_student_precision
 from pipeline_lib.engine import Tell
 from pipeline_lib.evaluation.metrics import score
 from pipeline_lib.evaluation.similarity import best_threshold
@@ -94,7 +94,11 @@ class TrainingJob:
     @property
     def precision(self) -> str:
         """The number format of the matrix products in training."""
-        return resolve_training_precision(self.plan.optimiser.precision, torch.device(self.device))
+        return resolve_student_precision(
+            self.plan.optimiser.precision,
+            torch.device(self.device),
+            self.plan.student.architecture,
+        )
 
 
 Hear = Callable[[TrainingJob, tuple[int, int, float, float]], None]

@@ -20,7 +20,7 @@ from torch import nn
 from pipeline_lib.batching import LengthSorted, Sentences
 from pipeline_lib.choosing import fit_best, forget_checkpoints
 from pipeline_lib.columns import sides
-from pipeline_lib.devices import resolve_device, resolve_training_precision
+from pipeline_lib.devices import resolve_device, resolve_student_precision
 from pipeline_lib.engine import Tell
 from pipeline_lib.errors import DistilleryError
 from pipeline_lib.files import clear_folder, read_json, sha256_folder, sha256_json, write_json
@@ -91,7 +91,9 @@ class Pretraining:
         self.student = params.students[self.row.student]
         self.optimiser = params.optimisers[self.row.optimiser]
         self.device = resolve_device(params.device)
-        self.precision = resolve_training_precision(self.optimiser.precision, self.device)
+        self.precision = resolve_student_precision(
+            self.optimiser.precision, self.device, self.student.architecture
+        )
 
     @property
     def train(self) -> Corpus:

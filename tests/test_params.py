@@ -112,6 +112,19 @@ def test_the_shipped_file_loads() -> None:
     assert not params.recipe("full").changes_nothing
 
 
+def test_soft_labels_of_a_regression_are_refused() -> None:
+    soft = {"methods.bilstm_kd.objective": {"soft_labels": 1.0, "temperature": 2.0}}
+    error = error_of(changed(soft))
+    assert "methods.bilstm_kd.objective.soft_labels: task tweets is a regression" in error
+    named = changed(soft | {"methods.bilstm_kd.tasks": ["movies", "neighbours"]})
+    assert check_params(named).method("bilstm_kd").objective.soft_labels
+
+
+@pytest.mark.parametrize("device", ["meta", "gpu", "cuda:first"])
+def test_a_device_that_there_cannot_be_is_refused(device: str) -> None:
+    assert "device: String should match" in error_of(changed({"device": device}))
+
+
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_kind_of_source_loads(variant: str) -> None:
     assert check_params(changed(VARIANTS[variant])).inputs == RAW["inputs"]

@@ -22,7 +22,7 @@ class Params(Section):
     """The whole of params.yaml."""
 
     inputs: str
-    device: str
+    device: Annotated[str, Field(pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$")]
     workers: Positive | None
     tasks: Annotated[dict[Name, Task], Field(min_length=1)]
     tagger: Tagger
@@ -53,6 +53,7 @@ class Params(Section):
                         f"{where}.tasks: no task {task!r}; there are {', '.join(self.tasks)}. "
                         "Correct it, or set null for all of them"
                     )
+        self._check_objectives()
         for name, task in self.tasks.items():
             if task.source.kind == "neighbours" and self.wikipedia is None:
                 raise ValueError(
@@ -120,6 +121,16 @@ class Params(Section):
             if baseline in chain:
                 return  # a circle further on, which its own rows report
             chain.append(baseline)
+
+    def _check_objectives(self) -> None:
+        for task in (name for name, settings in self.tasks.items() if settings.is_regression):
+            for name, method in self.methods_of(task).items():
+                if method.objective.soft_labels:
+                    raise ValueError(
+                        f"methods.{name}.objective.soft_labels: task {task} is a regression, whose "
+                        "one output has no probabilities to learn from. Use logits, or name the "
+                        f"other tasks in methods.{name}.tasks"
+                    )
 
     def _check_encoders(self) -> None:
         if self.encoders and self.wikipedia is None:

@@ -30,6 +30,8 @@ from pipeline_lib.teachers.model import Teacher, load_classifier, load_teacher
 from pipeline_lib.training import Batch, Progress, Report, Settings, autocast, fit
 
 EVALUATION_TOKENS = 4096
+LEAST_ERROR_OF_ANOTHER_UNIT = 2.0
+"""In standard deviations of the labels on dev."""
 AGREEMENT_ROWS = 2000
 """Training rows on which the finished teacher's own agreement is taken, for the alignment proof."""
 
@@ -175,7 +177,7 @@ def adopt(
 ) -> dict[str, Any]:
     """Take a teacher that was fine-tuned elsewhere into ``folder``; return its record.
 
-    :raises DistilleryError: if it cannot be loaded, or its classes are not the task's.
+    :raises DistilleryError: if it cannot be loaded, or scores in another unit than the labels'.
     """
     for path in sorted(finished.iterdir()):
         link_or_copy(path, folder / path.name)
@@ -183,6 +185,8 @@ def adopt(
     outputs = load_teacher(folder, device, precision).predict(
         dev.texts, params.max_length, EVALUATION_TOKENS
     )
+    if task.is_regression:
+        check_unit(finished, dev.labels, outputs[:, 0])
     best = score(task.metrics[0], dev.labels, outputs, task.positive_class)
     return {
         "metric": task.metrics[0],
@@ -190,6 +194,28 @@ def adopt(
         "selection": "fine-tuned elsewhere",
         "runs": [],
     }
+
+
+def check_unit(finished: Path, labels: np.ndarray, scores: np.ndarray) -> None:
+    """Check that a regression's scores are in the unit of the labels, both shape (rows,).
+
+    Correlations would not show it, but students would be trained to both.  A constant guess errs by
+    the labels' standard deviation; and scores that follow the labels vary as these do.
+
+    :raises DistilleryError: if they err by more than twice that deviation, or vary less than a
+        third as much as their correlation with the labels implies.
+    """
+    spread, own = float(labels.std()), float(scores.std())
+    error = float(np.sqrt(np.mean((scores - labels) ** 2)))
+    explained = score("pearson", labels, scores[:, None]) * spread
+    if error <= LEAST_ERROR_OF_ANOTHER_UNIT * spread and 3 * own >= explained:
+        return
+    raise DistilleryError(
+        f"{finished}: the teacher's scores on dev (mean {scores.mean():.3g}, standard deviation "
+        f"{own:.3g}) are in another unit than the labels (mean {labels.mean():.3g}, standard "
+        f"deviation {spread:.3g}): they err by {error:.3g}. Rescale the task's label column to "
+        "the teacher's unit, or set teacher.checkpoint to null."
+    )
 
 
 def training_agreement(teacher: Teacher, train: Data, max_length: int) -> float:

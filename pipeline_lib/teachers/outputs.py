@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lib.columns import list_column, matrix, texts
+from pipeline_lib.columns import list_column, matrix
 from pipeline_lib.devices import resolve_batch_tokens, resolve_device, resolve_precision
 from pipeline_lib.engine import Tell, run_jobs, single_thread
 from pipeline_lib.files import clear_folder, sha256_json
@@ -33,7 +33,7 @@ from pipeline_lib.shards import (
 from pipeline_lib.store import Store
 from pipeline_lib.teachers.model import Teacher, digest_model, load_teacher
 
-CODE_VERSION = 2
+CODE_VERSION = 3
 """Bump when the same inputs and settings would give other outputs."""
 
 
@@ -89,7 +89,8 @@ class OutputPass:
 
     def compute(self, rows: pa.Table) -> pa.Table:
         """Return columns key (uint64) and logits (fixed-size list of float32) for ``rows``."""
-        logits = self.teacher().predict(texts(rows), self.max_length, self.batch_tokens)
+        teacher = self.teacher()
+        logits = teacher.predict(teacher.texts(rows), self.max_length, self.batch_tokens)
         return pa.table({"key": rows["key"], "logits": list_column(logits)})
 
 

@@ -106,9 +106,10 @@ class VectorPass(OutputPass):
         A pair's second sentence has columns ``vector_2`` and ``scale_2``.
         """
         columns: dict[str, Any] = {"key": rows["key"]}
+        teacher = self.teacher()
         for side in sides(rows.column_names):
-            sentences = rows[f"text{side}"].to_pylist()
-            vectors = self.teacher().predict(sentences, self.max_length, self.batch_tokens)
+            sentences = teacher.sentences(rows, side)
+            vectors = teacher.predict(sentences, self.max_length, self.batch_tokens)
             stored, scale = pack(vectors, self.storage)
             columns[f"vector{side}"] = list_column(stored)
             if scale is not None:

@@ -7,9 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_lib.corpora.models import fetch_model, fetch_teacher
+from pipeline_lib.corpora.models import (
+    check_classifier,
+    fetch_model,
+    fetch_teacher,
+    name_outputs,
+)
 from pipeline_lib.errors import DistilleryError
-from pipeline_lib.files import read_json
+from pipeline_lib.files import link_or_copy, read_json
 from pipeline_lib.params import HubModel, LocalModel, PackageModel, Teacher
 
 from .conftest import write_files, zip_bytes
@@ -130,10 +135,23 @@ def test_checkpoint_per_task(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"id2label": {"0": "a", "1": "b", "2": "c"}}, "has 3 labels, tasks.movies.labels has 2"),
-        ({"num_labels": 1}, "has 1 labels, tasks.movies.labels has 2"),
+        (
+            {"id2label": {"0": "a", "1": "b", "2": "c"}},
+            r"has 3 labels \(a, b, c\), .* has 2 labels",
+        ),
+        ({"num_labels": 1}, r"has 1 label \(LABEL_0\), .* has 2 labels \(no, yes\)"),
         ({"architectures": ["BertModel"]}, "BertModel.*head would be random"),
-        ({"id2label": {"0": "YES", "1": "NO"}}, "in the order YES, NO, .* in the order no, yes"),
+        (
+            {"id2label": {"0": "YES", "1": "NO"}},
+            "in this order, YES, NO; .*labels are no, yes. Put .* into the model's order",
+        ),
+        (
+            {"id2label": {"0": "bad", "1": "good"}},
+            "in this order, bad, good; .* are no, yes. Use the model of this task",
+        ),
+        ({"id2label": {"0": "LABEL_0", "1": "yes"}}, "LABEL_0, yes; .* are no, yes"),
+        ({"id2label": {"1": "no", "2": "yes"}}, "keys 1, 2, not the numbers from 0 to 1"),
+        ({"max_position_embeddings": 12}, "max_length is 16, the model has 12 pos.* at most 12"),
     ],
 )
 def test_checkpoint_of_another_task(
@@ -144,3 +162,49 @@ def test_checkpoint_of_another_task(
         fetch_teacher(
             teacher("model"), {"movies": make_task()}, model_folder.parent, tmp_path / "o"
         )
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"num_labels": 2},
+        {"id2label": {"0": "LABEL_0", "1": "LABEL_1"}},
+        {"id2label": {"0": "No ", "1": "YES"}, "label2id": {"No ": 0, "YES": 1}},
+    ],
+)
+def test_a_finished_teachers_outputs_get_the_tasks_names(
+    tmp_path: Path, model_folder: Path, make_task: Callable, given: dict
+) -> None:
+    change_config(model_folder, **given)
+    before = (model_folder / "config.json").read_bytes()
+    fetch_teacher(teacher("model"), {"movies": make_task()}, model_folder.parent, tmp_path / "o")
+    config = read_json(tmp_path / "o/checkpoints/movies/config.json")
+    assert config["id2label"] == {"0": "no", "1": "yes"}
+    assert config["label2id"] == {"no": 0, "yes": 1}
+    assert (model_folder / "config.json").read_bytes() == before
+
+
+def test_naming_outputs_leaves_a_linked_file_alone(tmp_path: Path, model_folder: Path) -> None:
+    before = (model_folder / "config.json").read_bytes()
+    link_or_copy(model_folder / "config.json", tmp_path / "copy/config.json")
+    name_outputs(tmp_path / "copy", ["no", "yes"])
+    assert (model_folder / "config.json").read_bytes() == before
+    assert read_json(tmp_path / "copy/config.json")["id2label"] == {"0": "no", "1": "yes"}
+
+
+def test_the_one_output_of_a_regression_may_have_any_name(
+    tmp_path: Path, model_folder: Path
+) -> None:
+    change_config(model_folder, id2label={"0": "similarity"})
+    check_classifier(model_folder, model_folder, "tweets", ["mean"])
+    with pytest.raises(DistilleryError, match=r"has 1 label \(similarity\)"):
+        check_classifier(model_folder, model_folder, "movies", ["no", "yes"])
+
+
+def test_a_base_encoder_with_too_few_positions(
+    tmp_path: Path, model_folder: Path, make_task: Callable
+) -> None:
+    change_config(model_folder, max_position_embeddings=17, model_type="roberta", pad_token_id=1)
+    with pytest.raises(DistilleryError, match="max_length is 16, the model has 15 positions"):
+        fetch_teacher(teacher(None), {"movies": make_task()}, model_folder.parent, tmp_path / "o")

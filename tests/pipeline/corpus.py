@@ -44,12 +44,15 @@ def write_rows(path: Path, rows: list[tuple[int, str]]) -> None:
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def write_encoder(folder: Path, labels: int | None = None) -> None:
-    """Write a random BERT of two layers with its tokenizer; ``labels`` gives it a head."""
+def write_encoder(folder: Path, labels: int | None = None, mask: str | None = "[MASK]") -> None:
+    """Write a random BERT of two layers with its tokenizer; ``labels`` gives it a head.
+
+    :param mask: the tokenizer's mask token.
+    """
     import torch
     from transformers import BertConfig, BertForSequenceClassification, BertModel
 
-    tokenizer = _tokenizer()
+    tokenizer = _tokenizer(mask)
     config = BertConfig(
         vocab_size=len(tokenizer),
         hidden_size=32,
@@ -68,13 +71,13 @@ def write_encoder(folder: Path, labels: int | None = None) -> None:
     tokenizer.save_pretrained(folder)
 
 
-def _tokenizer() -> "PreTrainedTokenizerFast":  # noqa: F821
+def _tokenizer(mask: str | None) -> "PreTrainedTokenizerFast":  # noqa: F821
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
 
     words = {w for rows in sentences().values() for _, t in rows for w in t.lower().split()}
     letters = "abcdefghijklmnopqrstuvwxyz.[]"
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", mask or "[MASK]"]
     pieces = [*special, *letters, *(f"##{c}" for c in letters)]
     pieces += sorted({word.strip(".") for word in words} - set(letters))
     backend = Tokenizer(
@@ -91,6 +94,6 @@ def _tokenizer() -> "PreTrainedTokenizerFast":  # noqa: F821
         unk_token="[UNK]",
         cls_token="[CLS]",
         sep_token="[SEP]",
-        mask_token="[MASK]",
+        mask_token=mask,
         model_max_length=64,
     )

@@ -11,6 +11,7 @@ import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, pipeline
 
 import pipeline_lib.students.model  # noqa: F401  registers the students
+from pipeline_lib.devices import resolve_student_precision, runs_lstm_in_bfloat16
 from pipeline_lib.errors import DistilleryError
 from pipeline_lib.students.encoders import WordEmbeddings
 from pipeline_lib.students.loading import (
@@ -191,6 +192,10 @@ def test_starting_points() -> None:
 
 
 def test_gradients_in_bfloat16_are_near_those_in_float32() -> None:
+    if not runs_lstm_in_bfloat16("cpu"):
+        with pytest.raises(DistilleryError, match=r"no LSTM \(bilstm\).*to auto or float32"):
+            resolve_student_precision("bfloat16", torch.device("cpu"), "bilstm")
+        return
     gradients = {}
     for precision in ("float32", "bfloat16"):
         model = make_student(hidden=12).model

@@ -1,0 +1,45 @@
+"""Masked words of a transfer set, written with the sign that the teacher was trained on.
+
+Transfer sets are made before there is a teacher, and hold ``[MASK]``, BERT's sign and the
+students' unknown word; RoBERTa's is ``<mask>``.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline_lib.augmentation import MASKED
+from pipeline_lib.text.words import MASK
+
+
+def signed_sentences(rows: pa.Table, side: str, sign: Callable[[], str]) -> list[str]:
+    """Return a column of texts with ``sign()`` for each masked word.
+
+    :param rows: of any table with texts; without a column ``rules`` nothing is masked in it.
+    :param side: the ending of the columns, ``""`` or ``_2``.
+    :param sign: asked only where there are masked words.
+    """
+    texts = rows[f"text{side}"].to_pylist()
+    if f"rules{side}" not in rows.column_names:
+        return texts
+    rules = rows[f"rules{side}"].combine_chunks()
+    masked = rules.flatten().to_numpy() == MASKED
+    if not masked.any() or sign() == MASK:
+        return texts
+    words = rows[f"words{side}"].combine_chunks()
+    ends = np.cumsum(rules.value_lengths().to_numpy())
+    changed = np.unique(np.searchsorted(ends, np.flatnonzero(masked), side="right"))
+    for row in changed.tolist():
+        texts[row] = _signed(texts[row], words[row].as_py(), rules[row].as_py(), sign())
+    return texts
+
+
+def _signed(text: str, words: Sequence[str], rules: Sequence[int], sign: str) -> str:
+    pieces, position = [], 0
+    for word, rule in zip(words, rules, strict=True):
+        # The text is its words with spaces between them, so the next find is the word's own place.
+        start = text.index(word, position)
+        pieces += [text[position:start], sign if rule == MASKED else word]
+        position = start + len(word)
+    return "".join([*pieces, text[position:]])

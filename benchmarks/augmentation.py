@@ -175,7 +175,7 @@ def _load(
 def _prepare(
     params: Params, task: str, sentences: Path, limit: int | None, scratch: Path
 ) -> tuple[list[pa.Table], Lexicon]:
-    lines = [line.strip() for line in sentences.read_text("utf-8").splitlines()]
+    lines = [line.strip() for line in sentences.read_text("utf-8").split("\n")]
     lines = [line for line in lines if line and split_words(line)[0]][:limit]
     say(f"splitting and tagging {len(lines):,} sentences")
     os.environ["DISTILLERY_HOME"] = str(scratch / "home")

@@ -57,7 +57,7 @@ def main(
 def _task(
     params: Params, name: str, encoders: list[Path], seeds: list[int], epochs: int
 ) -> dict[str, Any]:
-    metrics = params.task(name).metrics
+    metrics, positive = params.task(name).metrics, params.task(name).positive_class
     splits = {split: _Pairs.read(name, split) for split in ("train", "dev")}
     systems: dict[str, Encode] = {
         f"teacher, {pooling}": _teacher(params, pooling) for pooling in ("cls", "mean")
@@ -66,14 +66,14 @@ def _task(
     found = {}
     for system, encode in systems.items():
         values = {split: pairs.cosines(encode) for split, pairs in splits.items()}
-        found[system] = _scores(metrics, splits, values)
+        found[system] = _scores(metrics, splits, values, positive)
         if system == "teacher, cls":
             wanted = values["train"]
         say(f"{name} {system}: {found[system]}")
     for seed in seeds:
         encode = _distilled(name, splits["train"], wanted, seed, epochs)
         values = {split: pairs.cosines(encode) for split, pairs in splits.items()}
-        found[f"KD, seed {seed}"] = _scores(metrics, splits, values)
+        found[f"KD, seed {seed}"] = _scores(metrics, splits, values, positive)
         say(f"{name} KD, seed {seed}: {found[f'KD, seed {seed}']}")
     rows = {split: len(pairs.labels) for split, pairs in splits.items()}
     return {"metrics": metrics, "rows": rows, "systems": found}
@@ -95,10 +95,10 @@ class _Pairs:
 
 
 def _scores(
-    metrics: list[Any], splits: dict[str, _Pairs], values: dict[str, np.ndarray]
+    metrics: list[Any], splits: dict[str, _Pairs], values: dict[str, np.ndarray], positive: int
 ) -> dict[str, float]:
     given = [(values[split], splits[split].labels) for split in ("train", "dev")]
-    return {m: round(s, 6) for m, s in similarity_scores(metrics, *given).items()}
+    return {m: round(s, 6) for m, s in similarity_scores(metrics, *given, positive).items()}
 
 
 def _teacher(params: Params, pooling: str) -> Encode:

@@ -90,7 +90,7 @@ def read_pairs(path: Path) -> list[tuple[str, str]]:
     from nltk.tokenize.treebank import TreebankWordDetokenizer
 
     join = TreebankWordDetokenizer().detokenize
-    lines = path.read_text("utf-8").splitlines()
+    lines = path.read_text("utf-8").removesuffix("\n").split("\n")
     parts = [line.split("\t")[1].split("<::::>") for line in lines]
     pairs = [tuple(join(part.split()) for part in both) for both in parts]
     return [pair for pair in pairs if len(pair) == 2 and all(pair)]

@@ -159,7 +159,7 @@ def _texts(
         found = ShardSet.open(Path("data/tasks") / task / split).table()["text"].to_pylist()
         source = f"the {split} sentences of the task {task}"
     else:
-        found = [line for line in sentences.read_text("utf-8").splitlines() if line.strip()]
+        found = [line for line in sentences.read_text("utf-8").split("\n") if line.strip()]
         source = f"the lines of {sentences.name}"
     order = np.random.default_rng(seed).permutation(len(found))[:count]
     return source, [found[i] for i in order]

@@ -20,7 +20,7 @@ from pipeline_lib.params import Recipe
 from pipeline_lib.text.lexicon import Lexicon, WordStrings
 from pipeline_lib.text.words import MASK
 
-CODE_VERSION = 1
+CODE_VERSION = 2
 """Bump when the same inputs would give other synthetic examples."""
 
 KEPT, MASKED, REPLACED = 0, 1, 2
@@ -30,8 +30,8 @@ _SENTENCE = [
     ("text", pa.string()),
     ("words", pa.list_(pa.string())),
     ("rules", pa.list_(pa.int8())),
-    ("ngram_start", pa.int16()),
-    ("ngram_length", pa.int16()),
+    ("ngram_start", pa.int32()),
+    ("ngram_length", pa.int32()),
 ]
 
 
@@ -276,15 +276,15 @@ def _render(words: _BlockWords, drawn: _Drawn, kept: np.ndarray) -> dict[str, pa
         "text": pc.binary_join(pa.ListArray.from_arrays(arrow_offsets, pieces), ""),
         "words": pa.ListArray.from_arrays(arrow_offsets, plain),
         "rules": pa.ListArray.from_arrays(arrow_offsets, pa.array(rules)),
-        "ngram_start": pa.array(drawn.ngram_starts[kept].astype(np.int16)),
-        "ngram_length": pa.array(drawn.ngram_lengths[kept].astype(np.int16)),
+        "ngram_start": pa.array(drawn.ngram_starts[kept].astype(np.int32)),
+        "ngram_length": pa.array(drawn.ngram_lengths[kept].astype(np.int32)),
     }
     return {name + words.side: column for name, column in columns.items()}
 
 
 def _originals(examples: pa.Table) -> pa.Table:
     rows = examples.num_rows
-    none = pa.array(np.zeros(rows, np.int16))
+    none = pa.array(np.zeros(rows, np.int32))
     columns = {
         "key": examples["key"],
         "example": examples["key"],

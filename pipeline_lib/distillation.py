@@ -22,8 +22,8 @@ from pipeline_lib.evaluation.similarity import best_threshold
 from pipeline_lib.files import clear_folder, read_json, sha256_folder, sha256_json, write_json
 from pipeline_lib.label_scale import LabelScale, scale_of
 from pipeline_lib.objectives import objective_loss
-from pipeline_lib.params import Metric
 from pipeline_lib.plans import Plan
+from pipeline_lib.processor import computed_on
 from pipeline_lib.shards import ShardSet, read_manifest
 from pipeline_lib.students.encoding import encoder_weights, encoder_words
 from pipeline_lib.students.loading import build_student, predict_sentences, save_student
@@ -211,7 +211,7 @@ def train_or_find(job: TrainingJob, tell: Tell) -> dict[str, Any]:
         model, record = train_student(job, train, dev, vectors, trained.checkpoint, report)
         folder = trained.clear()
         save_student(folder, model, tokenizer)
-        write_json(folder / "training.json", record)
+        write_json(folder / "training.json", record | {"computed_on": computed_on(job.device)})
         trained.seal()
         trained.checkpoint.unlink(missing_ok=True)
     return read_json(trained.folder / "training.json")
@@ -248,7 +248,8 @@ def train_student(
         return objective_loss(plan.objective, logits, batch.get("logits"), batch.get("labels"))
 
     def evaluate(model: StudentNetwork) -> float:
-        return score(plan.metric, dev.targets["labels"], predict_sentences(model, dev, device))
+        outputs = predict_sentences(model, dev, device)
+        return score(plan.metric, dev.targets["labels"], outputs, plan.positive)
 
     settings = settings_of(plan.optimiser, job.rate, job.precision, job.seed)
     found = fit(model, batches, loss, evaluate, settings, checkpoint, report)
@@ -256,7 +257,7 @@ def train_student(
         scale.rescale(model.logits)
     shift = 0.0
     if plan.threshold == "dev":
-        shift = best_shift(predict_sentences(model, dev, device), dev, plan.metric)
+        shift = best_shift(predict_sentences(model, dev, device), dev, plan)
         with torch.no_grad():
             model.logits.bias[1] -= shift
     return model, {
@@ -272,13 +273,13 @@ def train_student(
     }
 
 
-def best_shift(outputs: np.ndarray, dev: Sentences, metric: Metric) -> float:
-    """Return what to take off the second class' logit for ``metric`` to be best on dev.
+def best_shift(outputs: np.ndarray, dev: Sentences, plan: Plan) -> float:
+    """Return what to take off the second class' logit for the plan's metric to be best on dev.
 
     :param outputs: a student's logits on dev, float32 (rows, 2).
     """
     margins = (outputs[:, 1] - outputs[:, 0]).astype(np.float64)
-    return best_threshold(margins, dev.targets["labels"], metric)
+    return best_threshold(margins, dev.targets["labels"], plan.metric, plan.positive)
 
 
 def _untrained(plan: Plan, vectors: np.ndarray) -> StudentNetwork:

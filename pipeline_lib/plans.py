@@ -86,6 +86,7 @@ class Plan(BaseModel):
     objective: Objective
     optimiser: Optimiser
     metric: str
+    positive: int
     pair: bool
     labels: list[str]
     inputs: SetReference
@@ -118,6 +119,7 @@ def make_plan(params: Params, task: str, method: str, data: Path) -> Plan:
         objective=row.objective,
         optimiser=params.optimisers[row.optimiser],
         metric=params.task(task).metrics[0],
+        positive=params.task(task).positive_class,
         pair=params.task(task).is_pair,
         labels=params.task(task).label_names,
         inputs=SetReference.to(inputs, row.iterations),

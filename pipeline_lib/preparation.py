@@ -52,7 +52,8 @@ def prepare_task(
     """Write ``folder/{train,dev,test}`` and return their manifests.
 
     :param splits: examples by split, or all of them under ``all``.
-    :param dropped: what was left out while reading, for the manifests.
+    :param dropped: what was left out while reading, for the manifests; they also count the rows
+        whose text stands in an earlier split, see :func:`shared_rows`.
     :raises DistilleryError: if a split ends up empty.
     """
     _refuse_empty(splits, folder)
@@ -68,18 +69,42 @@ def prepare_task(
         "split": task.split.model_dump() if task.split else None,
         "train_fraction": task.train_fraction,
     }
-    manifests = {}
+    manifests: dict[str, Manifest] = {}
     for name, table in tables.items():
+        earlier = {other: tables[other] for other in manifests}
+        shared = {other: shared_rows(table, rows) for other, rows in earlier.items()}
+        counts = {"dropped": dropped} | ({"shared_with": shared} if shared else {})
         parts = _blocks(table, task.blocks) if name == "train" else [table]
         shards = [
             _write_block(folder / name / f"b{number:03d}.arrow", part, schema, tag)
             for number, part in enumerate(parts)
         ]
         manifests[name] = Manifest(
-            "prepared", schema_of(schema.empty_table()), shards, made_from, {"dropped": dropped}
+            "prepared", schema_of(schema.empty_table()), shards, made_from, counts
         )
         write_manifest(folder / name, manifests[name])
     return manifests
+
+
+def shared_rows(table: pa.Table, earlier: pa.Table) -> dict[str, int]:
+    """Count the rows whose text stands in another split too, and those of another label there.
+
+    Texts are equal if their words are; case and punctuation count.
+
+    :param table: key and label of each row; hidden labels (null) agree with every label.
+    :param earlier: the same of the split that came before.
+    """
+    common = set(table["key"].to_pylist()) & set(earlier["key"].to_pylist())
+    labels: dict[int, set[float | None]] = {key: set() for key in common}
+    for key, label in zip(earlier["key"].to_pylist(), earlier["label"].to_pylist(), strict=True):
+        if key in common:
+            labels[key].add(label)
+    rows = other = 0
+    for key, label in zip(table["key"].to_pylist(), table["label"].to_pylist(), strict=True):
+        if key in common:
+            rows += 1
+            other += label is not None and not labels[key] & {label, None}
+    return {"rows": rows, "other_label": other}
 
 
 def _refuse_empty(splits: Mapping[str, Sized], folder: Path) -> None:

@@ -35,6 +35,7 @@ class Shard:
     """One Arrow file of a set: its name in the folder, rows, bytes and SHA-256 (hex).
 
     ``source`` is the digest of the input shard that this one answers to, row for row, or None.
+    ``computed_on`` says which processor computed it, where that shows in its last digits.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Shard:
     bytes: int
     sha256: str
     source: str | None = None
+    computed_on: str | None = None
 
 
 @dataclass(frozen=True)
@@ -67,8 +69,8 @@ class Manifest:
     def digest(self) -> str:
         """SHA-256 of what the set holds: kind, schema and every shard's name, rows and bytes.
 
-        Settings are left out: a set that comes out the same under other settings is the same set,
-        and what was made from it stands.
+        Settings and processors are left out: a set that comes out the same under other settings is
+        the same set, and what was made from it stands.
         """
         shards = [(shard.name, shard.rows, shard.sha256) for shard in self.shards]
         return sha256_json([self.format, self.kind, self.schema, shards])

@@ -15,7 +15,7 @@ hard links share them with the workspace and DVC's cache; what fails its digest 
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -62,10 +62,12 @@ class Store:
             return None
         return shard
 
-    def add(self, key: str, table: pa.Table, source: str | None = None) -> Shard:
+    def add(
+        self, key: str, table: pa.Table, source: str | None = None, computed_on: str | None = None
+    ) -> Shard:
         """Write ``table`` as the entry of ``key``; after this line no kill can lose it."""
         path, record = self._paths(key)
-        shard = write_shard(path, table, source)
+        shard = replace(write_shard(path, table, source), computed_on=computed_on)
         write_json(record, asdict(shard))
         return shard
 

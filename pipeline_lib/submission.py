@@ -2,12 +2,12 @@
 
 The rules are those of gluebenchmark.com: one zip of eleven files at its top; each tab-separated
 with the header ``index  prediction``; the index counts test rows from 0; classes by their names in
-the data, scores of STS-B as numbers from 0 to 5.  Every file is held against them before anything
-is written.
+the official data, scores of STS-B as numbers from 0 to 5.  Every file is held against them before
+anything is written, and ``distill check`` holds the tasks against them before anything is trained.
 """
 
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,7 @@ import numpy as np
 from pipeline_lib.errors import DistilleryError
 from pipeline_lib.evaluation.metrics import decide
 from pipeline_lib.files import atomic_path
-from pipeline_lib.params import Range, Task
+from pipeline_lib.params import HubDataset, Params, Range, Task
 
 HEADER = "index\tprediction"
 
@@ -33,6 +33,15 @@ class Official:
     def constant(self) -> str:
         """An answer that is valid for every row."""
         return self.answers[0] if self.scores is None else format_score(sum(self.scores) / 2)
+
+    def answer(self, label: str, meaning: list[str] | Range) -> str | None:
+        """Return what a class is written as, or None if the file takes neither form of it.
+
+        That is its raw value in the official data.  The hub has numbers there, and the benchmark
+        wants names: then it is the label's name in params.yaml.
+        """
+        raw_values = [] if isinstance(meaning, Range) else meaning
+        return next((form for form in (*raw_values, label) if form in self.answers), None)
 
 
 _ENTAILMENT = ("entailment", "not_entailment")
@@ -53,19 +62,76 @@ FILES = {
 """The eleven files that the benchmark takes."""
 
 
-def answers(task: Task, outputs: np.ndarray) -> list[str]:
-    """Return each row's answer as it is written: the raw value of its class, or its score.
+def answers(task: Task, name: str, outputs: np.ndarray) -> list[str]:
+    """Return each row's answer as it is written into the official file ``name``.
 
     :param outputs: float, shape (rows, classes), or (rows, 1) of a regression.
+    :raises DistilleryError: if the file does not take the task's answers.
     """
-    found = decide(outputs)
+    found = task_faults(task, name)
+    if found:
+        raise DistilleryError("\n".join(found))
+    decided = decide(outputs)
     if task.is_regression:
-        clipped = np.clip(found, task.labels.min, task.labels.max)
+        clipped = np.clip(decided, task.labels.min, task.labels.max)
         return [format_score(score) for score in clipped.tolist()]
-    written = [
-        name if isinstance(meaning, Range) else meaning[0] for name, meaning in task.labels.items()
-    ]
-    return [written[number] for number in found]
+    written = [FILES[name].answer(*label) for label in task.labels.items()]
+    return [written[number] for number in decided]
+
+
+def params_faults(params: Params) -> list[str]:
+    """Return what is wrong with every task's ``submission``, before anything is trained."""
+    found = []
+    tasks_of: dict[str, str] = {}
+    for task, settings in params.tasks.items():
+        for split, name in (settings.submission or {}).items():
+            key = f"tasks.{task}.submission.{split}"
+            found += [f"{key}: {fault}" for fault in task_faults(settings, name)]
+            if split not in _splits(settings):
+                found.append(
+                    f"{key}: no such split; the source names {_listed(_splits(settings))}."
+                )
+            if name in tasks_of:
+                found.append(f"{key}: {name} is the file of task {tasks_of[name]} too. Keep one.")
+            tasks_of[name] = task
+    return found
+
+
+def task_faults(task: Task, name: str) -> list[str]:
+    """Return why the official file ``name`` does not take a task's answers; nothing if it does."""
+    official = FILES.get(name)
+    if official is None:
+        return [f"{name}: no file of the benchmark. Name one of {_listed(FILES)}."]
+    if official.scores is not None:
+        return _score_faults(task, name, *official.scores)
+    if task.is_regression:
+        return [f"{name} takes {_listed(official.answers)}, and the task is a regression."]
+    written = {label: official.answer(label, meaning) for label, meaning in task.labels.items()}
+    unknown = [label for label, answer in written.items() if answer is None]
+    if unknown:
+        return [
+            f"{name} takes {_listed(official.answers)}, and the label {unknown[0]!r} is none of "
+            "these, nor is a raw value of it. Give the label the benchmark's name in `labels`."
+        ]
+    if len(set(written.values())) < len(written):
+        return [f"{name}: two labels are written as one answer: {written}. Correct `labels`."]
+    return []
+
+
+def _score_faults(task: Task, name: str, low: float, high: float) -> list[str]:
+    if task.is_regression and low <= task.labels.min and task.labels.max <= high:
+        return []
+    return [f"{name} takes scores from {low:g} to {high:g}: make `labels` a range within these."]
+
+
+def _splits(task: Task) -> list[str]:
+    source = task.source
+    named = list(source.splits if isinstance(source, HubDataset) else source.files)
+    return [*named, "test"] if task.split is not None and task.split.test else named
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names)
 
 
 def format_score(score: float) -> str:
@@ -77,15 +143,14 @@ def faults(name: str, given: Sequence[str]) -> list[str]:
     """Return what is wrong with the answers of one file; nothing if it keeps the rules."""
     official = FILES.get(name)
     if official is None:
-        return [f"{name}: no file of the benchmark. Name one of {', '.join(FILES)}."]
+        return [f"{name}: no file of the benchmark. Name one of {_listed(FILES)}."]
     if len(given) != official.rows:
         return [
             f"{name}: {len(given):,} answers, the official test set has {official.rows:,} rows."
         ]
     for row, answer in enumerate(given):
         if official.scores is None and answer not in official.answers:
-            known = ", ".join(official.answers)
-            return [f"{name}: row {row}: answer {answer!r}; it takes {known}."]
+            return [f"{name}: row {row}: answer {answer!r}; it takes {_listed(official.answers)}."]
         if official.scores is not None and not _within(answer, *official.scores):
             return [f"{name}: row {row}: score {answer!r} is no number from 0 to 5."]
     return []

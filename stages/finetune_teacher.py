@@ -15,6 +15,7 @@ import typer
 
 from pipeline_lib.files import clear_folder, sha256_json, write_json
 from pipeline_lib.params import load_params
+from pipeline_lib.processor import computed_on
 from pipeline_lib.progress import show_progress
 from pipeline_lib.shards import ShardSet
 from pipeline_lib.stage import run_stage
@@ -40,6 +41,7 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
             digest_model(base),
             teacher.model_dump(),
             settings.metrics[0],
+            settings.positive_class,
             settings.label_names,
             [splits[s].manifest.digest for s in splits],
             device.type,
@@ -60,7 +62,12 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
     own = training_agreement(finetuned, train, teacher.max_length)
     write_json(
         folder / "training.json",
-        {**record, "training_agreement": own, "parameters": parameter_counts(finetuned)},
+        {
+            **record,
+            "training_agreement": own,
+            "parameters": parameter_counts(finetuned),
+            "computed_on": computed_on(str(device)),
+        },
     )
     forget(checkpoints)
     typer.echo(f"{task}: {record['metric']} {record['best_dev']:.4f} on dev")

@@ -14,6 +14,7 @@ from pipeline_lib.corpora.labelled import read_examples
 from pipeline_lib.files import clear_folder
 from pipeline_lib.params import load_params
 from pipeline_lib.preparation import prepare_task
+from pipeline_lib.report.splits import prepared_line
 from pipeline_lib.stage import run_stage
 
 
@@ -24,8 +25,7 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
     splits, dropped = read_examples(Path("data/raw/tasks") / task, settings)
     folder = clear_folder(Path("data/tasks") / task)
     manifests = prepare_task(splits, dropped, settings, params.tagger, folder)
-    rows = ", ".join(f"{name} {manifest.rows:,}" for name, manifest in manifests.items())
-    typer.echo(f"{task}: {rows} rows; left out: {dropped}")
+    typer.echo(prepared_line(task, manifests))
 
 
 if __name__ == "__main__":

@@ -42,7 +42,12 @@ def main() -> None:
         workers = worker_count("cpu", params.workers)
         manifests, tally = split_wikipedia(settings, Path(params.inputs), FOLDER, workers, progress)
     for name, manifest in manifests.items():
-        typer.echo(f"wikipedia {name}: {manifest.rows:,} sentences; {manifest.counts}")
+        counts = manifest.counts
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in counts["dropped"].items())
+        typer.echo(
+            f"wikipedia {name}: {manifest.rows:,} sentences, read from {counts['articles']:,} "
+            f"articles; left out: {reasons or 'none'}"
+        )
     typer.echo(f"computed {tally.computed} chunks, reused {tally.reused}")
 
 

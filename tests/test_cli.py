@@ -39,8 +39,8 @@ def transfer_table(start: int, stop: int) -> pa.Table:
             "text": [" ".join(words) for words in WORDS[rows]],
             "words": WORDS[rows],
             "rules": pa.array(RULES[rows], pa.list_(pa.int8())),
-            "ngram_start": pa.array([0, 0, 0, 2][rows], pa.int16()),
-            "ngram_length": pa.array([0, 0, 0, 2][rows], pa.int16()),
+            "ngram_start": pa.array([0, 0, 0, 2][rows], pa.int32()),
+            "ngram_length": pa.array([0, 0, 0, 2][rows], pa.int32()),
         }
     )
 
@@ -380,6 +380,27 @@ class TestPredict:
         found = json.loads(line)
         assert (found["label"], found["logits"]) == ("positive", [0.0, 2.0])
         assert sum(found["probabilities"].values()) == pytest.approx(1.0)
+
+    @pytest.mark.parametrize("mark", ["\u2028", "\x0b", "\x0c", "\x1c", "\x85", "\r"])
+    def test_only_line_feeds_end_a_line(self, mark: str) -> None:
+        text = f"good{mark}film"
+        content = f"\ufeff{text}\r\nbad\n"
+        Path("in.txt").write_bytes(content.encode())
+        for found in (
+            distill("predict", "student", "--file", "in.txt", "--format", "jsonl"),
+            distill("predict", "student", "--format", "jsonl", given=content),
+        ):
+            lines = found.removesuffix("\n").split("\n")
+            assert [json.loads(line)["text"] for line in lines] == [text, "bad"]
+
+    def test_a_file_that_is_not_utf_8_is_named(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        Path("in.txt").write_bytes(b"good\xff\n")
+        found = failing(monkeypatch, capsys, "predict", "student", "--file", "in.txt")
+        assert "in.txt: not UTF-8" in found
+        found = failing(monkeypatch, capsys, "predict", "student", "--file", "absent.txt")
+        assert "absent.txt: cannot be read (No such file" in found
 
     def test_no_model_is_an_error(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -261,6 +261,14 @@ def test_unknown_references(key: str, there: str) -> None:
         ("tasks.movies.blocks", "4", "tasks.movies.blocks: "),
         ("teacher.finetune.freeze_embeddings", "no", "teacher.finetune.freeze_embeddings: "),
         ("tasks.movies.text", ["a", "b", "c"], "tasks.movies.text: "),
+        ("tasks.movies.text", ["mean"], "tasks.movies: `label` and `text` name one column, 'mean'"),
+        ("tasks.neighbours.text", ["first", "label"], "`label` and `text` name one column"),
+        ("tasks.neighbours.text", ["first", "first"], "`text` names the column 'first' twice"),
+        ("methods.bilstm.baseline", "bilstm", "methods.bilstm.baseline: bilstm → bilstm leads"),
+        ("methods.bilstm.baseline", "bilstm_kd", "methods.bilstm.baseline: bilstm → bilstm_kd → "),
+        ("tasks.movies.positive", "good", "`positive`: no label 'good'; there are negative, pos"),
+        ("tasks.movies.positive", "positive", "`positive` goes with the metric f1 of two labels"),
+        ("tasks.tweets.positive", "text", "tasks.tweets.positive: "),
         ("tasks.movies.metrics", ["pearson"], "tasks.movies.metrics.0: "),
         ("tasks.movies.labels", {"only": ["1"]}, "tasks.movies.labels: "),
         ("tasks.movies.source.sha256", "ab", "tasks.movies.source.sha256: "),
@@ -287,6 +295,16 @@ def test_unknown_references(key: str, there: str) -> None:
 def test_values_out_of_bounds_name_their_key(dotted: str, value: Any, message: str) -> None:
     found = error_of(changed({dotted: value}))
     assert found.startswith("params.yaml: ") and message in found
+
+
+def test_the_label_whose_f1_is_taken() -> None:
+    task = check_params(changed({"tasks.movies.metrics": ["f1"]})).task("movies")
+    assert (task.positive_class, task.f1_label) == (1, "positive")
+    changes = {"tasks.movies.metrics": ["f1"], "tasks.movies.positive": "negative"}
+    task = check_params(changed(changes)).task("movies")
+    assert (task.positive_class, task.f1_label) == (0, "negative")
+    assert check_params(RAW).task("movies").f1_label is None
+    assert check_params(RAW).task("tweets").f1_label is None
 
 
 def test_names_with_other_characters_are_refused() -> None:

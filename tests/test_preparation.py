@@ -10,9 +10,11 @@ import pytest
 from pipeline_lib import preparation
 from pipeline_lib.corpora.labelled import Example
 from pipeline_lib.errors import DistilleryError
+from pipeline_lib.evaluation.heldout import shared_texts
 from pipeline_lib.hashing import sequence_keys, string_keys
 from pipeline_lib.params import Classification, Tagger
 from pipeline_lib.preparation import block_of, prepare_task, prepared_schema
+from pipeline_lib.report.splits import prepared_line
 from pipeline_lib.shards import Manifest, ShardSet
 from pipeline_lib.text.words import split_words
 
@@ -45,6 +47,7 @@ def make_task(**changes: Any) -> Classification:
         "kind": "classification",
         "labels": {"no": ["0"], "yes": ["1"]},
         "metrics": ["accuracy"],
+        "positive": None,
         "submission": None,
         "split": None,
         "blocks": BLOCKS,
@@ -175,6 +178,45 @@ def test_fewer_examples_than_blocks(tmp_path: Path) -> None:
     assert ShardSet.open(tmp_path / "train").table().num_rows == 1
 
 
+def test_texts_in_two_splits_are_counted_and_reported(tmp_path: Path) -> None:
+    train = examples(10)
+    dev = [*train[:3], Example(train[3].texts, 0), *examples(4, 100)]
+    # Blanks make no other text; a hidden label disagrees with none.
+    test = [
+        Example(("Film number 4  isn't dull.",), 1),
+        Example(train[5].texts, None),
+        dev[3],
+        *examples(2, 200),
+    ]
+    splits = {"train": train, "dev": dev, "test": test}
+    dropped = {name: {"rows": 0, "kept": 0, "empty_text": 0} for name in splits}
+    dropped["train"] |= {"empty_text": 2, "outside_label_ranges": 1533}
+    dropped["test"] |= {"hidden_label": 1}
+    manifests = prepare_task(splits, dropped, make_task(), TAGGER, tmp_path / "films")
+    assert "shared_with" not in manifests["train"].counts
+    assert shared_texts(tmp_path / "films") == {
+        "dev": {"train": {"rows": 4, "other_label": 1}},
+        "test": {
+            "train": {"rows": 3, "other_label": 2},
+            "dev": {"rows": 1, "other_label": 0},
+        },
+    }
+    assert prepared_line("films", manifests) == (
+        "films: train 10, dev 8, test 5 rows; left out: 1,533 outside the label ranges, 2 with "
+        "empty text; 1 with a hidden label; texts: 4 of dev stand in train too (1 under another "
+        "label), 3 of test stand in train too (2 under another label), 1 of test stand in dev too"
+    )
+
+
+def test_a_task_without_faults_is_reported_in_words(tmp_path: Path) -> None:
+    dropped = {"train": {"rows": 10, "kept": 10, "empty_text": 0}}
+    splits = {"train": examples(1000), "dev": examples(5, 1000)}
+    manifests = prepare_task(splits, dropped, make_task(), TAGGER, tmp_path)
+    assert prepared_line("films", manifests) == (
+        "films: train 1,000, dev 5 rows; left out: none; no text stands in two splits"
+    )
+
+
 @pytest.mark.parametrize("empty", ["train", "dev"])
 def test_an_empty_split_is_an_error(tmp_path: Path, empty: str) -> None:
     splits = {"train": examples(3), "dev": examples(3, 10)} | {empty: []}
@@ -190,7 +232,10 @@ def test_splitting_one_file(tmp_path: Path) -> None:
         manifests = prepare_task({"all": rows}, {"x": 1}, task, TAGGER, tmp_path / name)
         sizes = [manifests[part].rows for part in ("train", "dev", "test")]
         assert sum(sizes) == 100 and sizes == pytest.approx([70, 20, 10], abs=3)
-        assert manifests["dev"].counts == {"dropped": {"x": 1}}
+        assert manifests["dev"].counts["dropped"] == {"x": 1}
+        # Equal texts go to one split together.
+        none = {"rows": 0, "other_label": 0}
+        assert manifests["test"].counts["shared_with"] == {"train": none, "dev": none}
         assert manifests["dev"].made_from["split"] == split
     assert train_bytes(tmp_path / "a") == train_bytes(tmp_path / "b")
     parts = [

@@ -241,8 +241,9 @@ def test_encode_writes_what_the_encoder_gives(
 ) -> None:
     monkeypatch.setattr("pipeline_lib.commands.encode.BATCH", 7)
     train_one(run({"epochs": 1}), tmp_path / "sra", ignore)
-    lines = [*HELD_BACK[:20], "", "naïve café"]
-    (tmp_path / "in.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    # U+2028, a carriage return and a form feed end no line.
+    lines = [*HELD_BACK[:20], "", "naïve café", "one\u2028line", "one\rline", "one\x0cline"]
+    (tmp_path / "in.txt").write_bytes(("\r\n".join(lines) + "\n").encode())
 
     def call(out: str, *options: str, file: str = "in.txt") -> Any:
         arguments = [str(tmp_path / "sra"), str(tmp_path / file), str(tmp_path / out), *options]

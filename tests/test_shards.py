@@ -151,6 +151,8 @@ def test_digest_names_the_content(folder: Path) -> None:
     assert len({manifest.digest, *(m.digest for m in other)}) == 5
     # What comes out the same under other settings is the same set: nothing after it runs again.
     assert manifest.digest == replace(manifest, made_from={"n_iter": 20}).digest
+    elsewhere = [replace(shard, computed_on="a processor") for shard in manifest.shards]
+    assert manifest.digest == replace(manifest, shards=elsewhere).digest
 
 
 def answers(**changes: object) -> Manifest:

@@ -25,7 +25,9 @@ def test_find_add_read_place(store: Store, tmp_path: Path) -> None:
     assert store.find(KEY) is None
     added = store.add(KEY, TABLE, "source")
     assert store.find(KEY) == added
-    assert (added.rows, added.source) == (3, "source")
+    assert (added.rows, added.source, added.computed_on) == (3, "source", None)
+    assert store.add(KEY, TABLE, computed_on="a processor").computed_on == "a processor"
+    assert store.find(KEY).computed_on == "a processor"
     assert store.read(KEY).equals(TABLE)
     store.place(KEY, tmp_path / "out" / "b000.arrow")
     assert pa.ipc.open_file(tmp_path / "out" / "b000.arrow").read_all().equals(TABLE)

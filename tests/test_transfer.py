@@ -159,6 +159,7 @@ def make_task(n_iter: int, cap: int | None) -> Classification:
         "kind": "classification",
         "labels": {"no": ["0"], "yes": ["1"]},
         "metrics": ["accuracy"],
+        "positive": None,
         "submission": None,
         "split": None,
         "blocks": 3,

@@ -27,6 +27,7 @@ def check(
     from pipeline_lib.errors import DistilleryError
     from pipeline_lib.params import load_params
     from pipeline_lib.preflight import format_faults, model_faults
+    from pipeline_lib.submission import params_faults
 
     loaded = load_params(params)
     faults = [
@@ -34,6 +35,7 @@ def check(
         for key, path in named_files(loaded)
         if not path.exists()
     ]
+    faults += [f"{params}: {fault}" for fault in params_faults(loaded)]
     # What a model holds can be looked at once all are there.
     faults = faults or model_faults(loaded) + format_faults(loaded)
     if faults:

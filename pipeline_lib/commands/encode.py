@@ -1,11 +1,9 @@
 """``distill encode``: the sentence vectors of a file, by an encoder or a student."""
 
-import sys
 from collections.abc import Iterable, Iterator
-from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -86,22 +84,8 @@ def write_npy(path: Path, batches: Encoded, width: int) -> int:
 
 
 def _batches(file: Path) -> Iterator[list[str]]:
-    from pipeline_lib.errors import DistilleryError
+    from pipeline_lib.commands.lines import read_lines
 
-    source: Any = nullcontext(sys.stdin) if str(file) == "-" else _open(file)
-    with source as stream:
-        lines = (line.rstrip("\r\n") for line in stream)
-        try:
-            while batch := list(islice(lines, BATCH)):
-                yield batch
-        except UnicodeDecodeError as error:
-            raise DistilleryError(f"{file}: is not UTF-8 text ({error}). Convert it.") from error
-
-
-def _open(file: Path) -> Any:
-    from pipeline_lib.errors import DistilleryError
-
-    try:
-        return file.open(encoding="utf-8")
-    except OSError as error:
-        raise DistilleryError(f"{file}: cannot be read ({error.strerror}).") from error
+    lines = read_lines(None if str(file) == "-" else file)
+    while batch := list(islice(lines, BATCH)):
+        yield batch

@@ -62,25 +62,16 @@ def predict(
 
 
 def _sentences(texts: list[str], file: Path | None) -> Iterable[str]:
+    from pipeline_lib.commands.lines import read_lines
     from pipeline_lib.errors import DistilleryError
 
     if texts and file:
         raise DistilleryError("sentences on the command line and --file: give one of them.")
     if texts:
         return texts
-    if file is None:
-        if sys.stdin.isatty():
-            raise DistilleryError("no sentences: give them as arguments, by --file or by a pipe.")
-        return _lines(sys.stdin)
-    try:
-        return file.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise DistilleryError(f"{file}: cannot be read as UTF-8 text ({error}).") from error
-
-
-def _lines(stream: Iterable[str]) -> Iterator[str]:
-    for line in stream:
-        yield line.rstrip("\r\n")
+    if file is None and sys.stdin.isatty():
+        raise DistilleryError("no sentences: give them as arguments, by --file or by a pipe.")
+    return read_lines(file)
 
 
 def _batches(sentences: Iterable[str]) -> Iterator[list[str]]:

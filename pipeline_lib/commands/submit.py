@@ -14,7 +14,9 @@ EXAMPLE = "Example: distill submit bilstm_kd_ts --out submission.zip"
 
 
 def submit(
-    system: Annotated[str, typer.Argument(help="A method of params.yaml, or `teacher`.")],
+    systems: Annotated[
+        list[str], typer.Argument(help="Methods of params.yaml, or `teacher`: a task's first.")
+    ],
     out: Annotated[Path, typer.Option("--out", help="The zip to write.")] = Path("submission.zip"),
     fill: Annotated[
         bool, typer.Option("--fill", help="Constant answers for official files without a task.")
@@ -25,25 +27,48 @@ def submit(
 ) -> None:
     """Write the predictions of one system as a GLUE submission.
 
-    Tasks say in `submission` which test split goes into which official file. Of a method, the seed
-    that is best on dev is taken. Nothing is written unless every file keeps the benchmark's rules.
+    Tasks say in `submission` which test split goes into which official file. Of several systems,
+    each task takes the first that it has; of a method, the seed that is best on dev. Nothing is
+    written unless every file keeps the benchmark's rules.
     """
+    from pipeline_lib.errors import DistilleryError
     from pipeline_lib.params import load_params
-    from pipeline_lib.submission import answers, write_submission
+    from pipeline_lib.submission import answers, params_faults, write_submission
 
     loaded = load_params(params)
+    if found := params_faults(loaded):
+        raise DistilleryError("\n".join(f"{params}: {fault}" for fault in found))
+    for system in systems:
+        if system != "teacher":
+            loaded.method(system)  # or it says which there are
+    submitted = {name: task for name, task in loaded.tasks.items() if task.submission}
+    chosen = {task: _system(loaded, task, systems) for task in submitted}
     files: dict[str, list[str]] = {}
-    for task, settings in loaded.tasks.items():
-        for split, name in (settings.submission or {}).items():
-            outputs, column = _outputs(loaded, task, split, system)
-            files[name] = answers(settings, outputs)
+    for task, settings in submitted.items():
+        for split, name in settings.submission.items():
+            outputs, column = _outputs(task, split, chosen[task])
+            files[name] = answers(settings, name, outputs)
             typer.echo(f"{name}: {len(outputs):,} answers of {column} on {task} {split}")
     for name in write_submission(out, files, fill):
         typer.echo(f"{name}: constant answer")
     typer.echo(f"wrote {out}")
 
 
-def _outputs(params: "Params", task: str, split: str, system: str) -> tuple["np.ndarray", str]:
+def _system(params: "Params", task: str, systems: list[str]) -> str:
+    """Return the first of the systems that a task has."""
+    from pipeline_lib.errors import DistilleryError
+
+    known = ["teacher", *params.methods_of(task)]
+    found = next((system for system in systems if system in known), None)
+    if found is None:
+        raise DistilleryError(
+            f"tasks.{task}: no row {' or '.join(systems)}; there are {', '.join(known)}. Name one "
+            "of these too."
+        )
+    return found
+
+
+def _outputs(task: str, split: str, system: str) -> tuple["np.ndarray", str]:
     """Return the system's outputs for one split, and the column of predictions they come from."""
     import pyarrow.compute as pc
 
@@ -56,7 +81,6 @@ def _outputs(params: "Params", task: str, split: str, system: str) -> tuple["np.
     scores = read_json(folder / "scores.json")
     column = system
     if system != "teacher":
-        params.method(system)
         column = f"{system}-{_best_seed(scores, system, folder)}"
     table = read_shard(folder / "predictions.arrow")
     rows = table.filter(pc.equal(table["split"], split))

@@ -18,17 +18,21 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePath
 from typing import IO, Any
-from xml.etree import ElementTree
 
+from pipeline_lib.corpora.dumps import DumpParser, Page
 from pipeline_lib.errors import DistilleryError
 
+LONGEST_ARTICLE = 20 << 20
+"""Characters.  Wikipedia saves no more than a tenth; some packed bytes can hold any multiple."""
 LONGEST_LINE = 1 << 24
 """Characters: a file without line ends is read in pieces of this length."""
+PIECE = 1 << 16
+"""Bytes of a dump that are unpacked at a time."""
 TEXT_CHARACTERS = 1 << 16
 """A plain text without empty lines is cut into articles of at least so many characters."""
 
 Skipped = Counter[str]
-"""What was left out while reading, by reason: namespace, redirect, empty."""
+"""What was left out while reading, by reason: namespace, redirect, empty, too long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +56,21 @@ def read_articles(file: IO[bytes], name: str, form: str, skipped: Skipped) -> It
     """
     try:
         for article in _READERS[form](_unpacked(file), name, skipped):
-            if article.text.strip():
+            if is_usable(article, skipped):
                 yield article
-            else:
-                skipped["empty"] += 1
     except (EOFError, OSError, zlib.error, zipfile.BadZipFile) as error:
         raise DistilleryError(f"{name}: torn or damaged ({error}). Get it again.") from error
+
+
+def is_usable(article: Article, skipped: Skipped) -> bool:
+    """Return whether an article has text, and no more than one can have; else count it."""
+    if len(article.text) > LONGEST_ARTICLE:
+        skipped["too long"] += 1
+        return False
+    if not article.text.strip():
+        skipped["empty"] += 1
+        return False
+    return True
 
 
 def _unpacked(file: Any) -> IO[bytes]:
@@ -68,62 +81,29 @@ def _unpacked(file: Any) -> IO[bytes]:
 
 
 def _read_dump(file: IO[bytes], name: str, skipped: Skipped) -> Iterator[Article]:
-    namespaces: set[str] = set()
-    try:
-        for tag, element, root in _elements(file, name):
-            if tag == "namespace" and element.get("key", "0") != "0":
-                namespaces.add(element.text or "")
-            elif tag == "page":
-                article = _article_of(element, namespaces, skipped)
-                # What was read is let go, so that a dump of any size takes the same memory.
-                root.clear()
-                if article is not None:
-                    yield article
-    except ElementTree.ParseError as error:
-        raise DistilleryError(
-            f"{name}: no MediaWiki dump, or torn ({error}). Get it again, or correct "
-            "`wikipedia.source.form` in params.yaml."
-        ) from error
+    pages = DumpParser(name, LONGEST_ARTICLE)
+    while piece := file.read(PIECE):
+        for page in pages.feed(piece):
+            article = _article_of(page, pages.namespaces, skipped)
+            if article is not None:
+                yield article
+    pages.close()
 
 
-def _elements(
-    file: IO[bytes], name: str
-) -> Iterator[tuple[str, ElementTree.Element, ElementTree.Element]]:
-    """Yield (tag, element, root) as elements end; of a page's revisions only the last stays."""
-    root = page = None
-    for event, element in ElementTree.iterparse(file, ("start", "end")):
-        tag = element.tag.rpartition("}")[2]
-        if root is None:
-            root = element
-            if tag != "mediawiki":
-                raise DistilleryError(
-                    f"{name}: its first element is <{tag}>, a MediaWiki dump's is <mediawiki>. "
-                    "Correct `wikipedia.source` in params.yaml."
-                )
-        if event == "end":
-            if tag == "revision" and page is not None:
-                # A dump with full history has thousands of them, oldest first.
-                for earlier in page.findall("{*}revision")[:-1]:
-                    page.remove(earlier)
-            yield tag, element, root
-        elif tag == "page":
-            page = element
-
-
-def _article_of(
-    page: ElementTree.Element, namespaces: set[str], skipped: Skipped
-) -> Article | None:
-    title = page.findtext("{*}title", "")
-    number = page.findtext("{*}ns")
+def _article_of(page: Page, namespaces: set[str], skipped: Skipped) -> Article | None:
+    title = page.fields.get("title", "")
+    number = page.fields.get("ns")
+    text = page.fields.get("revision/text", "")
     # Dumps before 2010 do not number the namespace: the title begins with its name.
     apart = number != "0" if number is not None else title.partition(":")[0] in namespaces
-    text = page.findtext("{*}revision/{*}text") or ""
     if apart:
         skipped["namespace"] += 1
-    elif page.find("{*}redirect") is not None or _REDIRECT.match(text):
+    elif "redirect" in page.fields or _REDIRECT.match(text):
         skipped["redirect"] += 1
+    elif page.too_long:
+        skipped["too long"] += 1
     else:
-        return Article(page.findtext("{*}id", ""), title, text)
+        return Article(page.fields.get("id", ""), title, text)
     return None
 
 
@@ -152,7 +132,11 @@ def _read_extracted(file: IO[bytes], name: str, skipped: Skipped) -> Iterator[Ar
             yield _json_article(line, f"{name}: line {number}")
         elif opened := _DOC.fullmatch(line):
             title = html.unescape(opened[2])
-            yield Article(opened[1], title, html.unescape(_body(lines, title, name)))
+            body = _body(lines, title, name)
+            if body is None:
+                skipped["too long"] += 1
+            else:
+                yield Article(opened[1], title, html.unescape(body))
         elif line.strip():
             raise DistilleryError(
                 f"{name}: line {number} is neither JSON nor within <doc> … </doc>, as in "
@@ -160,20 +144,32 @@ def _read_extracted(file: IO[bytes], name: str, skipped: Skipped) -> Iterator[Ar
             )
 
 
-def _body(lines: Iterator[tuple[int, str]], title: str, name: str) -> str:
-    """Return the lines up to ``</doc>``, without the first, which repeats the title."""
+def _body(lines: Iterator[tuple[int, str]], title: str, name: str) -> str | None:
+    """Return the lines up to ``</doc>``, without the first, which repeats the title.
+
+    None if they are longer than an article can be.
+    """
     kept: list[str] = []
+    length = 0
     for _, line in lines:
         if line == "</doc>":
+            if length > LONGEST_ARTICLE:
+                return None
             repeats = bool(kept) and html.unescape(kept[0]).strip() == title
             return "\n".join(kept[1:] if repeats else kept)
         if _DOC.fullmatch(line):
             break
-        kept.append(line)
+        length += len(line) + 1
+        if length <= LONGEST_ARTICLE:
+            kept.append(line)
     raise DistilleryError(f"{name}: the article {title!r} has no </doc>: torn. Get it again.")
 
 
 def _json_article(line: str, where: str) -> Article:
+    if len(line) >= LONGEST_LINE:
+        raise DistilleryError(
+            f"{where} is longer than {LONGEST_LINE:,} characters, which no article is. Take it out."
+        )
     try:
         fields = json.loads(line)
         return Article(str(fields["id"]), fields["title"], fields["text"])

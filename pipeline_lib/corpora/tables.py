@@ -76,6 +76,9 @@ def _tsv_records(text: str) -> list[list[str]]:
 
 def _csv_records(path: Path, text: str) -> list[list[str]]:
     records: list[list[str]] = []
+    # The reader refuses fields of more than 131,072 characters unless told; no field is longer
+    # than the file.
+    limit = csv.field_size_limit(len(text) + 1)
     try:
         for record in csv.reader(io.StringIO(text, newline=""), strict=True):
             records.append(record)
@@ -84,6 +87,8 @@ def _csv_records(path: Path, text: str) -> list[list[str]]:
             f"{path}: row {len(records) + 1} is not valid CSV ({error}). Quote texts with commas "
             "or quotes, and double the quotes inside; or set `format: tsv`."
         ) from error
+    finally:
+        csv.field_size_limit(limit)
     while records and not any(records[-1]):
         records.pop()
     return records

@@ -13,7 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lib.corpora.archives import open_member
-from pipeline_lib.corpora.articles import Article, Skipped, article_of_row, read_articles
+from pipeline_lib.corpora.articles import (
+    Article,
+    Skipped,
+    article_of_row,
+    is_usable,
+    read_articles,
+)
 from pipeline_lib.corpora.fetching import load_hub
 from pipeline_lib.corpora.packages import download
 from pipeline_lib.errors import DistilleryError
@@ -114,10 +120,8 @@ def _hub_articles(source: HubCorpus, inputs: Path, skipped: Skipped) -> Iterator
     options = {"name": source.config, "split": source.split, "streaming": True}
     for row in _hub_rows(load_hub(place | options, KEY), place["path"]):
         article = article_of_row(row)
-        if article.text.strip():
+        if is_usable(article, skipped):
             yield article
-        else:
-            skipped["empty"] += 1
 
 
 def _hub_rows(rows: Iterable[dict[str, Any]], name: str) -> Iterator[dict[str, Any]]:

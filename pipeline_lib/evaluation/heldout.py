@@ -9,7 +9,7 @@ import pyarrow as pa
 from pipeline_lib.columns import Text, matrix, texts
 from pipeline_lib.errors import DistilleryError
 from pipeline_lib.evaluation.metrics import label_array
-from pipeline_lib.shards import ShardSet, check_answers
+from pipeline_lib.shards import ShardSet, check_answers, read_manifest
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,18 @@ def heldout_splits(folder: Path) -> list[str]:
     """Return the names of a prepared task's held-out splits: dev, test, then further ones."""
     names = [path.name for path in folder.iterdir() if path.is_dir() and path.name != "train"]
     return sorted(names, key=lambda name: ("_" in name, name))
+
+
+def shared_texts(folder: Path) -> dict[str, dict[str, dict[str, int]]]:
+    """Return how many rows of each held-out split have a text of the training set or of each other.
+
+    Split to earlier split to ``rows`` and ``other_label`` (of these, the rows whose label the text
+    does not have there), as ``prepare`` counted them.
+
+    :param folder: the prepared task.
+    """
+    counts = {split: read_manifest(folder / split).counts for split in heldout_splits(folder)}
+    return {split: found.get("shared_with", {}) for split, found in counts.items()}
 
 
 def _read(data: Path, task: str, split: str) -> Heldout:

@@ -28,11 +28,13 @@ def label_array(column: pa.ChunkedArray) -> np.ndarray:
     return labels.astype(np.float32 if pa.types.is_floating(column.type) else np.int64)
 
 
-def score(metric: Metric, labels: np.ndarray | None, outputs: np.ndarray) -> float:
+def score(
+    metric: Metric, labels: np.ndarray | None, outputs: np.ndarray, positive: int = 1
+) -> float:
     """Return ``metric`` of ``outputs``.
 
-    ``f1`` is that of class 1 with two classes, and the mean of every class's with more.  A
-    correlation with a constant is 0.
+    ``f1`` is that of the class ``positive`` with two classes, and the mean of every class's with
+    more.  A correlation with a constant is 0.
 
     :param labels: int classes or float scores, shape (rows,); None or negative where hidden.
     :param outputs: float, shape (rows, classes), or (rows, 1) of a regression.
@@ -51,7 +53,7 @@ def score(metric: Metric, labels: np.ndarray | None, outputs: np.ndarray) -> flo
         each = sklearn.metrics.f1_score(
             labels, answers, labels=range(classes), average=None, zero_division=0.0
         )
-        return float(each[1] if classes == 2 else each.mean())
+        return float(each[positive] if classes == 2 else each.mean())
     if metric == "matthews_correlation":
         return float(sklearn.metrics.matthews_corrcoef(labels, answers))
     raise unknown_metric(metric)
@@ -86,10 +88,11 @@ def from_scores(metric: Metric, labels: np.ndarray, answers: np.ndarray) -> np.n
     return _ratio((x * y).sum(-1), np.sqrt((x * x).sum() * (y * y).sum(-1)))
 
 
-def from_confusion(metric: Metric, confusion: np.ndarray) -> np.ndarray:
+def from_confusion(metric: Metric, confusion: np.ndarray, positive: int = 1) -> np.ndarray:
     """Return ``metric`` of every confusion matrix, float64.
 
     :param confusion: counts, shape (..., classes, classes): label first, prediction second.
+    :param positive: the class whose ``f1`` is taken with two classes.
     :raises DistilleryError: if the metric is none of ours.
     """
     counts = confusion.astype(np.float64)
@@ -99,7 +102,7 @@ def from_confusion(metric: Metric, confusion: np.ndarray) -> np.ndarray:
         return hits.sum(-1) / rows
     if metric == "f1":
         each = _ratio(2 * hits, given + predicted)
-        return each[..., 1] if counts.shape[-1] == 2 else each.mean(-1)
+        return each[..., positive] if counts.shape[-1] == 2 else each.mean(-1)
     if metric == "matthews_correlation":
         # The multi-class form (Gorodkin 2004), of which the binary one is a case.
         covariance = hits.sum(-1) * rows - (given * predicted).sum(-1)

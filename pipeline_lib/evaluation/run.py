@@ -11,7 +11,12 @@ import pyarrow as pa
 from pipeline_lib.columns import Text, label_type, list_column
 from pipeline_lib.engine import Tell, run_jobs, worker_count
 from pipeline_lib.errors import DistilleryError
-from pipeline_lib.evaluation.heldout import Heldout, read_heldout, training_labels
+from pipeline_lib.evaluation.heldout import (
+    Heldout,
+    read_heldout,
+    shared_texts,
+    training_labels,
+)
 from pipeline_lib.evaluation.scores import System, task_scores
 from pipeline_lib.files import read_json, write_json
 from pipeline_lib.params import Params
@@ -37,6 +42,7 @@ def evaluate_task(params: Params, task: str, data: Path) -> dict[str, Any]:
         systems,
         params.evaluate,
     )
+    scores["shared_texts"] = shared_texts(data / "tasks" / task)
     folder = data / "results" / task
     write_shard(folder / "predictions.arrow", predictions_table(heldout, systems))
     write_json(folder / "scores.json", scores)

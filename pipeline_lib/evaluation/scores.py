@@ -59,6 +59,7 @@ def task_scores(
         {
             "metric": task.metrics[0],
             "metrics": task.metrics,
+            "f1_label": task.f1_label,
             "labels": task.label_names,
             "rows": rows,
             "test": _state(heldout.get("test")),
@@ -82,6 +83,7 @@ class _Scorer:
 
     def __init__(self, task: Task, heldout: dict[str, Heldout], evaluate: Evaluate) -> None:
         self.metrics = task.metrics
+        self.positive = task.positive_class
         self.names = task.label_names
         self.heldout = heldout
         self.evaluate = evaluate
@@ -151,7 +153,7 @@ class _Scorer:
         labels = self.heldout[split].labels
         if labels is None:
             return None
-        return {metric: score(metric, labels, outputs) for metric in self.metrics}
+        return {metric: score(metric, labels, outputs, self.positive) for metric in self.metrics}
 
     def _by_seed(self, system: System, split: str) -> dict[str, Any] | str:
         by_seed = {str(s): self._scores(split, o) for s, o in system.logits[split].items()}
@@ -188,6 +190,7 @@ class _Scorer:
             baseline.predictions(split),
             self.metrics[0],
             len(self.names),
+            self.positive,
             **self.evaluate.model_dump(),
         )
         return asdict(found)

@@ -8,8 +8,9 @@ between the seeds' scores.  Degrees of freedom after Satterthwaite 1946 make the
 two or three seeds deserve.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -18,6 +19,9 @@ from pipeline_lib.params import CORRELATIONS, Metric
 
 CHUNK = 4_000_000
 """Resampled rows that are counted at once: bounds the memory to some tens of megabytes."""
+
+ScoreSamples = Callable[[np.ndarray], np.ndarray]
+"""Row numbers of samples, (samples, rows), to each seed's score on each, (samples, seeds)."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,7 @@ def compare(
     b: np.ndarray,
     metric: Metric,
     classes: int,
+    positive: int = 1,
     *,
     resamples: int,
     confidence: float,
@@ -50,6 +55,7 @@ def compare(
     :param a: answers, shape (seeds, rows); ``b`` may have another number of seeds.
     :param b: the other system's, on the same rows in the same order.
     :param classes: how many the task has; 1 of a regression.
+    :param positive: the class whose F1 is taken with two classes.
     :param resamples: samples of ``rows`` examples, with replacement, for the covariances.
     :param confidence: width of the interval, e.g. 0.95.
     :raises DistilleryError: if labels are hidden or rows are missing.
@@ -57,13 +63,14 @@ def compare(
     answers = np.concatenate([a, b])
     for one in answers:
         labels = check_labels(labels, one)
+    score_samples = partial(_scores, labels, answers, metric, classes, positive)
     everything = np.arange(len(labels))[None]
-    scores = _scores(labels, answers, metric, classes, everything)[0]
+    scores = score_samples(everything)[0]
     # Equal means of different seeds differ in the last bit; that is a tie, not a win.
     observed = round(float(scores[: len(a)].mean() - scores[len(a) :].mean()), 12)
     if min(len(a), len(b)) < 2:
         return Difference(observed, None, None, None)
-    drawn = _resampled(labels, answers, metric, classes, resamples, seed)
+    drawn = _resampled(score_samples, *answers.shape, resamples, seed)
     return _test(observed, scores, np.cov(drawn, rowvar=False), len(a), confidence)
 
 
@@ -106,21 +113,25 @@ def _off_diagonal(covariance: np.ndarray) -> float:
 
 
 def _resampled(
-    labels: np.ndarray, answers: np.ndarray, metric: Metric, classes: int, resamples: int, seed: int
+    score_samples: ScoreSamples, seeds: int, rows: int, resamples: int, seed: int
 ) -> np.ndarray:
     """Return every seed's score on every resample of the rows, (resamples, seeds)."""
     rng = np.random.default_rng(seed)
-    rows = len(labels)
-    size = max(1, CHUNK // (rows * len(answers)))
+    size = max(1, CHUNK // (rows * seeds))
     found = []
     for start in range(0, resamples, size):
         chosen = rng.integers(0, rows, (min(size, resamples - start), rows))
-        found.append(_scores(labels, answers, metric, classes, chosen))
+        found.append(score_samples(chosen))
     return np.concatenate(found)
 
 
 def _scores(
-    labels: np.ndarray, answers: np.ndarray, metric: Metric, classes: int, chosen: np.ndarray
+    labels: np.ndarray,
+    answers: np.ndarray,
+    metric: Metric,
+    classes: int,
+    positive: int,
+    chosen: np.ndarray,
 ) -> np.ndarray:
     """Score each seed's answers (seeds, rows) on each sample of rows; (samples, seeds)."""
     if metric in CORRELATIONS:
@@ -129,7 +140,7 @@ def _scores(
     cells = labels * classes + answers
     size = classes * classes
     counts = np.stack([_counts(cells[:, rows], size) for rows in chosen])
-    return from_confusion(metric, counts.reshape(*counts.shape[:2], classes, classes))
+    return from_confusion(metric, counts.reshape(*counts.shape[:2], classes, classes), positive)
 
 
 def _counts(cells: np.ndarray, size: int) -> np.ndarray:

@@ -16,10 +16,13 @@ def cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return (unit(first.astype(np.float64)) * unit(second.astype(np.float64))).sum(1)
 
 
-def best_threshold(values: np.ndarray, labels: np.ndarray, metric: Metric) -> float:
+def best_threshold(
+    values: np.ndarray, labels: np.ndarray, metric: Metric, positive: int = 1
+) -> float:
     """Return the threshold at which "class 1 where the value is above" scores best.
 
     :param values: float (rows,); :param labels: 0 or 1, (rows,).
+    :param positive: the class whose F1 is taken.
     """
     order = np.argsort(-values, kind="stable")
     ordered, hits = values[order], np.cumsum(labels[order] == 1)
@@ -29,7 +32,7 @@ def best_threshold(values: np.ndarray, labels: np.ndarray, metric: Metric) -> fl
     confusion = np.empty((rows, 2, 2))
     confusion[:, 1, 1], confusion[:, 0, 1] = hits, above - hits
     confusion[:, 1, 0], confusion[:, 0, 0] = ones - hits, rows - ones - (above - hits)
-    scores = from_confusion(metric, confusion)
+    scores = from_confusion(metric, confusion, positive)
     # Equal values cannot be cut apart.
     scores[:-1][ordered[:-1] == ordered[1:]] = -np.inf
     best = int(scores.argmax())
@@ -41,13 +44,17 @@ def similarity_scores(
     metrics: list[Metric],
     train: tuple[np.ndarray, np.ndarray],
     dev: tuple[np.ndarray, np.ndarray],
+    positive: int = 1,
 ) -> dict[str, float]:
-    """Return each metric on dev of (cosines, labels); thresholds come from train."""
+    """Return each metric on dev of (cosines, labels); thresholds come from train.
+
+    :param positive: the class whose F1 is taken.
+    """
     found = {}
     for metric in metrics:
         if metric in CORRELATIONS:
             found[metric] = score(metric, dev[1], dev[0][:, None])
             continue
-        above = dev[0] > best_threshold(*train, metric)
-        found[metric] = score(metric, dev[1], np.eye(2)[above.astype(np.int64)])
+        above = dev[0] > best_threshold(*train, metric, positive)
+        found[metric] = score(metric, dev[1], np.eye(2)[above.astype(np.int64)], positive)
     return found

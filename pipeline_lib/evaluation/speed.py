@@ -5,7 +5,6 @@ of them alike.  Timings are not reproducible, so they stand apart from the score
 depends on them.
 """
 
-import platform
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pipeline_lib.columns import Text, texts
 from pipeline_lib.evaluation.run import require_model
 from pipeline_lib.params import Params
+from pipeline_lib.processor import cpu_name
 from pipeline_lib.shards import ShardSet
 
 if TYPE_CHECKING:
@@ -99,15 +99,6 @@ def machine(device: "torch.device") -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "torch": torch.__version__,
     }
-
-
-def cpu_name(info: Path = Path("/proc/cpuinfo")) -> str:
-    """Return the processor's model name, or the architecture where the system does not tell."""
-    if info.exists():
-        for line in info.read_text(encoding="utf-8", errors="replace").splitlines():
-            if line.lower().startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.processor() or platform.machine()
 
 
 def _teacher(params: Params, folder: Path, device: "torch.device") -> Predict:

@@ -107,6 +107,21 @@ class Params(Section):
                     f"a {encoder.student}. Make them the same"
                 )
 
+        for name in self.methods:
+            self._check_baselines_end(name)
+
+    def _check_baselines_end(self, name: str) -> None:
+        chain = [name]
+        while (baseline := self.methods[chain[-1]].baseline) is not None:
+            if baseline == name:
+                raise ValueError(
+                    f"methods.{name}.baseline: {' → '.join([*chain, name])} leads back to the row "
+                    "itself. Name an undistilled row, or set null"
+                )
+            if baseline in chain:
+                return  # a circle further on, which its own rows report
+            chain.append(baseline)
+
     def _check_objectives(self) -> None:
         for task in (name for name, settings in self.tasks.items() if settings.is_regression):
             for name, method in self.methods_of(task).items():

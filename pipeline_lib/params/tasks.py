@@ -139,6 +139,14 @@ class TaskBase(Section):
     submission: dict[Split, str] | None
 
     @model_validator(mode="after")
+    def _columns(self) -> "Task":
+        if len(set(self.text)) < len(self.text):
+            raise ValueError(f"`text` names the column {self.text[0]!r} twice; a pair has two")
+        if self.label in self.text:
+            raise ValueError(f"`label` and `text` name one column, {self.label!r}; correct one")
+        return self
+
+    @model_validator(mode="after")
     def _splits(self) -> "Task":
         names = self.source.splits if isinstance(self.source, HubDataset) else self.source.files
         if self.split is None and not {"train", "dev"} <= set(names):
@@ -165,16 +173,43 @@ class TaskBase(Section):
 
 
 class Classification(TaskBase):
-    """A task whose labels are classes."""
+    """A task whose labels are classes.
+
+    ``positive`` names the label whose F1 is taken; null is the second of two.
+    """
 
     kind: Literal["classification"]
     labels: Annotated[dict[str, list[str] | Range], Field(min_length=2)]
     metrics: Annotated[list[Decision], Field(min_length=1)]
+    positive: str | None
+
+    @model_validator(mode="after")
+    def _positive(self) -> "Classification":
+        if self.positive is None:
+            return self
+        if self.positive not in self.labels:
+            raise ValueError(
+                f"`positive`: no label {self.positive!r}; there are {', '.join(self.labels)}"
+            )
+        if "f1" not in self.metrics or len(self.labels) != 2:
+            raise ValueError("`positive` goes with the metric f1 of two labels; else it is null")
+        return self
 
     @property
     def label_names(self) -> list[str]:
         """Label names; the position is the class number."""
         return list(self.labels)
+
+    @property
+    def positive_class(self) -> int:
+        """The number of the class whose F1 is taken where there are two."""
+        return 1 if self.positive is None else self.label_names.index(self.positive)
+
+    @property
+    def f1_label(self) -> str | None:
+        """The name of that class, or None where no F1 of one class is reported."""
+        of_one = "f1" in self.metrics and len(self.labels) == 2
+        return self.label_names[self.positive_class] if of_one else None
 
     @property
     def score_range(self) -> None:
@@ -188,6 +223,7 @@ class Regression(TaskBase):
     kind: Literal["regression"]
     labels: Range
     metrics: Annotated[list[Correlation], Field(min_length=1)]
+    positive: None
 
     @model_validator(mode="after")
     def _not_empty(self) -> "Regression":
@@ -199,6 +235,16 @@ class Regression(TaskBase):
     def label_names(self) -> list[str]:
         """The name of the one output: the label column's."""
         return [self.label]
+
+    @property
+    def positive_class(self) -> int:
+        """No class; a number for what asks every task, and correlations do not read."""
+        return 1
+
+    @property
+    def f1_label(self) -> None:
+        """No F1."""
+        return None
 
     @property
     def score_range(self) -> Range:

@@ -5,6 +5,7 @@ from typing import Any
 from pipeline_lib.params import Params
 from pipeline_lib.report.collect import TaskResult
 from pipeline_lib.report.rows import NONE, decisive_split
+from pipeline_lib.report.splits import shared_line
 
 
 def caption(result: TaskResult, params: Params) -> list[str]:
@@ -13,8 +14,8 @@ def caption(result: TaskResult, params: Params) -> list[str]:
     split = decisive_split(scores)
     sizes = ", ".join(f"{count:,} {name}" for name, count in scores["rows"].items())
     lines = [
-        f"{' / '.join(scores['metrics'])} in percent; mean over seeds {_seeds(result)}, ± standard "
-        f"deviation of {scores['metric']}.",
+        f"{' / '.join(scores['metrics'])} in percent{_f1(scores)}; mean over seeds "
+        f"{_seeds(result)}, ± standard deviation of {scores['metric']}.",
         f"Data: {sizes} rows. {_test(scores['test'])}",
         scores["selection"],
         _gain(scores),
@@ -23,8 +24,15 @@ def caption(result: TaskResult, params: Params) -> list[str]:
         f"To teacher and agreement (share of equal answers, or correlation) on {split}; parameters "
         "in millions, without / with embeddings; ratio: times smaller than the teacher.",
     ]
+    if shared := shared_line(scores.get("shared_texts", {})):
+        lines.append(f"{shared[0].upper()}{shared[1:]}.")
     lines += _further(scores)
     return [line.strip() for line in lines] + _missing(result, params)
+
+
+def _f1(scores: dict[str, Any]) -> str:
+    label = scores.get("f1_label")
+    return f" (f1 of class {label})" if label else ""
 
 
 def _gain(scores: dict[str, Any]) -> str:

@@ -113,7 +113,7 @@ def _run(
     def evaluate(model: torch.nn.Module) -> float:
         with autocast(device, precision):
             outputs = runner.predict(dev.texts, params.max_length, EVALUATION_TOKENS)
-        return score(task.metrics[0], dev.labels, outputs)
+        return score(task.metrics[0], dev.labels, outputs, task.positive_class)
 
     path = checkpoints / f"rate-{rate:g}.safetensors"
     return fit(
@@ -187,7 +187,7 @@ def adopt(
     )
     if task.is_regression:
         check_unit(finished, dev.labels, outputs[:, 0])
-    best = score(task.metrics[0], dev.labels, outputs)
+    best = score(task.metrics[0], dev.labels, outputs, task.positive_class)
     return {
         "metric": task.metrics[0],
         "best_dev": best,

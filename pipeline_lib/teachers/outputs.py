@@ -19,6 +19,7 @@ from pipeline_lib.devices import resolve_batch_tokens, resolve_device, resolve_p
 from pipeline_lib.engine import Tell, run_jobs, single_thread
 from pipeline_lib.files import clear_folder, sha256_json
 from pipeline_lib.params import Params
+from pipeline_lib.processor import computed_on
 from pipeline_lib.progress import show_progress
 from pipeline_lib.shards import (
     Manifest,
@@ -172,7 +173,8 @@ def compute_with_progress(
 def _compute_shard(job: tuple[Path, Shard, OutputPass], _: Tell) -> Shard:
     path, shard, output_pass = job
     outputs = output_pass.compute(read_shard(path))
-    return Store(output_pass.kind).add(output_pass.key(shard), outputs, shard.sha256)
+    processor = computed_on(output_pass.device)
+    return Store(output_pass.kind).add(output_pass.key(shard), outputs, shard.sha256, processor)
 
 
 def _manifest(

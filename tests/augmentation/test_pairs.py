@@ -112,6 +112,7 @@ def test_a_pairs_key_knows_the_order_of_its_sentences(
             "kind": "regression",
             "labels": {"min": 0.0, "max": 5.0},
             "metrics": ["pearson"],
+            "positive": None,
             "split": None,
             "blocks": 1,
             "lexicon": None,

@@ -322,3 +322,20 @@ def test_a_block_is_what_the_lexicon_file_says(
     other = rows_of(block(), make_lexicon(COUNTS | {"NN": {"tree": 1}}), make_recipe(), 2)
     assert one != other
     assert any("tree" in row["words"] for row in other)
+
+
+def test_an_n_gram_of_a_very_long_sentence_says_where_it_began(
+    make_examples: Callable[..., pa.Table],
+    make_lexicon: Callable[..., Lexicon],
+    make_recipe: Callable[..., Recipe],
+) -> None:
+    words = [[f"w{i}" for i in range(70_000)], [f"w{i}" for i in range(50_000)]]
+    examples = make_examples(words, [["X"] * len(sentence) for sentence in words])
+    recipe = make_recipe(p_mask=0.0, p_pos=0.0, p_ngram=1.0)
+    rows = augment_block(examples, make_lexicon({"X": {"w0": 1}}), recipe, 8, None)
+    starts = []
+    for _, table, _ in list(rows)[1:]:
+        for row in table.to_pylist():
+            assert row["words"][0] == f"w{row['ngram_start']}"
+            starts.append(row["ngram_start"])
+    assert max(starts) > 2**15

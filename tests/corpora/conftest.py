@@ -47,6 +47,7 @@ def make_task() -> Callable[..., Classification]:
             "kind": "classification",
             "labels": {"no": ["0"], "yes": ["1"]},
             "metrics": ["accuracy"],
+            "positive": None,
             "submission": None,
             "split": None,
             "blocks": 1,

@@ -5,6 +5,7 @@ import gzip
 import hashlib
 import io
 import json
+import tracemalloc
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -81,6 +82,59 @@ def test_of_a_full_history_the_last_revision_counts() -> None:
     assert [article.text for article in found] == ["new"]
 
 
+def test_a_last_revision_without_text_is_no_older_one() -> None:
+    first, last = page(12, "A", "old"), page(12, "A", "new")
+    revision = last[last.index("    <revision>") : last.index("  </page>")]
+    revision = revision[: revision.index("<text")] + "</revision>\n"
+    found, skipped = read(dump([first.replace("  </page>", revision + "  </page>")]), "dump")
+    assert found == [] and skipped == {"empty": 1}
+
+
+@pytest.mark.parametrize("pack", [bytes, bz2.compress, gzip.compress])
+def test_an_article_that_is_too_long_is_left_out(
+    pack: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(articles, "LONGEST_ARTICLE", 100_000)
+    long, just = "word " * 20_001, "word " * 20_000
+    pages = [page(12, "A", long), page(13, "B" * 100_001, "text"), page(14, "C", just)]
+    found, skipped = read(pack(dump(pages)), "dump")
+    assert found == [Article("14", "C", just)] and skipped == {"too long": 2}
+    docs = [
+        f'<doc id="{n}" url="u" title="T">\nT\n\n{text}\n</doc>\n'
+        for n, text in enumerate((long, "short", "line\n" * 20_001))
+    ]
+    found, skipped = read(pack("".join(docs).encode()), "extracted")
+    assert [a.id for a in found] == ["1"] and skipped == {"too long": 2}
+    columns = {"id": [1, 2], "title": ["A", "B"], "text": [long, "short"]}
+    found, skipped = read(parquet_bytes(columns), "parquet")
+    assert [a.id for a in found] == ["2"] and skipped == {"too long": 1}
+
+
+def test_a_line_of_json_that_is_too_long_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(articles, "LONGEST_LINE", 1000)
+    lines = [json.dumps({"id": 1, "title": "A", "text": "a" * n}) for n in (10, 2000)]
+    with pytest.raises(DistilleryError, match="wiki/file: line 2 is longer than 1,000 characters"):
+        read("\n".join(lines).encode(), "extracted")
+
+
+@pytest.mark.parametrize("inside", ["A", "a &amp;\n", "<b>", "<!--" + 1000 * "-"])
+def test_a_small_file_cannot_fill_the_memory(inside: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(articles, "LONGEST_ARTICLE", 1 << 20)
+    size = 16 << 20
+    start, end = dump([page(12, "A", "INSIDE"), page(13, "B", "after")]).split(b"INSIDE")
+    packed = gzip.compress(start + (inside * (size // len(inside))).encode() + end)
+    tracemalloc.start()
+    try:
+        found, skipped = read(packed, "dump")
+        assert [a.id for a in found] == ["13"] and skipped == {"too long": 1}
+    except DistilleryError as error:
+        assert "wiki/file: no MediaWiki dump, or torn (" in str(error)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # A tag of 1 MiB in a buffer that doubles, or a text of 1 MiB in pieces, and joined.
+    assert len(packed) < 100_000 and peak < size / 3
+
+
 def test_extracted_docs() -> None:
     found, _ = read(gzip.compress(EXTRACTED.encode()), "extracted")
     assert [(a.id, a.title) for a in found] == [("12", 'A & "B"'), ("17", "Autism")]
@@ -131,6 +185,7 @@ def test_parquet() -> None:
         (gzip.compress(dump(PAGES))[:-20], "dump", "torn or damaged"),
         (b"", "dump", "no MediaWiki dump, or torn"),
         (b"plain words", "dump", "no MediaWiki dump, or torn"),
+        (b"<!DOCTYPE mediawiki><mediawiki/>", "dump", "it has a document type"),
         (b"<html><body/></html>", "dump", "its first element is <html>"),
         (EXTRACTED.encode()[:-20], "extracted", "the article 'Autism' has no </doc>"),
         (EXTRACTED.replace("</doc>\n\n", "").encode(), "extracted", "has no </doc>"),

@@ -1,5 +1,6 @@
 """Rows of every format: their quirks, and the message for each way in which a file can be wrong."""
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -101,6 +102,7 @@ def test_parquet(tmp_path: Path, values: pa.Array, expected: list[str]) -> None:
         ("tsv", b"sentence\tlabel\nx\ty\t1\n", "row 2 has 3 columns, not 2"),
         ("tsv", b"sentence\tlabel\nx\t1\n\xe9t\xe9\t1\n", "row 3 is not UTF-8 .byte 0xe9"),
         ("csv", b'sentence,label\n"x"y,1\n', "row 2 is not valid CSV"),
+        ("csv", b'sentence,label\nx,1\n"y' + b"y" * 140_000, "row 3 is not valid CSV"),
         ("csv", b"sentence,label\nx,y,1\n", "row 2 has 3 columns, not 2.*comma"),
         ("jsonl", b"\n", "no rows"),
         ("jsonl", b'{"sentence": "x", "label": 1}\n{"sent', "row 2 is not valid JSON"),
@@ -113,6 +115,18 @@ def test_parquet(tmp_path: Path, values: pa.Array, expected: list[str]) -> None:
 def test_errors(tmp_path: Path, format: str, content: bytes, message: str) -> None:
     with pytest.raises(DistilleryError, match=message):
         rows(tmp_path / "a", content, format)
+
+
+@pytest.mark.parametrize("format", ["csv", "tsv", "jsonl"])
+def test_long_texts(tmp_path: Path, format: str) -> None:
+    # Python's CSV reader refuses fields of more than 131,072 characters by itself.
+    text = "word " * 60_000
+    content = {
+        "csv": f'sentence,label\n"{text}",1\n',
+        "tsv": f"sentence\tlabel\n{text}\t1\n",
+        "jsonl": json.dumps({"sentence": text, "label": 1}) + "\n",
+    }
+    assert rows(tmp_path / "a", content[format], format) == [(text, "1")]
 
 
 def test_missing_file_and_column(tmp_path: Path) -> None:

@@ -142,6 +142,23 @@ def test_scores_are_those_worked_out_by_hand(params: Params, data: Path) -> None
         "test": {"accuracy": 0.5},
     }
     assert scores["rows"] == {"train": 40, "dev": 40, "test": 40}
+    assert scores["shared_texts"] == {"dev": {}, "test": {}}
+
+
+@pytest.mark.parametrize(("positive", "f1"), [(None, 40 / 45), ("negative", 30 / 35)])
+def test_f1_is_that_of_the_label_that_params_name(
+    params: Params, data: Path, positive: str | None, f1: float
+) -> None:
+    # Every error is a row of the first class: 5 of its 20 with "distilled", all with "plain".
+    changes = {"metrics": ["f1"], "positive": positive}
+    task = params.task("movies").model_copy(update=changes)
+    scores = evaluate_task(params.model_copy(update={"tasks": {"movies": task}}), "movies", data)
+    assert scores["f1_label"] == (positive or "positive")
+    distilled, plain = scores["methods"]["distilled"], scores["methods"]["plain"]["dev"]["f1"]
+    assert distilled["dev"]["f1"]["mean"] == pytest.approx(f1, abs=1e-6)
+    assert plain["mean"] == pytest.approx(0.0 if positive else 2 / 3, abs=1e-6)
+    difference = distilled["gain"]["dev"]["difference"]
+    assert difference == pytest.approx(f1 - plain["mean"], abs=2e-6)
 
 
 def test_files_are_equal_to_the_byte_when_made_again_by_one_worker(

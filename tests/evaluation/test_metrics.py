@@ -29,6 +29,12 @@ def test_binary_metrics_by_hand(metric: str, expected: float) -> None:
     assert score(metric, LABELS, one_hot(GUESSES, 2)) == pytest.approx(expected)
 
 
+def test_f1_is_that_of_the_positive_class() -> None:
+    labels, outputs = np.array([1, 1, 1, 0]), one_hot(np.array([1, 1, 0, 0]), 2)
+    assert score("f1", labels, outputs) == score("f1", labels, outputs, 1) == pytest.approx(4 / 5)
+    assert score("f1", labels, outputs, 0) == pytest.approx(2 / 3)
+
+
 def test_f1_of_three_classes_is_the_mean_of_all() -> None:
     labels, guesses = np.array([0, 0, 1, 2]), np.array([0, 1, 1, 2])
     assert score("f1", labels, one_hot(guesses, 3)) == pytest.approx((2 / 3 + 2 / 3 + 1) / 3)
@@ -37,8 +43,9 @@ def test_f1_of_three_classes_is_the_mean_of_all() -> None:
 @pytest.mark.parametrize("metric", ["accuracy", "f1", "matthews_correlation"])
 @pytest.mark.parametrize("classes", [2, 3, 5])
 @pytest.mark.parametrize("present", [1, 2])
+@pytest.mark.parametrize("positive", [0, 1])
 def test_confusion_matrices_give_scikit_learns_numbers(
-    metric: str, classes: int, present: int
+    metric: str, classes: int, present: int, positive: int
 ) -> None:
     # `present` classes occur at all: the degenerate cases, where a ratio is 0/0, are among them.
     rng = np.random.default_rng(classes)
@@ -47,8 +54,8 @@ def test_confusion_matrices_give_scikit_learns_numbers(
     stack = np.zeros((4, classes, classes), int)
     for i in range(4):
         np.add.at(stack[i], (labels[i], guesses[i]), 1)
-    expected = [score(metric, labels[i], one_hot(guesses[i], classes)) for i in range(4)]
-    np.testing.assert_allclose(from_confusion(metric, stack), expected)
+    expected = [score(metric, labels[i], one_hot(guesses[i], classes), positive) for i in range(4)]
+    np.testing.assert_allclose(from_confusion(metric, stack, positive), expected)
 
 
 @pytest.mark.parametrize("hidden", [None, np.array([0, -1])])

@@ -15,16 +15,17 @@ def test_cosines_by_hand() -> None:
 
 @pytest.mark.parametrize("metric", ["accuracy", "f1", "matthews_correlation"])
 @pytest.mark.parametrize("seed", range(6))
-def test_no_threshold_is_better(metric: str, seed: int) -> None:
+@pytest.mark.parametrize("positive", [0, 1])
+def test_no_threshold_is_better(metric: str, seed: int, positive: int) -> None:
     generator = np.random.default_rng(seed)
     labels = generator.integers(0, 2, 60)
     # Rounded, so that there are ties.
     values = np.round(labels * 0.3 + generator.normal(size=60) * 0.4, 1)
 
     def at(threshold: float) -> float:
-        return score(metric, labels, np.eye(2)[(values > threshold).astype(int)])
+        return score(metric, labels, np.eye(2)[(values > threshold).astype(int)], positive)
 
-    found = at(best_threshold(values, labels, metric))
+    found = at(best_threshold(values, labels, metric, positive))
     assert found == pytest.approx(max(at(t) for t in np.linspace(-3, 3, 1201)))
 
 
@@ -34,6 +35,9 @@ def test_the_threshold_is_chosen_on_train_alone() -> None:
     shifted = np.array([0.55, 0.6, 0.95, 1.0]), labels
     assert similarity_scores(["accuracy"], train, train) == {"accuracy": 1.0}
     assert similarity_scores(["accuracy"], train, shifted) == {"accuracy": 0.5}
+    # Every one is answered with 1: class 0 is never found.
+    assert similarity_scores(["f1"], train, shifted, 0) == {"f1": 0.0}
+    assert similarity_scores(["f1"], train, shifted, 1) == {"f1": pytest.approx(2 / 3)}
 
 
 def test_correlations_need_no_threshold() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pipeline_lib.columns import matrix
+from pipeline_lib.processor import computed_on
 from pipeline_lib.shards import ShardSet
 
 from .corpus import sentences
@@ -37,12 +38,14 @@ def _tasks(template: dict[str, Any]) -> dict[str, Any]:
         "label": "praise",
         "labels": {"no": ["0"], "yes": ["1"]},
         "metrics": ["f1", "accuracy"],
+        "positive": "no",
     }
     warmth = {
         "kind": "regression",
         "label": "score",
         "labels": {"min": 0.0, "max": 5.0},
         "metrics": ["pearson", "spearman"],
+        "positive": None,
     }
     return {"praise": common | praise, "warmth": common | warmth}
 
@@ -112,6 +115,33 @@ def test_scores_name_every_metric_and_hide_the_test(finished_pairs: tuple[Worksp
         scores = json.loads((workspace / f"data/results/{task}/scores.json").read_text())
         assert scores["test"] == "hidden"
     assert metrics["warmth"]["methods"]["bilstm"]["dev"]["pearson"]["mean"] > 0.2
+
+
+def test_every_stage_takes_the_f1_of_the_class_that_params_name(
+    finished_pairs: tuple[Workspace, Run],
+) -> None:
+    workspace, _ = finished_pairs
+    scores = json.loads((workspace / "data/results/praise/scores.json").read_text())
+    assert scores["f1_label"] == "no" and scores["metric"] == "f1"
+    report = (workspace / "data/report/results.md").read_text()
+    assert "f1 / accuracy in percent (f1 of class no)" in report
+    by_method = {name: own["dev"]["f1"]["by_seed"]["1"] for name, own in scores["methods"].items()}
+    for name, found in by_method.items():
+        record = workspace / f"data/students/praise/{name}/1/training.json"
+        assert json.loads(record.read_text())["best_dev"] == pytest.approx(found, abs=1e-6)
+    teacher = json.loads((workspace / "data/teachers/praise/training.json").read_text())
+    assert teacher["best_dev"] == pytest.approx(scores["teacher"]["dev"]["f1"], abs=0.02)
+
+
+def test_results_say_which_processor_computed_them(finished_pairs: tuple[Workspace, Run]) -> None:
+    workspace, _ = finished_pairs
+    outputs = ShardSet.open(workspace / "data/outputs/praise/full").manifest
+    inputs = ShardSet.open(workspace / "data/transfer/praise/full").manifest
+    assert {shard.computed_on for shard in outputs.shards} == {computed_on("cpu")}
+    assert {shard.computed_on for shard in inputs.shards} == {None}
+    for folder in ("students/praise/bilstm/1", "teachers/praise"):
+        record = json.loads((workspace / "data" / folder / "training.json").read_text())
+        assert record["computed_on"] == computed_on("cpu")
 
 
 def test_looking_predicting_and_verifying(finished_pairs: tuple[Workspace, Run]) -> None:

@@ -246,7 +246,13 @@ def write_params(path: Path) -> None:
         "format": "tsv",
         "columns": None,
     }
-    task |= {"text": ["sentence"], "label": "label", "metrics": ["accuracy"], "lexicon": None}
+    task |= {
+        "text": ["sentence"],
+        "label": "label",
+        "metrics": ["accuracy"],
+        "positive": None,
+        "lexicon": None,
+    }
     task |= {"labels": {"negative": ["0"], "positive": ["1"]}, "split": None, "blocks": BLOCKS}
     task["augment"] = {"n_iter": N_ITER, "cap": None}
     teacher = values["teacher"]

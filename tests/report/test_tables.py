@@ -150,6 +150,18 @@ def test_the_caption_names_what_was_not_run(scores: dict[str, Any], params: Para
     assert "not measured" in text
 
 
+def test_the_caption_tells_of_texts_in_two_splits(scores: dict[str, Any], params: Params) -> None:
+    shared = {"test": {"train": {"rows": 12, "other_label": 3}, "dev": {"rows": 0}}}
+    text = printed(TaskResult("movies", scores | {"shared_texts": shared}), params, 400)
+    assert "Texts: 12 of test stand in train too (3 under another label)." in text
+    assert "Texts:" not in printed(TaskResult("movies", scores), params, 400)
+
+
+def test_the_caption_names_the_class_of_f1(scores: dict[str, Any], params: Params) -> None:
+    text = printed(TaskResult("movies", scores | {"f1_label": "negative"}), params, 400)
+    assert "in percent (f1 of class negative); mean" in text
+
+
 def test_metrics_are_plain_numbers_for_dvc(scores: dict[str, Any]) -> None:
     found = metrics([TaskResult("movies", scores)])
     assert found["movies"]["methods"]["bilstm"]["test"]["accuracy"]["mean"] == 0.88

@@ -1,0 +1,39 @@
+"""The lines of a text file or of standard input, for commands that read a sentence per line."""
+
+import io
+import sys
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+from pipeline_lib.errors import DistilleryError
+
+
+def read_lines(file: Path | None) -> Iterator[str]:
+    """Yield lines as they are read, without their ends: LF or CRLF.
+
+    Texts contain characters (U+2028, U+0085, form feed) that ``str.splitlines`` and Python's
+    universal newlines take for line ends.
+
+    :param file: UTF-8, with or without a byte order mark; None: standard input.
+    :raises DistilleryError: if it cannot be read, or is not UTF-8.
+    """
+    name = file or "standard input"
+    try:
+        with _open(file) as stream:
+            for number, line in enumerate(stream):
+                text = line.removesuffix("\n").removesuffix("\r")
+                yield text.removeprefix("\ufeff") if number == 0 else text
+    except UnicodeDecodeError as error:
+        raise DistilleryError(f"{name}: not UTF-8 ({error}). Save it as UTF-8.") from error
+    except OSError as error:
+        raise DistilleryError(f"{name}: cannot be read ({error.strerror}).") from error
+
+
+def _open(file: Path | None) -> Any:
+    if file is not None:
+        return file.open(encoding="utf-8", newline="\n")
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(encoding="utf-8", errors="strict", newline="\n")
+    return nullcontext(sys.stdin)

@@ -1,0 +1,36 @@
+"""Which processor computed a result.
+
+Floating point sums differ in their last digits between kinds of processors, and between versions of
+torch.  What is promised are the same bytes on the same kind with the same versions, whatever the
+number of workers.  So the processor is no part of a key: what another one computed is used as it
+is, where two machines share a store.  It is recorded beside what it computed instead: with every
+shard of teacher outputs in the manifest, and in the ``training.json`` of teachers and students.
+These records are part of DVC's outputs, but of no digest that decides what runs again.
+"""
+
+import platform
+from functools import lru_cache
+from pathlib import Path
+
+
+def cpu_name(info: Path = Path("/proc/cpuinfo")) -> str:
+    """Return the processor's model name, or the architecture where the system does not tell."""
+    if info.exists():
+        for line in info.read_text(encoding="utf-8", errors="replace").split("\n"):
+            if line.lower().startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
+
+
+@lru_cache(maxsize=1)
+def computed_on(device: str) -> str:
+    """Return what a result was computed on: the processor or accelerator, and torch's version.
+
+    :param device: as torch names it: ``cpu``, ``cuda:0``, ``mps``.
+    """
+    import torch
+
+    cuda = device.startswith("cuda")
+    name = torch.cuda.get_device_name(device) if cuda else cpu_name()
+    kind = f"{name} (mps)" if device.startswith("mps") else name
+    return f"{kind}, torch {torch.__version__}"

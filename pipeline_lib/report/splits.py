@@ -1,0 +1,40 @@
+"""What is said of a task's splits: their rows, what was left out, and texts that they share."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from pipeline_lib.shards import Manifest
+
+REASONS = {"outside_label_ranges": "outside the label ranges", "empty_text": "with empty text"}
+"""Counts of rows that were left out, in words; the order of the line."""
+
+
+def prepared_line(task: str, manifests: Mapping[str, Manifest]) -> str:
+    """Return one line about a task's prepared splits."""
+    rows = ", ".join(f"{name} {manifest.rows:,}" for name, manifest in manifests.items())
+    total: Counter[str] = Counter()
+    for counts in manifests["train"].counts["dropped"].values():
+        total.update(counts)
+    left_out = [f"{total[reason]:,} {words}" for reason, words in REASONS.items() if total[reason]]
+    parts = [f"{task}: {rows} rows", f"left out: {', '.join(left_out) or 'none'}"]
+    if total["hidden_label"]:
+        parts.append(f"{total['hidden_label']:,} with a hidden label")
+    shared = {name: part.counts.get("shared_with", {}) for name, part in manifests.items()}
+    return "; ".join([*parts, shared_line(shared) or "no text stands in two splits"])
+
+
+def shared_line(shared: Mapping[str, Mapping[str, Any]]) -> str:
+    """Say which splits share texts, "" if none does.
+
+    :param shared: split to earlier split to counts, see
+        :func:`pipeline_lib.evaluation.heldout.shared_texts`.
+    """
+    found = []
+    for split, others in shared.items():
+        for other, counts in others.items():
+            if counts["rows"]:
+                conflicts = counts["other_label"]
+                note = f" ({conflicts:,} under another label)" if conflicts else ""
+                found.append(f"{counts['rows']:,} of {split} stand in {other} too{note}")
+    return f"texts: {', '.join(found)}" if found else ""

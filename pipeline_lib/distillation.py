@@ -118,10 +118,9 @@ def train_or_find(job: TrainingJob, tell: Tell) -> dict[str, Any]:
             tell((step, total, loss, best))
 
         model, record = train_student(job, train, dev, vectors, trained.checkpoint, report)
-        folder = trained.clear()
-        save_student(folder, model, tokenizer)
-        write_json(folder / "training.json", record)
-        trained.seal()
+        with trained.writing() as folder:
+            save_student(folder, model, tokenizer)
+            write_json(folder / "training.json", record)
         forget_checkpoints(trained.checkpoint, job.plan.optimiser)
     return read_json(trained.folder / "training.json")
 

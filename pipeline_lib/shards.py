@@ -86,15 +86,18 @@ def shard_name(block: int, iteration: int) -> str:
     return f"b{block:03d}-i{iteration:03d}.arrow"
 
 
-def write_shard(path: Path, table: pa.Table, source: str | None = None) -> Shard:
+def write_shard(
+    path: Path, table: pa.Table, source: str | None = None, keep_first: bool = False
+) -> Shard:
     """Write ``table`` as one uncompressed Arrow IPC file, atomically, and describe it.
 
     :param path: the file; equal tables give equal bytes.
     :param table: its rows, in the order in which they are to be read back.
     :param source: digest of the input shard whose rows these answer to.
+    :param keep_first: leave a file that another process wrote meanwhile, and describe that one.
     """
     with (
-        atomic_path(path) as temporary,
+        atomic_path(path, keep_first) as temporary,
         pa.OSFile(str(temporary), "wb") as sink,
         pa.ipc.new_file(sink, table.schema) as writer,
     ):

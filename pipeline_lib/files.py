@@ -126,16 +126,27 @@ def write_json(path: Path, value: Any) -> None:
 def read_json(path: Path) -> Any:
     """Read a JSON file.
 
-    :raises DistilleryError: if it is missing or torn.
+    :raises DistilleryError: if it is missing, torn, or cannot be read.
     """
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise DistilleryError(f"{path}: not found. Run `dvc repro` to make it.") from error
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise unreadable(path, error) from error
+    # Numbers of thousands of digits are ValueErrors too.
+    except (ValueError, RecursionError) as error:
         raise DistilleryError(
             f"{path}: not valid JSON ({error}). Delete it and run again."
         ) from error
+
+
+def unreadable(path: Path, error: OSError) -> DistilleryError:
+    """Return the error that says why the system does not let a file be read."""
+    return DistilleryError(
+        f"{path}: could not be read ({error.strerror or error}). Put a file there that you may "
+        "read, then run again."
+    )
 
 
 def sha256_file(path: Path) -> str:
@@ -171,7 +182,18 @@ def link_or_copy(source: Path, target: Path) -> None:
 
 
 def clear_folder(folder: Path) -> Path:
-    """Make ``folder`` exist and be empty, and return it."""
-    shutil.rmtree(folder, ignore_errors=True)
-    Path(folder).mkdir(parents=True)
-    return Path(folder)
+    """Make ``folder`` exist and be empty, and return it.
+
+    :raises DistilleryError: if it cannot be emptied or made, or a file stands in its place.
+    """
+    folder = Path(folder)
+    for path in (folder, *folder.parents):
+        if path.exists() and not path.is_dir():
+            raise DistilleryError(
+                f"{path}: a file, where a folder belongs. Move it away, then run again."
+            )
+    with disk_errors(folder):
+        if folder.exists():
+            shutil.rmtree(folder)
+        folder.mkdir(parents=True)
+    return folder

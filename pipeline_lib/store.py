@@ -37,14 +37,37 @@ def state_folder() -> Path:
     return Path(home) if home else Path(os.environ.get("DVC_ROOT", ".")) / ".distillery"
 
 
+def check_state_folder() -> None:
+    """Make the state folder, and check that it can be written to.
+
+    :raises DistilleryError: if it cannot.
+    """
+    folder, named = state_folder(), bool(os.environ.get("DISTILLERY_HOME"))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK | os.X_OK):
+            return
+        reason = "not writable"
+    except OSError as error:
+        reason = str(error.strerror or error)
+    raise DistilleryError(
+        f"{'DISTILLERY_HOME: ' if named else ''}{folder} cannot be used as a folder ({reason}). "
+        + ("Set it to a folder that you may write to, or unset it" if named else "Move it away")
+        + ", then run again."
+    )
+
+
 class Store:
     """Content-addressed files of one kind.
 
     :param kind: names the sub-folder, e.g. ``logits``.
     :param root: the store's folder; by default below :func:`state_folder`.
+    :raises DistilleryError: if the state folder cannot be used.
     """
 
     def __init__(self, kind: str, root: Path | None = None) -> None:
+        if root is None:
+            check_state_folder()
         self.root = root or state_folder() / "store"
         self.folder = self.root / kind
 

@@ -26,7 +26,7 @@ from pipeline_lib.files import (
     temporary_path,
     write_json,
 )
-from pipeline_lib.store import state_folder
+from pipeline_lib.store import check_state_folder, state_folder
 
 SEAL = "sealed.json"
 """In the folder of a finished result: the digest of the folder's other files."""
@@ -133,7 +133,10 @@ def train_distinct(
     Two rows may come to the same training, and two processes must not write one result.  The
     longest start first: the last one to end would otherwise keep the other cores waiting.  For the
     parameters see :func:`pipeline_lib.engine.run_jobs`.
+
+    :raises DistilleryError: if the state folder cannot be used.
     """
+    check_state_folder()
     alike: dict[str, list[int]] = {}
     for number, job in enumerate(jobs):
         alike.setdefault(job.trained.key, []).append(number)

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from pipeline_lib.errors import DistilleryError
 from pipeline_lib.files import ABANDONED_SECONDS, sha256_file
 from pipeline_lib.store import Store, state_folder
 
@@ -143,6 +144,27 @@ def test_a_damaged_file_without_a_record_is_not_kept(store: Store) -> None:
     assert [path.name for path in (store.root / "quarantine").glob("[!.]*")] == [f"{KEY}.arrow"]
 
 
+@pytest.mark.parametrize("place", ["file", "file/below", "locked"])
+def test_an_unusable_home_is_one_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "locked").mkdir()
+    # A privileged user may write everywhere.
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "locked")
+    monkeypatch.setenv("DISTILLERY_HOME", str(tmp_path / place))
+    with pytest.raises(DistilleryError, match=rf"DISTILLERY_HOME: .*{place} cannot be used.*unset"):
+        Store("logits")
+
+
+def test_a_home_that_is_not_there_yet_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DISTILLERY_HOME", str(tmp_path / "new/home"))
+    Store("logits").add(KEY, TABLE)
+    assert Store("logits").find(KEY)
+
+
 def test_state_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DISTILLERY_HOME", raising=False)
     monkeypatch.delenv("DVC_ROOT", raising=False)
@@ -151,4 +173,3 @@ def test_state_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -
     assert state_folder() == Path("/repo/.distillery")
     monkeypatch.setenv("DISTILLERY_HOME", "/shared")
     assert state_folder() == Path("/shared")
-    assert Store("tags").folder == Path("/shared/store/tags")

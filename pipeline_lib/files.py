@@ -141,6 +141,20 @@ def read_json(path: Path) -> Any:
         ) from error
 
 
+def read_record(path: Path, *keys: str) -> dict[str, Any]:
+    """Read a JSON object that has all these keys.
+
+    :raises DistilleryError: if it is missing, torn, no object, or lacks a key.
+    """
+    found = read_json(path)
+    lacking = [key for key in keys if not isinstance(found, dict) or key not in found]
+    if lacking:
+        raise DistilleryError(
+            f"{path}: no key {lacking[0]!r}. Delete it and run `dvc repro` to make it again."
+        )
+    return found
+
+
 def unreadable(path: Path, error: OSError) -> DistilleryError:
     """Return the error that says why the system does not let a file be read."""
     return DistilleryError(

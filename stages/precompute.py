@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipeline_lib.files import clear_folder, read_json, write_json
+from pipeline_lib.files import clear_folder, read_record, write_json
 from pipeline_lib.params import load_params
 from pipeline_lib.shards import ShardSet
 from pipeline_lib.stage import run_stage
@@ -60,11 +60,16 @@ def prove(inputs: ShardSet, output_pass: "OutputPass", folder: Path) -> None:
     from pipeline_lib.engine import single_thread
     from pipeline_lib.teachers.alignment import prove_alignment
 
-    own = read_json(output_pass.folder / "training.json")["training_agreement"]
+    name = "training_agreement"
+    own = read_record(output_pass.folder / "training.json", name)[name]
     # One thread here too: workers are forked from this process again, for the next set.
     with single_thread() if output_pass.device == "cpu" else nullcontext():
         figures = prove_alignment(
-            inputs, ShardSet.open(folder), output_pass.teacher(), output_pass.max_length, own
+            inputs,
+            ShardSet.open(folder),
+            output_pass.teacher(),
+            output_pass.max_length,
+            own,
         )
     write_json(folder / "alignment.json", figures)
     typer.echo(

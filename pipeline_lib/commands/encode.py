@@ -87,12 +87,15 @@ def write_npy(path: Path, batches: Encoded, width: int) -> int:
 
 def _batches(file: Path) -> Iterator[list[str]]:
     from pipeline_lib.errors import DistilleryError
+    from pipeline_lib.text.surrogates import has_surrogates
 
     source: Any = nullcontext(sys.stdin) if str(file) == "-" else _open(file)
     with source as stream:
         lines = (line.rstrip("\r\n") for line in stream)
         try:
             while batch := list(islice(lines, BATCH)):
+                if any(map(has_surrogates, batch)):
+                    raise DistilleryError(f"{file}: is not UTF-8 text. Convert it.")
                 yield batch
         except UnicodeDecodeError as error:
             raise DistilleryError(f"{file}: is not UTF-8 text ({error}). Convert it.") from error

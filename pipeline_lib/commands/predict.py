@@ -67,7 +67,7 @@ def _sentences(texts: list[str], file: Path | None) -> Iterable[str]:
     if texts and file:
         raise DistilleryError("sentences on the command line and --file: give one of them.")
     if texts:
-        return texts
+        return [_sound(text, f"sentence {number}") for number, text in enumerate(texts, 1)]
     if file is None:
         if sys.stdin.isatty():
             raise DistilleryError("no sentences: give them as arguments, by --file or by a pipe.")
@@ -79,8 +79,22 @@ def _sentences(texts: list[str], file: Path | None) -> Iterable[str]:
 
 
 def _lines(stream: Iterable[str]) -> Iterator[str]:
-    for line in stream:
-        yield line.rstrip("\r\n")
+    from pipeline_lib.errors import DistilleryError
+
+    try:
+        for number, line in enumerate(stream, 1):
+            yield _sound(line.rstrip("\r\n"), f"standard input: line {number}")
+    except UnicodeDecodeError as error:
+        raise DistilleryError(f"standard input: not UTF-8 ({error}). Convert it.") from error
+
+
+def _sound(text: str, where: str) -> str:
+    from pipeline_lib.errors import DistilleryError
+    from pipeline_lib.text.surrogates import has_surrogates
+
+    if has_surrogates(text):
+        raise DistilleryError(f"{where}: not UTF-8 ({text!r:.80}). Convert it.")
+    return text
 
 
 def _batches(sentences: Iterable[str]) -> Iterator[list[str]]:

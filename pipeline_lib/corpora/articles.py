@@ -20,8 +20,8 @@ from pathlib import PurePath
 from typing import IO, Any
 from xml.etree import ElementTree
 
-from pipeline_lib.corpora.tables import has_surrogates
 from pipeline_lib.errors import DistilleryError
+from pipeline_lib.text.surrogates import has_surrogates
 
 LONGEST_LINE = 1 << 24
 """Characters: a file without line ends is read in pieces of this length."""

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from pipeline_lib.errors import DistilleryError
 from pipeline_lib.files import unreadable
+from pipeline_lib.text.surrogates import has_surrogates
 
 FIRST_ROW = b"first_row"
 """Key of a table's metadata: the row number, in the file, of the table's first row."""
@@ -185,15 +186,6 @@ def _as_text(value: Any, path: Path, name: str, number: int) -> str:
         f"{path}: row {number}, column {name!r} holds a {type(value).__name__}, not a text or a "
         "number. Write plain values."
     )
-
-
-def has_surrogates(text: str) -> bool:
-    """Return whether a text holds half a surrogate pair, which cannot be written as UTF-8."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return True
-    return False
 
 
 def _decode(path: Path) -> str:

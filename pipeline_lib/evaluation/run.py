@@ -12,7 +12,7 @@ from pipeline_lib.engine import Tell, run_jobs, worker_count
 from pipeline_lib.errors import DistilleryError
 from pipeline_lib.evaluation.heldout import Heldout, read_heldout, training_labels
 from pipeline_lib.evaluation.scores import System, task_scores
-from pipeline_lib.files import read_json, write_json
+from pipeline_lib.files import read_record, write_json
 from pipeline_lib.params import Params
 from pipeline_lib.shards import write_shard
 
@@ -96,9 +96,9 @@ def run_student(run: StudentRun, tell: Tell) -> tuple[dict[str, np.ndarray], dic
 def teacher_parameters(folder: Path, names: list[str]) -> dict[str, int]:
     """Return how many parameters the task's teacher has, as fine-tuning counted them."""
     require_model(folder)
-    found = read_json(folder / "config.json")["id2label"]
+    found = read_record(folder / "config.json", "id2label")["id2label"]
     check_names(folder, [found[str(number)] for number in range(len(found))], names)
-    return read_json(folder / "training.json")["parameters"]
+    return read_record(folder / "training.json", "parameters")["parameters"]
 
 
 def require_model(folder: Path) -> None:

@@ -209,10 +209,9 @@ def train_or_find(job: TrainingJob, tell: Tell) -> dict[str, Any]:
             tell((step, total, loss, best))
 
         model, record = train_student(job, train, dev, vectors, trained.checkpoint, report)
-        folder = trained.clear()
-        save_student(folder, model, tokenizer)
-        write_json(folder / "training.json", record | {"computed_on": computed_on(job.device)})
-        trained.seal()
+        with trained.writing() as folder:
+            save_student(folder, model, tokenizer)
+            write_json(folder / "training.json", record | {"computed_on": computed_on(job.device)})
         trained.checkpoint.unlink(missing_ok=True)
     return read_json(trained.folder / "training.json")
 

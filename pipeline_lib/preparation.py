@@ -201,6 +201,7 @@ class _LazyTagger:
     def __init__(self, params: Tagger) -> None:
         self.params = params
         self.store = Store("tags")
+        self.store.sweep()
         self.tag: TagWords | None = None
 
     def __call__(self, table: pa.Table) -> pa.Table:
@@ -213,10 +214,9 @@ class _LazyTagger:
     def _tags(self, words: pa.ChunkedArray, spaces: pa.ChunkedArray) -> pa.Array:
         sentences = words.to_pylist(), spaces.to_pylist()
         key = sha256_json([self.params.model_dump(), _words_digest(*sentences)])
-        with self.store.lock():
-            if not self.store.find(key):
-                self.store.add(key, pa.table({"tags": self._compute(*sentences)}))
-            return self.store.read(key)["tags"].combine_chunks()
+        if not self.store.find(key):
+            self.store.add(key, pa.table({"tags": self._compute(*sentences)}))
+        return self.store.read(key)["tags"].combine_chunks()
 
     def _compute(self, words: list[list[str]], spaces: list[list[bool]]) -> pa.Array:
         self.tag = self.tag or load_tagger(self.params)

@@ -208,10 +208,9 @@ def pretrain_or_find(run: Pretraining, tell: Tell) -> dict[str, Any]:
             tell((step, total, loss, -best))
 
         model, record = pretrain(run, vectors, train, held_back, trained.checkpoint, report)
-        folder = trained.clear()
-        save_encoder(folder, model, tokenizer, run.student.model_dump())
-        write_json(folder / "training.json", record)
-        trained.seal()
+        with trained.writing() as folder:
+            save_encoder(folder, model, tokenizer, run.student.model_dump())
+            write_json(folder / "training.json", record)
         forget_checkpoints(trained.checkpoint, run.optimiser)
     return read_json(trained.folder / "training.json")
 

@@ -31,11 +31,11 @@ def show_progress(title: str, unit: str) -> Iterator[Advance]:
 @contextmanager
 def _bar(console: Console, title: str, unit: str) -> Iterator[Advance]:
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=30),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[pace]}"),
-        TextColumn("{task.fields[note]}"),
+        TextColumn("{task.fields[pace]}", markup=False),
+        TextColumn("{task.fields[note]}", markup=False),
     )
     start = time.monotonic()
     with Progress(*columns, console=console, refresh_per_second=4) as progress:

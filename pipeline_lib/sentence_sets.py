@@ -134,10 +134,8 @@ def split_wikipedia(
     sets = [SentenceSet(folder / name, limit, params.shard_rows) for name, limit in limits]
     seen, counts = SeenKeys(), _Counts()
     chunks = read_chunks(params.source, inputs, cache)
-    with (
-        store.lock(),
-        closing(stream_jobs(partial(split_chunk, sentence_pass), chunks, workers)) as done,
-    ):
+    store.sweep()
+    with closing(stream_jobs(partial(split_chunk, sentence_pass), chunks, workers)) as done:
         for split in done:
             rows = store.read(split.key)
             new = seen.add(rows["key"].to_numpy())

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from pydantic import TypeAdapter, ValidationError
 
 from pipeline_lib.errors import DistilleryError
 from pipeline_lib.files import atomic_path, read_json, sha256_file, sha256_json, write_json
@@ -83,20 +84,26 @@ class Manifest:
         return replace(self, shards=kept)
 
 
+_MANIFEST = TypeAdapter(Manifest)
+
+
 def shard_name(block: int, iteration: int) -> str:
     """Return the name of a transfer set's shard."""
     return f"b{block:03d}-i{iteration:03d}.arrow"
 
 
-def write_shard(path: Path, table: pa.Table, source: str | None = None) -> Shard:
+def write_shard(
+    path: Path, table: pa.Table, source: str | None = None, keep_first: bool = False
+) -> Shard:
     """Write ``table`` as one uncompressed Arrow IPC file, atomically, and describe it.
 
     :param path: the file; equal tables give equal bytes.
     :param table: its rows, in the order in which they are to be read back.
     :param source: digest of the input shard whose rows these answer to.
+    :param keep_first: leave a file that another process wrote meanwhile, and describe that one.
     """
     with (
-        atomic_path(path) as temporary,
+        atomic_path(path, keep_first) as temporary,
         pa.OSFile(str(temporary), "wb") as sink,
         pa.ipc.new_file(sink, table.schema) as writer,
     ):
@@ -143,16 +150,20 @@ def read_manifest(folder: Path) -> Manifest:
             f"{folder}: no manifest.json, so no finished shard set. Run `dvc repro`."
         )
     raw = read_json(path)
+    if not isinstance(raw, dict):
+        raise DistilleryError(f"{path}: not a manifest (no JSON object). Run `dvc repro` again.")
     if raw.get("format") != FORMAT:
         raise DistilleryError(
             f"{path}: format {raw.get('format')}, this version reads {FORMAT}. Run `dvc repro` "
             "again."
         )
     try:
-        return Manifest(**{**raw, "shards": [Shard(**shard) for shard in raw["shards"]]})
-    except (TypeError, KeyError) as error:
+        return _MANIFEST.validate_python(raw, extra="forbid")
+    except ValidationError as error:
+        fault = error.errors()[0]
+        key = ".".join(map(str, fault["loc"]))
         raise DistilleryError(
-            f"{path}: not a manifest ({error}). Run `dvc repro` again."
+            f"{path}: not a manifest ({key}: {fault['msg']}). Run `dvc repro` again."
         ) from error
 
 
@@ -189,8 +200,8 @@ class ShardSet:
             yield table
 
     def table(self) -> pa.Table:
-        """Return all rows as one table of memory-mapped chunks."""
-        return pa.concat_tables(list(self.tables()))
+        """Return all rows as one table of memory-mapped chunks; no shards, no columns."""
+        return pa.concat_tables([*self.tables()] or [pa.table({})])
 
     def verify(self) -> list[str]:
         """Check every shard's presence, size and digest; return one line per fault."""

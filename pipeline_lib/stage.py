@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from typing import NoReturn
 
 import typer
 from rich.console import Console
@@ -17,10 +18,25 @@ def run_stage(main: Callable[..., None]) -> None:
 
 
 def guard(command: Callable[[], None]) -> None:
-    """Call ``command``; print a :class:`DistilleryError` in red and exit with status 1."""
+    """Call ``command``; print a :class:`DistilleryError` in red and exit with status 1.
+
+    What the system refuses anywhere (a path, a permission, space, memory) is such an error too.
+    """
     try:
         command()
     except DistilleryError as error:
-        Console(stderr=True, soft_wrap=True).print("error:", style="bold red", end=" ")
-        sys.stderr.write(f"{error}\n")
-        sys.exit(1)
+        _end(str(error))
+    except MemoryError as error:
+        _end(f"out of memory ({error}). Lower the sizes in params.yaml, or use a larger machine.")
+    except OSError as error:
+        path = f"{error.filename}: " if error.filename else ""
+        _end(
+            f"{path}{error.strerror or error}. Correct the path, its permissions or the free "
+            "space, then run again: finished files are kept."
+        )
+
+
+def _end(message: str) -> NoReturn:
+    Console(stderr=True, soft_wrap=True).print("error:", style="bold red", end=" ")
+    sys.stderr.write(f"{message}\n")
+    sys.exit(1)

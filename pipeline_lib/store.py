@@ -10,19 +10,20 @@ Layout: ``<root>/<kind>/<key[:2]>/<key>.arrow`` beside ``<key>.json`` (rows, byt
 is written second: an entry without it was interrupted.  Entries are never changed in place, since
 hard links share them with the workspace and DVC's cache; what fails its digest is set aside under
 ``<root>/quarantine`` and computed again.
+
+Any number of processes, on any number of machines, may write at once.  Nothing is locked: each
+writes under a name of its own, and the first one to finish a key gives the entry.
 """
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 
 import pyarrow as pa
-from filelock import FileLock, Timeout
 
 from pipeline_lib.errors import DistilleryError
-from pipeline_lib.files import link_or_copy, read_json, sha256_file, sweep, write_json
+from pipeline_lib.files import link_or_copy, read_json, set_aside, sha256_file, sweep, write_json
 from pipeline_lib.shards import Shard, read_shard, write_shard
 
 
@@ -36,38 +37,71 @@ def state_folder() -> Path:
     return Path(home) if home else Path(os.environ.get("DVC_ROOT", ".")) / ".distillery"
 
 
+def check_state_folder() -> None:
+    """Make the state folder, and check that it can be written to.
+
+    :raises DistilleryError: if it cannot.
+    """
+    folder, named = state_folder(), bool(os.environ.get("DISTILLERY_HOME"))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK | os.X_OK):
+            return
+        reason = "not writable"
+    except OSError as error:
+        reason = str(error.strerror or error)
+    raise DistilleryError(
+        f"{'DISTILLERY_HOME: ' if named else ''}{folder} cannot be used as a folder ({reason}). "
+        + ("Set it to a folder that you may write to, or unset it" if named else "Move it away")
+        + ", then run again."
+    )
+
+
 class Store:
     """Content-addressed files of one kind.
 
     :param kind: names the sub-folder, e.g. ``logits``.
     :param root: the store's folder; by default below :func:`state_folder`.
+    :raises DistilleryError: if the state folder cannot be used.
     """
 
     def __init__(self, kind: str, root: Path | None = None) -> None:
+        if root is None:
+            check_state_folder()
         self.root = root or state_folder() / "store"
         self.folder = self.root / kind
 
     def find(self, key: str) -> Shard | None:
         """Return the entry of ``key`` if it is there and whole; set a damaged one aside."""
         path, record = self._paths(key)
-        if not path.exists() or not record.exists():
-            return None
         try:
+            inodes = [part.stat().st_ino for part in (path, record)]
             shard = Shard(**read_json(record))
+            if path.stat().st_size == shard.bytes and sha256_file(path) == shard.sha256:
+                return shard
+        except FileNotFoundError:
+            return None
         except (DistilleryError, TypeError):
-            self._set_aside(key)
-            return None
-        if path.stat().st_size != shard.bytes or sha256_file(path) != shard.sha256:
-            self._set_aside(key)
-            return None
-        return shard
+            pass
+        for part, inode in zip((path, record), inodes, strict=True):
+            set_aside(part, self._quarantine, inode)
+        return None
 
     def add(
         self, key: str, table: pa.Table, source: str | None = None, computed_on: str | None = None
     ) -> Shard:
-        """Write ``table`` as the entry of ``key``; after this line no kill can lose it."""
+        """Write ``table`` as the entry of ``key``; after this line no kill can lose it.
+
+        Where another process was first, its file stays and is described: the record then belongs
+        to the file even if an accelerator computed the last digits otherwise.
+        """
         path, record = self._paths(key)
-        shard = replace(write_shard(path, table, source), computed_on=computed_on)
+        shard = write_shard(path, table, source, keep_first=True)
+        if not _holds(path, table):
+            with suppress(FileNotFoundError):
+                set_aside(path, self._quarantine, path.stat().st_ino)
+            shard = write_shard(path, table, source, keep_first=True)
+        shard = replace(shard, computed_on=computed_on)
         write_json(record, asdict(shard))
         return shard
 
@@ -79,32 +113,23 @@ class Store:
         """Link the entry of ``key`` to ``target``; it must have been found or added before."""
         link_or_copy(self._paths(key)[0], target)
 
-    @contextmanager
-    def lock(self) -> Iterator[None]:
-        """Hold the store for writing.
+    def sweep(self) -> None:
+        """Delete what killed writers left long ago."""
+        sweep(self.folder)
 
-        :raises DistilleryError: at once, if another process holds it (an orphan of a killed run,
-            say).
-        """
-        self.folder.mkdir(parents=True, exist_ok=True)
-        path = self.folder / ".lock"
-        try:
-            with FileLock(path, timeout=5):
-                sweep(self.folder)
-                yield
-        except Timeout as error:
-            raise DistilleryError(
-                f"{path}: another process is writing to this store. Wait for it, or end it (a "
-                "stage can survive a killed `dvc repro`), then run again."
-            ) from error
+    @property
+    def _quarantine(self) -> Path:
+        return self.root / "quarantine"
 
     def _paths(self, key: str) -> tuple[Path, Path]:
         folder = self.folder / key[:2]
         return folder / f"{key}.arrow", folder / f"{key}.json"
 
-    def _set_aside(self, key: str) -> None:
-        quarantine = self.root / "quarantine"
-        quarantine.mkdir(parents=True, exist_ok=True)
-        for path in self._paths(key):
-            if path.exists():
-                os.replace(path, quarantine / path.name)
+
+def _holds(path: Path, table: pa.Table) -> bool:
+    # An interrupted writer's file, lying there without a record, may have been damaged since.
+    try:
+        found = read_shard(path)
+    except DistilleryError:
+        return False
+    return found.schema.equals(table.schema) and found.num_rows == table.num_rows

@@ -185,12 +185,13 @@ class _State:
             save_file(contiguous, temporary, {"progress": json.dumps(vars(self.progress))})
 
     def load(self, path: Path) -> None:
-        if not path.exists():
-            return
         try:
             with safe_open(path, "pt") as file:
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
                 self.progress = Progress(**json.loads(file.metadata()["progress"]))
+        except FileNotFoundError:
+            # None yet, or another process that trained the same has just finished.
+            return
         except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
             raise DistilleryError(
                 f"{path}: torn checkpoint ({error}). Delete it and run again: this training starts "

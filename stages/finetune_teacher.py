@@ -13,13 +13,13 @@ from typing import Annotated
 
 import typer
 
-from pipeline_lib.files import clear_folder, sha256_json, write_json
+from pipeline_lib.files import clear_folder, disk_errors, sha256_json, write_json
 from pipeline_lib.params import load_params
 from pipeline_lib.processor import computed_on
 from pipeline_lib.progress import show_progress
 from pipeline_lib.shards import ShardSet
 from pipeline_lib.stage import run_stage
-from pipeline_lib.store import state_folder
+from pipeline_lib.store import check_state_folder, state_folder
 from pipeline_lib.training import Report
 
 
@@ -47,6 +47,7 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
             device.type,
         ]
     )
+    check_state_folder()
     checkpoints = state_folder() / "checkpoints" / f"teacher-{run}"
 
     if teacher.checkpoint is not None:
@@ -55,8 +56,9 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
         model, tokenizer, record = finetune(
             base, train, dev, settings, teacher, device, checkpoints, _progress_of(task)
         )
-        model.to("cpu").save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
+        with disk_errors(folder):
+            model.to("cpu").save_pretrained(folder)
+            tokenizer.save_pretrained(folder)
     precision = resolve_precision(params.precompute.precision, device)
     finetuned = load_teacher(folder, device, precision)
     own = training_agreement(finetuned, train, teacher.max_length)

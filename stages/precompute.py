@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipeline_lib.files import clear_folder, read_json, write_json
+from pipeline_lib.files import clear_folder, read_record, write_json
 from pipeline_lib.params import load_params
 from pipeline_lib.shards import ShardSet
 from pipeline_lib.stage import run_stage
 
 if TYPE_CHECKING:
     from pipeline_lib.teachers.outputs import OutputPass
+
+AGREEMENT = "training_agreement"
 
 
 def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:
@@ -35,7 +37,7 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
     folder = clear_folder(Path("data/outputs") / task)
     for recipe, inputs in transfer.items():
         precompute(inputs, output_pass, folder / recipe, workers, f"{task} {recipe}")
-        own = read_json(output_pass.folder / "training.json")["training_agreement"]
+        own = read_record(output_pass.folder / "training.json", AGREEMENT)[AGREEMENT]
         prove(inputs, output_pass, folder / recipe, own)
     for split in heldout_splits(Path("data/tasks") / task):
         inputs = ShardSet.open(Path("data/tasks") / task / split)

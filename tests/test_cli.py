@@ -1,5 +1,6 @@
 """The ``distill`` command on small shard sets, with a student made up here."""
 
+import io
 import json
 import subprocess
 import sys
@@ -316,6 +317,21 @@ class TestShardsShow:
         assert "label negative" in found
         assert "dull" in found
 
+    def test_an_empty_set_has_no_rows(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        write_manifest(Path("none"), Manifest("sentences", {}, []))
+        assert "0 of 0 rows shown" in distill("shards", "show", "none")
+        found = failing(monkeypatch, capsys, "shards", "show", "none", "--shard", "b000")
+        assert "none: no shard 'b000'; the set is empty" in found
+
+    def test_a_folders_name_is_not_markup(self) -> None:
+        write_manifest(Path("[/bold]x"), Manifest("sentences", {}, []))
+        write_manifest(Path("[/red]y"), Manifest("sentences", {}, []))
+        (Path("[/red]y") / "manifest.json").write_text("{")
+        found = distill("shards", "ls", ".")
+        assert "[/bold]x" in found and "[/red]y" in found and "unreadable" in found
+
 
 class TestShardsVerify:
     def test_sound_sets(self) -> None:
@@ -372,6 +388,19 @@ class TestPredict:
     def test_standard_input_without_blank_lines(self) -> None:
         assert distill("predict", "student", given="good\n\nbad\n").count("\n") == 2
 
+    def test_bytes_that_are_no_utf8_name_the_line(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        # As the system hands them to Python, in an argument or in a pipe of the C locale.
+        assert "sentence 2: not UTF-8" in failing(
+            monkeypatch, capsys, "predict", "student", "good", "go\udcffod"
+        )
+        for errors, where in (("strict", "input: not"), ("surrogateescape", "input: line 2: not")):
+            lines = io.TextIOWrapper(io.BytesIO(b"good\n\xff\n"), "utf-8", errors)
+            monkeypatch.setattr(sys, "stdin", lines)
+            found = failing(monkeypatch, capsys, "predict", "student")
+            assert f"standard {where} UTF-8" in found
+
     def test_file_as_json(self) -> None:
         Path("in.txt").write_text("good\n")
         (line,) = distill(
@@ -408,14 +437,63 @@ class TestPredict:
         assert "absent: no model here" in failing(monkeypatch, capsys, "predict", "absent", "x")
 
 
+class TestRefusedBySystem:
+    """What the system refuses ends in one line, wherever it happens."""
+
+    @pytest.mark.parametrize(
+        ("error", "line"),
+        [
+            (PermissionError(13, "Permission denied", "data/x"), "data/x: Permission denied. "),
+            (OSError(28, "No space left on device"), "No space left on device. Correct"),
+            (MemoryError("of 9 TB"), "out of memory (of 9 TB). Lower the sizes"),
+        ],
+    )
+    def test_one_line(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+        error: Exception,
+        line: str,
+    ) -> None:
+        def refuse(path: Path) -> None:
+            raise error
+
+        monkeypatch.setattr("pipeline_lib.params.load_params", refuse)
+        found = failing(monkeypatch, capsys, "results")
+        assert found.startswith(f"error: {line}") and found.count("\n") == 1
+
+    @pytest.mark.parametrize("command", ["check", "results", "submit", "study"])
+    def test_a_folder_as_params(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+        command: str,
+    ) -> None:
+        argument = {"submit": ["teacher"], "study": ["hidden", "--task", "movies"]}.get(command, [])
+        found = failing(monkeypatch, capsys, command, *argument, "--params", "data")
+        assert "data: could not be read (Is a directory)" in found
+
+
 class TestResults:
     def test_nothing_evaluated_yet(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         assert "no results yet for movies" in failing(monkeypatch, capsys, "results")
 
+    @pytest.mark.parametrize("content", ["{}", "[]", '{"metric": "accuracy"}'])
+    def test_scores_that_lack_a_key_are_named(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], content: str
+    ) -> None:
+        path = Path("data/results/movies/scores.json")
+        path.parent.mkdir(parents=True)
+        path.write_text(content)
+        found = failing(monkeypatch, capsys, "results")
+        assert f"{path}: no key 'metric" in found and "dvc repro" in found
+
     def test_json_holds_scores_and_speed(self) -> None:
-        write_json(Path("data/results/movies/scores.json"), {"metric": "accuracy"})
+        keys = ("metrics", "rows", "test", "selection", "bootstrap", "floor", "teacher", "methods")
+        scores = {"metric": "accuracy"} | dict.fromkeys(keys)
+        write_json(Path("data/results/movies/scores.json"), scores)
         write_json(Path("data/speed/movies.json"), {"threads": 2})
         found = json.loads(distill("results", "--json"))
-        assert found == {"movies": {"scores": {"metric": "accuracy"}, "speed": {"threads": 2}}}
+        assert found == {"movies": {"scores": scores, "speed": {"threads": 2}}}

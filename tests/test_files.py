@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
+from safetensors import SafetensorError
 
 from pipeline_lib import files
 from pipeline_lib.errors import DistilleryError
@@ -58,6 +59,60 @@ def test_full_disk_is_a_clear_error(
     assert names(tmp_path) == []
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)),
+        SafetensorError(
+            "Error while serializing: I/O error: No space left on device (os error 28)"
+        ),
+        # tokenizers raises no kind of its own.
+        Exception("No space left on device (os error 28)"),
+    ],
+    ids=["system", "safetensors", "tokenizers"],
+)
+def test_every_librarys_full_disk_is_the_same_error(tmp_path: Path, error: Exception) -> None:
+    with (
+        pytest.raises(DistilleryError, match=r"model: .*No space left.*Free disk space"),
+        atomic_path(tmp_path / "model") as temporary,
+    ):
+        temporary.write_bytes(b"half")
+        raise error
+    assert names(tmp_path) == []
+
+
+def test_other_errors_pass_as_they_are(tmp_path: Path) -> None:
+    refused = DistilleryError("row 3: (os error 2)")
+    with pytest.raises(DistilleryError) as caught, atomic_path(tmp_path / "f"):
+        raise refused
+    assert caught.value is refused
+
+
+def test_writers_of_one_file_do_not_share_a_temporary_name(tmp_path: Path) -> None:
+    with atomic_path(tmp_path / "f") as first, atomic_path(tmp_path / "f") as second:
+        assert first != second and first.parent == second.parent == tmp_path
+        first.write_text("first")
+        second.write_text("second")
+    assert (tmp_path / "f").read_text() == "first"
+    assert names(tmp_path) == ["f"]
+
+
+@pytest.mark.parametrize("links", [True, False], ids=["links", "no_links"])
+def test_the_first_file_can_be_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EPERM, "no links here")
+
+    if not links:
+        monkeypatch.setattr(files.os, "link", refuse)
+    for text in ("first", "second"):
+        with atomic_path(tmp_path / "f", keep_first=True) as temporary:
+            temporary.write_text(text)
+    assert (tmp_path / "f").read_text() == "first"
+    assert names(tmp_path) == ["f"]
+
+
 def test_file_in_the_place_of_the_folder_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
     with pytest.raises(DistilleryError, match="could not be written"):
@@ -78,6 +133,11 @@ def test_read_json_names_missing_and_torn_files(tmp_path: Path) -> None:
     (tmp_path / "torn.json").write_text('{"a": ')
     with pytest.raises(DistilleryError, match=r"torn\.json: not valid JSON"):
         read_json(tmp_path / "torn.json")
+    (tmp_path / "long.json").write_text("9" * 5000)
+    with pytest.raises(DistilleryError, match=r"long\.json: not valid JSON"):
+        read_json(tmp_path / "long.json")
+    with pytest.raises(DistilleryError, match=r"could not be read \(Is a directory\)"):
+        read_json(tmp_path)
     (tmp_path / "bytes.json").write_bytes(b"\xff\xfe")
     with pytest.raises(DistilleryError, match=r"bytes\.json: not valid JSON"):
         read_json(tmp_path / "bytes.json")
@@ -147,3 +207,26 @@ def test_clear_folder_empties_and_makes(tmp_path: Path) -> None:
     (tmp_path / "f" / "old").write_text("")
     assert names(clear_folder(tmp_path / "f")) == []
     assert clear_folder(tmp_path / "g" / "h").is_dir()
+
+
+@pytest.mark.parametrize("folder", ["taken", "taken/sub", "taken/sub/deeper"])
+def test_a_file_where_a_folder_belongs_is_named(tmp_path: Path, folder: str) -> None:
+    (tmp_path / "taken").write_text("kept")
+    with pytest.raises(DistilleryError, match=r"taken: a file, where a folder belongs"):
+        clear_folder(tmp_path / folder)
+    (tmp_path / "source").write_text("")
+    with pytest.raises(DistilleryError, match="could not be written"):
+        link_or_copy(tmp_path / "source", tmp_path / "taken/sub/target")
+    assert (tmp_path / "taken").read_text() == "kept"
+
+
+def test_a_folder_that_cannot_be_emptied_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", "inner")
+
+    monkeypatch.setattr(files.shutil, "rmtree", refuse)
+    with pytest.raises(DistilleryError, match=r"f: could not be written \(Permission denied\)"):
+        (tmp_path / "f").mkdir()
+        clear_folder(tmp_path / "f")

@@ -221,6 +221,12 @@ def test_unreadable_files(tmp_path: Path) -> None:
         (tmp_path / "p.yaml").write_bytes(content)
         with pytest.raises(DistilleryError, match=r"p\.yaml: not valid YAML"):
             load_params(tmp_path / "p.yaml")
+    for content in ("a: " + "[" * 5000, "a: " + "9" * 5000):
+        (tmp_path / "p.yaml").write_text(content)
+        with pytest.raises(DistilleryError, match=r"p\.yaml: not valid YAML"):
+            load_params(tmp_path / "p.yaml")
+    with pytest.raises(DistilleryError, match=r"could not be read \(Is a directory\)"):
+        load_params(tmp_path)
     (tmp_path / "p.yaml").write_text("")
     with pytest.raises(DistilleryError, match=r"p\.yaml: the file: "):
         load_params(tmp_path / "p.yaml")
@@ -305,6 +311,56 @@ def test_the_label_whose_f1_is_taken() -> None:
     assert (task.positive_class, task.f1_label) == (0, "negative")
     assert check_params(RAW).task("movies").f1_label is None
     assert check_params(RAW).task("tweets").f1_label is None
+
+
+def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from leaves(inner, f"{path}.{key}" if path else str(key))
+    else:
+        yield path, value
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_no_number_can_be_infinite_or_none(variant: str) -> None:
+    changes = VARIANTS[variant]
+    numbers = [
+        (path, [bad] if isinstance(value, list) else bad)
+        for path, value in leaves(changed(changes))
+        for bad in (float("nan"), float("inf"))
+        if any(isinstance(v, float) for v in (value if isinstance(value, list) else [value]))
+    ]
+    assert {"teacher.finetune.learning_rates", "students.bilstm.dropout"} <= dict(numbers).keys()
+    for path, bad in numbers:
+        assert f"params.yaml: {path}" in error_of(changed(changes | {path: bad}))
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("seed", [-1, 2**32, 10**30, 1.0, True, "1"])
+def test_a_seed_is_what_every_generator_takes(variant: str, seed: Any) -> None:
+    changes = VARIANTS[variant]
+    keys = [path for path, _ in leaves(changed(changes)) if path.endswith(("seed", "seeds"))]
+    assert {"seeds", "evaluate.seed", "teacher.finetune.seed"} <= set(keys)
+    for key in keys:
+        bad = [seed] if key == "seeds" else seed
+        assert f"params.yaml: {key}" in error_of(changed(changes | {key: bad}))
+
+
+@pytest.mark.parametrize(
+    ("dotted", "value"),
+    [
+        ("optimisers.short.clip_norm", float("inf")),
+        ("methods.bilstm.objective", {"labels": float("nan")}),
+        ("methods.bilstm.objective.temperature", float("nan")),
+        ("students.bilstm.hidden", 10**12),
+        ("optimisers.short.epochs", 10**20),
+        ("tasks.movies.augment.n_iter", -1),
+        ("tasks.movies.augment.n_iter", 2**31),
+        ("vocabulary.extra_words", -1),
+    ],
+)
+def test_numbers_that_cannot_be_used_name_their_key(dotted: str, value: Any) -> None:
+    assert error_of(changed({dotted: value})).startswith(f"params.yaml: {dotted}")
 
 
 def test_names_with_other_characters_are_refused() -> None:

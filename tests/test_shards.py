@@ -122,7 +122,9 @@ def test_folder_without_manifest_is_unfinished(folder: Path) -> None:
         ({"format": 2}, "format 2, this version reads 1"),
         ({"format": None}, "format None"),
         ({"surplus": 1}, "not a manifest"),
-        ({"shards": [{"name": "a"}]}, "not a manifest"),
+        ({"shards": [{"name": "a"}]}, r"not a manifest \(shards.0.rows: "),
+        ({"shards": 3}, r"not a manifest \(shards: "),
+        ({"schema": ["key"]}, r"not a manifest \(schema: "),
     ],
 )
 def test_other_manifests_are_refused(folder: Path, change: dict[str, object], message: str) -> None:
@@ -130,6 +132,17 @@ def test_other_manifests_are_refused(folder: Path, change: dict[str, object], me
     write_json(path, read_json(path) | change)
     with pytest.raises(DistilleryError, match=message):
         read_manifest(folder)
+
+
+def test_a_manifest_that_is_no_object_is_refused(folder: Path) -> None:
+    (folder / "manifest.json").write_text("[]")
+    with pytest.raises(DistilleryError, match=r"manifest\.json: not a manifest"):
+        read_manifest(folder)
+
+
+def test_an_empty_set_has_an_empty_table(tmp_path: Path) -> None:
+    write_manifest(tmp_path, Manifest("sentences", {}, []))
+    assert ShardSet.open(tmp_path).table().num_rows == 0
 
 
 def test_manifest_without_shards_is_refused(folder: Path) -> None:

@@ -203,8 +203,9 @@ def _rows_of(view: View, name: str) -> np.ndarray:
         if name in (shard.name, shard.name.removesuffix(".arrow")):
             return np.arange(start, start + shard.rows)
         start += shard.rows
-    first, last = view.shards[0].name, view.shards[-1].name
-    raise DistilleryError(f"{view.folder}: no shard {name!r}; there are {first} to {last}.")
+    ends = [shard.name for shard in (*view.shards[:1], *view.shards[-1:])]
+    there = f"there are {' to '.join(ends)}" if ends else "the set is empty"
+    raise DistilleryError(f"{view.folder}: no shard {name!r}; {there}.")
 
 
 def _under(view: View, rule: RuleName) -> np.ndarray:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lib.errors import DistilleryError
+from pipeline_lib.text.surrogates import has_surrogates
 
 
 def read_lines(file: Path | None) -> Iterator[str]:
@@ -29,6 +30,16 @@ def read_lines(file: Path | None) -> Iterator[str]:
         raise DistilleryError(f"{name}: not UTF-8 ({error}). Save it as UTF-8.") from error
     except OSError as error:
         raise DistilleryError(f"{name}: cannot be read ({error.strerror}).") from error
+
+
+def as_utf8(text: str, where: str) -> str:
+    """Return a command's argument, whose undecodable bytes Python hides in surrogates.
+
+    :raises DistilleryError: naming ``where``, if it has any.
+    """
+    if has_surrogates(text):
+        raise DistilleryError(f"{where}: not UTF-8 ({text!r:.80}). Convert it.")
+    return text
 
 
 def _open(file: Path | None) -> Any:

@@ -62,13 +62,13 @@ def predict(
 
 
 def _sentences(texts: list[str], file: Path | None) -> Iterable[str]:
-    from pipeline_lib.commands.lines import read_lines
+    from pipeline_lib.commands.lines import as_utf8, read_lines
     from pipeline_lib.errors import DistilleryError
 
     if texts and file:
         raise DistilleryError("sentences on the command line and --file: give one of them.")
     if texts:
-        return texts
+        return [as_utf8(text, f"sentence {number}") for number, text in enumerate(texts, 1)]
     if file is None and sys.stdin.isatty():
         raise DistilleryError("no sentences: give them as arguments, by --file or by a pipe.")
     return read_lines(file)

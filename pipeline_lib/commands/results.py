@@ -43,4 +43,5 @@ def results(
         print_result(console, result, loaded)
     waiting = [task for task in loaded.tasks if task not in {one.task for one in finished}]
     if waiting:
-        console.print(f"Not evaluated yet: {', '.join(waiting)}. Run `dvc repro`.")
+        waits = f"Not evaluated yet: {', '.join(waiting)}. Run `dvc repro`."
+        console.print(waits, markup=False)

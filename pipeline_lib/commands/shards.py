@@ -30,6 +30,7 @@ def list_sets(folder: Folder = Path("data")) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     from pipeline_lib.commands.partners import shard_sets
     from pipeline_lib.errors import DistilleryError
@@ -42,9 +43,9 @@ def list_sets(folder: Folder = Path("data")) -> None:
         table.add_column(head, justify="right", no_wrap=True)
     for found in shard_sets(folder):
         try:
-            table.add_row(str(found), *_cells(read_manifest(found)))
+            table.add_row(*map(Text, [str(found), *_cells(read_manifest(found))]))
         except DistilleryError:
-            table.add_row(str(found), "[red]unreadable[/red]: `distill shards verify`")
+            table.add_row(Text(str(found)), "[red]unreadable[/red]: `distill shards verify`")
     Console().print(table)
 
 

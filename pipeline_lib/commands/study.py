@@ -40,7 +40,8 @@ def study(
 
     if name not in SWEEPS:
         raise DistilleryError(f"no study {name!r}; there are {', '.join(SWEEPS)}.")
-    task = task or next(iter(load_params(params).tasks))
+    loaded = load_params(params)
+    task = task or next(iter(loaded.tasks))
     raw = YAML(typ="safe", pure=True).load(params.read_text(encoding="utf-8"))
     sweep = SWEEPS[name](Rows.of(raw, task, row))
     check_params(sweep.params, f"study {name}")

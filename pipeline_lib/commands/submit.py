@@ -74,11 +74,11 @@ def _outputs(task: str, split: str, system: str) -> tuple["np.ndarray", str]:
 
     from pipeline_lib.columns import matrix
     from pipeline_lib.errors import DistilleryError
-    from pipeline_lib.files import read_json
+    from pipeline_lib.files import read_record
     from pipeline_lib.shards import read_shard
 
     folder = Path("data/results") / task
-    scores = read_json(folder / "scores.json")
+    scores = read_record(folder / "scores.json", "metric", "methods")
     column = system
     if system != "teacher":
         column = f"{system}-{_best_seed(scores, system, folder)}"

@@ -21,6 +21,7 @@ from typing import IO, Any
 
 from pipeline_lib.corpora.dumps import DumpParser, Page
 from pipeline_lib.errors import DistilleryError
+from pipeline_lib.text.surrogates import has_surrogates
 
 LONGEST_ARTICLE = 20 << 20
 """Characters.  Wikipedia saves no more than a tenth; some packed bytes can hold any multiple."""
@@ -172,11 +173,27 @@ def _json_article(line: str, where: str) -> Article:
         )
     try:
         fields = json.loads(line)
-        return Article(str(fields["id"]), fields["title"], fields["text"])
-    except (json.JSONDecodeError, KeyError) as error:
+        article = Article(str(fields["id"]), fields["title"], fields["text"])
+    except (ValueError, KeyError, RecursionError) as error:
         raise DistilleryError(
             f"{where}: no JSON object with id, title and text ({error}). Get the file again."
         ) from error
+    _check_texts(article, where)
+    return article
+
+
+def _check_texts(article: Article, where: str) -> None:
+    for name in ("title", "text"):
+        value = getattr(article, name)
+        if not isinstance(value, str):
+            raise DistilleryError(
+                f"{where}: {name} is {value!r:.60}, not a text. Correct it or take the article out."
+            )
+        if has_surrogates(value):
+            raise DistilleryError(
+                f"{where}: {name} holds half a surrogate pair, which is no character. Correct it "
+                "or take the article out."
+            )
 
 
 def _read_parquet(file: IO[bytes], name: str, skipped: Skipped) -> Iterator[Article]:
@@ -191,19 +208,27 @@ def _read_parquet(file: IO[bytes], name: str, skipped: Skipped) -> Iterator[Arti
                 f"{name}: no column {min(missing)!r}; id, title and text are read. Correct "
                 "`wikipedia.source` in params.yaml."
             )
-        for batch in rows.iter_batches(64, columns=["id", "title", "text"]):
-            for row in batch.to_pylist():
-                yield article_of_row(row)
-    except pa.ArrowException as error:
+        batches = rows.iter_batches(64, columns=["id", "title", "text"])
+        found = (row for batch in batches for row in batch.to_pylist())
+        for number, row in enumerate(found, 1):
+            yield article_of_row(row, f"{name}: row {number}")
+    except (pa.ArrowException, ValueError, OverflowError) as error:
         raise DistilleryError(
             f"{name}: no whole Parquet file ({error}). Get it again, or correct "
             "`wikipedia.source.form` in params.yaml."
         ) from error
 
 
-def article_of_row(row: dict[str, Any]) -> Article:
-    """Return the article of a row with id, title and text; nulls become empty strings."""
-    return Article(str(row["id"]), row["title"] or "", row["text"] or "")
+def article_of_row(row: dict[str, Any], where: str) -> Article:
+    """Return the article of a row with id, title and text; nulls become empty strings.
+
+    :param where: file and row, for the message.
+    :raises DistilleryError: if title or text is anything else.
+    """
+    title, text = ("" if row[name] is None else row[name] for name in ("title", "text"))
+    article = Article(str(row["id"]), title, text)
+    _check_texts(article, where)
+    return article
 
 
 def _read_text(file: IO[bytes], name: str, skipped: Skipped) -> Iterator[Article]:

@@ -15,7 +15,7 @@ from typing import Literal
 
 from pipeline_lib.errors import DistilleryError
 from pipeline_lib.files import sha256_file
-from pipeline_lib.store import state_folder
+from pipeline_lib.store import check_state_folder, state_folder
 
 
 def download(
@@ -35,7 +35,9 @@ def download(
         platform, whatever runs here: its data can be read anywhere.  None takes this machine's.
     :raises DistilleryError: if pip fails, or the archive has another digest.
     """
-    cache = cache or state_folder() / "downloads"
+    if cache is None:
+        check_state_folder()
+        cache = state_folder() / "downloads"
     name = requirement.partition("==")[0]
     cached = _cached(cache, name, sha256)
     if cached:

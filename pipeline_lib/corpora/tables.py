@@ -16,6 +16,8 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline_lib.errors import DistilleryError
+from pipeline_lib.files import unreadable
+from pipeline_lib.text.surrogates import has_surrogates
 
 FIRST_ROW = b"first_row"
 """Key of a table's metadata: the row number, in the file, of the table's first row."""
@@ -132,6 +134,10 @@ def _json_row(path: Path, number: int, line: str) -> dict[str, Any]:
             f"{path}: row {number} is not valid JSON ({error.msg}, character {error.colno}). "
             "Write one object per line."
         ) from error
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, say
+        raise DistilleryError(
+            f"{path}: row {number} cannot be read as JSON ({error}). Write one object per line."
+        ) from error
     if not isinstance(row, dict):
         raise DistilleryError(f"{path}: row {number} is not a JSON object. Write one per line.")
     return row
@@ -145,15 +151,16 @@ def _read_parquet(path: Path, wanted: Sequence[str], required: list[str]) -> pa.
             names = file.schema_arrow.names
             _check_columns(path, names, required)
             chosen = [name for name in wanted if name in names]
-            table = file.read(columns=chosen)
-    except (pa.ArrowException, OSError) as error:
+            read = file.read(columns=chosen)
+            values = {name: read[name].to_pylist() for name in chosen}
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
         raise DistilleryError(
             f"{path}: not a readable Parquet file ({error}). Correct `format` in params.yaml, or "
             "write the file again."
         ) from error
-    if not table.num_rows:
+    if not read.num_rows:
         raise _no_rows(path)
-    return _table({name: _strings(path, name, table[name].to_pylist()) for name in chosen}, 1)
+    return _table({name: _strings(path, name, values[name]) for name in chosen}, 1)
 
 
 def _strings(path: Path, name: str, values: list[Any]) -> list[str]:
@@ -163,6 +170,11 @@ def _strings(path: Path, name: str, values: list[Any]) -> list[str]:
 def _as_text(value: Any, path: Path, name: str, number: int) -> str:
     """Return a value's plain form: 1 and 1.0 are both ``1``, 2.5 is ``2.5``, null is empty."""
     if isinstance(value, str):
+        if has_surrogates(value):
+            raise DistilleryError(
+                f"{path}: row {number}, column {name!r} holds half a surrogate pair, which is no "
+                "character. Write the text as UTF-8, or escape both halves."
+            )
         return value
     if value is None:
         return ""
@@ -182,7 +194,10 @@ def _as_text(value: Any, path: Path, name: str, number: int) -> str:
 
 
 def _decode(path: Path) -> str:
-    content = Path(path).read_bytes()
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise unreadable(path, error) from error
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -226,23 +226,36 @@ def teacher_words(model_folder: Path, n: int) -> list[str]:
 
 
 def _word_embeddings(model_folder: Path) -> np.ndarray:
-    from safetensors import safe_open
+    from safetensors import SafetensorError
 
     for path in sorted(Path(model_folder).glob("*.safetensors")):
-        with safe_open(path, "np") as tensors:
-            names = [n for n in tensors.keys() if n.endswith("word_embeddings.weight")]  # noqa: SIM118
-            if not names:
-                continue
-            name = min(names, key=len)
-            if tensors.get_slice(name).get_dtype() != "BF16":
-                return tensors.get_tensor(name).astype(np.float32)
-        # numpy has no bfloat16; torch, which takes seconds to import, has.
-        with safe_open(path, "pt") as tensors:
-            return tensors.get_tensor(name).float().numpy()
+        try:
+            table = _embeddings_of(path)
+        except (SafetensorError, OSError) as error:
+            raise DistilleryError(
+                f"{path}: torn or not a safetensors file ({error}). Get the model again."
+            ) from error
+        if table is not None:
+            return table
     raise DistilleryError(
         f"{model_folder}: no tensor *word_embeddings.weight in its safetensors files. Use a "
         "BERT-like base teacher, or `vocabulary.vectors` of kind file."
     )
+
+
+def _embeddings_of(path: Path) -> np.ndarray | None:
+    from safetensors import safe_open
+
+    with safe_open(path, "np") as tensors:
+        names = [n for n in tensors.keys() if n.endswith("word_embeddings.weight")]  # noqa: SIM118
+        if not names:
+            return None
+        name = min(names, key=len)
+        if tensors.get_slice(name).get_dtype() != "BF16":
+            return tensors.get_tensor(name).astype(np.float32)
+    # numpy has no bfloat16; torch, which takes seconds to import, has.
+    with safe_open(path, "pt") as tensors:
+        return tensors.get_tensor(name).float().numpy()
 
 
 def _tokenizer(model_folder: Path) -> Any:

@@ -118,8 +118,9 @@ def _hub_articles(source: HubCorpus, inputs: Path, skipped: Skipped) -> Iterator
     if local.is_dir():
         place = {"path": str(local.resolve())}
     options = {"name": source.config, "split": source.split, "streaming": True}
-    for row in _hub_rows(load_hub(place | options, KEY), place["path"]):
-        article = article_of_row(row)
+    rows = _hub_rows(load_hub(place | options, KEY), place["path"])
+    for number, row in enumerate(rows, 1):
+        article = article_of_row(row, f"{KEY}: {place['path']}: row {number}")
         if is_usable(article, skipped):
             yield article
 

@@ -18,7 +18,7 @@ from pipeline_lib.evaluation.heldout import (
     training_labels,
 )
 from pipeline_lib.evaluation.scores import System, task_scores
-from pipeline_lib.files import read_json, write_json
+from pipeline_lib.files import read_record, write_json
 from pipeline_lib.params import Params
 from pipeline_lib.shards import write_shard
 
@@ -94,8 +94,11 @@ def read_training(folder: Path, seeds: Sequence[int]) -> dict[str, Any]:
 
     :param folder: the method's students, and the search for its learning rate.
     """
-    search = read_json(folder / "search.json")
-    records = {str(seed): read_json(folder / str(seed) / "training.json") for seed in seeds}
+    search = read_record(folder / "search.json", "learning_rate", "best_dev_by_rate")
+    keys = ("rows", "steps", "best_step", "settings")
+    records = {
+        str(seed): read_record(folder / str(seed) / "training.json", *keys) for seed in seeds
+    }
     one = records[str(seeds[0])]
     return {
         "learning_rate": search["learning_rate"],
@@ -124,9 +127,9 @@ def run_student(run: StudentRun, tell: Tell) -> tuple[dict[str, np.ndarray], dic
 def teacher_parameters(folder: Path, names: list[str]) -> dict[str, int]:
     """Return how many parameters the task's teacher has, as fine-tuning counted them."""
     require_model(folder)
-    found = read_json(folder / "config.json")["id2label"]
+    found = read_record(folder / "config.json", "id2label")["id2label"]
     check_names(folder, [found[str(number)] for number in range(len(found))], names)
-    return read_json(folder / "training.json")["parameters"]
+    return read_record(folder / "training.json", "parameters")["parameters"]
 
 
 def require_model(folder: Path) -> None:

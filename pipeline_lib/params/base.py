@@ -6,13 +6,16 @@ from pydantic import BaseModel, ConfigDict, Field
 
 Fraction = Annotated[float, Field(ge=0.0, lt=1.0)]
 Probability = Annotated[float, Field(ge=0.0, le=1.0)]
-Positive = Annotated[int, Field(ge=1)]
+Positive = Annotated[int, Field(ge=1, le=2**31 - 1)]
+Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
+Seed = Annotated[int, Field(ge=0, le=2**32 - 1)]
+"""What every random generator in use takes: NumPy's bounds are the narrowest."""
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Revision = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+$")]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+$", max_length=100)]
 
 
 class Section(BaseModel):
-    """A mapping of params.yaml: unknown keys are errors, values are fixed once read."""
+    """A mapping of params.yaml: unknown keys, infinities and NaN are errors; values are fixed."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)

@@ -1,10 +1,8 @@
 """Sentence encoders of params.yaml: the base teacher's vectors, and what is trained to them."""
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import Field
-
-from pipeline_lib.params.base import Positive, Section
+from pipeline_lib.params.base import Count, Positive, Section, Seed
 
 STARTS = ("vectors", "random")
 """Where a student can start besides an encoder's name."""
@@ -30,9 +28,9 @@ class Encoder(Section):
     """
 
     student: str
-    wikipedia: Annotated[int, Field(ge=0)] | None
+    wikipedia: Count | None
     min_count: Positive
     tasks: dict[str, str | None]
     centre: bool
     optimiser: str
-    seed: int
+    seed: Seed

@@ -9,7 +9,8 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from pipeline_lib.errors import DistilleryError
-from pipeline_lib.params.base import Name, Positive, Section
+from pipeline_lib.files import unreadable
+from pipeline_lib.params.base import Name, Positive, Section, Seed
 from pipeline_lib.params.encoders import STARTS, Encoder, SentenceVectors
 from pipeline_lib.params.methods import Evaluate, Method, Optimiser, Speed
 from pipeline_lib.params.models import Precompute, Student, Teacher, Vocabulary
@@ -35,7 +36,7 @@ class Params(Section):
     optimisers: dict[Name, Optimiser]
     encoders: dict[Name, Encoder]
     methods: Annotated[dict[Name, Method], Field(min_length=1)]
-    seeds: Annotated[list[int], Field(min_length=1)]
+    seeds: Annotated[list[Seed], Field(min_length=1)]
     evaluate: Evaluate
     speed: Speed
     wikipedia: Wikipedia | None
@@ -198,7 +199,10 @@ def load_params(path: Path = Path("params.yaml")) -> Params:
         raw = YAML(typ="safe", pure=True).load(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise DistilleryError(f"{path}: not found. Run from the repository's root.") from error
-    except (YAMLError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise unreadable(path, error) from error
+    # Numbers of thousands of digits are ValueErrors too.
+    except (YAMLError, ValueError, RecursionError) as error:
         raise DistilleryError(f"{path}: not valid YAML: {error}") from error
     return check_params(raw, str(path))
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from pipeline_lib.params.base import Fraction, Positive, Probability, Section
+from pipeline_lib.params.base import Count, Fraction, Positive, Probability, Section, Seed
 from pipeline_lib.params.models import TrainingPrecision
 
 
@@ -72,7 +72,7 @@ class Method(Section):
     student: str
     start: str
     data: str
-    iterations: Annotated[int, Field(ge=0)] | None
+    iterations: Count | None
     objective: Objective
     optimiser: str
     baseline: str | None
@@ -87,7 +87,7 @@ class Evaluate(Section):
 
     resamples: Annotated[int, Field(ge=100)]
     confidence: Annotated[float, Field(gt=0, lt=1)]
-    seed: int
+    seed: Seed
 
 
 class Speed(Section):

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pipeline_lib.params.base import Fraction, Positive, Revision, Section, Sha256
+from pipeline_lib.params.base import Count, Fraction, Positive, Revision, Section, Seed, Sha256
 
 
 class PackageModel(Section):
@@ -49,7 +49,7 @@ class FineTuning(Section):
     freeze_embeddings: bool
     # No float16: it would need its gradients scaled.
     precision: TrainingPrecision
-    seed: int
+    seed: Seed
 
 
 class Teacher(Section):
@@ -87,7 +87,7 @@ class Vocabulary(Section):
 
     lowercase: bool
     min_count: Positive
-    extra_words: Annotated[int, Field(ge=0)]
+    extra_words: Count
     dimensions: Positive | None
     vectors: Annotated[TeacherVectors | VectorFile, Field(discriminator="kind")]
 

@@ -4,7 +4,16 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field, model_validator
 
-from pipeline_lib.params.base import Fraction, Positive, Probability, Revision, Section, Sha256
+from pipeline_lib.params.base import (
+    Count,
+    Fraction,
+    Positive,
+    Probability,
+    Revision,
+    Section,
+    Seed,
+    Sha256,
+)
 
 Split = Annotated[str, Field(pattern=r"^(train|all|(dev|test)(_[a-z0-9]+)?)$")]
 """A task can have further dev and test sets, as MNLI: dev_mismatched, test_mismatched."""
@@ -66,7 +75,7 @@ class NeighbourPairs(Section):
     same_article: Probability
     dev: Annotated[float, Field(gt=0.0, lt=1.0)]
     test: Fraction
-    seed: int
+    seed: Seed
 
     @model_validator(mode="after")
     def _leaves_some(self) -> "NeighbourPairs":
@@ -110,13 +119,13 @@ class SplitParams(Section):
 
     dev: Annotated[float, Field(gt=0.0, lt=1.0)]
     test: Fraction
-    seed: int
+    seed: Seed
 
 
 class AugmentParams(Section):
     """Synthetic sentences per example, and the cap on the transfer set's rows (or null)."""
 
-    n_iter: Annotated[int, Field(ge=0)]
+    n_iter: Count
     cap: Positive | None
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from pipeline_lib.params.base import Positive, Probability, Section
+from pipeline_lib.params.base import Positive, Probability, Section, Seed
 
 
 class Tagger(Section):
@@ -25,7 +25,7 @@ class Recipe(Section):
     p_ngram: Probability
     ngram_min: Positive
     ngram_max: Positive
-    seed: int
+    seed: Seed
     tasks: Annotated[list[str], Field(min_length=1)] | None
 
     @model_validator(mode="after")

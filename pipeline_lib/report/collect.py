@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lib.errors import DistilleryError
-from pipeline_lib.files import read_json
+from pipeline_lib.files import read_json, read_record
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ def read_results(data: Path, tasks: list[str]) -> list[TaskResult]:
     :param data: the folder of all artifacts.
     :raises DistilleryError: if a task has none yet.
     """
-    return [TaskResult(task, read_json(_scores(data, task))) for task in tasks]
+    return [TaskResult(task, _read_scores(data, task)) for task in tasks]
 
 
 def read_finished(data: Path, tasks: list[str]) -> list[TaskResult]:
@@ -37,7 +37,7 @@ def read_finished(data: Path, tasks: list[str]) -> list[TaskResult]:
             f"{data / 'results'}: no results yet for {', '.join(tasks)}. Run `dvc repro` first."
         )
     return [
-        TaskResult(task, read_json(_scores(data, task)), _speed(data / "speed" / f"{task}.json"))
+        TaskResult(task, _read_scores(data, task), _speed(data / "speed" / f"{task}.json"))
         for task in finished
     ]
 
@@ -77,6 +77,11 @@ def _scored(scores: dict[str, Any]) -> list[str]:
 
 def _is_scored(value: Any, scores: dict[str, Any]) -> bool:
     return isinstance(value, dict) and scores["metric"] in value
+
+
+def _read_scores(data: Path, task: str) -> dict[str, Any]:
+    keys = ("metric", "metrics", "rows", "test", "selection", "bootstrap", "floor", "teacher")
+    return read_record(_scores(data, task), *keys, "methods")
 
 
 def _scores(data: Path, task: str) -> Path:

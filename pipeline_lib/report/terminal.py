@@ -2,8 +2,8 @@
 
 from rich import box
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from pipeline_lib.params import Params
 from pipeline_lib.report.captions import caption, speed_line
@@ -43,18 +43,20 @@ def print_result(console: Console, result: TaskResult, params: Params) -> None:
     for i, columns in enumerate(groups):
         console.print(_table(names, columns, None if i else title))
     for line in [*caption(result, params), speed_line(result)]:
-        console.print(f"[dim]{escape(line)}[/dim]", highlight=False)
+        console.print(Text(line, "dim"), highlight=False)
     console.print()
 
 
 def _table(names: list[str], columns: dict[str, list[str]], title: str | None) -> Table:
+    # Text is never read as markup: a label may hold brackets.
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("System", overflow="fold", min_width=min(24, max(map(len, names))))
     for head in columns:
         table.add_column(head, justify="right", overflow="fold")
     for i, name in enumerate(names):
         style = "bold" if name == "teacher" else None
-        table.add_row(name, *(cells[i] for cells in columns.values()), style=style)
+        cells = [name, *(column[i] for column in columns.values())]
+        table.add_row(*map(Text, cells), style=style)
     return table
 
 

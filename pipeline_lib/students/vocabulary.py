@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
+from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 from threadpoolctl import threadpool_limits
 from tokenizers import AddedToken, Tokenizer, models, normalizers
@@ -126,18 +127,27 @@ def save_vocabulary(folder: Path, tokenizer: Tokenizer, vectors: np.ndarray) -> 
     """Write tokenizer files and ``vectors.safetensors``."""
     folder.mkdir(parents=True, exist_ok=True)
     save_tokenizer(folder, tokenizer)
-    save_file({"vectors": vectors}, folder / "vectors.safetensors")
+    with atomic_path(folder / "vectors.safetensors") as temporary:
+        save_file({"vectors": vectors}, temporary)
 
 
 def load_vocabulary(folder: Path) -> tuple[Tokenizer, np.ndarray]:
-    """Return (tokenizer, embedding table) as :func:`save_vocabulary` wrote them."""
-    return load_tokenizer(folder), load_file(folder / "vectors.safetensors")["vectors"]
+    """Return (tokenizer, embedding table) as :func:`save_vocabulary` wrote them.
+
+    :raises DistilleryError: if they are missing or damaged.
+    """
+    try:
+        return load_tokenizer(folder), load_file(folder / "vectors.safetensors")["vectors"]
+    except (OSError, ValueError, KeyError, SafetensorError) as error:
+        raise DistilleryError(
+            f"{folder}: not a vocabulary ({error}). Delete it and run `dvc repro`."
+        ) from error
 
 
 def save_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
     """Write the files from which transformers makes a ``PreTrainedTokenizerFast``."""
     with atomic_path(folder / "tokenizer.json") as temporary:
-        tokenizer.save(str(temporary))
+        temporary.write_text(tokenizer.to_str(pretty=True), encoding="utf-8")
     names = {"pad_token": PAD, "unk_token": MASK}
     inputs = {"model_input_names": ["input_ids", "attention_mask"]}
     write_json(

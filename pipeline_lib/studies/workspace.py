@@ -15,7 +15,7 @@ from ruamel.yaml import YAML
 
 from pipeline_lib.errors import DistilleryError
 from pipeline_lib.files import read_json
-from pipeline_lib.store import state_folder
+from pipeline_lib.store import check_state_folder, state_folder
 
 DVC = (sys.executable, "-m", "dvc")
 CODE = ("dvc.yaml", "stages", "pipeline_lib")
@@ -29,6 +29,7 @@ def run_study(name: str, params: dict[str, Any]) -> Path:
     :param name: the workspace's name; the same name takes up the same workspace.
     :raises DistilleryError: if a stage fails.
     """
+    check_state_folder()
     folder = (state_folder() / "studies" / name).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     _copy_code(folder)

@@ -3,9 +3,8 @@
 As Tang et al. 2019, section 4: Adam, never on augmented data; no class weights.
 """
 
-import shutil
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -229,5 +228,8 @@ def training_agreement(teacher: Teacher, train: Data, max_length: int) -> float:
 
 
 def forget(checkpoints: Path) -> None:
-    """Delete a finished training's checkpoints."""
-    shutil.rmtree(checkpoints, ignore_errors=True)
+    """Delete a finished training's checkpoints, but not what another process is writing."""
+    for path in checkpoints.glob("rate-*.safetensors"):
+        path.unlink(missing_ok=True)
+    with suppress(OSError):
+        checkpoints.rmdir()

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import torch
+from safetensors import SafetensorError
 
 from pipeline_lib.batching import Sentences
 from pipeline_lib.columns import Text, sides
@@ -237,7 +238,7 @@ def load_pretrained(folder: Path, auto_class: str, head: Mapping[str, Any]) -> t
             folder, use_safetensors=True, dtype=torch.float32, **local, **head
         )
         tokenizer = AutoTokenizer.from_pretrained(folder, **local)
-    except (OSError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
         raise DistilleryError(
             f"{folder}: not a model that transformers can load ({str(error).splitlines()[0]}). It "
             "needs config.json, *.safetensors and tokenizer files, as save_pretrained writes them."

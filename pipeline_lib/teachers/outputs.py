@@ -124,32 +124,28 @@ def compute_outputs(
 
     :param workers: processes; their number changes no byte.
     :returns: the manifest, and how many shards were computed and reused.
-    :raises DistilleryError: if another process is writing to the store.
     """
     store, tally, total = Store(output_pass.kind), Tally(), inputs.manifest.rows
     shards = inputs.manifest.shards
     clear_folder(folder)
-    with store.lock():
-        found = {shard.name: store.find(output_pass.key(shard)) for shard in shards}
-        missing = [shard for shard in shards if found[shard.name] is None]
-        for shard in shards:
-            if found[shard.name]:
-                tally.reused, tally.rows_reused = tally.reused + 1, tally.rows_reused + shard.rows
-        jobs = [(inputs.path(shard), shard, output_pass) for shard in missing]
-        on_cpu = output_pass.device == "cpu"
-        if missing and on_cpu:
-            with single_thread():
-                output_pass.teacher()  # forked workers share it
-        for number, output in run_jobs(_compute_shard, jobs, workers, single_threaded=on_cpu):
-            found[missing[number].name] = output
-            tally.computed, tally.rows_computed = (
-                tally.computed + 1,
-                tally.rows_computed + output.rows,
-            )
-            if progress:
-                progress(tally, total)
-        for shard in shards:
-            store.place(output_pass.key(shard), folder / shard.name)
+    store.sweep()
+    found = {shard.name: store.find(output_pass.key(shard)) for shard in shards}
+    missing = [shard for shard in shards if found[shard.name] is None]
+    for shard in shards:
+        if found[shard.name]:
+            tally.reused, tally.rows_reused = tally.reused + 1, tally.rows_reused + shard.rows
+    jobs = [(inputs.path(shard), shard, output_pass) for shard in missing]
+    on_cpu = output_pass.device == "cpu"
+    if missing and on_cpu:
+        with single_thread():
+            output_pass.teacher()  # forked workers share it
+    for number, output in run_jobs(_compute_shard, jobs, workers, single_threaded=on_cpu):
+        found[missing[number].name] = output
+        tally.computed, tally.rows_computed = tally.computed + 1, tally.rows_computed + output.rows
+        if progress:
+            progress(tally, total)
+    for shard in shards:
+        store.place(output_pass.key(shard), folder / shard.name)
     manifest = _manifest(inputs, output_pass, folder, found)
     check_answers(inputs.manifest, manifest)
     write_manifest(folder, manifest)

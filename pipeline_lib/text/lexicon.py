@@ -121,11 +121,17 @@ def read_lexicon(path: Path) -> Lexicon:
     :raises DistilleryError: if it is missing, torn, empty, or has other columns.
     """
     table = read_shard(path)
-    if table.schema.names != SCHEMA.names or not table.num_rows:
+    if not table.schema.equals(SCHEMA) or not table.num_rows:
+        columns = ", ".join(f"{field.name}: {field.type}" for field in table.schema)
         raise DistilleryError(
-            f"{path}: not a lexicon (columns {', '.join(table.schema.names)}; {table.num_rows} "
+            f"{path}: not a lexicon (columns {columns}; {table.num_rows} "
             "rows). Give a lexicon.arrow that the lexicon stage wrote, or set the task's `lexicon` "
             "to null."
+        )
+    if any(column.null_count for column in table.columns) or "" in table["word"].to_pylist():
+        raise DistilleryError(
+            f"{path}: holds an empty word, tag or count. Rebuild it: set the task's `lexicon` to "
+            "null."
         )
     table = table.sort_by([("tag", "ascending"), ("word", "ascending")])
     tags = table["tag"].to_pylist()

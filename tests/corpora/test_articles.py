@@ -281,3 +281,24 @@ def test_a_folder_in_the_hubs_layout_is_streamed(tmp_path: Path) -> None:
     write_files(folder / "en", {"1.parquet": parts["1.parquet"][:-30]})
     with pytest.raises(DistilleryError, match=r"wikipedia.source: .*(could not be|loaded)"):
         list(read_chunks(source, tmp_path))
+
+
+@pytest.mark.parametrize("value", ["null", "3", "2.5", "true", '["a"]', '"\\ud800"'])
+@pytest.mark.parametrize("name", ["title", "text"])
+def test_json_values_that_are_no_texts_name_the_line(name: str, value: str) -> None:
+    good = '{"id": 1, "title": "A", "text": "B."}'
+    bad = good.replace('"A"' if name == "title" else '"B."', value)
+    file = io.BufferedReader(io.BytesIO(f"{good}\n{bad}\n".encode()))
+    with pytest.raises(DistilleryError, match=rf"wiki_00: line 2: {name} (is|holds)"):
+        list(read_articles(file, "wiki_00", "extracted", Counter()))
+
+
+@pytest.mark.parametrize("name", ["title", "text"])
+def test_parquet_values_that_are_no_texts_name_the_row(tmp_path: Path, name: str) -> None:
+    columns = {"id": [1, 2], "title": ["A", "B"], "text": ["a", "b"]} | {name: [7, 8]}
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    with (
+        pytest.raises(DistilleryError, match=rf"a\.parquet: row 1: {name} is 7, not a text"),
+        (tmp_path / "a.parquet").open("rb") as file,
+    ):
+        list(read_articles(file, "a.parquet", "parquet", Counter()))

@@ -21,6 +21,38 @@ def rows(path: Path, content: bytes | str, format: str = "tsv", **options: objec
     return list(zip(*(table[name].to_pylist() for name in table.column_names), strict=True))
 
 
+@pytest.mark.parametrize("text", ["\\ud800", "a \\udc00 b", "\\ude00\\ud83d"])
+def test_half_a_surrogate_pair_names_row_and_column(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "f.jsonl"
+    content = '{"sentence": "a", "label": 1}\n{"sentence": "%s", "label": 0}\n'
+    with pytest.raises(DistilleryError, match=r"f\.jsonl: row 2, column 'sentence' holds half a"):
+        rows(path, content % text, "jsonl")
+    # Both halves are a character.
+    assert rows(path, content % "\\ud83d\\ude00", "jsonl")[1] == ("😀", "0")
+
+
+@pytest.mark.parametrize("line", ["9" * 5000, "[" * 100_000])
+def test_json_beyond_the_parsers_limits_names_the_row(tmp_path: Path, line: str) -> None:
+    with pytest.raises(DistilleryError, match=r"f\.jsonl: row 1 cannot be read as JSON"):
+        rows(tmp_path / "f.jsonl", line, "jsonl")
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        (pa.array([["a"]]), "row 1, column 'sentence' holds a list"),
+        (pa.array([{"a": 1}]), "row 1, column 'sentence' holds a dict"),
+        (pa.array([2**62], pa.timestamp("us")), "not a readable Parquet file"),
+    ],
+    ids=["list", "struct", "far_date"],
+)
+def test_parquet_values_that_are_no_texts(tmp_path: Path, column: pa.Array, message: str) -> None:
+    path = tmp_path / "f.parquet"
+    pq.write_table(pa.table({"sentence": column, "label": ["1"]}), path)
+    with pytest.raises(DistilleryError, match=rf"f\.parquet: .*({message})"):
+        read_rows(path, "parquet", None, WANTED)
+
+
 @pytest.mark.parametrize(
     "content",
     [

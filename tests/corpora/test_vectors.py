@@ -118,6 +118,14 @@ def test_teacher_without_word_embeddings(model_folder: Path) -> None:
         teacher_vectors(model_folder, ["good"])
 
 
+@pytest.mark.parametrize("content", [b"", bytes(range(256))])
+def test_teacher_with_torn_weights(model_folder: Path, content: bytes) -> None:
+    (path,) = model_folder.glob("*.safetensors")
+    path.write_bytes(content)
+    with pytest.raises(DistilleryError, match=rf"{path.name}: torn or not a safetensors file"):
+        teacher_vectors(model_folder, ["a"])
+
+
 def test_teacher_with_broken_tokenizer(model_folder: Path) -> None:
     (model_folder / "tokenizer.json").write_text("{")
     with pytest.raises(DistilleryError, match="no readable tokenizer"):

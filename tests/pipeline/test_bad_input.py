@@ -9,6 +9,7 @@ import pytest
 from .workspace import TASK, Workspace
 
 RAW = f"data/raw/tasks/{TASK}/train.tsv"
+UNKNOWN = f"params.yaml: tasks.{TASK}.augment.n_itr: unknown key. Take it out or correct it"
 
 
 def _edited(old: str, new: str) -> Callable[[str], str]:
@@ -18,11 +19,26 @@ def _edited(old: str, new: str) -> Callable[[str], str]:
 @pytest.mark.parametrize(
     ("edit", "named"),
     [
-        (_edited("sentence", "text"), [RAW, "no column 'sentence'", "'text'"]),
-        (_edited("\n1\t", "\n7\t"), [RAW, "row", "column 'label'", "'7' is no label"]),
-        (lambda text: "", [RAW, "no rows"]),
-        (lambda text: "label\tsentence\n", [RAW, "no rows"]),
-        (_edited("\n1\t", "\n\t"), [RAW, "row", "column 'label'", "hidden label ''"]),
+        (
+            _edited("sentence", "text"),
+            [f"{RAW}: no column 'sentence'; there are 'label', 'text'", "Correct the name in"],
+        ),
+        (
+            _edited("\n1\t", "\n7\t"),
+            [
+                f"{RAW}: row {{row}}, column 'label': '7' is no label",
+                "Add it there or correct the row",
+            ],
+        ),
+        (lambda text: "", [f"{RAW}: no rows", "Put labelled texts into it"]),
+        (lambda text: "label\tsentence\n", [f"{RAW}: no rows", "Put labelled texts into it"]),
+        (
+            _edited("\n1\t", "\n\t"),
+            [
+                f"{RAW}: row {{row}}, column 'label': hidden label ''",
+                "Add the label or take the row out",
+            ],
+        ),
     ],
     ids=["column", "label", "empty", "header_only", "no_label"],
 )
@@ -30,10 +46,13 @@ def test_a_bad_file_is_one_line(
     workspace: Workspace, edit: Callable[[str], str], named: list[str]
 ) -> None:
     path = workspace / "data/input/train.tsv"
-    path.write_text(edit(path.read_text()))
+    before = path.read_text()
+    # The header line counts: an editor shows the same number.
+    row = 2 + before[: before.index("\n1\t")].count("\n")
+    path.write_text(edit(before))
     workspace.stage("fetch_data").sound()
     error = workspace.stage("prepare").error
-    assert [part for part in named if part not in error] == []
+    assert [part for part in named if part.format(row=row) not in error] == []
 
 
 def test_the_row_in_the_message_is_the_files_own(workspace: Workspace) -> None:
@@ -43,14 +62,15 @@ def test_the_row_in_the_message_is_the_files_own(workspace: Workspace) -> None:
     path.write_text("\n".join(lines) + "\n")
     workspace.stage("fetch_data").sound()
     # An editor shows it as line 42, the header line being the first.
-    assert "row 42," in workspace.stage("prepare").error
+    error = workspace.stage("prepare").error
+    assert f"{RAW}: row 42, column 'label': '9' is no label" in error
 
 
 def test_a_missing_file_is_one_line(workspace: Workspace) -> None:
     workspace.forget("data/input/dev.tsv")
     error = workspace.stage("fetch_data").error
-    assert f"tasks.{TASK}.source.files.dev" in error
-    assert "data/input/dev.tsv not found" in error
+    assert f"params.yaml: tasks.{TASK}.source.files.dev: data/input/dev.tsv not found" in error
+    assert "Put the file there, or correct the path" in error
 
 
 def _typo(params: Any) -> None:
@@ -68,9 +88,12 @@ def _no_such_recipe(params: Any) -> None:
 @pytest.mark.parametrize(
     ("edit", "named"),
     [
-        (_typo, [f"params.yaml: tasks.{TASK}.augment.n_itr: unknown key", "`n_iter`"]),
-        (_wrong_type, ["params.yaml: seeds:", "'one'"]),
-        (_no_such_recipe, ["methods.bilstm_kd.data", "'fuller'", "original, full"]),
+        (_typo, [UNKNOWN, "(did you mean `n_iter`?)"]),
+        (_wrong_type, ["params.yaml: seeds: Input should be a valid list (found 'one')"]),
+        (
+            _no_such_recipe,
+            ["params.yaml: methods.bilstm_kd.data: no 'fuller'; there are original, full"],
+        ),
     ],
     ids=["key", "type", "reference"],
 )
@@ -86,11 +109,11 @@ def test_a_bad_parameter_is_one_line(
 
 def test_an_unknown_name_on_the_command_line_is_one_line(workspace: Workspace) -> None:
     error = workspace.stage("augment", "--task", "fuller").error
-    assert "no 'fuller' in params.yaml" in error
+    assert f"tasks: no 'fuller' in params.yaml; there are {TASK}." in error
     assert Path(workspace.folder).name not in error
 
 
 def test_a_stage_in_a_process_of_its_own_ends_with_status_1(workspace: Workspace) -> None:
     workspace.params(_typo)
     run = workspace.command("python", "stages/fetch_data.py", "--task", TASK, fast=False)
-    assert "unknown key" in run.error
+    assert UNKNOWN in run.error

@@ -1,5 +1,6 @@
 """Damaged files are found, named, and made again; nothing else is; and workers change no byte."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,11 @@ import pytest
 from pipeline_lib.shards import read_manifest
 
 from .conftest import Finished
+from .test_kills import TELL_RESUMED
 from .workspace import BLOCKS, BOTH, OUTPUTS, SHARDS, STORE, TASK, TRANSFER, Workspace, flip_byte
 
-STUDENT = Path(f"data/students/{TASK}/bilstm_kd_ts")
+STUDENTS = Path(f"data/students/{TASK}")
+STUDENT = STUDENTS / "bilstm_kd_ts"
 # Workers as forks import nothing; that interpreters of their own do as well is shown for one stage.
 FORKED_WORKERS = """
 import multiprocessing
@@ -36,7 +39,7 @@ def test_a_damaged_store_entry_is_set_aside_and_computed_again(
     workspace.forget(OUTPUTS)
     run = workspace.stage("precompute").sound()
     assert run.tally == (1, BOTH - 1)
-    aside = {path.name for path in (workspace / STORE / "quarantine").iterdir()}
+    aside = {path.name for path in (workspace / STORE / "quarantine").glob("[!.]*")}
     assert aside == {name, Path(name).with_suffix(".json").name}
     assert workspace.digests(OUTPUTS) == finished.workspace.digests(OUTPUTS)
     assert workspace.entries("logits") == finished.workspace.entries("logits")
@@ -48,11 +51,15 @@ def test_a_damaged_shard_is_not_trained_on(workspace: Workspace, folder: Path) -
     # A student that is there already is found by its key and needs no training data.
     workspace.only("bilstm_kd_ts")
     error = workspace.stage("train").error
-    assert f"{folder}/b001-i002.arrow: altered" in error
-    assert "1 of 9 shards" in error
+    fault = f"{folder}/b001-i002.arrow: altered (its SHA-256 is not the manifest's)"
+    assert f"error: {fault} (1 of {SHARDS} shards damaged)" in error
+    assert f"Delete {folder} and run `dvc repro`" in error
     verified = workspace.distill("shards", "verify", str(folder))
     assert verified.status == 1
-    assert f"{folder}/b001-i002.arrow" in verified.text.replace("\n", "")
+    assert verified.text.splitlines()[-2:] == [
+        f"error: {fault}",
+        "Delete the folders named and run `dvc repro`: sound shards are taken from the store.",
+    ]
 
 
 def test_what_the_message_says_to_do_helps(finished: Finished, workspace: Workspace) -> None:
@@ -79,16 +86,22 @@ def test_a_truncated_manifest_is_named(workspace: Workspace, folder: Path, stage
     path.write_bytes(content[: len(content) // 2])
     workspace.only("bilstm_kd_ts")
     error = workspace.stage(stage).error
-    assert f"{folder}/manifest.json: not valid JSON" in error
+    assert error.startswith(f"error: {folder}/manifest.json: not valid JSON (")
+    assert error.endswith("Delete it and run again.")
 
 
 def test_a_damaged_finished_student_is_not_handed_out(
     finished: Finished, workspace: Workspace
 ) -> None:
-    for path in (workspace / ".distillery/students").glob("*/model.safetensors"):
-        flip_byte(path)
-    run = workspace.stage("train")
-    assert run.status or workspace.digests(STUDENT) == finished.workspace.digests(STUDENT)
+    key = min(workspace.trained())
+    flip_byte(workspace / ".distillery/students" / key / "model.safetensors")
+    run = workspace.stage("train", prelude=TELL_RESUMED).sound()
+    # That one alone is trained again, from its start, to the same bytes.
+    assert re.findall(r"went on from step (\d+)", run.text) == ["0"]
+    aside = {path.name for path in (workspace / ".distillery/quarantine").glob("[!.]*")}
+    assert aside == {key}
+    assert workspace.digests(STUDENTS) == finished.workspace.digests(STUDENTS)
+    assert workspace.trained() == finished.workspace.trained()
 
 
 def _two_workers(params: Any) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from pipeline_lib.files import sha256_file
+from pipeline_lib.trained import SEAL
 
 ROOT = Path(__file__).parents[2]
 TASK = "reviews"
@@ -175,7 +176,8 @@ class Workspace:
 
     def trained(self) -> set[str]:
         """Return the keys of the students that are whole: they have their seal."""
-        return {path.stem for path in (self.folder / ".distillery/students").glob("*.json")}
+        seals = (self.folder / ".distillery/students").glob(f"[!.]*/{SEAL}")
+        return {path.parent.name for path in seals}
 
     def only(self, method: str) -> str:
         """Leave one row's plan and no trained student; return the folder of the row's students."""

@@ -188,3 +188,12 @@ def test_reading_results(scores: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(DistilleryError, match="other"):
         read_results(tmp_path, ["movies", "other"])
     assert json.dumps(read_results(tmp_path, ["movies"])[0].scores)
+
+
+@pytest.mark.parametrize("label", ["[/bold]x", "[red]", "[link=x]", "\\\\["])
+def test_labels_are_not_markup(scores: dict[str, Any], params: Params, label: str) -> None:
+    scores["floor"]["answer"] = label
+    stream = StringIO()
+    console = Console(file=stream, width=200, no_color=True)
+    print_result(console, TaskResult("movies", scores), params)
+    assert f"always {label}" in stream.getvalue()

@@ -75,13 +75,20 @@ def test_what_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DistilleryError, match=r"lexicon\.arrow: shard not found"):
         read_lexicon(path)
     write_shard(path, pa.table({"word": ["a"], "n": [1]}))
-    with pytest.raises(DistilleryError, match=r"not a lexicon \(columns word, n; 1 rows"):
+    with pytest.raises(DistilleryError, match=r"\(columns word: string, n: int64; 1 rows"):
         read_lexicon(path)
     write_shard(path, SCHEMA.empty_table())
     with pytest.raises(DistilleryError, match="0 rows"):
         read_lexicon(path)
     write_shard(path, pa.table([["NN"], ["a"], [0]], schema=SCHEMA))
     with pytest.raises(DistilleryError, match="counts must be at least 1"):
+        read_lexicon(path)
+    for row in ([None], ["a"], [1]), (["NN"], [""], [1]), (["NN"], ["a"], [None]):
+        write_shard(path, pa.table(list(row), schema=SCHEMA))
+        with pytest.raises(DistilleryError, match=r"lexicon\.arrow: holds an empty word"):
+            read_lexicon(path)
+    write_shard(path, pa.table({"tag": ["NN"], "word": ["a"], "count": ["1"]}))
+    with pytest.raises(DistilleryError, match="count: string"):
         read_lexicon(path)
     path.write_bytes(b"ARROW1")
     with pytest.raises(DistilleryError, match="torn or not an Arrow file"):

@@ -80,7 +80,7 @@ def _is_scored(value: Any, scores: dict[str, Any]) -> bool:
 
 
 def _read_scores(data: Path, task: str) -> dict[str, Any]:
-    keys = ("metric", "metrics", "rows", "test", "selection", "bootstrap", "floor", "teacher")
+    keys = ("metric", "metrics", "rows", "test", "selection", "evaluate", "floor", "teacher")
     return read_record(_scores(data, task), *keys, "methods")
 
 

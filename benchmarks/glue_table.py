@@ -66,7 +66,8 @@ def _task(scores: dict[str, Any]) -> dict[str, Any]:
                 "std": own["dev"][metric]["std"],
                 "seeds": sorted(own["dev"][metric]["by_seed"]),
                 "gain": own["gain"]["dev"]["difference"] if own["gain"]["dev"] else None,
-                "p": own["gain"]["dev"]["p"] if own["gain"]["dev"] else None,
+                "p": own["gain"]["dev"]["p_holm"] if own["gain"]["dev"] else None,
+                "training": own["training"],
             }
             for name, own in scores["methods"].items()
         },
@@ -102,8 +103,9 @@ def _lines(results: dict[str, Any]) -> list[str]:
         "",
         "First metric of each task in percent on dev, on which best looks and epochs were also "
         f"chosen; mean ± standard deviation over seeds {seeds}; in brackets the gain over "
-        "the undistilled student, trained on labels alone (* p < 0.05, paired bootstrap over "
-        "examples). A subset's score is not comparable with published ones.",
+        "the undistilled student, trained on labels alone (* p < 0.05 over seeds and examples, "
+        "corrected for the task's rows after Holm). A subset's score is not comparable with "
+        "published ones.",
         "",
         *table(head, rows),
         "",
@@ -112,8 +114,29 @@ def _lines(results: dict[str, Any]) -> list[str]:
         *table(["method", "mean gain", "positive"], gains),
         "",
         *_other_metrics(tasks),
+        *_rates(tasks),
         "Training rows: " + ", ".join(f"{n} {t['train_rows']:,}" for n, t in tasks.items()) + ".",
     ]
+
+
+def _rates(tasks: dict[str, Any]) -> list[str]:
+    rows = [
+        [method, *[_rate(task["methods"].get(method)) for task in tasks.values()]]
+        for method in _methods(tasks)
+    ]
+    return [
+        "Learning rate, best on dev with the first seed; steps × batch of one training:",
+        "",
+        *table(["method", *tasks], rows),
+        "",
+    ]
+
+
+def _rate(own: dict[str, Any] | None) -> str:
+    if own is None:
+        return "–"
+    training = own["training"]
+    return f"{training['learning_rate']:g}; {training['steps']:,} × {training['batch_size']}"
 
 
 def _other_metrics(tasks: dict[str, Any]) -> list[str]:
@@ -135,7 +158,8 @@ def _cell(own: dict[str, Any] | None) -> str:
     score = f"{100 * own['mean']:.1f} ± {100 * own['std']:.1f}"
     if own["gain"] is None:
         return score
-    return f"{score} ({100 * own['gain']:+.1f}{'*' if own['p'] < 0.05 else ''})"
+    mark = "*" if own["p"] is not None and own["p"] < 0.05 else ""
+    return f"{score} ({100 * own['gain']:+.1f}{mark})"
 
 
 if __name__ == "__main__":

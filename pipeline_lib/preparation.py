@@ -24,6 +24,8 @@ from pipeline_lib.store import Store
 from pipeline_lib.text.tagging import TagWords, load_tagger
 from pipeline_lib.text.words import split_words
 
+HELDOUT_ROWS = 1000
+"""Rows of a held-out split's shard."""
 _SENTENCE = [
     ("text", pa.string()),
     ("words", pa.list_(pa.string())),
@@ -74,7 +76,7 @@ def prepare_task(
         earlier = {other: tables[other] for other in manifests}
         shared = {other: shared_rows(table, rows) for other, rows in earlier.items()}
         counts = {"dropped": dropped} | ({"shared_with": shared} if shared else {})
-        parts = _blocks(table, task.blocks) if name == "train" else [table]
+        parts = _blocks(table, task.blocks) if name == "train" else _slices(table)
         shards = [
             _write_block(folder / name / f"b{number:03d}.arrow", part, schema, tag)
             for number, part in enumerate(parts)
@@ -186,6 +188,11 @@ def _take_fraction(train: pa.Table, task: Task, name: str) -> pa.Table:
 def block_of(keys: np.ndarray, blocks: int) -> np.ndarray:
     """Return the block number of each content key, int64, shape (len(keys),)."""
     return (splitmix64(keys) % np.uint64(blocks)).astype(np.int64)
+
+
+def _slices(table: pa.Table) -> list[pa.Table]:
+    """Cut a held-out split into shards, in the file's order: workers share the teacher's pass."""
+    return [table.slice(start, HELDOUT_ROWS) for start in range(0, len(table), HELDOUT_ROWS)]
 
 
 def _blocks(table: pa.Table, blocks: int) -> list[pa.Table]:

@@ -32,19 +32,23 @@ def print_result(console: Console, result: TaskResult, params: Params) -> None:
         "Sent./s": [row.speed for row in given],
         "Faster": [row.speed_up for row in given],
     }
-    training = {
-        "Rate": [row.rate for row in given],
-        "Steps × batch": [row.steps for row in given],
-        "Rows": [row.rows for row in given],
-    }
     names = [row.system for row in given]
-    wide = console.width >= WIDE
-    groups = [quality | size, training] if wide else [quality, size, training]
+    groups = [quality | size] if console.width >= WIDE else [quality, size]
     for i, columns in enumerate(groups):
         console.print(_table(names, columns, None if i else title))
+    if methods := [row for row in given if row.rate != NONE]:
+        console.print(_table([row.system for row in methods], _training(methods), None))
     for line in [*caption(result, params), speed_line(result)]:
         console.print(Text(line, "dim"), highlight=False)
     console.print()
+
+
+def _training(methods: list[Row]) -> dict[str, list[str]]:
+    return {
+        "Rate": [row.rate for row in methods],
+        "Steps × batch": [row.steps for row in methods],
+        "Rows": [row.rows for row in methods],
+    }
 
 
 def _table(names: list[str], columns: dict[str, list[str]], title: str | None) -> Table:

@@ -23,17 +23,16 @@ def read_lines(file: Path | None) -> Iterator[str]:
     name = file or "standard input"
     try:
         with _open(file) as stream:
-            for number, line in enumerate(stream):
+            for number, line in enumerate(stream, 1):
                 text = line.removesuffix("\n").removesuffix("\r")
-                yield text.removeprefix("\ufeff") if number == 0 else text
-    except UnicodeDecodeError as error:
-        raise DistilleryError(f"{name}: not UTF-8 ({error}). Save it as UTF-8.") from error
+                text = text.removeprefix("\ufeff") if number == 1 else text
+                yield as_utf8(text, f"{name}: line {number}")
     except OSError as error:
         raise DistilleryError(f"{name}: cannot be read ({error.strerror}).") from error
 
 
 def as_utf8(text: str, where: str) -> str:
-    """Return a command's argument, whose undecodable bytes Python hides in surrogates.
+    """Return a text if none of its bytes was undecodable, which Python hides in surrogates.
 
     :raises DistilleryError: naming ``where``, if it has any.
     """
@@ -44,7 +43,7 @@ def as_utf8(text: str, where: str) -> str:
 
 def _open(file: Path | None) -> Any:
     if file is not None:
-        return file.open(encoding="utf-8", newline="\n")
+        return file.open(encoding="utf-8", errors="surrogateescape", newline="\n")
     if isinstance(sys.stdin, io.TextIOWrapper):
-        sys.stdin.reconfigure(encoding="utf-8", errors="strict", newline="\n")
+        sys.stdin.reconfigure(encoding="utf-8", errors="surrogateescape", newline="\n")
     return nullcontext(sys.stdin)

@@ -174,6 +174,15 @@ class TestCheck:
         write_json(Path("data/input/done/config.json"), config | {"max_position_embeddings": 512})
         assert "is sound" in distill("check")
 
+    def test_a_baseline_with_other_rates_is_warned_of(self) -> None:
+        assert "warning:" not in distill("check", "--params", str(PARAMS))
+        rows = YAML(typ="safe").load(PARAMS.read_text())["optimisers"]
+        rows["long"]["learning_rates"] = [9.0e-3]
+        write_params(optimisers=rows)
+        found = distill("check")
+        assert "warning: methods.bilstm_kd_ts differs from its baseline bilstm in more" in found
+        assert "learning_rates [0.009] for [0.002, 0.005]" in found
+
     def test_a_format_that_cannot_be_had_is_a_fault(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:

@@ -303,6 +303,16 @@ def test_values_out_of_bounds_name_their_key(dotted: str, value: Any, message: s
     assert found.startswith("params.yaml: ") and message in found
 
 
+@pytest.mark.parametrize("key", ["min_confidence", "threshold"])
+def test_what_only_classes_decide_is_refused_of_scores(key: str) -> None:
+    value = {"min_confidence": 0.9, "threshold": "dev"}[key]
+    row = f"methods.bilstm_kd_ts.{key}"
+    message = error_of(changed({row: value}))
+    assert row in message and "tweets" in message
+    params = check_params(changed({row: value, "methods.bilstm_kd_ts.tasks": ["movies"]}))
+    assert getattr(params.method("bilstm_kd_ts"), key) == value
+
+
 def test_the_label_whose_f1_is_taken() -> None:
     task = check_params(changed({"tasks.movies.metrics": ["f1"]})).task("movies")
     assert (task.positive_class, task.f1_label) == (1, "positive")

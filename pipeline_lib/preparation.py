@@ -30,18 +30,22 @@ _SENTENCE = [
     ("text", pa.string()),
     ("words", pa.list_(pa.string())),
     ("spaces", pa.list_(pa.bool_())),
-    ("tags", pa.list_(pa.string())),
 ]
+_TAGS = ("tags", pa.list_(pa.string()))
 
 
-def prepared_schema(pair: bool, regression: bool) -> pa.Schema:
+def prepared_schema(pair: bool, regression: bool, tagged: bool) -> pa.Schema:
     """Return the columns of prepared shards.
 
     ``label`` is the class number or score, null where it is hidden; ``spaces`` says which words a
     blank follows.
+
+    :param tagged: whether there are ``tags``: the training set has them, which is augmented; the
+        held-out splits do without.
     """
     fields = [("key", pa.uint64()), ("label", label_type(regression))]
-    return pa.schema([*fields, *for_sides(_SENTENCE, pair)])
+    sentence = [*_SENTENCE, _TAGS] if tagged else _SENTENCE
+    return pa.schema([*fields, *for_sides(sentence, pair)])
 
 
 def prepare_task(
@@ -62,7 +66,6 @@ def prepare_task(
     tables = _split_tables(splits, task)
     tables["train"] = _take_fraction(tables["train"], task, folder.name)
     _refuse_empty(tables, folder)
-    schema = prepared_schema(task.is_pair, task.is_regression)
     tag = _LazyTagger(tagger)
     made_from = {
         "tagger": tagger.model_dump(),
@@ -76,9 +79,11 @@ def prepare_task(
         earlier = {other: tables[other] for other in manifests}
         shared = {other: shared_rows(table, rows) for other, rows in earlier.items()}
         counts = {"dropped": dropped} | ({"shared_with": shared} if shared else {})
-        parts = _blocks(table, task.blocks) if name == "train" else _slices(table)
+        training = name == "train"
+        schema = prepared_schema(task.is_pair, task.is_regression, tagged=training)
+        parts = map(tag, _blocks(table, task.blocks)) if training else _slices(table)
         shards = [
-            _write_block(folder / name / f"b{number:03d}.arrow", part, schema, tag)
+            _write_block(folder / name / f"b{number:03d}.arrow", part, schema)
             for number, part in enumerate(parts)
         ]
         manifests[name] = Manifest(
@@ -240,5 +245,5 @@ def _words_digest(words: list[list[str]], spaces: list[list[bool]]) -> str:
     return total.hexdigest()
 
 
-def _write_block(path: Path, table: pa.Table, schema: pa.Schema, tag: _LazyTagger) -> Shard:
-    return write_shard(path, tag(table).select(schema.names).combine_chunks().cast(schema))
+def _write_block(path: Path, table: pa.Table, schema: pa.Schema) -> Shard:
+    return write_shard(path, table.select(schema.names).combine_chunks().cast(schema))

@@ -14,7 +14,7 @@ from pipeline_lib.preparation import prepared_schema
 from pipeline_lib.text.lexicon import Lexicon, count_words, read_lexicon, write_lexicon
 from pipeline_lib.text.words import join_words, split_words
 
-SCHEMA = prepared_schema(pair=False, regression=False)
+SCHEMA = prepared_schema(pair=False, regression=False, tagged=True)
 
 
 def words_key(words: Sequence[str]) -> int:

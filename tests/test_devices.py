@@ -26,11 +26,20 @@ def test_a_device_that_computes_nothing_is_refused(name: str) -> None:
         resolve_device(name)
 
 
-@pytest.mark.parametrize(("amx", "expected"), [(True, "bfloat16"), (False, "float32")])
-def test_a_cpu_takes_bfloat16_with_amx_only(
-    monkeypatch: pytest.MonkeyPatch, amx: bool, expected: str
+@pytest.mark.parametrize(
+    ("amx", "avx512", "expected"),
+    [
+        (True, True, "bfloat16"),
+        (True, False, "bfloat16"),
+        (False, True, "bfloat16"),
+        (False, False, "float32"),
+    ],
+)
+def test_a_cpu_takes_bfloat16_where_it_multiplies_it(
+    monkeypatch: pytest.MonkeyPatch, amx: bool, avx512: bool, expected: str
 ) -> None:
     monkeypatch.setattr(devices.torch.cpu, "_is_amx_tile_supported", lambda: amx)
+    monkeypatch.setattr(devices.torch.cpu, "_is_avx512_bf16_supported", lambda: avx512)
     assert resolve_precision("auto", CPU) == expected
     assert resolve_training_precision("auto", CPU) == expected
     assert resolve_precision("float16", CPU) == "float16"

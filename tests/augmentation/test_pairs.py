@@ -37,7 +37,8 @@ def pairs(count: int, seed: int = 0) -> pa.Table:
             row |= {f"text{side}": " ".join(words), f"words{side}": words}
             row |= {f"spaces{side}": spaces, f"tags{side}": tags}
         rows.append(row)
-    return pa.Table.from_pylist(rows, schema=prepared_schema(pair=True, regression=True))
+    schema = prepared_schema(pair=True, regression=True, tagged=True)
+    return pa.Table.from_pylist(rows, schema=schema)
 
 
 def rows_of(examples: pa.Table, lexicon: Lexicon, recipe: Recipe, n_iter: int) -> list[Any]:

@@ -1,4 +1,4 @@
-"""One table over the GLUE tasks that `dvc repro` has finished with benchmarks/glue.yaml.
+"""One table over the GLUE tasks that `dvc repro` has finished with benchmarks/glue_heldout.yaml.
 
     python benchmarks/glue_table.py                              # after dvc repro
     python benchmarks/glue_table.py --data data --data elsewhere/data
@@ -14,6 +14,7 @@ import typer
 from harness import RESULTS, facts, table, usable_cores, write_results
 
 from pipeline_lib.files import read_json
+from pipeline_lib.report.rows import decisive_split
 
 SUBSETS = {"qqp": 13733, "mnli": 9993, "qnli": 8917}
 """Training rows of the tasks that are subsets where the stored results were made."""
@@ -47,30 +48,41 @@ def main(
 
 
 def _task(scores: dict[str, Any]) -> dict[str, Any]:
-    metric = scores["metric"]
+    metric, split = scores["metric"], decisive_split(scores)
     return {
         "metric": metric,
+        "split": split,
         "train_rows": scores["rows"]["train"],
-        "dev_rows": scores["rows"]["dev"],
-        "floor": scores["floor"]["dev"][metric],
-        "teacher": scores["teacher"]["dev"][metric],
+        "scored_rows": scores["rows"][split],
+        "floor": scores["floor"][split][metric],
+        "teacher": scores["teacher"][split][metric],
         "other_metrics": {
             name: {"teacher": value}
-            | {m: own["dev"][name]["mean"] for m, own in scores["methods"].items()}
-            for name, value in scores["teacher"]["dev"].items()
+            | {m: own[split][name]["mean"] for m, own in scores["methods"].items()}
+            for name, value in scores["teacher"][split].items()
             if name != metric
         },
         "methods": {
             name: {
-                "mean": own["dev"][metric]["mean"],
-                "std": own["dev"][metric]["std"],
-                "seeds": sorted(own["dev"][metric]["by_seed"]),
-                "gain": own["gain"]["dev"]["difference"] if own["gain"]["dev"] else None,
-                "p": own["gain"]["dev"]["p_holm"] if own["gain"]["dev"] else None,
+                "mean": own[split][metric]["mean"],
+                "std": own[split][metric]["std"],
+                "seeds": sorted(own[split][metric]["by_seed"]),
+                **_gain(own["gain"][split]),
                 "training": own["training"],
             }
             for name, own in scores["methods"].items()
         },
+    }
+
+
+def _gain(gain: dict[str, Any] | None) -> dict[str, Any]:
+    if gain is None:
+        return {"gain": None, "low": None, "high": None, "p": None}
+    return {
+        "gain": gain["difference"],
+        "low": gain["low"],
+        "high": gain["high"],
+        "p": gain["p_holm"],
     }
 
 
@@ -101,11 +113,10 @@ def _lines(results: dict[str, Any]) -> list[str]:
     return [
         f"# GLUE with the embedded teacher: {', '.join(tasks)}",
         "",
-        "First metric of each task in percent on dev, on which best looks and epochs were also "
-        f"chosen; mean ± standard deviation over seeds {seeds}; in brackets the gain over "
-        "the undistilled student, trained on labels alone (* p < 0.05 over seeds and examples, "
-        "corrected for the task's rows after Holm). A subset's score is not comparable with "
-        "published ones.",
+        f"First metric of each task in percent on {_scored_on(tasks)}; mean ± standard deviation "
+        f"over seeds {seeds}; in brackets the gain over the row's baseline, the same student "
+        "trained on labels, and its 95 % interval over seeds and examples (* p < 0.05, corrected "
+        "for the task's rows after Holm). A subset's score is not comparable with published ones.",
         "",
         *table(head, rows),
         "",
@@ -115,8 +126,16 @@ def _lines(results: dict[str, Any]) -> list[str]:
         "",
         *_other_metrics(tasks),
         *_rates(tasks),
-        "Training rows: " + ", ".join(f"{n} {t['train_rows']:,}" for n, t in tasks.items()) + ".",
+        "Rows to train on and scored: "
+        + ", ".join(f"{n} {t['train_rows']:,}, {t['scored_rows']:,}" for n, t in tasks.items())
+        + ".",
     ]
+
+
+def _scored_on(tasks: dict[str, Any]) -> str:
+    if {task["split"] for task in tasks.values()} == {"test"}:
+        return "test, that took part in no choice"
+    return "dev, on which rates and best evaluations were also chosen"
 
 
 def _rates(tasks: dict[str, Any]) -> list[str]:
@@ -159,7 +178,10 @@ def _cell(own: dict[str, Any] | None) -> str:
     if own["gain"] is None:
         return score
     mark = "*" if own["p"] is not None and own["p"] < 0.05 else ""
-    return f"{score} ({100 * own['gain']:+.1f}{mark})"
+    if own["low"] is None:
+        return f"{score} ({100 * own['gain']:+.1f})"
+    interval = f"[{100 * own['low']:+.1f}, {100 * own['high']:+.1f}]"
+    return f"{score} ({100 * own['gain']:+.1f} {interval}{mark})"
 
 
 if __name__ == "__main__":

@@ -14,17 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline_lib.columns import FIRST, for_sides, sides
+from pipeline_lib.columns import FIRST, KEPT, MASKED, REPLACED, for_sides, sides
 from pipeline_lib.hashing import GOLDEN, pair_keys, salt, string_keys, uniform
 from pipeline_lib.params import Recipe
 from pipeline_lib.text.lexicon import Lexicon, WordStrings
 from pipeline_lib.text.words import MASK
-
-CODE_VERSION = 2
-"""Bump when the same inputs would give other synthetic examples."""
-
-KEPT, MASKED, REPLACED = 0, 1, 2
-"""What was done to a word (column ``rules``)."""
 
 _SENTENCE = [
     ("text", pa.string()),

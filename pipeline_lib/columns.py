@@ -7,6 +7,8 @@ import numpy as np
 import pyarrow as pa
 
 FIRST, SECOND = "", "_2"
+KEPT, MASKED, REPLACED = 0, 1, 2
+"""What was done to a word (column ``rules`` of a transfer set)."""
 
 
 def sides(names: list[str]) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from pipeline_lib.engine import Tell
 from pipeline_lib.evaluation.metrics import score
 from pipeline_lib.evaluation.similarity import best_threshold
 from pipeline_lib.files import clear_folder, read_json, sha256_folder, sha256_json, write_json
+from pipeline_lib.fingerprint import training_code
 from pipeline_lib.label_scale import LabelScale, scale_of
 from pipeline_lib.objectives import objective_loss
 from pipeline_lib.plans import Plan
@@ -32,9 +33,6 @@ from pipeline_lib.students.vocabulary import load_vocabulary
 from pipeline_lib.trained import Trained, train_distinct
 from pipeline_lib.training import Batch, Report, fit
 from pipeline_lib.training_data import dev_sentences, training_sentences
-
-CODE_VERSION = 6
-"""Bump when the same inputs would give another student."""
 
 Name = tuple[str, int, float]
 """A training's method, seed and learning rate."""
@@ -72,7 +70,7 @@ class TrainingJob:
         dev = ShardSet.open(self.dev).manifest.digest
         words = None if plan.encoder else sha256_folder(self.vocabulary)
         own = self.seed, self.rate, self.device.split(":")[0], self.precision
-        return sha256_json([settings, words, dev, own, CODE_VERSION])
+        return sha256_json([settings, words, dev, own, training_code(__name__)])
 
     @property
     def trained(self) -> Trained:

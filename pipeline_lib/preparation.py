@@ -21,7 +21,7 @@ from pipeline_lib.hashing import pair_keys, salt, splitmix64, string_key
 from pipeline_lib.params import Tagger, Task
 from pipeline_lib.shards import Manifest, Shard, schema_of, write_manifest, write_shard
 from pipeline_lib.store import Store
-from pipeline_lib.text.tagging import TagWords, load_tagger
+from pipeline_lib.text.tagging import TagWords, load_tagger, tagging_code
 from pipeline_lib.text.words import split_words
 
 HELDOUT_ROWS = 1000
@@ -225,7 +225,8 @@ class _LazyTagger:
 
     def _tags(self, words: pa.ChunkedArray, spaces: pa.ChunkedArray) -> pa.Array:
         sentences = words.to_pylist(), spaces.to_pylist()
-        key = sha256_json([self.params.model_dump(), _words_digest(*sentences)])
+        settings = [self.params.model_dump(), tagging_code(self.params)]
+        key = sha256_json([settings, _words_digest(*sentences)])
         if not self.store.find(key):
             self.store.add(key, pa.table({"tags": self._compute(*sentences)}))
         return self.store.read(key)["tags"].combine_chunks()

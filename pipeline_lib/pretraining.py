@@ -24,6 +24,7 @@ from pipeline_lib.devices import resolve_device, resolve_student_precision
 from pipeline_lib.engine import Tell
 from pipeline_lib.errors import DistilleryError
 from pipeline_lib.files import clear_folder, read_json, sha256_folder, sha256_json, write_json
+from pipeline_lib.fingerprint import training_code
 from pipeline_lib.objectives import representation_loss
 from pipeline_lib.params import Encoder, Params
 from pipeline_lib.shards import ShardSet
@@ -35,8 +36,6 @@ from pipeline_lib.text.words import MASK, split_words
 from pipeline_lib.trained import Trained, train_distinct
 from pipeline_lib.training import Batch, Report
 
-CODE_VERSION = 2
-"""Bump when the same inputs would give another encoder."""
 _CHUNK = 8192
 
 
@@ -123,7 +122,7 @@ class Pretraining:
             *(row, self.student.model_dump(), self.optimiser.model_dump()),
             *(self.params.vocabulary.model_dump(), words, self.train.digest),
             *(self.validation.digest, sha256_folder(self.base), sha256_folder(self.vectors)),
-            *(self.device.type, self.precision, CODE_VERSION),
+            *(self.device.type, self.precision, training_code(__name__)),
         ]
         return Trained("encoders", sha256_json(made_from))
 

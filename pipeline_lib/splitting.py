@@ -18,6 +18,7 @@ from pipeline_lib.corpora.markup import plain_paragraphs, wikitext_paragraphs
 from pipeline_lib.corpora.wikipedia import Chunk
 from pipeline_lib.errors import DistilleryError
 from pipeline_lib.files import sha256_json
+from pipeline_lib.fingerprint import code_fingerprint
 from pipeline_lib.hashing import string_keys
 from pipeline_lib.params import Keep, Splitter, Wikipedia
 from pipeline_lib.store import Store
@@ -28,8 +29,6 @@ from pipeline_lib.text.sentences import (
     load_splitter,
 )
 
-CODE_VERSION = 1
-"""Bump when the same articles and settings would give other sentences."""
 SCHEMA = pa.schema(
     [
         ("key", pa.uint64()),
@@ -69,7 +68,7 @@ class SentencePass:
             "splitter": self.splitter.model_dump(),
             "keep": self.keep.model_dump(),
             "version": self.version,
-            "code": CODE_VERSION,
+            "code": code_fingerprint(__name__),
         }
 
     def key(self, digest: str) -> str:

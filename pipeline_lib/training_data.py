@@ -8,14 +8,13 @@ import pyarrow.compute as pc
 from tokenizers import Tokenizer
 
 from pipeline_lib.batching import Sentences
-from pipeline_lib.columns import sides
+from pipeline_lib.columns import matrix, sides
 from pipeline_lib.errors import DistilleryError
 from pipeline_lib.evaluation.logits import softmax
 from pipeline_lib.evaluation.metrics import decide, label_array
-from pipeline_lib.shards import ShardSet
+from pipeline_lib.shards import ShardSet, check_answers
 from pipeline_lib.students.encoders import PAD_ID
 from pipeline_lib.students.vocabulary import word_numbers
-from pipeline_lib.teachers.outputs import aligned
 
 
 def training_sentences(
@@ -66,7 +65,14 @@ def _rows(
 ) -> Iterator[tuple[pa.Table, np.ndarray | None]]:
     if outputs is None:
         return ((rows, None) for rows in inputs.tables())
-    return aligned(inputs, outputs)
+    return _aligned(inputs, outputs)
+
+
+def _aligned(inputs: ShardSet, outputs: ShardSet) -> Iterator[tuple[pa.Table, np.ndarray]]:
+    """Yield (input rows, logits) per shard, memory-mapped, once checked to belong together."""
+    check_answers(inputs.manifest, outputs.manifest)
+    for rows, answers in zip(inputs.tables(), outputs.tables(), strict=True):
+        yield rows, matrix(answers["logits"])
 
 
 def _are_original(rows: pa.Table) -> bool:

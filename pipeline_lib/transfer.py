@@ -3,9 +3,10 @@
 from dataclasses import asdict
 from pathlib import Path
 
-from pipeline_lib.augmentation import CODE_VERSION, Counts, augment_block, transfer_schema
+from pipeline_lib.augmentation import Counts, augment_block, transfer_schema
 from pipeline_lib.columns import label_type
 from pipeline_lib.files import clear_folder
+from pipeline_lib.fingerprint import code_fingerprint
 from pipeline_lib.params import Recipe, Task
 from pipeline_lib.shards import (
     Manifest,
@@ -42,7 +43,7 @@ def write_transfer_set(
         "lexicon": lexicon.digest,
         "recipe": recipe.model_dump(exclude={"tasks"}),
         "augment": task.augment.model_dump(),
-        "code": CODE_VERSION,
+        "code": code_fingerprint(augment_block.__module__),
     }
     schema = schema_of(transfer_schema(task.is_pair, label_type(task.is_regression)).empty_table())
     manifest = Manifest("transfer", schema, shards, made_from, asdict(total))

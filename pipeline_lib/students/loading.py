@@ -18,10 +18,10 @@ from pipeline_lib.columns import Text
 from pipeline_lib.engine import single_thread
 from pipeline_lib.errors import DistilleryError
 from pipeline_lib.files import atomic_path, read_json, write_json
+from pipeline_lib.parameter_counts import count_parameters
 from pipeline_lib.students.network import Form, StudentNetwork
 from pipeline_lib.students.numbering import WordNumbers
 from pipeline_lib.students.vocabulary import load_tokenizer, save_tokenizer
-from pipeline_lib.teachers.model import count_parameters
 
 PREDICT_BATCH = 256
 MODEL_TYPE = "distillery_student"

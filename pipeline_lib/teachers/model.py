@@ -21,6 +21,7 @@ from pipeline_lib.columns import Text, sides
 from pipeline_lib.devices import DTYPES
 from pipeline_lib.errors import DistilleryError
 from pipeline_lib.files import sha256_file, sha256_json
+from pipeline_lib.parameter_counts import count_parameters
 from pipeline_lib.teachers.masking import signed_sentences
 from pipeline_lib.teachers.positions import position_count
 
@@ -273,22 +274,3 @@ def length_sorted_batches(lengths: np.ndarray, batch_tokens: int) -> Iterator[np
         stop = start + max(1, batch_tokens // int(lengths[order[start]]))
         yield order[start:stop]
         start = stop
-
-
-def count_parameters(model: torch.nn.Module, embeddings: bool) -> int:
-    """Count a module's parameters; without ``embeddings``, embedding tables are left out."""
-    tables = {
-        id(parameter)
-        for module in model.modules()
-        if isinstance(module, torch.nn.Embedding)
-        for parameter in module.parameters()
-    }
-    return sum(p.numel() for p in model.parameters() if embeddings or id(p) not in tables)
-
-
-def parameter_counts(model: Any) -> dict[str, int]:
-    """Return a teacher's or student's parameters, counted without and with embedding tables."""
-    return {
-        "without_embeddings": int(model.parameters(embeddings=False)),
-        "with_embeddings": int(model.parameters(embeddings=True)),
-    }

@@ -5,19 +5,24 @@ were in flight, a raised n_iter the new ones, a changed example its block's; old
 again.  Batches are formed within one shard, so no shard's bytes depend on another.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
-import numpy as np
 import pyarrow as pa
 
-from pipeline_lib.columns import list_column, matrix
+from pipeline_lib.columns import list_column
 from pipeline_lib.devices import resolve_batch_tokens, resolve_device, resolve_precision
 from pipeline_lib.engine import Tell, run_jobs, single_thread
 from pipeline_lib.files import clear_folder, sha256_json
+from pipeline_lib.fingerprint import (
+    TRAINING_LIBRARIES,
+    code_fingerprint,
+    deciding,
+    library_versions,
+)
 from pipeline_lib.params import Params
 from pipeline_lib.processor import computed_on
 from pipeline_lib.progress import show_progress
@@ -32,9 +37,6 @@ from pipeline_lib.shards import (
 )
 from pipeline_lib.store import Store
 from pipeline_lib.teachers.model import Teacher, digest_model, load_teacher
-
-CODE_VERSION = 3
-"""Bump when the same inputs and settings would give other outputs."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ class OutputPass:
             resolve_batch_tokens(params.precompute.batch_tokens, device),
         )
 
-    def made_from(self) -> dict[str, object]:
+    def made_from(self) -> dict[str, Any]:
         """Return the settings that determine the outputs, for keys and manifests."""
         return {
             "kind": self.kind,
@@ -76,12 +78,15 @@ class OutputPass:
             "batch_tokens": self.batch_tokens,
             "precision": self.precision,
             "device": self.device.split(":")[0],
-            "code": CODE_VERSION,
+            "code": code_fingerprint(type(self).__module__),
+            "libraries": library_versions(*TRAINING_LIBRARIES),
         }
 
     def key(self, shard: Shard) -> str:
         """Return the store key of the outputs for ``shard``."""
-        return sha256_json({**self.made_from(), "input": shard.sha256})
+        made_from = self.made_from()
+        libraries = deciding(made_from["libraries"])
+        return sha256_json({**made_from, "libraries": libraries, "input": shard.sha256})
 
     def teacher(self) -> Teacher:
         """Load the teacher; a process keeps the last one."""
@@ -183,10 +188,3 @@ def _manifest(
     schema = schema_of(read_shard(folder / shards[0].name)) if shards else {}
     made_from = {**output_pass.made_from(), "inputs": inputs.manifest.digest}
     return Manifest(output_pass.kind, schema, shards, made_from)
-
-
-def aligned(inputs: ShardSet, outputs: ShardSet) -> Iterator[tuple[pa.Table, np.ndarray]]:
-    """Yield (input rows, logits) per shard, memory-mapped, once checked to belong together."""
-    check_answers(inputs.manifest, outputs.manifest)
-    for rows, answers in zip(inputs.tables(), outputs.tables(), strict=True):
-        yield rows, matrix(answers["logits"])

@@ -92,7 +92,7 @@ class VectorPass(OutputPass):
         same = vars(OutputPass.of(params, folder))
         return cls(**same, pooling=settings.pooling, storage=settings.storage)
 
-    def made_from(self) -> dict[str, object]:
+    def made_from(self) -> dict[str, Any]:
         """Return the settings that determine the vectors, for keys and manifests."""
         return super().made_from() | {"pooling": self.pooling, "storage": self.storage}
 

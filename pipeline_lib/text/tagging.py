@@ -1,8 +1,10 @@
 """Part-of-speech tags (Penn Treebank) for texts that are split into words already."""
 
 from collections.abc import Callable, Iterator, Sequence
+from importlib.metadata import PackageNotFoundError
 
 from pipeline_lib.errors import DistilleryError
+from pipeline_lib.fingerprint import code_fingerprint, deciding, library_versions
 from pipeline_lib.params import Tagger
 
 TagWords = Callable[[Sequence[Sequence[str]], Sequence[Sequence[bool]]], Iterator[list[str]]]
@@ -17,6 +19,24 @@ def load_tagger(params: Tagger) -> TagWords:
     return _load_spacy(params.model) if params.engine == "spacy" else _load_nltk()
 
 
+def tagging_code(params: Tagger) -> list[object]:
+    """Return what decides the tags beside the settings: this code, the library and its model.
+
+    :raises DistilleryError: if the model is not installed.
+    """
+    names = ("spacy", params.model) if params.engine == "spacy" else ("nltk",)
+    try:
+        return [code_fingerprint(__name__), deciding(library_versions(*names))]
+    except PackageNotFoundError as error:
+        raise _no_model(params.model) from error
+
+
+def _no_model(model: str | None) -> DistilleryError:
+    return DistilleryError(
+        f"tagger.model: spaCy has no pipeline {model!r}. Install its package, or name another."
+    )
+
+
 def _load_spacy(model: str) -> TagWords:
     import spacy
     from spacy.tokens import Doc
@@ -26,9 +46,7 @@ def _load_spacy(model: str) -> TagWords:
             model, exclude=["parser", "lemmatizer", "ner", "attribute_ruler", "senter"]
         )
     except OSError as error:
-        raise DistilleryError(
-            f"tagger.model: spaCy has no pipeline {model!r}. Install its package, or name another."
-        ) from error
+        raise _no_model(model) from error
 
     def tag(
         words: Sequence[Sequence[str]], spaces: Sequence[Sequence[bool]]

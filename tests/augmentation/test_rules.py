@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipeline_lib.augmentation import KEPT, MASKED, REPLACED, Counts, augment_block, transfer_schema
+from pipeline_lib.augmentation import Counts, augment_block, transfer_schema
+from pipeline_lib.columns import KEPT, MASKED, REPLACED
 from pipeline_lib.hashing import salt, sequence_keys, string_keys, uniform
 from pipeline_lib.params import Recipe
 from pipeline_lib.text.lexicon import Lexicon

@@ -261,7 +261,7 @@ def write_params(path: Path) -> None:
     teacher |= {"source": {"kind": "path", "path": "encoder"}, "checkpoint": None}
     teacher["max_length"] = 32
     teacher["finetune"] |= {"learning_rates": [5.0e-3], "epochs": 3, "batch_size": 16}
-    teacher["finetune"]["precision"] = "float32"
+    teacher["finetune"] |= {"precision": "float32", "freeze_embeddings": False}
     values["precompute"] |= {"precision": "float32", "batch_tokens": 512}
     values["vocabulary"]["dimensions"] = 16
     values["students"]["bilstm"] |= {"hidden": 8, "classifier": 8}

@@ -1,0 +1,87 @@
+"""Edited code in a copy of the project: what must change changes, and nothing else is computed."""
+
+from pathlib import Path
+
+import pyarrow as pa
+
+from pipeline_lib.shards import ShardSet
+
+from .workspace import BOTH, TASK, Workspace
+
+
+def edit(workspace: Workspace, file: str, old: str, new: str) -> None:
+    path = workspace / "pipeline_lib" / file
+    text = path.read_text()
+    assert text.count(old) == 1
+    path.write_text(text.replace(old, new))
+
+
+def test_another_loss_gives_other_students(workspace: Workspace) -> None:
+    before, folder = workspace.trained(), f"data/students/{TASK}"
+    students, teacher = workspace.digests(folder), workspace.digests(f"data/teachers/{TASK}")
+    squared = "return (student - teacher).pow(2).sum(-1).mean()"
+    edit(workspace, "objectives.py", squared, squared.replace("pow(2)", "abs()"))
+    run = workspace.dvc("repro", f"train@{TASK}").sound()
+    assert f"train@{TASK}" in run.stages
+    # The teacher's code imports the module too: it is fine-tuned again, to the same bytes.
+    assert workspace.digests(f"data/teachers/{TASK}") == teacher
+    assert f"precompute@{TASK}" not in run.stages
+    assert not workspace.trained() & before - before
+    after = workspace.digests(folder)
+    weights = [name for name in students if name.endswith("model.safetensors")]
+    changed = {name for name in weights if after[name] != students[name]}
+    assert changed == {name for name in weights if "_kd" in name}
+
+
+def test_another_label_loss_gives_another_teacher(workspace: Workspace) -> None:
+    before = workspace.digests(f"data/teachers/{TASK}")
+    edit(
+        workspace,
+        "objectives.py",
+        "    return F.cross_entropy(outputs, labels)",
+        "    return -F.cross_entropy(outputs, labels)",
+    )
+    run = workspace.dvc("repro", f"finetune_teacher@{TASK}").sound()
+    assert run.stages == [f"finetune_teacher@{TASK}"]
+    after = workspace.digests(f"data/teachers/{TASK}")
+    assert after["model.safetensors"] != before["model.safetensors"]
+
+
+def test_another_tagger_gives_other_tags(workspace: Workspace) -> None:
+    edit(
+        workspace,
+        "text/tagging.py",
+        "yield [token.tag_ for token in doc]",
+        'yield ["NN" for token in doc]',
+    )
+    assert workspace.dvc("repro", f"prepare@{TASK}").sound().stages == [f"prepare@{TASK}"]
+    tags = ShardSet.open(workspace / f"data/tasks/{TASK}/train").table()["tags"]
+    assert set(pa.compute.list_flatten(tags).to_pylist()) == {"NN"}
+
+
+def test_scores_follow_the_students_code(workspace: Workspace) -> None:
+    with (workspace / "pipeline_lib/students/network.py").open("a") as file:
+        file.write("\nADDED = 1\n")
+    status = workspace.dvc("status", f"evaluate@{TASK}", f"measure_speed@{TASK}").sound().text
+    changed = "pipeline_lib/students/network.py"
+    assert f"evaluate@{TASK}" in status and f"measure_speed@{TASK}" in status and changed in status
+
+
+def test_after_an_edited_docstring_all_is_found(workspace: Workspace) -> None:
+    before, entries = workspace.trained(), {k: workspace.entries(k) for k in ("tags", "logits")}
+    teachers = sorted(path.name for path in _teachers(workspace))
+    files = list((workspace / "pipeline_lib").rglob("*.py"))
+    for file in files:
+        # The first line of each module is its docstring's.
+        file.write_text(file.read_text().replace('"""', '"""Reworded. ', 1))
+    run = workspace.dvc("repro").sound()
+    assert {f"prepare@{TASK}", f"finetune_teacher@{TASK}", f"train@{TASK}"} <= set(run.stages)
+    assert run.tally == (0, BOTH)
+    assert workspace.trained() == before
+    assert sorted(path.name for path in _teachers(workspace)) == teachers
+    assert {k: workspace.entries(k) for k in entries} == entries
+    assert "fine-tuning" not in run.text
+
+
+def _teachers(workspace: Workspace) -> list[Path]:
+    return [path for path in (workspace / ".distillery/teachers").iterdir() if path.is_dir()]

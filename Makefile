@@ -17,14 +17,15 @@ unexport PYTHONDONTWRITEBYTECODE
 
 install: $(TESTABLE)
 
-$(INSTALLED): pyproject.toml
+# torch alone is free to choose: other indexes have other versions of what it needs.
+$(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install $(QUICK) $(TORCH)
-	$(BIN)/pip install $(QUICK) --editable .
+	$(BIN)/pip install $(QUICK) --constraint constraints.txt --editable .
 	touch $@
 
 $(TESTABLE): $(INSTALLED)
-	$(BIN)/pip install $(QUICK) --editable '.[dev]'
+	$(BIN)/pip install $(QUICK) --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
 repro: $(INSTALLED)

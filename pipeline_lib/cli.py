@@ -8,7 +8,16 @@ from typing import Annotated
 import typer
 
 from pipeline_lib import __version__
-from pipeline_lib.commands import check, encode, predict, results, shards, study, submit
+from pipeline_lib.commands import (
+    check,
+    encode,
+    predict,
+    profile,
+    results,
+    shards,
+    study,
+    submit,
+)
 from pipeline_lib.stage import guard
 
 app = typer.Typer(
@@ -26,6 +35,7 @@ app.command("encode", epilog=encode.EXAMPLE)(encode.encode)
 app.command("submit", epilog=submit.EXAMPLE)(submit.submit)
 app.command("study", epilog=study.EXAMPLE)(study.study)
 app.add_typer(shards.app, name="shards")
+app.add_typer(profile.app, name="profile")
 
 
 def _version(wanted: bool) -> None:

@@ -17,6 +17,7 @@ from pipeline_lib.columns import list_column
 from pipeline_lib.errors import DistilleryError
 from pipeline_lib.files import write_json
 from pipeline_lib.params import Classification, Regression, check_params, load_params
+from pipeline_lib.params.profiles import read_values
 from pipeline_lib.shards import write_shard
 from pipeline_lib.submission import FILES, answers, faults, params_faults, write_submission
 
@@ -128,7 +129,7 @@ def test_a_whole_zip_from_the_hubs_layout(tmp_path: Path, monkeypatch: pytest.Mo
 def test_tasks_that_the_benchmark_would_refuse_are_named_up_front(
     tmp_path: Path, changes: dict[str, Any], message: str
 ) -> None:
-    raw = YAML(typ="safe", pure=True).load((ROOT / "profiles/paper.yaml").read_text())
+    raw = read_values(ROOT / "profiles/paper.yaml")
     raw["tasks"]["sst2"] |= changes
     [fault] = params_faults(check_params(raw))
     assert fault.startswith("tasks.sst2.submission.test") and message in fault
@@ -146,7 +147,7 @@ def test_a_task_without_the_row_is_named() -> None:
 
 
 def test_two_tasks_cannot_share_an_official_file() -> None:
-    raw = YAML(typ="safe", pure=True).load((ROOT / "profiles/glue.yaml").read_text())
+    raw = read_values(ROOT / "profiles/glue.yaml")
     raw["tasks"]["rte"]["submission"] = {"test": "QNLI.tsv"}
     assert params_faults(check_params(raw)) == [
         "tasks.rte.submission.test: QNLI.tsv is the file of task qnli too. Keep one."

@@ -30,10 +30,9 @@ def study(
     30 and 100 percent of the training data. A study runs in a workspace of its own and shares all
     caches; params.yaml and its results are left alone.
     """
-    from ruamel.yaml import YAML
-
     from pipeline_lib.errors import DistilleryError
     from pipeline_lib.params import check_params, load_params
+    from pipeline_lib.params.profiles import read_values
     from pipeline_lib.studies.figures import plot, read_figures, table
     from pipeline_lib.studies.sweeps import SWEEPS, Rows
     from pipeline_lib.studies.workspace import read_metrics, run_study
@@ -42,7 +41,7 @@ def study(
         raise DistilleryError(f"no study {name!r}; there are {', '.join(SWEEPS)}.")
     loaded = load_params(params)
     task = task or next(iter(loaded.tasks))
-    raw = YAML(typ="safe", pure=True).load(params.read_text(encoding="utf-8"))
+    raw = read_values(params)
     sweep = SWEEPS[name](Rows.of(raw, task, row))
     check_params(sweep.params, f"study {name}")
     workspace = run_study(f"{name}-{task}", sweep.params)

@@ -1,19 +1,18 @@
 """The whole of params.yaml: reading it, checking it, and saying what is wrong with it."""
 
 import difflib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field, ValidationError, model_validator
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
 
 from pipeline_lib.errors import DistilleryError
-from pipeline_lib.files import unreadable
 from pipeline_lib.params.base import Name, Positive, Section, Seed
 from pipeline_lib.params.encoders import STARTS, Encoder, SentenceVectors
 from pipeline_lib.params.methods import Evaluate, Method, Optimiser, Speed
 from pipeline_lib.params.models import Precompute, Student, Teacher, Vocabulary
+from pipeline_lib.params.profiles import is_profile, line_of, read_values
 from pipeline_lib.params.tasks import Classification, Regression, Task
 from pipeline_lib.params.transfer import Recipe, Tagger
 from pipeline_lib.params.wikipedia import Wikipedia
@@ -191,20 +190,20 @@ class Params(Section):
 
 
 def load_params(path: Path = Path("params.yaml")) -> Params:
-    """Read and check ``params.yaml`` (YAML 1.2, as DVC reads it).
+    """Read and check ``params.yaml`` or a profile (YAML 1.2, as DVC reads it).
 
     :raises DistilleryError: naming each faulty key, what is wrong with it, and the remedy.
     """
+    if Path(path).name == "params.yaml" and is_profile(path):
+        raise DistilleryError(
+            f"{path}: a profile, and DVC reads plain files only. Move it below profiles/, and "
+            "write params.yaml with `distill profile use`."
+        )
+    raw = read_values(path)
     try:
-        raw = YAML(typ="safe", pure=True).load(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise DistilleryError(f"{path}: not found. Run from the repository's root.") from error
-    except OSError as error:
-        raise unreadable(path, error) from error
-    # Numbers of thousands of digits are ValueErrors too.
-    except (YAMLError, ValueError, RecursionError) as error:
-        raise DistilleryError(f"{path}: not valid YAML: {error}") from error
-    return check_params(raw, str(path))
+        return Params.model_validate(raw)
+    except ValidationError as error:
+        raise _refusal(error, lambda keys: _place(Path(path), keys)) from error
 
 
 def check_params(raw: Any, where: str = "params.yaml") -> Params:
@@ -212,15 +211,31 @@ def check_params(raw: Any, where: str = "params.yaml") -> Params:
     try:
         return Params.model_validate(raw)
     except ValidationError as error:
-        faults = [_explain(fault) for fault in error.errors()]
-        raise DistilleryError("\n".join(f"{where}: {fault}" for fault in faults)) from error
+        raise _refusal(error, lambda _: where) from error
+
+
+def _refusal(error: ValidationError, place: Callable[[list[str]], str]) -> DistilleryError:
+    """Return the error that names every fault; ``place`` says where a key stands."""
+    faults = [(_keys(fault), _explain(fault)) for fault in error.errors()]
+    return DistilleryError("\n".join(f"{place(keys)}: {fault}" for keys, fault in faults))
+
+
+def _place(path: Path, keys: list[str]) -> str:
+    """Return the file, and of a profile the line, in which a key stands."""
+    line = line_of(path, keys) if is_profile(path) else None
+    return str(path) if line is None else f"{path}:{line}"
+
+
+def _keys(fault: Any) -> list[str]:
+    # The tags of discriminated unions stand in pydantic's path, but not in the file.
+    path = list(fault["loc"])
+    return [str(part) for i, part in enumerate(path) if not _is_tag(path, i)]
 
 
 def _explain(fault: Any) -> str:
-    # The tags of discriminated unions stand in pydantic's path, but not in the file.
     path = list(fault["loc"])
-    inner = [part for i, part in enumerate(path) if not _is_tag(path, i)]
-    key = ".".join(str(part) for part in inner if part not in ("Range", "list[str]")) or "the file"
+    inner = [part for part in _keys(fault) if part not in ("Range", "list[str]")]
+    key = ".".join(inner) or "the file"
     if fault["type"] == "extra_forbidden":
         return f"{key}: unknown key. Take it out or correct it{_nearest(str(path[-1]))}."
     if fault["type"] == "union_tag_not_found":

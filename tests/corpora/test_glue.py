@@ -15,6 +15,7 @@ from ruamel.yaml import YAML
 from pipeline_lib.corpora.fetching import fetch_data
 from pipeline_lib.corpora.labelled import Example, read_examples
 from pipeline_lib.params import Task, check_params
+from pipeline_lib.params.profiles import read_values
 
 from .conftest import write_files
 
@@ -22,10 +23,11 @@ ROOT = Path(__file__).parents[2]
 
 
 def tasks_of(name: str) -> dict[str, Task]:
-    """Return the tasks of a parameter file, WNLI among them: its marks are taken off."""
+    """Return the tasks of a profile, WNLI among them: its marks are taken off."""
     text = (ROOT / name).read_text(encoding="utf-8")
     text = re.sub(r"^  # (?=wnli:|  )", "  ", text, flags=re.MULTILINE)
-    return check_params(YAML(typ="safe", pure=True).load(text), name).tasks
+    tasks = YAML(typ="safe", pure=True).load(text)["tasks"]
+    return check_params(read_values(ROOT / name) | {"tasks": tasks}, name).tasks
 
 
 OFFICIAL, HUB = tasks_of("benchmarks/glue.yaml"), tasks_of("profiles/glue.yaml")

@@ -1,0 +1,80 @@
+"""``distill profile``: parameter files that hold only what differs from the default."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(no_args_is_help=True, help="Profiles: other settings of the whole pipeline.")
+FOLDERS = ("profiles", "benchmarks")
+EXAMPLE = "Example: distill profile use paper"
+Name = Annotated[str, typer.Argument(help="A profile's name, or its file.")]
+
+
+@app.command("list", epilog="Example: distill profile list")
+def list_profiles() -> None:
+    """List the profiles, each with the first line of its comment."""
+    for path in _known():
+        first = path.read_text(encoding="utf-8").split("\n", 1)[0].lstrip("# ")
+        typer.echo(f"{path.as_posix():<34} {first}")
+
+
+@app.command("show", epilog="Example: distill profile show paper")
+def show(name: Name) -> None:
+    """Print what a profile changes of its base, a line per key."""
+    from pipeline_lib.params.profiles import differences
+
+    for line in differences(_find(name)):
+        typer.echo(line)
+
+
+@app.command("use", epilog=EXAMPLE)
+def use(
+    name: Name,
+    force: Annotated[
+        bool, typer.Option("--force", help="Give up changes that params.yaml has of its own.")
+    ] = False,
+    target: Annotated[Path, typer.Option("--params", help="The file to write.")] = Path(
+        "params.yaml"
+    ),
+) -> None:
+    """Write params.yaml from a profile and its base, once it is checked.
+
+    `default` brings the embedded run back. A params.yaml that was changed by hand is kept.
+    """
+    from pipeline_lib.errors import DistilleryError
+    from pipeline_lib.files import atomic_path
+    from pipeline_lib.params import load_params
+    from pipeline_lib.params.profiles import plain_text
+
+    path = _find(name)
+    load_params(path)
+    text = plain_text(path)
+    if target.exists() and not force:
+        present = target.read_text(encoding="utf-8")
+        if present not in {text, *(plain_text(known) for known in _known())}:
+            raise DistilleryError(
+                f"{target}: it has changes of its own, which would be lost. Move it away, or say "
+                "--force."
+            )
+    with atomic_path(target) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    typer.echo(f"{target}: {path.as_posix()}. Run `dvc repro`; back: distill profile use default")
+
+
+def _known() -> list[Path]:
+    return [path for folder in FOLDERS for path in sorted(Path(folder).glob("*.yaml"))]
+
+
+def _find(name: str) -> Path:
+    """Return the file of a profile.
+
+    :raises DistilleryError: if there is none of that name.
+    """
+    from pipeline_lib.errors import DistilleryError
+
+    for path in (Path(name), *(Path(folder) / f"{name}.yaml" for folder in FOLDERS)):
+        if path.is_file():
+            return path
+    names = ", ".join(dict.fromkeys(path.stem for path in _known()))
+    raise DistilleryError(f"no profile {name!r}; there are {names or 'none here'}.")

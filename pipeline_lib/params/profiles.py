@@ -1,0 +1,223 @@
+"""Profiles: parameter files that hold only what differs from another one.
+
+A profile names its base in ``extends``, a path relative to itself; the base may be a profile too.
+The sections of :data:`ROWS` are taken whole, since their rows belong together; elsewhere a mapping
+is merged into the base's key by key, unless it is of another ``kind``.  DVC reads plain parameter
+files only: :func:`plain_text` writes one, and the base's comments stay in it.
+"""
+
+import io
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap
+from ruamel.yaml.error import YAMLError
+
+from pipeline_lib.errors import DistilleryError
+from pipeline_lib.files import unreadable
+
+EXTENDS = "extends"
+ROWS = ("tasks", "transfer", "students", "optimisers", "encoders", "methods")
+"""Sections that a profile replaces as a whole."""
+_NULL = ("tag:yaml.org,2002:null", "null")
+_KEY = re.compile(r"^([\w-]+):", re.MULTILINE)
+
+
+def read_values(path: Path) -> dict[str, Any]:
+    """Read a parameter file (YAML 1.2, as DVC reads it), its bases merged in.
+
+    :raises DistilleryError: if it or a base is missing or no YAML, or the bases go in a circle.
+    """
+    (_, values), *rest = reversed(list(_chain(path)))
+    for _, own in rest:
+        values = _merge(values, own, top=True)
+    if isinstance(values, dict):
+        values.pop(EXTENDS, None)
+    return values
+
+
+def is_profile(path: Path) -> bool:
+    """Whether a parameter file extends another one."""
+    values = _load(path)
+    return isinstance(values, dict) and EXTENDS in values
+
+
+def plain_text(path: Path) -> str:
+    """Return a profile as one plain parameter file, with its base's comments.
+
+    :raises DistilleryError: as :func:`read_values`.
+    """
+    first, *rest = (_text(file) for file, _ in reversed(list(_chain(path))))
+    for own in rest:
+        first = _overlaid(first, own)
+    return first
+
+
+def line_of(path: Path, keys: list[str]) -> int | None:
+    """Return the line (from 1) of a key in a file, or of the innermost of its parents there."""
+    node, line = YAML(typ="rt", pure=True).load(_text(path)), None
+    for key in keys:
+        if not isinstance(node, dict) or key not in node:
+            break
+        line, node = node.lc.key(key)[0] + 1, node[key]
+    return line
+
+
+def differences(path: Path) -> list[str]:
+    """Return what a profile changes of its base, a line per key: ``key: old → new``."""
+    _, *bases = _chain(path)
+    if not bases:
+        return []
+    old, new = dict(_flat(read_values(bases[0][0]))), dict(_flat(read_values(path)))
+    keys = [*old, *(key for key in new if key not in old)]
+    lines = []
+    for key in keys:
+        if key not in new:
+            lines.append(f"- {key}: {old[key]}")
+        elif key not in old:
+            lines.append(f"+ {key}: {new[key]}")
+        elif old[key] != new[key]:
+            lines.append(f"  {key}: {old[key]} → {new[key]}")
+    return lines
+
+
+def _chain(path: Path) -> Iterator[tuple[Path, Any]]:
+    """Yield a file and what it holds, then its base, and the base's base."""
+    seen: list[Path] = []
+    while True:
+        if path.resolve() in seen:
+            raise DistilleryError(
+                f"{path}: {EXTENDS} leads back to the file itself. Name the file that it differs "
+                "from."
+            )
+        seen.append(path.resolve())
+        values = _load(path)
+        yield path, values
+        base = values.get(EXTENDS) if isinstance(values, dict) else None
+        if base is None:
+            return
+        path = path.parent / str(base)
+
+
+def _text(path: Path) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise DistilleryError(f"{path}: not found. Run from the repository's root.") from error
+    except OSError as error:
+        raise unreadable(path, error) from error
+    except ValueError as error:
+        raise DistilleryError(f"{path}: not valid YAML: {error}") from error
+
+
+def _load(path: Path) -> Any:
+    try:
+        return YAML(typ="safe", pure=True).load(_text(path))
+    # Numbers of thousands of digits are ValueErrors too.
+    except (YAMLError, ValueError, RecursionError) as error:
+        raise DistilleryError(f"{path}: not valid YAML: {error}") from error
+
+
+def _merge(base: Any, own: Any, top: bool = False) -> Any:
+    """Merge ``own`` into ``base``, in place where both are mappings of one kind."""
+    if not isinstance(base, dict) or not isinstance(own, dict) or _kind(base) != _kind(own):
+        return own
+    for key, value in own.items():
+        merges = key in base and not (top and key in ROWS)
+        _put(base, key, _merge(base[key], value) if merges else value)
+    return base
+
+
+def _put(values: dict[str, Any], key: str, value: Any) -> None:
+    """Set a key; the comment above the next one, which hangs on the old value's end, is kept."""
+    old = values.get(key)
+    values[key] = value
+    if not isinstance(old, CommentedMap) or old is value:
+        return
+    following = list(values)[list(values).index(key) + 1 :]
+    if following and (lines := _comment_after(old)):
+        indent = values.lc.col
+        values.yaml_set_comment_before_after_key(following[0], "\n".join(lines), indent)
+
+
+def _comment_after(values: CommentedMap) -> list[str]:
+    """Return the lines of the comment that stands behind a block mapping's last key."""
+    last = next(reversed(values))
+    if isinstance(values[last], CommentedMap):
+        return _comment_after(values[last])
+    token = (values.ca.items.get(last) or [None] * 3)[2]
+    # The first line stands behind the value itself.
+    lines = token.value.split("\n")[1:] if token else []
+    return [line.strip().removeprefix("#").strip() for line in lines if line.strip()]
+
+
+def _kind(values: dict[str, Any]) -> Any:
+    return values.get("kind")
+
+
+def _overlaid(base: str, own: str) -> str:
+    """Return the text of ``base`` with the sections of ``own`` merged into or put for its own."""
+    sections, added = _sections(base), _sections(own)
+    # The comment on top of the file stands directly above `extends`.
+    header = (added.pop("") + _comment(added.pop(EXTENDS))).strip("\n")
+    for key, text in added.items():
+        if key not in sections:
+            sections[key] = text
+        elif key in ROWS:
+            sections[key] = _comment(text) or _comment(sections[key])
+            sections[key] += text.removeprefix(_comment(text))
+        else:
+            sections[key] = _merged_section(sections[key], text)
+    if header:
+        sections[""] = header + "\n"
+    return "\n".join(text.strip("\n") + "\n" for text in sections.values() if text.strip())
+
+
+def _sections(text: str) -> dict[str, str]:
+    """Cut a file into its top-level keys, each with the comment above; ``""`` is the header.
+
+    The header is the comment that an empty line parts from the first key's own.
+    """
+    starts = [
+        (match.group(1), _comment_start(text, match.start())) for match in _KEY.finditer(text)
+    ]
+    ends = [start for _, start in starts[1:]] + [len(text)]
+    header = text[: starts[0][1]] if starts else text
+    found = {key: text[start:end] for (key, start), end in zip(starts, ends, strict=True)}
+    return {"": header} | found
+
+
+def _comment_start(text: str, key: int) -> int:
+    """Return where the comment directly above a key begins."""
+    start = key
+    while start and (line := text[:start].rstrip("\n").rsplit("\n", 1)[-1]).startswith("#"):
+        if text[:start].endswith("\n\n"):
+            break
+        start -= len(line) + 1
+    return start
+
+
+def _comment(section: str) -> str:
+    """Return the comment above a section's key."""
+    return section[: _KEY.search(section).start()]
+
+
+def _merged_section(base: str, own: str) -> str:
+    yaml = YAML(typ="rt", pure=True)
+    yaml.width, yaml.preserve_quotes = 4096, True
+    yaml.representer.add_representer(type(None), lambda dumper, _: dumper.represent_scalar(*_NULL))
+    values = _merge(yaml.load(base), yaml.load(own))
+    sink = io.StringIO()
+    yaml.dump(values, sink)
+    return sink.getvalue()
+
+
+def _flat(values: Any, key: str = "") -> Iterator[tuple[str, Any]]:
+    if isinstance(values, dict) and values:
+        for name, value in values.items():
+            yield from _flat(value, f"{key}.{name}" if key else str(name))
+    else:
+        yield key, values

@@ -2,6 +2,7 @@
 
 import statistics
 from dataclasses import dataclass, replace
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -92,12 +93,13 @@ def plot(study: Study, figures: list[Figure], metrics: dict[str, Any], path: Pat
         places = [f.point.place for f in own]
         means, spreads = [100 * f.mean for f in own], [100 * f.std for f in own]
         axes.errorbar(places, means, spreads, marker="o", capsize=3, label=series)
-    styled = zip(_teachers(study, figures, metrics).items(), ("k--", "k:"), strict=False)
-    for (name, scores), line in styled:
+    teachers = _teachers(study, figures, metrics)
+    for (name, scores), line in zip(teachers.items(), cycle(("k--", "k:", "k-.")), strict=False):
         axes.plot(list(scores), [100 * score for score in scores.values()], line, label=name)
     if study.scale == "log":
+        places = list(dict.fromkeys(f.point.place for f in figures))
         axes.set_xscale("log")
-        axes.set_xticks(list(scores), [f"{place:g}" for place in scores])
+        axes.set_xticks(places, [f"{place:g}" for place in places])
         axes.minorticks_off()
     axes.set_xlabel(study.axis)
     axes.set_ylabel(f"{metric} on {split} (%)")

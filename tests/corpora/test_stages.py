@@ -35,7 +35,8 @@ def folder(tmp_path: Path, model_folder: Path) -> Path:
     params["tasks"] = {"mine": task}
     for recipe in params["transfer"].values():
         recipe["tasks"] = None
-    params |= {"encoders": {}, "methods": {"bilstm": params["methods"]["bilstm"]}}
+    row = params["methods"]["bilstm"] | {"tasks": None}
+    params |= {"encoders": {}, "methods": {"bilstm": row}}
     params["teacher"]["source"] = {"kind": "path", "path": "model"}
     with open(tmp_path / "params.yaml", "w", encoding="utf-8") as handle:
         yaml.dump(params, handle)

@@ -7,6 +7,7 @@ files only: :func:`plain_text` writes one, and the base's comments stay in it.
 """
 
 import io
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -67,21 +68,29 @@ def line_of(path: Path, keys: list[str]) -> int | None:
 
 
 def differences(path: Path) -> list[str]:
-    """Return what a profile changes of its base, a line per key: ``key: old → new``."""
+    """Return what a profile changes of its base, a line per key: ``key: old → new``.
+
+    A row or section that only one of them has is one line, opened by ``+`` or ``-``.
+    """
     _, *bases = _chain(path)
-    if not bases:
-        return []
-    old, new = dict(_flat(read_values(bases[0][0]))), dict(_flat(read_values(path)))
-    keys = [*old, *(key for key in new if key not in old)]
-    lines = []
-    for key in keys:
+    return list(_changes(read_values(bases[0][0]), read_values(path))) if bases else []
+
+
+def _changes(old: dict[str, Any], new: dict[str, Any], above: str = "") -> Iterator[str]:
+    for key in [*old, *(key for key in new if key not in old)]:
+        place = f"{above}{key}"
         if key not in new:
-            lines.append(f"- {key}: {old[key]}")
+            yield f"- {place}"
         elif key not in old:
-            lines.append(f"+ {key}: {new[key]}")
+            yield f"+ {place}: {_shown(new[key])}"
+        elif isinstance(old[key], dict) and isinstance(new[key], dict):
+            yield from _changes(old[key], new[key], f"{place}.")
         elif old[key] != new[key]:
-            lines.append(f"  {key}: {old[key]} → {new[key]}")
-    return lines
+            yield f"  {place}: {_shown(old[key])} → {_shown(new[key])}"
+
+
+def _shown(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _chain(path: Path) -> Iterator[tuple[Path, Any]]:
@@ -213,11 +222,3 @@ def _merged_section(base: str, own: str) -> str:
     sink = io.StringIO()
     yaml.dump(values, sink)
     return sink.getvalue()
-
-
-def _flat(values: Any, key: str = "") -> Iterator[tuple[str, Any]]:
-    if isinstance(values, dict) and values:
-        for name, value in values.items():
-            yield from _flat(value, f"{key}.{name}" if key else str(name))
-    else:
-        yield key, values

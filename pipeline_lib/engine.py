@@ -37,10 +37,13 @@ _messages: Any = None
 
 
 def worker_count(device: str, wanted: int | None = None) -> int:
-    """Return how many processes compute: ``wanted``, or a core each on a CPU and one elsewhere."""
-    if wanted is not None:
-        return wanted
-    return max(1, len(os.sched_getaffinity(0))) if device == "cpu" else 1
+    """Return how many processes compute: on a CPU ``wanted``, or a core each; elsewhere one.
+
+    A process that has initialised an accelerator must not be forked, and workers would share it.
+    """
+    if device != "cpu":
+        return 1
+    return wanted or max(1, len(os.sched_getaffinity(0)))
 
 
 def run_jobs(

@@ -138,7 +138,8 @@ def test_worker_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine.os, "sched_getaffinity", lambda _: {0, 1, 2})
     assert worker_count("cpu") == 3
     assert worker_count("cuda") == 1
-    assert worker_count("cpu", 7) == worker_count("cuda", 7) == 7
+    assert worker_count("cpu", 7) == 7
+    assert worker_count("cuda", 7) == worker_count("cuda:1", 7) == 1
 
 
 SLEEPERS = """

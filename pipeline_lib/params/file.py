@@ -240,9 +240,9 @@ def _explain(fault: Any) -> str:
         return f"{key}: unknown key. Take it out or correct it{_nearest(str(path[-1]))}."
     if fault["type"] == "union_tag_not_found":
         key = f"{key}.{fault['ctx']['discriminator'].strip(chr(39))}"
-        return f"{key}: missing. Add it; there are no defaults (README, Parameters)."
+        return f"{key}: missing. Add it; there are no defaults (docs/parameters.md)."
     if fault["type"] == "missing":
-        return f"{key}: missing. Add it; there are no defaults (README, Parameters)."
+        return f"{key}: missing. Add it; there are no defaults (docs/parameters.md)."
     message = fault["msg"].removeprefix("Value error, ")
     if not path and fault["type"] == "value_error":
         return message  # the checks over the whole file name their key themselves

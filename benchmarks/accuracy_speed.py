@@ -8,8 +8,8 @@ its mean over the seeds.
     pip install 'model2vec[distill,train]==0.10.0'
     python benchmarks/accuracy_speed.py --task sst2
 
-Run it where `dvc repro` has finished with the task and methods (benchmarks/sst2_rows.yaml).  It writes
-results/accuracy_speed.json, .md and .png.
+Run it where `dvc repro` has finished with the task and methods (benchmarks/sst2_rows.yaml).  It
+writes results/accuracy_speed.json, .md and .png.
 """
 
 import os
@@ -150,8 +150,8 @@ def _lines(results: dict[str, Any]) -> list[str]:
     return [
         f"# Accuracy against speed: {results['task']}",
         "",
-        f"Accuracy in percent on {results['scored']:,} sentences of {results['split']}, a student's "
-        "the mean over its seeds; sentences a second from raw text to class, one thread, median "
+        f"Accuracy in percent on {results['scored']:,} sentences of {results['split']}, a "
+        "student's the mean over its seeds; sentences a second from raw text to class, one thread, median "
         f"(lowest–highest) of the turns, students of seed {results['seed']}.",
         "",
         *table(["system", "accuracy", "sentences/s"], cells),

@@ -151,8 +151,8 @@ def _lines(results: dict[str, Any]) -> list[str]:
         f"# Accuracy against speed: {results['task']}",
         "",
         f"Accuracy in percent on {results['scored']:,} sentences of {results['split']}, a "
-        "student's the mean over its seeds; sentences a second from raw text to class, one thread, median "
-        f"(lowest–highest) of the turns, students of seed {results['seed']}.",
+        "student's the mean over its seeds; sentences a second from raw text to class, one "
+        f"thread, median (lowest–highest) of the turns, students of seed {results['seed']}.",
         "",
         *table(["system", "accuracy", "sentences/s"], cells),
         *[f"\n{name} did not run: {why}" for name, why in results["failed"].items()],

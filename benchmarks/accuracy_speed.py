@@ -24,10 +24,10 @@ import numpy as np
 import typer
 from harness import RESULTS, facts, reason, say, spread, summary, table, take_turns, write_results
 
-from pipeline_lib.files import read_json
+from pipeline_lib.base.files import read_json
 from pipeline_lib.params import load_params
 from pipeline_lib.report.rows import decisive_split
-from pipeline_lib.shards import ShardSet
+from pipeline_lib.storage.shards import ShardSet
 
 Predict = Callable[[Sequence[str]], np.ndarray]
 PEERS = ("model2vec", "TF-IDF regression")
@@ -98,7 +98,7 @@ def _systems(
 
 
 def _teacher(task: str) -> Predict:
-    from pipeline_lib.devices import resolve_batch_tokens, resolve_precision
+    from pipeline_lib.base.devices import resolve_batch_tokens, resolve_precision
     from pipeline_lib.teachers.model import load_teacher
 
     params = load_params()
@@ -115,7 +115,7 @@ def _cpu() -> Any:
 
 
 def _student(folder: Path) -> Predict:
-    from pipeline_lib.students.loading import load_student
+    from pipeline_lib.students.student import load_student
 
     student = load_student(folder)
     return lambda texts: student.predict(list(texts)).argmax(1)

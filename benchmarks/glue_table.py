@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 from harness import RESULTS, facts, table, usable_cores, write_results
 
-from pipeline_lib.files import read_json
+from pipeline_lib.base.files import read_json
 from pipeline_lib.report.rows import decisive_split
 
 SUBSETS = {"qqp": 13733, "mnli": 9993, "qnli": 8917}

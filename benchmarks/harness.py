@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline_lib.files import atomic_path, write_json
-from pipeline_lib.processor import cpu_name
+from pipeline_lib.base.files import atomic_path, write_json
+from pipeline_lib.base.processor import cpu_name
 
 RESULTS = Path(__file__).parent / "results"
 

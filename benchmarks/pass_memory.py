@@ -29,9 +29,9 @@ import pyarrow as pa
 import typer
 from harness import RESULTS, facts, peak_mib, say, table, write_results
 
-from pipeline_lib.hashing import string_keys
+from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.params import load_params
-from pipeline_lib.shards import Manifest, ShardSet, schema_of, write_manifest, write_shard
+from pipeline_lib.storage.shards import Manifest, ShardSet, schema_of, write_manifest, write_shard
 
 SIZES = (1, 4, 16)
 DATA = Path("data")
@@ -82,7 +82,7 @@ def _in_process(folder: Path) -> dict[str, Any]:
 
 
 def _pass(folder: Path) -> dict[str, Any]:
-    from pipeline_lib.engine import single_thread
+    from pipeline_lib.base.devices import single_thread
     from pipeline_lib.teachers.outputs import compute_outputs
     from pipeline_lib.teachers.vectors import VectorPass
 

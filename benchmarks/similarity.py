@@ -20,17 +20,18 @@ import torch.nn.functional as F  # noqa: N812
 import typer
 from harness import RESULTS, facts, say, table, write_results
 
-from pipeline_lib.batching import LengthSorted, Sentences
-from pipeline_lib.choosing import fit_best
-from pipeline_lib.engine import single_thread
-from pipeline_lib.evaluation.metrics import label_array, score
+from pipeline_lib.base.devices import single_thread
+from pipeline_lib.cpu.fast_tokenizer import WordNumbers
 from pipeline_lib.evaluation.similarity import cosines, similarity_scores
 from pipeline_lib.params import Optimiser, Params, load_params
-from pipeline_lib.shards import ShardSet
-from pipeline_lib.students.encoding import SentenceEncoder, build_encoder, load_encoder
-from pipeline_lib.students.numbering import WordNumbers
+from pipeline_lib.storage.shards import ShardSet
+from pipeline_lib.students.sentence_encoder import SentenceEncoder, build_encoder, load_encoder
 from pipeline_lib.students.vocabulary import load_vocabulary
+from pipeline_lib.tasks.metrics import label_array, score
 from pipeline_lib.teachers.vectors import load_vector_model
+from pipeline_lib.text.ragged import Sentences
+from pipeline_lib.training.batches import LengthSorted
+from pipeline_lib.training.search import fit_best
 
 Encode = Callable[[list[str]], np.ndarray]
 DATA = Path("data")

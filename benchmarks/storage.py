@@ -17,20 +17,20 @@ import numpy as np
 import typer
 from harness import RESULTS, facts, say, table, usable_cores, write_results
 
-from pipeline_lib.distillation import Row, train_rows
-from pipeline_lib.engine import single_thread, worker_count
-from pipeline_lib.params import load_params
-from pipeline_lib.plans import make_plan
-from pipeline_lib.pretraining import (
+from pipeline_lib.base.devices import single_thread, worker_count
+from pipeline_lib.distillation.encoders import (
     HELD_BACK,
     Pretraining,
     held_back_loss,
     mean_of,
     pretrain_or_find,
 )
-from pipeline_lib.shards import ShardSet
-from pipeline_lib.stored_vectors import StoredVectors, unit
-from pipeline_lib.students.encoding import load_encoder
+from pipeline_lib.distillation.plans import make_plan
+from pipeline_lib.distillation.students import Row, train_rows
+from pipeline_lib.params import load_params
+from pipeline_lib.storage.shards import ShardSet
+from pipeline_lib.storage.vectors import StoredVectors, unit
+from pipeline_lib.students.sentence_encoder import load_encoder
 from pipeline_lib.teachers.outputs import compute_outputs
 from pipeline_lib.teachers.vectors import VectorPass
 

@@ -49,11 +49,11 @@ from harness import (
 )
 from teacher_peers import PRECISIONS, all_peers, defaults_and_best, format_of, rate_of, rates_of
 
-from pipeline_lib.engine import Tell, run_jobs, worker_count
-from pipeline_lib.hashing import string_keys
+from pipeline_lib.base.hashing import string_keys
+from pipeline_lib.engine.local import Tell, run_jobs, worker_count
 from pipeline_lib.params import load_params
-from pipeline_lib.shards import Shard, ShardSet, read_shard, write_shard
-from pipeline_lib.store import Store
+from pipeline_lib.storage.shards import Shard, ShardSet, read_shard, write_shard
+from pipeline_lib.storage.store import Store
 from pipeline_lib.teachers.outputs import OutputPass
 
 PEAK_SIZES = (1024, 2048, 4096)

@@ -1,9 +1,12 @@
-"""distillery: compress BERT-class models into students a hundred times smaller.
+"""Distilling BERT-class teachers into small students.
 
-The stages in ``stages/`` are thin commands; everything they do is in this package.  Read it in the
-order of the flow: ``corpora`` (where text comes from), ``text`` (words, tags, lexicon),
-``augmentation``, ``teachers``, ``students``, ``training``, ``evaluation``, ``report``; below them
-lie ``shards`` (Arrow files on disk), ``store`` (teacher outputs by content) and ``params``.
+The rooms, from the lowest to the highest; each imports from those before it only:
+``base`` (errors, files, devices), ``params`` (what params.yaml says), ``storage`` (shards and the
+store), ``engine`` (who computes), ``text`` (words, tags, lexicon), ``sources`` (pinned bytes from
+somewhere), ``cpu`` (faster versions of what torch does too), ``networks`` (the students' layers),
+``training`` (the one loop), ``tasks`` (labelled rows and their metrics), ``wikipedia`` (sentences
+without labels), ``augmentation`` (transfer sets), ``students``, ``teachers``, ``distillation``
+(params.yaml's rows made into trainings), ``evaluation``, ``report``, ``studies``, ``commands``.
 """
 
 __version__ = "0.1.0"

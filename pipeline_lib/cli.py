@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from pipeline_lib import __version__
+from pipeline_lib.base.entry import guard
 from pipeline_lib.commands import (
     check,
     encode,
@@ -18,7 +19,6 @@ from pipeline_lib.commands import (
     study,
     submit,
 )
-from pipeline_lib.stage import guard
 
 app = typer.Typer(
     name="distill",

@@ -11,12 +11,12 @@ from typing import Annotated
 
 import typer
 
-from pipeline_lib.files import clear_folder
+from pipeline_lib.augmentation.transfer_sets import write_transfer_set
+from pipeline_lib.base.entry import run_stage
+from pipeline_lib.base.files import clear_folder
 from pipeline_lib.params import load_params
-from pipeline_lib.shards import ShardSet
-from pipeline_lib.stage import run_stage
+from pipeline_lib.storage.shards import ShardSet
 from pipeline_lib.text.lexicon import read_lexicon
-from pipeline_lib.transfer import write_transfer_set
 
 
 def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:

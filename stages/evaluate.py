@@ -11,9 +11,9 @@ from typing import Annotated
 
 import typer
 
-from pipeline_lib.evaluation.run import evaluate_task
+from pipeline_lib.base.entry import run_stage
+from pipeline_lib.evaluation.evaluate import evaluate_task
 from pipeline_lib.params import load_params
-from pipeline_lib.stage import run_stage
 
 
 def main(task: Annotated[str, typer.Option(help="A task of params.yaml.")]) -> None:

@@ -8,10 +8,10 @@ writes ``data/raw/teacher``: ``base`` and ``checkpoints/<task>``.
 
 from pathlib import Path
 
-from pipeline_lib.corpora.models import fetch_teacher
+from pipeline_lib.base.entry import run_stage
 from pipeline_lib.params import load_params
-from pipeline_lib.preflight import require_formats
-from pipeline_lib.stage import run_stage
+from pipeline_lib.sources.models import fetch_teacher
+from pipeline_lib.sources.preflight import require_formats
 
 
 def main() -> None:

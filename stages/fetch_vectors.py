@@ -7,9 +7,9 @@ Reads ``inputs`` and ``vocabulary.vectors`` of params.yaml; writes ``data/raw/ve
 
 from pathlib import Path
 
-from pipeline_lib.corpora.fetching import fetch_vectors
+from pipeline_lib.base.entry import run_stage
 from pipeline_lib.params import load_params
-from pipeline_lib.stage import run_stage
+from pipeline_lib.sources.files import fetch_vectors
 
 
 def main() -> None:

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pipeline_lib.files import clear_folder, read_record, sha256_json, write_json
-from pipeline_lib.fingerprint import training_code
+from pipeline_lib.base.entry import run_stage
+from pipeline_lib.base.files import clear_folder, read_record, sha256_json, write_json
+from pipeline_lib.base.processor import computed_on
+from pipeline_lib.base.progress import show_progress
 from pipeline_lib.params import Params, load_params
-from pipeline_lib.processor import computed_on
-from pipeline_lib.progress import show_progress
-from pipeline_lib.shards import ShardSet
-from pipeline_lib.stage import run_stage
-from pipeline_lib.store import check_state_folder, state_folder
-from pipeline_lib.trained import Trained
-from pipeline_lib.training import Report
+from pipeline_lib.storage.fingerprint import training_code
+from pipeline_lib.storage.shards import ShardSet
+from pipeline_lib.storage.store import check_state_folder, state_folder
+from pipeline_lib.training.loop import Report
+from pipeline_lib.training.runs import Trained
 
 if TYPE_CHECKING:
     import torch
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:
     """Fine-tune the teacher on one task's original training set, or take a finished checkpoint."""
-    from pipeline_lib.devices import resolve_device, resolve_training_precision
+    from pipeline_lib.base.devices import resolve_device, resolve_training_precision
     from pipeline_lib.teachers.finetuning import Data, adopt, finetune, forget
     from pipeline_lib.teachers.model import digest_model
 
@@ -73,8 +73,8 @@ def _finish(
     folder: Path, record: dict[str, Any], train: "Data", params: Params, device: "torch.device"
 ) -> None:
     """Write how the teacher in ``folder`` was made, how far it agrees with its training labels."""
-    from pipeline_lib.devices import resolve_precision
-    from pipeline_lib.parameter_counts import parameter_counts
+    from pipeline_lib.base.devices import resolve_precision
+    from pipeline_lib.networks.parameter_counts import parameter_counts
     from pipeline_lib.teachers.finetuning import training_agreement
     from pipeline_lib.teachers.model import load_teacher
 

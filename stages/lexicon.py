@@ -11,11 +11,11 @@ from typing import Annotated
 
 import typer
 
-from pipeline_lib.columns import sentences
-from pipeline_lib.files import link_or_copy
+from pipeline_lib.base.entry import run_stage
+from pipeline_lib.base.files import link_or_copy
 from pipeline_lib.params import load_params
-from pipeline_lib.shards import ShardSet
-from pipeline_lib.stage import run_stage
+from pipeline_lib.storage.columns import sentences
+from pipeline_lib.storage.shards import ShardSet
 from pipeline_lib.text.lexicon import count_words, read_lexicon, write_lexicon
 
 

@@ -10,10 +10,10 @@ from typing import Annotated
 
 import typer
 
+from pipeline_lib.base.entry import run_stage
+from pipeline_lib.base.files import write_json
 from pipeline_lib.evaluation.speed import measure_task
-from pipeline_lib.files import write_json
 from pipeline_lib.params import load_params
-from pipeline_lib.stage import run_stage
 
 
 def main(task: Annotated[str, typer.Option(help="A task of params.yaml.")]) -> None:

@@ -11,10 +11,10 @@ from typing import Annotated
 
 import typer
 
-from pipeline_lib.files import clear_folder
+from pipeline_lib.base.entry import run_stage
+from pipeline_lib.base.files import clear_folder
+from pipeline_lib.distillation.plans import make_plan, write_plan
 from pipeline_lib.params import load_params
-from pipeline_lib.plans import make_plan, write_plan
-from pipeline_lib.stage import run_stage
 
 
 def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipeline_lib.files import clear_folder, read_record, write_json
+from pipeline_lib.base.entry import run_stage
+from pipeline_lib.base.files import clear_folder, read_record, write_json
 from pipeline_lib.params import load_params
-from pipeline_lib.shards import ShardSet
-from pipeline_lib.stage import run_stage
+from pipeline_lib.storage.shards import ShardSet
 
 if TYPE_CHECKING:
     from pipeline_lib.teachers.outputs import OutputPass
@@ -26,7 +26,7 @@ AGREEMENT = "training_agreement"
 
 def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:
     """Compute the teacher's logits for all sentences of one task."""
-    from pipeline_lib.engine import worker_count
+    from pipeline_lib.engine.local import worker_count
     from pipeline_lib.evaluation.heldout import heldout_splits
     from pipeline_lib.teachers.outputs import OutputPass, compute_outputs
 
@@ -64,7 +64,7 @@ def prove(inputs: ShardSet, output_pass: "OutputPass", folder: Path, own: float 
 
     :param own: the teacher's agreement on the training rows, where these are among them.
     """
-    from pipeline_lib.engine import single_thread
+    from pipeline_lib.base.devices import single_thread
     from pipeline_lib.teachers.alignment import prove_alignment
 
     # One thread here too: workers are forked from this process again, for the next set.

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from pipeline_lib.files import clear_folder, write_json
+from pipeline_lib.base.entry import run_stage
+from pipeline_lib.base.files import clear_folder, write_json
 from pipeline_lib.params import Params, load_params
-from pipeline_lib.shards import ShardSet
-from pipeline_lib.stage import run_stage
+from pipeline_lib.storage.shards import ShardSet
 
 if TYPE_CHECKING:
     from pipeline_lib.teachers.vectors import VectorPass
@@ -29,7 +29,7 @@ def main() -> None:
     if not params.encoders:
         typer.echo("no encoders in params.yaml: no vectors")
         return
-    from pipeline_lib.engine import worker_count
+    from pipeline_lib.engine.local import worker_count
     from pipeline_lib.teachers.vectors import VectorPass
 
     vector_pass = VectorPass.of(params, Path("data/raw/teacher/base"))
@@ -52,7 +52,7 @@ def precompute(
     inputs: ShardSet, vector_pass: "VectorPass", folder: Path, workers: int, title: str
 ) -> None:
     """Compute the vectors of one shard set into ``folder`` and prove that they are its own."""
-    from pipeline_lib.engine import single_thread
+    from pipeline_lib.base.devices import single_thread
     from pipeline_lib.teachers.alignment import prove_vectors
     from pipeline_lib.teachers.outputs import compute_with_progress
 

@@ -10,12 +10,12 @@ from typing import Annotated
 
 import typer
 
-from pipeline_lib.corpora.labelled import read_examples
-from pipeline_lib.files import clear_folder
+from pipeline_lib.base.entry import run_stage
+from pipeline_lib.base.files import clear_folder
 from pipeline_lib.params import load_params
-from pipeline_lib.preparation import prepare_task
 from pipeline_lib.report.splits import prepared_line
-from pipeline_lib.stage import run_stage
+from pipeline_lib.tasks.labelled import read_examples
+from pipeline_lib.tasks.preparation import prepare_task
 
 
 def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:

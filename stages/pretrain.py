@@ -11,15 +11,15 @@ from pathlib import Path
 
 import typer
 
+from pipeline_lib.base.entry import run_stage
+from pipeline_lib.base.progress import show_progress
 from pipeline_lib.params import load_params
-from pipeline_lib.progress import show_progress
-from pipeline_lib.stage import run_stage
 
 
 def main() -> None:
     """Train the sentence encoders to the base teacher's vectors, without any task."""
-    from pipeline_lib.engine import worker_count
-    from pipeline_lib.pretraining import Pretraining, pretrain_encoders
+    from pipeline_lib.distillation.encoders import Pretraining, pretrain_encoders
+    from pipeline_lib.engine.local import worker_count
 
     params = load_params()
     runs = [Pretraining(params, name, Path("data")) for name in params.encoders]

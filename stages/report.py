@@ -7,11 +7,11 @@ Reads data/results/<task>/scores.json of every task in params.yaml.
 
 from pathlib import Path
 
-from pipeline_lib.files import write_json
+from pipeline_lib.base.entry import run_stage
+from pipeline_lib.base.files import write_json
 from pipeline_lib.params import load_params
 from pipeline_lib.report.collect import metrics, read_results
 from pipeline_lib.report.markdown import write_report
-from pipeline_lib.stage import run_stage
 
 
 def main() -> None:

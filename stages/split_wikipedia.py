@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from pipeline_lib.base.entry import run_stage
+from pipeline_lib.base.progress import show_progress
 from pipeline_lib.params import load_params
-from pipeline_lib.progress import show_progress
-from pipeline_lib.stage import run_stage
 
 if TYPE_CHECKING:
-    from pipeline_lib.sentence_sets import Tally
+    from pipeline_lib.wikipedia.sentence_sets import Tally
 
 FOLDER = Path("data/wikipedia")
 
 
 def main() -> None:
     """Split articles into sentences: a training set, and a validation set of other articles."""
-    from pipeline_lib.engine import worker_count
-    from pipeline_lib.sentence_sets import split_wikipedia, write_empty
+    from pipeline_lib.engine.local import worker_count
+    from pipeline_lib.wikipedia.sentence_sets import split_wikipedia, write_empty
 
     params = load_params()
     settings = params.wikipedia

@@ -12,17 +12,17 @@ from typing import Annotated
 
 import typer
 
+from pipeline_lib.base.entry import run_stage
+from pipeline_lib.base.progress import show_progress
+from pipeline_lib.distillation.plans import read_plans
 from pipeline_lib.params import load_params
-from pipeline_lib.plans import read_plans
-from pipeline_lib.progress import show_progress
-from pipeline_lib.stage import run_stage
 
 
 def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:
     """Train one task's students: every row of the task, once per seed."""
-    from pipeline_lib.devices import resolve_device
-    from pipeline_lib.distillation import Row, TrainingJob, train_rows
-    from pipeline_lib.engine import worker_count
+    from pipeline_lib.base.devices import resolve_device
+    from pipeline_lib.distillation.students import Row, TrainingJob, train_rows
+    from pipeline_lib.engine.local import worker_count
 
     params = load_params()
     device = str(resolve_device(params.device))

@@ -11,11 +11,11 @@ from typing import Annotated
 
 import typer
 
-from pipeline_lib.columns import sentences
-from pipeline_lib.files import clear_folder
+from pipeline_lib.base.entry import run_stage
+from pipeline_lib.base.files import clear_folder
 from pipeline_lib.params import load_params
-from pipeline_lib.shards import ShardSet
-from pipeline_lib.stage import run_stage
+from pipeline_lib.storage.columns import sentences
+from pipeline_lib.storage.shards import ShardSet
 
 
 def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:

@@ -1,5 +1,6 @@
 """What tests of several modules share: prepared examples, recipes, lexicons, a store."""
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -8,11 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipeline_lib.hashing import sequence_keys, string_keys
-from pipeline_lib.params import Recipe
-from pipeline_lib.preparation import prepared_schema
+from pipeline_lib.base.hashing import sequence_keys, string_keys
+from pipeline_lib.params import Classification, Recipe
+from pipeline_lib.tasks.preparation import prepared_schema
 from pipeline_lib.text.lexicon import Lexicon, count_words, read_lexicon, write_lexicon
 from pipeline_lib.text.words import join_words, split_words
+from tests.archives import write_files
 
 SCHEMA = prepared_schema(pair=False, regression=False, tagged=True)
 
@@ -119,3 +121,57 @@ def texts() -> list[str]:
 def text_words() -> list[str]:
     """Return the distinct words of ``texts``, [MASK] left out."""
     return sorted({w for text in TEXTS for w in split_words(text)[0]} - {"[MASK]"})
+
+
+@pytest.fixture
+def make_task() -> Callable[..., Classification]:
+    """Return a maker of tasks: keyword arguments replace keys."""
+
+    def make(**changes: Any) -> Classification:
+        files = {"train": "train.tsv", "dev": "dev.tsv", "test": "test.tsv"}
+        values = {
+            "source": {"kind": "files", "files": files, "format": "tsv", "columns": None},
+            "text": ["sentence"],
+            "label": "label",
+            "kind": "classification",
+            "labels": {"no": ["0"], "yes": ["1"]},
+            "metrics": ["accuracy"],
+            "positive": None,
+            "submission": None,
+            "split": None,
+            "blocks": 1,
+            "lexicon": None,
+            "train_fraction": 1.0,
+            "augment": {"n_iter": 1, "cap": None},
+        }
+        return Classification.model_validate(values | changes)
+
+    return make
+
+
+@pytest.fixture
+def model_files() -> dict[str, bytes]:
+    """Return the files of a tiny BERT-like classifier: 8 word pieces, 3 numbers each."""
+    from safetensors.numpy import save
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    pieces = ["[PAD]", "[UNK]", "a", "film", "##s", "[unused0]", "dull", "good"]
+    tokenizer = Tokenizer(
+        models.WordPiece({piece: i for i, piece in enumerate(pieces)}, unk_token="[UNK]")
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.enable_truncation(1)
+    tokenizer.enable_padding(length=4)
+    table = np.arange(24, dtype=np.float32).reshape(8, 3)
+    config = {"architectures": ["BertForSequenceClassification"], "model_type": "bert"}
+    return {
+        "config.json": json.dumps(config).encode(),
+        "tokenizer.json": tokenizer.to_str().encode(),
+        "model.safetensors": save({"bert.embeddings.word_embeddings.weight": table}),
+    }
+
+
+@pytest.fixture
+def model_folder(tmp_path: Path, model_files: dict[str, bytes]) -> Path:
+    """Return a folder with the tiny model."""
+    return write_files(tmp_path / "inputs" / "model", model_files)

@@ -24,10 +24,10 @@ def check(
 
     Exits with status 1 and one line per fault if there is any.
     """
-    from pipeline_lib.errors import DistilleryError
+    from pipeline_lib.base.errors import DistilleryError
+    from pipeline_lib.evaluation.submission import params_faults
     from pipeline_lib.params import load_params
-    from pipeline_lib.preflight import format_faults, model_faults
-    from pipeline_lib.submission import params_faults
+    from pipeline_lib.sources.preflight import format_faults, model_faults
 
     loaded = load_params(params)
     faults = [

@@ -27,15 +27,15 @@ def encode(
     .arrow holds the columns text and vector, and is written as it is computed. .npy holds float32
     vectors alone. A blank line has a vector too, that of an unknown word: rows stay lines.
     """
-    from pipeline_lib.errors import DistilleryError
-    from pipeline_lib.evaluation.run import require_model
+    from pipeline_lib.base.errors import DistilleryError
+    from pipeline_lib.evaluation.evaluate import require_model
 
     writers = {".arrow": write_arrow, ".npy": write_npy}
     if out.suffix not in writers:
         raise DistilleryError(f"{out}: give a name that ends in {' or '.join(writers)}.")
     require_model(model)
-    from pipeline_lib.stored_vectors import unit
-    from pipeline_lib.students.encoding import load_encoder
+    from pipeline_lib.storage.vectors import unit
+    from pipeline_lib.students.sentence_encoder import load_encoder
 
     encoder = load_encoder(model)
 
@@ -54,8 +54,8 @@ def write_arrow(path: Path, batches: Encoded, width: int) -> int:
     """Write texts and vectors as an Arrow IPC file, batch by batch; return the rows."""
     import pyarrow as pa
 
-    from pipeline_lib.columns import list_column
-    from pipeline_lib.files import atomic_path
+    from pipeline_lib.base.files import atomic_path
+    from pipeline_lib.storage.columns import list_column
 
     schema = pa.schema({"text": pa.string(), "vector": pa.list_(pa.float32(), width)})
     rows = 0
@@ -75,7 +75,7 @@ def write_npy(path: Path, batches: Encoded, width: int) -> int:
     """Write vectors as one NumPy array, float32 (rows, width); return the rows."""
     import numpy as np
 
-    from pipeline_lib.files import atomic_path
+    from pipeline_lib.base.files import atomic_path
 
     parts = [np.empty((0, width), np.float32), *(vectors for _, vectors in batches)]
     with atomic_path(path) as temporary, open(temporary, "wb") as sink:

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from pipeline_lib.errors import DistilleryError
+from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.text.surrogates import has_surrogates
 
 

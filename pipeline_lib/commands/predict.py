@@ -42,12 +42,12 @@ def predict(
     sentences are read from standard input, one per line. A student of pairs wants both sentences
     with a tab between them.
     """
-    from pipeline_lib.evaluation.logits import softmax
-    from pipeline_lib.evaluation.run import require_model
+    from pipeline_lib.evaluation.evaluate import require_model
+    from pipeline_lib.tasks.logits import softmax
 
     require_model(model)
     sentences = _sentences(texts or [], file)
-    from pipeline_lib.students.loading import load_student
+    from pipeline_lib.students.student import load_student
 
     student = load_student(model)
     for batch in _batches(sentences):
@@ -62,8 +62,8 @@ def predict(
 
 
 def _sentences(texts: list[str], file: Path | None) -> Iterable[str]:
+    from pipeline_lib.base.errors import DistilleryError
     from pipeline_lib.commands.lines import as_utf8, read_lines
-    from pipeline_lib.errors import DistilleryError
 
     if texts and file:
         raise DistilleryError("sentences on the command line and --file: give one of them.")
@@ -82,7 +82,7 @@ def _batches(sentences: Iterable[str]) -> Iterator[list[str]]:
 
 
 def _pair(line: str) -> tuple[str, str]:
-    from pipeline_lib.errors import DistilleryError
+    from pipeline_lib.base.errors import DistilleryError
 
     first, tab, second = line.partition("\t")
     if not tab or not first.strip() or not second.strip():

@@ -42,8 +42,8 @@ def use(
 
     `default` brings the embedded run back. A params.yaml that was changed by hand is kept.
     """
-    from pipeline_lib.errors import DistilleryError
-    from pipeline_lib.files import atomic_path
+    from pipeline_lib.base.errors import DistilleryError
+    from pipeline_lib.base.files import atomic_path
     from pipeline_lib.params import load_params
     from pipeline_lib.params.profiles import plain_text
 
@@ -71,7 +71,7 @@ def _find(name: str) -> Path:
 
     :raises DistilleryError: if there is none of that name.
     """
-    from pipeline_lib.errors import DistilleryError
+    from pipeline_lib.base.errors import DistilleryError
 
     for path in (Path(name), *(Path(folder) / f"{name}.yaml" for folder in FOLDERS)):
         if path.is_file():

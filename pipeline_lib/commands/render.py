@@ -10,8 +10,8 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
-from pipeline_lib.columns import MASKED, REPLACED, sides
-from pipeline_lib.commands.browse import View
+from pipeline_lib.commands.inspection import View
+from pipeline_lib.storage.columns import MASKED, REPLACED, sides
 
 STYLES = {MASKED: "bold red", REPLACED: "cyan underline"}
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from pipeline_lib.shards import Manifest
+    from pipeline_lib.storage.shards import Manifest
 
 app = typer.Typer(
     no_args_is_help=True, help="List, look into and verify shard sets (data and teacher outputs)."
@@ -32,9 +32,9 @@ def list_sets(folder: Folder = Path("data")) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from pipeline_lib.base.errors import DistilleryError
     from pipeline_lib.commands.partners import shard_sets
-    from pipeline_lib.errors import DistilleryError
-    from pipeline_lib.shards import read_manifest
+    from pipeline_lib.storage.shards import read_manifest
 
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("Folder", overflow="fold")
@@ -75,7 +75,7 @@ def show(
     """
     from rich.console import Console
 
-    from pipeline_lib.commands.browse import open_view, select, totals
+    from pipeline_lib.commands.inspection import open_view, select, totals
     from pipeline_lib.commands.render import print_rows, print_totals
 
     view = open_view(folder, _label_names(params))
@@ -96,9 +96,9 @@ def verify(
 
     Exits with status 1, the faults and the remedy if anything is torn, altered or mixed up.
     """
+    from pipeline_lib.base.errors import DistilleryError
     from pipeline_lib.commands.partners import shard_sets
-    from pipeline_lib.commands.verifying import faults_of
-    from pipeline_lib.errors import DistilleryError
+    from pipeline_lib.commands.verification import faults_of
 
     faults = []
     for folder in [found for above in folders or [Path("data")] for found in shard_sets(above)]:

@@ -30,7 +30,7 @@ def study(
     30 and 100 percent of the training data. A study runs in a workspace of its own and shares all
     caches; params.yaml and its results are left alone.
     """
-    from pipeline_lib.errors import DistilleryError
+    from pipeline_lib.base.errors import DistilleryError
     from pipeline_lib.params import check_params, load_params
     from pipeline_lib.params.profiles import read_values
     from pipeline_lib.studies.figures import plot, read_figures, table

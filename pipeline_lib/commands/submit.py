@@ -31,9 +31,9 @@ def submit(
     each task takes the first that it has; of a method, the seed that is best on dev. Nothing is
     written unless every file keeps the benchmark's rules.
     """
-    from pipeline_lib.errors import DistilleryError
+    from pipeline_lib.base.errors import DistilleryError
+    from pipeline_lib.evaluation.submission import answers, params_faults, write_submission
     from pipeline_lib.params import load_params
-    from pipeline_lib.submission import answers, params_faults, write_submission
 
     loaded = load_params(params)
     if found := params_faults(loaded):
@@ -56,7 +56,7 @@ def submit(
 
 def _system(params: "Params", task: str, systems: list[str]) -> str:
     """Return the first of the systems that a task has."""
-    from pipeline_lib.errors import DistilleryError
+    from pipeline_lib.base.errors import DistilleryError
 
     known = ["teacher", *params.methods_of(task)]
     found = next((system for system in systems if system in known), None)
@@ -72,10 +72,10 @@ def _outputs(task: str, split: str, system: str) -> tuple["np.ndarray", str]:
     """Return the system's outputs for one split, and the column of predictions they come from."""
     import pyarrow.compute as pc
 
-    from pipeline_lib.columns import matrix
-    from pipeline_lib.errors import DistilleryError
-    from pipeline_lib.files import read_record
-    from pipeline_lib.shards import read_shard
+    from pipeline_lib.base.errors import DistilleryError
+    from pipeline_lib.base.files import read_record
+    from pipeline_lib.storage.columns import matrix
+    from pipeline_lib.storage.shards import read_shard
 
     folder = Path("data/results") / task
     scores = read_record(folder / "scores.json", "metric", "methods")
@@ -93,7 +93,7 @@ def _outputs(task: str, split: str, system: str) -> tuple["np.ndarray", str]:
 
 
 def _best_seed(scores: dict[str, Any], method: str, folder: Path) -> str:
-    from pipeline_lib.errors import DistilleryError
+    from pipeline_lib.base.errors import DistilleryError
 
     if method not in scores["methods"]:
         raise DistilleryError(f"{folder}: {method} was not evaluated. Run `dvc repro`.")

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lib.columns import Text, matrix, texts
-from pipeline_lib.errors import DistilleryError
-from pipeline_lib.evaluation.metrics import label_array
-from pipeline_lib.shards import ShardSet, check_answers, read_manifest
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.storage.columns import Text, matrix, texts
+from pipeline_lib.storage.shards import ShardSet, check_answers, read_manifest
+from pipeline_lib.tasks.metrics import label_array
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from pipeline_lib.evaluation.heldout import Heldout
-from pipeline_lib.evaluation.metrics import agreement, decide, score
 from pipeline_lib.evaluation.significance import compare, holm
 from pipeline_lib.params import Evaluate, Method, Task
+from pipeline_lib.tasks.metrics import agreement, decide, score
 
 SELECTION = (
     "Each run's best evaluation, and the teacher's best epoch and learning rate, were chosen on "
@@ -27,7 +27,7 @@ class System:
 
     ``logits`` holds, by split and seed, float32 of shape (rows, classes); ``parameters`` the
     numbers ``with_embeddings`` and ``without_embeddings``; ``training`` what they were trained
-    with: see :func:`~pipeline_lib.evaluation.run.read_training`.
+    with: see :func:`~pipeline_lib.evaluation.evaluate.read_training`.
     """
 
     method: Method

@@ -14,8 +14,8 @@ from functools import partial
 
 import numpy as np
 
-from pipeline_lib.evaluation.metrics import check_labels, from_confusion, from_scores
 from pipeline_lib.params import CORRELATIONS, Metric
+from pipeline_lib.tasks.metrics import check_labels, from_confusion, from_scores
 
 CHUNK = 4_000_000
 """Resampled rows that are counted at once: bounds the memory to some tens of megabytes."""

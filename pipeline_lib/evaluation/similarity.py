@@ -6,38 +6,14 @@ training set for each metric; a score is compared by correlation, which needs no
 
 import numpy as np
 
-from pipeline_lib.evaluation.metrics import from_confusion, score
 from pipeline_lib.params import CORRELATIONS, Metric
-from pipeline_lib.stored_vectors import unit
+from pipeline_lib.storage.vectors import unit
+from pipeline_lib.tasks.metrics import best_threshold, score
 
 
 def cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Return the cosine of each pair of vectors, float64 (rows,); both are (rows, width)."""
     return (unit(first.astype(np.float64)) * unit(second.astype(np.float64))).sum(1)
-
-
-def best_threshold(
-    values: np.ndarray, labels: np.ndarray, metric: Metric, positive: int = 1
-) -> float:
-    """Return the threshold at which "class 1 where the value is above" scores best.
-
-    :param values: float (rows,); :param labels: 0 or 1, (rows,).
-    :param positive: the class whose F1 is taken.
-    """
-    order = np.argsort(-values, kind="stable")
-    ordered, hits = values[order], np.cumsum(labels[order] == 1)
-    ones, rows = int(hits[-1]), len(labels)
-    above = np.arange(1, rows + 1)
-    # One confusion matrix per place at which the list can be cut: label first, answer second.
-    confusion = np.empty((rows, 2, 2))
-    confusion[:, 1, 1], confusion[:, 0, 1] = hits, above - hits
-    confusion[:, 1, 0], confusion[:, 0, 0] = ones - hits, rows - ones - (above - hits)
-    scores = from_confusion(metric, confusion, positive)
-    # Equal values cannot be cut apart.
-    scores[:-1][ordered[:-1] == ordered[1:]] = -np.inf
-    best = int(scores.argmax())
-    below = ordered[best + 1] if best + 1 < rows else ordered[best] - 1.0
-    return float((ordered[best] + below) / 2)
 
 
 def similarity_scores(

@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline_lib.columns import Text, texts
-from pipeline_lib.evaluation.run import require_model
+from pipeline_lib.base.processor import cpu_name
+from pipeline_lib.evaluation.evaluate import require_model
 from pipeline_lib.params import Params
-from pipeline_lib.processor import cpu_name
-from pipeline_lib.shards import ShardSet
+from pipeline_lib.storage.columns import Text, texts
+from pipeline_lib.storage.shards import ShardSet
 
 if TYPE_CHECKING:
     import torch
@@ -25,7 +25,7 @@ Predict = Callable[[Sequence[Text]], Any]
 
 def measure_task(params: Params, task: str, data: Path) -> dict[str, Any]:
     """Time the task's teacher and one student of each architecture; return the stage's JSON."""
-    from pipeline_lib.devices import resolve_device
+    from pipeline_lib.base.devices import resolve_device
 
     device = resolve_device(params.device)
     sample = sample_texts(data, task, params.speed.sentences)
@@ -102,7 +102,7 @@ def machine(device: "torch.device") -> dict[str, Any]:
 
 
 def _teacher(params: Params, folder: Path, device: "torch.device") -> Predict:
-    from pipeline_lib.devices import resolve_batch_tokens, resolve_precision
+    from pipeline_lib.base.devices import resolve_batch_tokens, resolve_precision
     from pipeline_lib.teachers.model import load_teacher
 
     require_model(folder)
@@ -114,7 +114,7 @@ def _teacher(params: Params, folder: Path, device: "torch.device") -> Predict:
 
 
 def _student(folder: Path, device: "torch.device") -> Predict:
-    from pipeline_lib.students.loading import load_student
+    from pipeline_lib.students.student import load_student
 
     require_model(folder)
     return load_student(folder, device=str(device)).predict

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError, model_validator
 
-from pipeline_lib.errors import DistilleryError
+from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.params.base import Name, Positive, Section, Seed
 from pipeline_lib.params.encoders import STARTS, Encoder, SentenceVectors
 from pipeline_lib.params.methods import Evaluate, Method, Optimiser, Speed

@@ -17,8 +17,8 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap
 from ruamel.yaml.error import YAMLError
 
-from pipeline_lib.errors import DistilleryError
-from pipeline_lib.files import unreadable
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import unreadable
 
 EXTENDS = "extends"
 ROWS = ("tasks", "transfer", "students", "optimisers", "encoders", "methods")

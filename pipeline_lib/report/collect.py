@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline_lib.errors import DistilleryError
-from pipeline_lib.files import read_json, read_record
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import read_json, read_record
 
 
 @dataclass(frozen=True)

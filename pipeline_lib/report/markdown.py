@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pipeline_lib.files import atomic_path
+from pipeline_lib.base.files import atomic_path
 from pipeline_lib.params import Params
 from pipeline_lib.report.captions import caption
 from pipeline_lib.report.collect import TaskResult

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline_lib.shards import Manifest
+from pipeline_lib.storage.shards import Manifest
 
 REASONS = {"outside_label_ranges": "outside the label ranges", "empty_text": "with empty text"}
 """Counts of rows that were left out, in words; the order of the line."""

@@ -14,11 +14,11 @@ from safetensors.numpy import load_file, save_file
 from threadpoolctl import threadpool_limits
 from tokenizers import AddedToken, Tokenizer, models, normalizers
 
-from pipeline_lib.corpora.vectors import read_vectors, teacher_vectors, teacher_words
-from pipeline_lib.errors import DistilleryError
-from pipeline_lib.files import atomic_path, write_json
-from pipeline_lib.hashing import salt, splitmix64, string_keys
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import atomic_path, write_json
+from pipeline_lib.base.hashing import salt, splitmix64, string_keys
 from pipeline_lib.params import Vocabulary
+from pipeline_lib.students.word_vectors import read_vectors, teacher_vectors, teacher_words
 from pipeline_lib.text.words import MASK, word_splitter
 
 PAD = "[PAD]"

@@ -6,7 +6,7 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-from pipeline_lib.files import read_json
+from pipeline_lib.base.files import read_json
 from pipeline_lib.studies.sweeps import Point, Study
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline_lib.errors import DistilleryError
+from pipeline_lib.base.errors import DistilleryError
 
 Raw = dict[str, Any]
 SHARES = (0.2, 0.3, 0.5, 1.0)

@@ -13,9 +13,9 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from pipeline_lib.errors import DistilleryError
-from pipeline_lib.files import read_json
-from pipeline_lib.store import check_state_folder, state_folder
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import read_json
+from pipeline_lib.storage.store import check_state_folder, state_folder
 
 DVC = (sys.executable, "-m", "dvc")
 CODE = ("dvc.yaml", "stages", "pipeline_lib")

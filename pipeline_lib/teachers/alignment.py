@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lib.columns import Text, matrix, sides
-from pipeline_lib.errors import DistilleryError
-from pipeline_lib.evaluation.metrics import agreement, label_array
-from pipeline_lib.shards import ShardSet, check_answers, read_shard
-from pipeline_lib.stored_vectors import StoredVectors
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.storage.columns import Text, matrix, sides
+from pipeline_lib.storage.shards import ShardSet, check_answers, read_shard
+from pipeline_lib.storage.vectors import StoredVectors
+from pipeline_lib.tasks.metrics import agreement, label_array
 from pipeline_lib.teachers.outputs import OutputPass
 from pipeline_lib.teachers.vectors import VectorPass
 

@@ -13,20 +13,20 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from pipeline_lib.batching import LengthSorted
-from pipeline_lib.columns import Text, texts
-from pipeline_lib.devices import resolve_precision, resolve_training_precision
-from pipeline_lib.dropout import replace_dropout
-from pipeline_lib.errors import DistilleryError
-from pipeline_lib.evaluation.metrics import agreement, label_array, score
-from pipeline_lib.files import link_or_copy
-from pipeline_lib.label_scale import scale_of
-from pipeline_lib.objectives import label_loss
+from pipeline_lib.base.devices import resolve_precision, resolve_training_precision
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import link_or_copy
+from pipeline_lib.cpu.attention import use_training_attention
+from pipeline_lib.cpu.dropout import replace_dropout
 from pipeline_lib.params import FineTuning, Task
 from pipeline_lib.params import Teacher as TeacherParams
-from pipeline_lib.teachers.attention import use_training_attention
+from pipeline_lib.storage.columns import Text, texts
+from pipeline_lib.tasks.metrics import agreement, label_array, score
 from pipeline_lib.teachers.model import Teacher, load_classifier, load_teacher
-from pipeline_lib.training import Batch, Progress, Report, Settings, autocast, fit
+from pipeline_lib.training.batches import LengthSorted
+from pipeline_lib.training.label_scale import scale_of
+from pipeline_lib.training.loop import Batch, Progress, Report, Settings, autocast, fit
+from pipeline_lib.training.objectives import label_loss
 
 EVALUATION_TOKENS = 4096
 LEAST_ERROR_OF_ANOTHER_UNIT = 2.0

@@ -16,14 +16,14 @@ import pyarrow as pa
 import torch
 from safetensors import SafetensorError
 
-from pipeline_lib.batching import Sentences
-from pipeline_lib.columns import Text, sides
-from pipeline_lib.devices import DTYPES
-from pipeline_lib.errors import DistilleryError
-from pipeline_lib.files import sha256_file, sha256_json
-from pipeline_lib.parameter_counts import count_parameters
+from pipeline_lib.base.devices import DTYPES
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import sha256_file, sha256_json
+from pipeline_lib.networks.parameter_counts import count_parameters
+from pipeline_lib.sources.positions import position_count
+from pipeline_lib.storage.columns import Text, sides
 from pipeline_lib.teachers.masking import signed_sentences
-from pipeline_lib.teachers.positions import position_count
+from pipeline_lib.text.ragged import Sentences
 
 TOKENIZER = (
     "tokenizer.json",
@@ -171,7 +171,7 @@ def load_teacher(folder: Path, device: torch.device | str, precision: str) -> Te
 
     :raises DistilleryError: if the folder is no such model.
     """
-    from pipeline_lib.teachers.attention import use_short_attention
+    from pipeline_lib.cpu.attention import use_short_attention
 
     device = torch.device(device)
     model, tokenizer = load_classifier(folder)

@@ -13,20 +13,25 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from pipeline_lib.columns import list_column
-from pipeline_lib.devices import resolve_batch_tokens, resolve_device, resolve_precision
-from pipeline_lib.engine import Tell, run_jobs, single_thread
-from pipeline_lib.files import clear_folder, sha256_json
-from pipeline_lib.fingerprint import (
+from pipeline_lib.base.devices import (
+    resolve_batch_tokens,
+    resolve_device,
+    resolve_precision,
+    single_thread,
+)
+from pipeline_lib.base.files import clear_folder, sha256_json
+from pipeline_lib.base.processor import computed_on
+from pipeline_lib.base.progress import show_progress
+from pipeline_lib.engine.local import Tell, run_jobs
+from pipeline_lib.params import Params
+from pipeline_lib.storage.columns import list_column
+from pipeline_lib.storage.fingerprint import (
     TRAINING_LIBRARIES,
     code_fingerprint,
     deciding,
     library_versions,
 )
-from pipeline_lib.params import Params
-from pipeline_lib.processor import computed_on
-from pipeline_lib.progress import show_progress
-from pipeline_lib.shards import (
+from pipeline_lib.storage.shards import (
     Manifest,
     Shard,
     ShardSet,
@@ -35,7 +40,7 @@ from pipeline_lib.shards import (
     schema_of,
     write_manifest,
 )
-from pipeline_lib.store import Store
+from pipeline_lib.storage.store import Store
 from pipeline_lib.teachers.model import Teacher, digest_model, load_teacher
 
 

@@ -13,11 +13,11 @@ from typing import Any, ClassVar
 import pyarrow as pa
 import torch
 
-from pipeline_lib.columns import list_column, sides
-from pipeline_lib.devices import DTYPES
-from pipeline_lib.errors import DistilleryError
+from pipeline_lib.base.devices import DTYPES
+from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.params import Params
-from pipeline_lib.stored_vectors import pack
+from pipeline_lib.storage.columns import list_column, sides
+from pipeline_lib.storage.vectors import pack
 from pipeline_lib.teachers.model import Transformer, digest_model, load_pretrained
 from pipeline_lib.teachers.outputs import OutputPass
 
@@ -55,7 +55,7 @@ def load_vector_model(folder: Path, device: str, precision: str, pooling: str) -
 
     :raises DistilleryError: if the folder is no such model, or has no pooler where one is wanted.
     """
-    from pipeline_lib.teachers.attention import use_short_attention
+    from pipeline_lib.cpu.attention import use_short_attention
 
     model, tokenizer = load_pretrained(folder, "AutoModel", {})
     if pooling == "pooler" and getattr(model, "pooler", None) is None:

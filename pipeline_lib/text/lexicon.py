@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline_lib.errors import DistilleryError
-from pipeline_lib.files import sha256_file
-from pipeline_lib.hashing import string_keys
-from pipeline_lib.shards import read_shard, write_shard
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import sha256_file
+from pipeline_lib.base.hashing import string_keys
+from pipeline_lib.storage.shards import read_shard, write_shard
 
 SCHEMA = pa.schema([("tag", pa.string()), ("word", pa.string()), ("count", pa.int64())])
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError
 
-from pipeline_lib.errors import DistilleryError
-from pipeline_lib.fingerprint import code_fingerprint, deciding, library_versions
+from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.params import Tagger
+from pipeline_lib.storage.fingerprint import code_fingerprint, deciding, library_versions
 
 TagWords = Callable[[Sequence[Sequence[str]], Sequence[Sequence[bool]]], Iterator[list[str]]]
 """(words, spaces) of many sentences to the tags of each, in order."""

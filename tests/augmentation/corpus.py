@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lib.augmentation import augment_block
+from pipeline_lib.augmentation.rules import augment_block
 from pipeline_lib.params import Recipe
 from pipeline_lib.text.lexicon import Lexicon
 from pipeline_lib.text.words import MASK

@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipeline_lib import preparation
-from pipeline_lib.augmentation import KEPT, augment_block
-from pipeline_lib.corpora.labelled import Example
+from pipeline_lib.augmentation.rules import KEPT, augment_block
 from pipeline_lib.params import Recipe, Regression, Tagger
-from pipeline_lib.preparation import prepare_task, prepared_schema
-from pipeline_lib.shards import ShardSet
+from pipeline_lib.storage.shards import ShardSet
+from pipeline_lib.tasks import preparation
+from pipeline_lib.tasks.labelled import Example
+from pipeline_lib.tasks.preparation import prepare_task, prepared_schema
 from pipeline_lib.text.lexicon import Lexicon
 
 COUNTS = {"N": {f"noun{i}": i + 1 for i in range(9)}, "V": {f"verb{i}": i + 1 for i in range(5)}}

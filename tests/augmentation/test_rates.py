@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from pipeline_lib.columns import KEPT, MASKED, REPLACED
+from pipeline_lib.storage.columns import KEPT, MASKED, REPLACED
 from pipeline_lib.text.lexicon import Lexicon
 
 from .corpus import COUNTS, rows_of

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipeline_lib.augmentation import Counts, augment_block, transfer_schema
-from pipeline_lib.columns import KEPT, MASKED, REPLACED
-from pipeline_lib.hashing import salt, sequence_keys, string_keys, uniform
+from pipeline_lib.augmentation.rules import Counts, augment_block, transfer_schema
+from pipeline_lib.base.hashing import salt, sequence_keys, string_keys, uniform
 from pipeline_lib.params import Recipe
+from pipeline_lib.storage.columns import KEPT, MASKED, REPLACED
 from pipeline_lib.text.lexicon import Lexicon
 from pipeline_lib.text.words import MASK
 

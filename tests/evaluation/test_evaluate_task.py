@@ -12,15 +12,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipeline_lib.columns import list_column, matrix
-from pipeline_lib.errors import DistilleryError
-from pipeline_lib.evaluation.run import evaluate_task
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import write_json
+from pipeline_lib.evaluation.evaluate import evaluate_task
 from pipeline_lib.evaluation.speed import measure_task
-from pipeline_lib.files import write_json
 from pipeline_lib.params import Method, Params, load_params
 from pipeline_lib.report.collect import TaskResult
 from pipeline_lib.report.rows import rows
-from pipeline_lib.shards import (
+from pipeline_lib.storage.columns import list_column, matrix
+from pipeline_lib.storage.shards import (
     Manifest,
     read_shard,
     schema_of,
@@ -108,7 +108,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         return Fake(2 if folder.parent.name == "plain" else 8)
 
     student = SimpleNamespace(load_student=load_student)
-    monkeypatch.setitem(sys.modules, "pipeline_lib.students.loading", student)
+    monkeypatch.setitem(sys.modules, "pipeline_lib.students.student", student)
     # Evaluation reads the teacher's answers from shards; only timing loads it.
     monkeypatch.setattr("pipeline_lib.teachers.model.load_teacher", lambda *_: Fake(10))
     return data

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pipeline_lib.errors import DistilleryError
+from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.evaluation.significance import Difference, compare, holm
 
 RNG = np.random.default_rng(0)

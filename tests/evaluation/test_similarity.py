@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from pipeline_lib.evaluation.metrics import score
 from pipeline_lib.evaluation.similarity import best_threshold, cosines, similarity_scores
+from pipeline_lib.tasks.metrics import score
 
 
 def test_cosines_by_hand() -> None:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from pipeline_lib.shards import read_manifest
-from pipeline_lib.stored_vectors import StoredVectors, vector_tables
-from tests.corpora.wikis import write_dump
+from pipeline_lib.storage.shards import read_manifest
+from pipeline_lib.storage.vectors import StoredVectors, vector_tables
+from tests.wikipedia.wikis import write_dump
 
 from .conftest import Finished
 from .test_kills import CHECKPOINTS, SLOW_TRAINING, TELL_RESUMED, _resumed, _written
@@ -166,7 +166,7 @@ def test_vectors_of_other_sentences_are_not_trained_on(workspace: Workspace) -> 
 
 
 def test_stored_vectors_have_the_teachers_width(encoded: tuple[Workspace, Run]) -> None:
-    from pipeline_lib.shards import ShardSet
+    from pipeline_lib.storage.shards import ShardSet
 
     folder = encoded[0].folder
     sets = [ShardSet.open(folder / p / "wikipedia/train") for p in ("data", VECTORS)]

@@ -11,7 +11,7 @@ from .workspace import BLOCKS, BOTH, OUTPUTS, SHARDS, STORE, TASK, Run, Workspac
 CHECKPOINTS = ".distillery/checkpoints"
 SLOW_TRAINING = """
 import time
-from pipeline_lib import training
+from pipeline_lib.training import loop as training
 training.CHECKPOINT_SECONDS = 0.0
 step = training._step
 def slow(*arguments):
@@ -20,7 +20,7 @@ def slow(*arguments):
 training._step = slow
 """
 TELL_RESUMED = """
-from pipeline_lib import training
+from pipeline_lib.training import loop as training
 remaining = training._remaining
 def told(batches, done, per_epoch, total):
     print(f"went on from step {done} of {total}", flush=True)
@@ -38,7 +38,7 @@ OutputPass.compute = slow
 """
 SLOW_TAGGER = """
 import time
-from pipeline_lib.preparation import _LazyTagger
+from pipeline_lib.tasks.preparation import _LazyTagger
 compute = _LazyTagger._compute
 def slow(self, words, spaces):
     print("tagging a block", flush=True)
@@ -80,7 +80,7 @@ def test_an_entry_that_a_kill_left_half_written_is_computed_again(
 
 
 def _key(workspace: Workspace) -> str:
-    from pipeline_lib.shards import read_manifest
+    from pipeline_lib.storage.shards import read_manifest
 
     digest = read_manifest(workspace / OUTPUTS).shards[-1].sha256
     records = (workspace / STORE / "logits").glob("*/*.json")

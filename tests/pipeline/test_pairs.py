@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from pipeline_lib.columns import matrix
-from pipeline_lib.processor import computed_on
-from pipeline_lib.shards import ShardSet
+from pipeline_lib.base.processor import computed_on
+from pipeline_lib.storage.columns import matrix
+from pipeline_lib.storage.shards import ShardSet
 
 from .corpus import sentences
 from .workspace import Run, Workspace

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from pipeline_lib.shards import ShardSet
+from pipeline_lib.storage.shards import ShardSet
 
 from .workspace import BOTH, TASK, Workspace
 
@@ -20,7 +20,7 @@ def test_another_loss_gives_other_students(workspace: Workspace) -> None:
     before, folder = workspace.trained(), f"data/students/{TASK}"
     students, teacher = workspace.digests(folder), workspace.digests(f"data/teachers/{TASK}")
     squared = "return (student - teacher).pow(2).sum(-1).mean()"
-    edit(workspace, "objectives.py", squared, squared.replace("pow(2)", "abs()"))
+    edit(workspace, "training/objectives.py", squared, squared.replace("pow(2)", "abs()"))
     run = workspace.dvc("repro", f"train@{TASK}").sound()
     assert f"train@{TASK}" in run.stages
     # The teacher's code imports the module too: it is fine-tuned again, to the same bytes.
@@ -37,7 +37,7 @@ def test_another_label_loss_gives_another_teacher(workspace: Workspace) -> None:
     before = workspace.digests(f"data/teachers/{TASK}")
     edit(
         workspace,
-        "objectives.py",
+        "training/objectives.py",
         "    return F.cross_entropy(outputs, labels)",
         "    return -F.cross_entropy(outputs, labels)",
     )
@@ -60,10 +60,10 @@ def test_another_tagger_gives_other_tags(workspace: Workspace) -> None:
 
 
 def test_scores_follow_the_students_code(workspace: Workspace) -> None:
-    with (workspace / "pipeline_lib/students/network.py").open("a") as file:
+    with (workspace / "pipeline_lib/networks/student.py").open("a") as file:
         file.write("\nADDED = 1\n")
     status = workspace.dvc("status", f"evaluate@{TASK}", f"measure_speed@{TASK}").sound().text
-    changed = "pipeline_lib/students/network.py"
+    changed = "pipeline_lib/networks/student.py"
     assert f"evaluate@{TASK}" in status and f"measure_speed@{TASK}" in status and changed in status
 
 

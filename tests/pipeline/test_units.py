@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline_lib.columns import matrix
-from pipeline_lib.shards import read_shard
+from pipeline_lib.storage.columns import matrix
+from pipeline_lib.storage.shards import read_shard
 
 from .corpus import BAD, GOOD, sentences
 from .workspace import Workspace

@@ -17,8 +17,8 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from pipeline_lib.files import sha256_file
-from pipeline_lib.trained import SEAL
+from pipeline_lib.base.files import sha256_file
+from pipeline_lib.training.runs import SEAL
 
 ROOT = Path(__file__).parents[2]
 TASK = "reviews"

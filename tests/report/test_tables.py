@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from pipeline_lib.errors import DistilleryError
-from pipeline_lib.files import write_json
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import write_json
 from pipeline_lib.params import Params, load_params
 from pipeline_lib.report.collect import TaskResult, metrics, read_finished, read_results
 from pipeline_lib.report.markdown import write_report

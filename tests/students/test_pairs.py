@@ -8,10 +8,10 @@ import pytest
 import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-import pipeline_lib.students.model  # noqa: F401  registers the students
-from pipeline_lib.students.encoders import reverse
-from pipeline_lib.students.loading import Student, build_student, load_student, save_student
-from pipeline_lib.students.network import Form, compare
+import pipeline_lib.students.huggingface  # noqa: F401  registers the students
+from pipeline_lib.networks.encoders import reverse
+from pipeline_lib.networks.student import Form, compare
+from pipeline_lib.students.student import Student, build_student, load_student, save_student
 from pipeline_lib.students.vocabulary import build_tokenizer
 
 WORDS = ["a", "film", "good", "dull", "plot"]

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline_lib.students.encoders import CNNEncoder, NgramEncoder, StaticEncoder
-from pipeline_lib.students.loading import Student, build_student
-from pipeline_lib.students.network import Form
+from pipeline_lib.networks.encoders import CNNEncoder, NgramEncoder, StaticEncoder
+from pipeline_lib.networks.student import Form
+from pipeline_lib.students.student import Student, build_student
 from pipeline_lib.students.vocabulary import build_tokenizer
 
 WORDS = ["a", "film", "good", "dull", "plot", "not"]

@@ -8,7 +8,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 from transformers import AutoTokenizer
 
-from pipeline_lib.errors import DistilleryError
+from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.students.vocabulary import (
     build_tokenizer,
     complete_vectors,

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from pipeline_lib.errors import DistilleryError
-from pipeline_lib.files import write_json
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import write_json
 from pipeline_lib.params import check_params
 from pipeline_lib.studies.figures import plot, read_figures, table
 from pipeline_lib.studies.sweeps import SWEEPS, Rows, Study

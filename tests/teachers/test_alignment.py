@@ -10,10 +10,10 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from pipeline_lib.columns import matrix
-from pipeline_lib.errors import DistilleryError
-from pipeline_lib.hashing import string_keys
-from pipeline_lib.shards import Manifest, ShardSet, schema_of, write_manifest, write_shard
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.hashing import string_keys
+from pipeline_lib.storage.columns import matrix
+from pipeline_lib.storage.shards import Manifest, ShardSet, schema_of, write_manifest, write_shard
 from pipeline_lib.teachers.alignment import (
     TOLERANCE,
     different_rows,

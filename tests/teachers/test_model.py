@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 import torch
 
-from pipeline_lib.columns import KEPT, MASKED
-from pipeline_lib.errors import DistilleryError
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.storage.columns import KEPT, MASKED
 from pipeline_lib.teachers.model import digest_model, keep_head_exact, load_teacher
 from pipeline_lib.teachers.vectors import load_vector_model
 from tests.pipeline.corpus import sentences, write_encoder

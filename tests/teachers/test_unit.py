@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline_lib.errors import DistilleryError
+from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.teachers.finetuning import check_unit
 
 RNG = np.random.default_rng(1)

@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 import torch
 
-from pipeline_lib.errors import DistilleryError
-from pipeline_lib.hashing import string_keys
-from pipeline_lib.shards import Manifest, ShardSet, schema_of, write_manifest, write_shard
-from pipeline_lib.stored_vectors import StoredVectors, pack
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.hashing import string_keys
+from pipeline_lib.storage.shards import Manifest, ShardSet, schema_of, write_manifest, write_shard
+from pipeline_lib.storage.vectors import StoredVectors, pack
 from pipeline_lib.teachers.alignment import prove_vectors
 from pipeline_lib.teachers.model import digest_model
 from pipeline_lib.teachers.outputs import compute_outputs

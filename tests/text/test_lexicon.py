@@ -6,8 +6,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from pipeline_lib.errors import DistilleryError
-from pipeline_lib.shards import write_shard
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.storage.shards import write_shard
 from pipeline_lib.text.lexicon import (
     SCHEMA,
     Lexicon,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline_lib.errors import DistilleryError
+from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.params import Tagger
 from pipeline_lib.text.tagging import load_tagger
 from pipeline_lib.text.words import split_words

@@ -1,0 +1,1 @@
+"""Transfer sets: the rules that make synthetic examples."""

@@ -1,0 +1,125 @@
+"""Which device computes, and in which number format: resolved once, recorded with every result."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+
+import torch
+
+from pipeline_lib.base.errors import DistilleryError
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+LSTMS = ("bilstm", "bilstm_sra")
+"""The architectures of ``students`` in params.yaml that have an LSTM."""
+
+
+def resolve_device(name: str) -> torch.device:
+    """Return the device of that name; ``auto`` is CUDA where there is one, else the CPU.
+
+    :raises DistilleryError: if the name is unknown or the device is not there.
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if not re.fullmatch(r"cpu|mps|cuda(:\d+)?", name):
+        # torch knows more, such as `meta`, on which nothing is computed.
+        raise DistilleryError(f"device: {name!r} is none of auto, cpu, cuda, cuda:<number>, mps.")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise DistilleryError(
+            f"device: {name!r} is not available here ({str(error).splitlines()[0]}). Use auto or "
+            "cpu."
+        ) from error
+    return device
+
+
+def resolve_precision(name: str, device: torch.device) -> str:
+    """Return the number format that ``auto`` stands for on ``device``; others stand for themselves.
+
+    On CUDA bfloat16, or float16 on cards before it.  On a CPU bfloat16 only where the processor
+    multiplies it: with AMX tiles, or AVX-512's bfloat16 products (2.5 times the float32 rate on an
+    AMD EPYC of family 25, model 17).  Without them it ran at half the float32 rate.
+    """
+    if name != "auto":
+        return name
+    if device.type == "cuda":
+        return "bfloat16" if _has_bfloat16_units() else "float16"
+    if device.type == "cpu" and _multiplies_bfloat16():
+        return "bfloat16"
+    return "float32"
+
+
+def resolve_training_precision(name: str, device: torch.device) -> str:
+    """Return the number format to train in, as :func:`resolve_precision`, but never float16.
+
+    Its gradients underflow without loss scaling.
+    """
+    resolved = resolve_precision(name, device)
+    return "float32" if resolved == "float16" else resolved
+
+
+def resolve_student_precision(name: str, device: torch.device, architecture: str) -> str:
+    """Return the number format to train a student in: one that its layers can compute in.
+
+    Where an LSTM does not run in bfloat16, ``auto`` is float32.
+
+    :param architecture: of the student, as params.yaml names it.
+    :raises DistilleryError: if bfloat16 is asked for and the student cannot be trained in it.
+    """
+    resolved = resolve_training_precision(name, device)
+    if resolved != "bfloat16" or architecture not in LSTMS or runs_lstm_in_bfloat16(device.type):
+        return resolved
+    if name == "auto":
+        return "float32"
+    raise DistilleryError(
+        f"precision: bfloat16, in which torch runs no LSTM ({architecture}) on this machine's "
+        f"{device.type}: its processor has no bfloat16 units. Set the optimiser's precision to "
+        "auto or float32, or use another device."
+    )
+
+
+@cache
+def runs_lstm_in_bfloat16(device_type: str) -> bool:
+    """Return whether an LSTM can be trained in bfloat16, tried once with a tiny one.
+
+    Other layers fall back to slower kernels; oneDNN refuses an LSTM on a CPU without the units.
+    """
+    # Drawing its weights must not move the seeded generator.
+    with torch.random.fork_rng(devices=[]):
+        lstm = torch.nn.LSTM(1, 1).to(device_type)
+    try:
+        # In one thread, so that this process may be forked afterwards.
+        with single_thread(), torch.enable_grad(), torch.autocast(device_type, torch.bfloat16):
+            lstm(torch.zeros(1, 1, 1, device=device_type))[0].sum().backward()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _multiplies_bfloat16() -> bool:
+    return torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported()
+
+
+def _has_bfloat16_units() -> bool:
+    # torch counts emulation too unless told not to, which is slower than float16.
+    return torch.cuda.is_bf16_supported(including_emulation=False)
+
+
+def resolve_batch_tokens(wanted: int | None, device: torch.device) -> int:
+    """Return ``wanted``, or what suits: batches that stay in a core's cache, or that fill a GPU."""
+    if wanted is not None:
+        return wanted
+    return 1024 if device.type == "cpu" else 65536
+
+
+@contextmanager
+def single_thread() -> Iterator[None]:
+    """Have torch compute with one thread: its pool of threads does not survive a fork."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

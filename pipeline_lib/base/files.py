@@ -1,0 +1,213 @@
+"""Files that are either whole or absent: atomic writes, digests, hard links.
+
+A killed process must never leave a file that looks finished, nor one writer disturb another.  So
+everything is written to a temporary name of its own in the same folder, flushed to the disk, and
+renamed.
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+
+from pipeline_lib.base.errors import DistilleryError
+
+ABANDONED_SECONDS = 24 * 3600.0
+"""A temporary file or folder untouched for this long has no writer any more."""
+
+
+def temporary_path(path: Path) -> Path:
+    """Return a hidden name beside ``path`` that no other thread, process or host has."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+
+
+@contextmanager
+def atomic_path(path: Path, keep_first: bool = False) -> Iterator[Path]:
+    """Yield a temporary path that becomes ``path`` when the block ends well, and vanishes if not.
+
+    :param path: the final file; its folder is created.
+    :param keep_first: leave a file that is there by the end of the block as it is.
+    :raises DistilleryError: if the disk is full or the folder is not writable.
+    """
+    path = Path(path)
+    temporary = temporary_path(path)
+    try:
+        with disk_errors(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            yield temporary
+            # Opened for reading: a link to a file of DVC's cache may not be written to.
+            with open(temporary, "rb") as handle:
+                os.fsync(handle.fileno())
+            if not (keep_first and _linked(temporary, path)):
+                os.replace(temporary, path)
+    finally:
+        # Renaming a link onto another link of the same file does nothing, and leaves both.
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def _linked(temporary: Path, path: Path) -> bool:
+    """Give the file its final name unless that is taken; return False where there are no links."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        return True
+    except OSError:
+        return path.exists()
+    return True
+
+
+@contextmanager
+def disk_errors(path: Path) -> Iterator[None]:
+    """Turn what libraries raise when ``path`` cannot be written into one clear error.
+
+    :raises DistilleryError: if the disk is full or the folder is not writable.
+    """
+    try:
+        yield
+    except DistilleryError:
+        raise
+    except Exception as error:
+        # safetensors and tokenizers, being written in Rust, raise errors of their own.
+        if not (isinstance(error, OSError | SafetensorError) or "(os error " in str(error)):
+            raise
+        raise DistilleryError(
+            f"{path}: could not be written ({getattr(error, 'strerror', None) or error}). Free "
+            "disk space or make the folder writable, then run again: finished files are kept."
+        ) from error
+
+
+def sweep(folder: Path) -> None:
+    """Delete temporary files and folders below ``folder`` whose writers were killed long ago."""
+    for parent, folders, names in os.walk(folder):
+        for path in (Path(parent, name) for name in [*folders, *names] if _is_temporary(name)):
+            # Its writer may finish, or another process delete it, at any moment.
+            with suppress(OSError):
+                if time.time() - path.stat().st_mtime > ABANDONED_SECONDS:
+                    shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def _is_temporary(name: str) -> bool:
+    return name.startswith(".") and name.endswith(".tmp")
+
+
+def set_aside(path: Path, quarantine: Path, inode: int) -> None:
+    """Move a damaged file or folder into ``quarantine``, unless another process has done so.
+
+    :param inode: of what was found to be damaged: what lies at ``path`` now may be sound.
+    """
+    quarantine.mkdir(parents=True, exist_ok=True)
+    with open(quarantine / ".lock", "a") as lock, suppress(FileNotFoundError):
+        # Held for the move alone, and released by the system even if this process is killed.
+        with suppress(OSError):
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        if path.stat().st_ino == inode:
+            target = quarantine / path.name
+            if target.is_dir():
+                target = quarantine / f"{path.name}.{secrets.token_hex(8)}"
+            os.rename(path, target)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write ``value`` as indented, key-sorted JSON, atomically."""
+    with atomic_path(path) as temporary:
+        temporary.write_text(json.dumps(value, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def read_json(path: Path) -> Any:
+    """Read a JSON file.
+
+    :raises DistilleryError: if it is missing, torn, or cannot be read.
+    """
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise DistilleryError(f"{path}: not found. Run `dvc repro` to make it.") from error
+    except OSError as error:
+        raise unreadable(path, error) from error
+    # Numbers of thousands of digits are ValueErrors too.
+    except (ValueError, RecursionError) as error:
+        raise DistilleryError(
+            f"{path}: not valid JSON ({error}). Delete it and run again."
+        ) from error
+
+
+def read_record(path: Path, *keys: str) -> dict[str, Any]:
+    """Read a JSON object that has all these keys.
+
+    :raises DistilleryError: if it is missing, torn, no object, or lacks a key.
+    """
+    found = read_json(path)
+    lacking = [key for key in keys if not isinstance(found, dict) or key not in found]
+    if lacking:
+        raise DistilleryError(
+            f"{path}: no key {lacking[0]!r}. Delete it and run `dvc repro` to make it again."
+        )
+    return found
+
+
+def unreadable(path: Path, error: OSError) -> DistilleryError:
+    """Return the error that says why the system does not let a file be read."""
+    return DistilleryError(
+        f"{path}: could not be read ({error.strerror or error}). Put a file there that you may "
+        "read, then run again."
+    )
+
+
+def sha256_file(path: Path) -> str:
+    """Return the SHA-256 of a file's bytes, in hex."""
+    with open(path, "rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def sha256_folder(folder: Path, without: str | None = None) -> str:
+    """Return one SHA-256 over the names and contents of all files below ``folder``, in hex.
+
+    :param without: name of a file that does not count.
+    """
+    total = hashlib.sha256()
+    for path in sorted(p for p in Path(folder).rglob("*") if p.is_file() and p.name != without):
+        total.update(f"{path.relative_to(folder).as_posix()}\0{sha256_file(path)}\n".encode())
+    return total.hexdigest()
+
+
+def sha256_json(value: Any) -> str:
+    """Return the SHA-256 of ``value`` as canonical JSON, in hex: the key of a set of settings."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def link_or_copy(source: Path, target: Path) -> None:
+    """Place ``source`` at ``target`` by hard link, or by copy where there are no links."""
+    with atomic_path(target) as temporary:
+        try:
+            os.link(source, temporary)
+        except OSError:
+            shutil.copyfile(source, temporary)
+
+
+def clear_folder(folder: Path) -> Path:
+    """Make ``folder`` exist and be empty, and return it.
+
+    :raises DistilleryError: if it cannot be emptied or made, or a file stands in its place.
+    """
+    folder = Path(folder)
+    for path in (folder, *folder.parents):
+        if path.exists() and not path.is_dir():
+            raise DistilleryError(
+                f"{path}: a file, where a folder belongs. Move it away, then run again."
+            )
+    with disk_errors(folder):
+        if folder.exists():
+            shutil.rmtree(folder)
+        folder.mkdir(parents=True)
+    return folder

@@ -1,0 +1,273 @@
+"""Opens a shard set for looking: its rows, the teacher's logits for them, and what was changed.
+
+Everything is computed over whole columns, memory-mapped, so that a set of millions of rows can be
+filtered and totalled in seconds; only the rows that are shown become Python objects.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import read_json
+from pipeline_lib.commands.partners import find_pair
+from pipeline_lib.storage.columns import FIRST, MASKED, REPLACED, SECOND, matrix, sides
+from pipeline_lib.storage.shards import Shard, ShardSet, check_answers
+from pipeline_lib.storage.vectors import StoredVectors, unit
+from pipeline_lib.tasks.logits import entropy_bits, softmax
+
+RuleName = Literal["mask", "replace", "ngram", "original"]
+
+
+@dataclass(frozen=True)
+class View:
+    """One shard set, joined with what the teacher answers to it.
+
+    ``logits`` are float32, shape (rows, classes), or None where there are none; ``vectors`` are
+    sentence vectors by side, where there are some.  ``names`` are the
+    task's label names, or None where params.yaml does not say.  ``alignment`` holds the figures
+    of the proof that the logits belong to these rows, where it was made.
+    """
+
+    folder: Path
+    table: pa.Table
+    shards: list[Shard]
+    logits: np.ndarray | None
+    names: list[str] | None
+    alignment: dict[str, Any] | None = None
+    vectors: dict[str, StoredVectors] | None = None
+
+    @cached_property
+    def common(self) -> np.ndarray:
+        """The mean of the first 10,000 vectors' directions, float64 (width,).
+
+        The longer it is, the more alike all vectors are.
+        """
+        first = self.vectors[FIRST]
+        return unit(first[np.arange(min(len(first), 10_000))].astype(np.float64)).mean(0)
+
+    @cached_property
+    def probabilities(self) -> np.ndarray | None:
+        """The teacher's probabilities, float64, shape (rows, classes); a regression has none."""
+        return None if self.logits is None or self.is_regression else softmax(self.logits)
+
+    @cached_property
+    def entropy(self) -> np.ndarray | None:
+        """The entropy of the teacher's answer in bits, shape (rows,)."""
+        return None if self.probabilities is None else entropy_bits(self.probabilities)
+
+    @cached_property
+    def masked(self) -> np.ndarray:
+        """How many words of each row are masked, shape (rows,)."""
+        return self._words_under(MASKED)
+
+    @cached_property
+    def replaced(self) -> np.ndarray:
+        """How many words of each row are replaced, shape (rows,)."""
+        return self._words_under(REPLACED)
+
+    @cached_property
+    def cut(self) -> np.ndarray:
+        """Whether an n-gram was cut from a sentence of each row, shape (rows,)."""
+        lengths = [self.column(f"ngram_length{side}") for side in sides(self.table.column_names)]
+        return np.any([length > 0 for length in lengths], axis=0)
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether the teacher answers with a score."""
+        return self.logits is not None and self.logits.shape[1] == 1
+
+    @property
+    def is_transfer(self) -> bool:
+        """Whether rows say by which rules they were made."""
+        return "rules" in self.table.column_names
+
+    def label_name(self, number: float | None) -> str:
+        """Return the name of a class, or its number where the names are unknown; or a score."""
+        if number is None:
+            return "–"
+        if isinstance(number, float):
+            return f"{number:.3f}"
+        known = self.names and 0 <= number < len(self.names)
+        return self.names[number] if known else str(number)
+
+    def place(self, row: int) -> str:
+        """Return ``shard:row`` of a row number of the whole set."""
+        for shard in self.shards:
+            if row < shard.rows:
+                return f"{shard.name.removesuffix('.arrow')}:{row}"
+            row -= shard.rows
+        raise IndexError(row)
+
+    def column(self, name: str) -> np.ndarray:
+        """Return a column of numbers without nulls."""
+        return self.table[name].to_numpy()
+
+    def _words_under(self, rule: int) -> np.ndarray:
+        found = np.zeros(self.table.num_rows, np.int64)
+        for side in sides(self.table.column_names):
+            rules = self.table[f"rules{side}"].combine_chunks()
+            parents = pc.list_parent_indices(rules).to_numpy()
+            under = pc.list_flatten(rules).to_numpy() == rule
+            found += np.bincount(parents[under], minlength=self.table.num_rows)
+        return found
+
+
+def open_view(folder: Path, names: dict[str, list[str]]) -> View:
+    """Open a shard set and what belongs to it.
+
+    :param folder: inputs, or teacher outputs: the other half is found by the layout of ``data``.
+    :param names: label names by task.
+    :raises DistilleryError: if the set is unfinished, torn, or its outputs belong to another input.
+    """
+    pair = find_pair(folder)
+    if pair is None or not (pair.inputs / "manifest.json").exists():
+        alone = ShardSet.open(folder)
+        table = alone.table()
+        logits, vectors = _answers(table)
+        return View(
+            *(folder, table, alone.manifest.shards, logits, _names(folder, names)), None, vectors
+        )
+    inputs = ShardSet.open(pair.inputs)
+    logits = alignment = vectors = None
+    # Asked for outputs, their absence is an error; asked for inputs, they come if they are there.
+    if folder == pair.outputs or (pair.outputs / "manifest.json").exists():
+        logits, vectors = _answers(_answering(inputs, ShardSet.open(pair.outputs)))
+        proof = pair.outputs / "alignment.json"
+        alignment = read_json(proof) if proof.exists() else None
+    return View(
+        *(folder, inputs.table(), inputs.manifest.shards, logits, _names(folder, names)),
+        *(alignment, vectors),
+    )
+
+
+def _names(folder: Path, names: dict[str, list[str]]) -> list[str] | None:
+    """Return the label names of the task that the path names, if it names one."""
+    task = next((part for part in reversed(folder.absolute().parts) if part in names), None)
+    return names[task] if task else None
+
+
+def _answers(table: pa.Table) -> tuple[np.ndarray | None, dict[str, StoredVectors] | None]:
+    """Return a table's logits and its vectors by side, as far as it has them."""
+    names = table.column_names
+    logits = matrix(table["logits"]) if "logits" in names else None
+    stored = {
+        side: StoredVectors([(table, side)]) for side in (FIRST, SECOND) if f"vector{side}" in names
+    }
+    return logits, stored or None
+
+
+def _answering(inputs: ShardSet, outputs: ShardSet) -> pa.Table:
+    try:
+        check_answers(inputs.manifest, outputs.manifest)
+    except DistilleryError as error:
+        raise DistilleryError(f"{outputs.folder}: {error}") from error
+    return outputs.table()
+
+
+def select(view: View, *, shard: str | None, rule: RuleName | None, uncertain: bool) -> np.ndarray:
+    """Return the row numbers that are wanted, most uncertain first if so asked.
+
+    :raises DistilleryError: if the set has no such shard, no rules, or no teacher outputs.
+    """
+    wanted = np.arange(view.table.num_rows)
+    if shard is not None:
+        wanted = _rows_of(view, shard)
+    if rule is not None:
+        wanted = wanted[_under(view, rule)[wanted]]
+    if uncertain:
+        if view.entropy is None:
+            if view.is_regression:
+                raise DistilleryError(
+                    f"{view.folder}: --uncertain goes by the entropy over classes; this is a "
+                    "regression. Leave it out."
+                )
+            raise DistilleryError(
+                f"{view.folder}: --uncertain needs the teacher's outputs for this set; there are "
+                "none. Run `dvc repro`, or name a transfer set that has them (`distill shards ls`)."
+            )
+        # Stable: rows that are equally uncertain stay in their order.
+        wanted = wanted[np.argsort(-view.entropy[wanted], kind="stable")]
+    return wanted
+
+
+def _rows_of(view: View, name: str) -> np.ndarray:
+    start = 0
+    for shard in view.shards:
+        if name in (shard.name, shard.name.removesuffix(".arrow")):
+            return np.arange(start, start + shard.rows)
+        start += shard.rows
+    ends = [shard.name for shard in (*view.shards[:1], *view.shards[-1:])]
+    there = f"there are {' to '.join(ends)}" if ends else "the set is empty"
+    raise DistilleryError(f"{view.folder}: no shard {name!r}; {there}.")
+
+
+def _under(view: View, rule: RuleName) -> np.ndarray:
+    if not view.is_transfer:
+        raise DistilleryError(
+            f"{view.folder}: --rule needs a transfer set, whose rows say how they were made. "
+            "Name one, such as data/transfer/<task>/<recipe>."
+        )
+    if rule == "mask":
+        return view.masked > 0
+    if rule == "replace":
+        return view.replaced > 0
+    return view.cut if rule == "ngram" else view.column("iteration") == 0
+
+
+def totals(view: View, chosen: np.ndarray) -> dict[str, Any]:
+    """Return the figures of the chosen rows: counts per rule, mean entropy, labels."""
+    found: dict[str, Any] = {"rows": len(chosen)}
+    if view.is_transfer:
+        found |= {
+            "originals": int((view.column("iteration")[chosen] == 0).sum()),
+            "words masked": int(view.masked[chosen].sum()),
+            "words replaced": int(view.replaced[chosen].sum()),
+            "rows with an n-gram": int(view.cut[chosen].sum()),
+        }
+    if "label" in view.table.column_names:
+        labels = view.table["label"].take(chosen)
+        summarise = _spread if pa.types.is_floating(labels.type) else _distribution
+        found["labels"] = summarise(view, labels.drop_null().to_numpy(), labels.null_count)
+    if view.entropy is not None and len(chosen):
+        found["mean entropy, bits"] = round(float(view.entropy[chosen].mean()), 4)
+    if view.logits is not None and len(chosen):
+        found |= _teachers_answers(view, chosen)
+    if view.vectors and len(view.table):
+        found["values per vector"] = view.vectors[FIRST].shape[1]
+        found["mean cosine of two sentences"] = round(float(view.common @ view.common), 4)
+    for name, value in (view.alignment or {}).items():
+        found[f"alignment proof: {name}"] = value
+    return found
+
+
+def _teachers_answers(view: View, chosen: np.ndarray) -> dict[str, str]:
+    # Synthetic rows can shift the classes: a question with a word replaced is no duplicate.
+    kinds = {"teacher's answers": chosen}
+    if view.is_transfer:
+        kinds["teacher's answers, synthetic rows"] = chosen[view.column("iteration")[chosen] > 0]
+    return {
+        name: _spread(view, view.logits[rows, 0], 0)
+        if view.is_regression
+        else _distribution(view, view.logits[rows].argmax(axis=1), 0)
+        for name, rows in kinds.items()
+        if len(rows)
+    }
+
+
+def _spread(_: View, scores: np.ndarray, missing: int) -> str:
+    known = f"{len(scores):,} scores" if len(scores) else "no scores"
+    if len(scores):
+        known += f", mean {scores.mean():.3f}, {scores.min():.3f} to {scores.max():.3f}"
+    return known + (f", none {missing:,}" if missing else "")
+
+
+def _distribution(view: View, classes: np.ndarray, missing: int) -> str:
+    counts = np.bincount(classes.astype(np.int64), minlength=len(view.names or []))
+    parts = [f"{view.label_name(i)} {count:,}" for i, count in enumerate(counts)]
+    return ", ".join(parts + ([f"none {missing:,}"] if missing else []))

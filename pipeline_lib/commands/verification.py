@@ -1,0 +1,30 @@
+"""Finds what is wrong with a shard set: damaged files, or outputs of another input."""
+
+from pathlib import Path
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.commands.partners import find_pair
+from pipeline_lib.storage.shards import ShardSet, check_answers
+
+
+def faults_of(folder: Path) -> list[str]:
+    """Return one line per fault of the set in ``folder``; none if it is sound."""
+    try:
+        found = ShardSet.open(folder)
+    except DistilleryError as error:
+        return [str(error)]
+    return found.verify() + _mixed_up(folder, found)
+
+
+def _mixed_up(folder: Path, outputs: ShardSet) -> list[str]:
+    """Return the fault of outputs that do not answer to their inputs; inputs alone have none."""
+    pair = find_pair(folder)
+    if pair is None or pair.outputs != folder:
+        return []
+    if not (pair.inputs / "manifest.json").exists():
+        return [f"{folder}: its inputs {pair.inputs} are not there"]
+    try:
+        check_answers(ShardSet.open(pair.inputs).manifest, outputs.manifest)
+    except DistilleryError as error:
+        return [f"{folder}: {error}"]
+    return []

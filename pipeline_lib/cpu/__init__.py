@@ -1,0 +1,1 @@
+"""Faster versions, for a CPU, of what torch and tokenizers do too."""

@@ -1,0 +1,1 @@
+"""Plans: rows of params.yaml made into trainings."""

@@ -1,0 +1,151 @@
+"""Plans: a method's row with everything it refers to filled in.
+
+DVC cannot make a stage depend on "the transfer set that this row names".  So a light stage resolves
+each row into one small file: architecture, optimiser, objective, and the digests of the shard sets
+to train on and of the encoder to start from.  Training depends on that file alone, and runs again
+exactly when it changes.
+"""
+
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import read_json, sha256_folder, write_json
+from pipeline_lib.params import STARTS, Objective, Optimiser, Params, Student
+from pipeline_lib.storage.shards import ShardSet, check_answers, read_manifest
+
+
+class SetReference(BaseModel):
+    """A shard set, or its first iterations, by place and content: ``digest`` is the manifest's."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    folder: str
+    iterations: int | None
+    digest: str
+
+    @classmethod
+    def to(cls, folder: Path, iterations: int | None) -> "SetReference":
+        """Refer to the finished set in ``folder``, up to an iteration or (None) to all of it."""
+        digest = read_manifest(folder).upto(iterations).digest
+        return cls(folder=folder.as_posix(), iterations=iterations, digest=digest)
+
+    def open(self) -> ShardSet:
+        """Open the set after checking manifest and shards.
+
+        :raises DistilleryError: if it is another set than planned, or damaged.
+        """
+        folder = Path(self.folder)
+        shards = ShardSet(folder, read_manifest(folder).upto(self.iterations))
+        if shards.manifest.digest != self.digest:
+            raise DistilleryError(f"{self.folder}: not the set that was planned. Run `dvc repro`.")
+        faults = shards.verify()
+        if faults:
+            raise DistilleryError(
+                f"{faults[0]} ({len(faults)} of {len(shards.manifest.shards)} shards damaged). "
+                f"Delete {self.folder} and run `dvc repro`: only what is damaged is computed again."
+            )
+        return shards
+
+
+class EncoderReference(BaseModel):
+    """A trained sentence encoder, by place and content: ``digest`` is that of its folder."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    folder: str
+    digest: str
+
+    @classmethod
+    def to(cls, folder: Path) -> "EncoderReference":
+        """Refer to the encoder in ``folder``."""
+        return cls(folder=folder.as_posix(), digest=sha256_folder(folder))
+
+    def open(self) -> Path:
+        """Return the encoder's folder.
+
+        :raises DistilleryError: if it is another than planned, or damaged.
+        """
+        if sha256_folder(Path(self.folder)) != self.digest:
+            raise DistilleryError(
+                f"{self.folder}: not the encoder that was planned. Delete it and run `dvc repro`."
+            )
+        return Path(self.folder)
+
+
+class Plan(BaseModel):
+    """All that determines a student besides its seed, the vocabulary and the dev set."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    task: str
+    method: str
+    student: Student
+    start: str
+    objective: Objective
+    optimiser: Optimiser
+    metric: str
+    positive: int
+    pair: bool
+    labels: list[str]
+    inputs: SetReference
+    outputs: SetReference | None
+    encoder: EncoderReference | None
+    repeat_originals: int
+    min_confidence: float
+    threshold: str | None
+
+
+def make_plan(params: Params, task: str, method: str, data: Path) -> Plan:
+    """Resolve one row for one task.
+
+    :param data: the folder of all artifacts.
+    :raises DistilleryError: if the outputs do not answer to the transfer set.
+    """
+    row = params.method(method)
+    inputs = data / "transfer" / task / row.data
+    outputs = data / "outputs" / task / row.data
+    # Synthetic rows have no label of their own; there the teacher's argmax stands in.
+    original = params.recipe(row.data).changes_nothing or row.iterations == 0
+    needs_outputs = row.objective.needs_teacher or not original
+    if needs_outputs:
+        check_answers(read_manifest(inputs), read_manifest(outputs))
+    return Plan(
+        task=task,
+        method=method,
+        student=params.students[row.student],
+        start=row.start,
+        objective=row.objective,
+        optimiser=params.optimisers[row.optimiser],
+        metric=params.task(task).metrics[0],
+        positive=params.task(task).positive_class,
+        pair=params.task(task).is_pair,
+        labels=params.task(task).label_names,
+        inputs=SetReference.to(inputs, row.iterations),
+        outputs=SetReference.to(outputs, row.iterations) if needs_outputs else None,
+        encoder=None if row.start in STARTS else EncoderReference.to(data / "encoders" / row.start),
+        repeat_originals=row.repeat_originals or 1,
+        min_confidence=row.min_confidence or 0.0,
+        threshold=row.threshold,
+    )
+
+
+def write_plan(path: Path, plan: Plan) -> None:
+    """Write a plan as JSON."""
+    write_json(path, plan.model_dump())
+
+
+def read_plans(folder: Path) -> list[Plan]:
+    """Read a task's plans, in the order of their names.
+
+    :raises DistilleryError: if one is missing or not a plan.
+    """
+    return [_read_plan(path) for path in sorted(folder.glob("*.json"))]
+
+
+def _read_plan(path: Path) -> Plan:
+    try:
+        return Plan.model_validate(read_json(path))
+    except ValidationError as error:
+        raise DistilleryError(f"{path}: not a plan. Run `dvc repro plan`.") from error

@@ -1,0 +1,1 @@
+"""Who computes: this machine's processes, or a cluster's."""

@@ -1,0 +1,192 @@
+"""Evaluates one task: runs every wanted student over the held-out splits and scores the lot."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import read_record, write_json
+from pipeline_lib.engine.local import Tell, run_jobs, worker_count
+from pipeline_lib.evaluation.heldout import (
+    Heldout,
+    read_heldout,
+    shared_texts,
+    training_labels,
+)
+from pipeline_lib.evaluation.scores import System, task_scores
+from pipeline_lib.params import Params
+from pipeline_lib.storage.columns import Text, label_type, list_column
+from pipeline_lib.storage.shards import write_shard
+
+
+def evaluate_task(params: Params, task: str, data: Path) -> dict[str, Any]:
+    """Write and return the scores of one task; its predictions stand beside them.
+
+    The files are ``results/<task>/scores.json`` and ``predictions.arrow``, below ``data``.
+
+    :param data: the folder of all artifacts.
+    :raises DistilleryError: if a student is missing, or its classes are not the task's.
+    """
+    settings = params.task(task)
+    heldout = read_heldout(data, task)
+    systems = run_methods(params, task, heldout, data / "students" / task)
+    scores = task_scores(
+        settings,
+        heldout,
+        training_labels(data, task),
+        teacher_parameters(data / "teachers" / task, settings.label_names),
+        systems,
+        params.evaluate,
+    )
+    scores["shared_texts"] = shared_texts(data / "tasks" / task)
+    folder = data / "results" / task
+    write_shard(folder / "predictions.arrow", predictions_table(heldout, systems))
+    write_json(folder / "scores.json", scores)
+    return scores
+
+
+@dataclass(frozen=True)
+class StudentRun:
+    """A trained student that is to answer the ``texts`` of each split; ``names``: its classes."""
+
+    folder: Path
+    texts: dict[str, list[Text]]
+    names: list[str]
+
+
+def run_methods(
+    params: Params, task: str, heldout: dict[str, Heldout], folder: Path
+) -> dict[str, System]:
+    """Run every seed of every method of the task over the held-out splits, side by side.
+
+    :param folder: the task's students.
+    :raises DistilleryError: if one is missing, has other classes, or answers with no numbers.
+    """
+    # Imported before the workers are forked, which then have it.
+    import pipeline_lib.students.student  # noqa: F401
+
+    texts = {split: part.texts for split, part in heldout.items()}
+    names = params.task(task).label_names
+    keys = [(method, seed) for method in params.methods_of(task) for seed in params.seeds]
+    jobs = [StudentRun(folder / method / str(seed), texts, names) for method, seed in keys]
+    # Always on the CPU: students are small, and scores are to be the same everywhere.
+    workers = worker_count("cpu", params.workers)
+    found = {keys[n]: result for n, result in run_jobs(run_student, jobs, workers, True)}
+    return {
+        method: System(
+            params.method(method),
+            {s: {seed: found[method, seed][0][s] for seed in params.seeds} for s in heldout},
+            found[method, params.seeds[-1]][1],
+            read_training(folder / method, params.seeds),
+        )
+        for method in params.methods_of(task)
+    }
+
+
+def read_training(folder: Path, seeds: Sequence[int]) -> dict[str, Any]:
+    """Return what one method was trained with: rate and the rates tried, rows, steps.
+
+    ``best_step`` has, by seed, the step whose weights were kept.
+
+    :param folder: the method's students, and the search for its learning rate.
+    """
+    search = read_record(folder / "search.json", "learning_rate", "best_dev_by_rate")
+    keys = ("rows", "steps", "best_step", "settings")
+    records = {
+        str(seed): read_record(folder / str(seed) / "training.json", *keys) for seed in seeds
+    }
+    one = records[str(seeds[0])]
+    return {
+        "learning_rate": search["learning_rate"],
+        "best_dev_by_rate": search["best_dev_by_rate"],
+        "rows": one["rows"],
+        "steps": one["steps"],
+        "batch_size": one["settings"]["batch_size"],
+        "best_step": {seed: record["best_step"] for seed, record in records.items()},
+    }
+
+
+def run_student(run: StudentRun, tell: Tell) -> tuple[dict[str, np.ndarray], dict[str, int]]:
+    """Return a student's logits by split, float32, (rows, classes), and its parameter counts."""
+    from pipeline_lib.networks.parameter_counts import parameter_counts
+    from pipeline_lib.students.student import load_student
+
+    require_model(run.folder)
+    student = load_student(run.folder, device="cpu")
+    check_names(run.folder, student.label_names, run.names)
+    logits = {split: student.predict(texts) for split, texts in run.texts.items()}
+    for split, answers in logits.items():
+        _check_answers(run.folder, split, answers, (len(run.texts[split]), len(run.names)))
+    return logits, parameter_counts(student)
+
+
+def teacher_parameters(folder: Path, names: list[str]) -> dict[str, int]:
+    """Return how many parameters the task's teacher has, as fine-tuning counted them."""
+    require_model(folder)
+    found = read_record(folder / "config.json", "id2label")["id2label"]
+    check_names(folder, [found[str(number)] for number in range(len(found))], names)
+    return read_record(folder / "training.json", "parameters")["parameters"]
+
+
+def require_model(folder: Path) -> None:
+    """Check that there is a model in ``folder``.
+
+    :raises DistilleryError: if there is none.
+    """
+    if not (folder / "config.json").exists():
+        raise DistilleryError(f"{folder}: no model here. Run `dvc repro` to train it.")
+
+
+def check_names(folder: Path, found: list[str], wanted: list[str]) -> None:
+    """Check that a model's classes are the task's, in the same order.
+
+    :raises DistilleryError: if they are not: its answers would be scored as other classes.
+    """
+    if list(found) != list(wanted):
+        raise DistilleryError(
+            f"{folder}: its classes are {', '.join(found)}; the task's {', '.join(wanted)}. Set "
+            "the task's `labels` in params.yaml in the model's order, or train it again."
+        )
+
+
+def predictions_table(heldout: dict[str, Heldout], systems: dict[str, System]) -> pa.Table:
+    """Return a row per held-out example: split, row, label (null if hidden), and everyone's logits.
+
+    The columns after ``label`` are ``teacher`` and one ``<method>-<seed>`` per student.
+    """
+    return pa.concat_tables(
+        [_split_table(split, part, systems) for split, part in heldout.items()]
+    ).combine_chunks()
+
+
+def _split_table(split: str, part: Heldout, systems: dict[str, System]) -> pa.Table:
+    rows = len(part.texts)
+    label = label_type(part.teacher.shape[1] == 1)
+    columns = {
+        "split": pa.array([split] * rows, pa.string()),
+        "row": pa.array(np.arange(rows, dtype=np.int32)),
+        "label": pa.nulls(rows, label) if part.labels is None else pa.array(part.labels, label),
+        "teacher": list_column(part.teacher),
+    }
+    for name, system in systems.items():
+        for seed, logits in system.logits[split].items():
+            columns[f"{name}-{seed}"] = list_column(logits)
+    return pa.table(columns)
+
+
+def _check_answers(folder: Path, split: str, logits: np.ndarray, shape: tuple[int, int]) -> None:
+    if logits.shape != shape:
+        raise DistilleryError(
+            f"{folder}: logits of shape {logits.shape} for the {split} split, {shape} expected. "
+            "Train it again: delete the folder and run `dvc repro`."
+        )
+    if not np.isfinite(logits).all():
+        row = int(np.flatnonzero(~np.isfinite(logits).all(axis=1))[0])
+        raise DistilleryError(
+            f"{folder}: not a number in the logits of row {row} of {split}. Its training diverged: "
+            "lower the learning rate or set `clip_norm`, and run `dvc repro`."
+        )

@@ -1,0 +1,191 @@
+"""A GLUE submission: predictions on hidden test sets, in the benchmark's file names and format.
+
+The rules are those of gluebenchmark.com: one zip of eleven files at its top; each tab-separated
+with the header ``index  prediction``; the index counts test rows from 0; classes by their names in
+the official data, scores of STS-B as numbers from 0 to 5.  Every file is held against them before
+anything is written, and ``distill check`` holds the tasks against them before anything is trained.
+"""
+
+import zipfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import atomic_path
+from pipeline_lib.params import HubDataset, Params, Range, Task
+from pipeline_lib.tasks.metrics import decide
+
+HEADER = "index\tprediction"
+
+
+@dataclass(frozen=True)
+class Official:
+    """One file of the benchmark: its rows, and the answers it takes, or the range of its scores."""
+
+    rows: int
+    answers: tuple[str, ...] = ("0", "1")
+    scores: tuple[float, float] | None = None
+
+    @property
+    def constant(self) -> str:
+        """An answer that is valid for every row."""
+        return self.answers[0] if self.scores is None else format_score(sum(self.scores) / 2)
+
+    def answer(self, label: str, meaning: list[str] | Range) -> str | None:
+        """Return what a class is written as, or None if the file takes neither form of it.
+
+        That is its raw value in the official data.  The hub has numbers there, and the benchmark
+        wants names: then it is the label's name in params.yaml.
+        """
+        raw_values = [] if isinstance(meaning, Range) else meaning
+        return next((form for form in (*raw_values, label) if form in self.answers), None)
+
+
+_ENTAILMENT = ("entailment", "not_entailment")
+_INFERENCE = ("contradiction", "entailment", "neutral")
+FILES = {
+    "AX.tsv": Official(1104, _INFERENCE),
+    "CoLA.tsv": Official(1063),
+    "MNLI-m.tsv": Official(9796, _INFERENCE),
+    "MNLI-mm.tsv": Official(9847, _INFERENCE),
+    "MRPC.tsv": Official(1725),
+    "QNLI.tsv": Official(5463, _ENTAILMENT),
+    "QQP.tsv": Official(390965),
+    "RTE.tsv": Official(3000, _ENTAILMENT),
+    "SST-2.tsv": Official(1821),
+    "STS-B.tsv": Official(1379, (), (0.0, 5.0)),
+    "WNLI.tsv": Official(146),
+}
+"""The eleven files that the benchmark takes."""
+
+
+def answers(task: Task, name: str, outputs: np.ndarray) -> list[str]:
+    """Return each row's answer as it is written into the official file ``name``.
+
+    :param outputs: float, shape (rows, classes), or (rows, 1) of a regression.
+    :raises DistilleryError: if the file does not take the task's answers.
+    """
+    found = task_faults(task, name)
+    if found:
+        raise DistilleryError("\n".join(found))
+    decided = decide(outputs)
+    if task.is_regression:
+        clipped = np.clip(decided, task.labels.min, task.labels.max)
+        return [format_score(score) for score in clipped.tolist()]
+    written = [FILES[name].answer(*label) for label in task.labels.items()]
+    return [written[number] for number in decided]
+
+
+def params_faults(params: Params) -> list[str]:
+    """Return what is wrong with every task's ``submission``, before anything is trained."""
+    found = []
+    tasks_of: dict[str, str] = {}
+    for task, settings in params.tasks.items():
+        for split, name in (settings.submission or {}).items():
+            key = f"tasks.{task}.submission.{split}"
+            found += [f"{key}: {fault}" for fault in task_faults(settings, name)]
+            if split not in _splits(settings):
+                found.append(
+                    f"{key}: no such split; the source names {_listed(_splits(settings))}."
+                )
+            if name in tasks_of:
+                found.append(f"{key}: {name} is the file of task {tasks_of[name]} too. Keep one.")
+            tasks_of[name] = task
+    return found
+
+
+def task_faults(task: Task, name: str) -> list[str]:
+    """Return why the official file ``name`` does not take a task's answers; nothing if it does."""
+    official = FILES.get(name)
+    if official is None:
+        return [f"{name}: no file of the benchmark. Name one of {_listed(FILES)}."]
+    if official.scores is not None:
+        return _score_faults(task, name, *official.scores)
+    if task.is_regression:
+        return [f"{name} takes {_listed(official.answers)}, and the task is a regression."]
+    written = {label: official.answer(label, meaning) for label, meaning in task.labels.items()}
+    unknown = [label for label, answer in written.items() if answer is None]
+    if unknown:
+        return [
+            f"{name} takes {_listed(official.answers)}, and the label {unknown[0]!r} is none of "
+            "these, nor is a raw value of it. Give the label the benchmark's name in `labels`."
+        ]
+    if len(set(written.values())) < len(written):
+        return [f"{name}: two labels are written as one answer: {written}. Correct `labels`."]
+    return []
+
+
+def _score_faults(task: Task, name: str, low: float, high: float) -> list[str]:
+    if task.is_regression and low <= task.labels.min and task.labels.max <= high:
+        return []
+    return [f"{name} takes scores from {low:g} to {high:g}: make `labels` a range within these."]
+
+
+def _splits(task: Task) -> list[str]:
+    source = task.source
+    named = list(source.splits if isinstance(source, HubDataset) else source.files)
+    return [*named, "test"] if task.split is not None and task.split.test else named
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names)
+
+
+def format_score(score: float) -> str:
+    """Return a score with three decimals, as the benchmark's example has it."""
+    return f"{score:.3f}"
+
+
+def faults(name: str, given: Sequence[str]) -> list[str]:
+    """Return what is wrong with the answers of one file; nothing if it keeps the rules."""
+    official = FILES.get(name)
+    if official is None:
+        return [f"{name}: no file of the benchmark. Name one of {_listed(FILES)}."]
+    if len(given) != official.rows:
+        return [
+            f"{name}: {len(given):,} answers, the official test set has {official.rows:,} rows."
+        ]
+    for row, answer in enumerate(given):
+        if official.scores is None and answer not in official.answers:
+            return [f"{name}: row {row}: answer {answer!r}; it takes {_listed(official.answers)}."]
+        if official.scores is not None and not _within(answer, *official.scores):
+            return [f"{name}: row {row}: score {answer!r} is no number from 0 to 5."]
+    return []
+
+
+def _within(answer: str, low: float, high: float) -> bool:
+    try:
+        return low <= float(answer) <= high
+    except ValueError:
+        return False
+
+
+def write_submission(path: Path, files: Mapping[str, Sequence[str]], fill: bool) -> list[str]:
+    """Write the zip and return the names of the files that were filled with a constant answer.
+
+    :param files: file name to answers in the order of the test rows.
+    :param fill: give official files that are missing a constant answer; the benchmark takes only
+        complete submissions.
+    :raises DistilleryError: naming every fault, if a rule is broken; then nothing is written.
+    """
+    missing = [name for name in FILES if name not in files]
+    found = [fault for name, given in files.items() for fault in faults(name, given)]
+    if missing and not fill:
+        found.append(
+            f"missing: {', '.join(missing)}. Add these tasks to params.yaml with `submission`, or "
+            "fill them with a constant answer (--fill)."
+        )
+    if found:
+        raise DistilleryError("\n".join(f"{path}: {fault}" for fault in found))
+    constants = {name: [FILES[name].constant] * FILES[name].rows for name in missing}
+    with atomic_path(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
+        for name, given in sorted({**files, **constants}.items()):
+            lines = [HEADER, *(f"{row}\t{answer}" for row, answer in enumerate(given))]
+            # A fixed date: equal answers give equal bytes.
+            entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(entry, "\n".join(lines) + "\n")
+    return missing

@@ -1,0 +1,1 @@
+"""Students' networks in plain torch."""

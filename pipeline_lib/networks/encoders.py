@@ -1,0 +1,195 @@
+"""Encoders that see one sentence: word numbers in, one vector out."""
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from pipeline_lib.cpu.dropout import Dropout
+from pipeline_lib.text.ragged import PAD_ID
+
+
+class WordEmbeddings(nn.Module):
+    """Word vectors: trained, static, or both side by side (the channels of Kim 2014).
+
+    :param words: rows of the table; :param width: values per word and channel.
+    """
+
+    def __init__(self, words: int, width: int, mode: str) -> None:
+        super().__init__()
+        self.trained = nn.Embedding(words, width, PAD_ID) if mode != "static" else None
+        self.static = nn.Embedding(words, width, PAD_ID) if mode != "trained" else None
+        if self.static is not None:
+            self.static.weight.requires_grad_(False)
+        self.width = width * (2 if mode == "multichannel" else 1)
+
+    def load(self, vectors: torch.Tensor) -> None:
+        """Start every channel from ``vectors``, shape (words, width)."""
+        for channel in (self.trained, self.static):
+            if channel is not None:
+                with torch.no_grad():
+                    channel.weight.copy_(vectors)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        """Return vectors of shape (rows, words, width)."""
+        channels = [c(ids) for c in (self.trained, self.static) if c is not None]
+        return channels[0] if len(channels) == 1 else torch.cat(channels, dim=-1)
+
+
+class BiLSTMEncoder(nn.Module):
+    """One bidirectional LSTM; the last states of both directions, concatenated.
+
+    Tang et al. 2019, section 3.1; no attention and no layer norm.
+    """
+
+    def __init__(self, words: int, width: int, settings: dict[str, Any]) -> None:
+        super().__init__()
+        self.embeddings = WordEmbeddings(words, width, settings["embeddings"])
+        self.dropout = Dropout(settings["dropout"])
+        sizes = self.embeddings.width, settings["hidden"]
+        # Two nets of one direction: packing, which a bidirectional one needs where sentences differ
+        # in length, is slow on a CPU.
+        self.ahead = nn.LSTM(*sizes, batch_first=True)
+        self.back = nn.LSTM(*sizes, batch_first=True)
+        self.width = 2 * settings["hidden"]
+
+    def forward(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        """Return sentence vectors.
+
+        :param ids: int64 (rows, longest), padded at the end.
+        :param lengths: int64 (rows,), at least 1.
+        :returns: float (rows, 2 · hidden).
+        """
+        vectors = self.dropout(self.embeddings(ids))
+        # The last word's state of each row: what is read after it, the padding, plays no part.
+        last = (lengths.to(ids.device) - 1)[:, None, None]
+        states = [
+            net(part)[0].gather(1, last.expand(-1, 1, net.hidden_size)).squeeze(1)
+            for net, part in ((self.ahead, vectors), (self.back, reverse(vectors, lengths)))
+        ]
+        return self.dropout(torch.cat(states, dim=-1))
+
+
+class SentenceBiLSTMEncoder(BiLSTMEncoder):
+    """A BiLSTM whose last states become a vector of the teacher's width, tanh(W h), without bias.
+
+    Wu et al. 2020, section 3.1.
+    """
+
+    def __init__(self, words: int, width: int, settings: dict[str, Any]) -> None:
+        super().__init__(words, width, settings)
+        self.projection = nn.Linear(self.width, settings["width"], bias=False)
+        self.width = settings["width"]
+
+    def forward(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        """Return sentence vectors between -1 and 1, float (rows, width)."""
+        return torch.tanh(self.projection(super().forward(ids, lengths)))
+
+
+def reverse(vectors: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+    """Return each row's words in reverse order, the padding left behind them.
+
+    :param vectors: (rows, words, width); :param lengths: int64 (rows,).
+    """
+    columns = torch.arange(vectors.shape[1], device=vectors.device)
+    places = lengths.to(vectors.device)[:, None] - 1 - columns
+    places = torch.where(places >= 0, places, columns)
+    return vectors.gather(1, places[:, :, None].expand_as(vectors))
+
+
+class CNNEncoder(nn.Module):
+    """Convolutions of several widths over the words, each filter's greatest answer (Kim 2014)."""
+
+    def __init__(self, words: int, width: int, settings: dict[str, Any]) -> None:
+        super().__init__()
+        self.embeddings = WordEmbeddings(words, width, settings["embeddings"])
+        self.dropout = Dropout(settings["dropout"])
+        self.filters = nn.ModuleList(
+            nn.Conv1d(self.embeddings.width, settings["filters"], size)
+            for size in settings["widths"]
+        )
+        self.width = settings["filters"] * len(settings["widths"])
+
+    def forward(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        """Return sentence vectors; see :meth:`BiLSTMEncoder.forward`."""
+        vectors = self.embeddings(ids) * inside(ids, lengths)[:, :, None]
+        widest = max(layer.kernel_size[0] for layer in self.filters)
+        missing = max(0, widest - ids.shape[1])
+        vectors = nn.functional.pad(vectors, (0, 0, 0, missing)).transpose(1, 2)
+        vectors = self.dropout(vectors)
+        return self.dropout(torch.cat([self._pool(f, vectors, lengths) for f in self.filters], 1))
+
+    def _pool(self, layer: nn.Conv1d, vectors: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        answers = torch.relu(layer(vectors))
+        # Windows that lie in the padding alone, or reach into it, count for no longer sentence.
+        windows = (lengths - layer.kernel_size[0] + 1).clamp(min=1)
+        counted = inside(answers[:, 0], windows)[:, None]
+        # What the ReLU gives is at least 0, so a 0 never wins over an answer.
+        return (answers * counted).amax(2)
+
+
+class StaticEncoder(nn.Module):
+    """The mean of the sentence's word vectors."""
+
+    def __init__(self, words: int, width: int, settings: dict[str, Any]) -> None:
+        super().__init__()
+        self.embeddings = WordEmbeddings(words, width, settings["embeddings"])
+        self.dropout = Dropout(settings["dropout"])
+        self.width = self.embeddings.width
+
+    def forward(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        """Return sentence vectors; see :meth:`BiLSTMEncoder.forward`."""
+        return self.dropout(mean(self.embeddings(ids), inside(ids, lengths)))
+
+
+class NgramEncoder(nn.Module):
+    """The mean of trained vectors of the sentence's n-grams, hashed into a table.
+
+    With the logits directly above it, this is a linear classifier over a bag of n-grams, factorised
+    as in Joulin et al. 2017.
+    """
+
+    def __init__(self, words: int, width: int, settings: dict[str, Any]) -> None:
+        super().__init__()
+        self.longest = settings["ngrams"]
+        self.table = nn.Embedding(settings["buckets"], settings["dimensions"])
+        bound = 1.0 / self.table.embedding_dim
+        nn.init.uniform_(self.table.weight, -bound, bound)
+        self.dropout = Dropout(settings["dropout"])
+        self.width = settings["dimensions"]
+
+    def forward(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        """Return sentence vectors; see :meth:`BiLSTMEncoder.forward`."""
+        keys, places, counted = ids, [], []
+        for size in range(1, min(self.longest, ids.shape[1]) + 1):
+            if size > 1:
+                keys = keys[:, :-1] * MULTIPLIER + ids[:, size - 1 :] + size
+            places.append((keys ^ (keys >> 29)) % self.table.num_embeddings)
+            counted.append(inside(keys, lengths - size + 1))
+        vectors = self.table(torch.cat(places, 1))
+        return self.dropout(mean(vectors, torch.cat(counted, 1)))
+
+
+MULTIPLIER = 0x9E3779B97F4A7C15 - (1 << 64)
+"""An odd number with bits everywhere (Knuth's multiplicative hashing), as int64."""
+
+
+def inside(ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+    """Return bool (rows, columns): whether a column stands before the row's length."""
+    return torch.arange(ids.shape[1], device=ids.device) < lengths.to(ids.device)[:, None]
+
+
+def mean(vectors: torch.Tensor, counted: torch.Tensor) -> torch.Tensor:
+    """Return each row's mean of the vectors that count, (rows, width)."""
+    total = (vectors * counted[:, :, None]).sum(1)
+    return total / counted.sum(1, keepdim=True).clamp(min=1)
+
+
+ENCODERS: dict[str, type[nn.Module]] = {
+    "bilstm": BiLSTMEncoder,
+    "bilstm_sra": SentenceBiLSTMEncoder,
+    "cnn": CNNEncoder,
+    "static": StaticEncoder,
+    "linear": NgramEncoder,
+}
+"""Architecture name, as in params.yaml, to its encoder."""

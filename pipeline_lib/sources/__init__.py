@@ -1,0 +1,1 @@
+"""Pinned bytes from somewhere: packages, archives, files, the hub."""

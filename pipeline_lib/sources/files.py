@@ -1,0 +1,54 @@
+"""The user's own files, and the record of what was fetched.
+
+Files are copied, not linked: DVC makes its outputs read-only and shares them with its cache, and
+the user's own files must stay theirs.
+"""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import atomic_path, clear_folder, sha256_file, write_json
+from pipeline_lib.params import TeacherVectors, VectorFile
+
+VECTOR_FILES = {"glove": "vectors.txt", "word2vec": "vectors.txt", "word2vec_binary": "vectors.bin"}
+"""Name under which a vector file of each format is laid down."""
+
+
+def fetch_vectors(vectors: TeacherVectors | VectorFile, inputs: Path, target: Path) -> None:
+    """Lay down a vector file, or only ``source.json`` where the teacher's vectors are used.
+
+    :raises DistilleryError: if the file is not there.
+    """
+    clear_folder(target)
+    if isinstance(vectors, VectorFile):
+        path = existing_file(Path(inputs) / vectors.path, "params.yaml: vocabulary.vectors.path")
+        copy_file(path, target / VECTOR_FILES[vectors.format])
+    write_source(target, vectors.model_dump(mode="json"))
+
+
+def write_source(target: Path, settings: Any) -> None:
+    """Write ``target/source.json``: the settings, and the SHA-256 of each file below ``target``."""
+    paths = sorted(path for path in target.rglob("*") if path.is_file())
+    digests = {path.relative_to(target).as_posix(): sha256_file(path) for path in paths}
+    write_json(target / "source.json", {"source": settings, "sha256": digests})
+
+
+def existing_file(path: Path, where: str) -> Path:
+    """Return ``path`` if it is a file.
+
+    :param where: the key of params.yaml that names it, for the message.
+    :raises DistilleryError: if it is not.
+    """
+    if not path.is_file():
+        raise DistilleryError(
+            f"{where}: {path} not found. Put the file there, or correct the path."
+        )
+    return path
+
+
+def copy_file(source: Path, target: Path) -> None:
+    """Copy a file's bytes, atomically."""
+    with atomic_path(target) as temporary:
+        shutil.copyfile(source, temporary)

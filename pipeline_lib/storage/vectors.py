@@ -1,0 +1,73 @@
+"""Sentence vectors in shards: how they are stored, and reading them row by row.
+
+They are stored whole (float32), in half the bytes (float16), or in a quarter: int8 with a scale per
+vector, its greatest absolute value / 127.
+"""
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline_lib.storage.columns import matrix
+from pipeline_lib.storage.shards import ShardSet, check_answers, read_shard
+
+
+def pack(vectors: np.ndarray, storage: str) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return float32 vectors (rows, width) as they are stored, and the scales of int8 (rows,)."""
+    if storage != "int8":
+        return vectors.astype(storage), None
+    scale = np.abs(vectors).max(1) / 127
+    steps = np.rint(vectors / np.where(scale, scale, 1.0)[:, None])
+    return steps.astype(np.int8), scale.astype(np.float32)
+
+
+class StoredVectors:
+    """The sentence vectors of several shard sets in a row, read from the mapped files as needed.
+
+    Indexing by an array of row numbers gives float32 (rows, width): a training keeps no more in
+    memory than its batch.
+    """
+
+    def __init__(self, tables: list[tuple[pa.Table, str]]) -> None:
+        """Take tables and the side (``""`` or ``_2``) whose vectors are meant."""
+        self._parts = [matrix(table[f"vector{side}"]) for table, side in tables]
+        self._scales = [
+            table[f"scale{side}"].to_numpy() if f"scale{side}" in table.column_names else None
+            for table, side in tables
+        ]
+        self._ends = np.cumsum([len(part) for part in self._parts])
+
+    def __len__(self) -> int:
+        return int(self._ends[-1]) if len(self._ends) else 0
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and width."""
+        return len(self), self._parts[0].shape[1]
+
+    def __getitem__(self, rows: np.ndarray) -> np.ndarray:
+        found = np.empty((len(rows), self._parts[0].shape[1]), np.float32)
+        parts = np.searchsorted(self._ends, rows, side="right")
+        for number in np.unique(parts):
+            own = parts == number
+            part, scale = self._parts[number], self._scales[number]
+            places = rows[own] - (self._ends[number] - len(part))
+            values = part[places].astype(np.float32)
+            found[own] = values if scale is None else values * scale[places][:, None]
+        return found
+
+
+def vector_tables(inputs: ShardSet, outputs: ShardSet) -> list[tuple[pa.Table, pa.Table]]:
+    """Return (input rows, their vectors) per shard, memory-mapped, once checked to belong together.
+
+    :raises DistilleryError: if the vectors answer to other sentences.
+    """
+    check_answers(inputs.manifest, outputs.manifest)
+    return [
+        (read_shard(inputs.path(given)), read_shard(outputs.path(answer)))
+        for given, answer in zip(inputs.manifest.shards, outputs.manifest.shards, strict=True)
+    ]
+
+
+def unit(vectors: np.ndarray) -> np.ndarray:
+    """Return vectors (rows, width) scaled to length 1; a vector of zeros stays one."""
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)

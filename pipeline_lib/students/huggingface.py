@@ -1,0 +1,134 @@
+"""The students as transformers models: ``AutoModel…``, ``pipeline`` and the hub take them.
+
+Importing this module registers them.
+"""
+
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForSequenceClassification,
+    PretrainedConfig,
+    PreTrainedModel,
+)
+from transformers.modeling_outputs import BaseModelOutputWithPooling, SequenceClassifierOutput
+
+from pipeline_lib.networks.encoders import ENCODERS
+from pipeline_lib.networks.student import Form, StudentNetwork
+from pipeline_lib.students.sentence_encoder import ENCODER_TYPE
+from pipeline_lib.students.student import MODEL_TYPE
+
+
+class StudentConfig(PretrainedConfig):
+    """A student's :class:`~pipeline_lib.networks.student.Form`, beside what all models have."""
+
+    model_type = MODEL_TYPE
+
+    def __init__(
+        self,
+        vocab_size: int = 0,
+        embedding_size: int = 0,
+        architecture: dict[str, Any] | None = None,
+        pair: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.vocab_size = vocab_size
+        self.embedding_size = embedding_size
+        self.architecture = architecture or {}
+        self.pair = pair
+
+
+class StudentForSequenceClassification(PreTrainedModel):
+    """A :class:`~pipeline_lib.networks.student.StudentNetwork`, called as transformers calls."""
+
+    config_class = StudentConfig
+    base_model_prefix = "encoder"
+
+    def __init__(self, config: StudentConfig) -> None:
+        super().__init__(config)
+        names = [config.id2label[number] for number in range(config.num_labels)]
+        form = Form(
+            config.vocab_size, config.embedding_size, config.architecture, config.pair, names
+        )
+        network = StudentNetwork(form)
+        self.form = form
+        self.encoder, self.hidden, self.logits = network.encoder, network.hidden, network.logits
+        self.post_init()
+
+    def _init_weights(self, module: nn.Module) -> None:
+        """Keep torch's own initialisation: the students are no transformers."""
+
+    def forward(
+        self,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor | None = None,
+        input_ids_2: torch.Tensor | None = None,
+        attention_mask_2: torch.Tensor | None = None,
+        **_: Any,
+    ) -> SequenceClassifierOutput:
+        """Return logits of shape (rows, classes), or (rows, 1) of a regression.
+
+        :param input_ids: int64 (rows, longest), padded at the end; ``_2``: second sentences.
+        :param attention_mask: 1 for words, 0 for padding.
+        """
+        second = (input_ids_2, _lengths(input_ids_2, attention_mask_2)) if self.form.pair else ()
+        lengths = _lengths(input_ids, attention_mask)
+        return SequenceClassifierOutput(
+            logits=StudentNetwork.forward(self, input_ids, lengths, *second)
+        )
+
+
+class SentenceEncoderConfig(PretrainedConfig):
+    """A sentence encoder's sizes, beside what all models have."""
+
+    model_type = ENCODER_TYPE
+
+    def __init__(
+        self,
+        vocab_size: int = 0,
+        embedding_size: int = 0,
+        architecture: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.vocab_size = vocab_size
+        self.embedding_size = embedding_size
+        self.architecture = architecture or {}
+
+
+class SentenceEncoderModel(PreTrainedModel):
+    """A sentence encoder, called as transformers calls: its vectors are the pooler's output."""
+
+    config_class = SentenceEncoderConfig
+    base_model_prefix = "encoder"
+
+    def __init__(self, config: SentenceEncoderConfig) -> None:
+        super().__init__(config)
+        settings = config.architecture
+        build = ENCODERS[settings["architecture"]]
+        self.encoder = build(config.vocab_size, config.embedding_size, settings)
+        self.post_init()
+
+    def _init_weights(self, module: nn.Module) -> None:
+        """Keep torch's own initialisation."""
+
+    def forward(
+        self, input_ids: torch.Tensor, attention_mask: torch.Tensor | None = None, **_: Any
+    ) -> BaseModelOutputWithPooling:
+        """Return sentence vectors, float (rows, width), as ``pooler_output``."""
+        vectors = self.encoder(input_ids, _lengths(input_ids, attention_mask))
+        return BaseModelOutputWithPooling(pooler_output=vectors)
+
+
+def _lengths(ids: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
+    return torch.full((len(ids),), ids.shape[1]) if mask is None else mask.sum(1).clamp(min=1)
+
+
+AutoConfig.register(StudentConfig.model_type, StudentConfig)
+AutoConfig.register(SentenceEncoderConfig.model_type, SentenceEncoderConfig)
+AutoModel.register(SentenceEncoderConfig, SentenceEncoderModel)
+AutoModelForSequenceClassification.register(StudentConfig, StudentForSequenceClassification)

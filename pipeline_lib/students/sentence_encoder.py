@@ -1,0 +1,146 @@
+"""Sentence encoders on their own: saving, loading, and turning sentences into vectors."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer
+from torch import nn
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import atomic_path, read_json, write_json
+from pipeline_lib.cpu.fast_tokenizer import WordNumbers
+from pipeline_lib.networks.encoders import ENCODERS
+from pipeline_lib.students.student import (
+    MODEL_TYPE,
+    PREDICT_BATCH,
+    load_student,
+    quick_threads,
+)
+from pipeline_lib.students.vocabulary import load_tokenizer, save_tokenizer
+from pipeline_lib.text.ragged import Sentences
+from pipeline_lib.training.batches import LengthSorted
+
+ENCODER_TYPE = "distillery_encoder"
+PREFIX = "encoder."
+"""Of the stored tensors' names: those that :mod:`pipeline_lib.students.huggingface` gives them."""
+
+
+@dataclass
+class SentenceEncoder:
+    """An encoder and its tokenizer on one device."""
+
+    model: nn.Module
+    tokenizer: Tokenizer
+    max_words: int
+    device: torch.device
+
+    @property
+    def width(self) -> int:
+        """Values per vector."""
+        return self.model.width
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """Return each sentence's vector, float32 (texts, width), in their order."""
+        sentences = self._words.number(texts, self.max_words)
+        return encode_sentences(self.model, sentences, self.device)
+
+    @cached_property
+    def _words(self) -> WordNumbers:
+        return WordNumbers(self.tokenizer)
+
+
+def encode_sentences(model: nn.Module, sentences: Sentences, device: torch.device) -> np.ndarray:
+    """Return vectors, float32, shape (sentences, width), computed in batches by length."""
+    vectors = np.empty((len(sentences), model.width), np.float32)
+    model.eval()
+    with torch.inference_mode(), quick_threads(device):
+        for rows in LengthSorted(sentences, PREDICT_BATCH, seed=0).epoch(0):
+            batch = sentences.batch(rows)
+            ids, lengths = batch["ids"].to(device), batch["lengths"].to(device)
+            vectors[rows] = model(ids, lengths).float().cpu().numpy()
+    return vectors
+
+
+def build_encoder(vectors: np.ndarray, settings: dict[str, Any]) -> nn.Module:
+    """Return an untrained encoder whose word vectors start from ``vectors`` (words, width)."""
+    model = ENCODERS[settings["architecture"]](*vectors.shape, settings)
+    model.embeddings.load(torch.from_numpy(vectors))
+    return model
+
+
+def save_encoder(
+    folder: Path, model: nn.Module, tokenizer: Tokenizer, settings: dict[str, Any]
+) -> None:
+    """Write config.json, model.safetensors and the tokenizer.
+
+    :param settings: the row of ``students`` that the encoder is of.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    weights = {name: t.detach().cpu().contiguous() for name, t in model.state_dict().items()}
+    tensors = {PREFIX + name: tensor for name, tensor in weights.items()}
+    with atomic_path(folder / "model.safetensors") as temporary:
+        save_file(tensors, temporary, {"format": "pt"})
+    save_tokenizer(folder, tokenizer)
+    words, width = _table(weights).shape
+    config = {
+        "architectures": ["SentenceEncoderModel"],
+        "model_type": ENCODER_TYPE,
+        "dtype": "float32",
+        "vocab_size": words,
+        "embedding_size": width,
+        "architecture": settings,
+    }
+    write_json(folder / "config.json", config)
+
+
+def load_encoder(folder: Path, device: torch.device | str = "cpu") -> SentenceEncoder:
+    """Load a sentence encoder, or the encoder of a student.
+
+    :raises DistilleryError: if the folder holds neither.
+    """
+    device = torch.device(device)
+    try:
+        config = read_json(folder / "config.json")
+        if config["model_type"] == MODEL_TYPE:
+            student = load_student(folder, device)
+            model, tokenizer = student.model.encoder, student.tokenizer
+        else:
+            if config["model_type"] != ENCODER_TYPE:
+                raise ValueError(f"config.json describes a {config['model_type']}")
+            settings = config["architecture"]
+            sizes = config["vocab_size"], config["embedding_size"]
+            model = ENCODERS[settings["architecture"]](*sizes, settings)
+            model.load_state_dict(encoder_weights(folder))
+            tokenizer = load_tokenizer(folder)
+        longest = config["architecture"]["max_words"]
+    except (
+        *(OSError, ValueError, KeyError, TypeError, RuntimeError),
+        *(SafetensorError, DistilleryError),
+    ) as error:
+        raise DistilleryError(
+            f"{folder}: no sentence encoder ({str(error).splitlines()[0]}). Give a folder below "
+            "data/encoders or data/students."
+        ) from error
+    return SentenceEncoder(model.to(device).eval(), tokenizer, longest, device)
+
+
+def encoder_weights(folder: Path) -> dict[str, torch.Tensor]:
+    """Return the encoder's tensors by name."""
+    tensors = load_file(folder / "model.safetensors")
+    return {name.removeprefix(PREFIX): tensor for name, tensor in tensors.items()}
+
+
+def encoder_words(folder: Path) -> tuple[Tokenizer, np.ndarray]:
+    """Return the encoder's tokenizer and its word vectors, float32 (words, width)."""
+    return load_tokenizer(folder), _table(encoder_weights(folder)).numpy()
+
+
+def _table(tensors: dict[str, torch.Tensor]) -> torch.Tensor:
+    return next(t for name, t in sorted(tensors.items()) if name.startswith("embeddings."))

@@ -1,0 +1,155 @@
+"""Building, saving and loading students, and running them over texts."""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer
+
+from pipeline_lib.base.devices import single_thread
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import atomic_path, read_json, write_json
+from pipeline_lib.cpu.fast_tokenizer import WordNumbers
+from pipeline_lib.networks.parameter_counts import count_parameters
+from pipeline_lib.networks.student import Form, StudentNetwork
+from pipeline_lib.storage.columns import Text
+from pipeline_lib.students.vocabulary import load_tokenizer, save_tokenizer
+from pipeline_lib.text.ragged import Sentences
+from pipeline_lib.training.batches import LengthSorted
+
+PREDICT_BATCH = 256
+MODEL_TYPE = "distillery_student"
+
+
+@dataclass
+class Student:
+    """A trained student and its tokenizer on one device."""
+
+    model: StudentNetwork
+    tokenizer: Tokenizer
+    device: torch.device
+
+    @property
+    def label_names(self) -> list[str]:
+        """Names of the classes, by class number."""
+        return self.model.form.label_names
+
+    @property
+    def is_pair(self) -> bool:
+        """Whether it compares two sentences."""
+        return self.model.form.pair
+
+    def parameters(self, embeddings: bool) -> int:
+        """Count parameters, with or without the embedding tables."""
+        return count_parameters(self.model, embeddings)
+
+    def predict(self, texts: Sequence[Text]) -> np.ndarray:
+        """Return the outputs for each text or pair, float32, (texts, outputs), in their order."""
+        return predict_sentences(self.model, self.encode(texts), self.device)
+
+    def encode(self, texts: Sequence[Text]) -> Sentences:
+        """Split and number the words of each text or pair, cut to the student's length."""
+        if self.model.form.pair:
+            first, second = zip(*texts, strict=True)
+            return replace(self._encode(first), second=self._encode(second))
+        return self._encode(texts)
+
+    def _encode(self, texts: Sequence[str]) -> Sentences:
+        return self._words.number(texts, self.model.form.architecture["max_words"])
+
+    @cached_property
+    def _words(self) -> WordNumbers:
+        return WordNumbers(self.tokenizer)
+
+
+def predict_sentences(
+    model: StudentNetwork, sentences: Sentences, device: torch.device
+) -> np.ndarray:
+    """Return outputs, float32, shape (sentences, outputs), computed in batches by length."""
+    outputs = np.empty((len(sentences), len(model.form.label_names)), np.float32)
+    model.eval()
+    with torch.inference_mode(), quick_threads(device):
+        for rows in LengthSorted(sentences, PREDICT_BATCH, seed=0).epoch(0):
+            batch = {name: tensor.to(device) for name, tensor in sentences.batch(rows).items()}
+            outputs[rows] = model.outputs(batch).float().cpu().numpy()
+    return outputs
+
+
+def quick_threads(device: torch.device) -> AbstractContextManager[None]:
+    """Return the context in which a student is quickest: on a CPU, one thread.
+
+    An LSTM's steps are too small to share: on two cores, beside other work, two threads took 2.5
+    times as long.
+    """
+    return single_thread() if device.type == "cpu" else nullcontext()
+
+
+def build_student(form: Form, vectors: np.ndarray | None) -> StudentNetwork:
+    """Return an untrained student; its word vectors start from ``vectors``, or at random."""
+    model = StudentNetwork(form)
+    if vectors is not None:
+        model.encoder.embeddings.load(torch.from_numpy(vectors))
+    return model
+
+
+def save_student(folder: Path, model: StudentNetwork, tokenizer: Tokenizer) -> None:
+    """Write config.json, model.safetensors and the tokenizer, as ``save_pretrained`` would."""
+    folder.mkdir(parents=True, exist_ok=True)
+    form = model.form
+    numbered = dict(enumerate(form.label_names))
+    config = {
+        "architectures": ["StudentForSequenceClassification"],
+        "model_type": MODEL_TYPE,
+        "dtype": "float32",
+        "vocab_size": form.vocab_size,
+        "embedding_size": form.embedding_size,
+        "architecture": form.architecture,
+        "pair": form.pair,
+        "id2label": {str(number): name for number, name in numbered.items()},
+        "label2id": {name: number for number, name in numbered.items()},
+    }
+    tensors = {name: t.detach().cpu().contiguous() for name, t in model.state_dict().items()}
+    with atomic_path(folder / "model.safetensors") as temporary:
+        save_file(tensors, temporary, {"format": "pt"})
+    save_tokenizer(folder, tokenizer)
+    write_json(folder / "config.json", config)
+
+
+def load_student(folder: Path, device: torch.device | str = "cpu") -> Student:
+    """Load a trained student.
+
+    :raises DistilleryError: if the folder holds none.
+    """
+    try:
+        model = StudentNetwork(_form(read_json(folder / "config.json")))
+        model.load_state_dict(load_file(folder / "model.safetensors"))
+        tokenizer = load_tokenizer(folder)
+    except (
+        *(OSError, ValueError, KeyError, TypeError, RuntimeError),
+        *(SafetensorError, DistilleryError),
+    ) as error:
+        raise DistilleryError(
+            f"{folder}: not a trained student ({str(error).splitlines()[0]}). Train it with "
+            "`dvc repro`, or give a folder below data/students."
+        ) from error
+    return Student(model.to(device).eval(), tokenizer, torch.device(device))
+
+
+def _form(config: dict[str, Any]) -> Form:
+    if config["model_type"] != MODEL_TYPE:
+        raise ValueError(f"config.json describes a {config['model_type']}")
+    names = config["id2label"]
+    return Form(
+        config["vocab_size"],
+        config["embedding_size"],
+        config["architecture"],
+        config["pair"],
+        [names[str(number)] for number in range(len(names))],
+    )

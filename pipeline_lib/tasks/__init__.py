@@ -1,0 +1,1 @@
+"""A task: its labelled rows, its splits, how its answers are scored."""

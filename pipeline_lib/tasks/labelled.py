@@ -1,0 +1,225 @@
+"""From rows of strings to examples with class numbers.
+
+params.yaml says which raw values, or which range of numbers, mean which label.  What fits nothing
+is an error, or is left out and counted where the user said so by giving ranges.  A test file's
+labels may be hidden; then no score is ever computed on it.
+"""
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.params import GlueFolder, HubDataset, Range, Source, Task
+from pipeline_lib.tasks.tables import FIRST_ROW, read_rows
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One labelled row: one text or two, and its class number or score, None where it is hidden."""
+
+    texts: tuple[str, ...]
+    label: int | float | None
+
+
+@dataclass(frozen=True)
+class LabelMap:
+    """What raw label values mean: ``values`` are exact strings, ``ranges`` (min, max, class)."""
+
+    names: list[str]
+    values: dict[str, int]
+    ranges: list[tuple[float, float, int]]
+
+    @classmethod
+    def of(cls, labels: dict[str, list[str] | Range]) -> "LabelMap":
+        """Build the map from ``labels`` of a task; a class's number is its position.
+
+        :raises DistilleryError: if a value or number would belong to two labels.
+        """
+        values: dict[str, int] = {}
+        ranges: list[tuple[float, float, int]] = []
+        for number, (name, meaning) in enumerate(labels.items()):
+            if isinstance(meaning, Range):
+                ranges.append((meaning.min, meaning.max, number))
+                continue
+            for raw in meaning:
+                if raw in values:
+                    other = list(labels)[values[raw]]
+                    raise DistilleryError(
+                        f"params.yaml: labels: value {raw!r} stands under {other} and "
+                        f"{name}. Keep one."
+                    )
+                values[raw] = number
+        _check_ranges(sorted(ranges), list(labels))
+        return cls(list(labels), values, ranges)
+
+    def classify(self, raw: str) -> int | None:
+        """Return the class number of a raw value, or None if no label claims it."""
+        if raw in self.values or not self.ranges:
+            return self.values.get(raw)
+        number = _number(raw)
+        if number is None:
+            return None
+        return next((c for low, high, c in self.ranges if low <= number <= high), None)
+
+    def hides(self, raw: str) -> bool:
+        """Return whether an unclaimed raw value stands for a hidden label: empty, or GLUE's -1.
+
+        Where a range reaches below zero, -1 is a number like others.
+        """
+        signed = any(low < 0 for low, _, _ in self.ranges)
+        return raw == "" or (raw == "-1" and not signed)
+
+    def __str__(self) -> str:
+        ranges = [f"{low:g} to {high:g}" for low, high, _ in self.ranges]
+        return ", ".join([*map(repr, self.values), *ranges])
+
+
+@dataclass(frozen=True)
+class ScoreRange:
+    """The scores of a regression, from ``low`` to ``high``; what lies outside is an error."""
+
+    low: float
+    high: float
+
+    def classify(self, raw: str) -> float | None:
+        """Return the score, or None if it is no number of the range."""
+        number = _number(raw)
+        return number if number is not None and self.low <= number <= self.high else None
+
+    def hides(self, raw: str) -> bool:
+        """Return whether a raw value outside of the range stands for a hidden score."""
+        return raw == "" or (raw in ("-1", "-1.0") and self.low > -1)
+
+    def __str__(self) -> str:
+        return f"numbers from {self.low:g} to {self.high:g}"
+
+
+def read_examples(folder: Path, task: Task) -> tuple[dict[str, list[Example]], dict[str, Any]]:
+    """Read what ``fetch_data`` laid down for a task.
+
+    :param folder: the task's folder of raw files, one per split.
+    :param task: its parameters.
+    :return: the examples of each split that the source names (train, dev, test, or all), in the
+        files' order, and per split the counts of rows read, kept, and left out by reason.
+    :raises DistilleryError: for a value or text that cannot be used, naming file and row; or if a
+        class has no training example.
+    """
+    scores = task.score_range
+    labels = ScoreRange(scores.min, scores.max) if scores else LabelMap.of(task.labels)
+    splits: dict[str, list[Example]] = {}
+    counts: dict[str, Any] = {}
+    for split in split_names(task.source):
+        path = folder / f"{split}.{file_format(task.source)}"
+        splits[split], counts[split] = _read_split(path, split, task, labels)
+    if isinstance(labels, LabelMap):
+        _check_classes(splits, labels, folder)
+    return splits, counts
+
+
+def split_names(source: Source) -> list[str]:
+    """Return the splits that a source names: train, dev, test, all, then further ones."""
+    given = source.splits if isinstance(source, HubDataset) else source.files
+    usual = [name for name in ("train", "dev", "test", "all") if name in given]
+    return usual + sorted(name for name in given if name not in usual)
+
+
+def file_format(source: Source) -> str:
+    """Return the format, and file ending, in which ``fetch_data`` lays down a source's files."""
+    if isinstance(source, HubDataset):
+        return "parquet"
+    return "tsv" if isinstance(source, GlueFolder) else source.format
+
+
+def _read_split(
+    path: Path, split: str, task: Task, labels: LabelMap | ScoreRange
+) -> tuple[list[Example], dict[str, int]]:
+    columns = None if isinstance(task.source, HubDataset) else task.source.columns
+    optional = [task.label] if split.startswith("test") else []
+    rows = read_rows(path, file_format(task.source), columns, [*task.text, task.label], optional)
+    texts = zip(*(rows[name].to_pylist() for name in task.text), strict=True)
+    hidden = task.label not in rows.column_names
+    raws = [""] * rows.num_rows if hidden else rows[task.label].to_pylist()
+    examples: list[Example] = []
+    counts = Counter(
+        rows=rows.num_rows, kept=0, empty_text=0, outside_label_ranges=0, hidden_label=0
+    )
+    first = int(rows.schema.metadata[FIRST_ROW])
+    for number, (row_texts, raw) in enumerate(zip(texts, raws, strict=True), first):
+        example = Example(tuple(text.strip() for text in row_texts), labels.classify(raw.strip()))
+        reason = _reason_to_drop(example, raw.strip(), f"{path}: row {number}", split, task, labels)
+        if reason:
+            counts[reason] += 1
+            continue
+        counts["hidden_label"] += example.label is None
+        examples.append(example)
+    counts["kept"] = len(examples)
+    return examples, dict(counts)
+
+
+def _reason_to_drop(
+    example: Example, raw: str, where: str, split: str, task: Task, labels: LabelMap | ScoreRange
+) -> str | None:
+    if not all(example.texts):
+        # A dropped row of dev or test would change what a score is about, or a submission's rows.
+        if split.startswith(("dev", "test")):
+            names = ", ".join(map(repr, task.text))
+            raise DistilleryError(
+                f"{where}, column {names}: empty text. Fill it in or take it out."
+            )
+        return "empty_text"
+    if example.label is not None:
+        return None
+    column = f"{where}, column {task.label!r}"
+    if labels.hides(raw):
+        if split.startswith("test"):
+            return None
+        raise DistilleryError(
+            f"{column}: hidden label {raw!r}; only a test file may have those. Add the label or "
+            "take the row out."
+        )
+    ranges = labels.ranges if isinstance(labels, LabelMap) else []
+    if ranges and _number(raw) is not None:
+        return "outside_label_ranges"
+    wrong = "is not a number" if ranges else "is no label"
+    raise DistilleryError(
+        f"{column}: {raw!r} {wrong}; `labels` in params.yaml knows {labels}. Add it there or "
+        "correct the row."
+    )
+
+
+def _number(raw: str) -> float | None:
+    try:
+        value = float(raw)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _check_ranges(ranges: list[tuple[float, float, int]], names: list[str]) -> None:
+    for low, high, number in ranges:
+        if low > high:
+            raise DistilleryError(
+                f"params.yaml: labels.{names[number]}: min {low:g} is above max {high:g}. "
+                "Swap them."
+            )
+    for (_, high, a), (low, _, b) in pairwise(ranges):
+        if low <= high:
+            raise DistilleryError(
+                f"params.yaml: labels: the ranges of {names[a]} and {names[b]} share {low:g}; "
+                "both ends belong to a range. Move one."
+            )
+
+
+def _check_classes(splits: dict[str, list[Example]], labels: LabelMap, folder: Path) -> None:
+    split = "all" if "all" in splits else "train"
+    seen = {example.label for example in splits[split]}
+    missing = [name for number, name in enumerate(labels.names) if number not in seen]
+    if missing:
+        raise DistilleryError(
+            f"{folder}: no {split} example has the label {', '.join(missing)}. Correct `labels` in "
+            "params.yaml, or add examples."
+        )

@@ -1,0 +1,81 @@
+"""Sentences of unlike lengths as flat arrays of word or token numbers."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+import torch
+
+PAD_ID = 0
+"""The number of a student's padding."""
+Targets = Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """Token or word numbers of many sentences, one after the other, and their targets.
+
+    :ivar ids: int32, flat; :ivar offsets: int64, shape (sentences + 1,).
+    :ivar targets: name (``labels``, ``logits``) to an array with one row per sentence.
+    :ivar pad_id: what fills up shorter sentences of a batch.
+    :ivar segments: which sentence of a pair each token belongs to, int32, flat; or None.
+    :ivar second: the second sentences of pairs that are read apart (its targets are not used).
+    """
+
+    ids: np.ndarray
+    offsets: np.ndarray
+    targets: Targets
+    pad_id: int
+    segments: np.ndarray | None = None
+    second: "Sentences | None" = None
+
+    @classmethod
+    def from_lists(
+        cls,
+        ids: Sequence[Sequence[int]],
+        targets: Targets,
+        pad_id: int,
+        segments: Sequence[Sequence[int]] | None = None,
+    ) -> "Sentences":
+        """Flatten lists of ids, and of segments where there are any."""
+        offsets = np.concatenate([[0], np.cumsum([len(row) for row in ids], dtype=np.int64)])
+        flat = [
+            None if rows is None else np.fromiter(chain.from_iterable(rows), np.int32)
+            for rows in (ids, segments)
+        ]
+        return cls(flat[0], offsets, targets, pad_id, flat[1])
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Words or tokens per sentence, or in both sentences of a pair, int64."""
+        own = np.diff(self.offsets)
+        return own if self.second is None else own + self.second.lengths
+
+    def batch(self, rows: np.ndarray) -> dict[str, torch.Tensor]:
+        """Return the tensors of these rows.
+
+        ``ids`` int64 (rows, longest) and ``lengths`` int64 (rows,); ``segments`` like ``ids``;
+        ``ids_2`` and ``lengths_2`` of second sentences; and the targets' rows.
+        """
+        lengths = self.offsets[rows + 1] - self.offsets[rows]
+        columns = np.arange(lengths.max())
+        inside = columns < lengths[:, None]
+        places = np.where(inside, self.offsets[rows][:, None] + columns, 0)
+        ids = np.where(inside, self.ids[places], self.pad_id)
+        tensors = {
+            "ids": torch.from_numpy(ids.astype(np.int64)),
+            "lengths": torch.from_numpy(lengths),
+        }
+        if self.segments is not None:
+            segments = np.where(inside, self.segments[places], 0)
+            tensors["segments"] = torch.from_numpy(segments.astype(np.int64))
+        if self.second is not None:
+            second = self.second.batch(rows)
+            tensors |= {"ids_2": second["ids"], "lengths_2": second["lengths"]}
+        return tensors | {
+            name: torch.from_numpy(values[rows]) for name, values in self.targets.items()
+        }

@@ -1,0 +1,1 @@
+"""From articles to sentences worth keeping."""

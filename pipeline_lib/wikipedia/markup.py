@@ -1,0 +1,138 @@
+"""Articles to paragraphs of plain text: wikitext by mwparserfromhell, the rest line by line.
+
+What is not running text is left out: headings, lists, tables, references, files, categories,
+comments.  A template inside a sentence stands for words that cannot be known without expanding it,
+as a formula does; both leave :data:`HOLE`, so that the sentence can be left out as a whole.
+"""
+
+import html
+import re
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import Any
+
+from pipeline_lib.base.errors import DistilleryError
+
+HOLE = "\N{OBJECT REPLACEMENT CHARACTER}"
+"""Words were here that the text does not have."""
+
+_SILENT = re.compile(
+    r"(cite|citation|cit|sfn|sfnp|efn|refn|harv|harvnb|rp|r|cn|citation needed|fact|clarify|when|"
+    r"who|which|by whom|where|why|dead link|page needed|verify|vague|dubious|according to whom|"
+    r"update|main|see also|further|portal|coord|clear|toc|anchor|short description|use|pp|about|"
+    r"other uses|redirect|hatnote|infobox|sidebar|reflist|notelist|dn|better source|"
+    r"failed verification|unreliable source|full citation needed|specify|ref|multiple image)\b.*",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Names of templates that leave no gap in the words around them."""
+_SPOKEN = {"lang": -1, "transl": -1, "nowrap": 0, "nobr": 0, "abbr": 0, "small": 0}
+"""Templates that show one of their unnamed arguments as it is, and which."""
+_SIGNS = {"ndash": "–", "mdash": "—", "snd": " – ", "spnd": " – ", "spaced ndash": " – ", "'": "'"}
+_NO_TEXT = {
+    "ref", "references", "table", "gallery", "timeline", "imagemap", "syntaxhighlight", "source",
+    "score", "hr", "ol", "ul", "dl",
+}  # fmt: skip
+_GAPS = {"math", "chem", "ce", "code", "hiero", "poem"}
+_BLOCKS = {"p", "div", "center", "blockquote"}
+_LISTS = {"li", "dt", "dd"}
+_LIST = "\x00"
+_ASIDE = re.compile(r"(file|image|media|category|[a-z]{2,3}(-[a-z]+)*)\s*:", re.IGNORECASE)
+"""Links that show a file, sort the article, or lead to another language's."""
+
+
+def wikitext_paragraphs(wikitext: str) -> list[str]:
+    """Return the running text's paragraphs, in order; words of links stand as they are shown.
+
+    :raises DistilleryError: if the parser gives up.
+    """
+    import mwparserfromhell
+    from mwparserfromhell.parser import ParserError
+
+    try:
+        nodes = mwparserfromhell.parse(wikitext).nodes
+    except ParserError as error:
+        raise DistilleryError(f"wikitext that cannot be parsed ({error})") from error
+    lines = [line.strip() for line in "".join(_plain(nodes)).split("\n")]
+    # An empty line, a heading, a list or a template that stands alone ends a paragraph; other line
+    # ends are blanks.
+    groups = groupby(lines, key=lambda line: not _LIST_OR_EMPTY.match(line))
+    return _tidied(" ".join(group) for is_text, group in groups if is_text)
+
+
+_LIST_OR_EMPTY = re.compile(rf"{_LIST}|[\s{HOLE}]*$")
+
+
+def plain_paragraphs(text: str) -> list[str]:
+    """Return the lines that hold text."""
+    return _tidied(text.split("\n"))
+
+
+def _tidied(texts: Iterable[str]) -> list[str]:
+    """Return what is left when blanks, emptied brackets and stray quote marks are taken out."""
+    tidied = []
+    for text in texts:
+        text = _EMPTY_BRACKETS.sub("", _QUOTE_MARKS.sub("", text))
+        text = _BLANKS.sub(" ", text).strip()
+        if text:
+            tidied.append(text)
+    return tidied
+
+
+_QUOTE_MARKS = re.compile("'{2,}")
+_EMPTY_BRACKETS = re.compile(r"\s?[(\[][\s,;:]*[)\]]")
+_BLANKS = re.compile(r"\s+")
+
+
+def _plain(nodes: Iterable[Any]) -> Iterator[str]:
+    from mwparserfromhell import nodes as kinds
+
+    for node in nodes:
+        if isinstance(node, kinds.Text):
+            # Where markup is broken the parser leaves entities as they are.
+            yield html.unescape(str(node.value))
+        elif isinstance(node, kinds.Wikilink):
+            yield from _link(node)
+        elif isinstance(node, kinds.Template):
+            yield from _template(node)
+        elif isinstance(node, kinds.Tag):
+            yield from _tag(node)
+        elif isinstance(node, kinds.HTMLEntity):
+            yield node.normalize()
+        elif isinstance(node, kinds.ExternalLink):
+            yield from _plain(node.title.nodes) if node.title is not None else [HOLE]
+        elif isinstance(node, kinds.Heading):
+            yield "\n\n"
+        elif isinstance(node, kinds.Argument):
+            yield HOLE
+
+
+def _link(node: Any) -> Iterable[str]:
+    title = str(node.title).strip()
+    if _ASIDE.match(title):
+        return []
+    return _plain(node.text.nodes) if node.text is not None else [title.lstrip(":")]
+
+
+def _template(node: Any) -> Iterable[str]:
+    name = str(node.name).strip().replace("_", " ").lower()
+    if name in _SIGNS:
+        return [_SIGNS[name]]
+    if name in _SPOKEN:
+        shown = [parameter for parameter in node.params if not parameter.showkey]
+        return _plain(shown[_SPOKEN[name]].value.nodes) if shown else []
+    return [] if _SILENT.fullmatch(name) else [HOLE]
+
+
+def _tag(node: Any) -> Iterable[str]:
+    tag = str(node.tag).strip().lower()
+    if tag in _NO_TEXT:
+        return []
+    if tag in _GAPS:
+        return [HOLE]
+    if tag in _LISTS:
+        # The mark alone is the node; the item's words follow up to the end of the line.
+        return [_LIST]
+    if tag == "br":
+        return [" "]
+    inner = _plain(node.contents.nodes) if node.contents is not None else []
+    return ["\n\n", *inner, "\n\n"] if tag in _BLOCKS else inner

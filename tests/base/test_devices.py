@@ -1,0 +1,96 @@
+import pytest
+import torch
+
+from pipeline_lib.base import devices
+from pipeline_lib.base.devices import (
+    resolve_batch_tokens,
+    resolve_device,
+    resolve_precision,
+    resolve_student_precision,
+    resolve_training_precision,
+    runs_lstm_in_bfloat16,
+)
+from pipeline_lib.base.errors import DistilleryError
+
+CPU, CUDA = torch.device("cpu"), torch.device("cuda")
+
+
+def test_an_absent_device_is_named() -> None:
+    with pytest.raises(DistilleryError, match="device: 'cuda:77' is not available here"):
+        resolve_device("cuda:77")
+
+
+@pytest.mark.parametrize("name", ["meta", "tpu", "cpu:1", "cuda:x", ""])
+def test_a_device_that_computes_nothing_is_refused(name: str) -> None:
+    with pytest.raises(DistilleryError, match=r"is none of auto, cpu, cuda, cuda:<number>, mps"):
+        resolve_device(name)
+
+
+@pytest.mark.parametrize(
+    ("amx", "avx512", "expected"),
+    [
+        (True, True, "bfloat16"),
+        (True, False, "bfloat16"),
+        (False, True, "bfloat16"),
+        (False, False, "float32"),
+    ],
+)
+def test_a_cpu_takes_bfloat16_where_it_multiplies_it(
+    monkeypatch: pytest.MonkeyPatch, amx: bool, avx512: bool, expected: str
+) -> None:
+    monkeypatch.setattr(devices.torch.cpu, "_is_amx_tile_supported", lambda: amx)
+    monkeypatch.setattr(devices.torch.cpu, "_is_avx512_bf16_supported", lambda: avx512)
+    assert resolve_precision("auto", CPU) == expected
+    assert resolve_training_precision("auto", CPU) == expected
+    assert resolve_precision("float16", CPU) == "float16"
+
+
+def test_a_card_without_bfloat16_infers_in_float16_and_trains_in_float32(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(devices.torch.cuda, "is_bf16_supported", lambda **_: False)
+    assert resolve_precision("auto", CUDA) == "float16"
+    assert resolve_training_precision("auto", CUDA) == "float32"
+
+
+def test_emulated_bfloat16_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        devices.torch.cuda,
+        "is_bf16_supported",
+        lambda including_emulation=True: including_emulation,
+    )
+    assert resolve_precision("auto", CUDA) == "float16"
+
+
+@pytest.mark.parametrize(
+    ("runs", "architecture", "auto"),
+    [
+        (True, "bilstm", "bfloat16"),
+        (False, "bilstm", "float32"),
+        (False, "bilstm_sra", "float32"),
+        (False, "cnn", "bfloat16"),
+    ],
+)
+def test_students_train_in_a_format_that_their_layers_have(
+    monkeypatch: pytest.MonkeyPatch, runs: bool, architecture: str, auto: str
+) -> None:
+    monkeypatch.setattr(devices.torch.cpu, "_is_amx_tile_supported", lambda: True)
+    monkeypatch.setattr(devices, "runs_lstm_in_bfloat16", lambda _: runs)
+    assert resolve_student_precision("auto", CPU, architecture) == auto
+    assert resolve_student_precision("float32", CPU, architecture) == "float32"
+    if auto == "bfloat16":
+        assert resolve_student_precision("bfloat16", CPU, architecture) == "bfloat16"
+        return
+    with pytest.raises(DistilleryError, match=r"precision: bfloat16, .*LSTM.*auto or float32"):
+        resolve_student_precision("bfloat16", CPU, architecture)
+
+
+def test_the_probe_draws_nothing_at_random() -> None:
+    before = torch.get_rng_state()
+    runs_lstm_in_bfloat16.__wrapped__("cpu")
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_batches_fit_the_device_unless_they_are_given() -> None:
+    assert resolve_batch_tokens(None, CPU) < resolve_batch_tokens(None, CUDA)
+    assert resolve_batch_tokens(77, CUDA) == 77

@@ -1,0 +1,232 @@
+"""Files are whole or absent, whatever happens while they are written."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+from safetensors import SafetensorError
+
+from pipeline_lib.base import files
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import (
+    atomic_path,
+    clear_folder,
+    link_or_copy,
+    read_json,
+    sha256_file,
+    sha256_folder,
+    sha256_json,
+    write_json,
+)
+
+HELLO = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_atomic_path_makes_folder_and_file(tmp_path: Path) -> None:
+    with atomic_path(tmp_path / "new" / "file.txt") as temporary:
+        temporary.write_text("hello")
+        assert not (tmp_path / "new" / "file.txt").exists()
+    assert (tmp_path / "new" / "file.txt").read_text() == "hello"
+    assert names(tmp_path / "new") == ["file.txt"]
+
+
+@pytest.mark.parametrize("crash", [RuntimeError, KeyboardInterrupt, SystemExit])
+def test_crash_inside_leaves_the_old_file_alone(tmp_path: Path, crash: type[BaseException]) -> None:
+    path = tmp_path / "file.txt"
+    path.write_text("old")
+    with pytest.raises(crash), atomic_path(path) as temporary:
+        temporary.write_text("half of the n")
+        raise crash
+    assert path.read_text() == "old"
+    assert names(tmp_path) == ["file.txt"]
+
+
+@pytest.mark.parametrize("call", ["fsync", "replace"])
+def test_full_disk_is_a_clear_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(files.os, call, full)
+    with pytest.raises(DistilleryError, match=r"value\.json: .*No space left.*Free disk space"):
+        write_json(tmp_path / "value.json", {"a": 1})
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)),
+        SafetensorError(
+            "Error while serializing: I/O error: No space left on device (os error 28)"
+        ),
+        # tokenizers raises no kind of its own.
+        Exception("No space left on device (os error 28)"),
+    ],
+    ids=["system", "safetensors", "tokenizers"],
+)
+def test_every_librarys_full_disk_is_the_same_error(tmp_path: Path, error: Exception) -> None:
+    with (
+        pytest.raises(DistilleryError, match=r"model: .*No space left.*Free disk space"),
+        atomic_path(tmp_path / "model") as temporary,
+    ):
+        temporary.write_bytes(b"half")
+        raise error
+    assert names(tmp_path) == []
+
+
+def test_other_errors_pass_as_they_are(tmp_path: Path) -> None:
+    refused = DistilleryError("row 3: (os error 2)")
+    with pytest.raises(DistilleryError) as caught, atomic_path(tmp_path / "f"):
+        raise refused
+    assert caught.value is refused
+
+
+def test_writers_of_one_file_do_not_share_a_temporary_name(tmp_path: Path) -> None:
+    with atomic_path(tmp_path / "f") as first, atomic_path(tmp_path / "f") as second:
+        assert first != second and first.parent == second.parent == tmp_path
+        first.write_text("first")
+        second.write_text("second")
+    assert (tmp_path / "f").read_text() == "first"
+    assert names(tmp_path) == ["f"]
+
+
+@pytest.mark.parametrize("links", [True, False], ids=["links", "no_links"])
+def test_the_first_file_can_be_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EPERM, "no links here")
+
+    if not links:
+        monkeypatch.setattr(files.os, "link", refuse)
+    for text in ("first", "second"):
+        with atomic_path(tmp_path / "f", keep_first=True) as temporary:
+            temporary.write_text(text)
+    assert (tmp_path / "f").read_text() == "first"
+    assert names(tmp_path) == ["f"]
+
+
+def test_file_in_the_place_of_the_folder_is_a_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(DistilleryError, match="could not be written"):
+        write_json(tmp_path / "taken" / "value.json", 1)
+
+
+def test_json_round_trip_is_sorted_and_readable(tmp_path: Path) -> None:
+    value = {"b": [1, 2.5, None], "a": "ü"}
+    write_json(tmp_path / "value.json", value)
+    assert read_json(tmp_path / "value.json") == value
+    text = (tmp_path / "value.json").read_text()
+    assert text.index('"a"') < text.index('"b"') and text.endswith("}\n")
+
+
+def test_read_json_names_missing_and_torn_files(tmp_path: Path) -> None:
+    with pytest.raises(DistilleryError, match=r"absent\.json: not found"):
+        read_json(tmp_path / "absent.json")
+    (tmp_path / "torn.json").write_text('{"a": ')
+    with pytest.raises(DistilleryError, match=r"torn\.json: not valid JSON"):
+        read_json(tmp_path / "torn.json")
+    (tmp_path / "long.json").write_text("9" * 5000)
+    with pytest.raises(DistilleryError, match=r"long\.json: not valid JSON"):
+        read_json(tmp_path / "long.json")
+    with pytest.raises(DistilleryError, match=r"could not be read \(Is a directory\)"):
+        read_json(tmp_path)
+    (tmp_path / "bytes.json").write_bytes(b"\xff\xfe")
+    with pytest.raises(DistilleryError, match=r"bytes\.json: not valid JSON"):
+        read_json(tmp_path / "bytes.json")
+
+
+def test_digests(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("hello")
+    assert sha256_file(tmp_path / "a") == HELLO
+    assert sha256_json({"a": 1, "b": 2}) == sha256_json({"b": 2, "a": 1})
+    assert sha256_json({"a": 1}) != sha256_json({"a": 1.0})
+
+
+def test_folder_digest_covers_names_and_contents(tmp_path: Path) -> None:
+    def digest(files: dict[str, str]) -> str:
+        folder = clear_folder(tmp_path / "folder")
+        for name, text in files.items():
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_text(text)
+        return sha256_folder(folder)
+
+    base = digest({"a": "1", "sub/b": "2"})
+    assert digest({"sub/b": "2", "a": "1"}) == base
+    others = [{"a": "1", "sub/b": "3"}, {"a": "1", "sub/c": "2"}, {"a": "1"}]
+    assert len({base, *map(digest, others)}) == 4
+
+
+def test_link_shares_the_bytes(tmp_path: Path) -> None:
+    (tmp_path / "source").write_text("hello")
+    link_or_copy(tmp_path / "source", tmp_path / "new" / "target")
+    assert (tmp_path / "new" / "target").samefile(tmp_path / "source")
+    link_or_copy(tmp_path / "source", tmp_path / "new" / "target")
+    assert names(tmp_path / "new") == ["target"]
+
+
+def test_copy_where_the_file_system_has_no_links(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EXDEV, "cross-device link")
+
+    monkeypatch.setattr(files.os, "link", refuse)
+    (tmp_path / "source").write_text("hello")
+    link_or_copy(tmp_path / "source", tmp_path / "target")
+    assert sha256_file(tmp_path / "target") == HELLO
+    assert not (tmp_path / "target").samefile(tmp_path / "source")
+
+
+def test_read_only_files_can_be_linked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # DVC's cache takes away the right to write, and links share it with the store.  A privileged
+    # user may write all the same, so what is asserted is that nothing opens the file for writing.
+    (tmp_path / "source").write_text("hello")
+    (tmp_path / "source").chmod(0o444)
+    modes: list[str] = []
+    real = open
+
+    def watch(path: Path, mode: str = "r", *rest: object, **named: object) -> object:
+        modes.append(mode)
+        return real(path, mode, *rest, **named)
+
+    monkeypatch.setattr(files, "open", watch, raising=False)
+    link_or_copy(tmp_path / "source", tmp_path / "target")
+    assert modes and all(set(mode) <= set("rb") for mode in modes)
+
+
+def test_clear_folder_empties_and_makes(tmp_path: Path) -> None:
+    (tmp_path / "f" / "sub").mkdir(parents=True)
+    (tmp_path / "f" / "old").write_text("")
+    assert names(clear_folder(tmp_path / "f")) == []
+    assert clear_folder(tmp_path / "g" / "h").is_dir()
+
+
+@pytest.mark.parametrize("folder", ["taken", "taken/sub", "taken/sub/deeper"])
+def test_a_file_where_a_folder_belongs_is_named(tmp_path: Path, folder: str) -> None:
+    (tmp_path / "taken").write_text("kept")
+    with pytest.raises(DistilleryError, match=r"taken: a file, where a folder belongs"):
+        clear_folder(tmp_path / folder)
+    (tmp_path / "source").write_text("")
+    with pytest.raises(DistilleryError, match="could not be written"):
+        link_or_copy(tmp_path / "source", tmp_path / "taken/sub/target")
+    assert (tmp_path / "taken").read_text() == "kept"
+
+
+def test_a_folder_that_cannot_be_emptied_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", "inner")
+
+    monkeypatch.setattr(files.shutil, "rmtree", refuse)
+    with pytest.raises(DistilleryError, match=r"f: could not be written \(Permission denied\)"):
+        (tmp_path / "f").mkdir()
+        clear_folder(tmp_path / "f")

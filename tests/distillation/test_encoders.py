@@ -1,0 +1,278 @@
+"""Pretraining: an encoder learns the teacher's vectors, beats a constant, and survives a kill."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from ruamel.yaml import YAML
+from transformers import AutoModel, AutoTokenizer
+from typer.testing import CliRunner
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import sha256_folder
+from pipeline_lib.base.hashing import string_keys
+from pipeline_lib.cli import app
+from pipeline_lib.distillation.encoders import Pretraining, pretrain_encoders
+from pipeline_lib.params import check_params
+from pipeline_lib.storage.columns import matrix
+from pipeline_lib.storage.shards import Manifest, ShardSet, schema_of, write_manifest, write_shard
+from pipeline_lib.students.sentence_encoder import load_encoder
+from pipeline_lib.teachers.outputs import compute_outputs
+from pipeline_lib.teachers.vectors import VectorPass
+from pipeline_lib.text.words import split_words
+from pipeline_lib.training import loop as training
+from pipeline_lib.training.objectives import representation_loss
+from tests.pipeline.corpus import sentences, write_encoder
+from tests.pipeline.workspace import write_params
+
+pytestmark = pytest.mark.usefixtures("store_home")
+TASK = "reviews"
+SHIPPED = Path(__file__).parents[2] / "params.yaml"
+TRAIN, HELD_BACK = ([text for _, text in sentences()[split]] for split in ("train", "dev"))
+
+
+def ignore(*_: Any) -> None:
+    """Show no progress."""
+
+
+def train_one(run: Pretraining, target: Path, hear: Callable[..., None]) -> dict[str, Any]:
+    """Train one encoder into ``target`` and return its record; ``hear`` gets what a run tells."""
+    folder = target.parent / "encoders"
+    records = pretrain_encoders([run], folder, 1, lambda _, message: hear(*message))
+    (folder / run.name).rename(target)
+    return records[run.name]
+
+
+def write_texts(folder: Path, texts: list[str], words: bool = False) -> None:
+    columns = {"key": pa.array(string_keys(texts)), "text": pa.array(texts)}
+    if words:
+        columns["words"] = pa.array([split_words(text)[0] for text in texts])
+    table = pa.table(columns)
+    half = len(texts) // 2
+    shards = [
+        write_shard(folder / f"s{n}.arrow", part)
+        for n, part in enumerate((table.slice(0, half), table.slice(half)))
+    ]
+    write_manifest(folder, Manifest("sentences", schema_of(table), shards))
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Lay down teacher, sentences and a task; return the folder of artifacts."""
+    folder = tmp_path_factory.mktemp("data")
+    write_encoder(folder / "raw/teacher/base")
+    (folder / "raw/vectors").mkdir(parents=True)
+    write_texts(folder / "wikipedia/train", TRAIN)
+    write_texts(folder / "wikipedia/validation", HELD_BACK)
+    write_texts(folder / "tasks" / TASK / "train", ["Zebra words alone."], words=True)
+    write_texts(folder / "transfer" / TASK / "original", ["Zebra words alone.", "More of it."])
+    return folder
+
+
+@pytest.fixture
+def run(data: Path, tmp_path: Path) -> Callable[..., Pretraining]:
+    """Return a maker of runs over computed vectors; named arguments change the encoder's row."""
+
+    def make(optimiser: dict[str, Any] | None = None, **changes: Any) -> Pretraining:
+        params = make_params(tmp_path, optimiser or {}, changes)
+        own = VectorPass.of(params, data / "raw/teacher/base")
+        for name in ("wikipedia/train", "wikipedia/validation", f"tasks/{TASK}/original"):
+            inputs = ShardSet.open(data / name.replace("tasks/", "transfer/"))
+            compute_outputs(inputs, own, data / "vectors" / name, workers=1)
+        return Pretraining(params, "sra", data)
+
+    return make
+
+
+def make_params(folder: Path, optimiser: dict[str, Any], changes: dict[str, Any]) -> Any:
+    write_params(folder / "params.yaml")
+    values = YAML(typ="safe", pure=True).load((folder / "params.yaml").read_text())
+    student = {"architecture": "bilstm_sra", "hidden": 16, "width": 32, "classifier": 8}
+    student |= {"embeddings": "trained", "dropout": 0.1, "max_words": 16}
+    values["students"]["bilstm_sra"] = student
+    values["optimisers"]["sra"] = values["optimisers"]["short"] | {
+        **{"batch_size": 32, "epochs": 8, "evaluate_every": None, "learning_rates": [1.0e-2]},
+        **optimiser,
+    }
+    row = {"student": "bilstm_sra", "wikipedia": None, "min_count": 1, "tasks": {}}
+    row |= {"centre": False, "optimiser": "sra", "seed": 1}
+    values["encoders"] = {"sra": row | changes}
+    values["wikipedia"] = YAML(typ="safe", pure=True).load(SHIPPED.read_text())["wikipedia"]
+    return check_params(values)
+
+
+def test_the_loss_by_hand() -> None:
+    student = torch.tensor([[1.0, 0.0], [0.0, 2.0], [3.0, 0.0]])
+    teacher = torch.tensor([[5.0, 0.0], [0.0, -1.0], [0.0, 1.0]])
+    assert representation_loss(student, teacher).item() == pytest.approx((0 + 1 + 0.5) / 3)
+
+
+def test_it_learns_more_than_a_constant(run: Callable[..., Pretraining], tmp_path: Path) -> None:
+    record = train_one(run(centre=True), tmp_path / "sra", ignore)
+    assert record["loss"] < 0.6 * record["constant_loss"]
+    assert record["sentences"] == len(TRAIN) and record["held_back_sentences"] == len(HELD_BACK)
+    assert len(record["history"]) == 8
+    assert record["history"][0]["dev"] > record["loss"] == record["history"][-1]["dev"]
+
+
+def test_a_common_direction_makes_the_loss_low(
+    run: Callable[..., Pretraining], tmp_path: Path
+) -> None:
+    short = {"epochs": 1}
+    plain = train_one(run(short), tmp_path / "plain", ignore)
+    centred = train_one(run(short, centre=True), tmp_path / "centred", ignore)
+    assert plain["constant_loss"] < 0.05 < plain["history"][0]["loss"]
+    # Without the common direction a constant says nothing.
+    assert centred["constant_loss"] > 0.4
+
+
+def test_the_losses_are_those_of_the_encoder_that_was_kept(
+    run: Callable[..., Pretraining], tmp_path: Path
+) -> None:
+    own = run(centre=True)
+    record = train_one(own, tmp_path / "sra", ignore)
+    targets = own.train.read(load_encoder(tmp_path / "sra").tokenizer, 16).targets["vectors"]
+    mean = targets[np.arange(len(TRAIN))].mean(0)
+    teacher = VectorPass.of(own.params, own.data / "raw/teacher/base").teacher()
+    wanted = teacher.predict(HELD_BACK, 32, 512) - mean
+    found = load_encoder(tmp_path / "sra").encode(HELD_BACK)
+    cosines = (
+        (wanted * found).sum(1) / np.linalg.norm(wanted, axis=1) / np.linalg.norm(found, axis=1)
+    )
+    assert record["loss"] == pytest.approx((1 - cosines).mean() / 2, abs=1e-3)
+
+
+def test_the_best_learning_rate_is_kept(run: Callable[..., Pretraining], tmp_path: Path) -> None:
+    rates = {"learning_rates": [1.0e-5, 1.0e-2], "epochs": 3}
+    steps: list[tuple[int, int]] = []
+    record = train_one(run(rates), tmp_path / "a", lambda s, t, *_: steps.append((s, t)))
+    assert record["settings"]["learning_rate"] == 1.0e-2
+    assert record["best_dev_by_rate"]["1e-05"] > record["best_dev_by_rate"]["0.01"]
+    assert record["loss"] == record["best_dev_by_rate"]["0.01"]
+    assert steps == [(n, 48) for n in range(1, 49)]
+
+
+def test_wikipedia_and_tasks_make_corpus_and_vocabulary(run: Callable[..., Pretraining]) -> None:
+    few, all_ = run(wikipedia=100, min_count=3), run(min_count=3, tasks={TASK: None})
+    joined = run(min_count=3, tasks={TASK: "original"})
+    lengths = [
+        sum(s.manifest.rows if n is None else n for s, _, n in r.train.sets)
+        for r in (few, all_, joined)
+    ]
+    assert lengths == [100, len(TRAIN), len(TRAIN) + 2]
+    assert "zebra" not in few.words() and {"zebra", "words", "alone", "."} <= set(all_.words())
+    counted = sum("clever" in text for text in TRAIN[:100])
+    assert ("clever" in few.words()) == (counted >= 3)
+    assert len({few.trained.key, all_.trained.key, joined.trained.key}) == 3
+
+
+def test_a_finished_encoder_is_found(
+    run: Callable[..., Pretraining], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = train_one(run({"epochs": 2}), tmp_path / "a", ignore)
+    monkeypatch.setattr("pipeline_lib.distillation.encoders.pretrain", None)
+    assert train_one(run({"epochs": 2}), tmp_path / "b", ignore) == first
+    assert sha256_folder(tmp_path / "a") == sha256_folder(tmp_path / "b")
+
+
+def test_names_do_not_count(run: Callable[..., Pretraining], data: Path) -> None:
+    first = run(tasks={TASK: None})
+    params = first.params.model_copy(deep=True)
+    params.optimisers["other"] = params.optimisers["sra"]
+    params.encoders["another"] = first.row.model_copy(update={"optimiser": "other"})
+    assert Pretraining(params, "another", data).trained.key == first.trained.key
+    assert run(tasks={TASK: None}, seed=2).trained.key != first.trained.key
+
+
+def test_a_kill_loses_nothing(
+    run: Callable[..., Pretraining], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train_one(run({"epochs": 4}), tmp_path / "whole", ignore)
+    monkeypatch.setenv("DISTILLERY_HOME", str(tmp_path / "another"))
+    monkeypatch.setattr(training, "CHECKPOINT_SECONDS", 0.0)
+
+    def stop(step: int, *_: Any) -> None:
+        if step == 19:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train_one(run({"epochs": 4}), tmp_path / "killed", stop)
+    steps: list[int] = []
+    train_one(run({"epochs": 4}), tmp_path / "killed", lambda s, *_: steps.append(s))
+    assert steps[0] in (19, 20)
+    assert sha256_folder(tmp_path / "whole") == sha256_folder(tmp_path / "killed")
+
+
+def test_another_width_is_refused(run: Callable[..., Pretraining], tmp_path: Path) -> None:
+    own = run()
+    own.student = own.student.model_copy(update={"width": 24})
+    with pytest.raises(DistilleryError, match=r"students\.bilstm_sra\.width: 24.*Set it to 32"):
+        train_one(own, tmp_path / "a", ignore)
+
+
+def test_no_sentences_are_refused(
+    run: Callable[..., Pretraining], data: Path, tmp_path: Path
+) -> None:
+    own = run(wikipedia=0)
+    with pytest.raises(DistilleryError, match="no sentences to train on"):
+        train_one(own, tmp_path / "a", ignore)
+
+
+def test_an_encoder_is_saved_whole(run: Callable[..., Pretraining], tmp_path: Path) -> None:
+    train_one(run({"epochs": 1}), tmp_path / "sra", ignore)
+    config = json.loads((tmp_path / "sra/config.json").read_text())
+    assert config["model_type"] == "distillery_encoder"
+    encoder = load_encoder(tmp_path / "sra")
+    vectors = encoder.encode([*HELD_BACK[:5], "", "unknownword"])
+    assert vectors.shape == (7, 32) and np.abs(vectors).max() <= 1.0
+    np.testing.assert_allclose(vectors[5], vectors[6], atol=1e-6)
+    np.testing.assert_allclose(encoder.encode(HELD_BACK[2:3])[0], vectors[2], atol=1e-5)
+    with pytest.raises(DistilleryError, match="no sentence encoder"):
+        load_encoder(tmp_path)
+
+
+def test_encode_writes_what_the_encoder_gives(
+    run: Callable[..., Pretraining], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipeline_lib.commands.encode.BATCH", 7)
+    train_one(run({"epochs": 1}), tmp_path / "sra", ignore)
+    # U+2028, a carriage return and a form feed end no line.
+    lines = [*HELD_BACK[:20], "", "naïve café", "one\u2028line", "one\rline", "one\x0cline"]
+    (tmp_path / "in.txt").write_bytes(("\r\n".join(lines) + "\n").encode())
+
+    def call(out: str, *options: str, file: str = "in.txt") -> Any:
+        arguments = [str(tmp_path / "sra"), str(tmp_path / file), str(tmp_path / out), *options]
+        return CliRunner().invoke(app, ["encode", *arguments])
+
+    wanted = load_encoder(tmp_path / "sra").encode(lines)
+    assert call("out.npy").exit_code == 0
+    np.testing.assert_allclose(np.load(tmp_path / "out.npy"), wanted, atol=1e-5)
+    assert call("out.arrow", "--normalise").exit_code == 0
+    table = pa.ipc.open_file(tmp_path / "out.arrow").read_all()
+    assert table["text"].to_pylist() == lines
+    np.testing.assert_allclose(np.linalg.norm(matrix(table["vector"]), axis=1), 1.0, atol=1e-5)
+    assert "ends in .arrow or .npy" in str(call("out.csv").exception)
+    assert "cannot be read" in str(call("out.npy", file="none.txt").exception)
+    (tmp_path / "bad.txt").write_bytes(b"\xff\xfe caf\xe9")
+    assert "not UTF-8" in str(call("bad.npy", file="bad.txt").exception)
+    assert not (tmp_path / "bad.npy").exists()
+
+
+def test_to_transformers_an_encoder_is_a_model(
+    run: Callable[..., Pretraining], tmp_path: Path
+) -> None:
+    import pipeline_lib.students.huggingface  # noqa: F401  registers it
+
+    train_one(run({"epochs": 1}), tmp_path / "sra", ignore)
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "sra")
+    model = AutoModel.from_pretrained(tmp_path / "sra").eval()
+    with torch.inference_mode():
+        inputs = tokenizer(HELD_BACK[:9], padding=True, return_tensors="pt")
+        found = model(**inputs).pooler_output.numpy()
+    wanted = load_encoder(tmp_path / "sra").encode(HELD_BACK[:9])
+    np.testing.assert_allclose(found, wanted, atol=1e-5)

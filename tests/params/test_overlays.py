@@ -1,0 +1,195 @@
+"""Profiles hold only what differs: merging, the plain file with its comments, errors by line."""
+
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+from typer.testing import CliRunner
+
+from pipeline_lib import cli
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.params import check_params, load_params
+from pipeline_lib.params.profiles import ROWS, differences, line_of, plain_text, read_values
+
+ROOT = Path(__file__).parents[2]
+DEFAULT = ROOT / "profiles/default.yaml"
+OVERLAYS = [path for path in sorted(ROOT.glob("*/*.yaml")) if path != DEFAULT]
+
+
+def plain(text: str) -> object:
+    return YAML(typ="safe", pure=True).load(text)
+
+
+def overlay(folder: Path, text: str, base: Path = DEFAULT) -> Path:
+    path = folder / "own.yaml"
+    path.write_text(f"# My own.\nextends: {base}\n\n{text}")
+    return path
+
+
+def test_the_default_is_what_is_shipped_as_params() -> None:
+    assert DEFAULT.read_text() == (ROOT / "params.yaml").read_text()
+
+
+@pytest.mark.parametrize("path", OVERLAYS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_shipped_profiles_are_overlays_that_become_plain_files(path: Path) -> None:
+    values = read_values(path)
+    text = plain_text(path)
+    assert plain(text) == values and "extends" not in values
+    assert check_params(values) == load_params(path)
+    assert len(path.read_text().splitlines()) < len(text.splitlines())
+    # What is the same as in the default is not said again.
+    own, base = plain(path.read_text()), read_values(DEFAULT)
+    assert [key for key in own if own[key] == base.get(key)] == []
+
+
+def test_mappings_are_merged_and_rows_and_other_kinds_taken_whole(tmp_path: Path) -> None:
+    path = overlay(
+        tmp_path,
+        "teacher:\n  source: {kind: path, path: mine}\n  finetune: {epochs: 7}\n"
+        "students: {bilstm: {architecture: static}}\nwikipedia: null\n",
+    )
+    base, values = read_values(DEFAULT), read_values(path)
+    assert values["teacher"]["source"] == {"kind": "path", "path": "mine"}
+    assert values["teacher"]["finetune"] == base["teacher"]["finetune"] | {"epochs": 7}
+    assert values["students"] == {"bilstm": {"architecture": "static"}}
+    assert values["wikipedia"] is None
+    untouched = set(base) - {"teacher", "students", "wikipedia"}
+    assert {key: values[key] for key in untouched} == {key: base[key] for key in untouched}
+
+
+def test_a_profile_of_a_profile(tmp_path: Path) -> None:
+    (tmp_path / "first.yaml").write_text(
+        f"extends: {DEFAULT}\nspeed: {{sentences: 7}}\nseeds: [1]\n"
+    )
+    path = overlay(tmp_path, "seeds: [5, 6]\n", Path("first.yaml"))
+    values = read_values(path)
+    assert values["speed"] == {"sentences": 7, "repeats": 3} and values["seeds"] == [5, 6]
+    assert plain(plain_text(path)) == values
+
+
+def test_the_plain_file_keeps_the_bases_comments_and_takes_the_profiles(tmp_path: Path) -> None:
+    path = overlay(
+        tmp_path,
+        "# Rows of my own.\nmethods: {}\n\nprecompute:\n  batch_tokens: 512\n\nseeds: [4]\n",
+    )
+    text = plain_text(path)
+    base = DEFAULT.read_text()
+    assert text.startswith("# My own.\n")
+    assert "# Rows of my own.\nmethods: {}\n" in text
+    header = base.split("\n\n")[0]
+    methods = base[base.index("# A method is a row") : base.index("\nmethods:")]
+    for line in base.splitlines():
+        comment = line.partition("#")[2]
+        if comment and line not in header and line not in methods:
+            assert comment in text, comment
+    assert "batch_tokens: 512 " in text  # its comment stands behind it still
+    assert "evaluate]\nseeds: [4]" in text
+
+
+def test_comments_within_a_section_survive_a_source_of_another_kind(tmp_path: Path) -> None:
+    text = plain_text(overlay(tmp_path, "teacher:\n  source: {kind: path, path: mine}\n"))
+    assert plain(text)["teacher"]["source"] == {"kind": "path", "path": "mine"}
+    assert "# The encoder that the teacher starts from." in text
+    assert "# A model fine-tuned elsewhere" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ("teacher:\n  finetune:\n    epoch: 3\n", 6, "teacher.finetune.epoch: unknown key"),
+        ("tokens: 3\n", 4, "tokens: unknown key"),
+        ("speed:\n  repeats: 0\n", 5, "speed.repeats: "),
+        ("students:\n  bilstm: {architecture: static}\n", 5, "students.bilstm.classifier: missing"),
+    ],
+)
+def test_a_fault_is_named_with_file_and_line(
+    tmp_path: Path, text: str, line: int, message: str
+) -> None:
+    path = overlay(tmp_path, text)
+    with pytest.raises(DistilleryError) as refused:
+        load_params(path)
+    assert f"{path}:{line}: {message}" in str(refused.value)
+
+
+def test_bases_that_are_missing_or_lead_back_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(DistilleryError, match=r"nowhere\.yaml: not found"):
+        load_params(overlay(tmp_path, "", Path("nowhere.yaml")))
+    with pytest.raises(DistilleryError, match=r"own\.yaml: extends leads back"):
+        load_params(overlay(tmp_path, "", Path("own.yaml")))
+
+
+def test_a_profile_in_the_place_of_params_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "params.yaml"
+    path.write_text(f"extends: {DEFAULT}\n")
+    with pytest.raises(DistilleryError, match="distill profile use"):
+        load_params(path)
+
+
+def test_differences_are_named_key_by_key(tmp_path: Path) -> None:
+    path = overlay(
+        tmp_path,
+        "seeds: [9]\nencoders: {}\nteacher: {finetune: {epochs: 9}}\nstudents: {mine: {a: null}}\n",
+    )
+    assert differences(path) == [
+        "  teacher.finetune.epochs: 2 → 9",
+        "- students.bilstm",
+        "- students.bilstm_sra",
+        '+ students.mine: {"a": null}',
+        "- encoders.sra",
+        "  seeds: [1, 2, 3] → [9]",
+    ]
+    assert line_of(path, ["teacher", "finetune", "epochs"]) == 6
+
+
+def run(*arguments: str) -> tuple[str, BaseException | None]:
+    result = CliRunner().invoke(cli.app, ["profile", *arguments])
+    return result.output, result.exception
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for folder in ("profiles", "benchmarks"):
+        (tmp_path / folder).mkdir()
+        for path in (ROOT / folder).glob("*.yaml"):
+            (tmp_path / folder / path.name).write_bytes(path.read_bytes())
+    (tmp_path / "params.yaml").write_bytes(DEFAULT.read_bytes())
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_use_writes_params_and_default_brings_them_back(project: Path) -> None:
+    assert run("use", "paper")[1] is None
+    assert load_params().teacher.source.kind == "hub"
+    assert plain((project / "params.yaml").read_text()) == read_values(Path("profiles/paper.yaml"))
+    assert run("use", "benchmarks/glue.yaml")[1] is None
+    assert "cola" in load_params().tasks
+    assert run("use", "default")[1] is None
+    assert (project / "params.yaml").read_bytes() == DEFAULT.read_bytes()
+
+
+def test_own_changes_are_not_lost(project: Path) -> None:
+    file = project / "params.yaml"
+    changed = file.read_text().replace("seeds: [1, 2, 3]", "seeds: [7]")
+    file.write_text(changed)
+    assert "changes of its own" in str(run("use", "paper")[1])
+    assert file.read_text() == changed
+    assert run("use", "paper", "--force")[1] is None
+    assert file.read_text() != changed
+
+
+def test_a_faulty_profile_leaves_params_alone(project: Path) -> None:
+    (project / "profiles/mine.yaml").write_text("extends: default.yaml\nseed: 3\n")
+    assert "profiles/mine.yaml:2: seed: unknown key" in str(run("use", "mine")[1])
+    assert (project / "params.yaml").read_bytes() == DEFAULT.read_bytes()
+
+
+def test_show_and_list(project: Path) -> None:
+    shown, _ = run("show", "paper")
+    assert '  teacher.source.kind: "package" → "hub"\n' in shown
+    listed, _ = run("list")
+    assert "profiles/paper.yaml" in listed and "benchmarks/sst2.yaml" in listed
+    assert "there are default, glue, paper, sra" in str(run("show", "none")[1])
+
+
+def test_the_sections_of_rows_are_sections() -> None:
+    assert set(ROWS) < set(read_values(DEFAULT))

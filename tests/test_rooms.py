@@ -1,0 +1,78 @@
+"""The library's rooms: each imports from those below it only, and none twice around."""
+
+from pathlib import Path
+
+import pytest
+
+from pipeline_lib.storage.fingerprint import ROOT, imports
+
+ROOMS = (
+    "base",
+    "params",
+    "storage",
+    "engine",
+    "text",
+    "sources",
+    "cpu",
+    "networks",
+    "training",
+    "tasks",
+    "wikipedia",
+    "augmentation",
+    "students",
+    "teachers",
+    "distillation",
+    "evaluation",
+    "report",
+    "studies",
+    "commands",
+    "cli",
+)
+"""From the lowest to the highest."""
+MOST_ARROWS = 105
+"""Pairs of rooms of which one imports from the other: half of what there were before."""
+
+
+def room_of(module: str) -> str:
+    return module.split(".")[1]
+
+
+def rooms_of(file: Path) -> set[str]:
+    return {room_of(module) for module in imports(file) if "." in module}
+
+
+def files() -> list[Path]:
+    return sorted(path for path in ROOT.rglob("*.py") if path.parent != ROOT)
+
+
+@pytest.mark.parametrize("file", files(), ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_a_module_imports_from_lower_rooms_only(file: Path) -> None:
+    own = file.relative_to(ROOT).parts[0]
+    lower = ROOMS[: ROOMS.index(own) + 1]
+    assert rooms_of(file) <= {*lower}
+
+
+def test_every_room_is_named_and_no_module_stands_beside_them() -> None:
+    folders = {path.name for path in ROOT.iterdir() if (path / "__init__.py").exists()}
+    assert folders == set(ROOMS) - {"cli"}
+    assert {path.name for path in ROOT.glob("*.py")} == {"__init__.py", "cli.py"}
+
+
+def test_few_arrows_run_between_rooms() -> None:
+    arrows = {(p.relative_to(ROOT).parts[0], room) for p in files() for room in rooms_of(p)}
+    assert len([1 for own, other in arrows if own != other]) <= MOST_ARROWS
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    graph = {file: {path for path in files() if path in _files_of(file)} for file in files()}
+    while leaves := [file for file, others in graph.items() if not others]:
+        for leaf in leaves:
+            del graph[leaf]
+        graph = {file: others - {*leaves} for file, others in graph.items()}
+    assert not graph, f"a circle among {sorted(path.stem for path in graph)}"
+
+
+def _files_of(file: Path) -> set[Path]:
+    paths = {ROOT.parent.joinpath(*module.split(".")) for module in imports(file)}
+    found = {path.with_suffix(".py") for path in paths} | {path / "__init__.py" for path in paths}
+    return found - {file}

@@ -1,0 +1,274 @@
+"""The training loop: rates, best weights, and resuming that ends with the same bytes."""
+
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.training import loop as training
+from pipeline_lib.training.loop import Batch, Progress, Settings, fit, make_optimiser, rate_factor
+
+STEPS_PER_EPOCH, EPOCHS = 4, 3
+
+
+class Toy:
+    """Sixteen points on a plane, in batches of four, shuffled by the epoch."""
+
+    def __init__(self) -> None:
+        generator = np.random.default_rng(0)
+        self.x = torch.tensor(generator.normal(size=(16, 3)), dtype=torch.float32)
+        self.y = self.x @ torch.tensor([1.0, -2.0, 0.5])
+
+    def epoch(self, number: int) -> Sequence[np.ndarray]:
+        order = np.random.default_rng([7, number]).permutation(16)
+        return np.split(order, STEPS_PER_EPOCH)
+
+    def collate(self, rows: np.ndarray) -> Batch:
+        return {"x": self.x[rows], "y": self.y[rows]}
+
+
+def make_model() -> torch.nn.Module:
+    torch.manual_seed(5)
+    # Dropout, so that a resumed training also needs the random state.
+    return torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.Dropout(0.3), torch.nn.Linear(8, 1))
+
+
+def loss(model: torch.nn.Module, batch: Batch) -> torch.Tensor:
+    return (model(batch["x"]).squeeze(-1) - batch["y"]).pow(2).mean()
+
+
+def evaluate(model: torch.nn.Module) -> float:
+    assert not model.training and not torch.is_grad_enabled()
+    toy = Toy()
+    return -loss(model, {"x": toy.x, "y": toy.y}).item()
+
+
+def make_settings(**changes: Any) -> Settings:
+    values = {
+        "optimiser": "adam",
+        "learning_rate": 0.05,
+        "schedule": "linear",
+        "warmup": 0.2,
+        "epochs": EPOCHS,
+        "max_steps": None,
+        "evaluate_every": 3,
+        "clip_norm": 1.0,
+        "weight_decay": 0.01,
+        "precision": "float32",
+        "seed": 11,
+    }
+    return Settings(**(values | changes))
+
+
+def run(path: Path, **named: Any) -> tuple[dict[str, torch.Tensor], Progress]:
+    model = make_model()
+    arguments = {"loss": loss, "evaluate": evaluate, "settings": make_settings()} | named
+    progress = fit(model, Toy(), checkpoint=path, **arguments)
+    return model.state_dict(), progress
+
+
+def same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
+    return one.keys() == other.keys() and all(torch.equal(one[n], other[n]) for n in one)
+
+
+class KilledError(Exception):
+    """Stands for a kill."""
+
+
+def kill_at(step: int, where: str) -> dict[str, Callable[..., Any]]:
+    """Return the callbacks of a training that dies in ``where`` at its ``step``-th call."""
+    calls = 0
+
+    def die() -> None:
+        nonlocal calls
+        calls += 1
+        if calls == step:
+            raise KilledError
+
+    def dying_loss(model: torch.nn.Module, batch: Batch) -> torch.Tensor:
+        die()
+        return loss(model, batch)
+
+    def dying_evaluate(model: torch.nn.Module) -> float:
+        die()
+        return evaluate(model)
+
+    def dying_report(*_: object) -> None:
+        die()
+
+    return {
+        "loss": {"loss": dying_loss},
+        "evaluate": {"evaluate": dying_evaluate},
+        "report": {"report": dying_report},
+    }[where]
+
+
+@pytest.mark.parametrize("optimiser", ["adam", "adadelta"])
+@pytest.mark.parametrize("seconds", [-1.0, 1e9])
+@pytest.mark.parametrize(
+    ("where", "step"),
+    [
+        *(("loss", step) for step in (1, 2, 4, 5, 9, 12)),
+        *(("report", step) for step in (1, 3, 4, 8, 12)),
+        *(("evaluate", step) for step in (1, 2, 4)),
+    ],
+)
+def test_resumed_training_ends_with_the_same_bytes(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    where: str,
+    step: int,
+    seconds: float,
+    optimiser: str,
+) -> None:
+    # Below 0 every step leaves a checkpoint, 1e9 none but the last: then all starts over.
+    monkeypatch.setattr(training, "CHECKPOINT_SECONDS", seconds)
+    settings = make_settings(
+        optimiser=optimiser, learning_rate=1.0 if optimiser == "adadelta" else 0.05
+    )
+    expected, history = run(tmp_path / "whole", settings=settings)
+    with pytest.raises(KilledError):
+        run(tmp_path / "killed", **({"settings": settings} | kill_at(step, where)))
+    found, progress = run(tmp_path / "killed", settings=settings)
+    assert same(found, expected)
+    assert progress == history and len(history.history) == 4
+
+
+def test_two_kills_and_a_finished_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(training, "CHECKPOINT_SECONDS", -1.0)
+    expected, history = run(tmp_path / "whole")
+    for _ in range(2):
+        with pytest.raises(KilledError):
+            run(tmp_path / "killed", **kill_at(4, "loss"))
+    calls: list[int] = []
+    found, progress = run(tmp_path / "killed", report=lambda step, *_: calls.append(step))
+    # Three steps were done before each kill.
+    assert calls == [7, 8, 9, 10, 11, 12]
+    assert same(found, expected) and progress == history
+    # Killed after the last step, before the result was kept: nothing is trained again.
+    calls.clear()
+    found, progress = run(tmp_path / "killed", report=lambda step, *_: calls.append(step))
+    assert calls == [] and same(found, expected) and progress == history
+
+
+def test_seed_changes_the_result(tmp_path: Path) -> None:
+    one, _ = run(tmp_path / "a")
+    other, _ = run(tmp_path / "b", settings=make_settings(seed=12))
+    assert not same(one, other)
+
+
+def test_training_learns(tmp_path: Path) -> None:
+    _, progress = run(tmp_path / "a", settings=make_settings(epochs=40, learning_rate=0.02))
+    looks = progress.history
+    assert looks[-1]["loss"] < looks[0]["loss"] / 4
+    assert progress.best_score == max(look["dev"] for look in looks) > looks[0]["dev"]
+
+
+def test_history_by_hand(tmp_path: Path) -> None:
+    losses: list[float] = []
+    _, progress = run(tmp_path / "a", report=lambda step, total, value, best: losses.append(value))
+    assert [look["step"] for look in progress.history] == [3, 6, 9, 12]
+    assert [look["epoch"] for look in progress.history] == [0.75, 1.5, 2.25, 3.0]
+    means = [np.mean(losses[i : i + 3]) for i in (0, 3, 6, 9)]
+    assert [look["loss"] for look in progress.history] == pytest.approx(means)
+
+
+@pytest.mark.parametrize(
+    ("changes", "steps"),
+    [
+        ({"max_steps": 5}, [3, 5]),
+        ({"max_steps": 100}, [3, 6, 9, 12]),
+        ({"evaluate_every": None}, [4, 8, 12]),
+        ({"evaluate_every": 50}, [12]),
+        ({"epochs": 1, "evaluate_every": None}, [4]),
+    ],
+)
+def test_when_dev_is_looked_at(tmp_path: Path, changes: dict[str, Any], steps: list[int]) -> None:
+    _, progress = run(tmp_path / "a", settings=make_settings(**changes))
+    assert [look["step"] for look in progress.history] == steps
+    assert progress.step == steps[-1]
+
+
+def test_the_best_weights_are_restored(tmp_path: Path) -> None:
+    scores, seen = iter([0.1, 0.9, 0.9, 0.3]), []
+
+    def scripted(model: torch.nn.Module) -> float:
+        seen.append({n: t.clone() for n, t in model.state_dict().items()})
+        return next(scores)
+
+    found, progress = run(tmp_path / "a", evaluate=scripted)
+    assert (progress.best_score, progress.best_step) == (0.9, 6)
+    assert same(found, seen[1])
+    assert not same(seen[1], seen[2]) and not same(seen[1], seen[3])
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_loss_that_is_no_number_is_an_error(tmp_path: Path, value: float) -> None:
+    def broken(model: torch.nn.Module, batch: Batch) -> torch.Tensor:
+        return loss(model, batch) * value
+
+    with pytest.raises(DistilleryError, match=r"became (nan|inf) at step 1\. Lower the learning"):
+        run(tmp_path / "a", loss=broken)
+    assert not (tmp_path / "a").exists()
+
+
+def test_a_torn_checkpoint_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    run(path)
+    whole = path.read_bytes()
+    for content in (whole[: len(whole) // 2], b"", b"\xff" * 100):
+        path.write_bytes(content)
+        with pytest.raises(DistilleryError, match=r"torn checkpoint.*Delete it"):
+            run(path)
+    path.write_bytes(whole)
+    assert run(path)[1].step == STEPS_PER_EPOCH * EPOCHS
+
+
+def test_frozen_parameters_stay(tmp_path: Path) -> None:
+    model = make_model()
+    model[0].requires_grad_(False)
+    before = {n: t.clone() for n, t in model.state_dict().items()}
+    fit(model, Toy(), loss, evaluate, make_settings(), tmp_path / "a")
+    assert torch.equal(model[0].weight, before["0.weight"])
+    assert not torch.equal(model[2].weight, before["2.weight"])
+    assert not model.training
+
+
+def test_optimisers() -> None:
+    adadelta = make_optimiser(make_model(), make_settings(optimiser="adadelta", learning_rate=1.0))
+    assert isinstance(adadelta, torch.optim.Adadelta)
+    assert adadelta.defaults["rho"] == 0.95 and adadelta.defaults["lr"] == 1.0
+    adam = make_optimiser(make_model(), make_settings())
+    assert isinstance(adam, torch.optim.AdamW)
+    assert adam.defaults["weight_decay"] == 0.01
+
+
+@pytest.mark.parametrize("total", [1, 2, 10, 97])
+@pytest.mark.parametrize("warmup", [0.0, 0.1, 0.5, 0.95])
+@pytest.mark.parametrize("schedule", ["constant", "linear"])
+def test_rates(schedule: str, warmup: float, total: int) -> None:
+    factors = [rate_factor(schedule, warmup, step, total) for step in range(total)]
+    assert all(0 < factor <= 1 for factor in factors)
+    peak = math.ceil(warmup * total)
+    rising, rest = factors[:peak], factors[peak:]
+    assert rising == sorted(rising) and len(set(rising)) == len(rising)
+    if schedule == "constant":
+        assert set(rest) <= {1.0}
+    else:
+        assert rest == sorted(rest, reverse=True)
+        steps = np.diff(rest)
+        assert np.allclose(steps, -1 / max(1.0, total - warmup * total))
+
+
+def test_rates_by_hand() -> None:
+    linear = [rate_factor("linear", 0.0, step, 4) for step in range(4)]
+    assert linear == [1.0, 0.75, 0.5, 0.25]
+    warm = [rate_factor("linear", 0.5, step, 4) for step in range(4)]
+    assert warm == pytest.approx([1 / 3, 2 / 3, 1.0, 0.5])

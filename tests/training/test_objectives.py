@@ -1,0 +1,91 @@
+"""Losses: values and gradients by hand."""
+
+import math
+from typing import Any
+
+import pytest
+import torch
+
+from pipeline_lib.params import Objective
+from pipeline_lib.training.objectives import (
+    label_loss,
+    logits_loss,
+    objective_loss,
+    soft_label_loss,
+)
+
+STUDENT = torch.tensor([[1.0, -1.0], [0.0, 2.0]])
+TEACHER = torch.tensor([[3.0, -1.0], [1.0, 1.0]])
+LABELS = torch.tensor([0, 0])
+
+
+def log_sum(a: float, b: float) -> float:
+    return math.log(math.exp(a) + math.exp(b))
+
+
+def test_logits_loss_by_hand() -> None:
+    assert logits_loss(STUDENT, TEACHER).item() == pytest.approx(((4 + 0) + (1 + 1)) / 2)
+    assert logits_loss(TEACHER, TEACHER).item() == 0
+
+
+def test_gradient_of_logits_loss() -> None:
+    student = STUDENT.clone().requires_grad_()
+    logits_loss(student, TEACHER).backward()
+    assert torch.allclose(student.grad, 2 * (STUDENT - TEACHER) / 2)
+
+
+def test_label_loss_by_hand() -> None:
+    expected = ((log_sum(1, -1) - 1) + (log_sum(0, 2) - 0)) / 2
+    assert label_loss(STUDENT, LABELS).item() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("t", [0.5, 1.0, 4.0])
+def test_soft_label_loss_by_hand(t: float) -> None:
+    expected = 0.0
+    for student, teacher in zip(STUDENT.tolist(), TEACHER.tolist(), strict=True):
+        scaled, targets = [s / t for s in student], [x / t for x in teacher]
+        p = [math.exp(x - log_sum(*targets)) for x in targets]
+        expected -= sum(q * (s - log_sum(*scaled)) for q, s in zip(p, scaled, strict=True)) / 2
+    assert soft_label_loss(STUDENT, TEACHER, t).item() == pytest.approx(expected * t**2, rel=1e-5)
+
+
+def test_gradients_keep_their_size_when_the_temperature_rises() -> None:
+    # At high temperatures the gradient tends to (student - teacher) / classes / rows, centred.
+    student = STUDENT.clone().requires_grad_()
+    soft_label_loss(student, TEACHER, 1000.0).backward()
+    difference = STUDENT - TEACHER
+    expected = (difference - difference.mean(1, keepdim=True)) / 2 / 2
+    assert torch.allclose(student.grad, expected, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("weights", "expected"),
+    [
+        ({"logits": 1.0}, lambda mse, soft, hard: mse),
+        ({"labels": 1.0}, lambda mse, soft, hard: hard),
+        ({"soft_labels": 1.0, "temperature": 2.0}, lambda mse, soft, hard: soft),
+        ({"logits": 0.25, "labels": 0.75}, lambda mse, soft, hard: 0.25 * mse + 0.75 * hard),
+        (
+            {"logits": 0.5, "soft_labels": 0.3, "labels": 0.2, "temperature": 2.0},
+            lambda mse, soft, hard: 0.5 * mse + 0.3 * soft + 0.2 * hard,
+        ),
+    ],
+)
+def test_objectives_are_weighted_sums(weights: dict[str, float], expected: Any) -> None:
+    objective = Objective.model_validate(weights)
+    parts = [
+        loss.item()
+        for loss in (
+            logits_loss(STUDENT, TEACHER),
+            soft_label_loss(STUDENT, TEACHER, 2.0),
+            label_loss(STUDENT, LABELS),
+        )
+    ]
+    found = objective_loss(objective, STUDENT, TEACHER, LABELS)
+    assert found.shape == () and found.item() == pytest.approx(expected(*parts))
+
+
+def test_what_an_objective_does_not_weigh_may_be_absent() -> None:
+    hard, soft = Objective(labels=1.0), Objective(logits=1.0, labels=0.0)
+    assert objective_loss(hard, STUDENT, None, LABELS) == label_loss(STUDENT, LABELS)
+    assert objective_loss(soft, STUDENT, TEACHER, None) == logits_loss(STUDENT, TEACHER)

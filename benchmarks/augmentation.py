@@ -49,6 +49,7 @@ from harness import (
 )
 
 from pipeline_lib.augmentation.rules import augment_block
+from pipeline_lib.engine.local import LocalEngine
 from pipeline_lib.params import Params, load_params
 from pipeline_lib.storage.shards import ShardSet
 from pipeline_lib.tasks.labelled import Example
@@ -181,7 +182,7 @@ def _prepare(
     os.environ["DISTILLERY_HOME"] = str(scratch / "home")
     examples = {"train": [Example((line,), 0) for line in lines]}
     settings = params.task(task).model_copy(update={"split": None})
-    prepare_task(examples, {}, settings, params.tagger, scratch / "task")
+    prepare_task(examples, {}, settings, params.tagger, scratch / "task", LocalEngine(1))
     # Read into memory: the folder goes away.
     tables = ShardSet.open(scratch / "task" / "train").tables()
     blocks = [pa.table(rows.to_pydict(), rows.schema) for rows in tables if rows.num_rows]

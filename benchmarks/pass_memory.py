@@ -83,17 +83,17 @@ def _in_process(folder: Path) -> dict[str, Any]:
 
 def _pass(folder: Path) -> dict[str, Any]:
     from pipeline_lib.base.devices import single_thread
-    from pipeline_lib.teachers.outputs import compute_outputs
+    from pipeline_lib.engine.local import LocalEngine
+    from pipeline_lib.engine.passes import run_pass
     from pipeline_lib.teachers.vectors import VectorPass
 
     vector_pass = VectorPass.of(load_params(), DATA / "raw/teacher/base")
     with single_thread():
         vector_pass.teacher().predict(["A sentence to warm up."], 128, 1024)
     before, start = peak_mib(resource.RUSAGE_SELF), time.monotonic()
-    manifest, tally = compute_outputs(
-        ShardSet.open(folder / "inputs"), vector_pass, folder / "vectors", workers=1
-    )
-    if tally.reused:
+    inputs = ShardSet.open(folder / "inputs")
+    manifest, report = run_pass(vector_pass, inputs, folder / "vectors", LocalEngine(1))
+    if report.reused:
         raise SystemExit("shards were found, nothing was measured")
     return {
         "rows": manifest.rows,

@@ -123,6 +123,7 @@ def _in_process(arguments: list[str], folder: Path) -> dict[str, Any]:
 
 
 def _split(params: Wikipedia, folder: Path, workers: int) -> dict[str, Any]:
+    from pipeline_lib.engine.local import LocalEngine
     from pipeline_lib.wikipedia.sentence_sets import split_wikipedia
     from pipeline_lib.wikipedia.splitting import SentencePass
 
@@ -131,7 +132,7 @@ def _split(params: Wikipedia, folder: Path, workers: int) -> dict[str, Any]:
     source = CorpusFiles(kind="files", files=["wiki.xml.bz2"], form="dump")
     start = time.monotonic()
     manifests, _ = split_wikipedia(
-        params.model_copy(update={"source": source}), folder, folder / "sets", workers
+        params.model_copy(update={"source": source}), folder, folder / "sets", LocalEngine(workers)
     )
     seconds = time.monotonic() - start
     return {

@@ -50,11 +50,12 @@ from harness import (
 from teacher_peers import PRECISIONS, all_peers, defaults_and_best, format_of, rate_of, rates_of
 
 from pipeline_lib.base.hashing import string_keys
-from pipeline_lib.engine.local import Tell, run_jobs, worker_count
+from pipeline_lib.engine.local import LocalEngine, core_count
+from pipeline_lib.engine.protocol import Report
 from pipeline_lib.params import load_params
 from pipeline_lib.storage.shards import Shard, ShardSet, read_shard, write_shard
 from pipeline_lib.storage.store import Store
-from pipeline_lib.teachers.outputs import OutputPass
+from pipeline_lib.teachers.outputs import LogitPass
 
 PEAK_SIZES = (1024, 2048, 4096)
 PACKAGES = ("torch", "transformers", "sentence-transformers", "tokenizers", "pyarrow", "numpy")
@@ -83,9 +84,9 @@ def main(
     source, chosen = _texts(task, split, sentences, texts, seed)
     with tempfile.TemporaryDirectory() as scratch:
         teacher = _classifier(model, Path(scratch) / "teacher", seed)
-        base = OutputPass.of(params.model_copy(update={"device": "cpu"}), teacher)
+        base = LogitPass.of(params.model_copy(update={"device": "cpu"}), teacher)
         passes = {p: _with_precision(base, p) for p in PRECISIONS}
-        workers = worker_count(base.device, params.workers)
+        workers = params.workers or core_count()
         jobs = _shards(chosen, -(-len(chosen) // shard_rows), workers, Path(scratch) / "in")
         with all_peers(teacher, base.max_length, cores) as (peers, not_run):
             grid = rates_of(peers, chosen[:grid_texts])
@@ -178,8 +179,8 @@ def _classifier(encoder: Path, folder: Path, seed: int) -> Path:
     return folder
 
 
-def _with_precision(base: OutputPass, precision: str) -> OutputPass:
-    return OutputPass(
+def _with_precision(base: LogitPass, precision: str) -> LogitPass:
+    return LogitPass(
         base.folder, base.digest, base.device, precision, base.max_length, base.batch_tokens
     )
 
@@ -199,30 +200,30 @@ def _shards(
 
 # Ours.
 
-WarmUp = tuple[OutputPass, Path, int]
-Compute = tuple[OutputPass, Path, Shard]
+WarmUp = tuple[LogitPass, Path, int]
+Compute = tuple[LogitPass, Path, Shard]
 
 
-def _job(job: tuple[str, WarmUp | Compute], _: Tell) -> tuple[str, float, float, int]:
+def _job(job: tuple[str, WarmUp | Compute], _: Report) -> tuple[str, float, float, int]:
     """Do one job in a worker; return its kind, start, end (the system's clock) and rows."""
     kind, what = job
     if kind == "warm":
         return _warm_up(what)
-    output_pass, path, shard = what
+    logit_pass, path, shard = what
     start = time.monotonic()
     # What stages/precompute.py does with a shard.
-    outputs = output_pass.compute(read_shard(path))
-    Store("logits").add(output_pass.key(shard), outputs, shard.sha256)
+    outputs = logit_pass.compute(read_shard(path))
+    Store("logits").add(logit_pass.key(shard.sha256), outputs, shard.sha256)
     return kind, start, time.monotonic(), shard.rows
 
 
 def _warm_up(what: WarmUp) -> tuple[str, float, float, int]:
     """Load the teacher, run it once, and wait until every worker has done so."""
-    output_pass, folder, workers = what
+    logit_pass, folder, workers = what
     start = time.monotonic()
     words = ["a", "warm", "teacher", "answers", "faster", "than", "a", "cold", "one", "does"]
-    output_pass.teacher().predict(
-        [" ".join(words[: 1 + i % len(words)]) for i in range(64)], output_pass.max_length, 512
+    logit_pass.teacher().predict(
+        [" ".join(words[: 1 + i % len(words)]) for i in range(64)], logit_pass.max_length, 512
     )
     (folder / str(os.getpid())).touch()
     while len(list(folder.iterdir())) < workers:
@@ -231,7 +232,7 @@ def _warm_up(what: WarmUp) -> tuple[str, float, float, int]:
 
 
 def _ours(
-    output_pass: OutputPass,
+    logit_pass: LogitPass,
     shards: Sequence[tuple[Path, Shard]],
     workers: int,
     details: list[dict[str, float]],
@@ -242,10 +243,10 @@ def _ours(
         os.environ["DISTILLERY_HOME"] = home
         ready = Path(home) / "ready"
         ready.mkdir()
-        warm = [("warm", (output_pass, ready, workers))] * workers
-        jobs = [*warm, *(("compute", (output_pass, *shard)) for shard in shards)]
+        warm = [("warm", (logit_pass, ready, workers))] * workers
+        jobs = [*warm, *(("compute", (logit_pass, *shard)) for shard in shards)]
         began = time.monotonic()
-        done = [result for _, result in run_jobs(_job, jobs, workers, single_threaded=True)]
+        done = [result for _, result in LocalEngine(workers).run(_job, jobs)]
         whole = time.monotonic() - began
     computed = [result for result in done if result[0] == "compute"]
     start = min(result[1] for result in computed)
@@ -288,10 +289,10 @@ def _best_product(precision: str) -> float:
     return best
 
 
-def _work(output_pass: OutputPass, texts: Sequence[str]) -> tuple[int, int]:
+def _work(logit_pass: LogitPass, texts: Sequence[str]) -> tuple[int, int]:
     """Return the real tokens of all texts and the FLOPs of an encoder over them."""
-    teacher = output_pass.teacher()
-    lengths = teacher.encode(texts, output_pass.max_length).lengths
+    teacher = logit_pass.teacher()
+    lengths = teacher.encode(texts, logit_pass.max_length).lengths
     config = teacher.model.config
     attention = 4 * config.num_hidden_layers * lengths * config.hidden_size
     flops = lengths * (2 * _encoder_parameters(teacher.model) + attention)
@@ -307,23 +308,23 @@ def _encoder_parameters(model: Any) -> int:
     )
 
 
-def _agreement(output_pass: OutputPass, texts: Sequence[str]) -> float:
+def _agreement(logit_pass: LogitPass, texts: Sequence[str]) -> float:
     """Return the greatest difference of a class probability between ours and the pipeline's."""
     import torch
     from transformers import pipeline
 
-    teacher = output_pass.teacher()
-    logits = teacher.predict(texts, output_pass.max_length, output_pass.batch_tokens)
+    teacher = logit_pass.teacher()
+    logits = teacher.predict(texts, logit_pass.max_length, logit_pass.batch_tokens)
     ours = torch.from_numpy(logits).softmax(1).numpy()
-    run = pipeline("text-classification", str(output_pass.folder), device="cpu")
-    answers = run(list(texts), top_k=None, truncation=True, max_length=output_pass.max_length)
+    run = pipeline("text-classification", str(logit_pass.folder), device="cpu")
+    answers = run(list(texts), top_k=None, truncation=True, max_length=logit_pass.max_length)
     scores = [{answer["label"]: answer["score"] for answer in row} for row in answers]
     theirs = np.array([[row[name] for name in teacher.label_names] for row in scores])
     return float(f"{np.abs(ours - theirs).max():.2g}")
 
 
-def _describe(output_pass: OutputPass) -> dict[str, Any]:
-    model = output_pass.teacher().model
+def _describe(logit_pass: LogitPass) -> dict[str, Any]:
+    model = logit_pass.teacher().model
     return {
         "type": model.config.model_type,
         "layers": model.config.num_hidden_layers,

@@ -2,7 +2,8 @@
 
     python stages/augment.py --task movies
 
-Reads data/tasks/<task>/train and data/lexicons/<task>; writes data/transfer/<task>/<recipe>.
+Reads data/tasks/<task>/train and data/lexicons/<task>; writes data/transfer/<task>/<recipe>: a
+shard per block and iteration.
 """
 
 import time
@@ -11,12 +12,13 @@ from typing import Annotated
 
 import typer
 
-from pipeline_lib.augmentation.transfer_sets import write_transfer_set
+from pipeline_lib.augmentation.transfer_sets import AugmentationPass
 from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.files import clear_folder
+from pipeline_lib.engine import make_engine
+from pipeline_lib.engine.passes import run_pass
 from pipeline_lib.params import load_params
 from pipeline_lib.storage.shards import ShardSet
-from pipeline_lib.text.lexicon import read_lexicon
 
 
 def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:
@@ -24,18 +26,18 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
     params = load_params()
     settings = params.task(task)
     examples = ShardSet.open(Path("data/tasks") / task / "train")
-    lexicon = read_lexicon(Path("data/lexicons") / task / "lexicon.arrow")
+    lexicon = Path("data/lexicons") / task / "lexicon.arrow"
+    engine = make_engine(params, "cpu")
     folder = clear_folder(Path("data/transfer") / task)
     for recipe in params.recipes_of(task):
         start = time.monotonic()
-        manifest = write_transfer_set(
-            examples, lexicon, params.recipe(recipe), settings, folder / recipe
-        )
+        augmentation = AugmentationPass.of(params.recipe(recipe), settings, lexicon)
+        manifest, report = run_pass(augmentation, examples, folder / recipe, engine)
         seconds = time.monotonic() - start
         typer.echo(
             f"{task} {recipe}: {manifest.rows:,} rows in {len(manifest.shards)} shards, "
             f"{manifest.rows / seconds:,.0f} rows/s; {manifest.counts['duplicates']:,} duplicates "
-            "dropped"
+            f"dropped; computed {report.computed} blocks, reused {report.reused}"
         )
 
 

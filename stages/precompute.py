@@ -19,47 +19,46 @@ from pipeline_lib.params import load_params
 from pipeline_lib.storage.shards import ShardSet
 
 if TYPE_CHECKING:
-    from pipeline_lib.teachers.outputs import OutputPass
+    from pipeline_lib.engine.protocol import Engine
+    from pipeline_lib.teachers.outputs import LogitPass
 
 AGREEMENT = "training_agreement"
 
 
 def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:
     """Compute the teacher's logits for all sentences of one task."""
-    from pipeline_lib.engine.local import worker_count
+    from pipeline_lib.engine import make_engine
+    from pipeline_lib.engine.passes import run_pass
     from pipeline_lib.evaluation.heldout import heldout_splits
-    from pipeline_lib.teachers.outputs import OutputPass, compute_outputs
+    from pipeline_lib.teachers.outputs import LogitPass
 
     params = load_params()
-    output_pass = OutputPass.of(params, Path("data/teachers") / task)
-    workers = worker_count(output_pass.device, params.workers)
+    logit_pass = LogitPass.of(params, Path("data/teachers") / task)
+    engine = make_engine(params, logit_pass.device)
     transfer = {r: ShardSet.open(Path("data/transfer") / task / r) for r in params.recipes_of(task)}
     folder = clear_folder(Path("data/outputs") / task)
     for recipe, inputs in transfer.items():
-        precompute(inputs, output_pass, folder / recipe, workers, f"{task} {recipe}")
-        own = read_record(output_pass.folder / "training.json", AGREEMENT)[AGREEMENT]
-        prove(inputs, output_pass, folder / recipe, own)
+        precompute(inputs, logit_pass, folder / recipe, engine, f"{task} {recipe}")
+        own = read_record(logit_pass.folder / "training.json", AGREEMENT)[AGREEMENT]
+        prove(inputs, logit_pass, folder / recipe, own)
     for split in heldout_splits(Path("data/tasks") / task):
         inputs = ShardSet.open(Path("data/tasks") / task / split)
-        manifest, _ = compute_outputs(inputs, output_pass, folder / "heldout" / split, workers)
+        manifest, _ = run_pass(logit_pass, inputs, folder / "heldout" / split, engine)
         typer.echo(f"{task} {split}: {manifest.rows:,} rows")
-        prove(inputs, output_pass, folder / "heldout" / split, None)
+        prove(inputs, logit_pass, folder / "heldout" / split, None)
 
 
 def precompute(
-    inputs: ShardSet, output_pass: "OutputPass", folder: Path, workers: int, title: str
+    inputs: ShardSet, logit_pass: "LogitPass", folder: Path, engine: "Engine", title: str
 ) -> None:
     """Compute the logits of one transfer set into ``folder``; say how much was found."""
-    from pipeline_lib.teachers.outputs import compute_with_progress
+    from pipeline_lib.engine.passes import run_pass
 
-    shown = f"teacher {title}"
-    manifest, tally = compute_with_progress(inputs, output_pass, folder, workers, shown)
-    typer.echo(
-        f"{title}: {manifest.rows:,} rows; computed {tally.computed} shards, reused {tally.reused}"
-    )
+    manifest, report = run_pass(logit_pass, inputs, folder, engine, f"teacher {title}")
+    typer.echo(f"{title}: {manifest.rows:,} rows; {report}")
 
 
-def prove(inputs: ShardSet, output_pass: "OutputPass", folder: Path, own: float | None) -> None:
+def prove(inputs: ShardSet, logit_pass: "LogitPass", folder: Path, own: float | None) -> None:
     """Prove that the logits in ``folder`` belong to their rows; write the figures beside them.
 
     :param own: the teacher's agreement on the training rows, where these are among them.
@@ -68,12 +67,12 @@ def prove(inputs: ShardSet, output_pass: "OutputPass", folder: Path, own: float 
     from pipeline_lib.teachers.alignment import prove_alignment
 
     # One thread here too: workers are forked from this process again, for the next set.
-    with single_thread() if output_pass.device == "cpu" else nullcontext():
-        figures = prove_alignment(inputs, ShardSet.open(folder), output_pass, own)
+    with single_thread() if logit_pass.device == "cpu" else nullcontext():
+        figures = prove_alignment(inputs, ShardSet.open(folder), logit_pass, own)
     write_json(folder / "alignment.json", figures)
     typer.echo(
         f"  {figures['recomputed_rows']} rows recomputed, greatest difference "
-        f"{figures['greatest_logit_difference']}"
+        f"{figures['max_abs_logit_difference']}"
     )
     if own is not None:
         typer.echo(f"  agreement with the labels {figures['agreement_with_labels']:.4f}")

@@ -19,6 +19,7 @@ from pipeline_lib.params import Params, load_params
 from pipeline_lib.storage.shards import ShardSet
 
 if TYPE_CHECKING:
+    from pipeline_lib.engine.protocol import Engine
     from pipeline_lib.teachers.vectors import VectorPass
 
 
@@ -29,13 +30,13 @@ def main() -> None:
     if not params.encoders:
         typer.echo("no encoders in params.yaml: no vectors")
         return
-    from pipeline_lib.engine.local import worker_count
+    from pipeline_lib.engine import make_engine
     from pipeline_lib.teachers.vectors import VectorPass
 
     vector_pass = VectorPass.of(params, Path("data/raw/teacher/base"))
-    workers = worker_count(vector_pass.device, params.workers)
+    engine = make_engine(params, vector_pass.device)
     for name, inputs in wanted(params, Path("data")).items():
-        precompute(ShardSet.open(inputs), vector_pass, folder / name, workers, name)
+        precompute(ShardSet.open(inputs), vector_pass, folder / name, engine, name)
 
 
 def wanted(params: Params, data: Path) -> dict[str, Path]:
@@ -49,20 +50,19 @@ def wanted(params: Params, data: Path) -> dict[str, Path]:
 
 
 def precompute(
-    inputs: ShardSet, vector_pass: "VectorPass", folder: Path, workers: int, title: str
+    inputs: ShardSet, vector_pass: "VectorPass", folder: Path, engine: "Engine", title: str
 ) -> None:
     """Compute the vectors of one shard set into ``folder`` and prove that they are its own."""
     from pipeline_lib.base.devices import single_thread
+    from pipeline_lib.engine.passes import run_pass
     from pipeline_lib.teachers.alignment import prove_vectors
-    from pipeline_lib.teachers.outputs import compute_with_progress
 
-    shown = f"vectors {title}"
-    manifest, tally = compute_with_progress(inputs, vector_pass, folder, workers, shown)
+    manifest, report = run_pass(vector_pass, inputs, folder, engine, f"vectors {title}")
     with single_thread() if vector_pass.device == "cpu" else nullcontext():
         figures = prove_vectors(inputs, ShardSet.open(folder), vector_pass)
     write_json(folder / "alignment.json", figures)
     typer.echo(
-        f"{title}: {manifest.rows:,} rows; computed {tally.computed} shards, reused {tally.reused};"
+        f"{title}: {manifest.rows:,} rows; {report};"
         f" of {figures['recomputed_rows']} run again {figures['nearest_to_their_own']:.0%} nearest "
         "to their own"
     )

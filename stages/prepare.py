@@ -12,6 +12,7 @@ import typer
 
 from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.files import clear_folder
+from pipeline_lib.engine import make_engine
 from pipeline_lib.params import load_params
 from pipeline_lib.report.splits import prepared_line
 from pipeline_lib.tasks.labelled import read_examples
@@ -23,8 +24,9 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
     params = load_params()
     settings = params.task(task)
     splits, dropped = read_examples(Path("data/raw/tasks") / task, settings)
+    engine = make_engine(params, "cpu")
     folder = clear_folder(Path("data/tasks") / task)
-    manifests = prepare_task(splits, dropped, settings, params.tagger, folder)
+    manifests = prepare_task(splits, dropped, settings, params.tagger, folder, engine)
     typer.echo(prepared_line(task, manifests))
 
 

@@ -16,14 +16,14 @@ from pipeline_lib.base.progress import show_progress
 from pipeline_lib.params import load_params
 
 if TYPE_CHECKING:
-    from pipeline_lib.wikipedia.sentence_sets import Tally
+    from pipeline_lib.engine.passes import PassReport
 
 FOLDER = Path("data/wikipedia")
 
 
 def main() -> None:
     """Split articles into sentences: a training set, and a validation set of other articles."""
-    from pipeline_lib.engine.local import worker_count
+    from pipeline_lib.engine import make_engine
     from pipeline_lib.wikipedia.sentence_sets import split_wikipedia, write_empty
 
     params = load_params()
@@ -35,12 +35,13 @@ def main() -> None:
     wanted = settings.sentences + settings.validation.sentences
     with show_progress("split wikipedia", "sentences") as advance:
 
-        def progress(tally: "Tally") -> None:
-            note = f"({tally.reused} chunks reused)"
-            advance(tally.rows, wanted, note, counted=tally.rows_computed)
+        def on_progress(report: "PassReport", rows: int) -> None:
+            note = f"({report.reused} chunks reused)"
+            advance(rows, wanted, note, counted=rows if report.computed else 0)
 
-        workers = worker_count("cpu", params.workers)
-        manifests, tally = split_wikipedia(settings, Path(params.inputs), FOLDER, workers, progress)
+        engine = make_engine(params, "cpu")
+        inputs = Path(params.inputs)
+        manifests, report = split_wikipedia(settings, inputs, FOLDER, engine, on_progress)
     for name, manifest in manifests.items():
         counts = manifest.counts
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in counts["dropped"].items())
@@ -48,7 +49,7 @@ def main() -> None:
             f"wikipedia {name}: {manifest.rows:,} sentences, read from {counts['articles']:,} "
             f"articles; left out: {reasons or 'none'}"
         )
-    typer.echo(f"computed {tally.computed} chunks, reused {tally.reused}")
+    typer.echo(f"computed {report.computed} chunks, reused {report.reused}")
 
 
 if __name__ == "__main__":

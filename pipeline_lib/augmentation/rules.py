@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from pipeline_lib.base.hashing import GOLDEN, pair_keys, salt, string_keys, uniform
 from pipeline_lib.params import Recipe
-from pipeline_lib.storage.columns import FIRST, KEPT, MASKED, REPLACED, for_sides, sides
+from pipeline_lib.storage.columns import FIRST, KEPT, MASKED, REPLACED, column_suffixes, for_sides
 from pipeline_lib.text.lexicon import Lexicon, WordStrings
 from pipeline_lib.text.words import MASK
 
@@ -81,7 +81,7 @@ def augment_block(
     first = np.sort(np.unique(examples["key"].to_numpy(), return_index=True)[1])
     examples = examples.take(pa.array(first)).combine_chunks()
     sources = examples["key"].to_numpy()
-    block = [_BlockWords(examples, side, lexicon) for side in sides(examples.column_names)]
+    block = [_BlockWords(examples, side, lexicon) for side in column_suffixes(examples)]
     seen = np.sort(sources)
     for iteration in range(1, n_iter + 1):
         if room <= 0:
@@ -285,7 +285,7 @@ def _originals(examples: pa.Table) -> pa.Table:
         "iteration": pa.array(np.zeros(rows, np.int32)),
         "label": examples["label"],
     }
-    endings = sides(examples.column_names)
+    endings = column_suffixes(examples)
     for side in endings:
         lengths = pc.list_value_length(examples[f"words{side}"].combine_chunks()).to_numpy()
         offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
@@ -303,7 +303,7 @@ def _originals(examples: pa.Table) -> pa.Table:
 
 def _count(table: pa.Table, duplicates: int, over_cap: int) -> Counts:
     counts = Counts(rows=table.num_rows, duplicates=duplicates, over_cap=over_cap)
-    for side in sides(table.column_names):
+    for side in column_suffixes(table):
         rules = table[f"rules{side}"].combine_chunks().flatten().to_numpy()
         counts.masked += int((rules == MASKED).sum())
         counts.replaced += int((rules == REPLACED).sum())

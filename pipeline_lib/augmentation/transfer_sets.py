@@ -1,51 +1,74 @@
-"""Transfer sets: one augmented block by block, into a shard per block and iteration."""
+"""Transfer sets: the pass that augments a block of examples, into a shard per iteration."""
 
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
+from typing import Any, ClassVar
 
-from pipeline_lib.augmentation.rules import Counts, augment_block, transfer_schema
-from pipeline_lib.base.files import clear_folder
+import pyarrow as pa
+
+from pipeline_lib.augmentation.rules import augment_block
+from pipeline_lib.engine.passes import Output, ShardPass
 from pipeline_lib.params import Recipe, Task
-from pipeline_lib.storage.columns import label_type
-from pipeline_lib.storage.fingerprint import code_fingerprint
-from pipeline_lib.storage.shards import (
-    Manifest,
-    Shard,
-    ShardSet,
-    schema_of,
-    shard_name,
-    write_manifest,
-    write_shard,
-)
-from pipeline_lib.text.lexicon import Lexicon
+from pipeline_lib.storage.shards import Shard
+from pipeline_lib.text.lexicon import Lexicon, read_lexicon
 
 
-def write_transfer_set(
-    prepared: ShardSet, lexicon: Lexicon, recipe: Recipe, task: Task, folder: Path
-) -> Manifest:
-    """Augment every block of ``prepared`` into ``folder``: one shard per block and iteration.
+@dataclass(frozen=True)
+class AugmentationPass(ShardPass):
+    """How a block of prepared examples becomes the shards of a transfer set.
 
-    The cap is shared out evenly over the blocks, so that no block depends on another.
+    An iteration depends on the ones before it and on none after, so ``n_iter`` is in no key: a
+    greater one finds what there is.
+
+    :ivar lexicon: its file; :ivar lexicon_digest: of its words and counts.
+    :ivar cap: the block's greatest number of rows, originals included, or None.
     """
-    clear_folder(folder)
-    cap = None if task.augment.cap is None else -(-task.augment.cap // task.blocks)
-    shards: list[Shard] = []
-    total = Counts()
-    for block, examples in enumerate(prepared.tables()):
-        for iteration, rows, counts in augment_block(
-            examples, lexicon, recipe, task.augment.n_iter, cap
-        ):
-            name = shard_name(block, iteration)
-            shards.append(write_shard(folder / name, rows))
-            total.add(counts)
-    made_from = {
-        "prepared": prepared.manifest.digest,
-        "lexicon": lexicon.digest,
-        "recipe": recipe.model_dump(exclude={"tasks"}),
-        "augment": task.augment.model_dump(),
-        "code": code_fingerprint(augment_block.__module__),
-    }
-    schema = schema_of(transfer_schema(task.is_pair, label_type(task.is_regression)).empty_table())
-    manifest = Manifest("transfer", schema, shards, made_from, asdict(total))
-    write_manifest(folder, manifest)
-    return manifest
+
+    kind: ClassVar[str] = "transfer"
+    row_for_row: ClassVar[bool] = False
+    lexicon: Path
+    lexicon_digest: str
+    recipe: Recipe
+    n_iter: int
+    cap: int | None
+
+    @classmethod
+    def of(cls, recipe: Recipe, task: Task, lexicon: Path) -> "AugmentationPass":
+        """Take the settings; the cap is shared out evenly, so that no block depends on another."""
+        cap = None if task.augment.cap is None else -(-task.augment.cap // task.blocks)
+        return cls(lexicon, read_lexicon(lexicon).digest, recipe, task.augment.n_iter, cap)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What determines an iteration besides the block and the code."""
+        recipe = self.recipe.model_dump(exclude={"tasks"})
+        return {"lexicon": self.lexicon_digest, "recipe": recipe, "block_cap": self.cap}
+
+    def load(self) -> None:
+        """Load the lexicon."""
+        _loaded(self.lexicon, self.lexicon_digest)
+
+    def outputs(self, examples: pa.Table) -> Iterator[Output]:
+        """Yield the original rows, then those of each iteration, with their counts."""
+        lexicon = _loaded(self.lexicon, self.lexicon_digest)
+        for _, rows, counts in augment_block(examples, lexicon, self.recipe, self.n_iter, self.cap):
+            yield rows, asdict(counts)
+
+    def is_complete(self, found: Sequence[Shard]) -> bool:
+        """Whether the iterations that were found are all that are wanted."""
+        if not found:
+            return False
+        nothing_to_do = self.recipe.changes_nothing or not found[0].rows
+        full = self.cap is not None and sum(shard.rows for shard in found) >= self.cap
+        return nothing_to_do or full or len(found) > self.n_iter
+
+    def output_name(self, name: str, part: int) -> str:
+        """Return ``b000-i001.arrow`` for block ``b000.arrow`` and iteration 1."""
+        return f"{Path(name).stem}-i{part:03d}.arrow"
+
+
+@lru_cache(maxsize=1)
+def _loaded(path: Path, digest: str) -> Lexicon:
+    return read_lexicon(path)

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json
 from pipeline_lib.commands.partners import find_pair
-from pipeline_lib.storage.columns import FIRST, MASKED, REPLACED, SECOND, matrix, sides
+from pipeline_lib.storage.columns import FIRST, MASKED, REPLACED, SECOND, column_suffixes, matrix
 from pipeline_lib.storage.shards import Shard, ShardSet, check_answers
 from pipeline_lib.storage.vectors import StoredVectors, unit
 from pipeline_lib.tasks.logits import entropy_bits, softmax
@@ -74,7 +74,7 @@ class View:
     @cached_property
     def cut(self) -> np.ndarray:
         """Whether an n-gram was cut from a sentence of each row, shape (rows,)."""
-        lengths = [self.column(f"ngram_length{side}") for side in sides(self.table.column_names)]
+        lengths = [self.column(f"ngram_length{side}") for side in column_suffixes(self.table)]
         return np.any([length > 0 for length in lengths], axis=0)
 
     @property
@@ -110,7 +110,7 @@ class View:
 
     def _words_under(self, rule: int) -> np.ndarray:
         found = np.zeros(self.table.num_rows, np.int64)
-        for side in sides(self.table.column_names):
+        for side in column_suffixes(self.table):
             rules = self.table[f"rules{side}"].combine_chunks()
             parents = pc.list_parent_indices(rules).to_numpy()
             under = pc.list_flatten(rules).to_numpy() == rule

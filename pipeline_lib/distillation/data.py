@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from tokenizers import Tokenizer
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.storage.columns import matrix, sides
+from pipeline_lib.storage.columns import column_suffixes, matrix
 from pipeline_lib.storage.shards import ShardSet, check_answers
 from pipeline_lib.students.vocabulary import word_numbers
 from pipeline_lib.tasks.logits import softmax
@@ -108,7 +108,7 @@ def _sentences(
 ) -> Sentences:
     """Return the kept rows' words, numbered; a pair's second sentences hang on the first ones."""
     found = None
-    for side in reversed(sides(tables[0].column_names)):
+    for side in reversed(column_suffixes(tables[0])):
         numbered = [_words(rows[f"words{side}"], tokenizer, max_words) for rows in tables]
         lengths = np.concatenate([lengths for _, lengths in numbered])
         words = np.concatenate([words for words, _ in numbered])[np.repeat(kept, lengths)]

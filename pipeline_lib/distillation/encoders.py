@@ -23,7 +23,7 @@ from pipeline_lib.base.files import clear_folder, read_json, sha256_folder, sha2
 from pipeline_lib.cpu.fast_tokenizer import WordNumbers
 from pipeline_lib.engine.local import Tell
 from pipeline_lib.params import Encoder, Params
-from pipeline_lib.storage.columns import sides
+from pipeline_lib.storage.columns import column_suffixes
 from pipeline_lib.storage.fingerprint import training_code
 from pipeline_lib.storage.shards import ShardSet
 from pipeline_lib.storage.vectors import StoredVectors, unit, vector_tables
@@ -75,7 +75,7 @@ class Corpus:
             for rows, vectors in vector_tables(inputs, outputs):
                 rows, vectors = rows.slice(0, left), vectors.slice(0, left)
                 left = None if left is None else left - rows.num_rows
-                for side in sides(rows.column_names):
+                for side in column_suffixes(rows):
                     yield rows, vectors, side
 
 
@@ -153,7 +153,7 @@ class Pretraining:
         kept = set(select_words(found, self.row.min_count))
         for task in self.row.tasks:
             rows = ShardSet.open(self._task(task)).table()
-            columns = [rows[f"words{side}"].combine_chunks() for side in sides(rows.column_names)]
+            columns = [rows[f"words{side}"].combine_chunks() for side in column_suffixes(rows)]
             words = (word for column in columns for word in column.flatten().to_pylist())
             own = count_normalised(words, vocabulary.lowercase)
             kept |= set(select_words(own, vocabulary.min_count))

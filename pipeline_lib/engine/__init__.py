@@ -1,1 +1,25 @@
-"""Who computes: this machine's processes, or a cluster's."""
+"""Who computes: this machine's processes (``local``), or a Ray cluster's (``ray``)."""
+
+from pipeline_lib.engine.protocol import Engine
+from pipeline_lib.params import Params
+
+
+def make_engine(params: Params, device: str, single_threaded: bool = True) -> Engine:
+    """Return the engine that params.yaml asks for.
+
+    :param device: where its jobs compute, as torch names it.
+    :param single_threaded: give torch one thread per job on a CPU.  A job's bytes then depend on
+        neither the number of workers nor that of cores.  Otherwise jobs run one after the other.
+    :raises DistilleryError: if the engine is not installed, or its cluster does not answer.
+    """
+    if params.engine.kind == "ray" and single_threaded:
+        from pipeline_lib.engine.ray import RayEngine
+
+        return RayEngine(params.engine.address, params.workers, device)
+    from pipeline_lib.engine.local import LocalEngine, accelerators, core_count
+
+    if device != "cpu":
+        return LocalEngine.on(accelerators(device))
+    if not single_threaded:
+        return LocalEngine(1, single_threaded=False)
+    return LocalEngine(params.workers or core_count())

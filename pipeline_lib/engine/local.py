@@ -1,9 +1,9 @@
-"""Runs independent jobs: in this process, or in local worker processes.
+"""The local engine: runs jobs in this process, or in worker processes of this machine.
 
 On a CPU every job computes with one thread, in as many processes as there are cores.  Small matrix
 products gain little from a second thread (two processes trained students 1.4 times as fast as one
 with two threads), and a job's bytes then depend on neither the number of workers nor that of cores.
-On an accelerator the jobs run one after the other in this process.
+On accelerators there is one worker per device; with a single one the jobs run in this process.
 """
 
 import multiprocessing
@@ -16,116 +16,131 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import nullcontext
-from typing import Any, TypeVar
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
 
 from pipeline_lib.base.devices import single_thread
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.engine.protocol import IN_FLIGHT, Job, OnProgress, Report, Result
 
-Job = TypeVar("Job")
-Result = TypeVar("Result")
-Tell = Callable[[Any], None]
-"""What a job calls to say how far it is; the message reaches ``run_jobs``'s ``hear``."""
-
-START = "fork" if sys.platform == "linux" else "spawn"
-"""A fork has every import, and every model, that its parent has: nothing is loaded twice.  That is
-safe as long as the parent has computed with one thread only:
-:func:`~pipeline_lib.base.devices.single_thread`."""
-
-IN_FLIGHT = 2
-"""Jobs of a stream that wait or run, per worker: so many are held in memory."""
-
+VISIBLE = "CUDA_VISIBLE_DEVICES"
 _messages: Any = None
 
 
-def worker_count(device: str, wanted: int | None = None) -> int:
-    """Return how many processes compute: on a CPU ``wanted``, or a core each; elsewhere one.
+def core_count() -> int:
+    """Return how many cores this process may use."""
+    return max(1, len(os.sched_getaffinity(0)))
 
-    A process that has initialised an accelerator must not be forked, and workers would share it.
+
+def accelerators(device: str) -> tuple[str, ...]:
+    """Return the devices that ``device`` stands for: of ``cuda`` all that are visible.
+
+    Each is named as ``CUDA_VISIBLE_DEVICES`` names it, so that a worker can be shown its own alone.
     """
-    if device != "cpu":
-        return 1
-    return wanted or max(1, len(os.sched_getaffinity(0)))
+    if device != "cuda":
+        return (device,)
+    import torch
+
+    count = torch.cuda.device_count()
+    visible = os.environ.get(VISIBLE)
+    return tuple(visible.split(",") if visible else map(str, range(count)))[:count]
 
 
-def run_jobs(
-    function: Callable[[Job, Tell], Result],
-    jobs: Sequence[Job],
-    workers: int,
-    single_threaded: bool,
-    hear: Callable[[int, Any], None] | None = None,
-) -> Iterator[tuple[int, Result]]:
-    """Yield (job number, result) as the jobs end, in any order.
+@dataclass(frozen=True)
+class LocalEngine:
+    """Worker processes of this machine; see :class:`~pipeline_lib.engine.protocol.Engine`.
 
-    :param function: a module-level function of (job, tell).
-    :param workers: processes; with 1 everything happens in this one.
-    :param single_threaded: give torch one thread per job.
-    :param hear: called in this process with (job number, message) for what jobs tell.
-    :raises DistilleryError: what a job raised; the other jobs are given up.
+    :ivar workers: processes; with 1 everything happens in this one.
+    :ivar single_threaded: give torch one thread per job.
+    :ivar devices: the accelerators, one per worker; none: the jobs compute on the CPU.
     """
-    hear = hear or (lambda number, message: None)
-    if workers == 1 or len(jobs) < 2:
-        with single_thread() if single_threaded else nullcontext():
-            for number, job in enumerate(jobs):
-                yield number, function(job, lambda message, n=number: hear(n, message))
-        return
-    yield from _run_in_processes(function, jobs, min(workers, len(jobs)), single_threaded, hear)
 
+    workers: int
+    single_threaded: bool = True
+    devices: tuple[str, ...] = ()
 
-def _run_in_processes(
-    function: Callable[[Job, Tell], Result],
-    jobs: Sequence[Job],
-    workers: int,
-    single_threaded: bool,
-    hear: Callable[[int, Any], None],
-) -> Iterator[tuple[int, Result]]:
-    context = multiprocessing.get_context(START)
-    messages = context.Queue()
-    setup = (messages, single_threaded, os.getpid())
-    with ProcessPoolExecutor(workers, context, _set_up_worker, setup) as pool:
-        futures = {pool.submit(_call, function, n, job): n for n, job in enumerate(jobs)}
-        waiting: set[Future[Result]] = set(futures)
-        try:
-            while waiting:
-                done, waiting = wait(waiting, timeout=0.25, return_when=FIRST_COMPLETED)
-                _pass_on(messages, hear)
-                for future in done:
-                    yield futures[future], future.result()
-        except BrokenProcessPool as error:
-            raise _killed_worker() from error
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    @classmethod
+    def on(cls, devices: tuple[str, ...]) -> "LocalEngine":
+        """Return the engine with one worker per accelerator."""
+        return cls(max(1, len(devices)), single_threaded=False, devices=devices)
 
+    def run(
+        self,
+        function: Callable[[Job, Report], Result],
+        jobs: Sequence[Job],
+        on_progress: OnProgress | None = None,
+        preload: Callable[[], None] | None = None,
+    ) -> Iterator[tuple[int, Result]]:
+        """Run jobs in any order; see :meth:`~pipeline_lib.engine.protocol.Engine.run`."""
+        on_progress = on_progress or (lambda number, message: None)
+        if self.workers == 1 or len(jobs) < 2:
+            with self._threads():
+                for number, job in enumerate(jobs):
+                    yield number, function(job, lambda message, n=number: on_progress(n, message))
+            return
+        if preload and self._start == "fork":
+            with single_thread():
+                preload()
+        yield from self._run_in_processes(function, jobs, on_progress)
 
-def stream_jobs(
-    function: Callable[[Job], Result], jobs: Iterable[Job], workers: int
-) -> Iterator[Result]:
-    """Yield the results of any number of jobs, in the jobs' order.
+    def stream(self, function: Callable[[Job], Result], jobs: Iterable[Job]) -> Iterator[Result]:
+        """Run jobs in order; see :meth:`~pipeline_lib.engine.protocol.Engine.stream`."""
+        if self.workers == 1:
+            with self._threads():
+                yield from map(function, jobs)
+            return
+        with self._pool(self.workers, None) as pool:
+            try:
+                # All workers start now: reading jobs may start threads, and those do not survive a
+                # fork.
+                pool.submit(os.getpid).result()
+                yield from _in_order(pool, function, jobs, IN_FLIGHT * self.workers)
+            except BrokenProcessPool as error:
+                raise _killed_worker() from error
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
 
-    ``jobs`` is read only a few ahead (:data:`IN_FLIGHT`) of the results that were taken.
+    @property
+    def _start(self) -> str:
+        # A fork has every import, and every model, that its parent has: nothing is loaded twice.
+        # It is safe as long as the parent has computed with one thread only, and on a CPU: a
+        # process that has initialised CUDA must not be forked.
+        return "fork" if sys.platform == "linux" and not self.devices else "spawn"
 
-    :param function: a module-level function of a job; it computes with one thread.
-    :param workers: processes; with 1 everything happens in this one.
-    :raises DistilleryError: what a job, or reading ``jobs``, raised; results before it come first.
-    """
-    if workers == 1:
-        with single_thread():
-            yield from map(function, jobs)
-        return
-    context = multiprocessing.get_context(START)
-    setup = (None, True, os.getpid())
-    with ProcessPoolExecutor(workers, context, _set_up_worker, setup) as pool:
-        try:
-            # All workers start now: reading jobs may start threads, and those do not survive a
-            # fork.
-            pool.submit(os.getpid).result()
-            yield from _in_order(pool, function, jobs, IN_FLIGHT * workers)
-        except BrokenProcessPool as error:
-            raise _killed_worker() from error
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    def _threads(self) -> AbstractContextManager[None]:
+        return single_thread() if self.single_threaded else nullcontext()
+
+    def _pool(self, workers: int, messages: Any) -> ProcessPoolExecutor:
+        context = multiprocessing.get_context(self._start)
+        devices = context.Queue()
+        for device in self.devices:
+            devices.put(device)
+        setup = (messages, devices if self.devices else None, self.single_threaded, os.getpid())
+        return ProcessPoolExecutor(workers, context, _set_up_worker, setup)
+
+    def _run_in_processes(
+        self,
+        function: Callable[[Job, Report], Result],
+        jobs: Sequence[Job],
+        on_progress: OnProgress,
+    ) -> Iterator[tuple[int, Result]]:
+        messages = multiprocessing.get_context(self._start).Queue()
+        with self._pool(min(self.workers, len(jobs)), messages) as pool:
+            futures = {pool.submit(_call, function, n, job): n for n, job in enumerate(jobs)}
+            waiting: set[Future[Result]] = set(futures)
+            try:
+                while waiting:
+                    done, waiting = wait(waiting, timeout=0.25, return_when=FIRST_COMPLETED)
+                    _pass_on(messages, on_progress)
+                    for future in done:
+                        yield futures[future], future.result()
+            except BrokenProcessPool as error:
+                raise _killed_worker() from error
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
 
 
 def _in_order(
@@ -163,18 +178,21 @@ def _killed_worker() -> DistilleryError:
     )
 
 
-def _pass_on(messages: Any, hear: Callable[[int, Any], None]) -> None:
+def _pass_on(messages: Any, on_progress: OnProgress) -> None:
     try:
         while True:
-            hear(*messages.get_nowait())
+            on_progress(*messages.get_nowait())
     except queue.Empty:
         return
 
 
-def _set_up_worker(messages: Any, single_threaded: bool, parent: int) -> None:
+def _set_up_worker(messages: Any, devices: Any, single_threaded: bool, parent: int) -> None:
     global _messages
     _messages = messages
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    if devices is not None:
+        # Before torch looks: to this worker its device is the only one.
+        os.environ[VISIBLE] = devices.get()
     if single_threaded:
         import torch
 
@@ -188,14 +206,14 @@ def _end_with(parent: int) -> None:
     os._exit(1)
 
 
-def _call(function: Callable[[Job, Tell], Result], number: int, job: Job) -> Result:
+def _call(function: Callable[[Job, Report], Result], number: int, job: Job) -> Result:
     last = 0.0
 
-    def tell(message: Any) -> None:
+    def report(message: Any) -> None:
         nonlocal last
         # Progress is for people: ten messages a second and job are enough.
         if time.monotonic() - last > 0.1:
             last = time.monotonic()
             _messages.put((number, message))
 
-    return function(job, tell)
+    return function(job, report)

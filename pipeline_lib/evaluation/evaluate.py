@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_record, write_json
-from pipeline_lib.engine.local import Tell, run_jobs, worker_count
+from pipeline_lib.engine import make_engine
+from pipeline_lib.engine.protocol import Report
 from pipeline_lib.evaluation.heldout import (
     Heldout,
     read_heldout,
@@ -66,16 +67,14 @@ def run_methods(
     :param folder: the task's students.
     :raises DistilleryError: if one is missing, has other classes, or answers with no numbers.
     """
-    # Imported before the workers are forked, which then have it.
-    import pipeline_lib.students.student  # noqa: F401
-
     texts = {split: part.texts for split, part in heldout.items()}
     names = params.task(task).label_names
     keys = [(method, seed) for method in params.methods_of(task) for seed in params.seeds]
     jobs = [StudentRun(folder / method / str(seed), texts, names) for method, seed in keys]
     # Always on the CPU: students are small, and scores are to be the same everywhere.
-    workers = worker_count("cpu", params.workers)
-    found = {keys[n]: result for n, result in run_jobs(run_student, jobs, workers, True)}
+    engine = make_engine(params, "cpu")
+    done = engine.run(run_student, jobs, preload=_import_students)
+    found = {keys[number]: result for number, result in done}
     return {
         method: System(
             params.method(method),
@@ -85,6 +84,11 @@ def run_methods(
         )
         for method in params.methods_of(task)
     }
+
+
+def _import_students() -> None:
+    # Forked workers then have the modules.
+    import pipeline_lib.students.student  # noqa: F401
 
 
 def read_training(folder: Path, seeds: Sequence[int]) -> dict[str, Any]:
@@ -110,7 +114,7 @@ def read_training(folder: Path, seeds: Sequence[int]) -> dict[str, Any]:
     }
 
 
-def run_student(run: StudentRun, tell: Tell) -> tuple[dict[str, np.ndarray], dict[str, int]]:
+def run_student(run: StudentRun, report: Report) -> tuple[dict[str, np.ndarray], dict[str, int]]:
     """Return a student's logits by split, float32, (rows, classes), and its parameter counts."""
     from pipeline_lib.networks.parameter_counts import parameter_counts
     from pipeline_lib.students.student import load_student

@@ -10,6 +10,7 @@ from pydantic import Field, ValidationError, model_validator
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.params.base import Name, Positive, Section, Seed
 from pipeline_lib.params.encoders import STARTS, Encoder, SentenceVectors
+from pipeline_lib.params.engine import EngineSettings
 from pipeline_lib.params.methods import Evaluate, Method, Optimiser, Speed
 from pipeline_lib.params.models import Precompute, Student, Teacher, Vocabulary
 from pipeline_lib.params.profiles import is_profile, line_of, read_values
@@ -24,6 +25,7 @@ class Params(Section):
     inputs: str
     device: Annotated[str, Field(pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$")]
     workers: Positive | None
+    engine: EngineSettings
     tasks: Annotated[dict[Name, Task], Field(min_length=1)]
     tagger: Tagger
     transfer: Annotated[dict[Name, Recipe], Field(min_length=1)]
@@ -255,6 +257,8 @@ def _is_tag(path: list[Any], i: int) -> bool:
     if i > 1 and path[i - 2] == "students":
         return path[i] in ("bilstm", "bilstm_sra", "cnn", "static", "linear")
     tags = ("package", "files", "glue", "hub", "neighbours", "path", "teacher", "file")
+    if i == 1 and path[0] == "engine":
+        return path[i] in ("local", "ray")
     return i > 0 and path[i - 1] in ("source", "vectors") and path[i] in tags
 
 

@@ -11,9 +11,9 @@ KEPT, MASKED, REPLACED = 0, 1, 2
 """What was done to a word (column ``rules`` of a transfer set)."""
 
 
-def sides(names: list[str]) -> tuple[str, ...]:
-    """Return the endings of the sentences that a table with these column names holds."""
-    return (FIRST, SECOND) if f"text{SECOND}" in names else (FIRST,)
+def column_suffixes(table: pa.Table) -> tuple[str, ...]:
+    """Return the suffixes of the columns of the sentences that a table holds."""
+    return (FIRST, SECOND) if f"text{SECOND}" in table.column_names else (FIRST,)
 
 
 def for_sides(fields: list[tuple[str, pa.DataType]], pair: bool) -> list[tuple[str, pa.DataType]]:
@@ -29,7 +29,7 @@ def label_type(regression: bool) -> pa.DataType:
 
 def sentences(table: pa.Table, name: str) -> pa.ChunkedArray:
     """Return a column of all first sentences, and of all second ones behind them."""
-    parts = [table[f"{name}{side}"] for side in sides(table.column_names)]
+    parts = [table[f"{name}{side}"] for side in column_suffixes(table)]
     return pa.chunked_array([chunk for part in parts for chunk in part.chunks])
 
 
@@ -39,7 +39,7 @@ Text = str | tuple[str, str]
 
 def texts(table: pa.Table) -> list[Text]:
     """Return each row's sentence, or pair of sentences."""
-    columns = [table[f"text{side}"].to_pylist() for side in sides(table.column_names)]
+    columns = [table[f"text{side}"].to_pylist() for side in column_suffixes(table)]
     return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
 
 

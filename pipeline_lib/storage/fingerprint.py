@@ -11,6 +11,7 @@ store and its trained models see the same change.
 
 import ast
 import hashlib
+import sys
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import version
@@ -69,7 +70,9 @@ def is_exempt(module: str) -> bool:
 
 
 def path_of(module: str) -> Path:
-    """Return the file of one of the library's modules."""
+    """Return the file of a module: of the library's, or of one that is imported already."""
+    if module.split(".")[0] != PACKAGE:
+        return Path(sys.modules[module].__file__)
     path = ROOT.parent.joinpath(*module.split("."))
     return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
@@ -119,7 +122,10 @@ def _is_text(node: ast.stmt) -> bool:
 
 def library_versions(*names: str) -> dict[str, str]:
     """Return the full versions of installed distributions, for a manifest."""
-    return {name: version(name) for name in names}
+    return {name: _version(name) for name in names}
+
+
+_version = cache(version)
 
 
 def deciding(versions: Mapping[str, str]) -> dict[str, str]:

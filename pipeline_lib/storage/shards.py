@@ -36,7 +36,8 @@ class Shard:
     """One Arrow file of a set: its name in the folder, rows, bytes and SHA-256 (hex).
 
     ``source`` is the digest of the input shard that this one answers to, row for row, or None.
-    ``computed_on`` says which processor computed it, where that shows in its last digits.
+    ``computed_on`` says which processor computed it, where that shows in its last digits;
+    ``counts`` what was counted while it was made, where there was something to count.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Shard:
     sha256: str
     source: str | None = None
     computed_on: str | None = None
+    counts: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)

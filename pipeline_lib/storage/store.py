@@ -1,7 +1,7 @@
 """A content-addressed store: what was computed once is never computed again.
 
 An entry is one file, found by the digest of everything that determines it (for teacher outputs: the
-teacher's weights, tokenizer, truncation, output kind, numeric policy, code version, and the input
+teacher's weights, tokenizer, truncation, output kind, number format, the code, and the input
 shard's bytes).  DVC does not know the store: its stages link entries into their outputs, so a
 killed stage loses only what it was computing, and going back to old settings finds everything still
 there.
@@ -19,6 +19,7 @@ import os
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -95,7 +96,12 @@ class Store:
         return None
 
     def add(
-        self, key: str, table: pa.Table, source: str | None = None, computed_on: str | None = None
+        self,
+        key: str,
+        table: pa.Table,
+        source: str | None = None,
+        computed_on: str | None = None,
+        counts: dict[str, Any] | None = None,
     ) -> Shard:
         """Write ``table`` as the entry of ``key``; after this line no kill can lose it.
 
@@ -108,7 +114,7 @@ class Store:
             with suppress(FileNotFoundError):
                 set_aside(path, self._quarantine, path.stat().st_ino)
             shard = write_shard(path, table, source, keep_first=True)
-        shard = replace(shard, computed_on=computed_on)
+        shard = replace(shard, computed_on=computed_on, counts=counts)
         write_json(record, asdict(shard))
         return shard
 
@@ -116,7 +122,7 @@ class Store:
         """Memory-map the entry of ``key``; it must have been found or added before."""
         return read_shard(self._paths(key)[0])
 
-    def place(self, key: str, target: Path) -> None:
+    def link_into(self, key: str, target: Path) -> None:
         """Link the entry of ``key`` to ``target``; it must have been found or added before."""
         link_or_copy(self._paths(key)[0], target)
 

@@ -15,13 +15,14 @@ import pyarrow as pa
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import sha256_json
 from pipeline_lib.base.hashing import pair_keys, salt, splitmix64, string_key
+from pipeline_lib.engine.passes import Piece, run_pieces
+from pipeline_lib.engine.protocol import Engine
 from pipeline_lib.params import Tagger, Task
-from pipeline_lib.storage.columns import FIRST, SECOND, for_sides, label_type, sides
+from pipeline_lib.storage.columns import FIRST, SECOND, column_suffixes, for_sides, label_type
 from pipeline_lib.storage.shards import Manifest, Shard, schema_of, write_manifest, write_shard
-from pipeline_lib.storage.store import Store
 from pipeline_lib.tasks.labelled import Example
 from pipeline_lib.tasks.splits import split_examples
-from pipeline_lib.text.tagging import TagWords, load_tagger, tagging_code
+from pipeline_lib.text.tagging import TaggingPass
 from pipeline_lib.text.words import split_words
 
 HELDOUT_ROWS = 1000
@@ -54,6 +55,7 @@ def prepare_task(
     task: Task,
     tagger: Tagger,
     folder: Path,
+    engine: Engine,
 ) -> dict[str, Manifest]:
     """Write ``folder/{train,dev,test}`` and return their manifests.
 
@@ -66,7 +68,6 @@ def prepare_task(
     tables = _split_tables(splits, task)
     tables["train"] = _take_fraction(tables["train"], task, folder.name)
     _refuse_empty(tables, folder)
-    tag = _LazyTagger(tagger)
     made_from = {
         "tagger": tagger.model_dump(),
         "blocks": task.blocks,
@@ -81,7 +82,8 @@ def prepare_task(
         counts = {"dropped": dropped} | ({"shared_with": shared} if shared else {})
         training = name == "train"
         schema = prepared_schema(task.is_pair, task.is_regression, tagged=training)
-        parts = map(tag, _blocks(table, task.blocks)) if training else _slices(table)
+        blocks = _blocks(table, task.blocks) if training else _slices(table)
+        parts = _tagged(blocks, tagger, engine) if training else blocks
         shards = [
             _write_block(folder / name / f"b{number:03d}.arrow", part, schema)
             for number, part in enumerate(parts)
@@ -207,33 +209,31 @@ def _blocks(table: pa.Table, blocks: int) -> list[pa.Table]:
     return [table.filter(pa.array(numbers == block)) for block in range(blocks)]
 
 
-class _LazyTagger:
-    """Tags blocks through the store; loads the tagger when the first block is not there."""
+def _tagged(blocks: list[pa.Table], tagger: Tagger, engine: Engine) -> list[pa.Table]:
+    """Return the blocks with the tags of their sentences, which the store may have."""
+    tagging = TaggingPass(tagger)
+    answers, _ = run_pieces(tagging, [_piece(block) for block in blocks], engine)
+    found = [next(answer.tables(tagging)) for answer in answers]
+    return [
+        pa.table({**_columns(block), **_columns(tags)})
+        for block, tags in zip(blocks, found, strict=True)
+    ]
 
-    def __init__(self, params: Tagger) -> None:
-        self.params = params
-        self.store = Store("tags")
-        self.store.sweep()
-        self.tag: TagWords | None = None
 
-    def __call__(self, table: pa.Table) -> pa.Table:
-        """Add the tags of the table's sentence, or of both its sentences."""
-        for ending in sides(table.column_names):
-            words, spaces = table[f"words{ending}"], table[f"spaces{ending}"]
-            table = table.append_column(f"tags{ending}", self._tags(words, spaces))
-        return table
+def _piece(block: pa.Table) -> Piece:
+    """Return a block's words: tags depend on nothing else of it."""
+    suffixes = column_suffixes(block)
+    columns = {f"{name}{s}": block[f"{name}{s}"] for s in suffixes for name in ("words", "spaces")}
+    parts = [
+        _words_digest(columns[f"words{s}"].to_pylist(), columns[f"spaces{s}"].to_pylist())
+        for s in suffixes
+    ]
+    texts = {f"text{s}": block[f"text{s}"] for s in suffixes}
+    return Piece(sha256_json(parts), pa.table(texts | columns))
 
-    def _tags(self, words: pa.ChunkedArray, spaces: pa.ChunkedArray) -> pa.Array:
-        sentences = words.to_pylist(), spaces.to_pylist()
-        settings = [self.params.model_dump(), tagging_code(self.params)]
-        key = sha256_json([settings, _words_digest(*sentences)])
-        if not self.store.find(key):
-            self.store.add(key, pa.table({"tags": self._compute(*sentences)}))
-        return self.store.read(key)["tags"].combine_chunks()
 
-    def _compute(self, words: list[list[str]], spaces: list[list[bool]]) -> pa.Array:
-        self.tag = self.tag or load_tagger(self.params)
-        return pa.array(list(self.tag(words, spaces)), pa.list_(pa.string()))
+def _columns(table: pa.Table) -> dict[str, pa.ChunkedArray]:
+    return {name: table[name] for name in table.column_names}
 
 
 def _words_digest(words: list[list[str]], spaces: list[list[bool]]) -> str:

@@ -17,14 +17,14 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.storage.columns import Text, matrix, sides
+from pipeline_lib.storage.columns import Text, column_suffixes, matrix
 from pipeline_lib.storage.shards import ShardSet, check_answers, read_shard
 from pipeline_lib.storage.vectors import StoredVectors
 from pipeline_lib.tasks.metrics import agreement, label_array
-from pipeline_lib.teachers.outputs import OutputPass
+from pipeline_lib.teachers.outputs import LogitPass, TeacherPass
 from pipeline_lib.teachers.vectors import VectorPass
 
-SAMPLE, LEAST_PER_SHARD = 64, 8
+SAMPLE, MIN_PER_SHARD = 64, 8
 """Rows that are run again: of the whole set, and of every shard where that would be fewer."""
 CANDIDATES = 256
 """Rows of a shard among which those with different vectors are sought."""
@@ -38,7 +38,7 @@ AGREEMENT_TOLERANCE = 0.03
 
 
 def prove_alignment(
-    inputs: ShardSet, outputs: ShardSet, output_pass: OutputPass, own: float | None = None
+    inputs: ShardSet, outputs: ShardSet, logit_pass: LogitPass, own: float | None = None
 ) -> dict[str, Any]:
     """Measure the alignment of stored logits and return the figures.
 
@@ -54,7 +54,7 @@ def prove_alignment(
     for shard, rows, stored in pairs(inputs, outputs):
         logits = matrix(stored["logits"])
         chosen = telling_rows(logits, share)
-        texts = output_pass.teacher().texts(rows.take(chosen))
+        texts = logit_pass.teacher().texts(rows.take(chosen))
         samples.append(Sample(shard, texts, logits[chosen]))
         if own is not None:
             known = rows["label"].is_valid().to_numpy()
@@ -62,8 +62,8 @@ def prove_alignment(
             answers.append(logits[known])
     if own is not None:
         figures |= _agreement(np.concatenate(labels), answers, own, outputs)
-    again = run_again(samples, output_pass)
-    judge = Judge(inputs, outputs, output_pass, TOLERANCE[output_pass.precision])
+    again = run_again(samples, logit_pass)
+    judge = Judge(inputs, outputs, logit_pass, TOLERANCE[logit_pass.precision])
     return figures | judge.figures(samples, again) | _logit_figures(samples, again)
 
 
@@ -78,7 +78,7 @@ def prove_vectors(inputs: ShardSet, outputs: ShardSet, vector_pass: VectorPass) 
     for shard, rows, stored in pairs(inputs, outputs):
         size = min(CANDIDATES, rows.num_rows)
         candidates = np.sort(generator.choice(rows.num_rows, size, replace=False))
-        for side in sides(rows.column_names):
+        for side in column_suffixes(rows):
             vectors = StoredVectors([(stored, side)])[candidates]
             chosen = different_rows(vectors, share)
             texts = vector_pass.teacher().sentences(rows.take(candidates[chosen]), side)
@@ -103,7 +103,7 @@ class Sample:
 
 def rows_per_shard(outputs: ShardSet) -> int:
     """Return how many rows of each shard are run again."""
-    return max(LEAST_PER_SHARD, -(-SAMPLE // max(1, len(outputs.manifest.shards))))
+    return max(MIN_PER_SHARD, -(-SAMPLE // max(1, len(outputs.manifest.shards))))
 
 
 def pairs(inputs: ShardSet, outputs: ShardSet) -> Iterator[tuple[int, pa.Table, pa.Table]]:
@@ -160,13 +160,13 @@ def telling_rows(logits: np.ndarray, count: int) -> np.ndarray:
     return np.unique(np.concatenate([different_rows(logits, count // 2), largest, largest + 1]))
 
 
-def run_again(samples: list[Sample], output_pass: OutputPass) -> list[np.ndarray]:
+def run_again(samples: list[Sample], teacher_pass: TeacherPass) -> list[np.ndarray]:
     """Return each sample's outputs, computed anew: float32, of the shape of those stored."""
     texts = [text for sample in samples for text in sample.texts]
     if not texts:
         return []
-    settings = output_pass.max_length, output_pass.batch_tokens
-    again = output_pass.teacher().predict(texts, *settings)
+    settings = teacher_pass.max_length, teacher_pass.batch_tokens
+    again = teacher_pass.teacher().predict(texts, *settings)
     return np.split(again, np.cumsum([len(sample.texts) for sample in samples])[:-1])
 
 
@@ -179,7 +179,7 @@ class Judge:
 
     inputs: ShardSet
     outputs: ShardSet
-    output_pass: OutputPass
+    teacher_pass: TeacherPass
     tolerance: float
 
     def figures(self, samples: list[Sample], again: list[np.ndarray]) -> dict[str, Any]:
@@ -207,7 +207,7 @@ class Judge:
         """Check that a whole shard, computed again as it was, has the same outputs."""
         shard = self.inputs.manifest.shards[number]
         path = self.outputs.path(self.outputs.manifest.shards[number])
-        if self.output_pass.compute(read_shard(self.inputs.path(shard))).equals(read_shard(path)):
+        if self.teacher_pass.compute(read_shard(self.inputs.path(shard))).equals(read_shard(path)):
             return
         raise DistilleryError(
             f"{path}: its outputs are not those of its rows: run again, a row's differ by up to "
@@ -230,7 +230,7 @@ def _logit_figures(samples: list[Sample], again: list[np.ndarray]) -> dict[str, 
     both = [(found, sample.stored) for sample, found in zip(samples, again, strict=True)]
     greatest = max((float(np.abs(found - stored).max()) for found, stored in both), default=0.0)
     flipped = sum(int((found.argmax(1) != stored.argmax(1)).sum()) for found, stored in both)
-    return {"greatest_logit_difference": round(greatest, 6), "flipped_argmax": flipped}
+    return {"max_abs_logit_difference": round(greatest, 6), "flipped_argmax": flipped}
 
 
 def _share_nearest(samples: list[Sample], again: list[np.ndarray]) -> float:

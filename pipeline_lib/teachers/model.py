@@ -21,7 +21,7 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import sha256_file, sha256_json
 from pipeline_lib.networks.parameter_counts import count_parameters
 from pipeline_lib.sources.positions import position_count
-from pipeline_lib.storage.columns import Text, sides
+from pipeline_lib.storage.columns import Text, column_suffixes
 from pipeline_lib.teachers.masking import signed_sentences
 from pipeline_lib.text.ragged import Sentences
 
@@ -83,7 +83,7 @@ class Transformer(ABC):
 
     def texts(self, rows: pa.Table) -> list[Text]:
         """Return each row's sentence, or pair of sentences, as the teacher reads it."""
-        columns = [self.sentences(rows, side) for side in sides(rows.column_names)]
+        columns = [self.sentences(rows, side) for side in column_suffixes(rows)]
         return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
 
     def encode(self, texts: Sequence[Text], max_length: int) -> Sentences:

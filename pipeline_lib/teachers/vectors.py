@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import pyarrow as pa
 import torch
@@ -16,10 +16,10 @@ import torch
 from pipeline_lib.base.devices import DTYPES
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.params import Params
-from pipeline_lib.storage.columns import list_column, sides
+from pipeline_lib.storage.columns import column_suffixes, list_column
 from pipeline_lib.storage.vectors import pack
 from pipeline_lib.teachers.model import Transformer, digest_model, load_pretrained
-from pipeline_lib.teachers.outputs import OutputPass
+from pipeline_lib.teachers.outputs import TeacherPass
 
 
 @dataclass
@@ -75,7 +75,7 @@ def load_vector_model(folder: Path, device: str, precision: str, pooling: str) -
 
 
 @dataclass(frozen=True)
-class VectorPass(OutputPass):
+class VectorPass(TeacherPass):
     """The pass that computes sentence vectors, for both sentences where rows are pairs.
 
     :ivar pooling: see :class:`VectorModel`; :ivar storage: float32, float16 or int8.
@@ -86,15 +86,14 @@ class VectorPass(OutputPass):
     storage: str
 
     @classmethod
-    def of(cls, params: Params, folder: Path) -> "VectorPass":
+    def of(cls, params: Params, folder: Path) -> Self:
         """Resolve device and number formats of params for the encoder in ``folder``."""
-        settings = params.sentence_vectors
-        same = vars(OutputPass.of(params, folder))
-        return cls(**same, pooling=settings.pooling, storage=settings.storage)
+        return super().of(params, folder, **params.sentence_vectors.model_dump())
 
-    def made_from(self) -> dict[str, Any]:
-        """Return the settings that determine the vectors, for keys and manifests."""
-        return super().made_from() | {"pooling": self.pooling, "storage": self.storage}
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What determines the vectors besides the input, the code and the libraries."""
+        return super().settings | {"pooling": self.pooling, "storage": self.storage}
 
     def teacher(self) -> VectorModel:
         """Load the encoder; a process keeps the last one."""
@@ -107,7 +106,7 @@ class VectorPass(OutputPass):
         """
         columns: dict[str, Any] = {"key": rows["key"]}
         teacher = self.teacher()
-        for side in sides(rows.column_names):
+        for side in column_suffixes(rows):
             sentences = teacher.sentences(rows, side)
             vectors = teacher.predict(sentences, self.max_length, self.batch_tokens)
             stored, scale = pack(vectors, self.storage)

@@ -1,11 +1,18 @@
 """Part-of-speech tags (Penn Treebank) for texts that are split into words already."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from importlib.metadata import PackageNotFoundError
+from typing import Any, ClassVar
+
+import pyarrow as pa
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.engine.passes import ShardPass
 from pipeline_lib.params import Tagger
-from pipeline_lib.storage.fingerprint import code_fingerprint, deciding, library_versions
+from pipeline_lib.storage.columns import column_suffixes
+from pipeline_lib.storage.fingerprint import library_versions
 
 TagWords = Callable[[Sequence[Sequence[str]], Sequence[Sequence[bool]]], Iterator[list[str]]]
 """(words, spaces) of many sentences to the tags of each, in order."""
@@ -19,16 +26,49 @@ def load_tagger(params: Tagger) -> TagWords:
     return _load_spacy(params.model) if params.engine == "spacy" else _load_nltk()
 
 
-def tagging_code(params: Tagger) -> list[object]:
-    """Return what decides the tags beside the settings: this code, the library and its model.
+@dataclass(frozen=True)
+class TaggingPass(ShardPass):
+    """The pass that tags words: of tables with ``words`` and ``spaces`` columns per sentence."""
 
-    :raises DistilleryError: if the model is not installed.
-    """
-    names = ("spacy", params.model) if params.engine == "spacy" else ("nltk",)
-    try:
-        return [code_fingerprint(__name__), deciding(library_versions(*names))]
-    except PackageNotFoundError as error:
-        raise _no_model(params.model) from error
+    kind: ClassVar[str] = "tags"
+    tagger: Tagger
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The tagger."""
+        return self.tagger.model_dump()
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """The library that tags, and its model.
+
+        :raises DistilleryError: if the model is not installed.
+        """
+        if self.tagger.engine == "nltk":
+            return ("nltk",)
+        try:
+            library_versions(self.tagger.model)
+        except PackageNotFoundError as error:
+            raise _no_model(self.tagger.model) from error
+        return ("spacy", self.tagger.model)
+
+    def load(self) -> None:
+        """Load the tagger."""
+        _loaded(self.tagger)
+
+    def compute(self, rows: pa.Table) -> pa.Table:
+        """Return a column ``tags`` (list of strings) for each sentence of the rows."""
+        columns = {}
+        for side in column_suffixes(rows):
+            words, spaces = (rows[f"{name}{side}"].to_pylist() for name in ("words", "spaces"))
+            tags = list(_loaded(self.tagger)(words, spaces))
+            columns[f"tags{side}"] = pa.array(tags, pa.list_(pa.string()))
+        return pa.table(columns)
+
+
+@lru_cache(maxsize=1)
+def _loaded(tagger: Tagger) -> TagWords:
+    return load_tagger(tagger)
 
 
 def _no_model(model: str | None) -> DistilleryError:

@@ -98,7 +98,7 @@ class Trained:
                     return
                 set_aside(self.folder, state_folder() / "quarantine", inode)
 
-    def place(self, target: Path) -> None:
+    def link_into(self, target: Path) -> None:
         """Link the result's files into ``target``."""
         for path in sorted(self.folder.iterdir()):
             if path.name != SEAL:

@@ -10,8 +10,6 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,25 +19,19 @@ import pyarrow as pa
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import clear_folder
 from pipeline_lib.base.hashing import salt, string_keys, uniform
-from pipeline_lib.engine.local import stream_jobs
+from pipeline_lib.engine.passes import Answer, PassReport, Piece, stream_pieces
+from pipeline_lib.engine.protocol import Engine
 from pipeline_lib.params import Wikipedia
 from pipeline_lib.storage.seen_keys import SeenKeys
 from pipeline_lib.storage.shards import Manifest, Shard, schema_of, write_manifest, write_shard
-from pipeline_lib.storage.store import Store
 from pipeline_lib.wikipedia.chunks import read_chunks
-from pipeline_lib.wikipedia.splitting import (
-    SCHEMA,
-    SentencePass,
-    SplitChunk,
-    counts_of,
-    split_chunk,
-)
+from pipeline_lib.wikipedia.splitting import SCHEMA, SentencePass
 
 SETS = ("train", "validation")
 
 
 class SentenceSet:
-    """The first so many sentences of a stream, written as shards of a fixed number of rows.
+    """The first ``limit`` sentences of a stream, written as shards of a fixed number of rows.
 
     :param folder: the set's folder.
     :param limit: the rows at most.
@@ -96,61 +88,52 @@ class _Counts:
         self.dropped: Counter[str] = Counter()
         self._input = hashlib.sha256()
 
-    def add(self, split: SplitChunk, rows: pa.Table, duplicates: int) -> dict[str, Any]:
+    def add(self, split: Answer, duplicates: int) -> dict[str, Any]:
         """Add one chunk's; return all so far, as they stand in the manifest."""
-        read, dropped = counts_of(rows)
-        self.read.update(read)
-        self.dropped.update(dropped)
-        self.dropped.update(split.skipped)
+        counts = split.shards[0].counts
+        self.read.update(counts["read"])
+        self.dropped.update(counts["dropped"])
+        self.dropped.update(split.piece.note)
         self.dropped["duplicate"] += duplicates
-        self._input.update(split.digest.encode())
+        self._input.update(split.piece.digest.encode())
         reasons = {reason: count for reason, count in sorted(self.dropped.items()) if count}
         return {**self.read, "dropped": reasons, "input": self._input.copy().hexdigest()}
-
-
-@dataclass
-class Tally:
-    """How far a split is: chunks split and found, and rows of both sets."""
-
-    computed: int = 0
-    reused: int = 0
-    rows: int = 0
-    rows_computed: int = 0
 
 
 def split_wikipedia(
     params: Wikipedia,
     inputs: Path,
     folder: Path,
-    workers: int,
-    progress: Callable[[Tally], None] | None = None,
+    engine: Engine,
+    on_progress: Callable[[PassReport, int], None] | None = None,
     cache: Path | None = None,
-) -> tuple[dict[str, Manifest], Tally]:
+) -> tuple[dict[str, Manifest], PassReport]:
     """Write the sets ``train`` and ``validation`` into ``folder``.
 
     :param inputs: folder that paths of the user's own files start from.
-    :param workers: processes; their number changes no byte.
-    :param progress: called after every chunk.
+    :param on_progress: called after every chunk with the report and the rows of both sets.
     :param cache: folder of downloaded archives.
     :returns: the manifests, and how many chunks were split and found in the store.
     :raises DistilleryError: for a source that cannot be read, or if a set comes out empty.
     """
-    sentence_pass, store, tally = SentencePass.of(params), Store("sentences"), Tally()
+    sentence_pass, report = SentencePass.of(params), PassReport()
     limits = zip(SETS, (params.sentences, params.validation.sentences), strict=True)
     sets = [SentenceSet(folder / name, limit, params.shard_rows) for name, limit in limits]
     seen, counts = SeenKeys(), _Counts()
     chunks = read_chunks(params.source, inputs, cache)
-    store.sweep()
-    with closing(stream_jobs(partial(split_chunk, sentence_pass), chunks, workers)) as done:
+    pieces = (Piece(chunk.digest, chunk, chunk.skipped) for chunk in chunks)
+    with closing(stream_pieces(sentence_pass, pieces, engine)) as done:
         for split in done:
-            rows = store.read(split.key)
+            (rows,) = split.tables(sentence_pass)
             new = seen.add(rows["key"].to_numpy())
-            so_far = counts.add(split, rows, int(len(new) - new.sum()))
+            so_far = counts.add(split, int(len(new) - new.sum()))
             held = held_back(rows["article"], params.validation.share)
             for side, chosen in zip(sets, (new & ~held, new & held), strict=True):
-                # A copy, without the counts: the store's file is let go.
-                side.add(rows.filter(pa.array(chosen)).cast(SCHEMA), so_far)
-            _tell(tally, split, sum(side.rows for side in sets), progress)
+                # A copy: the store's file is let go.
+                side.add(rows.filter(pa.array(chosen)), so_far)
+            report.add(split)
+            if on_progress:
+                on_progress(report, sum(side.rows for side in sets))
             if all(side.full for side in sets):
                 break
     made_from = {
@@ -159,7 +142,7 @@ def split_wikipedia(
         "share": params.validation.share,
     }
     _refuse_empty(sets, params)
-    return dict(zip(SETS, [side.finish(made_from) for side in sets], strict=True)), tally
+    return dict(zip(SETS, [side.finish(made_from) for side in sets], strict=True)), report
 
 
 def write_empty(folder: Path) -> None:
@@ -177,21 +160,6 @@ def held_back(articles: pa.ChunkedArray, share: float) -> np.ndarray:
     encoded = articles.combine_chunks().dictionary_encode()
     keys = string_keys(encoded.dictionary.to_pylist())
     return (uniform(keys, salt("validation")) < share)[encoded.indices.to_numpy()]
-
-
-def _tell(
-    tally: Tally, split: SplitChunk, rows: int, progress: Callable[[Tally], None] | None
-) -> None:
-    if split.reused:
-        tally.reused += 1
-    else:
-        tally.computed, tally.rows_computed = (
-            tally.computed + 1,
-            tally.rows_computed + rows - tally.rows,
-        )
-    tally.rows = rows
-    if progress:
-        progress(tally)
 
 
 def _refuse_empty(sets: list[SentenceSet], params: Wikipedia) -> None:

@@ -1,25 +1,21 @@
-"""From a chunk of articles to the sentences that are worth keeping, through the store.
+"""The pass from a chunk of articles to the sentences that are worth keeping.
 
-A chunk's sentences are found by its content and all settings, so that a restart splits only the
-chunks that were in flight, and another number of sentences none that were split before.
+Another number of sentences splits no chunk that was split before.
 """
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import sha256_json
 from pipeline_lib.base.hashing import string_keys
+from pipeline_lib.engine.passes import Output, ShardPass
 from pipeline_lib.params import Keep, Splitter, Wikipedia
-from pipeline_lib.storage.fingerprint import code_fingerprint
-from pipeline_lib.storage.store import Store
-from pipeline_lib.wikipedia.articles import Article, Skipped
+from pipeline_lib.wikipedia.articles import Article
 from pipeline_lib.wikipedia.chunks import Chunk
 from pipeline_lib.wikipedia.markup import plain_paragraphs, wikitext_paragraphs
 from pipeline_lib.wikipedia.sentences import (
@@ -43,51 +39,54 @@ ones and each paragraph's end count too: positions that differ by one are true n
 
 
 @dataclass(frozen=True)
-class SentencePass:
-    """How chunks become sentences: all that the result depends on besides the chunk.
+class SentencePass(ShardPass):
+    """How chunks become sentences: all that the result depends on besides the chunk."""
 
-    :ivar version: of the libraries and models.
-    """
-
+    kind: ClassVar[str] = "sentences"
+    row_for_row: ClassVar[bool] = False
     splitter: Splitter
     keep: Keep
-    version: dict[str, str]
 
     @classmethod
     def of(cls, params: Wikipedia) -> "SentencePass":
-        """Load the splitter, which forked workers then share, and name its version."""
-        import mwparserfromhell
+        """Take the settings, and load the splitter, which forked workers then share.
 
-        version = _loaded(params.splitter).version
-        parser = {"mwparserfromhell": mwparserfromhell.__version__}
-        return cls(params.splitter, params.keep, version | parser)
+        :raises DistilleryError: if the splitter's model is not installed.
+        """
+        own = cls(params.splitter, params.keep)
+        own.load()
+        return own
 
-    def made_from(self) -> dict[str, Any]:
-        """Return the settings that determine the sentences, for keys and manifests."""
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What determines the sentences besides the chunk, the code and the libraries."""
         return {
             "splitter": self.splitter.model_dump(),
             "keep": self.keep.model_dump(),
-            "version": self.version,
-            "code": code_fingerprint(__name__),
+            "version": _loaded(self.splitter).version,
         }
 
-    def key(self, digest: str) -> str:
-        """Return the store key of the sentences of the chunk with this digest."""
-        return sha256_json({**self.made_from(), "chunk": digest})
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """The distribution that decides how markup is read."""
+        return ("mwparserfromhell",)
 
-    def compute(self, chunk: Chunk) -> pa.Table:
-        """Return the sentences worth keeping; the counts stand in the schema's metadata."""
-        counts: Counter[str] = Counter(articles=len(chunk.articles))
+    def load(self) -> None:
+        """Load the splitter."""
+        _loaded(self.splitter)
+
+    def outputs(self, chunk: Chunk) -> Iterator[Output]:
+        """Yield the sentences worth keeping, and the counts of what was read and dropped."""
         dropped: Counter[str] = Counter()
         rows = [row for article in chunk.articles for row in self._rows(article, chunk, dropped)]
-        counts["sentences"] = len(rows) + dropped.total() - dropped["paragraph too long"]
+        split = len(rows) + dropped.total() - dropped["paragraph too long"]
+        read = {"articles": len(chunk.articles), "sentences": split}
         columns = list(zip(*rows, strict=True)) or [[], [], [], []]
         arrays = [pa.array(string_keys(columns[0]))]
         arrays += [
             pa.array(values, kind) for values, kind in zip(columns, SCHEMA.types[1:], strict=True)
         ]
-        metadata = {b"counts": json.dumps([counts, dropped], sort_keys=True).encode()}
-        return pa.table(arrays, schema=SCHEMA.with_metadata(metadata))
+        yield pa.table(arrays, schema=SCHEMA), {"read": read, "dropped": dict(dropped)}
 
     def _rows(
         self, article: Article, chunk: Chunk, dropped: Counter[str]
@@ -121,29 +120,3 @@ def _paragraphs(article: Article, wikitext: bool) -> list[str]:
 @lru_cache(maxsize=1)
 def _loaded(splitter: Splitter) -> SentenceSplitter:
     return load_splitter(splitter)
-
-
-@dataclass(frozen=True)
-class SplitChunk:
-    """A chunk whose sentences are in the store under ``key``; ``reused`` if they were before."""
-
-    key: str
-    digest: str
-    skipped: Skipped
-    reused: bool
-
-
-def split_chunk(sentence_pass: SentencePass, chunk: Chunk) -> SplitChunk:
-    """Split a chunk, unless the store has its sentences."""
-    store, digest = Store("sentences"), chunk.digest
-    key = sentence_pass.key(digest)
-    reused = store.find(key) is not None
-    if not reused:
-        store.add(key, sentence_pass.compute(chunk))
-    return SplitChunk(key, digest, chunk.skipped, reused)
-
-
-def counts_of(rows: pa.Table) -> tuple[dict[str, int], dict[str, int]]:
-    """Return what a stored chunk holds in articles and sentences, and what was dropped, and why."""
-    read, dropped = json.loads(rows.schema.metadata[b"counts"])
-    return read, dropped

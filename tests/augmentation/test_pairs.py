@@ -9,12 +9,15 @@ import pyarrow as pa
 import pytest
 
 from pipeline_lib.augmentation.rules import KEPT, augment_block
+from pipeline_lib.engine.local import LocalEngine
 from pipeline_lib.params import Recipe, Regression, Tagger
 from pipeline_lib.storage.shards import ShardSet
-from pipeline_lib.tasks import preparation
 from pipeline_lib.tasks.labelled import Example
 from pipeline_lib.tasks.preparation import prepare_task, prepared_schema
+from pipeline_lib.text import tagging
 from pipeline_lib.text.lexicon import Lexicon
+
+ALONE = LocalEngine(1)
 
 COUNTS = {"N": {f"noun{i}": i + 1 for i in range(9)}, "V": {f"verb{i}": i + 1 for i in range(5)}}
 SIDES = ("", "_2")
@@ -102,7 +105,7 @@ def test_a_pairs_key_knows_the_order_of_its_sentences(
 ) -> None:
 
     monkeypatch.setattr(
-        preparation, "load_tagger", lambda _: lambda words, spaces: [["N"] * len(w) for w in words]
+        tagging, "_loaded", lambda _: lambda words, spaces: [["N"] * len(w) for w in words]
     )
     task = Regression.model_validate(
         {
@@ -125,7 +128,7 @@ def test_a_pairs_key_knows_the_order_of_its_sentences(
     texts = [("a b", "c"), ("c", "a b"), ("a", "b c"), ("a b c", "a")]
     examples = [Example(text, 1.0) for text in texts]
     splits = {"train": examples, "dev": examples[:1]}
-    prepare_task(splits, {}, task, Tagger(engine="nltk", model="none"), tmp_path / "out")
+    prepare_task(splits, {}, task, Tagger(engine="nltk", model="none"), tmp_path / "out", ALONE)
     table = ShardSet.open(tmp_path / "out/train").table()
     assert len(set(table["key"].to_pylist())) == 4
     assert table.schema.names[-4:] == ["text_2", "words_2", "spaces_2", "tags_2"]

@@ -9,15 +9,17 @@ import pyarrow as pa
 import pytest
 
 from pipeline_lib.augmentation.rules import transfer_schema
-from pipeline_lib.augmentation.transfer_sets import write_transfer_set
+from pipeline_lib.augmentation.transfer_sets import AugmentationPass
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.hashing import sequence_keys, string_keys
 from pipeline_lib.distillation.data import dev_sentences, training_sentences
+from pipeline_lib.engine.local import LocalEngine
+from pipeline_lib.engine.passes import PassReport, run_pass
 from pipeline_lib.params import Classification
 from pipeline_lib.storage.columns import list_column
 from pipeline_lib.storage.shards import Manifest, ShardSet, schema_of, write_manifest, write_shard
 from pipeline_lib.students.vocabulary import build_tokenizer
-from pipeline_lib.text.lexicon import Lexicon
+from pipeline_lib.text.lexicon import Lexicon, read_lexicon
 
 WORDS = ["a", "film", "good", "dull"]
 NUMBERS = {"[MASK]": 1, "a": 2, "film": 3, "good": 4, "dull": 5}
@@ -171,16 +173,32 @@ def make_task(n_iter: int, cap: int | None) -> Classification:
 
 
 @pytest.fixture
-def lexicon(make_lexicon: Callable[..., Lexicon]) -> Lexicon:
-    """Return a lexicon of one tag."""
-    return make_lexicon({"X": {"a": 2, "film": 3, "good": 1, "dull": 1}})
+def lexicon(make_lexicon: Callable[..., Lexicon], tmp_path: Path) -> Path:
+    """Return the file of a lexicon of one tag."""
+    make_lexicon({"X": {"a": 2, "film": 3, "good": 1, "dull": 1}})
+    return next(tmp_path.rglob("lexicon*.arrow"))
+
+
+@pytest.fixture
+def augment(
+    prepared: ShardSet, lexicon: Path, make_recipe: Any, tmp_path: Path, store_home: Path
+) -> Callable[..., tuple[Manifest, PassReport]]:
+    """Return what augments the prepared examples into a folder."""
+
+    def run(
+        name: str, n_iter: int, cap: int | None = None, workers: int = 1, **recipe: Any
+    ) -> tuple[Manifest, PassReport]:
+        own = AugmentationPass.of(make_recipe(**recipe), make_task(n_iter, cap), lexicon)
+        return run_pass(own, prepared, tmp_path / name, LocalEngine(workers))
+
+    return run
 
 
 def test_one_shard_per_block_and_iteration(
-    tmp_path: Path, prepared: ShardSet, lexicon: Lexicon, make_recipe: Any
+    augment: Any, tmp_path: Path, prepared: ShardSet, lexicon: Path
 ) -> None:
-    short = write_transfer_set(prepared, lexicon, make_recipe(), make_task(2, None), tmp_path / "a")
-    long = write_transfer_set(prepared, lexicon, make_recipe(), make_task(4, None), tmp_path / "b")
+    short, _ = augment("a", 2)
+    long, _ = augment("b", 4)
     names = [s.name for s in short.shards]
     assert names[:3] == ["b000-i000.arrow", "b000-i001.arrow", "b000-i002.arrow"]
     assert "b001-i000.arrow" in names and "b001-i001.arrow" not in names
@@ -190,23 +208,32 @@ def test_one_shard_per_block_and_iteration(
     assert len(long.shards) == len(short.shards) + 4
     assert short.counts["rows"] == short.rows == ShardSet.open(tmp_path / "a").table().num_rows
     assert ShardSet.open(tmp_path / "a").verify() == []
-    assert short.made_from["prepared"] == prepared.manifest.digest
-    assert short.made_from["lexicon"] == lexicon.digest
+    assert short.made_from["inputs"] == prepared.manifest.digest
+    assert short.made_from["lexicon"] == read_lexicon(lexicon).digest
     # What an earlier, longer run left behind does not stay.
-    write_transfer_set(prepared, lexicon, make_recipe(), make_task(2, None), tmp_path / "b")
+    _, report = augment("b", 2)
     assert len(list((tmp_path / "b").glob("*.arrow"))) == len(short.shards)
+    assert (report.computed, report.reused) == (0, 3)
 
 
-def test_the_cap_is_shared_out_over_the_blocks(
-    tmp_path: Path, prepared: ShardSet, lexicon: Lexicon, make_recipe: Any
-) -> None:
-    recipe = make_recipe(p_mask=0.4)
-    capped = write_transfer_set(prepared, lexicon, recipe, make_task(9, 31), tmp_path / "a")
+def test_the_cap_is_shared_out_over_the_blocks(augment: Any) -> None:
+    capped, _ = augment("a", 9, 31, p_mask=0.4)
     rows = {block: 0 for block in ("b000", "b001", "b002")}
     for shard in capped.shards:
         rows[shard.name[:4]] += shard.rows
     assert rows == {"b000": 11, "b001": 0, "b002": 11}
     assert capped.counts["over_cap"] > 0
+    again, report = augment("b", 9, 31, p_mask=0.4)
+    assert again == capped and (report.computed, report.reused) == (0, 3)
+
+
+def test_the_number_of_workers_moves_no_byte(
+    augment: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    alone, _ = augment("a", 3)
+    monkeypatch.setenv("DISTILLERY_HOME", str(tmp_path / "another"))
+    shared, report = augment("b", 3, workers=2)
+    assert shared == alone and report.computed == 3
 
 
 def test_dev_sentences(prepared: ShardSet) -> None:

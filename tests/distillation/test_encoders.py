@@ -18,11 +18,12 @@ from pipeline_lib.base.files import sha256_folder
 from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.cli import app
 from pipeline_lib.distillation.encoders import Pretraining, pretrain_encoders
+from pipeline_lib.engine.local import LocalEngine
+from pipeline_lib.engine.passes import run_pass
 from pipeline_lib.params import check_params
 from pipeline_lib.storage.columns import matrix
 from pipeline_lib.storage.shards import Manifest, ShardSet, schema_of, write_manifest, write_shard
 from pipeline_lib.students.sentence_encoder import load_encoder
-from pipeline_lib.teachers.outputs import compute_outputs
 from pipeline_lib.teachers.vectors import VectorPass
 from pipeline_lib.text.words import split_words
 from pipeline_lib.training import loop as training
@@ -83,7 +84,7 @@ def run(data: Path, tmp_path: Path) -> Callable[..., Pretraining]:
         own = VectorPass.of(params, data / "raw/teacher/base")
         for name in ("wikipedia/train", "wikipedia/validation", f"tasks/{TASK}/original"):
             inputs = ShardSet.open(data / name.replace("tasks/", "transfer/"))
-            compute_outputs(inputs, own, data / "vectors" / name, workers=1)
+            run_pass(own, inputs, data / "vectors" / name, LocalEngine(1))
         return Pretraining(params, "sra", data)
 
     return make

@@ -12,24 +12,26 @@ from typing import Any
 import pytest
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.engine import local as engine
-from pipeline_lib.engine.local import IN_FLIGHT, Tell, run_jobs, stream_jobs, worker_count
+from pipeline_lib.engine import local, make_engine
+from pipeline_lib.engine.local import LocalEngine, accelerators
+from pipeline_lib.engine.protocol import IN_FLIGHT, Report
+from pipeline_lib.params import load_params
 
 JOBS = [3, 1, 4, 1, 5]
 
 
-def square(job: int, tell: Tell) -> int:
-    tell(("squaring", job))
+def square(job: int, report: Report) -> int:
+    report(("squaring", job))
     return job * job
 
 
-def fail_at_four(job: int, tell: Tell) -> int:
+def fail_at_four(job: int, report: Report) -> int:
     if job == 4:
         raise DistilleryError("job 4 cannot be done")
     return job
 
 
-def process_and_threads(job: int, tell: Tell) -> tuple[int, int]:
+def process_and_threads(job: int, report: Report) -> tuple[int, int]:
     import torch
 
     return os.getpid(), torch.get_num_threads()
@@ -39,7 +41,7 @@ def process_and_threads(job: int, tell: Tell) -> tuple[int, int]:
 def test_results_and_messages_are_those_of_the_jobs(workers: int) -> None:
     heard: list[tuple[int, Any]] = []
     results = dict(
-        run_jobs(square, JOBS, workers, False, lambda number, note: heard.append((number, note)))
+        LocalEngine(workers).run(square, JOBS, lambda number, note: heard.append((number, note)))
     )
     assert results == {number: job * job for number, job in enumerate(JOBS)}
     # Messages are for people: those of jobs still in the pipe at the end may be lost.
@@ -49,21 +51,21 @@ def test_results_and_messages_are_those_of_the_jobs(workers: int) -> None:
 
 
 def test_no_job_and_no_listener() -> None:
-    assert list(run_jobs(square, [], 3, False)) == []
-    assert list(run_jobs(square, [7], 3, False)) == [(0, 49)]
+    assert list(LocalEngine(3).run(square, [])) == []
+    assert list(LocalEngine(3).run(square, [7])) == [(0, 49)]
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_an_error_in_a_job_surfaces(workers: int) -> None:
     with pytest.raises(DistilleryError, match="job 4 cannot be done"):
-        list(run_jobs(fail_at_four, JOBS, workers, False))
+        list(LocalEngine(workers).run(fail_at_four, JOBS))
 
 
 def test_workers_are_processes_with_one_thread_each() -> None:
-    found = [result for _, result in run_jobs(process_and_threads, [1, 2], 2, True)]
+    found = [result for _, result in LocalEngine(2).run(process_and_threads, [1, 2])]
     assert {threads for _, threads in found} == {1}
     assert os.getpid() not in {pid for pid, _ in found}
-    here = [result for _, result in run_jobs(process_and_threads, [1, 2], 1, True)]
+    here = [result for _, result in LocalEngine(1).run(process_and_threads, [1, 2])]
     assert here == [(os.getpid(), 1)] * 2
 
 
@@ -77,15 +79,15 @@ def double(job: int) -> int:
 
 @pytest.mark.parametrize("workers", [1, 2, 3])
 def test_a_streams_results_keep_its_order(workers: int) -> None:
-    assert list(stream_jobs(double, iter(range(8)), workers)) == list(range(0, 16, 2))
-    assert list(stream_jobs(double, [], workers)) == []
+    assert list(LocalEngine(workers).stream(double, iter(range(8)))) == list(range(0, 16, 2))
+    assert list(LocalEngine(workers).stream(double, [])) == []
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_stream_is_read_a_few_jobs_ahead(workers: int) -> None:
     read: list[int] = []
     jobs = (read.append(n) or 0 for n in range(1000))
-    results = stream_jobs(double, jobs, workers)
+    results = LocalEngine(workers).stream(double, jobs)
     for taken in range(1, 6):
         next(results)
         assert len(read) <= taken + IN_FLIGHT * workers
@@ -101,11 +103,11 @@ def faulty_stream() -> Iterator[int]:
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_streams_faults_surface_in_order(workers: int) -> None:
     with pytest.raises(DistilleryError, match="job 9 cannot be done"):
-        list(stream_jobs(double, range(12), workers))
+        list(LocalEngine(workers).stream(double, range(12)))
     found = []
     with pytest.raises(DistilleryError, match="torn"):
-        found.extend(stream_jobs(double, faulty_stream(), workers))
-    results = stream_jobs(double, faulty_stream(), workers)
+        found.extend(LocalEngine(workers).stream(double, faulty_stream()))
+    results = LocalEngine(workers).stream(double, faulty_stream())
     assert [next(results) for _ in range(3)] == [0, 2, 4]
     results.close()
 
@@ -117,7 +119,7 @@ def die(job: int) -> int:
 
 def test_a_killed_worker_of_a_stream_is_named() -> None:
     with pytest.raises(DistilleryError, match="a worker process was killed"):
-        list(stream_jobs(die, [1, 2, 3], 2))
+        list(LocalEngine(2).stream(die, [1, 2, 3]))
 
 
 def test_threads_are_given_back() -> None:
@@ -126,7 +128,7 @@ def test_threads_are_given_back() -> None:
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        jobs = run_jobs(process_and_threads, [1, 2], 1, True)
+        jobs = LocalEngine(1).run(process_and_threads, [1, 2])
         assert next(jobs)[1][1] == 1
         jobs.close()
         assert torch.get_num_threads() == 2
@@ -134,25 +136,67 @@ def test_threads_are_given_back() -> None:
         torch.set_num_threads(before)
 
 
-def test_worker_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine.os, "sched_getaffinity", lambda _: {0, 1, 2})
-    assert worker_count("cpu") == 3
-    assert worker_count("cuda") == 1
-    assert worker_count("cpu", 7) == 7
-    assert worker_count("cuda", 7) == worker_count("cuda:1", 7) == 1
+def test_workers_are_cores_or_accelerators(monkeypatch: pytest.MonkeyPatch) -> None:
+    params = load_params(Path(__file__).parents[2] / "params.yaml")
+    monkeypatch.setattr(local.os, "sched_getaffinity", lambda _: {0, 1, 2})
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 4)
+    monkeypatch.delenv(local.VISIBLE, raising=False)
+    seven = params.model_copy(update={"workers": 7})
+    assert [make_engine(p, "cpu").workers for p in (params, seven)] == [3, 7]
+    # What is not to be cut into threads runs alone on a CPU.
+    assert make_engine(seven, "cpu", single_threaded=False) == LocalEngine(1, False)
+    assert make_engine(seven, "cuda") == LocalEngine(4, False, ("0", "1", "2", "3"))
+    assert make_engine(seven, "cuda:1") == LocalEngine(1, False, ("cuda:1",))
+    assert make_engine(seven, "mps").workers == 1
+    monkeypatch.setenv(local.VISIBLE, "5,GPU-7")
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    assert accelerators("cuda") == ("5", "GPU-7")
+
+
+def see_device(job: int, report: Report) -> tuple[int, str | None]:
+    time.sleep(0.2)
+    return os.getpid(), os.environ.get(local.VISIBLE)
+
+
+def test_each_worker_of_an_accelerator_is_started_anew_and_sees_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    engine = LocalEngine.on(("5", "7"))
+    found = {result for _, result in engine.run(see_device, list(range(6)))}
+    assert {device for _, device in found} == {"5", "7"}
+    assert len({pid for pid, _ in found}) == 2
+    # A single one computes here, where the parent may have initialised it.
+    monkeypatch.delenv(local.VISIBLE, raising=False)
+    alone = LocalEngine.on(("5",)).run(see_device, [0, 1])
+    assert {result for _, result in alone} == {(os.getpid(), None)}
+
+
+LOADED: list[int] = []
+
+
+def see_loaded(job: int, report: Report) -> list[int]:
+    return LOADED
+
+
+def test_forked_workers_share_what_was_loaded_before() -> None:
+    LOADED.clear()
+    found = LocalEngine(2).run(see_loaded, [1, 2], preload=lambda: LOADED.append(9))
+    assert [result for _, result in found] == [[9], [9]]
+    assert list(LocalEngine(2).run(see_loaded, [], preload=lambda: LOADED.append(9))) == []
+    assert LOADED == [9]
 
 
 SLEEPERS = """
 import os, sys, time
 from pathlib import Path
-from pipeline_lib.engine.local import run_jobs
+from pipeline_lib.engine.local import LocalEngine
 
-def sleep(job, tell):
+def sleep(job, report):
     (Path(sys.argv[1]) / f"pid{job}").write_text(str(os.getpid()))
     time.sleep(120)
 
 if __name__ == "__main__":
-    list(run_jobs(sleep, [0, 1], 2, False))
+    list(LocalEngine(2).run(sleep, [0, 1]))
 """
 
 

@@ -29,22 +29,22 @@ training._remaining = told
 """
 SLOW_TEACHER = """
 import time
-from pipeline_lib.teachers.outputs import OutputPass
-compute = OutputPass.compute
+from pipeline_lib.teachers.outputs import LogitPass
+compute = LogitPass.compute
 def slow(self, rows):
     time.sleep(0.2)
     return compute(self, rows)
-OutputPass.compute = slow
+LogitPass.compute = slow
 """
 SLOW_TAGGER = """
 import time
-from pipeline_lib.tasks.preparation import _LazyTagger
-compute = _LazyTagger._compute
-def slow(self, words, spaces):
+from pipeline_lib.text.tagging import TaggingPass
+compute = TaggingPass.compute
+def slow(self, rows):
     print("tagging a block", flush=True)
     time.sleep(0.2)
-    return compute(self, words, spaces)
-_LazyTagger._compute = slow
+    return compute(self, rows)
+TaggingPass.compute = slow
 """
 
 

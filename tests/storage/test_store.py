@@ -30,7 +30,7 @@ def test_find_add_read_place(store: Store, tmp_path: Path) -> None:
     assert store.add(KEY, TABLE, computed_on="a processor").computed_on == "a processor"
     assert store.find(KEY).computed_on == "a processor"
     assert store.read(KEY).equals(TABLE)
-    store.place(KEY, tmp_path / "out" / "b000.arrow")
+    store.link_into(KEY, tmp_path / "out" / "b000.arrow")
     assert pa.ipc.open_file(tmp_path / "out" / "b000.arrow").read_all().equals(TABLE)
     assert store.find("cd" + KEY[2:]) is None
 
@@ -96,7 +96,7 @@ def test_only_what_was_left_long_ago_is_swept(store: Store, idle: float) -> None
 
 def test_placed_files_outlive_quarantine(store: Store, tmp_path: Path) -> None:
     store.add(KEY, TABLE)
-    store.place(KEY, tmp_path / "placed.arrow")
+    store.link_into(KEY, tmp_path / "placed.arrow")
     entry(store, ".json").write_text("{")
     assert store.find(KEY) is None
     assert pa.ipc.open_file(tmp_path / "placed.arrow").read_all().equals(TABLE)

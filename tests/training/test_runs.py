@@ -136,7 +136,7 @@ def test_a_seal_beside_the_folder_counts(store_home: Path) -> None:
 def test_the_seal_is_not_placed(store_home: Path, tmp_path: Path) -> None:
     trained = Trained("students", "key")
     write_result(trained)
-    trained.place(tmp_path / "out")
+    trained.link_into(tmp_path / "out")
     assert found(tmp_path / "out") == set(PARTS)
 
 

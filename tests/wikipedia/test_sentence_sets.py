@@ -13,10 +13,12 @@ import pytest
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import sha256_file
 from pipeline_lib.base.hashing import string_keys
+from pipeline_lib.engine.local import LocalEngine
+from pipeline_lib.engine.passes import PassReport
 from pipeline_lib.storage.shards import Manifest, ShardSet
 from pipeline_lib.storage.store import Store
 from pipeline_lib.wikipedia import chunks as corpus
-from pipeline_lib.wikipedia.sentence_sets import Tally, held_back, split_wikipedia, write_empty
+from pipeline_lib.wikipedia.sentence_sets import held_back, split_wikipedia, write_empty
 from pipeline_lib.wikipedia.splitting import SCHEMA, SentencePass
 from tests.wikipedia.wikis import dump, page, sentence, wikipedia, write_dump
 
@@ -38,8 +40,8 @@ def inputs(tmp_path: Path) -> Path:
 
 def split(
     inputs: Path, folder: Path, workers: int = 1, **changes: Any
-) -> tuple[dict[str, Manifest], Tally]:
-    return split_wikipedia(wikipedia(**changes), inputs, folder, workers)
+) -> tuple[dict[str, Manifest], PassReport]:
+    return split_wikipedia(wikipedia(**changes), inputs, folder, LocalEngine(workers))
 
 
 def digests(folder: Path) -> dict[str, str]:
@@ -77,16 +79,16 @@ def test_the_number_of_workers_moves_no_byte(inputs: Path, tmp_path: Path) -> No
     found = []
     for workers in (1, 2, 3):
         os.environ["DISTILLERY_HOME"] = str(tmp_path / f"home{workers}")
-        _, tally = split(inputs, tmp_path / f"sets{workers}", workers)
-        assert tally.computed > 3 and tally.reused == 0
+        _, report = split(inputs, tmp_path / f"sets{workers}", workers)
+        assert report.computed > 3 and report.reused == 0
         found.append(digests(tmp_path / f"sets{workers}"))
     assert found[0] == found[1] == found[2]
 
 
 def test_more_sentences_only_add_shards(inputs: Path, tmp_path: Path) -> None:
     split(inputs, tmp_path / "some", sentences=200)
-    _, tally = split(inputs, tmp_path / "more", sentences=400)
-    assert tally.reused > 0 and tally.computed > 0
+    _, report = split(inputs, tmp_path / "more", sentences=400)
+    assert report.reused > 0 and report.computed > 0
     some, more = digests(tmp_path / "some"), digests(tmp_path / "more")
     shards = [name for name in some if name.startswith("train/") and name.endswith(".arrow")]
     assert len(shards) == 5
@@ -170,8 +172,8 @@ def test_a_killed_split_goes_on_and_gives_the_same_bytes(inputs: Path, tmp_path:
     # Its workers end by themselves, soon after; what they finish meanwhile is kept too.
     assert 3 <= entries() < 20
     assert not (tmp_path / "killed/train/manifest.json").exists()
-    _, tally = split(inputs, tmp_path / "killed", workers=2, sentences=700)
-    assert tally.reused >= 3 and tally.reused + tally.computed == 20
+    _, report = split(inputs, tmp_path / "killed", workers=2, sentences=700)
+    assert report.reused >= 3 and report.reused + report.computed == 20
     os.environ["DISTILLERY_HOME"] = str(tmp_path / "another")
     split(inputs, tmp_path / "undisturbed", sentences=700)
     assert digests(tmp_path / "killed") == digests(tmp_path / "undisturbed")
@@ -181,8 +183,8 @@ def test_a_damaged_entry_is_split_again(inputs: Path, tmp_path: Path) -> None:
     split(inputs, tmp_path / "first")
     path = next(Store("sentences").folder.glob("*/*.arrow"))
     path.write_bytes(path.read_bytes()[:-100])
-    _, tally = split(inputs, tmp_path / "second")
-    assert tally.computed == 1
+    _, report = split(inputs, tmp_path / "second")
+    assert report.computed == 1
     assert digests(tmp_path / "first") == digests(tmp_path / "second")
 
 
@@ -195,8 +197,8 @@ def test_a_damaged_entry_is_split_again(inputs: Path, tmp_path: Path) -> None:
 )
 def test_other_settings_are_split_anew(inputs: Path, tmp_path: Path, changes: Any) -> None:
     split(inputs, tmp_path / "first")
-    _, tally = split(inputs, tmp_path / "second", **changes)
-    assert tally.reused == 0
+    _, report = split(inputs, tmp_path / "second", **changes)
+    assert report.reused == 0
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -1,0 +1,48 @@
+"""What computes independent jobs: the protocol that every engine keeps.
+
+Whichever engine runs the jobs, and on however many workers, the results are the same bytes.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Protocol, TypeVar
+
+Job = TypeVar("Job")
+Result = TypeVar("Result")
+Report = Callable[[Any], None]
+"""What a job calls to report its progress; the message reaches ``on_progress``."""
+OnProgress = Callable[[int, Any], None]
+"""Called with (job number, message) in the process that runs the jobs."""
+
+IN_FLIGHT = 2
+"""Jobs of a stream that wait or run, per worker: this many are held in memory."""
+
+
+class Engine(Protocol):
+    """Runs jobs; functions are module-level, and jobs can be pickled."""
+
+    @property
+    def workers(self) -> int:
+        """How many jobs are computed at a time."""
+
+    def run(
+        self,
+        function: Callable[[Job, Report], Result],
+        jobs: Sequence[Job],
+        on_progress: OnProgress | None = None,
+        preload: Callable[[], None] | None = None,
+    ) -> Iterator[tuple[int, Result]]:
+        """Yield (job number, result) as the jobs end, in any order.
+
+        :param preload: loads what all jobs need; called once before workers that share this
+            process's memory are started, and not at all where none do.
+        :raises DistilleryError: what a job raised; the other jobs are given up.
+        """
+
+    def stream(self, function: Callable[[Job], Result], jobs: Iterable[Job]) -> Iterator[Result]:
+        """Yield the results of any number of jobs, in the jobs' order.
+
+        ``jobs`` is read only a few ahead (:data:`IN_FLIGHT`) of the results that were taken.
+
+        :raises DistilleryError: what a job, or reading ``jobs``, raised; results before it come
+            first.
+        """

@@ -7,7 +7,6 @@ shard per block and iteration.
 """
 
 import time
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,6 +14,7 @@ import typer
 from pipeline_lib.augmentation.transfer_sets import AugmentationPass
 from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.files import clear_folder
+from pipeline_lib.base.layout import Layout
 from pipeline_lib.engine import make_engine
 from pipeline_lib.engine.passes import run_pass
 from pipeline_lib.params import load_params
@@ -23,16 +23,16 @@ from pipeline_lib.storage.shards import ShardSet
 
 def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:
     """Make all transfer sets of one task."""
-    params = load_params()
+    params, layout = load_params(), Layout()
     settings = params.task(task)
-    examples = ShardSet.open(Path("data/tasks") / task / "train")
-    lexicon = Path("data/lexicons") / task / "lexicon.arrow"
+    examples = ShardSet.open(layout.split(task, "train"))
+    lexicon = layout.lexicon(task)
     engine = make_engine(params, "cpu")
-    folder = clear_folder(Path("data/transfer") / task)
+    clear_folder(layout.transfer_sets(task))
     for recipe in params.recipes_of(task):
         start = time.monotonic()
         augmentation = AugmentationPass.of(params.recipe(recipe), settings, lexicon)
-        manifest, report = run_pass(augmentation, examples, folder / recipe, engine)
+        manifest, report = run_pass(augmentation, examples, layout.transfer(task, recipe), engine)
         seconds = time.monotonic() - start
         typer.echo(
             f"{task} {recipe}: {manifest.rows:,} rows in {len(manifest.shards)} shards, "

@@ -6,19 +6,19 @@ Reads data/tasks, data/outputs/<task>/heldout, data/teachers, data/students; wri
 data/results/<task>/scores.json and predictions.arrow.
 """
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from pipeline_lib.base.entry import run_stage
+from pipeline_lib.base.layout import Layout
 from pipeline_lib.evaluation.evaluate import evaluate_task
 from pipeline_lib.params import load_params
 
 
 def main(task: Annotated[str, typer.Option(help="A task of params.yaml.")]) -> None:
     """Score every student of one task, and the teacher, on the held-out splits."""
-    scores = evaluate_task(load_params(), task, Path("data"))
+    scores = evaluate_task(load_params(), task, Layout())
     typer.echo(f"{task}: {len(scores['methods'])} methods scored, test {scores['test']}")
 
 

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from pipeline_lib.base.entry import run_stage
+from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import load_params
 from pipeline_lib.sources.files import copy_file, existing_file
 from pipeline_lib.tasks.fetching import fetch_data
@@ -19,8 +20,8 @@ from pipeline_lib.tasks.fetching import fetch_data
 
 def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:
     """Lay down a task's raw files, from a package, the user's own folder, or the hub."""
-    params = load_params()
-    target = Path("data/raw/tasks") / task
+    params, layout = load_params(), Layout()
+    target = layout.raw_task(task)
     settings = params.task(task)
     fetch_data(task, settings.source, Path(params.inputs), target)
     if settings.lexicon is not None:

@@ -8,6 +8,7 @@ Reads ``inputs`` and ``vocabulary.vectors`` of params.yaml; writes ``data/raw/ve
 from pathlib import Path
 
 from pipeline_lib.base.entry import run_stage
+from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import load_params
 from pipeline_lib.sources.files import fetch_vectors
 
@@ -15,7 +16,7 @@ from pipeline_lib.sources.files import fetch_vectors
 def main() -> None:
     """Lay down the file of pre-trained word vectors, if there is one."""
     params = load_params()
-    fetch_vectors(params.vocabulary.vectors, Path(params.inputs), Path("data/raw/vectors"))
+    fetch_vectors(params.vocabulary.vectors, Path(params.inputs), Layout().raw_vectors)
 
 
 if __name__ == "__main__":

@@ -6,23 +6,23 @@ Reads the manifests below data/transfer/<task> and data/outputs/<task>; writes
 data/plans/<task>/<method>.json.
 """
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.files import clear_folder
+from pipeline_lib.base.layout import Layout
 from pipeline_lib.distillation.plans import make_plan, write_plan
 from pipeline_lib.params import load_params
 
 
 def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:
     """Resolve the rows of one task."""
-    params = load_params()
-    folder = clear_folder(Path("data/plans") / task)
+    params, layout = load_params(), Layout()
+    folder = clear_folder(layout.plans(task))
     for method in params.methods_of(task):
-        write_plan(folder / f"{method}.json", make_plan(params, task, method, Path("data")))
+        write_plan(folder / f"{method}.json", make_plan(params, task, method, layout))
 
 
 if __name__ == "__main__":

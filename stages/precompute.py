@@ -15,6 +15,7 @@ import typer
 
 from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.files import clear_folder, read_record, write_json
+from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import load_params
 from pipeline_lib.storage.shards import ShardSet
 
@@ -32,20 +33,20 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
     from pipeline_lib.evaluation.heldout import heldout_splits
     from pipeline_lib.teachers.outputs import LogitPass
 
-    params = load_params()
-    logit_pass = LogitPass.of(params, Path("data/teachers") / task)
+    params, layout = load_params(), Layout()
+    logit_pass = LogitPass.of(params, layout.teacher(task))
     engine = make_engine(params, logit_pass.device)
-    transfer = {r: ShardSet.open(Path("data/transfer") / task / r) for r in params.recipes_of(task)}
-    folder = clear_folder(Path("data/outputs") / task)
+    transfer = {r: ShardSet.open(layout.transfer(task, r)) for r in params.recipes_of(task)}
+    clear_folder(layout.all_outputs(task))
     for recipe, inputs in transfer.items():
-        precompute(inputs, logit_pass, folder / recipe, engine, f"{task} {recipe}")
+        precompute(inputs, logit_pass, layout.outputs(task, recipe), engine, f"{task} {recipe}")
         own = read_record(logit_pass.folder / "training.json", AGREEMENT)[AGREEMENT]
-        prove(inputs, logit_pass, folder / recipe, own)
-    for split in heldout_splits(Path("data/tasks") / task):
-        inputs = ShardSet.open(Path("data/tasks") / task / split)
-        manifest, _ = run_pass(logit_pass, inputs, folder / "heldout" / split, engine)
+        prove(inputs, logit_pass, layout.outputs(task, recipe), own)
+    for split in heldout_splits(layout.task(task)):
+        inputs = ShardSet.open(layout.split(task, split))
+        manifest, _ = run_pass(logit_pass, inputs, layout.heldout_outputs(task, split), engine)
         typer.echo(f"{task} {split}: {manifest.rows:,} rows")
-        prove(inputs, logit_pass, folder / "heldout" / split, None)
+        prove(inputs, logit_pass, layout.heldout_outputs(task, split), None)
 
 
 def precompute(

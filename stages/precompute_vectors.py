@@ -15,6 +15,7 @@ import typer
 
 from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.files import clear_folder, write_json
+from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import Params, load_params
 from pipeline_lib.storage.shards import ShardSet
 
@@ -25,27 +26,31 @@ if TYPE_CHECKING:
 
 def main() -> None:
     """Compute the base teacher's vector of every sentence that an encoder is trained on."""
-    params = load_params()
-    folder = clear_folder(Path("data/vectors"))
+    params, layout = load_params(), Layout()
+    clear_folder(layout.vectors)
     if not params.encoders:
         typer.echo("no encoders in params.yaml: no vectors")
         return
     from pipeline_lib.engine import make_engine
     from pipeline_lib.teachers.vectors import VectorPass
 
-    vector_pass = VectorPass.of(params, Path("data/raw/teacher/base"))
+    vector_pass = VectorPass.of(params, layout.base_teacher)
     engine = make_engine(params, vector_pass.device)
-    for name, inputs in wanted(params, Path("data")).items():
-        precompute(ShardSet.open(inputs), vector_pass, folder / name, engine, name)
+    for folder, inputs in wanted(params, layout).items():
+        name = folder.relative_to(layout.vectors).as_posix()
+        precompute(ShardSet.open(inputs), vector_pass, folder, engine, name)
 
 
-def wanted(params: Params, data: Path) -> dict[str, Path]:
+def wanted(params: Params, layout: Layout) -> dict[Path, Path]:
     """Return the shard sets that encoders are trained on, by the place of their vectors."""
-    sets = {f"wikipedia/{split}": data / "wikipedia" / split for split in ("train", "validation")}
+    sets = {
+        layout.wikipedia_vectors(split): layout.wikipedia(split)
+        for split in ("train", "validation")
+    }
     for encoder in params.encoders.values():
         for task, recipe in encoder.tasks.items():
             if recipe is not None:
-                sets[f"tasks/{task}/{recipe}"] = data / "transfer" / task / recipe
+                sets[layout.task_vectors(task, recipe)] = layout.transfer(task, recipe)
     return sets
 
 

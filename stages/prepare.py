@@ -5,13 +5,13 @@
 Reads data/raw/tasks/<task>; writes shard sets data/tasks/<task>/{train,dev,test}.
 """
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.files import clear_folder
+from pipeline_lib.base.layout import Layout
 from pipeline_lib.engine import make_engine
 from pipeline_lib.params import load_params
 from pipeline_lib.report.splits import prepared_line
@@ -21,11 +21,11 @@ from pipeline_lib.tasks.preparation import prepare_task
 
 def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:
     """Split a task's text into words with tags, and its training set into blocks."""
-    params = load_params()
+    params, layout = load_params(), Layout()
     settings = params.task(task)
-    splits, dropped = read_examples(Path("data/raw/tasks") / task, settings)
+    splits, dropped = read_examples(layout.raw_task(task), settings)
     engine = make_engine(params, "cpu")
-    folder = clear_folder(Path("data/tasks") / task)
+    folder = clear_folder(layout.task(task))
     manifests = prepare_task(splits, dropped, settings, params.tagger, folder, engine)
     typer.echo(prepared_line(task, manifests))
 

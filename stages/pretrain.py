@@ -3,37 +3,49 @@
     python stages/pretrain.py
 
 Reads data/wikipedia, data/transfer and data/tasks of the tasks that the rows name, data/vectors,
-data/raw/teacher/base and data/raw/vectors; writes data/encoders/<name>.  Killed, it goes on from
+data/raw/teacher/base and data/raw/vectors; writes data/encoders/<name>.  If killed, it resumes from
 the last checkpoint.
 """
-
-from pathlib import Path
 
 import typer
 
 from pipeline_lib.base.entry import run_stage
+from pipeline_lib.base.files import clear_folder
+from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.progress import show_progress
+from pipeline_lib.engine import make_engine
 from pipeline_lib.params import load_params
 
 
 def main() -> None:
     """Train the sentence encoders to the base teacher's vectors, without any task."""
-    from pipeline_lib.distillation.encoders import Pretraining, pretrain_encoders
-    from pipeline_lib.engine.local import worker_count
+    from pipeline_lib.base.devices import resolve_device
+    from pipeline_lib.distillation.encoders import EncoderTraining, encoder_row
+    from pipeline_lib.training.runs import Message
+    from pipeline_lib.training.search import train_rows
 
-    params = load_params()
-    runs = [Pretraining(params, name, Path("data")) for name in params.encoders]
-    steps, totals = [0] * len(runs), [0] * len(runs)
+    params, layout = load_params(), Layout()
+    clear_folder(layout.encoders)
+    if not params.encoders:
+        typer.echo("no encoders in params.yaml")
+        return
+    device = str(resolve_device(params.device))
+    rows = [encoder_row(params, name, layout, device) for name in params.encoders]
+    total = sum(row.planned_steps for row in rows)
+    done: dict[tuple[str, float], int] = {}
     with show_progress("pretraining", "steps") as advance:
 
-        def hear(run: int, message: tuple[int, int, float, float]) -> None:
-            steps[run], totals[run], loss, held_back = message
-            note = f"{runs[run].name}: loss {loss:.4f} held back {held_back:.4f}"
-            advance(sum(steps), sum(totals), note)
+        def on_progress(training: EncoderTraining, message: Message) -> None:
+            step, _, loss, best = message
+            done[training.name, training.rate] = step
+            note = f"{training.name}: loss {loss:.4f} held back {-best:.4f}"
+            advance(sum(done.values()), total, note)
 
-        workers = worker_count(runs[0].device.type, params.workers) if runs else 1
-        records = pretrain_encoders(runs, Path("data/encoders"), workers, hear)
-    for name, record in records.items():
+        searched = train_rows(rows, make_engine(params, device), on_progress)
+    for name, found in searched.items():
+        [(training, record)] = found.trainings.values()
+        training.result.link_into(layout.encoder(name))
+        found.write(layout.encoder(name))
         typer.echo(
             f"{name}: loss {record['loss']:.4f} on {record['held_back_sentences']:,} held-back "
             f"sentences, of one constant vector {record['constant_loss']:.4f}"

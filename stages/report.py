@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.files import write_json
+from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import load_params
 from pipeline_lib.report.collect import metrics, read_results
 from pipeline_lib.report.markdown import write_report
@@ -17,8 +18,8 @@ from pipeline_lib.report.markdown import write_report
 def main() -> None:
     """Gather all tasks' scores into metrics.json and data/report/results.md."""
     params = load_params()
-    results = read_results(Path("data"), list(params.tasks))
-    write_report(Path("data/report/results.md"), results, params)
+    results = read_results(Layout(), list(params.tasks))
+    write_report(Layout().report, results, params)
     write_json(Path("metrics.json"), metrics(results))
 
 

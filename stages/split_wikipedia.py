@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 import typer
 
 from pipeline_lib.base.entry import run_stage
+from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.progress import show_progress
 from pipeline_lib.params import load_params
 
 if TYPE_CHECKING:
     from pipeline_lib.engine.passes import PassReport
 
-FOLDER = Path("data/wikipedia")
+FOLDER = Layout().data / "wikipedia"
 
 
 def main() -> None:

@@ -6,13 +6,13 @@ Reads data/tasks/<task>/train, data/raw/teacher/base, data/raw/vectors; writes
 data/vocabularies/<task>: a tokenizer and vectors.safetensors.
 """
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.files import clear_folder
+from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import load_params
 from pipeline_lib.storage.columns import sentences
 from pipeline_lib.storage.shards import ShardSet
@@ -22,14 +22,14 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
     """Choose one task's student vocabulary and give every word its starting vector."""
     from pipeline_lib.students import vocabulary
 
-    params = load_params().vocabulary
-    train = ShardSet.open(Path("data/tasks") / task / "train").table()
+    params, layout = load_params().vocabulary, Layout()
+    train = ShardSet.open(layout.split(task, "train")).table()
     words = sentences(train, "words").combine_chunks().flatten().to_pylist()
-    base, vectors = Path("data/raw/teacher/base"), Path("data/raw/vectors")
+    base, vectors = layout.base_teacher, layout.raw_vectors
     counted = vocabulary.count_normalised(words, params.lowercase)
     selected = vocabulary.select_words(counted, params.min_count)
     tokenizer, table = vocabulary.build_vocabulary(selected, params, base, vectors)
-    vocabulary.save_vocabulary(clear_folder(Path("data/vocabularies") / task), tokenizer, table)
+    vocabulary.save_vocabulary(clear_folder(layout.vocabulary(task)), tokenizer, table)
     typer.echo(f"{task}: {table.shape[0]:,} words, {table.shape[1]} values each")
 
 

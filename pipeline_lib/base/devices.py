@@ -10,8 +10,6 @@ import torch
 from pipeline_lib.base.errors import DistilleryError
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-LSTMS = ("bilstm", "bilstm_sra")
-"""The architectures of ``students`` in params.yaml that have an LSTM."""
 
 
 def resolve_device(name: str) -> torch.device:
@@ -60,21 +58,21 @@ def resolve_training_precision(name: str, device: torch.device) -> str:
     return "float32" if resolved == "float16" else resolved
 
 
-def resolve_student_precision(name: str, device: torch.device, architecture: str) -> str:
+def resolve_student_precision(name: str, device: torch.device, recurrent: bool) -> str:
     """Return the number format to train a student in: one that its layers can compute in.
 
     Where an LSTM does not run in bfloat16, ``auto`` is float32.
 
-    :param architecture: of the student, as params.yaml names it.
+    :param recurrent: whether the student has an LSTM.
     :raises DistilleryError: if bfloat16 is asked for and the student cannot be trained in it.
     """
     resolved = resolve_training_precision(name, device)
-    if resolved != "bfloat16" or architecture not in LSTMS or runs_lstm_in_bfloat16(device.type):
+    if resolved != "bfloat16" or not recurrent or runs_lstm_in_bfloat16(device.type):
         return resolved
     if name == "auto":
         return "float32"
     raise DistilleryError(
-        f"precision: bfloat16, in which torch runs no LSTM ({architecture}) on this machine's "
+        f"precision: bfloat16, in which torch runs no LSTM on this machine's "
         f"{device.type}: its processor has no bfloat16 units. Set the optimiser's precision to "
         "auto or float32, or use another device."
     )

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json
-from pipeline_lib.commands.partners import find_pair
+from pipeline_lib.base.layout import pair_of
 from pipeline_lib.storage.columns import FIRST, MASKED, REPLACED, SECOND, column_suffixes, matrix
 from pipeline_lib.storage.shards import Shard, ShardSet, check_answers
 from pipeline_lib.storage.vectors import StoredVectors, unit
@@ -125,7 +125,7 @@ def open_view(folder: Path, names: dict[str, list[str]]) -> View:
     :param names: label names by task.
     :raises DistilleryError: if the set is unfinished, torn, or its outputs belong to another input.
     """
-    pair = find_pair(folder)
+    pair = pair_of(folder)
     if pair is None or not (pair.inputs / "manifest.json").exists():
         alone = ShardSet.open(folder)
         table = alone.table()

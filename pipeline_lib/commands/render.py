@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from pipeline_lib.commands.inspection import View
-from pipeline_lib.storage.columns import MASKED, REPLACED, column_suffixes
+from pipeline_lib.storage.columns import FIRST, MASKED, REPLACED, SECOND
 
 STYLES = {MASKED: "bold red", REPLACED: "cyan underline"}
 
@@ -20,7 +20,7 @@ def print_rows(console: Console, view: View, chosen: np.ndarray) -> None:
     """Print the chosen rows, one block each."""
     for row, record in zip(chosen.tolist(), view.table.take(chosen).to_pylist(), strict=True):
         _print(console, _head(view, row, record))
-        for side in column_suffixes(list(record)):
+        for side in (FIRST, SECOND) if f"text{SECOND}" in record else (FIRST,):
             _print(console, _sentence(record, side))
             if view.is_transfer:
                 _print(console, Text(f"  {_changes(record, side)}", "dim"))

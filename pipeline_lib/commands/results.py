@@ -28,12 +28,13 @@ def results(
     """
     from rich.console import Console
 
+    from pipeline_lib.base.layout import Layout
     from pipeline_lib.params import load_params
     from pipeline_lib.report.collect import read_finished
     from pipeline_lib.report.terminal import print_result
 
     loaded = load_params(params)
-    finished = read_finished(data, list(loaded.tasks))
+    finished = read_finished(Layout(data), list(loaded.tasks))
     if as_json:
         found = {one.task: {"scores": one.scores, "speed": one.speed} for one in finished}
         typer.echo(json.dumps(found, indent=2))

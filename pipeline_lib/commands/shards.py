@@ -33,8 +33,7 @@ def list_sets(folder: Folder = Path("data")) -> None:
     from rich.text import Text
 
     from pipeline_lib.base.errors import DistilleryError
-    from pipeline_lib.commands.partners import shard_sets
-    from pipeline_lib.storage.shards import read_manifest
+    from pipeline_lib.storage.shards import read_manifest, shard_sets
 
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("Folder", overflow="fold")
@@ -97,8 +96,8 @@ def verify(
     Exits with status 1, the faults and the remedy if anything is torn, altered or mixed up.
     """
     from pipeline_lib.base.errors import DistilleryError
-    from pipeline_lib.commands.partners import shard_sets
     from pipeline_lib.commands.verification import faults_of
+    from pipeline_lib.storage.shards import shard_sets
 
     faults = []
     for folder in [found for above in folders or [Path("data")] for found in shard_sets(above)]:

@@ -31,6 +31,7 @@ def study(
     caches; params.yaml and its results are left alone.
     """
     from pipeline_lib.base.errors import DistilleryError
+    from pipeline_lib.base.layout import Layout
     from pipeline_lib.params import check_params, load_params
     from pipeline_lib.params.profiles import read_values
     from pipeline_lib.studies.figures import plot, read_figures, table
@@ -46,7 +47,7 @@ def study(
     check_params(sweep.params, f"study {name}")
     workspace = run_study(f"{name}-{task}", sweep.params)
     metrics = read_metrics(workspace)
-    figures = read_figures(sweep, metrics, workspace / "data")
+    figures = read_figures(sweep, metrics, Layout(workspace / "data"))
     folder = Path("data/studies") / f"{name}-{task}"
     folder.mkdir(parents=True, exist_ok=True)
     text = table(sweep, figures, metrics)

@@ -74,10 +74,11 @@ def _outputs(task: str, split: str, system: str) -> tuple["np.ndarray", str]:
 
     from pipeline_lib.base.errors import DistilleryError
     from pipeline_lib.base.files import read_record
+    from pipeline_lib.base.layout import Layout
     from pipeline_lib.storage.columns import matrix
     from pipeline_lib.storage.shards import read_shard
 
-    folder = Path("data/results") / task
+    folder = Layout().results(task)
     scores = read_record(folder / "scores.json", "metric", "methods")
     column = system
     if system != "teacher":

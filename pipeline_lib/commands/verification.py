@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.commands.partners import find_pair
+from pipeline_lib.base.layout import pair_of
 from pipeline_lib.storage.shards import ShardSet, check_answers
 
 
@@ -18,7 +18,7 @@ def faults_of(folder: Path) -> list[str]:
 
 def _mixed_up(folder: Path, outputs: ShardSet) -> list[str]:
     """Return the fault of outputs that do not answer to their inputs; inputs alone have none."""
-    pair = find_pair(folder)
+    pair = pair_of(folder)
     if pair is None or pair.outputs != folder:
         return []
     if not (pair.inputs / "manifest.json").exists():

@@ -1,6 +1,13 @@
-"""Transfer sets and dev sets read as training data: numbered words, and their targets."""
+"""Encoded sets: transfer sets and dev sets as numbered words with their targets, made once.
+
+An encoded set is one Arrow file in the store.  Trainings map it into memory, where all workers
+share it.
+"""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -8,55 +15,151 @@ import pyarrow.compute as pc
 from tokenizers import Tokenizer
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.storage.columns import column_suffixes, matrix
+from pipeline_lib.base.files import sha256_file, sha256_json
+from pipeline_lib.engine.local import LocalEngine
+from pipeline_lib.engine.passes import Piece, ShardPass, run_pieces
+from pipeline_lib.storage.columns import FIRST, SECOND, column_suffixes, list_column, matrix
+from pipeline_lib.storage.references import SetReference
 from pipeline_lib.storage.shards import ShardSet, check_answers
-from pipeline_lib.students.vocabulary import word_numbers
+from pipeline_lib.students.vocabulary import load_tokenizer, word_numbers
 from pipeline_lib.tasks.logits import softmax
 from pipeline_lib.tasks.metrics import decide, label_array
 from pipeline_lib.text.ragged import PAD_ID, Sentences
 
 
-def training_sentences(
-    inputs: ShardSet,
-    outputs: ShardSet | None,
-    tokenizer: Tokenizer,
-    max_words: int,
-    repeat_originals: int = 1,
-    min_confidence: float = 0.0,
-) -> Sentences:
-    """Read a transfer set as numbered words, with the targets that there are.
+@dataclass(frozen=True)
+class EncodedInput:
+    """What one encoded set is made of: a transfer set with its outputs, or a prepared split.
+
+    :ivar outputs: the teacher's, where they are targets.
+    :ivar prepared: whether ``inputs`` is a prepared split, of which every row is taken.
+    """
+
+    inputs: SetReference
+    outputs: SetReference | None = None
+    prepared: bool = False
+
+    @property
+    def piece(self) -> Piece:
+        """The input as a piece of an :class:`EncodingPass`."""
+        outputs = self.outputs.digest if self.outputs else None
+        return Piece(sha256_json([self.inputs.digest, outputs, self.prepared]), self)
+
+
+@dataclass(frozen=True)
+class EncodingPass(ShardPass):
+    """The pass that numbers the words of a whole set, and puts its targets beside them.
 
     Targets: ``labels`` int64, or float32 of a regression (the teacher's answer where a row has
-    none) and, with ``outputs``, ``logits`` float32.  Words are read memory-mapped and numbered
-    shard by shard.  A synthetic row that another block has too is dropped here: within a block that
-    was done when it was made.
+    none) and, with outputs, ``logits`` float32.  A synthetic row that another block has too is
+    dropped here: within a block that was done when it was made.
 
-    :param repeat_originals: how often each original row is taken.
-    :param min_confidence: the least probability of the teacher's class for a synthetic row to stay.
+    :ivar vocabulary: the folder of the tokenizer; :ivar tokenizer: its digest.
+    :ivar max_words: words of a sentence that are kept.
+    :ivar repeat_originals: how often each original row is taken.
+    :ivar min_confidence: the least probability of the teacher's class for a synthetic row to stay.
     """
-    parts = list(_rows(inputs, outputs))
-    synthetic = np.concatenate([rows["iteration"].to_numpy() > 0 for rows, _ in parts])
-    kept = _without_duplicates(
-        np.concatenate([rows["key"].to_numpy() for rows, _ in parts]), synthetic
-    )
-    if min_confidence and outputs is not None:
-        confident = _confidence([logits for _, logits in parts]) >= min_confidence
-        kept &= confident | ~synthetic
-    kept = np.concatenate([kept] + [kept[~synthetic]] * (repeat_originals - 1))
-    originals = [(rows, logits) for rows, logits in parts if _are_original(rows)]
-    parts += originals * (repeat_originals - 1)
-    targets = {"labels": np.concatenate([_labels(rows, logits) for rows, logits in parts])[kept]}
-    if outputs is not None:
-        targets["logits"] = np.concatenate([logits for _, logits in parts])[kept]
-    tables = [rows for rows, _ in parts]
-    return _sentences(tables, tokenizer, max_words, targets, kept)
+
+    kind: ClassVar[str] = "encoded"
+    row_for_row: ClassVar[bool] = False
+    vocabulary: Path
+    tokenizer: str
+    max_words: int
+    repeat_originals: int = 1
+    min_confidence: float = 0.0
+
+    @classmethod
+    def of(cls, vocabulary: Path, max_words: int, **own: Any) -> "EncodingPass":
+        """Take the tokenizer in a folder; ``own`` are the other fields."""
+        return cls(vocabulary, sha256_file(vocabulary / "tokenizer.json"), max_words, **own)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What determines an encoded set besides its input, the code and the libraries."""
+        return {
+            "tokenizer": self.tokenizer,
+            "max_words": self.max_words,
+            "repeat_originals": self.repeat_originals,
+            "min_confidence": self.min_confidence,
+        }
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """The distribution that normalises words."""
+        return ("tokenizers",)
+
+    def compute(self, content: EncodedInput) -> pa.Table:
+        """Return columns ids (list of int32), of pairs ids_2, labels and, with outputs, logits.
+
+        :raises DistilleryError: if a set is damaged, or the outputs answer to another.
+        """
+        tokenizer = load_tokenizer(self.vocabulary)
+        if content.prepared:
+            tables = list(content.inputs.open().tables())
+            labels = label_array(pa.concat_tables(tables)["label"])
+            kept = np.ones(len(labels), bool)
+            return self._table(tables, tokenizer, {"labels": labels}, kept)
+        outputs = content.outputs.open() if content.outputs else None
+        parts = list(_rows(content.inputs.open(), outputs))
+        synthetic = np.concatenate([rows["iteration"].to_numpy() > 0 for rows, _ in parts])
+        keys = np.concatenate([rows["key"].to_numpy() for rows, _ in parts])
+        kept = _without_duplicates(keys, synthetic)
+        if self.min_confidence and outputs is not None:
+            confident = _confidence([logits for _, logits in parts]) >= self.min_confidence
+            kept &= confident | ~synthetic
+        kept = np.concatenate([kept] + [kept[~synthetic]] * (self.repeat_originals - 1))
+        originals = [(rows, logits) for rows, logits in parts if _are_original(rows)]
+        parts += originals * (self.repeat_originals - 1)
+        labels = np.concatenate([_labels(rows, logits) for rows, logits in parts])
+        targets = {"labels": labels[kept]}
+        if outputs is not None:
+            targets["logits"] = np.concatenate([logits for _, logits in parts])[kept]
+        return self._table([rows for rows, _ in parts], tokenizer, targets, kept)
+
+    def _table(
+        self,
+        tables: list[pa.Table],
+        tokenizer: Tokenizer,
+        targets: dict[str, np.ndarray],
+        kept: np.ndarray,
+    ) -> pa.Table:
+        columns = {}
+        for suffix in column_suffixes(tables[0]):
+            numbered = [
+                _words(rows[f"words{suffix}"], tokenizer, self.max_words) for rows in tables
+            ]
+            lengths = np.concatenate([lengths for _, lengths in numbered])
+            words = np.concatenate([words for words, _ in numbered])[np.repeat(kept, lengths)]
+            offsets = np.concatenate([[0], np.cumsum(lengths[kept])])
+            columns[f"ids{suffix}"] = pa.LargeListArray.from_arrays(offsets, words)
+        return pa.table(columns | {name: _column(values) for name, values in targets.items()})
+
+    def read(self, content: EncodedInput) -> Sentences:
+        """Return an encoded set, mapped into memory; it is computed if the store lacks it."""
+        (answer,), _ = run_pieces(self, [content.piece], LocalEngine(1))
+        (table,) = answer.tables(self)
+        found = None
+        suffixes = [suffix for suffix in (FIRST, SECOND) if f"ids{suffix}" in table.column_names]
+        targets = {
+            name: _values(table[name])
+            for name in ("labels", "logits")
+            if name in table.column_names
+        }
+        for suffix in reversed(suffixes):
+            lists = table[f"ids{suffix}"].combine_chunks()
+            ids, offsets = lists.flatten().to_numpy(), lists.offsets.to_numpy()
+            found = Sentences(ids, offsets, targets, PAD_ID, second=found)
+        return found
 
 
-def dev_sentences(prepared: ShardSet, tokenizer: Tokenizer, max_words: int) -> Sentences:
-    """Read a prepared split as numbered words with its labels."""
-    labels = label_array(prepared.table()["label"])
-    kept = np.ones(len(labels), bool)
-    return _sentences(list(prepared.tables()), tokenizer, max_words, {"labels": labels}, kept)
+def _column(values: np.ndarray) -> pa.Array:
+    return pa.array(values) if values.ndim == 1 else list_column(values)
+
+
+def _values(column: pa.ChunkedArray) -> np.ndarray:
+    if pa.types.is_fixed_size_list(column.type):
+        return matrix(column)
+    return column.combine_chunks().to_numpy()
 
 
 def _rows(
@@ -97,24 +200,6 @@ def _labels(rows: pa.Table, logits: np.ndarray | None) -> np.ndarray:
             )
         labels = np.where(missing, decide(logits), labels)
     return labels.astype(np.float32 if pa.types.is_floating(column.type) else np.int64)
-
-
-def _sentences(
-    tables: list[pa.Table],
-    tokenizer: Tokenizer,
-    max_words: int,
-    targets: dict[str, np.ndarray],
-    kept: np.ndarray,
-) -> Sentences:
-    """Return the kept rows' words, numbered; a pair's second sentences hang on the first ones."""
-    found = None
-    for side in reversed(column_suffixes(tables[0])):
-        numbered = [_words(rows[f"words{side}"], tokenizer, max_words) for rows in tables]
-        lengths = np.concatenate([lengths for _, lengths in numbered])
-        words = np.concatenate([words for words, _ in numbered])[np.repeat(kept, lengths)]
-        offsets = np.concatenate([[0], np.cumsum(lengths[kept])])
-        found = Sentences(words, offsets, targets, PAD_ID, second=found)
-    return found
 
 
 def _words(

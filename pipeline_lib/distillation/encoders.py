@@ -2,14 +2,15 @@
 
 Wu et al. 2020, sections 3.1 and 3.2 (SRA).  The vectors of BERT-like models share a large common
 direction, so that one constant vector reaches a low loss already: that loss is reported beside the
-encoder's, and ``centre`` takes the common part off the targets.
+encoder's, and ``centre`` subtracts their mean from the targets.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,25 +18,25 @@ import torch
 from tokenizers import Tokenizer
 from torch import nn
 
-from pipeline_lib.base.devices import resolve_device, resolve_student_precision
+from pipeline_lib.base.devices import resolve_student_precision
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import clear_folder, read_json, sha256_folder, sha256_json, write_json
+from pipeline_lib.base.files import sha256_folder
+from pipeline_lib.base.layout import Layout
 from pipeline_lib.cpu.fast_tokenizer import WordNumbers
-from pipeline_lib.engine.local import Tell
-from pipeline_lib.params import Encoder, Params
+from pipeline_lib.params import Encoder, Optimiser, Params, StudentSettings
 from pipeline_lib.storage.columns import column_suffixes
-from pipeline_lib.storage.fingerprint import training_code
 from pipeline_lib.storage.shards import ShardSet
 from pipeline_lib.storage.vectors import StoredVectors, unit, vector_tables
-from pipeline_lib.students.sentence_encoder import build_encoder, encode_sentences, save_encoder
+from pipeline_lib.students.sentence_encoder import encode_sentences, save_encoder, start_encoder
 from pipeline_lib.students.vocabulary import build_vocabulary, count_normalised, select_words
 from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.text.words import MASK, split_words
 from pipeline_lib.training.batches import LengthSorted
-from pipeline_lib.training.loop import Batch, Report
-from pipeline_lib.training.objectives import representation_loss
-from pipeline_lib.training.runs import Trained, train_distinct
-from pipeline_lib.training.search import fit_best, forget_checkpoints
+from pipeline_lib.training.checkpoint import Progress
+from pipeline_lib.training.loop import Batch, Settings
+from pipeline_lib.training.objectives import objective_loss
+from pipeline_lib.training.runs import Prepared, Record, TrainingSpec
+from pipeline_lib.training.search import Row
 
 _CHUNK = 8192
 
@@ -79,72 +80,79 @@ class Corpus:
                     yield rows, vectors, side
 
 
-class Pretraining:
-    """One row of ``encoders``, and the folders that it reads.
+@dataclass(frozen=True)
+class EncoderTraining(TrainingSpec):
+    """One encoder to train: a row of ``encoders`` in params.yaml, and the artifacts it reads."""
 
-    :param data: the folder of all artifacts.
-    """
+    kind: ClassVar[str] = "encoders"
+    params: Params
+    name: str
+    layout: Layout
+    rate: float
+    device: str
 
-    def __init__(self, params: Params, name: str, data: Path) -> None:
-        self.row: Encoder = params.encoders[name]
-        self.name, self.params, self.data = name, params, data
-        self.student = params.students[self.row.student]
-        self.optimiser = params.optimisers[self.row.optimiser]
-        self.device = resolve_device(params.device)
-        self.precision = resolve_student_precision(
-            self.optimiser.precision, self.device, self.student.architecture
+    @property
+    def row(self) -> Encoder:
+        """The row."""
+        return self.params.encoders[self.name]
+
+    @property
+    def student(self) -> StudentSettings:
+        """The student whose encoder it is."""
+        return self.params.students[self.row.student]
+
+    @property
+    def optimiser(self) -> Optimiser:
+        """How it is trained."""
+        return self.params.optimisers[self.row.optimiser]
+
+    @property
+    def seed(self) -> int:
+        """The row's own seed."""
+        return self.row.seed
+
+    @property
+    def settings(self) -> Settings:
+        """How the encoder is optimised."""
+        precision = resolve_student_precision(
+            self.optimiser.precision, torch.device(self.device), self.student.recurrent
         )
+        return Settings.of(self.optimiser, self.rate, precision, self.seed)
+
+    @property
+    def made_from(self) -> Any:
+        """What it is made of, without names."""
+        words = [ShardSet.open(self._task(t)).manifest.digest for t in self.row.tasks]
+        row = self.row.model_dump(exclude={"student", "optimiser", "wikipedia", "tasks", "seed"})
+        return [
+            *(row, self.student.model_dump(), self.params.vocabulary.model_dump(), words),
+            *(self.train.digest, self.validation.digest),
+            *(sha256_folder(self.layout.base_teacher), sha256_folder(self.layout.raw_vectors)),
+        ]
+
+    @cached_property
+    def rows(self) -> int:
+        """How many sentences an epoch reads."""
+        return len(self.train.vectors())
 
     @property
     def train(self) -> Corpus:
         """The sentences trained on: Wikipedia's, and those of the tasks that join it."""
-        names = [f"tasks/{task}/{recipe}" for task, recipe in self.row.tasks.items() if recipe]
-        joined = [(self._inputs(name), self._outputs(name), None) for name in names]
-        wikipedia = self._inputs(WIKIPEDIA), self._outputs(WIKIPEDIA), self.row.wikipedia
-        return Corpus([wikipedia, *joined])
+        joined = [(task, recipe) for task, recipe in self.row.tasks.items() if recipe]
+        sets = [(self.layout.transfer(*own), self.layout.task_vectors(*own)) for own in joined]
+        own = self._wikipedia("train")
+        return Corpus([(*own, self.row.wikipedia), *((*_opened(pair), None) for pair in sets)])
 
     @property
     def validation(self) -> Corpus:
         """Wikipedia's held-back articles."""
-        return Corpus([(self._inputs(HELD_BACK), self._outputs(HELD_BACK), None)])
+        return Corpus([(*self._wikipedia("validation"), None)])
 
-    def _inputs(self, name: str) -> ShardSet:
-        return ShardSet.open(self.data / name.replace("tasks/", "transfer/"))
-
-    def _outputs(self, name: str) -> ShardSet:
-        return ShardSet.open(self.data / "vectors" / name)
-
-    @property
-    def trained(self) -> Trained:
-        """Where the finished encoder is kept: found by what it is made of, not by names."""
-        words = [ShardSet.open(self._task(t)).manifest.digest for t in self.row.tasks]
-        row = self.row.model_dump(exclude={"student", "optimiser", "wikipedia", "tasks"})
-        made_from = [
-            *(row, self.student.model_dump(), self.optimiser.model_dump()),
-            *(self.params.vocabulary.model_dump(), words, self.train.digest),
-            *(self.validation.digest, sha256_folder(self.base), sha256_folder(self.vectors)),
-            *(self.device.type, self.precision, training_code(__name__)),
-        ]
-        return Trained("encoders", sha256_json(made_from))
-
-    @property
-    def planned_rows(self) -> int:
-        """How many sentences the training reads."""
-        steps = self.optimiser.steps(len(self.train.vectors()))
-        return steps * self.optimiser.batch_size * len(self.optimiser.learning_rates)
-
-    @property
-    def base(self) -> Path:
-        """The base teacher."""
-        return self.data / "raw/teacher/base"
-
-    @property
-    def vectors(self) -> Path:
-        """Where fetch_vectors put its file."""
-        return self.data / "raw/vectors"
+    def _wikipedia(self, split: str) -> tuple[ShardSet, ShardSet]:
+        return _opened((self.layout.wikipedia(split), self.layout.wikipedia_vectors(split)))
 
     def _task(self, task: str) -> Path:
-        return self.data / "tasks" / task / "train"
+        return self.layout.split(task, "train")
 
     def words(self) -> list[str]:
         """Return the vocabulary: the corpus' words, and those of the tasks, however rare."""
@@ -161,7 +169,7 @@ class Pretraining:
         return select_words(Counter({word: found[word] for word in kept}), 1)
 
     def _corpus_words(self) -> Iterator[str]:
-        inputs = self._inputs(WIKIPEDIA)
+        inputs = ShardSet.open(self.layout.wikipedia("train"))
         left = self.row.wikipedia
         for rows in inputs.tables():
             rows = rows.slice(0, left)
@@ -169,114 +177,83 @@ class Pretraining:
             for text in rows["text"].to_pylist():
                 yield from (word for word in split_words(text)[0] if word != MASK)
 
+    def prepare(self) -> Prepared:
+        """Read the corpus, and build the encoder.
 
-WIKIPEDIA, HELD_BACK = "wikipedia/train", "wikipedia/validation"
+        :raises DistilleryError: if there are no sentences, or the student's width is not the
+            teacher's.
+        """
+        check_vectors(self)
+        folders = self.layout.base_teacher, self.layout.raw_vectors
+        tokenizer, vectors = build_vocabulary(self.words(), self.params.vocabulary, *folders)
+        limit, device = self.student.max_words, torch.device(self.device)
+        train, held_back = (c.read(tokenizer, limit) for c in (self.train, self.validation))
+        targets = train.targets["vectors"]
+        mean = mean_of(targets, lambda found: found) if self.row.centre else 0.0
+        centre = torch.as_tensor(mean, dtype=torch.float32, device=device)
+        torch.manual_seed(self.seed)
+        model = start_encoder(vectors, self.student).to(device)
 
+        def loss(model: nn.Module, batch: Batch) -> torch.Tensor:
+            vector = model(batch["ids"], batch["lengths"]).float()
+            centred = {"vectors": batch["vectors"] - centre}
+            return objective_loss({"vectors": 1.0}, {"vector": vector}, centred)
 
-def pretrain_encoders(
-    runs: Sequence[Pretraining], target: Path, workers: int, hear: Callable[[int, Any], None]
-) -> dict[str, dict[str, Any]]:
-    """Train the encoders into ``target/<name>``; return each one's record.
+        def evaluate(model: nn.Module) -> float:
+            answers = encode_sentences(model, held_back, device)
+            return -held_back_loss(answers, held_back.targets["vectors"], mean)
 
-    :param workers: processes; their number changes no byte.
-    :param hear: is called with a run's position and (step, steps, loss, least loss held back).
-    """
-    clear_folder(target)
-    records = {}
-    on_cpu = all(run.device.type == "cpu" for run in runs)
-    for number, record in train_distinct(pretrain_or_find, runs, workers, on_cpu, hear):
-        runs[number].trained.place(target / runs[number].name)
-        records[runs[number].name] = record
-    return records
+        def finish(folder: Path, found: Progress) -> Record:
+            save_encoder(folder, model, tokenizer, self.student)
+            constant = mean_of(targets, lambda vectors: unit(vectors - mean))
+            rows = np.broadcast_to(constant, (len(held_back), len(constant)))
+            return {
+                "sentences": len(train),
+                "held_back_sentences": len(held_back),
+                "words": len(vectors),
+                "centred": self.row.centre,
+                "loss": -found.best_score,
+                "constant_loss": held_back_loss(rows, held_back.targets["vectors"], mean),
+                "history": [{**own, "dev": -own["dev"]} for own in found.history],
+            }
 
-
-def pretrain_or_find(run: Pretraining, tell: Tell) -> dict[str, Any]:
-    """Return a finished encoder's record; train it if it is missing or damaged.
-
-    :raises DistilleryError: if there are no sentences, or the student's width is not the teacher's.
-    """
-    trained = run.trained
-    if not trained.is_whole():
-        check_vectors(run)
-        tokenizer, vectors = build_vocabulary(
-            run.words(), run.params.vocabulary, run.base, run.vectors
-        )
-        limit = run.student.max_words
-        train, held_back = (c.read(tokenizer, limit) for c in (run.train, run.validation))
-
-        def report(step: int, total: int, loss: float, best: float) -> None:
-            tell((step, total, loss, -best))
-
-        model, record = pretrain(run, vectors, train, held_back, trained.checkpoint, report)
-        with trained.writing() as folder:
-            save_encoder(folder, model, tokenizer, run.student.model_dump())
-            write_json(folder / "training.json", record)
-        forget_checkpoints(trained.checkpoint, run.optimiser)
-    return read_json(trained.folder / "training.json")
+        batches = LengthSorted(train, self.optimiser.batch_size, self.seed)
+        return Prepared(model, batches, loss, evaluate, finish)
 
 
-def check_vectors(run: Pretraining) -> None:
-    """Check that there is something to train on and to look at, of the width that is wanted.
+def _opened(folders: tuple[Path, Path]) -> tuple[ShardSet, ShardSet]:
+    return ShardSet.open(folders[0]), ShardSet.open(folders[1])
+
+
+def encoder_row(params: Params, name: str, layout: Layout, device: str) -> Row[EncoderTraining]:
+    """Return the trainings of one row of ``encoders``, by learning rate."""
+    encoder = params.encoders[name]
+    rates = params.optimisers[encoder.optimiser].learning_rates
+
+    def spec(_: int, rate: float) -> EncoderTraining:
+        return EncoderTraining(params, name, layout, rate, device)
+
+    return Row(name, rates, [encoder.seed], spec)
+
+
+def check_vectors(training: EncoderTraining) -> None:
+    """Check that there is something to train on and to evaluate on, of the width that is wanted.
 
     :raises DistilleryError: if not.
     """
-    for corpus, what in ((run.train, "train on"), (run.validation, "hold back")):
+    for corpus, what in ((training.train, "train on"), (training.validation, "hold back")):
         vectors = corpus.vectors()
         if not len(vectors):
             raise DistilleryError(
-                f"encoders.{run.name}: there are no sentences to {what}. Set `wikipedia` in "
+                f"encoders.{training.name}: there are no sentences to {what}. Set `wikipedia` in "
                 "params.yaml to a source with more of them, or take the encoder out."
             )
-        width = vectors.shape[1]
-        if width != run.student.width:
+        width, wanted = vectors.shape[1], training.student.sentence_width
+        if width != wanted:
             raise DistilleryError(
-                f"students.{run.row.student}.width: {run.student.width}, but the teacher's vectors "
+                f"students.{training.row.student}.width: {wanted}, but the teacher's vectors "
                 f"have {width} values. Set it to {width}."
             )
-
-
-def pretrain(
-    run: Pretraining,
-    vectors: np.ndarray,
-    train: Sentences,
-    held_back: Sentences,
-    checkpoint: Path,
-    report: Report,
-) -> tuple[nn.Module, dict[str, Any]]:
-    """Train one encoder; return it with its record, losses on held-back sentences among it.
-
-    :param vectors: the vocabulary's embedding table, float32 (words, width).
-    """
-    targets = train.targets["vectors"]
-    mean = mean_of(targets, lambda found: found) if run.row.centre else 0.0
-    constant = mean_of(targets, lambda found: unit(found - mean))
-    centre = torch.as_tensor(mean, dtype=torch.float32, device=run.device)
-
-    def loss(model: nn.Module, batch: Batch) -> torch.Tensor:
-        answers = model(batch["ids"], batch["lengths"]).float()
-        return representation_loss(answers, batch["vectors"] - centre)
-
-    def evaluate(model: nn.Module) -> float:
-        answers = encode_sentences(model, held_back, run.device)
-        return -held_back_loss(answers, held_back.targets["vectors"], mean)
-
-    model, record = fit_best(
-        lambda: build_encoder(vectors, run.student.model_dump()).to(run.device),
-        LengthSorted(train, run.optimiser.batch_size, run.row.seed),
-        *(loss, evaluate, run.optimiser, run.precision, run.row.seed, checkpoint, report),
-    )
-    rows = np.broadcast_to(constant, (len(held_back), len(constant)))
-    return model, {
-        "sentences": len(train),
-        "held_back_sentences": len(held_back),
-        "words": len(vectors),
-        "centred": run.row.centre,
-        "loss": -record.pop("best_dev"),
-        "constant_loss": held_back_loss(rows, held_back.targets["vectors"], mean),
-        **record,
-        "history": [{**look, "dev": -look["dev"]} for look in record["history"]],
-        "best_dev_by_rate": {rate: -s for rate, s in record["best_dev_by_rate"].items()},
-    }
 
 
 def mean_of(vectors: StoredVectors, change: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:

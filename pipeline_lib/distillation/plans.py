@@ -12,47 +12,23 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json, sha256_folder, write_json
-from pipeline_lib.params import STARTS, Objective, Optimiser, Params, Student
-from pipeline_lib.storage.shards import ShardSet, check_answers, read_manifest
-
-
-class SetReference(BaseModel):
-    """A shard set, or its first iterations, by place and content: ``digest`` is the manifest's."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    folder: str
-    iterations: int | None
-    digest: str
-
-    @classmethod
-    def to(cls, folder: Path, iterations: int | None) -> "SetReference":
-        """Refer to the finished set in ``folder``, up to an iteration or (None) to all of it."""
-        digest = read_manifest(folder).upto(iterations).digest
-        return cls(folder=folder.as_posix(), iterations=iterations, digest=digest)
-
-    def open(self) -> ShardSet:
-        """Open the set after checking manifest and shards.
-
-        :raises DistilleryError: if it is another set than planned, or damaged.
-        """
-        folder = Path(self.folder)
-        shards = ShardSet(folder, read_manifest(folder).upto(self.iterations))
-        if shards.manifest.digest != self.digest:
-            raise DistilleryError(f"{self.folder}: not the set that was planned. Run `dvc repro`.")
-        faults = shards.verify()
-        if faults:
-            raise DistilleryError(
-                f"{faults[0]} ({len(faults)} of {len(shards.manifest.shards)} shards damaged). "
-                f"Delete {self.folder} and run `dvc repro`: only what is damaged is computed again."
-            )
-        return shards
+from pipeline_lib.base.layout import Layout
+from pipeline_lib.params import (
+    STARTS,
+    Objective,
+    Optimiser,
+    Params,
+    Student,
+    holds_students,
+)
+from pipeline_lib.storage.references import SetReference
+from pipeline_lib.storage.shards import check_answers, read_manifest
 
 
 class EncoderReference(BaseModel):
     """A trained sentence encoder, by place and content: ``digest`` is that of its folder."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     folder: str
     digest: str
@@ -74,10 +50,11 @@ class EncoderReference(BaseModel):
         return Path(self.folder)
 
 
+@holds_students("student", lambda student: student)
 class Plan(BaseModel):
     """All that determines a student besides its seed, the vocabulary and the dev set."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     task: str
     method: str
@@ -97,15 +74,13 @@ class Plan(BaseModel):
     threshold: str | None
 
 
-def make_plan(params: Params, task: str, method: str, data: Path) -> Plan:
+def make_plan(params: Params, task: str, method: str, layout: Layout) -> Plan:
     """Resolve one row for one task.
 
-    :param data: the folder of all artifacts.
     :raises DistilleryError: if the outputs do not answer to the transfer set.
     """
     row = params.method(method)
-    inputs = data / "transfer" / task / row.data
-    outputs = data / "outputs" / task / row.data
+    inputs, outputs = layout.transfer(task, row.data), layout.outputs(task, row.data)
     # Synthetic rows have no label of their own; there the teacher's argmax stands in.
     original = params.recipe(row.data).changes_nothing or row.iterations == 0
     needs_outputs = row.objective.needs_teacher or not original
@@ -124,7 +99,7 @@ def make_plan(params: Params, task: str, method: str, data: Path) -> Plan:
         labels=params.task(task).label_names,
         inputs=SetReference.to(inputs, row.iterations),
         outputs=SetReference.to(outputs, row.iterations) if needs_outputs else None,
-        encoder=None if row.start in STARTS else EncoderReference.to(data / "encoders" / row.start),
+        encoder=None if row.start in STARTS else EncoderReference.to(layout.encoder(row.start)),
         repeat_originals=row.repeat_originals or 1,
         min_confidence=row.min_confidence or 0.0,
         threshold=row.threshold,

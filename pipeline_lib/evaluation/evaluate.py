@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_record, write_json
+from pipeline_lib.base.layout import Layout
 from pipeline_lib.engine import make_engine
 from pipeline_lib.engine.protocol import Report
 from pipeline_lib.evaluation.heldout import (
@@ -24,27 +25,27 @@ from pipeline_lib.storage.columns import Text, label_type, list_column
 from pipeline_lib.storage.shards import write_shard
 
 
-def evaluate_task(params: Params, task: str, data: Path) -> dict[str, Any]:
+def evaluate_task(params: Params, task: str, layout: Layout) -> dict[str, Any]:
     """Write and return the scores of one task; its predictions stand beside them.
 
-    The files are ``results/<task>/scores.json`` and ``predictions.arrow``, below ``data``.
+    The files are ``results/<task>/scores.json`` and ``predictions.arrow``, in the layout.
 
-    :param data: the folder of all artifacts.
+    :param layout: of all artifacts.
     :raises DistilleryError: if a student is missing, or its classes are not the task's.
     """
     settings = params.task(task)
-    heldout = read_heldout(data, task)
-    systems = run_methods(params, task, heldout, data / "students" / task)
+    heldout = read_heldout(layout, task)
+    systems = run_methods(params, task, heldout, layout.students(task))
     scores = task_scores(
         settings,
         heldout,
-        training_labels(data, task),
-        teacher_parameters(data / "teachers" / task, settings.label_names),
+        training_labels(layout, task),
+        teacher_parameters(layout.teacher(task), settings.label_names),
         systems,
         params.evaluate,
     )
-    scores["shared_texts"] = shared_texts(data / "tasks" / task)
-    folder = data / "results" / task
+    scores["shared_texts"] = shared_texts(layout.task(task))
+    folder = layout.results(task)
     write_shard(folder / "predictions.arrow", predictions_table(heldout, systems))
     write_json(folder / "scores.json", scores)
     return scores

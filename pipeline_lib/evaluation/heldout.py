@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.layout import Layout
 from pipeline_lib.storage.columns import Text, matrix, texts
 from pipeline_lib.storage.shards import ShardSet, check_answers, read_manifest
 from pipeline_lib.tasks.metrics import label_array
@@ -26,18 +27,18 @@ class Heldout:
     precision: str
 
 
-def read_heldout(data: Path, task: str) -> dict[str, Heldout]:
+def read_heldout(layout: Layout, task: str) -> dict[str, Heldout]:
     """Read the splits that the task has: dev, and test and further ones where there are any.
 
-    :param data: the folder of all artifacts, with ``tasks`` and ``outputs``.
+    :param layout: of all artifacts.
     :raises DistilleryError: if dev is hidden, or teacher outputs are missing or not of these rows.
     """
     # dev must be there; a task can do without a test split.
-    splits = dict.fromkeys(["dev", *heldout_splits(data / "tasks" / task)])
-    found = {split: _read(data, task, split) for split in splits}
+    splits = dict.fromkeys(["dev", *heldout_splits(layout.task(task))])
+    found = {split: _read(layout, task, split) for split in splits}
     if found["dev"].labels is None:
         raise DistilleryError(
-            f"{data / 'tasks' / task / 'dev'}: no labelled dev split, so nothing to score. Name a "
+            f"{layout.split(task, 'dev')}: no labelled dev split, so nothing to score. Name a "
             "labelled dev file in params.yaml, or let `split` draw one, and run `dvc repro`."
         )
     return found
@@ -61,9 +62,9 @@ def shared_texts(folder: Path) -> dict[str, dict[str, dict[str, int]]]:
     return {split: found.get("shared_with", {}) for split, found in counts.items()}
 
 
-def _read(data: Path, task: str, split: str) -> Heldout:
-    inputs = ShardSet.open(data / "tasks" / task / split)
-    outputs = ShardSet.open(data / "outputs" / task / "heldout" / split)
+def _read(layout: Layout, task: str, split: str) -> Heldout:
+    inputs = ShardSet.open(layout.split(task, split))
+    outputs = ShardSet.open(layout.heldout_outputs(task, split))
     try:
         check_answers(inputs.manifest, outputs.manifest)
     except DistilleryError as error:
@@ -81,7 +82,7 @@ def read_labels(column: pa.ChunkedArray) -> np.ndarray | None:
     return label_array(column)
 
 
-def training_labels(data: Path, task: str) -> np.ndarray:
+def training_labels(layout: Layout, task: str) -> np.ndarray:
     """Return the training set's labels, int64 or float32, hidden ones left out."""
-    column = ShardSet.open(data / "tasks" / task / "train").table()["label"]
+    column = ShardSet.open(layout.split(task, "train")).table()["label"]
     return label_array(column.drop_null())

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.processor import cpu_name
 from pipeline_lib.evaluation.evaluate import require_model
 from pipeline_lib.params import Params
@@ -23,17 +24,17 @@ if TYPE_CHECKING:
 Predict = Callable[[Sequence[Text]], Any]
 
 
-def measure_task(params: Params, task: str, data: Path) -> dict[str, Any]:
+def measure_task(params: Params, task: str, layout: Layout) -> dict[str, Any]:
     """Time the task's teacher and one student of each architecture; return the stage's JSON."""
     from pipeline_lib.base.devices import resolve_device
 
     device = resolve_device(params.device)
-    sample = sample_texts(data, task, params.speed.sentences)
+    sample = sample_texts(layout, task, params.speed.sentences)
     examples = student_examples(params, task)
-    teacher = _teacher(params, data / "teachers" / task, device)
+    teacher = _teacher(params, layout.teacher(task), device)
     contestants: dict[str, Predict] = {"teacher": teacher}
     for student, method in examples.items():
-        folder = data / "students" / task / method / str(params.seeds[0])
+        folder = layout.student(task, method, params.seeds[0])
         contestants[f"students.{student}"] = _student(folder, device)
     timed = time_in_turns(contestants, sample, params.speed.repeats)
     return machine(device) | {
@@ -56,11 +57,11 @@ def student_examples(params: Params, task: str) -> dict[str, str]:
     return examples
 
 
-def sample_texts(data: Path, task: str, count: int) -> list[Text]:
+def sample_texts(layout: Layout, task: str, count: int) -> list[Text]:
     """Return the first ``count`` sentences of the task's held-out and training text."""
     found: list[Text] = []
     for split in ("dev", "test", "train"):
-        folder = data / "tasks" / task / split
+        folder = layout.split(task, split)
         if len(found) < count and folder.exists():
             found += texts(ShardSet.open(folder).table().slice(0, count - len(found)))
     return found

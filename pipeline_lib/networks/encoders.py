@@ -1,12 +1,11 @@
 """Encoders that see one sentence: word numbers in, one vector out."""
 
-from typing import Any
-
 import torch
 from torch import nn
 
 from pipeline_lib.cpu.dropout import Dropout
-from pipeline_lib.text.ragged import PAD_ID
+from pipeline_lib.params import StudentSettings, register_settings
+from pipeline_lib.text.ragged import PAD_ID, inside
 
 
 class WordEmbeddings(nn.Module):
@@ -42,16 +41,16 @@ class BiLSTMEncoder(nn.Module):
     Tang et al. 2019, section 3.1; no attention and no layer norm.
     """
 
-    def __init__(self, words: int, width: int, settings: dict[str, Any]) -> None:
+    def __init__(self, words: int, width: int, settings: StudentSettings) -> None:
         super().__init__()
-        self.embeddings = WordEmbeddings(words, width, settings["embeddings"])
-        self.dropout = Dropout(settings["dropout"])
-        sizes = self.embeddings.width, settings["hidden"]
+        self.embeddings = WordEmbeddings(words, width, settings.embeddings)
+        self.dropout = Dropout(settings.dropout)
+        sizes = self.embeddings.width, settings.hidden
         # Two nets of one direction: packing, which a bidirectional one needs where sentences differ
         # in length, is slow on a CPU.
         self.ahead = nn.LSTM(*sizes, batch_first=True)
         self.back = nn.LSTM(*sizes, batch_first=True)
-        self.width = 2 * settings["hidden"]
+        self.width = 2 * settings.hidden
 
     def forward(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         """Return sentence vectors.
@@ -76,10 +75,10 @@ class SentenceBiLSTMEncoder(BiLSTMEncoder):
     Wu et al. 2020, section 3.1.
     """
 
-    def __init__(self, words: int, width: int, settings: dict[str, Any]) -> None:
+    def __init__(self, words: int, width: int, settings: StudentSettings) -> None:
         super().__init__(words, width, settings)
-        self.projection = nn.Linear(self.width, settings["width"], bias=False)
-        self.width = settings["width"]
+        self.projection = nn.Linear(self.width, settings.width, bias=False)
+        self.width = settings.width
 
     def forward(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         """Return sentence vectors between -1 and 1, float (rows, width)."""
@@ -100,15 +99,14 @@ def reverse(vectors: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
 class CNNEncoder(nn.Module):
     """Convolutions of several widths over the words, each filter's greatest answer (Kim 2014)."""
 
-    def __init__(self, words: int, width: int, settings: dict[str, Any]) -> None:
+    def __init__(self, words: int, width: int, settings: StudentSettings) -> None:
         super().__init__()
-        self.embeddings = WordEmbeddings(words, width, settings["embeddings"])
-        self.dropout = Dropout(settings["dropout"])
+        self.embeddings = WordEmbeddings(words, width, settings.embeddings)
+        self.dropout = Dropout(settings.dropout)
         self.filters = nn.ModuleList(
-            nn.Conv1d(self.embeddings.width, settings["filters"], size)
-            for size in settings["widths"]
+            nn.Conv1d(self.embeddings.width, settings.filters, size) for size in settings.widths
         )
-        self.width = settings["filters"] * len(settings["widths"])
+        self.width = settings.filters * len(settings.widths)
 
     def forward(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         """Return sentence vectors; see :meth:`BiLSTMEncoder.forward`."""
@@ -131,10 +129,10 @@ class CNNEncoder(nn.Module):
 class StaticEncoder(nn.Module):
     """The mean of the sentence's word vectors."""
 
-    def __init__(self, words: int, width: int, settings: dict[str, Any]) -> None:
+    def __init__(self, words: int, width: int, settings: StudentSettings) -> None:
         super().__init__()
-        self.embeddings = WordEmbeddings(words, width, settings["embeddings"])
-        self.dropout = Dropout(settings["dropout"])
+        self.embeddings = WordEmbeddings(words, width, settings.embeddings)
+        self.dropout = Dropout(settings.dropout)
         self.width = self.embeddings.width
 
     def forward(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
@@ -149,14 +147,14 @@ class NgramEncoder(nn.Module):
     as in Joulin et al. 2017.
     """
 
-    def __init__(self, words: int, width: int, settings: dict[str, Any]) -> None:
+    def __init__(self, words: int, width: int, settings: StudentSettings) -> None:
         super().__init__()
-        self.longest = settings["ngrams"]
-        self.table = nn.Embedding(settings["buckets"], settings["dimensions"])
+        self.longest = settings.ngrams
+        self.table = nn.Embedding(settings.buckets, settings.dimensions)
         bound = 1.0 / self.table.embedding_dim
         nn.init.uniform_(self.table.weight, -bound, bound)
-        self.dropout = Dropout(settings["dropout"])
-        self.width = settings["dimensions"]
+        self.dropout = Dropout(settings.dropout)
+        self.width = settings.dimensions
 
     def forward(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         """Return sentence vectors; see :meth:`BiLSTMEncoder.forward`."""
@@ -174,11 +172,6 @@ MULTIPLIER = 0x9E3779B97F4A7C15 - (1 << 64)
 """An odd number with bits everywhere (Knuth's multiplicative hashing), as int64."""
 
 
-def inside(ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-    """Return bool (rows, columns): whether a column stands before the row's length."""
-    return torch.arange(ids.shape[1], device=ids.device) < lengths.to(ids.device)[:, None]
-
-
 def mean(vectors: torch.Tensor, counted: torch.Tensor) -> torch.Tensor:
     """Return each row's mean of the vectors that count, (rows, width)."""
     total = (vectors * counted[:, :, None]).sum(1)
@@ -193,3 +186,21 @@ ENCODERS: dict[str, type[nn.Module]] = {
     "linear": NgramEncoder,
 }
 """Architecture name, as in params.yaml, to its encoder."""
+
+
+def build_encoder(settings: StudentSettings, words: int, width: int) -> nn.Module:
+    """Return an untrained encoder.
+
+    :param words: of the vocabulary; :param width: values per word vector.
+    """
+    return ENCODERS[settings.name()](words, width, settings)
+
+
+def register_student(settings: type[StudentSettings], encoder: type[nn.Module]) -> None:
+    """Add an architecture: its settings in params.yaml, and the encoder that they build.
+
+    :param encoder: called with words, width and the settings; it has a ``width``, and maps ids and
+        lengths to sentence vectors as :meth:`BiLSTMEncoder.forward` does.
+    """
+    register_settings(settings)
+    ENCODERS[settings.name()] = encoder

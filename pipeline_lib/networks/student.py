@@ -7,28 +7,28 @@ transformers model.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import nn
 
-from pipeline_lib.networks.encoders import ENCODERS
+from pipeline_lib.networks.encoders import build_encoder
+from pipeline_lib.params import StudentSettings
 from pipeline_lib.text.ragged import PAD_ID
 
 
 @dataclass(frozen=True)
-class Form:
+class StudentConfig:
     """What a student is made of.
 
     :ivar vocab_size: words of its vocabulary; :ivar embedding_size: values per word vector.
-    :ivar architecture: the row of ``students`` in params.yaml (architecture and sizes).
+    :ivar settings: the row of ``students`` in params.yaml (architecture and sizes).
     :ivar pair: whether it compares two sentences.
     :ivar label_names: names of the classes, or of the score of a regression.
     """
 
     vocab_size: int
     embedding_size: int
-    architecture: dict[str, Any]
+    settings: StudentSettings
     pair: bool
     label_names: list[str]
 
@@ -40,16 +40,14 @@ class StudentNetwork(nn.Module):
     (Tang et al. 2019, section 3.1, figures 1 and 2).
     """
 
-    def __init__(self, form: Form) -> None:
+    def __init__(self, config: StudentConfig) -> None:
         super().__init__()
-        self.form = form
-        settings = form.architecture
-        build = ENCODERS[settings["architecture"]]
-        self.encoder = build(form.vocab_size, form.embedding_size, settings)
-        width = self.encoder.width * (4 if form.pair else 1)
-        units = settings.get("classifier")
+        self.config = config
+        self.encoder = build_encoder(config.settings, config.vocab_size, config.embedding_size)
+        width = self.encoder.width * (4 if config.pair else 1)
+        units = config.settings.classifier_units
         self.hidden = nn.Sequential(nn.Linear(width, units), nn.ReLU()) if units else nn.Identity()
-        self.logits = nn.Linear(units or width, len(form.label_names))
+        self.logits = nn.Linear(units or width, len(config.label_names))
 
     def forward(
         self,
@@ -57,23 +55,26 @@ class StudentNetwork(nn.Module):
         lengths: torch.Tensor,
         ids_2: torch.Tensor | None = None,
         lengths_2: torch.Tensor | None = None,
-    ) -> torch.Tensor:
-        """Return logits of shape (rows, classes), or (rows, 1) of a regression.
+    ) -> dict[str, torch.Tensor]:
+        """Return the named outputs: ``logits`` (rows, classes), of a regression (rows, 1).
+
+        ``vector`` (rows, width) is what the encoder makes of a sentence; of a pair, of the first.
 
         :param ids: int64 (rows, longest), padded at the end; :param lengths: words per row.
         :param ids_2: the second sentences of pairs; :param lengths_2: their words per row.
         """
-        if self.form.pair:
+        if self.config.pair:
             # As one batch: half the steps of an LSTM, one gradient of the word vectors for two.
             both = self.encoder(stack(ids, ids_2), torch.cat([lengths, lengths_2]))
-            features = compare(*both.chunk(2))
+            vector, second = both.chunk(2)
+            features = compare(vector, second)
         else:
-            features = self.encoder(ids, lengths)
-        return self.logits(self.hidden(features))
+            vector = features = self.encoder(ids, lengths)
+        return {"logits": self.logits(self.hidden(features)), "vector": vector}
 
-    def outputs(self, batch: Mapping[str, torch.Tensor]) -> torch.Tensor:
-        """Return the outputs for a batch of :class:`~pipeline_lib.text.ragged.Sentences`."""
-        second = (batch["ids_2"], batch["lengths_2"]) if self.form.pair else ()
+    def outputs(self, batch: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """Return the named outputs for a batch of :class:`~pipeline_lib.text.ragged.Sentences`."""
+        second = (batch["ids_2"], batch["lengths_2"]) if self.config.pair else ()
         return self(batch["ids"], batch["lengths"], *second)
 
 

@@ -21,25 +21,33 @@ from pipeline_lib.params.methods import (
     Objective,
     Optimiser,
     Speed,
+    register_objective,
 )
 from pipeline_lib.params.models import (
-    CNN,
-    BiLSTM,
     FineTuning,
     HubModel,
-    Linear,
     LocalModel,
     ModelSource,
     PackageModel,
     Precision,
     Precompute,
-    Static,
-    Student,
     Teacher,
     TeacherVectors,
     TrainingPrecision,
     VectorFile,
     Vocabulary,
+)
+from pipeline_lib.params.students import (
+    ARCHITECTURES,
+    CNN,
+    BiLSTM,
+    Linear,
+    Static,
+    Student,
+    StudentSettings,
+    holds_students,
+    register_settings,
+    student_settings,
 )
 from pipeline_lib.params.tasks import (
     CORRELATIONS,
@@ -77,6 +85,7 @@ from pipeline_lib.params.wikipedia import (
 )
 
 __all__ = [
+    "ARCHITECTURES",
     "CNN",
     "CORRELATIONS",
     "DECISIONS",
@@ -122,6 +131,7 @@ __all__ = [
     "Splitter",
     "Static",
     "Student",
+    "StudentSettings",
     "Tagger",
     "Task",
     "Teacher",
@@ -132,5 +142,9 @@ __all__ = [
     "Vocabulary",
     "Wikipedia",
     "check_params",
+    "holds_students",
     "load_params",
+    "register_objective",
+    "register_settings",
+    "student_settings",
 ]

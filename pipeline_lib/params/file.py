@@ -12,13 +12,15 @@ from pipeline_lib.params.base import Name, Positive, Section, Seed
 from pipeline_lib.params.encoders import STARTS, Encoder, SentenceVectors
 from pipeline_lib.params.engine import EngineSettings
 from pipeline_lib.params.methods import Evaluate, Method, Optimiser, Speed
-from pipeline_lib.params.models import Precompute, Student, Teacher, Vocabulary
+from pipeline_lib.params.models import Precompute, Teacher, Vocabulary
 from pipeline_lib.params.profiles import is_profile, line_of, read_values
+from pipeline_lib.params.students import ARCHITECTURES, Student, holds_students
 from pipeline_lib.params.tasks import Classification, Regression, Task
 from pipeline_lib.params.transfer import Recipe, Tagger
 from pipeline_lib.params.wikipedia import Wikipedia
 
 
+@holds_students("students", lambda student: dict[Name, student])
 class Params(Section):
     """The whole of params.yaml."""
 
@@ -98,9 +100,11 @@ class Params(Section):
             _check_names(f"methods.{name}", method, self.optimisers, "optimiser")
             _check_names(f"methods.{name}", method, self.methods, "baseline")
             _check_names(f"methods.{name}", method, starts, "start")
-            if self.students[method.student].architecture == "linear" and method.start == "vectors":
+            student = self.students[method.student]
+            if not student.word_vectors and method.start == "vectors":
                 raise ValueError(
-                    f"methods.{name}.start: a linear student has no word vectors; use random"
+                    f"methods.{name}.start: a {student.architecture} student has no word vectors; "
+                    "use random"
                 )
             encoder = self.encoders.get(method.start)
             if encoder is not None and encoder.student != method.student:
@@ -127,7 +131,7 @@ class Params(Section):
     def _check_objectives(self) -> None:
         for task in (name for name, settings in self.tasks.items() if settings.is_regression):
             for name, method in self.methods_of(task).items():
-                if method.objective.soft_labels:
+                if "soft_labels" in method.objective.weights:
                     raise ValueError(
                         f"methods.{name}.objective.soft_labels: task {task} is a regression, whose "
                         "one output has no probabilities to learn from. Use logits, or name the "
@@ -147,7 +151,7 @@ class Params(Section):
                 )
             _check_names(f"encoders.{name}", encoder, self.students, "student")
             _check_names(f"encoders.{name}", encoder, self.optimisers, "optimiser")
-            if self.students[encoder.student].architecture != "bilstm_sra":
+            if self.students[encoder.student].sentence_width is None:
                 raise ValueError(
                     f"encoders.{name}.student: {encoder.student} has no sentence vector of the "
                     "teacher's width; use one of architecture bilstm_sra"
@@ -255,7 +259,7 @@ def _is_tag(path: list[Any], i: int) -> bool:
     if i > 1 and path[i - 2] == "tasks":
         return path[i] in ("classification", "regression")
     if i > 1 and path[i - 2] == "students":
-        return path[i] in ("bilstm", "bilstm_sra", "cnn", "static", "linear")
+        return path[i] in ARCHITECTURES
     tags = ("package", "files", "glue", "hub", "neighbours", "path", "teacher", "file")
     if i == 1 and path[0] == "engine":
         return path[i] in ("local", "ray")

@@ -3,7 +3,7 @@
 import math
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from pipeline_lib.params.base import Count, Fraction, Positive, Probability, Section, Seed
 from pipeline_lib.params.models import TrainingPrecision
@@ -33,27 +33,51 @@ class Optimiser(Section):
         return min(steps, self.max_steps or steps)
 
 
-class Objective(Section):
-    """Weights of the losses; a null weight or absent loss plays no part (METHODS section 6)."""
+OBJECTIVES = {"logits": "logits", "soft_labels": "logits", "labels": "labels"}
+"""The terms that an objective can have, and the column of targets that each is compared with."""
 
-    logits: Probability | None = None
-    soft_labels: Probability | None = None
-    labels: Probability | None = None
+
+def register_objective(name: str, target: str) -> None:
+    """Let objectives have another term.
+
+    :param target: the column that it is compared with: ``labels``, or a teacher's output.
+    """
+    OBJECTIVES[name] = target
+
+
+class Objective(Section):
+    """Weights of the terms of a loss, by their names in :data:`OBJECTIVES`; they add up to 1.
+
+    A null weight and an absent term play no part.
+    """
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, Probability | None]
+
     temperature: Annotated[float, Field(gt=0)] | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> "Objective":
-        weights = [w for w in (self.logits, self.soft_labels, self.labels) if w]
-        if not weights or abs(sum(weights) - 1.0) > 1e-9:
-            raise ValueError("the weights of logits, soft_labels and labels must add up to 1")
-        if bool(self.soft_labels) != (self.temperature is not None):
+        for name in self.__pydantic_extra__:
+            if name not in OBJECTIVES:
+                raise ValueError(f"no term {name!r}; there are {', '.join(OBJECTIVES)}")
+        if abs(sum(self.weights.values()) - 1.0) > 1e-9:
+            raise ValueError(f"the weights of {', '.join(OBJECTIVES)} must add up to 1")
+        if ("soft_labels" in self.weights) != (self.temperature is not None):
             raise ValueError("`temperature` goes with `soft_labels`: give both or neither")
         return self
 
     @property
+    def weights(self) -> dict[str, float]:
+        """The weights that are not zero, by term."""
+        given = self.__pydantic_extra__
+        # In the terms' order, whatever that in the file: sums of floats know the difference.
+        return {name: given[name] for name in OBJECTIVES if given.get(name)}
+
+    @property
     def needs_teacher(self) -> bool:
-        """Whether a teacher's logits are read."""
-        return bool(self.logits or self.soft_labels)
+        """Whether a teacher's outputs are read."""
+        return any(OBJECTIVES[name] != "labels" for name in self.weights)
 
 
 class Method(Section):

@@ -1,4 +1,4 @@
-"""Models of params.yaml: the teacher, its fine-tuning and its pass; students and their words."""
+"""Models of params.yaml: the teacher, its fine-tuning and its pass; the students' words."""
 
 from typing import Annotated, Literal
 
@@ -90,64 +90,3 @@ class Vocabulary(Section):
     extra_words: Count
     dimensions: Positive | None
     vectors: Annotated[TeacherVectors | VectorFile, Field(discriminator="kind")]
-
-
-class BiLSTM(Section):
-    """The student of Tang et al. 2019, section 3.1."""
-
-    architecture: Literal["bilstm"]
-    hidden: Positive
-    classifier: Positive
-    embeddings: Literal["trained", "static", "multichannel"]
-    dropout: Fraction
-    max_words: Positive
-
-
-class SentenceBiLSTM(Section):
-    """The student of Wu et al. 2020, section 3.1: its sentence vector has the teacher's width."""
-
-    architecture: Literal["bilstm_sra"]
-    hidden: Positive
-    width: Positive
-    classifier: Positive
-    embeddings: Literal["trained", "static", "multichannel"]
-    dropout: Fraction
-    max_words: Positive
-
-
-class CNN(Section):
-    """Convolutions over the words, as Kim 2014; Tang et al. 2019, section 6, leave it open."""
-
-    architecture: Literal["cnn"]
-    widths: Annotated[list[Positive], Field(min_length=1)]
-    filters: Positive
-    classifier: Positive
-    embeddings: Literal["trained", "static", "multichannel"]
-    dropout: Fraction
-    max_words: Positive
-
-
-class Static(Section):
-    """The mean of word vectors, and a ReLU layer."""
-
-    architecture: Literal["static"]
-    classifier: Positive
-    embeddings: Literal["trained", "static", "multichannel"]
-    dropout: Fraction
-    max_words: Positive
-
-
-class Linear(Section):
-    """A linear classifier over hashed n-grams; it uses no word vectors."""
-
-    architecture: Literal["linear"]
-    ngrams: Positive
-    buckets: Positive
-    dimensions: Positive
-    dropout: Fraction
-    max_words: Positive
-
-
-Student = Annotated[
-    BiLSTM | SentenceBiLSTM | CNN | Static | Linear, Field(discriminator="architecture")
-]

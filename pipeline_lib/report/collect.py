@@ -6,6 +6,7 @@ from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json, read_record
+from pipeline_lib.base.layout import Layout
 
 
 @dataclass(frozen=True)
@@ -17,27 +18,28 @@ class TaskResult:
     speed: dict[str, Any] | None = None
 
 
-def read_results(data: Path, tasks: list[str]) -> list[TaskResult]:
+def read_results(layout: Layout, tasks: list[str]) -> list[TaskResult]:
     """Read the scores of every task.
 
-    :param data: the folder of all artifacts.
+    :param layout: of all artifacts.
     :raises DistilleryError: if a task has none yet.
     """
-    return [TaskResult(task, _read_scores(data, task)) for task in tasks]
+    return [TaskResult(task, _read_scores(layout, task)) for task in tasks]
 
 
-def read_finished(data: Path, tasks: list[str]) -> list[TaskResult]:
+def read_finished(layout: Layout, tasks: list[str]) -> list[TaskResult]:
     """Read the scores of the tasks that have them, with timings where there are any.
 
     :raises DistilleryError: if no task has been evaluated.
     """
-    finished = [task for task in tasks if _scores(data, task).exists()]
+    finished = [task for task in tasks if _scores(layout, task).exists()]
     if not finished:
         raise DistilleryError(
-            f"{data / 'results'}: no results yet for {', '.join(tasks)}. Run `dvc repro` first."
+            f"{layout.results(tasks[0])}: no results yet for {', '.join(tasks)}. Run `dvc repro` "
+            "first."
         )
     return [
-        TaskResult(task, _read_scores(data, task), _speed(data / "speed" / f"{task}.json"))
+        TaskResult(task, _read_scores(layout, task), _speed(layout.speed(task)))
         for task in finished
     ]
 
@@ -79,13 +81,13 @@ def _is_scored(value: Any, scores: dict[str, Any]) -> bool:
     return isinstance(value, dict) and scores["metric"] in value
 
 
-def _read_scores(data: Path, task: str) -> dict[str, Any]:
+def _read_scores(layout: Layout, task: str) -> dict[str, Any]:
     keys = ("metric", "metrics", "rows", "test", "selection", "evaluate", "floor", "teacher")
-    return read_record(_scores(data, task), *keys, "methods")
+    return read_record(_scores(layout, task), *keys, "methods")
 
 
-def _scores(data: Path, task: str) -> Path:
-    return data / "results" / task / "scores.json"
+def _scores(layout: Layout, task: str) -> Path:
+    return layout.results(task) / "scores.json"
 
 
 def _speed(path: Path) -> dict[str, Any] | None:

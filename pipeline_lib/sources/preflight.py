@@ -32,9 +32,9 @@ def format_faults(params: Params) -> list[str]:
 
     device, found = resolve_device(params.device), []
     for optimiser, student in asked:
-        architecture = params.students[student].architecture
+        recurrent = params.students[student].recurrent
         try:
-            resolve_student_precision("bfloat16", device, architecture)
+            resolve_student_precision("bfloat16", device, recurrent)
         except DistilleryError as error:
             found.append(f"params.yaml: optimisers.{optimiser}.{error}")
     return found

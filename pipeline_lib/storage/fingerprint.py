@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT.name
@@ -25,8 +26,9 @@ EXEMPT = {
     "distillation.plans": "settings, resolved: their values stand in the keys",
     "base.devices": "device and number format: the resolved ones stand in the keys",
     "storage.shards": "the container: its own FORMAT stands in every manifest and digest",
+    "storage.references": "settings, resolved: the digests stand in the keys",
     "storage.store": "moves finished bytes, makes none",
-    "training.runs": "moves finished bytes, makes none",
+    "storage.trained": "moves finished bytes, makes none",
     "base.files": "moves finished bytes, makes none",
     "engine": "which process computes: the number of workers moves no byte",
     "storage.fingerprint": "is what this is about",
@@ -34,6 +36,7 @@ EXEMPT = {
     "base.errors": "prints errors",
     "base.progress": "prints progress",
     "base.processor": "records the processor",
+    "base.layout": "where files lie",
 }
 """Modules, or whole rooms, that decide no byte of a result, and why."""
 TRAINING_LIBRARIES = ("torch", "transformers", "tokenizers")
@@ -136,3 +139,12 @@ def deciding(versions: Mapping[str, str]) -> dict[str, str]:
 def training_code(module: str) -> list[object]:
     """Return what stands in a training's key: its module's code, and the libraries' versions."""
     return [code_fingerprint(module), deciding(library_versions(*TRAINING_LIBRARIES))]
+
+
+def code_outside(*objects: Any) -> list[str]:
+    """Return the fingerprints of the modules outside the library that define these objects.
+
+    What was registered from elsewhere is found by its own code, as the library's is.
+    """
+    modules = {part.__module__ for part in objects}
+    return sorted(code_fingerprint(name) for name in modules if name.split(".")[0] != PACKAGE)

@@ -220,6 +220,17 @@ class ShardSet:
         return None
 
 
+def shard_sets(folder: Path) -> list[Path]:
+    """Return every folder with a manifest at or below ``folder``, sorted.
+
+    :raises DistilleryError: if there is none.
+    """
+    found = sorted(path.parent for path in Path(folder).rglob("manifest.json"))
+    if not found:
+        raise DistilleryError(f"{folder}: no shard sets here. Run `dvc repro` to make them.")
+    return found
+
+
 def check_answers(inputs: Manifest, outputs: Manifest) -> None:
     """Check that output shard k carries input shard k's digest and has as many rows.
 

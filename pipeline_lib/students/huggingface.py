@@ -16,14 +16,15 @@ from transformers import (
 )
 from transformers.modeling_outputs import BaseModelOutputWithPooling, SequenceClassifierOutput
 
-from pipeline_lib.networks.encoders import ENCODERS
-from pipeline_lib.networks.student import Form, StudentNetwork
+from pipeline_lib.networks.encoders import build_encoder
+from pipeline_lib.networks.student import StudentConfig, StudentNetwork
+from pipeline_lib.params import student_settings
 from pipeline_lib.students.sentence_encoder import ENCODER_TYPE
 from pipeline_lib.students.student import MODEL_TYPE
 
 
-class StudentConfig(PretrainedConfig):
-    """A student's :class:`~pipeline_lib.networks.student.Form`, beside what all models have."""
+class HubStudentConfig(PretrainedConfig):
+    """A student's :class:`~pipeline_lib.networks.student.StudentConfig`, as transformers has it."""
 
     model_type = MODEL_TYPE
 
@@ -45,18 +46,18 @@ class StudentConfig(PretrainedConfig):
 class StudentForSequenceClassification(PreTrainedModel):
     """A :class:`~pipeline_lib.networks.student.StudentNetwork`, called as transformers calls."""
 
-    config_class = StudentConfig
+    config_class = HubStudentConfig
     base_model_prefix = "encoder"
 
-    def __init__(self, config: StudentConfig) -> None:
+    def __init__(self, config: HubStudentConfig) -> None:
         super().__init__(config)
         names = [config.id2label[number] for number in range(config.num_labels)]
-        form = Form(
-            config.vocab_size, config.embedding_size, config.architecture, config.pair, names
-        )
-        network = StudentNetwork(form)
-        self.form = form
+        settings = student_settings(config.architecture)
+        sizes = config.vocab_size, config.embedding_size
+        network = StudentNetwork(StudentConfig(*sizes, settings, config.pair, names))
+        # The layers stand here themselves, so that the weights have the names that are saved.
         self.encoder, self.hidden, self.logits = network.encoder, network.hidden, network.logits
+        self._network = (network,)
         self.post_init()
 
     def _init_weights(self, module: nn.Module) -> None:
@@ -75,11 +76,11 @@ class StudentForSequenceClassification(PreTrainedModel):
         :param input_ids: int64 (rows, longest), padded at the end; ``_2``: second sentences.
         :param attention_mask: 1 for words, 0 for padding.
         """
-        second = (input_ids_2, _lengths(input_ids_2, attention_mask_2)) if self.form.pair else ()
-        lengths = _lengths(input_ids, attention_mask)
-        return SequenceClassifierOutput(
-            logits=StudentNetwork.forward(self, input_ids, lengths, *second)
-        )
+        (network,) = self._network
+        pair = network.config.pair
+        second = (input_ids_2, _lengths(input_ids_2, attention_mask_2)) if pair else ()
+        found = network(input_ids, _lengths(input_ids, attention_mask), *second)
+        return SequenceClassifierOutput(logits=found["logits"])
 
 
 class SentenceEncoderConfig(PretrainedConfig):
@@ -108,9 +109,8 @@ class SentenceEncoderModel(PreTrainedModel):
 
     def __init__(self, config: SentenceEncoderConfig) -> None:
         super().__init__(config)
-        settings = config.architecture
-        build = ENCODERS[settings["architecture"]]
-        self.encoder = build(config.vocab_size, config.embedding_size, settings)
+        settings = student_settings(config.architecture)
+        self.encoder = build_encoder(settings, config.vocab_size, config.embedding_size)
         self.post_init()
 
     def _init_weights(self, module: nn.Module) -> None:
@@ -128,7 +128,7 @@ def _lengths(ids: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
     return torch.full((len(ids),), ids.shape[1]) if mask is None else mask.sum(1).clamp(min=1)
 
 
-AutoConfig.register(StudentConfig.model_type, StudentConfig)
+AutoConfig.register(HubStudentConfig.model_type, HubStudentConfig)
 AutoConfig.register(SentenceEncoderConfig.model_type, SentenceEncoderConfig)
 AutoModel.register(SentenceEncoderConfig, SentenceEncoderModel)
-AutoModelForSequenceClassification.register(StudentConfig, StudentForSequenceClassification)
+AutoModelForSequenceClassification.register(HubStudentConfig, StudentForSequenceClassification)

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -16,7 +15,8 @@ from torch import nn
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path, read_json, write_json
 from pipeline_lib.cpu.fast_tokenizer import WordNumbers
-from pipeline_lib.networks.encoders import ENCODERS
+from pipeline_lib.networks.encoders import build_encoder
+from pipeline_lib.params import StudentSettings, student_settings
 from pipeline_lib.students.student import (
     MODEL_TYPE,
     PREDICT_BATCH,
@@ -24,7 +24,7 @@ from pipeline_lib.students.student import (
     quick_threads,
 )
 from pipeline_lib.students.vocabulary import load_tokenizer, save_tokenizer
-from pipeline_lib.text.ragged import Sentences
+from pipeline_lib.text.ragged import Sentences, to_device
 from pipeline_lib.training.batches import LengthSorted
 
 ENCODER_TYPE = "distillery_encoder"
@@ -62,21 +62,20 @@ def encode_sentences(model: nn.Module, sentences: Sentences, device: torch.devic
     model.eval()
     with torch.inference_mode(), quick_threads(device):
         for rows in LengthSorted(sentences, PREDICT_BATCH, seed=0).epoch(0):
-            batch = sentences.batch(rows)
-            ids, lengths = batch["ids"].to(device), batch["lengths"].to(device)
-            vectors[rows] = model(ids, lengths).float().cpu().numpy()
+            batch = to_device(sentences.batch(rows), device)
+            vectors[rows] = model(batch["ids"], batch["lengths"]).float().cpu().numpy()
     return vectors
 
 
-def build_encoder(vectors: np.ndarray, settings: dict[str, Any]) -> nn.Module:
+def start_encoder(vectors: np.ndarray, settings: StudentSettings) -> nn.Module:
     """Return an untrained encoder whose word vectors start from ``vectors`` (words, width)."""
-    model = ENCODERS[settings["architecture"]](*vectors.shape, settings)
+    model = build_encoder(settings, *vectors.shape)
     model.embeddings.load(torch.from_numpy(vectors))
     return model
 
 
 def save_encoder(
-    folder: Path, model: nn.Module, tokenizer: Tokenizer, settings: dict[str, Any]
+    folder: Path, model: nn.Module, tokenizer: Tokenizer, settings: StudentSettings
 ) -> None:
     """Write config.json, model.safetensors and the tokenizer.
 
@@ -95,7 +94,7 @@ def save_encoder(
         "dtype": "float32",
         "vocab_size": words,
         "embedding_size": width,
-        "architecture": settings,
+        "architecture": settings.model_dump(),
     }
     write_json(folder / "config.json", config)
 
@@ -114,9 +113,8 @@ def load_encoder(folder: Path, device: torch.device | str = "cpu") -> SentenceEn
         else:
             if config["model_type"] != ENCODER_TYPE:
                 raise ValueError(f"config.json describes a {config['model_type']}")
-            settings = config["architecture"]
-            sizes = config["vocab_size"], config["embedding_size"]
-            model = ENCODERS[settings["architecture"]](*sizes, settings)
+            settings = student_settings(config["architecture"])
+            model = build_encoder(settings, config["vocab_size"], config["embedding_size"])
             model.load_state_dict(encoder_weights(folder))
             tokenizer = load_tokenizer(folder)
         longest = config["architecture"]["max_words"]

@@ -18,10 +18,11 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path, read_json, write_json
 from pipeline_lib.cpu.fast_tokenizer import WordNumbers
 from pipeline_lib.networks.parameter_counts import count_parameters
-from pipeline_lib.networks.student import Form, StudentNetwork
+from pipeline_lib.networks.student import StudentConfig, StudentNetwork
+from pipeline_lib.params import student_settings
 from pipeline_lib.storage.columns import Text
 from pipeline_lib.students.vocabulary import load_tokenizer, save_tokenizer
-from pipeline_lib.text.ragged import Sentences
+from pipeline_lib.text.ragged import Sentences, to_device
 from pipeline_lib.training.batches import LengthSorted
 
 PREDICT_BATCH = 256
@@ -39,12 +40,12 @@ class Student:
     @property
     def label_names(self) -> list[str]:
         """Names of the classes, by class number."""
-        return self.model.form.label_names
+        return self.model.config.label_names
 
     @property
     def is_pair(self) -> bool:
         """Whether it compares two sentences."""
-        return self.model.form.pair
+        return self.model.config.pair
 
     def parameters(self, embeddings: bool) -> int:
         """Count parameters, with or without the embedding tables."""
@@ -56,13 +57,13 @@ class Student:
 
     def encode(self, texts: Sequence[Text]) -> Sentences:
         """Split and number the words of each text or pair, cut to the student's length."""
-        if self.model.form.pair:
+        if self.model.config.pair:
             first, second = zip(*texts, strict=True)
             return replace(self._encode(first), second=self._encode(second))
         return self._encode(texts)
 
     def _encode(self, texts: Sequence[str]) -> Sentences:
-        return self._words.number(texts, self.model.form.architecture["max_words"])
+        return self._words.number(texts, self.model.config.settings.max_words)
 
     @cached_property
     def _words(self) -> WordNumbers:
@@ -73,12 +74,12 @@ def predict_sentences(
     model: StudentNetwork, sentences: Sentences, device: torch.device
 ) -> np.ndarray:
     """Return outputs, float32, shape (sentences, outputs), computed in batches by length."""
-    outputs = np.empty((len(sentences), len(model.form.label_names)), np.float32)
+    outputs = np.empty((len(sentences), len(model.config.label_names)), np.float32)
     model.eval()
     with torch.inference_mode(), quick_threads(device):
         for rows in LengthSorted(sentences, PREDICT_BATCH, seed=0).epoch(0):
-            batch = {name: tensor.to(device) for name, tensor in sentences.batch(rows).items()}
-            outputs[rows] = model.outputs(batch).float().cpu().numpy()
+            batch = to_device(sentences.batch(rows), device)
+            outputs[rows] = model.outputs(batch)["logits"].float().cpu().numpy()
     return outputs
 
 
@@ -91,9 +92,9 @@ def quick_threads(device: torch.device) -> AbstractContextManager[None]:
     return single_thread() if device.type == "cpu" else nullcontext()
 
 
-def build_student(form: Form, vectors: np.ndarray | None) -> StudentNetwork:
+def build_student(config: StudentConfig, vectors: np.ndarray | None) -> StudentNetwork:
     """Return an untrained student; its word vectors start from ``vectors``, or at random."""
-    model = StudentNetwork(form)
+    model = StudentNetwork(config)
     if vectors is not None:
         model.encoder.embeddings.load(torch.from_numpy(vectors))
     return model
@@ -102,16 +103,16 @@ def build_student(form: Form, vectors: np.ndarray | None) -> StudentNetwork:
 def save_student(folder: Path, model: StudentNetwork, tokenizer: Tokenizer) -> None:
     """Write config.json, model.safetensors and the tokenizer, as ``save_pretrained`` would."""
     folder.mkdir(parents=True, exist_ok=True)
-    form = model.form
-    numbered = dict(enumerate(form.label_names))
+    own = model.config
+    numbered = dict(enumerate(own.label_names))
     config = {
         "architectures": ["StudentForSequenceClassification"],
         "model_type": MODEL_TYPE,
         "dtype": "float32",
-        "vocab_size": form.vocab_size,
-        "embedding_size": form.embedding_size,
-        "architecture": form.architecture,
-        "pair": form.pair,
+        "vocab_size": own.vocab_size,
+        "embedding_size": own.embedding_size,
+        "architecture": own.settings.model_dump(),
+        "pair": own.pair,
         "id2label": {str(number): name for number, name in numbered.items()},
         "label2id": {name: number for number, name in numbered.items()},
     }
@@ -128,7 +129,7 @@ def load_student(folder: Path, device: torch.device | str = "cpu") -> Student:
     :raises DistilleryError: if the folder holds none.
     """
     try:
-        model = StudentNetwork(_form(read_json(folder / "config.json")))
+        model = StudentNetwork(_config(read_json(folder / "config.json")))
         model.load_state_dict(load_file(folder / "model.safetensors"))
         tokenizer = load_tokenizer(folder)
     except (
@@ -142,14 +143,14 @@ def load_student(folder: Path, device: torch.device | str = "cpu") -> Student:
     return Student(model.to(device).eval(), tokenizer, torch.device(device))
 
 
-def _form(config: dict[str, Any]) -> Form:
+def _config(config: dict[str, Any]) -> StudentConfig:
     if config["model_type"] != MODEL_TYPE:
         raise ValueError(f"config.json describes a {config['model_type']}")
     names = config["id2label"]
-    return Form(
+    return StudentConfig(
         config["vocab_size"],
         config["embedding_size"],
-        config["architecture"],
+        student_settings(config["architecture"]),
         config["pair"],
         [names[str(number)] for number in range(len(names))],
     )

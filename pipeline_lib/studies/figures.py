@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lib.base.files import read_json
+from pipeline_lib.base.layout import Layout
 from pipeline_lib.studies.sweeps import Point, Study
 
 
@@ -23,14 +24,14 @@ class Figure:
     loss: float | None = None
 
 
-def read_figures(study: Study, metrics: dict[str, Any], data: Path) -> list[Figure]:
+def read_figures(study: Study, metrics: dict[str, Any], layout: Layout) -> list[Figure]:
     """Look the points up in metrics.json: test where its labels are known, else dev.
 
-    :param data: the study's folder of artifacts, for the records of encoders and of trainings.
+    :param layout: of the study's artifacts, for the records of encoders and of trainings.
     """
     if study.scale == "epochs":
-        return [figure for point in study.points for figure in _curve(point, study, data)]
-    return [_figure(point, study, metrics, data) for point in study.points]
+        return [figure for point in study.points for figure in _curve(point, study, layout)]
+    return [_figure(point, study, metrics, layout) for point in study.points]
 
 
 def split_and_metric(study: Study, metrics: dict[str, Any]) -> tuple[str, str]:
@@ -118,9 +119,9 @@ def plot(study: Study, figures: list[Figure], metrics: dict[str, Any], path: Pat
     pyplot.close(drawing)
 
 
-def _curve(point: Point, study: Study, data: Path) -> list[Figure]:
+def _curve(point: Point, study: Study, layout: Layout) -> list[Figure]:
     """Return a figure per look at dev, of all seeds together."""
-    folder = data / "students" / point.task / point.method
+    folder = layout.students(point.task) / point.method
     seeds = [read_json(folder / str(s) / "training.json") for s in study.params["seeds"]]
     looks = zip(*(seed["history"] for seed in seeds), strict=True)
     return [
@@ -133,10 +134,10 @@ def _curve(point: Point, study: Study, data: Path) -> list[Figure]:
     ]
 
 
-def _figure(point: Point, study: Study, metrics: dict[str, Any], data: Path) -> Figure:
+def _figure(point: Point, study: Study, metrics: dict[str, Any], layout: Layout) -> Figure:
     split, metric = split_and_metric(study, metrics)
     found = metrics[point.task]["methods"][point.method][split][metric]
     loss = None
     if point.encoder is not None:
-        loss = read_json(data / "encoders" / point.encoder / "training.json")["loss"]
+        loss = read_json(layout.encoder(point.encoder) / "training.json")["loss"]
     return Figure(point, found["mean"], found["std"], loss)

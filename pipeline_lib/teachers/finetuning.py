@@ -3,11 +3,10 @@
 As Tang et al. 2019, section 4: Adam, never on augmented data; no class weights.
 """
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -15,21 +14,29 @@ import torch
 
 from pipeline_lib.base.devices import resolve_precision, resolve_training_precision
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import link_or_copy
+from pipeline_lib.base.files import link_or_copy, write_json
+from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.processor import computed_on
 from pipeline_lib.cpu.attention import use_training_attention
 from pipeline_lib.cpu.dropout import replace_dropout
-from pipeline_lib.params import FineTuning, Task
+from pipeline_lib.networks.parameter_counts import parameter_counts
+from pipeline_lib.params import Params, Task
 from pipeline_lib.params import Teacher as TeacherParams
 from pipeline_lib.storage.columns import Text, texts
+from pipeline_lib.storage.references import SetReference
+from pipeline_lib.storage.shards import ShardSet
 from pipeline_lib.tasks.metrics import agreement, label_array, score
-from pipeline_lib.teachers.model import Teacher, load_classifier, load_teacher
+from pipeline_lib.teachers.model import Teacher, digest_model, load_classifier, load_teacher
 from pipeline_lib.training.batches import LengthSorted
+from pipeline_lib.training.checkpoint import Progress
 from pipeline_lib.training.label_scale import scale_of
-from pipeline_lib.training.loop import Batch, Progress, Report, Settings, autocast, fit
-from pipeline_lib.training.objectives import label_loss
+from pipeline_lib.training.loop import Batch, Settings, autocast
+from pipeline_lib.training.objectives import objective_loss
+from pipeline_lib.training.runs import Prepared, Record, TrainingSpec
+from pipeline_lib.training.search import Row
 
 EVALUATION_TOKENS = 4096
-LEAST_ERROR_OF_ANOTHER_UNIT = 2.0
+MIN_ERROR_OF_ANOTHER_UNIT = 2.0
 """In standard deviations of the labels on dev."""
 AGREEMENT_ROWS = 2000
 """Training rows on which the finished teacher's own agreement is taken, for the alignment proof."""
@@ -43,81 +50,132 @@ class Data:
     labels: np.ndarray
 
     @classmethod
+    def read(cls, folder: Path) -> "Data":
+        """Read a prepared split."""
+        return cls.of(ShardSet.open(folder).table())
+
+    @classmethod
     def of(cls, table: pa.Table) -> "Data":
         """Take the columns out of a prepared table."""
         return cls(texts(table), label_array(table["label"]))
 
 
-def finetune(
-    base: Path,
-    train: Data,
-    dev: Data,
-    task: Task,
-    params: TeacherParams,
-    device: torch.device,
-    checkpoints: Path,
-    progress_of: Callable[[float], AbstractContextManager[Report]],
-) -> tuple[Any, Any, dict[str, Any]]:
-    """Fine-tune ``base`` once per learning rate and return the best (model, tokenizer, record).
+@dataclass(frozen=True)
+class TeacherTraining(TrainingSpec):
+    """One fine-tuning of the base teacher on one task: everything that determines it.
 
-    :param checkpoints: a folder that outlives a kill; cleared by :func:`forget` once all is saved.
-    :param progress_of: learning rate to the progress display of its run.
+    :ivar base: the base teacher's folder; :ivar train, dev: the task's prepared splits.
+    :ivar agreement_precision: the number format in which the finished teacher is run.
     """
-    runs: list[tuple[Progress, float]] = []
-    best: tuple[float, Any, Any] | None = None
-    for rate in params.finetune.learning_rates:
-        torch.manual_seed(params.finetune.seed)
-        model, tokenizer = load_classifier(base, task.label_names)
-        with progress_of(rate) as report:
-            progress = _run(
-                model, tokenizer, train, dev, task, params, rate, device, checkpoints, report
-            )
-        runs.append((progress, rate))
-        if best is None or progress.best_score > best[0]:
-            best = progress.best_score, model, tokenizer
-    score_, model, tokenizer = best
-    scale = scale_of(train.labels)
-    if scale is not None:
-        scale.rescale(output_layer(model))
-    return model, tokenizer, _record(runs, task.metrics[0], score_)
+
+    kind: ClassVar[str] = "teachers"
+    base: Path
+    train: SetReference
+    dev: SetReference
+    task: Task
+    params: TeacherParams
+    rate: float
+    device: str
+    agreement_precision: str
+
+    @property
+    def seed(self) -> int:
+        """The seed of teacher.finetune."""
+        return self.params.finetune.seed
+
+    @property
+    def settings(self) -> Settings:
+        """How the teacher is optimised."""
+        own = self.params.finetune
+        return Settings(
+            optimiser="adam",
+            learning_rate=self.rate,
+            schedule="linear",
+            warmup=own.warmup,
+            batch_size=own.batch_size,
+            epochs=own.epochs,
+            max_steps=None,
+            evaluate_every=None,
+            clip_norm=own.clip_norm,
+            weight_decay=own.weight_decay,
+            precision=resolve_training_precision(own.precision, torch.device(self.device)),
+            seed=own.seed,
+        )
+
+    @property
+    def made_from(self) -> Any:
+        """The base, the rows, the task's classes and metric, and what else it is told."""
+        digests = [digest_model(self.base), self.train.digest, self.dev.digest]
+        task = [self.task.metrics[0], self.task.positive_class, self.task.label_names]
+        own = [self.params.max_length, self.params.finetune.freeze_embeddings]
+        return [digests, task, own, self.agreement_precision]
+
+    @cached_property
+    def rows(self) -> int:
+        """How many rows an epoch reads."""
+        return self.train.rows
+
+    def prepare(self) -> Prepared:
+        """Load the rows and the base, with a new head."""
+        params, task, device = self.params, self.task, torch.device(self.device)
+        train, dev = (Data.of(split.open().table()) for split in (self.train, self.dev))
+        torch.manual_seed(self.seed)
+        model, tokenizer = load_classifier(self.base, task.label_names)
+        if params.finetune.freeze_embeddings:
+            model.get_input_embeddings().requires_grad_(False)
+        use_training_attention(model.to(device))
+        replace_dropout(model)
+        precision = self.settings.precision
+        runner = Teacher(model, tokenizer, device, precision, digest="")
+        encoded = runner.encode(train.texts, params.max_length)
+        scale = scale_of(train.labels)
+        labels = train.labels if scale is None else scale.standardise(train.labels)
+        sentences = replace(encoded, targets={"labels": labels})
+
+        def loss(model: torch.nn.Module, batch: Batch) -> torch.Tensor:
+            outputs = {"logits": runner.forward(batch).float()}
+            return objective_loss({"labels": 1.0}, outputs, batch)
+
+        def evaluate(model: torch.nn.Module) -> float:
+            with autocast(device, precision):
+                outputs = runner.predict(dev.texts, params.max_length, EVALUATION_TOKENS)
+            return score(task.metrics[0], dev.labels, outputs, task.positive_class)
+
+        def finish(folder: Path, _: Progress) -> Record:
+            if scale is not None:
+                scale.rescale(output_layer(model))
+            model.to("cpu").save_pretrained(folder)
+            tokenizer.save_pretrained(folder)
+            described = describe(folder, train, params, device, self.agreement_precision)
+            return {"metric": task.metrics[0], **described}
+
+        batches = LengthSorted(sentences, params.finetune.batch_size, self.seed)
+        return Prepared(model, batches, loss, evaluate, finish)
 
 
-def _run(
-    model: Any,
-    tokenizer: Any,
-    train: Data,
-    dev: Data,
-    task: Task,
-    params: TeacherParams,
-    rate: float,
-    device: torch.device,
-    checkpoints: Path,
-    report: Report,
-) -> Progress:
-    precision = resolve_training_precision(params.finetune.precision, device)
-    if params.finetune.freeze_embeddings:
-        model.get_input_embeddings().requires_grad_(False)
-    use_training_attention(model.to(device))
-    replace_dropout(model)
-    runner = Teacher(model, tokenizer, device, precision, digest="")
-    encoded = runner.encode(train.texts, params.max_length)
-    scale = scale_of(train.labels)
-    labels = train.labels if scale is None else scale.standardise(train.labels)
-    sentences = replace(encoded, targets={"labels": labels})
-    batches = LengthSorted(sentences, params.finetune.batch_size, params.finetune.seed)
+def teacher_row(params: Params, task: str, layout: Layout, device: str) -> Row[TeacherTraining]:
+    """Return the trainings of a task's teacher, by learning rate."""
+    own = params.teacher
+    train, dev = (SetReference.to(layout.split(task, name)) for name in ("train", "dev"))
+    precision = resolve_precision(params.precompute.precision, torch.device(device))
 
-    def loss(model: torch.nn.Module, batch: Batch) -> torch.Tensor:
-        return label_loss(runner.forward(batch).float(), batch["labels"])
+    def spec(_: int, rate: float) -> TeacherTraining:
+        settings = params.task(task)
+        same = layout.base_teacher, train, dev, settings, own
+        return TeacherTraining(*same, rate, device, precision)
 
-    def evaluate(model: torch.nn.Module) -> float:
-        with autocast(device, precision):
-            outputs = runner.predict(dev.texts, params.max_length, EVALUATION_TOKENS)
-        return score(task.metrics[0], dev.labels, outputs, task.positive_class)
+    return Row(task, own.finetune.learning_rates, [own.finetune.seed], spec)
 
-    path = checkpoints / f"rate-{rate:g}.safetensors"
-    return fit(
-        model, batches, loss, evaluate, _settings(params.finetune, rate, precision), path, report
-    )
+
+def describe(
+    folder: Path, train: Data, params: TeacherParams, device: torch.device, precision: str
+) -> Record:
+    """Return how far a finished teacher agrees with its training labels, and its size."""
+    finished = load_teacher(folder, device, precision)
+    return {
+        "training_agreement": training_agreement(finished, train, params.max_length),
+        "parameters": parameter_counts(finished),
+    }
 
 
 def output_layer(model: Any) -> torch.nn.Linear:
@@ -138,61 +196,36 @@ def output_layer(model: Any) -> torch.nn.Linear:
     return linear[-1]
 
 
-def _settings(params: FineTuning, rate: float, precision: str) -> Settings:
-    return Settings(
-        optimiser="adam",
-        learning_rate=rate,
-        schedule="linear",
-        warmup=params.warmup,
-        epochs=params.epochs,
-        max_steps=None,
-        evaluate_every=None,
-        clip_norm=params.clip_norm,
-        weight_decay=params.weight_decay,
-        precision=precision,
-        seed=params.seed,
-    )
-
-
-def _record(runs: list[tuple[Progress, float]], metric: str, best: float) -> dict[str, Any]:
-    return {
-        "metric": metric,
-        "best_dev": best,
-        "selection": "learning rate and epoch chosen on dev",
-        "runs": [
-            {
-                "learning_rate": rate,
-                "best_dev": progress.best_score,
-                "best_step": progress.best_step,
-                "history": progress.history,
-            }
-            for progress, rate in runs
-        ],
-    }
-
-
-def adopt(
-    finished: Path, folder: Path, dev: Data, task: Task, params: TeacherParams, device: torch.device
-) -> dict[str, Any]:
+def import_teacher(
+    finished: Path,
+    folder: Path,
+    splits: tuple[Data, Data],
+    task: Task,
+    params: Params,
+    device: torch.device,
+) -> Record:
     """Take a teacher that was fine-tuned elsewhere into ``folder``; return its record.
 
+    :param splits: the task's train and dev.
     :raises DistilleryError: if it cannot be loaded, or scores in another unit than the labels'.
     """
     for path in sorted(finished.iterdir()):
         link_or_copy(path, folder / path.name)
-    precision = resolve_precision(params.finetune.precision, device)
-    outputs = load_teacher(folder, device, precision).predict(
-        dev.texts, params.max_length, EVALUATION_TOKENS
-    )
+    train, dev = splits
+    precision = resolve_precision(params.precompute.precision, device)
+    teacher = load_teacher(folder, device, precision)
+    outputs = teacher.predict(dev.texts, params.teacher.max_length, EVALUATION_TOKENS)
     if task.is_regression:
         check_unit(finished, dev.labels, outputs[:, 0])
-    best = score(task.metrics[0], dev.labels, outputs, task.positive_class)
-    return {
+    record = {
         "metric": task.metrics[0],
-        "best_dev": best,
+        "best_dev": score(task.metrics[0], dev.labels, outputs, task.positive_class),
         "selection": "fine-tuned elsewhere",
-        "runs": [],
+        "computed_on": computed_on(str(device)),
+        **describe(folder, train, params.teacher, device, precision),
     }
+    write_json(folder / "training.json", record)
+    return record
 
 
 def check_unit(finished: Path, labels: np.ndarray, scores: np.ndarray) -> None:
@@ -207,7 +240,7 @@ def check_unit(finished: Path, labels: np.ndarray, scores: np.ndarray) -> None:
     spread, own = float(labels.std()), float(scores.std())
     error = float(np.sqrt(np.mean((scores - labels) ** 2)))
     explained = score("pearson", labels, scores[:, None]) * spread
-    if error <= LEAST_ERROR_OF_ANOTHER_UNIT * spread and 3 * own >= explained:
+    if error <= MIN_ERROR_OF_ANOTHER_UNIT * spread and 3 * own >= explained:
         return
     raise DistilleryError(
         f"{finished}: the teacher's scores on dev (mean {scores.mean():.3g}, standard deviation "
@@ -225,11 +258,3 @@ def training_agreement(teacher: Teacher, train: Data, max_length: int) -> float:
     """
     outputs = teacher.predict(train.texts[:AGREEMENT_ROWS], max_length, EVALUATION_TOKENS)
     return agreement(train.labels[:AGREEMENT_ROWS], outputs)
-
-
-def forget(checkpoints: Path) -> None:
-    """Delete a finished training's checkpoints, but not what another process is writing."""
-    for path in checkpoints.glob("rate-*.safetensors"):
-        path.unlink(missing_ok=True)
-    with suppress(OSError):
-        checkpoints.rmdir()

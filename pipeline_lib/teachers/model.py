@@ -23,7 +23,7 @@ from pipeline_lib.networks.parameter_counts import count_parameters
 from pipeline_lib.sources.positions import position_count
 from pipeline_lib.storage.columns import Text, column_suffixes
 from pipeline_lib.teachers.masking import signed_sentences
-from pipeline_lib.text.ragged import Sentences
+from pipeline_lib.text.ragged import Sentences, inside, to_device
 
 TOKENIZER = (
     "tokenizer.json",
@@ -123,7 +123,7 @@ class Transformer(ABC):
         outputs = np.empty((len(sentences), self.width), np.float32)
         with torch.inference_mode():
             for rows in length_sorted_batches(sentences.lengths, batch_tokens):
-                batch = {n: t.to(self.device) for n, t in sentences.batch(rows).items()}
+                batch = to_device(sentences.batch(rows), self.device)
                 outputs[rows] = self.forward(batch).float().cpu().numpy()
         return outputs
 
@@ -138,12 +138,12 @@ class Transformer(ABC):
 
     def run(self, batch: Mapping[str, torch.Tensor]) -> Any:
         """Call the model on a batch of :class:`Sentences` and return what it returns."""
-        columns = torch.arange(batch["ids"].shape[1], device=batch["ids"].device)
-        mask = columns < batch["lengths"][:, None]
-        # Without padding the mask says nothing, and attention without one is cheaper.
-        mask = None if bool(mask.all()) else mask.long()
+        ids, lengths = batch["ids"], batch["lengths"]
+        # Without padding a mask says nothing, and attention without one is cheaper.
+        padded = int(lengths.min()) < ids.shape[1]
+        mask = inside(ids, lengths).long() if padded else None
         segments = {"token_type_ids": batch["segments"]} if "segments" in batch else {}
-        return self.model(input_ids=batch["ids"], attention_mask=mask, **segments)
+        return self.model(input_ids=ids, attention_mask=mask, **segments)
 
 
 @dataclass

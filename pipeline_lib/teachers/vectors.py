@@ -20,6 +20,7 @@ from pipeline_lib.storage.columns import column_suffixes, list_column
 from pipeline_lib.storage.vectors import pack
 from pipeline_lib.teachers.model import Transformer, digest_model, load_pretrained
 from pipeline_lib.teachers.outputs import TeacherPass
+from pipeline_lib.text.ragged import inside
 
 
 @dataclass
@@ -45,9 +46,8 @@ class VectorModel(Transformer):
         if self.pooling == "cls":
             return output.last_hidden_state[:, 0]
         states = output.last_hidden_state.float()
-        columns = torch.arange(states.shape[1], device=states.device)
-        counted = (columns < batch["lengths"][:, None])[:, :, None]
-        return (states * counted).sum(1) / batch["lengths"][:, None]
+        counted = inside(batch["ids"], batch["lengths"])[:, :, None]
+        return (states * counted).sum(1) / batch["lengths"].to(states.device)[:, None]
 
 
 def load_vector_model(folder: Path, device: str, precision: str, pooling: str) -> VectorModel:

@@ -79,3 +79,16 @@ class Sentences:
         return tensors | {
             name: torch.from_numpy(values[rows]) for name, values in self.targets.items()
         }
+
+
+def to_device(batch: Mapping[str, torch.Tensor], device: torch.device) -> dict[str, torch.Tensor]:
+    """Return a batch's tensors on a device; lengths stay, which are looked at on the CPU."""
+    return {
+        name: tensor if name.startswith("lengths") else tensor.to(device, non_blocking=True)
+        for name, tensor in batch.items()
+    }
+
+
+def inside(ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+    """Return bool (rows, columns): whether a column stands before the row's length."""
+    return torch.arange(ids.shape[1], device=ids.device) < lengths.to(ids.device)[:, None]

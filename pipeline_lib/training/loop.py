@@ -1,31 +1,32 @@
 """The one training loop, for teachers and students alike.
 
-It is deterministic given (data, settings, seed) on one machine, looks at dev every so many steps
-and keeps the best weights.  A checkpoint outside DVC's outputs holds everything that the next step
-depends on, so a killed training goes on where it was and ends with the same bytes.
+It is deterministic given (data, settings, seed) on one machine, evaluates on dev every so many
+steps and keeps the best weights.  If killed, it resumes from its checkpoint, which lies outside
+DVC's outputs, and ends with the same bytes.
 """
 
-import json
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 
 from pipeline_lib.base.devices import DTYPES
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import atomic_path
+from pipeline_lib.params import Optimiser
+from pipeline_lib.text.ragged import to_device
+from pipeline_lib.training.checkpoint import Progress, State
 
 Batch = Mapping[str, torch.Tensor]
 CHECKPOINT_SECONDS = 60.0
 """A kill loses at most about this much training."""
+SYNC_STEPS = 16
+"""On an accelerator the losses of this many steps are read at once."""
 
 
 class Batches(Protocol):
@@ -46,6 +47,7 @@ class Settings:
     learning_rate: float
     schedule: str
     warmup: float
+    batch_size: int
     epochs: int
     max_steps: int | None
     evaluate_every: int | None
@@ -54,21 +56,18 @@ class Settings:
     precision: str
     seed: int
 
-
-@dataclass
-class Progress:
-    """Where a training stands: what a checkpoint keeps beside the tensors.
-
-    ``history`` has one entry per look at dev: step, epoch (from 1), mean training loss since the
-    last look, dev score.
-    """
-
-    step: int = 0
-    best_score: float = -math.inf
-    best_step: int = 0
-    loss_sum: float = 0.0
-    loss_count: int = 0
-    history: list[dict[str, float]] = field(default_factory=list)
+    @classmethod
+    def of(cls, optimiser: Optimiser, rate: float, precision: str, seed: int) -> "Settings":
+        """Return the settings of a training at one of an optimiser's learning rates."""
+        same = optimiser.model_dump(exclude={"name", "learning_rates", "precision"})
+        return cls(
+            optimiser=optimiser.name,
+            learning_rate=rate,
+            weight_decay=0.0,
+            precision=precision,
+            seed=seed,
+            **same,
+        )
 
 
 class Report(Protocol):
@@ -96,34 +95,72 @@ def fit(
     """
     _make_deterministic(settings.seed)
     per_epoch = len(batches.epoch(0))
-    total = min(settings.epochs * per_epoch, settings.max_steps or math.inf)
-    look = settings.evaluate_every or per_epoch
+    total = int(min(settings.epochs * per_epoch, settings.max_steps or math.inf))
+    every = settings.evaluate_every or per_epoch
     optimiser = make_optimiser(model, settings)
-    state = _State(model, optimiser, Progress())
+    state = State(model, optimiser, Progress())
     state.load(checkpoint)
     progress, saved = state.progress, time.monotonic()
     device = next(model.parameters()).device
+    losses = Losses(progress, settings, 1 if device.type == "cpu" else SYNC_STEPS)
     model.train()
-    for step, rows in _remaining(batches, progress.step, per_epoch, int(total)):
-        _set_rate(optimiser, settings, step, int(total))
-        value = _step(model, optimiser, loss, _to(batches.collate(rows), device), settings)
-        if not math.isfinite(value):
-            raise DistilleryError(
-                f"the training loss became {value} at step {step + 1}. Lower the learning rate "
-                f"({settings.learning_rate}) or set clip_norm."
-            )
+    for step, rows in _remaining(batches, progress.step, per_epoch, total):
+        _set_rate(optimiser, settings, step, total)
+        batch = to_device(batches.collate(rows), device)
+        losses.add(_step(model, optimiser, loss, batch, settings))
         progress.step = step + 1
-        progress.loss_sum, progress.loss_count = progress.loss_sum + value, progress.loss_count + 1
-        if progress.step % look == 0 or progress.step == total:
-            _look(model, evaluate, state, progress.step / per_epoch)
+        if progress.step % every == 0 or progress.step == total:
+            losses.read()
+            _evaluate(model, evaluate, state, progress.step / per_epoch)
         if report:
-            report(progress.step, int(total), value, progress.best_score)
+            report(progress.step, total, losses.last, progress.best_score)
         if time.monotonic() - saved > CHECKPOINT_SECONDS or progress.step == total:
+            losses.read()
             state.save(checkpoint)
             saved = time.monotonic()
     model.load_state_dict(state.best)
     model.eval()
     return progress
+
+
+class Losses:
+    """The losses of the steps since the last evaluation, read from the device a few at a time.
+
+    To read one is to wait for the device, which would otherwise be given the next step meanwhile.
+
+    :param every: how many steps to wait for at a time.
+    """
+
+    def __init__(self, progress: Progress, settings: Settings, every: int) -> None:
+        self.last = math.nan
+        self._progress, self._settings, self._every = progress, settings, every
+        self._unread: list[torch.Tensor] = []
+
+    def add(self, value: torch.Tensor) -> None:
+        """Take the loss of one more step.
+
+        :raises DistilleryError: if a loss that was read is not a number.
+        """
+        self._unread.append(value)
+        if len(self._unread) >= self._every:
+            self.read(upto=self._progress.step + 1)
+
+    def read(self, upto: int | None = None) -> None:
+        """Read what is unread; ``upto`` is the last one's step, by default the progress's.
+
+        :raises DistilleryError: if a loss is not a number.
+        """
+        first = (self._progress.step if upto is None else upto) - len(self._unread) + 1
+        for step, value in enumerate(map(float, self._unread), first):
+            if not math.isfinite(value):
+                raise DistilleryError(
+                    f"the training loss became {value} at step {step}. Lower the learning rate "
+                    f"({self._settings.learning_rate}) or set clip_norm."
+                )
+            self._progress.loss_sum += value
+            self._progress.loss_count += 1
+            self.last = value
+        self._unread = []
 
 
 def make_optimiser(model: torch.nn.Module, settings: Settings) -> torch.optim.Optimizer:
@@ -160,63 +197,6 @@ def autocast(device: torch.device, precision: str) -> Any:
     return torch.autocast(device.type, dtype=DTYPES[precision])
 
 
-@dataclass
-class _State:
-    """Everything the next step depends on, and the best weights so far."""
-
-    model: torch.nn.Module
-    optimiser: torch.optim.Optimizer
-    progress: Progress
-    best: dict[str, torch.Tensor] = field(default_factory=dict)
-
-    def keep_best(self) -> None:
-        self.best = {name: t.detach().clone() for name, t in self.model.state_dict().items()}
-
-    def save(self, path: Path) -> None:
-        tensors = {f"model.{n}": t for n, t in self.model.state_dict().items()}
-        tensors |= {f"best.{n}": t for n, t in self.best.items()}
-        states = self.optimiser.state_dict()["state"]
-        tensors |= {f"optimiser.{i}.{n}": t for i, s in states.items() for n, t in s.items()}
-        tensors["random.cpu"] = torch.get_rng_state()
-        if torch.cuda.is_available():
-            tensors["random.cuda"] = torch.cuda.get_rng_state()
-        contiguous = {name: t.detach().contiguous().clone() for name, t in tensors.items()}
-        with atomic_path(path) as temporary:
-            save_file(contiguous, temporary, {"progress": json.dumps(vars(self.progress))})
-
-    def load(self, path: Path) -> None:
-        try:
-            with safe_open(path, "pt") as file:
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-                self.progress = Progress(**json.loads(file.metadata()["progress"]))
-        except FileNotFoundError:
-            # None yet, or another process that trained the same has just finished.
-            return
-        except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
-            raise DistilleryError(
-                f"{path}: torn checkpoint ({error}). Delete it and run again: this training starts "
-                "over."
-            ) from error
-        self.model.load_state_dict(_below(tensors, "model."))
-        self.best = _below(tensors, "best.")
-        _load_optimiser(self.optimiser, _below(tensors, "optimiser."))
-        torch.set_rng_state(tensors["random.cpu"])
-        if "random.cuda" in tensors and torch.cuda.is_available():
-            torch.cuda.set_rng_state(tensors["random.cuda"])
-
-
-def _below(tensors: dict[str, torch.Tensor], prefix: str) -> dict[str, torch.Tensor]:
-    return {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
-
-
-def _load_optimiser(optimiser: torch.optim.Optimizer, flat: dict[str, torch.Tensor]) -> None:
-    states: dict[int, dict[str, torch.Tensor]] = {}
-    for name, tensor in flat.items():
-        index, key = name.split(".", 1)
-        states.setdefault(int(index), {})[key] = tensor
-    optimiser.load_state_dict({**optimiser.state_dict(), "state": states})
-
-
 def _make_deterministic(seed: int) -> None:
     torch.manual_seed(seed)
     torch.use_deterministic_algorithms(True, warn_only=True)
@@ -247,7 +227,7 @@ def _step(
     loss: Callable[[torch.nn.Module, Batch], torch.Tensor],
     batch: Batch,
     settings: Settings,
-) -> float:
+) -> torch.Tensor:
     device = next(model.parameters()).device
     with autocast(device, settings.precision):
         value = loss(model, batch)
@@ -256,13 +236,13 @@ def _step(
         torch.nn.utils.clip_grad_norm_(model.parameters(), settings.clip_norm)
     optimiser.step()
     optimiser.zero_grad()
-    return float(value.detach())
+    return value.detach()
 
 
-def _look(
+def _evaluate(
     model: torch.nn.Module,
     evaluate: Callable[[torch.nn.Module], float],
-    state: _State,
+    state: State,
     epoch: float,
 ) -> None:
     progress = state.progress
@@ -279,7 +259,3 @@ def _look(
     if score > progress.best_score or not state.best:
         progress.best_score, progress.best_step = score, progress.step
         state.keep_best()
-
-
-def _to(batch: Batch, device: torch.device) -> Batch:
-    return {name: tensor.to(device, non_blocking=True) for name, tensor in batch.items()}

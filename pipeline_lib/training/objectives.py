@@ -1,9 +1,17 @@
-"""Every loss, as a function of (student logits, teacher logits, labels).  METHODS section 6."""
+"""Objectives: weighted sums of terms, each a function of a student's output and a target.
+
+A network returns named outputs (``logits``, ``vector``), the training set has named targets
+(``labels``, and the teacher's ``logits`` and ``vectors``).  :func:`register_term` adds a term, and
+params.yaml takes its name in any row's ``objective``.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F  # noqa: N812
 
-from pipeline_lib.params import Objective
+from pipeline_lib.params import register_objective
 
 
 def logits_loss(student: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
@@ -44,24 +52,51 @@ def representation_loss(student: torch.Tensor, teacher: torch.Tensor) -> torch.T
     return (1.0 - F.cosine_similarity(student, teacher, dim=-1)).mean() / 2
 
 
-def objective_loss(
-    objective: Objective,
-    student: torch.Tensor,
-    teacher: torch.Tensor | None,
-    labels: torch.Tensor | None,
-) -> torch.Tensor:
-    """Return the weighted sum of the objective's losses, a scalar.
+Loss = Callable[[torch.Tensor, torch.Tensor, float | None], torch.Tensor]
 
-    :param student: float (rows, classes); :param teacher: the same shape, where it is needed.
-    :param labels: int64 or, of a regression, float (rows,), where they are needed.
+
+@dataclass(frozen=True)
+class Term:
+    """One term of an objective.
+
+    :ivar output: the student's output; :ivar target: what it is compared with.
+    :ivar loss: (output, target, the objective's temperature) to a scalar.
     """
-    terms = []
-    if objective.logits:
-        terms.append(objective.logits * logits_loss(student, teacher))
-    if objective.soft_labels:
-        terms.append(
-            objective.soft_labels * soft_label_loss(student, teacher, objective.temperature)
-        )
-    if objective.labels:
-        terms.append(objective.labels * label_loss(student, labels))
-    return torch.stack(terms).sum()
+
+    output: str
+    target: str
+    loss: Loss
+
+
+TERMS: dict[str, Term] = {
+    "logits": Term("logits", "logits", lambda own, target, _: logits_loss(own, target)),
+    "soft_labels": Term("logits", "logits", lambda own, target, t: soft_label_loss(own, target, t)),
+    "labels": Term("logits", "labels", lambda own, target, _: label_loss(own, target)),
+    "vectors": Term("vector", "vectors", lambda own, target, _: representation_loss(own, target)),
+}
+"""The terms by the names that params.yaml has for their weights."""
+
+
+def register_term(name: str, term: Term) -> None:
+    """Add a term, which a row's ``objective`` can then name with a weight."""
+    register_objective(name, term.target)
+    TERMS[name] = term
+
+
+def objective_loss(
+    weights: Mapping[str, float],
+    outputs: Mapping[str, torch.Tensor],
+    batch: Mapping[str, torch.Tensor],
+    temperature: float | None = None,
+) -> torch.Tensor:
+    """Return the weighted sum of an objective's terms, a scalar.
+
+    :param weights: of the terms, by name.
+    :param outputs: the student's, by name; :param batch: the targets, by name.
+    """
+    terms = [(TERMS[name], weight) for name, weight in weights.items()]
+    weighted = [
+        weight * term.loss(outputs[term.output], batch[term.target], temperature)
+        for term, weight in terms
+    ]
+    return torch.stack(weighted).sum()

@@ -1,151 +1,159 @@
-"""Finished trainings, kept outside DVC's outputs under the digest of all that determines them.
+"""Trainings of any kind: what determines one, running it, and keeping its result by content.
 
-So a new seed trains one student, old settings find theirs again, and a killed stage goes on with
-what is missing.  Any number of processes may train one key at once: each writes a folder of its
-own, and the first to finish gives the result.
+Results lie outside DVC's outputs.  So a new seed trains one student, old settings find theirs
+again, and a stage that was killed resumes with what is missing.
 """
 
-import errno
-import os
-import shutil
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, TypeVar
 
-from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import (
-    disk_errors,
-    link_or_copy,
-    read_json,
-    set_aside,
-    sha256_folder,
-    sweep,
-    temporary_path,
-    write_json,
-)
-from pipeline_lib.engine.local import Tell, run_jobs
-from pipeline_lib.storage.store import check_state_folder, state_folder
+import torch
 
-SEAL = "sealed.json"
-"""In the folder of a finished result: the digest of the folder's other files."""
+from pipeline_lib.base.files import read_json, sha256_json, write_json
+from pipeline_lib.base.processor import computed_on
+from pipeline_lib.engine.protocol import Engine
+from pipeline_lib.storage.fingerprint import training_code
+from pipeline_lib.storage.store import check_state_folder
+from pipeline_lib.storage.trained import Trained
+from pipeline_lib.training.checkpoint import Progress
+from pipeline_lib.training.loop import Batch, Batches, Settings, fit
+
+Record = dict[str, Any]
+"""What ``training.json`` of a finished training says."""
 
 
-@dataclass(frozen=True)
-class Trained:
-    """The place of one training's result.
+@dataclass
+class Prepared:
+    """A training that is ready to run.
 
-    :ivar kind: students or encoders; :ivar key: digest of all that determines it.
+    :ivar model: untrained, on its device; :ivar loss: (model, batch) to the mean loss.
+    :ivar evaluate: model to its score on dev, greater is better.
+    :ivar finish: (folder, progress) saves the trained model into the folder, and returns what its
+        record has besides what all records have.
     """
 
-    kind: str
-    key: str
+    model: torch.nn.Module
+    batches: Batches
+    loss: Callable[[Any, Batch], torch.Tensor]
+    evaluate: Callable[[Any], float]
+    finish: Callable[[Path, Progress], Record]
+
+
+class TrainingSpec(ABC):
+    """Everything that determines one training, whatever is trained; found by content.
+
+    :cvar kind: students, encoders or teachers: names the place of the results.
+    :ivar rate: the learning rate; :ivar device: as torch names it.
+    """
+
+    kind: ClassVar[str]
+    rate: float
+    seed: int
+    device: str
 
     @property
-    def folder(self) -> Path:
-        """Where the finished model lies."""
-        return state_folder() / self.kind / self.key
+    @abstractmethod
+    def settings(self) -> Settings:
+        """How the model is optimised."""
 
     @property
-    def checkpoint(self) -> Path:
-        """Where the training keeps its state."""
-        return state_folder() / "checkpoints" / f"{self.kind}-{self.key}.safetensors"
+    @abstractmethod
+    def made_from(self) -> Any:
+        """What determines the result besides settings, device and code: data, model, start.
 
-    def is_whole(self) -> bool:
-        """Whether it is there, finished and undamaged."""
-        # Results of earlier versions have their seal beside the folder.
-        beside = self.folder.with_suffix(".json")
-        inside = self.folder / SEAL
-        try:
-            seal = read_json(inside if inside.exists() else beside)
-            return seal == {"sha256": sha256_folder(self.folder, SEAL)}
-        except (DistilleryError, OSError):
-            return False
-
-    @contextmanager
-    def writing(self) -> Iterator[Path]:
-        """Yield an empty folder that becomes the result, whole, when the block ends well.
-
-        The result of another process that was first stays as it is; a damaged one is set aside.
-
-        :raises DistilleryError: if the disk is full or the folder is not writable.
+        Names and folders do not count.
         """
-        private = temporary_path(self.folder)
-        sweep(self.folder.parent)
-        sweep(self.checkpoint.parent)
-        try:
-            with disk_errors(self.folder):
-                private.mkdir(parents=True)
-                yield private
-                write_json(private / SEAL, {"sha256": sha256_folder(private)})
-                self._publish(private)
-        finally:
-            shutil.rmtree(private, ignore_errors=True)
-
-    def _publish(self, private: Path) -> None:
-        while True:
-            try:
-                # A folder can be renamed onto an empty one only: the first writer wins.
-                os.rename(private, self.folder)
-                return
-            except OSError as error:
-                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
-                    raise
-            with suppress(FileNotFoundError):
-                inode = self.folder.stat().st_ino
-                if self.is_whole():
-                    return
-                set_aside(self.folder, state_folder() / "quarantine", inode)
-
-    def link_into(self, target: Path) -> None:
-        """Link the result's files into ``target``."""
-        for path in sorted(self.folder.iterdir()):
-            if path.name != SEAL:
-                link_or_copy(path, target / path.name)
-
-
-class Training(Protocol):
-    """A training to run: it knows where its result is kept."""
 
     @property
-    def trained(self) -> Trained:
-        """Where the result is kept."""
+    @abstractmethod
+    def rows(self) -> int:
+        """About how many rows one epoch reads."""
+
+    @abstractmethod
+    def prepare(self) -> Prepared:
+        """Load data and model."""
+
+    @property
+    def planned_steps(self) -> int:
+        """About how many steps the training takes."""
+        settings = self.settings
+        steps = settings.epochs * math.ceil(self.rows / settings.batch_size)
+        return min(steps, settings.max_steps or steps)
 
     @property
     def planned_rows(self) -> int:
-        """About how many rows it reads, for the order in which trainings start."""
+        """About how many rows the training reads."""
+        return self.planned_steps * self.settings.batch_size
+
+    @cached_property
+    def result(self) -> Trained:
+        """Where the trained model is kept."""
+        own = [self.made_from, asdict(self.settings), self.device.split(":")[0]]
+        return Trained(self.kind, sha256_json([*own, training_code(type(self).__module__)]))
 
 
-Job = TypeVar("Job", bound=Training)
-Record = dict[str, Any]
+Spec = TypeVar("Spec", bound=TrainingSpec)
+Message = tuple[int, int, float, float]
+"""What a training reports: step, steps, loss, best score on dev."""
 
 
-def train_distinct(
-    train_or_find: Callable[[Job, Tell], Record],
-    jobs: Sequence[Job],
-    workers: int,
-    single_threaded: bool,
-    hear: Callable[[int, Any], None],
+def train_or_find(spec: TrainingSpec, report: Callable[[Message], None]) -> Record:
+    """Return a finished training's record; train if it is missing or damaged."""
+    result = spec.result
+    if not result.is_whole():
+        run = spec.prepare()
+
+        def on_step(step: int, total: int, loss: float, best: float) -> None:
+            report((step, total, loss, best))
+
+        found = fit(
+            *(run.model, run.batches, run.loss, run.evaluate),
+            *(spec.settings, result.checkpoint, on_step),
+        )
+        with result.writing() as folder:
+            own = run.finish(folder, found)
+            write_json(folder / "training.json", _record(spec, found) | own)
+        result.checkpoint.unlink(missing_ok=True)
+    return read_json(result.folder / "training.json")
+
+
+def _record(spec: TrainingSpec, found: Progress) -> Record:
+    return {
+        "best_dev": found.best_score,
+        "best_step": found.best_step,
+        "steps": found.step,
+        "selection": "evaluation that is best on dev",
+        "settings": asdict(spec.settings),
+        "history": found.history,
+        "computed_on": computed_on(spec.device),
+    }
+
+
+def train_all(
+    specs: Sequence[TrainingSpec], engine: Engine, on_progress: Callable[[int, Message], None]
 ) -> Iterator[tuple[int, Record]]:
-    """Yield (job number, record) as the jobs end; of jobs with one key, only the first is run.
+    """Yield (number, record) as the trainings end; of equal ones, only the first is run.
 
-    Two rows may come to the same training, and two processes must not write one result.  The
-    longest start first: the last one to end would otherwise keep the other cores waiting.  For the
-    parameters see :func:`pipeline_lib.engine.local.run_jobs`.
+    Two rows may define the same run, and two processes must not write one result.  The longest
+    start first: the last one to end would otherwise keep the other cores waiting.
 
     :raises DistilleryError: if the state folder cannot be used.
     """
     check_state_folder()
     alike: dict[str, list[int]] = {}
-    for number, job in enumerate(jobs):
-        alike.setdefault(job.trained.key, []).append(number)
-    groups = sorted(alike.values(), key=lambda group: -jobs[group[0]].planned_rows)
-    firsts = [jobs[group[0]] for group in groups]
+    for number, spec in enumerate(specs):
+        alike.setdefault(spec.result.key, []).append(number)
+    groups = sorted(alike.values(), key=lambda group: -specs[group[0]].planned_rows)
+    firsts = [specs[group[0]] for group in groups]
 
-    def pass_on(group: int, message: Any) -> None:
-        hear(groups[group][0], message)
+    def pass_on(group: int, message: Message) -> None:
+        on_progress(groups[group][0], message)
 
-    for group, record in run_jobs(train_or_find, firsts, workers, single_threaded, pass_on):
+    for group, record in engine.run(train_or_find, firsts, pass_on):
         for number in groups[group]:
             yield number, record

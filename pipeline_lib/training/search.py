@@ -1,84 +1,107 @@
-"""An optimiser's row made into trainings, one per learning rate; the best on dev is kept."""
+"""The search for a learning rate, of students, encoders and teachers alike.
 
-from collections.abc import Callable
-from dataclasses import asdict
+Every rate is tried with the first seed, and the one that is best on dev is taken for all seeds.  So
+a row and its baseline can both be given a list of rates at little cost.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Generic
 
-import torch
+from pipeline_lib.base.files import write_json
+from pipeline_lib.engine.protocol import Engine
+from pipeline_lib.training.runs import Message, Record, Spec, train_all
 
-from pipeline_lib.params import Optimiser
-from pipeline_lib.training.loop import Batch, Batches, Report, Settings, fit
-
-Model = TypeVar("Model", bound=torch.nn.Module)
+Name = tuple[str, int, float]
+"""A row's name, seed and learning rate."""
 
 
-def fit_best(
-    build: Callable[[], Model],
-    batches: Batches,
-    loss: Callable[[Model, Batch], torch.Tensor],
-    evaluate: Callable[[Model], float],
-    optimiser: Optimiser,
-    precision: str,
-    seed: int,
-    checkpoint: Path,
-    report: Report,
-) -> tuple[Model, dict[str, Any]]:
-    """Train a model per learning rate; return the one that is best on dev, and its record.
+@dataclass(frozen=True)
+class Row(Generic[Spec]):
+    """Trainings that differ in learning rate and seed alone.
 
-    :param build: makes the model anew; ``loss`` and ``evaluate`` are those of
-        :func:`~pipeline_lib.training.loop.fit`.
-    :param checkpoint: a safetensors file, made into one per rate.
-    :param report: is told the steps of all rates together.
+    :ivar name: tells it from other rows; :ivar spec: (seed, rate) to the training.
     """
-    best: tuple[float, Model, dict[str, Any]] | None = None
-    rates = optimiser.learning_rates
-    scores: dict[str, float] = {}
-    for number, rate in enumerate(rates):
 
-        def tell(step: int, total: int, value: float, score: float, done: int = number) -> None:
-            report(done * total + step, len(rates) * total, value, score)
+    name: str
+    rates: Sequence[float]
+    seeds: Sequence[int]
+    spec: Callable[[int, float], Spec]
 
-        torch.manual_seed(seed)
-        model = build()
-        settings = settings_of(optimiser, rate, precision, seed)
-        progress = fit(model, batches, loss, evaluate, settings, _path(checkpoint, rate), tell)
-        scores[f"{rate:g}"] = progress.best_score
-        if best is None or progress.best_score > best[0]:
-            record = {
-                "best_dev": progress.best_score,
-                "best_step": progress.best_step,
-                "selection": "learning rate and look, best on dev",
-                "best_dev_by_rate": scores,
-                "settings": asdict(settings),
-                "history": progress.history,
-            }
-            best = progress.best_score, model, record
-    return best[1], best[2]
+    def search(self) -> list[tuple[int, float]]:
+        """Return seed and rate of the trainings that need no other's result; of one rate, all."""
+        seeds = self.seeds if len(self.rates) == 1 else self.seeds[:1]
+        return [(seed, rate) for seed in seeds for rate in self.rates]
+
+    @property
+    def planned_steps(self) -> int:
+        """About how many steps all its trainings take."""
+        trainings = len(self.rates) + len(self.seeds) - 1
+        return self.spec(self.seeds[0], self.rates[0]).planned_steps * trainings
 
 
-def forget_checkpoints(checkpoint: Path, optimiser: Optimiser) -> None:
-    """Delete the checkpoints of :func:`fit_best`, once what it returned is kept."""
-    for rate in optimiser.learning_rates:
-        _path(checkpoint, rate).unlink(missing_ok=True)
+@dataclass(frozen=True)
+class Searched(Generic[Spec]):
+    """What became of a row: its training and record by seed, at the rate that was taken.
+
+    ``rate`` is the best of ``best_dev_by_rate``, of equals the first.
+    """
+
+    rate: float
+    best_dev_by_rate: dict[float, float]
+    trainings: dict[int, tuple[Spec, Record]]
+
+    @property
+    def records(self) -> list[Record]:
+        """The records in the seeds' order."""
+        return [record for _, record in self.trainings.values()]
+
+    def write(self, folder: Path) -> None:
+        """Write ``search.json``: the rate that was taken, and every rate's score on dev."""
+        by_rate = {f"{rate:g}": score for rate, score in self.best_dev_by_rate.items()}
+        found = {"learning_rate": self.rate, "best_dev_by_rate": by_rate}
+        write_json(folder / "search.json", {"seed": next(iter(self.trainings)), **found})
 
 
-def _path(checkpoint: Path, rate: float) -> Path:
-    return checkpoint.with_name(f"{checkpoint.stem}-{rate:g}.safetensors")
+def train_rows(
+    rows: Sequence[Row[Spec]],
+    engine: Engine,
+    on_progress: Callable[[Spec, Message], None] = lambda spec, message: None,
+    on_done: Callable[[Spec], None] = lambda spec: None,
+) -> dict[str, Searched[Spec]]:
+    """Run the rows' trainings, or find them; return what became of each row by its name.
 
+    :param on_progress: called with a training and its step, steps, loss, best score on dev.
+    :param on_done: called with each training once its result is there, trained or found.
+    """
+    specs: dict[Name, Spec] = {}
+    records: dict[Name, Record] = {}
 
-def settings_of(optimiser: Optimiser, rate: float, precision: str, seed: int) -> Settings:
-    """Return the settings of a training at one of an optimiser's rates."""
-    return Settings(
-        optimiser=optimiser.name,
-        learning_rate=rate,
-        schedule=optimiser.schedule,
-        warmup=optimiser.warmup,
-        epochs=optimiser.epochs,
-        max_steps=optimiser.max_steps,
-        evaluate_every=optimiser.evaluate_every,
-        clip_norm=optimiser.clip_norm,
-        weight_decay=0.0,
-        precision=precision,
-        seed=seed,
-    )
+    def train(names: Sequence[tuple[Row[Spec], int, float]]) -> None:
+        new = {(row.name, *own): row.spec(*own) for row, *own in names}
+        new = {name: spec for name, spec in new.items() if name not in records}
+        specs.update(new)
+        order = list(new.values())
+        found = train_all(order, engine, lambda n, message: on_progress(order[n], message))
+        for number, record in found:
+            records[list(new)[number]] = record
+            on_done(order[number])
+
+    train([(row, seed, rate) for row in rows for seed, rate in row.search()])
+    searched = {}
+    for row in rows:
+        scores = {rate: records[row.name, row.seeds[0], rate]["best_dev"] for rate in row.rates}
+        searched[row.name] = max(scores, key=scores.__getitem__), scores
+    train([(row, seed, searched[row.name][0]) for row in rows for seed in row.seeds])
+    return {
+        row.name: Searched(
+            *searched[row.name],
+            {
+                seed: (specs[name], records[name])
+                for seed in row.seeds
+                if (name := (row.name, seed, searched[row.name][0]))
+            },
+        )
+        for row in rows
+    }

@@ -12,7 +12,6 @@ from pipeline_lib.augmentation.rules import transfer_schema
 from pipeline_lib.augmentation.transfer_sets import AugmentationPass
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.hashing import sequence_keys, string_keys
-from pipeline_lib.distillation.data import dev_sentences, training_sentences
 from pipeline_lib.engine.local import LocalEngine
 from pipeline_lib.engine.passes import PassReport, run_pass
 from pipeline_lib.params import Classification
@@ -20,6 +19,9 @@ from pipeline_lib.storage.columns import list_column
 from pipeline_lib.storage.shards import Manifest, ShardSet, schema_of, write_manifest, write_shard
 from pipeline_lib.students.vocabulary import build_tokenizer
 from pipeline_lib.text.lexicon import Lexicon, read_lexicon
+from tests.encoded import dev_sentences, training_sentences
+
+pytestmark = pytest.mark.usefixtures("store_home")
 
 WORDS = ["a", "film", "good", "dull"]
 NUMBERS = {"[MASK]": 1, "a": 2, "film": 3, "good": 4, "dull": 5}

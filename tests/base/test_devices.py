@@ -63,26 +63,21 @@ def test_emulated_bfloat16_does_not_count(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize(
-    ("runs", "architecture", "auto"),
-    [
-        (True, "bilstm", "bfloat16"),
-        (False, "bilstm", "float32"),
-        (False, "bilstm_sra", "float32"),
-        (False, "cnn", "bfloat16"),
-    ],
+    ("runs", "recurrent", "auto"),
+    [(True, True, "bfloat16"), (False, True, "float32"), (False, False, "bfloat16")],
 )
 def test_students_train_in_a_format_that_their_layers_have(
-    monkeypatch: pytest.MonkeyPatch, runs: bool, architecture: str, auto: str
+    monkeypatch: pytest.MonkeyPatch, runs: bool, recurrent: bool, auto: str
 ) -> None:
     monkeypatch.setattr(devices.torch.cpu, "_is_amx_tile_supported", lambda: True)
     monkeypatch.setattr(devices, "runs_lstm_in_bfloat16", lambda _: runs)
-    assert resolve_student_precision("auto", CPU, architecture) == auto
-    assert resolve_student_precision("float32", CPU, architecture) == "float32"
+    assert resolve_student_precision("auto", CPU, recurrent) == auto
+    assert resolve_student_precision("float32", CPU, recurrent) == "float32"
     if auto == "bfloat16":
-        assert resolve_student_precision("bfloat16", CPU, architecture) == "bfloat16"
+        assert resolve_student_precision("bfloat16", CPU, recurrent) == "bfloat16"
         return
     with pytest.raises(DistilleryError, match=r"precision: bfloat16, .*LSTM.*auto or float32"):
-        resolve_student_precision("bfloat16", CPU, architecture)
+        resolve_student_precision("bfloat16", CPU, recurrent)
 
 
 def test_the_probe_draws_nothing_at_random() -> None:

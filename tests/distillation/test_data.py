@@ -8,7 +8,6 @@ import pytest
 from tokenizers import Tokenizer, models
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.distillation.data import training_sentences
 from pipeline_lib.storage.columns import list_column
 from pipeline_lib.storage.shards import (
     Manifest,
@@ -19,6 +18,9 @@ from pipeline_lib.storage.shards import (
     write_shard,
 )
 from pipeline_lib.text.ragged import Sentences
+from tests.encoded import training_sentences
+
+pytestmark = pytest.mark.usefixtures("store_home")
 
 WORDS = ["[PAD]", "[UNK]", "[MASK]", "a", "b", "c", "d"]
 ORIGINALS = [("a", 1), ("b", 0)]

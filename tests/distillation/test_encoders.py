@@ -16,8 +16,9 @@ from typer.testing import CliRunner
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import sha256_folder
 from pipeline_lib.base.hashing import string_keys
+from pipeline_lib.base.layout import Layout
 from pipeline_lib.cli import app
-from pipeline_lib.distillation.encoders import Pretraining, pretrain_encoders
+from pipeline_lib.distillation.encoders import EncoderTraining, encoder_row
 from pipeline_lib.engine.local import LocalEngine
 from pipeline_lib.engine.passes import run_pass
 from pipeline_lib.params import check_params
@@ -28,9 +29,11 @@ from pipeline_lib.teachers.vectors import VectorPass
 from pipeline_lib.text.words import split_words
 from pipeline_lib.training import loop as training
 from pipeline_lib.training.objectives import representation_loss
+from pipeline_lib.training.search import Row, train_rows
 from tests.pipeline.corpus import sentences, write_encoder
 from tests.pipeline.workspace import write_params
 
+MakeRow = Callable[..., Row[EncoderTraining]]
 pytestmark = pytest.mark.usefixtures("store_home")
 TASK = "reviews"
 SHIPPED = Path(__file__).parents[2] / "params.yaml"
@@ -41,12 +44,23 @@ def ignore(*_: Any) -> None:
     """Show no progress."""
 
 
-def train_one(run: Pretraining, target: Path, hear: Callable[..., None]) -> dict[str, Any]:
-    """Train one encoder into ``target`` and return its record; ``hear`` gets what a run tells."""
-    folder = target.parent / "encoders"
-    records = pretrain_encoders([run], folder, 1, lambda _, message: hear(*message))
-    (folder / run.name).rename(target)
-    return records[run.name]
+def train_one(
+    row: Row[EncoderTraining], target: Path, on_progress: Callable[..., None]
+) -> dict[str, Any]:
+    """Train one encoder into ``target`` and return its record; ``on_progress`` gets messages."""
+    found = train_rows([row], LocalEngine(1), lambda _, message: on_progress(*message))[row.name]
+    [(training, record)] = found.trainings.values()
+    training.result.link_into(target)
+    found.write(target)
+    return record
+
+
+def first_of(row: Row[EncoderTraining]) -> EncoderTraining:
+    return row.spec(row.seeds[0], row.rates[0])
+
+
+def key_of(row: Row[EncoderTraining]) -> str:
+    return first_of(row).result.key
 
 
 def write_texts(folder: Path, texts: list[str], words: bool = False) -> None:
@@ -76,16 +90,16 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def run(data: Path, tmp_path: Path) -> Callable[..., Pretraining]:
+def run(data: Path, tmp_path: Path) -> MakeRow:
     """Return a maker of runs over computed vectors; named arguments change the encoder's row."""
 
-    def make(optimiser: dict[str, Any] | None = None, **changes: Any) -> Pretraining:
+    def make(optimiser: dict[str, Any] | None = None, **changes: Any) -> Row[EncoderTraining]:
         params = make_params(tmp_path, optimiser or {}, changes)
         own = VectorPass.of(params, data / "raw/teacher/base")
         for name in ("wikipedia/train", "wikipedia/validation", f"tasks/{TASK}/original"):
             inputs = ShardSet.open(data / name.replace("tasks/", "transfer/"))
             run_pass(own, inputs, data / "vectors" / name, LocalEngine(1))
-        return Pretraining(params, "sra", data)
+        return encoder_row(params, "sra", Layout(data), "cpu")
 
     return make
 
@@ -113,7 +127,7 @@ def test_the_loss_by_hand() -> None:
     assert representation_loss(student, teacher).item() == pytest.approx((0 + 1 + 0.5) / 3)
 
 
-def test_it_learns_more_than_a_constant(run: Callable[..., Pretraining], tmp_path: Path) -> None:
+def test_it_learns_more_than_a_constant(run: MakeRow, tmp_path: Path) -> None:
     record = train_one(run(centre=True), tmp_path / "sra", ignore)
     assert record["loss"] < 0.6 * record["constant_loss"]
     assert record["sentences"] == len(TRAIN) and record["held_back_sentences"] == len(HELD_BACK)
@@ -121,9 +135,7 @@ def test_it_learns_more_than_a_constant(run: Callable[..., Pretraining], tmp_pat
     assert record["history"][0]["dev"] > record["loss"] == record["history"][-1]["dev"]
 
 
-def test_a_common_direction_makes_the_loss_low(
-    run: Callable[..., Pretraining], tmp_path: Path
-) -> None:
+def test_a_common_direction_makes_the_loss_low(run: MakeRow, tmp_path: Path) -> None:
     short = {"epochs": 1}
     plain = train_one(run(short), tmp_path / "plain", ignore)
     centred = train_one(run(short, centre=True), tmp_path / "centred", ignore)
@@ -132,14 +144,13 @@ def test_a_common_direction_makes_the_loss_low(
     assert centred["constant_loss"] > 0.4
 
 
-def test_the_losses_are_those_of_the_encoder_that_was_kept(
-    run: Callable[..., Pretraining], tmp_path: Path
-) -> None:
+def test_the_losses_are_those_of_the_encoder_that_was_kept(run: MakeRow, tmp_path: Path) -> None:
     own = run(centre=True)
     record = train_one(own, tmp_path / "sra", ignore)
-    targets = own.train.read(load_encoder(tmp_path / "sra").tokenizer, 16).targets["vectors"]
+    targets = first_of(own).train.vectors()
     mean = targets[np.arange(len(TRAIN))].mean(0)
-    teacher = VectorPass.of(own.params, own.data / "raw/teacher/base").teacher()
+    training = first_of(own)
+    teacher = VectorPass.of(training.params, training.layout.base_teacher).teacher()
     wanted = teacher.predict(HELD_BACK, 32, 512) - mean
     found = load_encoder(tmp_path / "sra").encode(HELD_BACK)
     cosines = (
@@ -148,50 +159,55 @@ def test_the_losses_are_those_of_the_encoder_that_was_kept(
     assert record["loss"] == pytest.approx((1 - cosines).mean() / 2, abs=1e-3)
 
 
-def test_the_best_learning_rate_is_kept(run: Callable[..., Pretraining], tmp_path: Path) -> None:
+def test_the_best_learning_rate_is_kept(run: MakeRow, tmp_path: Path) -> None:
     rates = {"learning_rates": [1.0e-5, 1.0e-2], "epochs": 3}
     steps: list[tuple[int, int]] = []
     record = train_one(run(rates), tmp_path / "a", lambda s, t, *_: steps.append((s, t)))
     assert record["settings"]["learning_rate"] == 1.0e-2
-    assert record["best_dev_by_rate"]["1e-05"] > record["best_dev_by_rate"]["0.01"]
-    assert record["loss"] == record["best_dev_by_rate"]["0.01"]
-    assert steps == [(n, 48) for n in range(1, 49)]
+    search = json.loads((tmp_path / "a/search.json").read_text())
+    assert search["best_dev_by_rate"]["1e-05"] < search["best_dev_by_rate"]["0.01"]
+    assert record["loss"] == -search["best_dev_by_rate"]["0.01"]
+    assert sorted(steps) == sorted([(n, 24) for n in range(1, 25)] * 2)
 
 
-def test_wikipedia_and_tasks_make_corpus_and_vocabulary(run: Callable[..., Pretraining]) -> None:
+def test_wikipedia_and_tasks_make_corpus_and_vocabulary(
+    run: MakeRow,
+) -> None:
     few, all_ = run(wikipedia=100, min_count=3), run(min_count=3, tasks={TASK: None})
     joined = run(min_count=3, tasks={TASK: "original"})
     lengths = [
-        sum(s.manifest.rows if n is None else n for s, _, n in r.train.sets)
+        sum(s.manifest.rows if n is None else n for s, _, n in first_of(r).train.sets)
         for r in (few, all_, joined)
     ]
     assert lengths == [100, len(TRAIN), len(TRAIN) + 2]
-    assert "zebra" not in few.words() and {"zebra", "words", "alone", "."} <= set(all_.words())
+    assert "zebra" not in first_of(few).words() and {"zebra", "words", "alone", "."} <= set(
+        first_of(all_).words()
+    )
     counted = sum("clever" in text for text in TRAIN[:100])
-    assert ("clever" in few.words()) == (counted >= 3)
-    assert len({few.trained.key, all_.trained.key, joined.trained.key}) == 3
+    assert ("clever" in first_of(few).words()) == (counted >= 3)
+    assert len({key_of(few), key_of(all_), key_of(joined)}) == 3
 
 
 def test_a_finished_encoder_is_found(
-    run: Callable[..., Pretraining], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: MakeRow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = train_one(run({"epochs": 2}), tmp_path / "a", ignore)
-    monkeypatch.setattr("pipeline_lib.distillation.encoders.pretrain", None)
+    monkeypatch.setattr(EncoderTraining, "prepare", None)
     assert train_one(run({"epochs": 2}), tmp_path / "b", ignore) == first
     assert sha256_folder(tmp_path / "a") == sha256_folder(tmp_path / "b")
 
 
-def test_names_do_not_count(run: Callable[..., Pretraining], data: Path) -> None:
+def test_names_do_not_count(run: MakeRow, data: Path) -> None:
     first = run(tasks={TASK: None})
-    params = first.params.model_copy(deep=True)
+    params = first_of(first).params.model_copy(deep=True)
     params.optimisers["other"] = params.optimisers["sra"]
-    params.encoders["another"] = first.row.model_copy(update={"optimiser": "other"})
-    assert Pretraining(params, "another", data).trained.key == first.trained.key
-    assert run(tasks={TASK: None}, seed=2).trained.key != first.trained.key
+    params.encoders["another"] = params.encoders["sra"].model_copy(update={"optimiser": "other"})
+    assert key_of(encoder_row(params, "another", Layout(data), "cpu")) == key_of(first)
+    assert key_of(run(tasks={TASK: None}, seed=2)) != key_of(first)
 
 
 def test_a_kill_loses_nothing(
-    run: Callable[..., Pretraining], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: MakeRow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     train_one(run({"epochs": 4}), tmp_path / "whole", ignore)
     monkeypatch.setenv("DISTILLERY_HOME", str(tmp_path / "another"))
@@ -209,22 +225,21 @@ def test_a_kill_loses_nothing(
     assert sha256_folder(tmp_path / "whole") == sha256_folder(tmp_path / "killed")
 
 
-def test_another_width_is_refused(run: Callable[..., Pretraining], tmp_path: Path) -> None:
+def test_another_width_is_refused(run: MakeRow, tmp_path: Path) -> None:
     own = run()
-    own.student = own.student.model_copy(update={"width": 24})
+    students = first_of(own).params.students
+    students["bilstm_sra"] = students["bilstm_sra"].model_copy(update={"width": 24})
     with pytest.raises(DistilleryError, match=r"students\.bilstm_sra\.width: 24.*Set it to 32"):
         train_one(own, tmp_path / "a", ignore)
 
 
-def test_no_sentences_are_refused(
-    run: Callable[..., Pretraining], data: Path, tmp_path: Path
-) -> None:
+def test_no_sentences_are_refused(run: MakeRow, data: Path, tmp_path: Path) -> None:
     own = run(wikipedia=0)
     with pytest.raises(DistilleryError, match="no sentences to train on"):
         train_one(own, tmp_path / "a", ignore)
 
 
-def test_an_encoder_is_saved_whole(run: Callable[..., Pretraining], tmp_path: Path) -> None:
+def test_an_encoder_is_saved_whole(run: MakeRow, tmp_path: Path) -> None:
     train_one(run({"epochs": 1}), tmp_path / "sra", ignore)
     config = json.loads((tmp_path / "sra/config.json").read_text())
     assert config["model_type"] == "distillery_encoder"
@@ -238,7 +253,7 @@ def test_an_encoder_is_saved_whole(run: Callable[..., Pretraining], tmp_path: Pa
 
 
 def test_encode_writes_what_the_encoder_gives(
-    run: Callable[..., Pretraining], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: MakeRow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pipeline_lib.commands.encode.BATCH", 7)
     train_one(run({"epochs": 1}), tmp_path / "sra", ignore)
@@ -264,9 +279,7 @@ def test_encode_writes_what_the_encoder_gives(
     assert not (tmp_path / "bad.npy").exists()
 
 
-def test_to_transformers_an_encoder_is_a_model(
-    run: Callable[..., Pretraining], tmp_path: Path
-) -> None:
+def test_to_transformers_an_encoder_is_a_model(run: MakeRow, tmp_path: Path) -> None:
     import pipeline_lib.students.huggingface  # noqa: F401  registers it
 
     train_one(run({"epochs": 1}), tmp_path / "sra", ignore)

@@ -14,6 +14,7 @@ import pytest
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import write_json
+from pipeline_lib.base.layout import Layout
 from pipeline_lib.evaluation.evaluate import evaluate_task
 from pipeline_lib.evaluation.speed import measure_task
 from pipeline_lib.params import Method, Params, load_params
@@ -115,7 +116,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_scores_are_those_worked_out_by_hand(params: Params, data: Path) -> None:
-    scores = evaluate_task(params, "movies", data)
+    scores = evaluate_task(params, "movies", Layout(data))
     assert scores["teacher"]["dev"] == {"accuracy": 0.9}
     plain, distilled = scores["methods"]["plain"], scores["methods"]["distilled"]
     assert plain["dev"]["accuracy"] == {"mean": 0.5, "std": 0.0, "by_seed": {"1": 0.5, "2": 0.5}}
@@ -152,7 +153,9 @@ def test_f1_is_that_of_the_label_that_params_name(
     # Every error is a row of the first class: 5 of its 20 with "distilled", all with "plain".
     changes = {"metrics": ["f1"], "positive": positive}
     task = params.task("movies").model_copy(update=changes)
-    scores = evaluate_task(params.model_copy(update={"tasks": {"movies": task}}), "movies", data)
+    scores = evaluate_task(
+        params.model_copy(update={"tasks": {"movies": task}}), "movies", Layout(data)
+    )
     assert scores["f1_label"] == (positive or "positive")
     distilled, plain = scores["methods"]["distilled"], scores["methods"]["plain"]["dev"]["f1"]
     assert distilled["dev"]["f1"]["mean"] == pytest.approx(f1, abs=1e-6)
@@ -164,17 +167,17 @@ def test_f1_is_that_of_the_label_that_params_name(
 def test_files_are_equal_to_the_byte_when_made_again_by_one_worker(
     params: Params, data: Path
 ) -> None:
-    evaluate_task(params.model_copy(update={"workers": 2}), "movies", data)
+    evaluate_task(params.model_copy(update={"workers": 2}), "movies", Layout(data))
     folder = data / "results/movies"
     first = {path.name: path.read_bytes() for path in folder.iterdir()}
-    evaluate_task(params.model_copy(update={"workers": 1}), "movies", data)
+    evaluate_task(params.model_copy(update={"workers": 1}), "movies", Layout(data))
     assert first == {path.name: path.read_bytes() for path in folder.iterdir()}
     assert set(first) == {"scores.json", "predictions.arrow"}
     assert json.loads(first["scores.json"])["test"] == "labelled"
 
 
 def test_predictions_hold_a_column_per_student(params: Params, data: Path) -> None:
-    evaluate_task(params, "movies", data)
+    evaluate_task(params, "movies", Layout(data))
     table = read_shard(data / "results/movies/predictions.arrow")
     assert table.column_names[:4] == ["split", "row", "label", "teacher"]
     assert table.column_names[4:] == ["plain-1", "plain-2", "distilled-1", "distilled-2"]
@@ -184,7 +187,7 @@ def test_predictions_hold_a_column_per_student(params: Params, data: Path) -> No
 
 def test_a_hidden_test_split_gets_no_score(params: Params, data: Path) -> None:
     save_split(data, "test", [None] * 40)
-    scores = evaluate_task(params, "movies", data)
+    scores = evaluate_task(params, "movies", Layout(data))
     assert scores["test"] == "hidden"
     own = scores["methods"]["distilled"]
     assert own["test"] == own["gain"]["test"] == own["against_teacher"]["test"] == "hidden"
@@ -197,12 +200,12 @@ def test_a_hidden_test_split_gets_no_score(params: Params, data: Path) -> None:
 def test_a_hidden_dev_split_is_an_error(params: Params, data: Path) -> None:
     save_split(data, "dev", [None] * 40)
     with pytest.raises(DistilleryError, match="no labelled dev split"):
-        evaluate_task(params, "movies", data)
+        evaluate_task(params, "movies", Layout(data))
 
 
 def test_a_task_can_do_without_a_test_split(params: Params, data: Path) -> None:
     shutil.rmtree(data / "tasks/movies/test")
-    scores = evaluate_task(params, "movies", data)
+    scores = evaluate_task(params, "movies", Layout(data))
     assert scores["test"] == "absent"
     assert "test" not in scores["methods"]["plain"]
     rows(TaskResult("movies", scores))
@@ -211,7 +214,7 @@ def test_a_task_can_do_without_a_test_split(params: Params, data: Path) -> None:
 def test_a_missing_student_is_named(params: Params, data: Path) -> None:
     (data / "students/movies/plain/2/config.json").unlink()
     with pytest.raises(DistilleryError, match=r"plain/2: no model here. Run `dvc repro`"):
-        evaluate_task(params, "movies", data)
+        evaluate_task(params, "movies", Layout(data))
 
 
 def test_other_label_names_are_refused(
@@ -219,7 +222,7 @@ def test_other_label_names_are_refused(
 ) -> None:
     monkeypatch.setattr(Fake, "label_names", ["positive", "negative"])
     with pytest.raises(DistilleryError, match="its classes are positive, negative"):
-        evaluate_task(params, "movies", data)
+        evaluate_task(params, "movies", Layout(data))
 
 
 def test_logits_that_are_no_numbers_are_refused(
@@ -227,20 +230,20 @@ def test_logits_that_are_no_numbers_are_refused(
 ) -> None:
     monkeypatch.setattr(Fake, "predict", lambda self, texts: np.full((len(texts), 2), np.nan))
     with pytest.raises(DistilleryError, match=r"row 0 of dev.*diverged"):
-        evaluate_task(params, "movies", data)
+        evaluate_task(params, "movies", Layout(data))
 
 
 def test_outputs_of_another_input_are_refused(params: Params, data: Path) -> None:
     table = pa.table({"label": pa.array(LABELS, pa.int32()), "text": TEXTS[::-1]})
     save(data / "tasks/movies/dev", "tasks", table)
     with pytest.raises(DistilleryError, match=r"heldout/dev: .*does not answer"):
-        evaluate_task(params, "movies", data)
+        evaluate_task(params, "movies", Layout(data))
 
 
 def test_speed_names_machine_teacher_and_one_student_per_architecture(
     params: Params, data: Path
 ) -> None:
-    found = measure_task(params, "movies", data)
+    found = measure_task(params, "movies", Layout(data))
     assert found["methods"] == {"bilstm": "plain"}
     assert set(found["sentences_per_second"]["students"]) == {"bilstm"}
     assert found["sentences"] == 120

@@ -18,7 +18,7 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from pipeline_lib.base.files import sha256_file
-from pipeline_lib.training.runs import SEAL
+from pipeline_lib.storage.trained import SEAL
 
 ROOT = Path(__file__).parents[2]
 TASK = "reviews"

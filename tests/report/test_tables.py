@@ -10,6 +10,7 @@ from rich.console import Console
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import write_json
+from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import Params, load_params
 from pipeline_lib.report.collect import TaskResult, metrics, read_finished, read_results
 from pipeline_lib.report.markdown import write_report
@@ -182,12 +183,12 @@ def test_markdown_holds_no_timings_and_is_stable(
 
 def test_reading_results(scores: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(DistilleryError, match="no results yet"):
-        read_finished(tmp_path, ["movies"])
+        read_finished(Layout(tmp_path), ["movies"])
     write_json(tmp_path / "results/movies/scores.json", scores)
-    assert [one.task for one in read_finished(tmp_path, ["movies", "other"])] == ["movies"]
+    assert [one.task for one in read_finished(Layout(tmp_path), ["movies", "other"])] == ["movies"]
     with pytest.raises(DistilleryError, match="other"):
-        read_results(tmp_path, ["movies", "other"])
-    assert json.dumps(read_results(tmp_path, ["movies"])[0].scores)
+        read_results(Layout(tmp_path), ["movies", "other"])
+    assert json.dumps(read_results(Layout(tmp_path), ["movies"])[0].scores)
 
 
 @pytest.mark.parametrize("label", ["[/bold]x", "[red]", "[link=x]", "\\\\["])

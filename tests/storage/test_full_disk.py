@@ -10,28 +10,29 @@ import pytest
 import torch
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.networks.student import Form
+from pipeline_lib.networks.student import StudentConfig
+from pipeline_lib.params import student_settings
 from pipeline_lib.storage.shards import write_shard
 from pipeline_lib.students.sentence_encoder import save_encoder
 from pipeline_lib.students.student import build_student, save_student
 from pipeline_lib.students.vocabulary import build_tokenizer, save_vocabulary
-from pipeline_lib.training.loop import Progress, _State
+from pipeline_lib.training.checkpoint import Progress, State
 
 LIMIT = 4096
 """Bytes after which the system lets no file grow: to a program as if the disk were full."""
 WORDS = [f"word{number}" for number in range(1000)]
-SETTINGS = {"architecture": "static", "classifier": 4, "embeddings": "trained"}
-SETTINGS |= {"dropout": 0.0, "max_words": 8}
+VALUES = {"architecture": "static", "classifier": 4, "embeddings": "trained"}
+SETTINGS = student_settings(VALUES | {"dropout": 0.0, "max_words": 8})
 
 
 def student(folder: Path) -> None:
-    form = Form(len(WORDS) + 2, 8, SETTINGS, False, ["no", "yes"])
-    save_student(folder, build_student(form, None), build_tokenizer(WORDS, True))
+    config = StudentConfig(len(WORDS) + 2, 8, SETTINGS, False, ["no", "yes"])
+    save_student(folder, build_student(config, None), build_tokenizer(WORDS, True))
 
 
 def encoder(folder: Path) -> None:
-    form = Form(len(WORDS) + 2, 8, SETTINGS, False, ["no", "yes"])
-    model = build_student(form, None).encoder
+    config = StudentConfig(len(WORDS) + 2, 8, SETTINGS, False, ["no", "yes"])
+    model = build_student(config, None).encoder
     save_encoder(folder, model, build_tokenizer(WORDS, True), SETTINGS)
 
 
@@ -41,7 +42,7 @@ def vocabulary(folder: Path) -> None:
 
 def checkpoint(folder: Path) -> None:
     model = torch.nn.Linear(100, 100)
-    _State(model, torch.optim.Adam(model.parameters()), Progress()).save(folder / "a.safetensors")
+    State(model, torch.optim.Adam(model.parameters()), Progress()).save(folder / "a.safetensors")
 
 
 def shard(folder: Path) -> None:

@@ -14,7 +14,8 @@ import pipeline_lib.students.huggingface  # noqa: F401  registers the students
 from pipeline_lib.base.devices import resolve_student_precision, runs_lstm_in_bfloat16
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.networks.encoders import WordEmbeddings
-from pipeline_lib.networks.student import Form
+from pipeline_lib.networks.student import StudentConfig
+from pipeline_lib.params import StudentSettings, student_settings
 from pipeline_lib.students.student import (
     Student,
     build_student,
@@ -30,16 +31,16 @@ TEXTS = ["A good film.", "dull", "The plot isn't good, is it?", "", "film film f
 ROWS, WIDTH, HIDDEN, CLASSIFIER = len(WORDS) + 2, 6, 5, 7
 
 
-def settings(**changes: Any) -> dict[str, Any]:
+def settings(**changes: Any) -> StudentSettings:
     values = {"architecture": "bilstm", "hidden": HIDDEN, "classifier": CLASSIFIER}
     values |= {"embeddings": "trained", "dropout": 0.0, "max_words": 8}
-    return values | changes
+    return student_settings(values | changes)
 
 
 def make_student(vectors: np.ndarray | None = None, **changes: Any) -> Student:
     torch.manual_seed(3)
-    form = Form(ROWS, WIDTH, settings(**changes), False, ["no", "yes", "so"])
-    model = build_student(form, vectors)
+    config = StudentConfig(ROWS, WIDTH, settings(**changes), False, ["no", "yes", "so"])
+    model = build_student(config, vectors)
     return Student(model.eval(), build_tokenizer(WORDS, True), torch.device("cpu"))
 
 
@@ -50,10 +51,10 @@ def test_padding_changes_no_logit(embeddings: str) -> None:
     assert len(set(sentences.lengths.tolist())) > 2
     batch = sentences.batch(np.arange(len(TEXTS)))
     with torch.inference_mode():
-        together = student.model(batch["ids"], batch["lengths"])
+        together = student.model.outputs(batch)["logits"]
         for row in range(len(TEXTS)):
             one = sentences.batch(np.array([row]))
-            alone = student.model(one["ids"], one["lengths"])[0]
+            alone = student.model.outputs(one)["logits"][0]
             assert torch.allclose(together[row], alone, atol=1e-6)
     assert not torch.allclose(together[0], together[1], atol=1e-3)
 
@@ -91,7 +92,7 @@ def test_channels_of_the_embeddings(mode: str) -> None:
 def test_static_vectors_stay_and_trained_ones_move() -> None:
     vectors = np.random.default_rng(0).normal(size=(ROWS, WIDTH)).astype(np.float32)
     student = make_student(vectors, embeddings="multichannel")
-    student.model(torch.tensor([[2, 3]]), torch.tensor([2])).sum().backward()
+    student.model(torch.tensor([[2, 3]]), torch.tensor([2]))["logits"].sum().backward()
     table = student.model.encoder.embeddings
     assert table.static.weight.grad is None
     assert table.trained.weight.grad[2].abs().sum() > 0
@@ -103,7 +104,7 @@ def test_dropout_is_off_when_predicting() -> None:
     student = make_student(dropout=0.5)
     batch = student.encode(["a good film"]).batch(np.array([0]))
     student.model.train()
-    noisy = [student.model.outputs(batch).detach() for _ in range(2)]
+    noisy = [student.model.outputs(batch)["logits"].detach() for _ in range(2)]
     assert not torch.equal(*noisy)
     assert np.array_equal(student.predict(["a good film"]), student.predict(["a good film"]))
     assert not student.model.training
@@ -141,7 +142,7 @@ def test_save_and_load(tmp_path: Path) -> None:
     assert loaded.label_names == ["no", "yes", "so"]
     assert np.array_equal(loaded.predict(TEXTS), expected)
     assert loaded.parameters(True) == student.parameters(True)
-    assert loaded.model.form.architecture == settings(embeddings="multichannel")
+    assert loaded.model.config.settings == settings(embeddings="multichannel")
 
 
 def test_equal_weights_give_equal_files(tmp_path: Path) -> None:
@@ -194,14 +195,14 @@ def test_starting_points() -> None:
 def test_gradients_in_bfloat16_are_near_those_in_float32() -> None:
     if not runs_lstm_in_bfloat16("cpu"):
         with pytest.raises(DistilleryError, match=r"no LSTM \(bilstm\).*to auto or float32"):
-            resolve_student_precision("bfloat16", torch.device("cpu"), "bilstm")
+            resolve_student_precision("bfloat16", torch.device("cpu"), True)
         return
     gradients = {}
     for precision in ("float32", "bfloat16"):
         model = make_student(hidden=12).model
         ids = torch.tensor([[2, 3, 4, 5, 6], [9, 8, 7, 6, 5], [1, 2, 2, 4, 3]])
         with autocast(torch.device("cpu"), precision):
-            logits = model(ids, torch.full((3,), 5))
+            logits = model(ids, torch.full((3,), 5))["logits"]
         (logits.float() - torch.tensor([2.0, -1.0, 0.5])).pow(2).sum().backward()
         gradients[precision] = {n: p.grad for n, p in model.named_parameters()}
     for name, exact in gradients["float32"].items():

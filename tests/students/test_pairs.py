@@ -1,7 +1,6 @@
 """Siamese students: one encoder for both sentences, compared; and the score of a regression."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,19 +9,20 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 import pipeline_lib.students.huggingface  # noqa: F401  registers the students
 from pipeline_lib.networks.encoders import reverse
-from pipeline_lib.networks.student import Form, compare
+from pipeline_lib.networks.student import StudentConfig, compare
+from pipeline_lib.params import student_settings
 from pipeline_lib.students.student import Student, build_student, load_student, save_student
 from pipeline_lib.students.vocabulary import build_tokenizer
 
 WORDS = ["a", "film", "good", "dull", "plot"]
-SETTINGS: dict[str, Any] = {"architecture": "bilstm", "hidden": 5, "classifier": 7}
-SETTINGS |= {"embeddings": "trained", "dropout": 0.0, "max_words": 4}
+VALUES = {"architecture": "bilstm", "hidden": 5, "classifier": 7, "embeddings": "trained"}
+SETTINGS = student_settings(VALUES | {"dropout": 0.0, "max_words": 4})
 PAIRS = [("a good film", "a dull plot"), ("film", "a good plot a a a"), ("good", "good")]
 
 
 def make_student(labels: list[str], pair: bool = True) -> Student:
     torch.manual_seed(3)
-    model = build_student(Form(len(WORDS) + 2, 6, SETTINGS, pair, labels), None)
+    model = build_student(StudentConfig(len(WORDS) + 2, 6, SETTINGS, pair, labels), None)
     return Student(model.eval(), build_tokenizer(WORDS, True), torch.device("cpu"))
 
 
@@ -45,7 +45,7 @@ def test_both_sentences_go_through_one_encoder_and_are_compared() -> None:
 def test_a_pair_costs_no_second_encoder() -> None:
     pair, single = make_student(["no", "yes"]), make_student(["no", "yes"], pair=False)
     extra = pair.parameters(embeddings=True) - single.parameters(embeddings=True)
-    assert extra == 3 * 2 * SETTINGS["hidden"] * SETTINGS["classifier"]
+    assert extra == 3 * 2 * SETTINGS.hidden * SETTINGS.classifier
 
 
 def test_order_of_pairs_and_of_sentences_matters() -> None:

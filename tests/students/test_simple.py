@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from pipeline_lib.networks.encoders import CNNEncoder, NgramEncoder, StaticEncoder
-from pipeline_lib.networks.student import Form
+from pipeline_lib.networks.student import StudentConfig
+from pipeline_lib.params import StudentSettings, student_settings
 from pipeline_lib.students.student import Student, build_student
 from pipeline_lib.students.vocabulary import build_tokenizer
 
@@ -21,10 +22,15 @@ SETTINGS: dict[str, dict[str, Any]] = {
 TEXTS = ["film", "a good film", "not a good plot a film", "dull dull"]
 
 
+def settings(architecture: str, **changes: Any) -> StudentSettings:
+    values = SETTINGS[architecture] | {"architecture": architecture}
+    return student_settings(values | changes)
+
+
 def make_student(architecture: str, pair: bool = False) -> Student:
     torch.manual_seed(3)
-    settings = SETTINGS[architecture] | {"architecture": architecture}
-    model = build_student(Form(len(WORDS) + 2, 6, settings, pair, ["no", "yes"]), None)
+    config = StudentConfig(len(WORDS) + 2, 6, settings(architecture), pair, ["no", "yes"])
+    model = build_student(config, None)
     return Student(model.eval(), build_tokenizer(WORDS, True), torch.device("cpu"))
 
 
@@ -32,7 +38,7 @@ def make_student(architecture: str, pair: bool = False) -> Student:
 def test_padding_changes_no_logit(architecture: str) -> None:
     student = make_student(architecture)
     batch = student.encode(TEXTS).batch(np.arange(len(TEXTS)))
-    together = student.model.outputs(batch).detach().numpy()
+    together = student.model.outputs(batch)["logits"].detach().numpy()
     alone = np.concatenate([student.predict([text]) for text in TEXTS])
     np.testing.assert_allclose(together, alone, atol=1e-6)
     assert np.ptp(alone[:, 0]) > 1e-4
@@ -47,7 +53,7 @@ def test_every_one_of_them_compares_pairs_and_learns(architecture: str) -> None:
     optimiser = torch.optim.Adam(student.model.parameters(), lr=0.05)
     losses = []
     for _ in range(60):
-        value = torch.nn.functional.cross_entropy(student.model.outputs(batch), labels)
+        value = torch.nn.functional.cross_entropy(student.model.outputs(batch)["logits"], labels)
         losses.append(value.item())
         value.backward()
         optimiser.step()
@@ -56,7 +62,7 @@ def test_every_one_of_them_compares_pairs_and_learns(architecture: str) -> None:
 
 
 def test_a_filters_answer_is_its_greatest_window() -> None:
-    encoder = CNNEncoder(9, 3, SETTINGS["cnn"]).eval()
+    encoder = CNNEncoder(9, 3, settings("cnn")).eval()
     ids, lengths = torch.tensor([[2, 5, 3, 4]]), torch.tensor([4])
     vectors = encoder.embeddings(ids)[0]
     expected = []
@@ -71,7 +77,7 @@ def test_a_filters_answer_is_its_greatest_window() -> None:
 
 
 def test_the_static_encoder_is_a_mean() -> None:
-    encoder = StaticEncoder(9, 3, COMMON | {"embeddings": "trained"}).eval()
+    encoder = StaticEncoder(9, 3, settings("static", embeddings="trained")).eval()
     ids, lengths = torch.tensor([[2, 5, 3, 0], [7, 0, 0, 0]]), torch.tensor([3, 1])
     table = encoder.embeddings.trained.weight
     expected = torch.stack([table[[2, 5, 3]].mean(0), table[7]])
@@ -82,7 +88,7 @@ def test_ngrams_know_the_order_of_words_and_single_words_do_not() -> None:
     ids, turned, lengths = torch.tensor([[2, 5]]), torch.tensor([[5, 2]]), torch.tensor([2])
     for ngrams, same in ((1, True), (2, False)):
         torch.manual_seed(1)
-        encoder = NgramEncoder(9, 3, SETTINGS["linear"] | {"ngrams": ngrams}).eval()
+        encoder = NgramEncoder(9, 3, settings("linear", ngrams=ngrams)).eval()
         assert torch.allclose(encoder(ids, lengths), encoder(turned, lengths)) is same
 
 

@@ -8,6 +8,7 @@ from ruamel.yaml import YAML
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import write_json
+from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import check_params
 from pipeline_lib.studies.figures import plot, read_figures, table
 from pipeline_lib.studies.sweeps import SWEEPS, Rows, Study
@@ -118,7 +119,7 @@ def test_curves_have_a_look_after_each_epoch(tmp_path: Path) -> None:
     metrics = fake_metrics(study, tmp_path)
     teachers = dict(zip(metrics, (0.8, 0.9), strict=True))
     metrics = {t: {"teacher": {"dev": {"pearson": own}}} for t, own in teachers.items()}
-    lines = table(study, read_figures(study, metrics, tmp_path), metrics).splitlines()
+    lines = table(study, read_figures(study, metrics, Layout(tmp_path)), metrics).splitlines()
     names = "bilstm, 30% | bilstm_sra, 30% | bilstm, 100% | bilstm_sra, 100%"
     assert lines[4] == f"epoch | {names} | teacher, tweets_30 | teacher, tweets_100"
     assert lines[7] == "2 | " + " | ".join(["72.0 ± 1.0"] * 4) + " | 80.0 | 90.0"
@@ -172,7 +173,7 @@ def fake_metrics(study: Study, data: Path) -> dict[str, Any]:
 def test_the_table_by_hand(tmp_path: Path) -> None:
     study = sweep("ablation")
     metrics = fake_metrics(study, tmp_path)
-    lines = table(study, read_figures(study, metrics, tmp_path), metrics).splitlines()
+    lines = table(study, read_figures(study, metrics, Layout(tmp_path)), metrics).splitlines()
     assert lines[0] == "# What each step adds: movies (thesis, table 3.3)"
     assert lines[2].startswith("accuracy on test, in percent") and "seeds 1, 2" in lines[2]
     assert lines[4] == "training | student | teacher"
@@ -183,7 +184,7 @@ def test_the_table_by_hand(tmp_path: Path) -> None:
 def test_the_losses_of_encoders_stand_beside_the_scores(tmp_path: Path) -> None:
     study = sweep("wikipedia")
     metrics = fake_metrics(study, tmp_path)
-    lines = table(study, read_figures(study, metrics, tmp_path), metrics).splitlines()
+    lines = table(study, read_figures(study, metrics, Layout(tmp_path)), metrics).splitlines()
     axis, series = "sentences of Wikipedia", "from an encoder | labels alone"
     assert lines[4] == f"{axis} | {series} | teacher | loss, held back"
     quarter = study.params["wikipedia"]["sentences"] // 4
@@ -194,7 +195,7 @@ def test_the_losses_of_encoders_stand_beside_the_scores(tmp_path: Path) -> None:
 def test_every_series_is_drawn(name: str, tmp_path: Path) -> None:
     study = sweep(name)
     metrics = fake_metrics(study, tmp_path)
-    figures = read_figures(study, metrics, tmp_path)
+    figures = read_figures(study, metrics, Layout(tmp_path))
     plot(study, figures, metrics, tmp_path / "plot.svg")
     plot(study, figures, metrics, tmp_path / "plot.png")
     assert (tmp_path / "plot.png").read_bytes()[:4] == b"\x89PNG"

@@ -11,9 +11,9 @@ import torch
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json, write_json
 from pipeline_lib.evaluation.evaluate import teacher_parameters
-from pipeline_lib.params import Regression, Teacher, load_params
+from pipeline_lib.params import Params, Regression, Teacher, load_params
 from pipeline_lib.sources.models import fetch_teacher
-from pipeline_lib.teachers.finetuning import Data, adopt
+from pipeline_lib.teachers.finetuning import Data, import_teacher
 from pipeline_lib.teachers.model import load_teacher
 from tests.pipeline.corpus import sentences, write_encoder
 
@@ -22,7 +22,7 @@ ROWS = sentences()["dev"][:20]
 CPU = torch.device("cpu")
 
 
-def own_teacher(inputs: Path, labels: int, names: dict[str, str] | None) -> Teacher:
+def own_teacher(inputs: Path, labels: int, names: dict[str, str] | None) -> Params:
     """Write a finished teacher with these names and return the parameters that take it."""
     write_encoder(inputs / "done", labels=labels)
     config = read_json(inputs / "done/config.json")
@@ -34,8 +34,10 @@ def own_teacher(inputs: Path, labels: int, names: dict[str, str] | None) -> Teac
         config["num_labels"] = labels
     (inputs / "done/config.json").write_text(json.dumps(config))
     source = {"kind": "path", "path": "done"}
-    values = load_params(SHIPPED).teacher.model_dump() | {"source": source, "max_length": 32}
-    return Teacher.model_validate(values | {"checkpoint": "done"})
+    shipped = load_params(SHIPPED)
+    values = shipped.teacher.model_dump() | {"source": source, "max_length": 32}
+    teacher = Teacher.model_validate(values | {"checkpoint": "done"})
+    return shipped.model_copy(update={"teacher": teacher})
 
 
 @pytest.mark.parametrize(
@@ -48,10 +50,10 @@ def test_later_stages_know_it_by_the_tasks_names(
 ) -> None:
     params, task = own_teacher(tmp_path / "in", 2, names), make_task()
     before = (tmp_path / "in/done/config.json").read_bytes()
-    fetch_teacher(params, {"movies": task}, tmp_path / "in", tmp_path / "raw")
+    fetch_teacher(params.teacher, {"movies": task}, tmp_path / "in", tmp_path / "raw")
     dev = Data([text for _, text in ROWS], np.array([label for label, _ in ROWS]))
     folder = tmp_path / "teachers"
-    adopt(tmp_path / "raw/checkpoints/movies", folder, dev, task, params, CPU)
+    import_teacher(tmp_path / "raw/checkpoints/movies", folder, (dev, dev), task, params, CPU)
     write_json(folder / "training.json", {"parameters": {"with_embeddings": 1}})
     assert teacher_parameters(folder, task.label_names) == {"with_embeddings": 1}
     assert load_teacher(folder, "cpu", "float32").label_names == ["no", "yes"]
@@ -65,11 +67,13 @@ def test_a_regression_in_another_unit_is_refused(
     given = make_task().model_dump() | {"kind": "regression", "metrics": ["pearson"]}
     task = Regression.model_validate(given | {"labels": {"min": 0.0, "max": 100.0}})
     params = own_teacher(tmp_path / "in", 1, {"0": "score"})
-    fetch_teacher(params, {"stars": task}, tmp_path / "in", tmp_path / "raw")
+    fetch_teacher(params.teacher, {"stars": task}, tmp_path / "in", tmp_path / "raw")
     texts = [text for _, text in ROWS]
     finished = tmp_path / "raw/checkpoints/stars"
     scores = load_teacher(finished, "cpu", "float32").predict(texts, 32, 256)[:, 0]
-    assert adopt(finished, tmp_path / "a", Data(texts, scores), task, params, CPU)["best_dev"] > 0.9
-    labels = 1000 * scores - 300
+    own = Data(texts, scores)
+    record = import_teacher(finished, tmp_path / "a", (own, own), task, params, CPU)
+    assert record["best_dev"] > 0.9
+    other = Data(texts, 1000 * scores - 300)
     with pytest.raises(DistilleryError, match="another unit than the labels"):
-        adopt(finished, tmp_path / "b", Data(texts, labels), task, params, CPU)
+        import_teacher(finished, tmp_path / "b", (other, other), task, params, CPU)

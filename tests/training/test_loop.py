@@ -54,6 +54,7 @@ def make_settings(**changes: Any) -> Settings:
         "learning_rate": 0.05,
         "schedule": "linear",
         "warmup": 0.2,
+        "batch_size": 8,
         "epochs": EPOCHS,
         "max_steps": None,
         "evaluate_every": 3,

@@ -81,11 +81,14 @@ def test_objectives_are_weighted_sums(weights: dict[str, float], expected: Any) 
             label_loss(STUDENT, LABELS),
         )
     ]
-    found = objective_loss(objective, STUDENT, TEACHER, LABELS)
+    batch = {"logits": TEACHER, "labels": LABELS}
+    found = objective_loss(objective.weights, {"logits": STUDENT}, batch, objective.temperature)
     assert found.shape == () and found.item() == pytest.approx(expected(*parts))
 
 
 def test_what_an_objective_does_not_weigh_may_be_absent() -> None:
     hard, soft = Objective(labels=1.0), Objective(logits=1.0, labels=0.0)
-    assert objective_loss(hard, STUDENT, None, LABELS) == label_loss(STUDENT, LABELS)
-    assert objective_loss(soft, STUDENT, TEACHER, None) == logits_loss(STUDENT, TEACHER)
+    own = {"logits": STUDENT}
+    assert objective_loss(hard.weights, own, {"labels": LABELS}) == label_loss(STUDENT, LABELS)
+    found = objective_loss(soft.weights, own, {"logits": TEACHER})
+    assert found == logits_loss(STUDENT, TEACHER)

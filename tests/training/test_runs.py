@@ -1,156 +1,128 @@
-"""Trainings that are the same are run once; the longest starts first; results are whole."""
+"""Trainings that are the same are run once; the longest starts first; rates are searched for."""
 
-import multiprocessing
-import os
-import time
+import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+import numpy as np
 import pytest
+import torch
 
-from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import ABANDONED_SECONDS, sha256_folder, write_json
-from pipeline_lib.engine.local import Tell
-from pipeline_lib.training.runs import SEAL, Trained, train_distinct
+from pipeline_lib.engine.local import LocalEngine
+from pipeline_lib.text.ragged import Sentences
+from pipeline_lib.training.batches import LengthSorted
+from pipeline_lib.training.loop import Settings
+from pipeline_lib.training.runs import Message, Prepared, TrainingSpec, train_all
+from pipeline_lib.training.search import Row, train_rows
+
+RUN: list[tuple[str, int, float]] = []
 
 
 @dataclass(frozen=True)
-class Job:
-    key: str
-    planned_rows: int
+class Line(TrainingSpec):
+    """A line through the origin that is fitted to one of slope ``slope``."""
+
+    kind: ClassVar[str] = "students"
+    name: str
+    size: int
+    slope: float = 3.0
+    rate: float = 0.1
+    seed: int = 1
+    device: str = "cpu"
 
     @property
-    def trained(self) -> Trained:
-        return Trained("students", self.key)
+    def settings(self) -> Settings:
+        fixed = {"warmup": 0.0, "epochs": 30, "max_steps": None, "evaluate_every": None}
+        fixed |= {"clip_norm": None, "weight_decay": 0.0, "precision": "float32"}
+        return Settings("adam", self.rate, "constant", batch_size=8, seed=self.seed, **fixed)
+
+    @property
+    def rows(self) -> int:
+        return self.size
+
+    @property
+    def made_from(self) -> Any:
+        return [self.size, self.slope]
+
+    def prepare(self) -> Prepared:
+        RUN.append((self.name, self.seed, self.rate))
+        x = np.linspace(-1.0, 1.0, self.size, dtype=np.float32)
+        words, offsets = np.ones(self.size, np.int32), np.arange(self.size + 1)
+        sentences = Sentences(words, offsets, {"x": x, "y": self.slope * x}, 0)
+        torch.manual_seed(self.seed)
+        model = torch.nn.Linear(1, 1, bias=False)
+
+        def loss(model: torch.nn.Module, batch: Any) -> torch.Tensor:
+            return (model(batch["x"][:, None])[:, 0] - batch["y"]).pow(2).mean()
+
+        def evaluate(model: torch.nn.Module) -> float:
+            return -abs(float(model.weight) - self.slope)
+
+        def finish(folder: Path, _: Any) -> dict[str, Any]:
+            (folder / "slope.json").write_text(json.dumps(model.weight.item()))
+            return {"rows": self.size}
+
+        return Prepared(model, LengthSorted(sentences, 8, self.seed), loss, evaluate, finish)
 
 
-ORDER: list[str] = []
-JOBS = [Job("short", 1), Job("long", 9), Job("short", 1), Job("medium", 4)]
+LINES = [Line("short", 8), Line("long", 72), Line("the same", 8), Line("medium", 32)]
 
 
-def note(job: Job, tell: Tell) -> dict[str, Any]:
-    ORDER.append(job.key)
-    tell(job.planned_rows)
-    return {"key": job.key}
+@pytest.fixture(autouse=True)
+def store(store_home: Path) -> None:
+    """Give each test a store of its own."""
+    RUN.clear()
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_every_job_gets_its_record(workers: int) -> None:
-    heard: list[tuple[int, Any]] = []
-    found = dict(train_distinct(note, JOBS, workers, False, lambda *message: heard.append(message)))
-    assert {number: record["key"] for number, record in found.items()} == {
-        number: job.key for number, job in enumerate(JOBS)
+def test_every_training_has_its_record(workers: int) -> None:
+    heard: list[tuple[int, Message]] = []
+    found = dict(train_all(LINES, LocalEngine(workers), lambda *m: heard.append(m)))
+    assert {number: record["rows"] for number, record in found.items()} == {
+        number: line.size for number, line in enumerate(LINES)
     }
-    assert all(JOBS[number].planned_rows == rows for number, rows in heard)
+    assert all(steps == LINES[number].planned_steps for number, (_, steps, _, _) in heard)
+    assert found[0]["best_dev"] > -0.2 and found[0]["settings"]["learning_rate"] == 0.1
 
 
 def test_the_longest_is_first_and_none_is_run_twice() -> None:
-    ORDER.clear()
-    heard: list[int] = []
-    list(train_distinct(note, JOBS, 1, False, lambda number, _: heard.append(number)))
-    assert ORDER == ["long", "medium", "short"]
-    assert heard == [1, 3, 0]
+    list(train_all(LINES, LocalEngine(1), lambda *_: None))
+    assert [name for name, _, _ in RUN] == ["long", "medium", "short"]
+    list(train_all(LINES, LocalEngine(1), lambda *_: None))
+    assert len(RUN) == 3
 
 
-PARTS = ("config.json", "model.safetensors", "tokenizer.json", "training.json")
+def test_the_best_rate_with_the_first_seed_is_taken_for_all() -> None:
+    def row(name: str, rates: list[float]) -> Row[Line]:
+        return Row(name, rates, [5, 6], lambda seed, rate: Line(name, 16, 3.0, rate, seed))
+
+    done: list[Line] = []
+    found = train_rows(
+        [row("a", [1e-6, 0.1]), row("b", [0.2])], LocalEngine(1), on_done=done.append
+    )
+    assert found["a"].rate == 0.1 and found["b"].rate == 0.2
+    assert found["a"].best_dev_by_rate[0.1] > found["a"].best_dev_by_rate[1e-6]
+    assert [seed for seed in found["a"].trainings] == [5, 6]
+    assert set(RUN) == {("a", 5, 1e-6), ("a", 5, 0.1), ("a", 6, 0.1), ("b", 5, 0.2), ("b", 6, 0.2)}
+    assert len(done) == len(RUN) == 5
+    training, record = found["a"].trainings[6]
+    slope = json.loads((training.result.folder / "slope.json").read_text())
+    assert abs(slope - 3.0) == pytest.approx(-record["best_dev"])
 
 
-def write_result(trained: Trained, content: str = "weights") -> None:
-    with trained.writing() as folder:
-        for name in PARTS:
-            (folder / name).write_text(f"{content} of {trained.key}")
+def test_the_search_is_written_beside_the_trainings(tmp_path: Path) -> None:
+    row = Row("a", [1e-6, 0.1], [5], lambda seed, rate: Line("a", 16, 3.0, rate, seed))
+    train_rows([row], LocalEngine(1))["a"].write(tmp_path)
+    search = json.loads((tmp_path / "search.json").read_text())
+    assert (search["seed"], search["learning_rate"]) == (5, 0.1)
+    assert set(search["best_dev_by_rate"]) == {"1e-06", "0.1"}
 
 
-def found(folder: Path) -> set[str]:
-    return {path.name for path in folder.iterdir()}
-
-
-def race(keys: list[str], start: Any) -> None:
-    """Write all results, each at the moment when the other processes write it."""
-    for key in keys:
-        start.wait()
-        write_result(Trained("students", key))
-        assert Trained("students", key).is_whole()
-
-
-@pytest.mark.parametrize("damaged", [False, True], ids=["new", "damaged"])
-def test_racing_writers_leave_whole_results(store_home: Path, damaged: bool) -> None:
-    keys = [f"key{number}" for number in range(60)]
-    for key in keys if damaged else []:
-        write_result(Trained("students", key))
-        (Trained("students", key).folder / PARTS[1]).unlink()
-    context = multiprocessing.get_context("fork")
-    start = context.Barrier(3, timeout=60)
-    writers = [context.Process(target=race, args=(keys, start)) for _ in range(3)]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join()
-    assert [writer.exitcode for writer in writers] == [0, 0, 0]
-    for key in keys:
-        trained = Trained("students", key)
-        assert trained.is_whole()
-        assert {(trained.folder / name).read_text() for name in PARTS} == {f"weights of {key}"}
-    assert found(store_home / "students") == set(keys)
-    assert len(list((store_home / "quarantine").glob("[!.]*"))) == len(keys) * damaged
-
-
-def test_an_interrupted_writer_leaves_no_result(store_home: Path) -> None:
-    trained = Trained("students", "key")
-    with pytest.raises(KeyboardInterrupt), trained.writing() as folder:
-        (folder / "model.safetensors").write_text("half")
-        raise KeyboardInterrupt
-    assert not trained.is_whole() and found(store_home / "students") == set()
-
-
-def test_the_first_result_stays(store_home: Path) -> None:
-    trained = Trained("students", "key")
-    write_result(trained, "first")
-    write_result(trained, "second")
-    assert trained.is_whole()
-    assert (trained.folder / PARTS[0]).read_text() == "first of key"
-
-
-@pytest.mark.parametrize("name", [*PARTS, SEAL])
-def test_a_damaged_result_is_set_aside_and_written_again(store_home: Path, name: str) -> None:
-    trained = Trained("students", "key")
-    write_result(trained)
-    (trained.folder / name).write_text("{")
-    assert not trained.is_whole()
-    write_result(trained)
-    assert trained.is_whole()
-    assert (store_home / "quarantine/key" / name).read_text() == "{"
-
-
-def test_a_seal_beside_the_folder_counts(store_home: Path) -> None:
-    # As versions before this one left it.
-    trained = Trained("students", "key")
-    write_result(trained)
-    (trained.folder / SEAL).unlink()
-    assert not trained.is_whole()
-    write_json(trained.folder.with_suffix(".json"), {"sha256": sha256_folder(trained.folder)})
-    assert trained.is_whole()
-
-
-def test_the_seal_is_not_placed(store_home: Path, tmp_path: Path) -> None:
-    trained = Trained("students", "key")
-    write_result(trained)
-    trained.link_into(tmp_path / "out")
-    assert found(tmp_path / "out") == set(PARTS)
-
-
-@pytest.mark.parametrize("idle", [ABANDONED_SECONDS + 60, 60], ids=["abandoned", "live"])
-def test_only_folders_left_long_ago_are_swept(store_home: Path, idle: float) -> None:
-    left = store_home / "students/.other.4711.tmp"
-    left.mkdir(parents=True)
-    (left / "model.safetensors").write_text("half")
-    os.utime(left, (time.time() - idle,) * 2)
-    write_result(Trained("students", "key"))
-    assert left.exists() == (idle < ABANDONED_SECONDS)
-
-
-def test_a_home_that_cannot_be_written_is_one_error(store_home: Path) -> None:
-    store_home.write_text("a file")
-    with pytest.raises(DistilleryError, match="could not be written"):
-        write_result(Trained("students", "key"))
+def test_what_determines_a_training_is_in_its_key() -> None:
+    own = Line("a", 8)
+    others = [Line("a", 9), Line("a", 8, 2.0), Line("a", 8, rate=0.2), Line("a", 8, seed=2)]
+    others.append(Line("a", 8, device="cuda"))
+    keys = {line.result.key for line in [own, *others]}
+    assert len(keys) == 6
+    assert Line("b", 8).result.key == own.result.key == Line("a", 8, device="cpu").result.key

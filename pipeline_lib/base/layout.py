@@ -1,0 +1,187 @@
+"""Where every artifact lies below the folder ``data``, and which outputs answer to which inputs."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The folder of all artifacts.
+
+    :ivar data: the folder; relative to the project's root by default.
+    """
+
+    data: Path = Path("data")
+
+    # What was fetched.
+
+    def raw_task(self, task: str) -> Path:
+        """Return the folder of a task's raw files."""
+        return self.data / "raw" / "tasks" / task
+
+    @property
+    def raw_teacher(self) -> Path:
+        """The folder of the base teacher, and of teachers that were fine-tuned elsewhere."""
+        return self.data / "raw" / "teacher"
+
+    @property
+    def base_teacher(self) -> Path:
+        """The base teacher."""
+        return self.raw_teacher / "base"
+
+    def imported_teacher(self, task: str) -> Path:
+        """Return the folder of a task's teacher that was fine-tuned elsewhere."""
+        return self.raw_teacher / "checkpoints" / task
+
+    @property
+    def raw_vectors(self) -> Path:
+        """The folder of the file of word vectors."""
+        return self.data / "raw" / "vectors"
+
+    # What is computed row for row.
+
+    def task(self, task: str) -> Path:
+        """Return the folder of a prepared task."""
+        return self.data / "tasks" / task
+
+    def split(self, task: str, split: str) -> Path:
+        """Return the shard set of a prepared task's split."""
+        return self.task(task) / split
+
+    def lexicon(self, task: str) -> Path:
+        """Return the file of a task's lexicon."""
+        return self.data / "lexicons" / task / "lexicon.arrow"
+
+    def transfer_sets(self, task: str) -> Path:
+        """Return the folder of a task's transfer sets."""
+        return self.data / "transfer" / task
+
+    def transfer(self, task: str, recipe: str) -> Path:
+        """Return a transfer set."""
+        return self.transfer_sets(task) / recipe
+
+    def all_outputs(self, task: str) -> Path:
+        """Return the folder of all outputs of a task's teacher."""
+        return self.data / "outputs" / task
+
+    def outputs(self, task: str, recipe: str) -> Path:
+        """Return the teacher's outputs for a transfer set."""
+        return self.all_outputs(task) / recipe
+
+    def heldout_outputs(self, task: str, split: str) -> Path:
+        """Return the teacher's outputs for a held-out split."""
+        return self.all_outputs(task) / "heldout" / split
+
+    def wikipedia(self, split: str) -> Path:
+        """Return Wikipedia's sentences: ``train``, or ``validation`` of other articles."""
+        return self.data / "wikipedia" / split
+
+    @property
+    def vectors(self) -> Path:
+        """The folder of all sentence vectors."""
+        return self.data / "vectors"
+
+    def wikipedia_vectors(self, split: str) -> Path:
+        """Return the vectors of Wikipedia's sentences."""
+        return self.vectors / "wikipedia" / split
+
+    def task_vectors(self, task: str, recipe: str) -> Path:
+        """Return the vectors of a transfer set's sentences."""
+        return self.vectors / "tasks" / task / recipe
+
+    # What is trained and scored.
+
+    def teacher(self, task: str) -> Path:
+        """Return a task's fine-tuned teacher."""
+        return self.data / "teachers" / task
+
+    def vocabulary(self, task: str) -> Path:
+        """Return the vocabulary of a task's students."""
+        return self.data / "vocabularies" / task
+
+    def plans(self, task: str) -> Path:
+        """Return the folder of a task's plans."""
+        return self.data / "plans" / task
+
+    @property
+    def encoders(self) -> Path:
+        """The folder of all sentence encoders."""
+        return self.data / "encoders"
+
+    def encoder(self, name: str) -> Path:
+        """Return a sentence encoder."""
+        return self.encoders / name
+
+    def students(self, task: str) -> Path:
+        """Return the folder of a task's students, ``<method>/<seed>``."""
+        return self.data / "students" / task
+
+    def student(self, task: str, method: str, seed: int) -> Path:
+        """Return one student."""
+        return self.students(task) / method / str(seed)
+
+    def results(self, task: str) -> Path:
+        """Return the folder of a task's scores and predictions."""
+        return self.data / "results" / task
+
+    def speed(self, task: str) -> Path:
+        """Return the file of a task's timings."""
+        return self.data / "speed" / f"{task}.json"
+
+    @property
+    def report(self) -> Path:
+        """The report of all tasks."""
+        return self.data / "report" / "results.md"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Inputs and the teacher's outputs for them; either folder may not be there (yet)."""
+
+    inputs: Path
+    outputs: Path
+
+
+def pair_of(folder: Path) -> Pair | None:
+    """Return the pair that ``folder`` is one half of, or None if it belongs to none.
+
+    The inverse of :class:`Layout`: ``transfer/T/R`` goes with ``outputs/T/R``, ``tasks/T/dev`` with
+    ``outputs/T/heldout/dev``, ``wikipedia/S`` with ``vectors/wikipedia/S``; ``vectors/tasks/T/R``
+    answers to ``transfer/T/R``.
+    """
+    parts = Path(os.path.abspath(folder)).parts
+    for depth, find in ((4, _deep_pair), (3, _pair), (2, _shallow_pair)):
+        if len(parts) > depth:
+            data = Path(os.path.relpath(Path(*parts[:-depth])))
+            found = find(Layout(data), *parts[-depth:])
+            if found is not None:
+                # The half that was given keeps its spelling.
+                inputs, outputs = found
+                same = os.path.abspath(inputs) == os.path.abspath(folder)
+                return Pair(folder, outputs) if same else Pair(inputs, folder)
+    return None
+
+
+def _deep_pair(layout: Layout, kind: str, *rest: str) -> tuple[Path, Path] | None:
+    if kind == "vectors" and rest[0] == "tasks":
+        return layout.transfer(*rest[1:]), layout.task_vectors(*rest[1:])
+    if kind == "outputs" and rest[1] == "heldout":
+        return layout.split(rest[0], rest[2]), layout.heldout_outputs(rest[0], rest[2])
+    return None
+
+
+def _pair(layout: Layout, kind: str, first: str, second: str) -> tuple[Path, Path] | None:
+    if kind == "vectors" and first == "wikipedia":
+        return layout.wikipedia(second), layout.wikipedia_vectors(second)
+    if kind in ("outputs", "transfer"):
+        return layout.transfer(first, second), layout.outputs(first, second)
+    if kind == "tasks" and second.startswith(("dev", "test")):
+        return layout.split(first, second), layout.heldout_outputs(first, second)
+    return None
+
+
+def _shallow_pair(layout: Layout, kind: str, split: str) -> tuple[Path, Path] | None:
+    if kind == "wikipedia":
+        return layout.wikipedia(split), layout.wikipedia_vectors(split)
+    return None

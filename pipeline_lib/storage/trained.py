@@ -1,0 +1,98 @@
+"""Finished trainings, kept outside DVC's outputs under the digest of all that determines them.
+
+Each writer has a folder of its own, and the first to finish gives the result.
+"""
+
+import errno
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import (
+    disk_errors,
+    link_or_copy,
+    read_json,
+    set_aside,
+    sha256_folder,
+    sweep,
+    temporary_path,
+    write_json,
+)
+from pipeline_lib.storage.store import state_folder
+
+SEAL = "sealed.json"
+"""In the folder of a finished result: the digest of the folder's other files."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The place of one training's result.
+
+    :ivar kind: students, encoders or teachers; :ivar key: digest of all that determines it.
+    """
+
+    kind: str
+    key: str
+
+    @property
+    def folder(self) -> Path:
+        """Where the finished model lies."""
+        return state_folder() / self.kind / self.key
+
+    @property
+    def checkpoint(self) -> Path:
+        """Where the training keeps its state."""
+        return state_folder() / "checkpoints" / f"{self.kind}-{self.key}.safetensors"
+
+    def is_whole(self) -> bool:
+        """Whether it is there, finished and undamaged."""
+        try:
+            seal = read_json(self.folder / SEAL)
+            return seal == {"sha256": sha256_folder(self.folder, SEAL)}
+        except (DistilleryError, OSError):
+            return False
+
+    @contextmanager
+    def writing(self) -> Iterator[Path]:
+        """Yield an empty folder that becomes the result, whole, when the block ends well.
+
+        The result of another process that was first stays as it is; a damaged one is set aside.
+
+        :raises DistilleryError: if the disk is full or the folder is not writable.
+        """
+        private = temporary_path(self.folder)
+        sweep(self.folder.parent)
+        sweep(self.checkpoint.parent)
+        try:
+            with disk_errors(self.folder):
+                private.mkdir(parents=True)
+                yield private
+                write_json(private / SEAL, {"sha256": sha256_folder(private)})
+                self._publish(private)
+        finally:
+            shutil.rmtree(private, ignore_errors=True)
+
+    def _publish(self, private: Path) -> None:
+        while True:
+            try:
+                # A folder can be renamed onto an empty one only: the first writer wins.
+                os.rename(private, self.folder)
+                return
+            except OSError as error:
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+                    raise
+            with suppress(FileNotFoundError):
+                inode = self.folder.stat().st_ino
+                if self.is_whole():
+                    return
+                set_aside(self.folder, state_folder() / "quarantine", inode)
+
+    def link_into(self, target: Path) -> None:
+        """Link the result's files into ``target``."""
+        for path in sorted(self.folder.iterdir()):
+            if path.name != SEAL:
+                link_or_copy(path, target / path.name)

@@ -1,0 +1,92 @@
+"""Checkpoints: everything that a training's next step depends on, in one safetensors file."""
+
+import json
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import atomic_path
+
+
+@dataclass
+class Progress:
+    """Where a training stands: what a checkpoint keeps beside the tensors.
+
+    ``history`` has one entry per evaluation on dev: step, epoch (from 1), mean training loss since
+    the last one, dev score.
+    """
+
+    step: int = 0
+    best_score: float = -math.inf
+    best_step: int = 0
+    loss_sum: float = 0.0
+    loss_count: int = 0
+    history: list[dict[str, float]] = field(default_factory=list)
+
+
+@dataclass
+class State:
+    """A model in training, its optimiser and its progress, and the best weights so far."""
+
+    model: torch.nn.Module
+    optimiser: torch.optim.Optimizer
+    progress: Progress
+    best: dict[str, torch.Tensor] = field(default_factory=dict)
+
+    def keep_best(self) -> None:
+        """Take the model's weights as the best so far."""
+        self.best = {name: t.detach().clone() for name, t in self.model.state_dict().items()}
+
+    def save(self, path: Path) -> None:
+        """Write the state, atomically."""
+        tensors = {f"model.{n}": t for n, t in self.model.state_dict().items()}
+        tensors |= {f"best.{n}": t for n, t in self.best.items()}
+        states = self.optimiser.state_dict()["state"]
+        tensors |= {f"optimiser.{i}.{n}": t for i, s in states.items() for n, t in s.items()}
+        tensors["random.cpu"] = torch.get_rng_state()
+        if torch.cuda.is_available():
+            tensors["random.cuda"] = torch.cuda.get_rng_state()
+        contiguous = {name: t.detach().contiguous().clone() for name, t in tensors.items()}
+        with atomic_path(path) as temporary:
+            save_file(contiguous, temporary, {"progress": json.dumps(vars(self.progress))})
+
+    def load(self, path: Path) -> None:
+        """Take up the state in ``path``, if there is one.
+
+        :raises DistilleryError: if the file is torn.
+        """
+        try:
+            with safe_open(path, "pt") as file:
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+                self.progress = Progress(**json.loads(file.metadata()["progress"]))
+        except FileNotFoundError:
+            # None yet, or another process that trained the same has just finished.
+            return
+        except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+            raise DistilleryError(
+                f"{path}: torn checkpoint ({error}). Delete it and run again: this training starts "
+                "over."
+            ) from error
+        self.model.load_state_dict(_below(tensors, "model."))
+        self.best = _below(tensors, "best.")
+        _load_optimiser(self.optimiser, _below(tensors, "optimiser."))
+        torch.set_rng_state(tensors["random.cpu"])
+        if "random.cuda" in tensors and torch.cuda.is_available():
+            torch.cuda.set_rng_state(tensors["random.cuda"])
+
+
+def _below(tensors: dict[str, torch.Tensor], prefix: str) -> dict[str, torch.Tensor]:
+    return {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
+
+
+def _load_optimiser(optimiser: torch.optim.Optimizer, flat: dict[str, torch.Tensor]) -> None:
+    states: dict[int, dict[str, torch.Tensor]] = {}
+    for name, tensor in flat.items():
+        index, key = name.split(".", 1)
+        states.setdefault(int(index), {})[key] = tensor
+    optimiser.load_state_dict({**optimiser.state_dict(), "state": states})

@@ -1,0 +1,39 @@
+"""Encoded sets as trainings read them, for tests."""
+
+from pathlib import Path
+from tempfile import mkdtemp
+
+from tokenizers import Tokenizer
+
+from pipeline_lib.distillation.data import EncodedInput, EncodingPass
+from pipeline_lib.storage.references import SetReference
+from pipeline_lib.storage.shards import ShardSet
+from pipeline_lib.students.vocabulary import save_tokenizer
+from pipeline_lib.text.ragged import Sentences
+
+
+def training_sentences(
+    inputs: ShardSet,
+    outputs: ShardSet | None,
+    tokenizer: Tokenizer,
+    max_words: int,
+    repeat_originals: int = 1,
+    min_confidence: float = 0.0,
+) -> Sentences:
+    """Return what a student is trained on."""
+    own = {"repeat_originals": repeat_originals, "min_confidence": min_confidence}
+    answers = None if outputs is None else SetReference.to(outputs.folder)
+    content = EncodedInput(SetReference.to(inputs.folder), answers)
+    return EncodingPass.of(_saved(inputs, tokenizer), max_words, **own).read(content)
+
+
+def dev_sentences(prepared: ShardSet, tokenizer: Tokenizer, max_words: int) -> Sentences:
+    """Return what a student is evaluated on."""
+    content = EncodedInput(SetReference.to(prepared.folder), prepared=True)
+    return EncodingPass.of(_saved(prepared, tokenizer), max_words).read(content)
+
+
+def _saved(beside: ShardSet, tokenizer: Tokenizer) -> Path:
+    folder = Path(mkdtemp(dir=beside.folder.parent))
+    save_tokenizer(folder, tokenizer)
+    return folder

@@ -135,7 +135,13 @@ class EncodingPass(ShardPass):
         return pa.table(columns | {name: _column(values) for name, values in targets.items()})
 
     def read(self, content: EncodedInput) -> Sentences:
-        """Return an encoded set, mapped into memory; it is computed if the store lacks it."""
+        """Return an encoded set, mapped into memory; it is computed if the store lacks it.
+
+        :raises DistilleryError: if a set is damaged or another than planned.
+        """
+        for reference in (content.inputs, content.outputs):
+            if reference is not None:
+                reference.open()
         (answer,), _ = run_pieces(self, [content.piece], LocalEngine(1))
         (table,) = answer.tables(self)
         found = None

@@ -112,6 +112,7 @@ def holds_students(field: str, type_of: Any) -> Any:
 
     def hold(model: type[BaseModel]) -> type[BaseModel]:
         _HOLDERS.append((model, field, type_of))
+        _update(model, field, type_of)
         return model
 
     return hold
@@ -120,12 +121,16 @@ def holds_students(field: str, type_of: Any) -> Any:
 def register_settings(settings: type[StudentSettings]) -> None:
     """Let params.yaml have students of another architecture."""
     ARCHITECTURES[settings.name()] = settings
+    for holder in _HOLDERS:
+        _update(*holder)
+
+
+def _update(model: type[BaseModel], field: str, type_of: Any) -> None:
     union = Union[tuple(ARCHITECTURES.values())]  # noqa: UP007  made at run time
     student = Annotated[union, Field(discriminator="architecture")]
-    for model, field, type_of in _HOLDERS:
-        model.__annotations__[field] = type_of(student)
-        model.model_fields[field].annotation = type_of(student)
-        model.model_rebuild(force=True)
+    model.__annotations__[field] = type_of(student)
+    model.model_fields[field].annotation = type_of(student)
+    model.model_rebuild(force=True)
 
 
 def student_settings(values: dict[str, Any]) -> StudentSettings:

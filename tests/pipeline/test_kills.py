@@ -105,12 +105,12 @@ def test_finetune_teacher_goes_on_from_its_checkpoint(
     folder = f"data/teachers/{TASK}"
     workspace.forget(folder, ".distillery/teachers")
     with workspace.started("finetune_teacher", prelude=SLOW_TRAINING) as stage:
-        stage.kill_when(lambda: _written(workspace, "teacher-*/rate-*.safetensors", after=8))
+        stage.kill_when(lambda: _written(workspace, "teachers-*.safetensors", after=8))
     again = workspace.stage("finetune_teacher", prelude=TELL_RESUMED)
     [(step, steps)] = _resumed(again)
     assert 0 < step < steps
     assert workspace.digests(folder) == finished.workspace.digests(folder)
-    assert list((workspace / CHECKPOINTS).glob("teacher-*")) == []
+    assert list((workspace / CHECKPOINTS).glob("teachers-*")) == []
 
 
 def test_train_goes_on_from_its_checkpoint_seed_by_seed(

@@ -23,20 +23,20 @@ from harness import RESULTS, facts, say, table, write_results
 from pipeline_lib.base.devices import single_thread
 from pipeline_lib.cpu.fast_tokenizer import WordNumbers
 from pipeline_lib.evaluation.similarity import cosines, similarity_scores
-from pipeline_lib.params import Optimiser, Params, load_params
+from pipeline_lib.params import Params, load_params, student_settings
 from pipeline_lib.storage.shards import ShardSet
-from pipeline_lib.students.sentence_encoder import SentenceEncoder, build_encoder, load_encoder
+from pipeline_lib.students.sentence_encoder import SentenceEncoder, load_encoder, start_encoder
 from pipeline_lib.students.vocabulary import load_vocabulary
 from pipeline_lib.tasks.metrics import label_array, score
 from pipeline_lib.teachers.vectors import load_vector_model
 from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.training.batches import LengthSorted
-from pipeline_lib.training.search import fit_best
+from pipeline_lib.training.loop import Settings, fit
 
 Encode = Callable[[list[str]], np.ndarray]
 DATA = Path("data")
-STUDENT = {"architecture": "bilstm", "hidden": 150, "classifier": 200, "embeddings": "trained"}
-STUDENT |= {"dropout": 0.2, "max_words": 64}
+VALUES = {"architecture": "bilstm", "hidden": 150, "classifier": 200, "embeddings": "trained"}
+STUDENT = student_settings(VALUES | {"dropout": 0.2, "max_words": 64})
 
 
 def main(
@@ -111,7 +111,7 @@ def _distilled(task: str, pairs: _Pairs, wanted: np.ndarray, seed: int, epochs: 
     """Return a BiLSTM trained to the teacher's cosines; a tenth of the pairs chooses its epoch."""
     tokenizer, vectors = load_vocabulary(DATA / "vocabularies" / task)
     words = WordNumbers(tokenizer)
-    sides = [words.number(texts, STUDENT["max_words"]) for texts in (pairs.first, pairs.second)]
+    sides = [words.number(texts, STUDENT.max_words) for texts in (pairs.first, pairs.second)]
     held_back = np.arange(len(wanted)) % 10 == 0
     train, dev = (_select(sides, wanted, rows) for rows in (~held_back, held_back))
 
@@ -131,18 +131,17 @@ def _distilled(task: str, pairs: _Pairs, wanted: np.ndarray, seed: int, epochs: 
         given, target = (np.concatenate(part) for part in zip(*found, strict=True))
         return score("pearson", target, given[:, None])
 
-    optimiser = Optimiser(
-        name="adam", learning_rates=[1.0e-3], schedule="linear", warmup=0.0, batch_size=64,
-        epochs=epochs, max_steps=None, evaluate_every=None, clip_norm=1.0, precision="float32",
+    settings = Settings(
+        optimiser="adam", learning_rate=1.0e-3, schedule="linear", warmup=0.0, batch_size=64,
+        epochs=epochs, max_steps=None, evaluate_every=None, clip_norm=1.0, weight_decay=0.0,
+        precision="float32", seed=seed,
     )  # fmt: skip
     checkpoint = Path(".distillery/checkpoints") / f"similarity-{task}-{seed}.safetensors"
-    model, _ = fit_best(
-        lambda: build_encoder(vectors, STUDENT), LengthSorted(train, 64, seed), loss, evaluate,
-        optimiser, "float32", seed, checkpoint, lambda *_: None,
-    )  # fmt: skip
-    for path in checkpoint.parent.glob(f"{checkpoint.stem}-*"):
-        path.unlink()
-    return SentenceEncoder(model, tokenizer, STUDENT["max_words"], torch.device("cpu")).encode
+    torch.manual_seed(seed)
+    model = start_encoder(vectors, STUDENT)
+    fit(model, LengthSorted(train, 64, seed), loss, evaluate, settings, checkpoint)
+    checkpoint.unlink()
+    return SentenceEncoder(model, tokenizer, STUDENT.max_words, torch.device("cpu")).encode
 
 
 def _select(sides: list[Sentences], wanted: np.ndarray, rows: np.ndarray) -> Sentences:

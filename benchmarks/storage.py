@@ -17,22 +17,19 @@ import numpy as np
 import typer
 from harness import RESULTS, facts, say, table, usable_cores, write_results
 
-from pipeline_lib.base.devices import single_thread, worker_count
-from pipeline_lib.distillation.encoders import (
-    HELD_BACK,
-    Pretraining,
-    held_back_loss,
-    mean_of,
-    pretrain_or_find,
-)
+from pipeline_lib.base.layout import Layout
+from pipeline_lib.distillation.encoders import EncoderTraining, encoder_row, held_back_loss, mean_of
 from pipeline_lib.distillation.plans import make_plan
-from pipeline_lib.distillation.students import Row, train_rows
+from pipeline_lib.distillation.students import student_row
+from pipeline_lib.engine import make_engine
+from pipeline_lib.engine.passes import run_pass
 from pipeline_lib.params import load_params
 from pipeline_lib.storage.shards import ShardSet
-from pipeline_lib.storage.vectors import StoredVectors, unit
+from pipeline_lib.storage.vectors import unit
 from pipeline_lib.students.sentence_encoder import load_encoder
-from pipeline_lib.teachers.outputs import compute_outputs
 from pipeline_lib.teachers.vectors import VectorPass
+from pipeline_lib.training.runs import Record
+from pipeline_lib.training.search import train_rows
 
 DATA = Path("data")
 FORMATS = ("float32", "float16", "int8")
@@ -46,18 +43,20 @@ def main(
 ) -> None:
     """Train one encoder on vectors of each format."""
     params, start = load_params(), facts(("torch", "transformers"), usable_cores(), 1)
-    plain = VectorPass.of(params, DATA / "raw/teacher/base")
+    shared = Layout(DATA)
+    plain = VectorPass.of(params, shared.base_teacher)
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         for storage in FORMATS:
-            data = _data(Path(folder) / storage)
-            run = Pretraining(params, encoder, data)
-            _compute(run, replace(plain, storage=storage), worker_count(plain.device))
-            with single_thread():
-                record = pretrain_or_find(run, lambda message: None)
-            found[storage] = _judge(run, Path(folder) / "float32", record)
+            layout = Layout(_data(Path(folder) / storage))
+            encoder_of = encoder_row(params, encoder, layout, plain.device)
+            _compute(encoder_of.spec(0, encoder_of.rates[0]), replace(plain, storage=storage))
+            engine = make_engine(params, plain.device)
+            [(training, record)] = train_rows([encoder_of], engine)[encoder].trainings.values()
+            exact = Layout(Path(folder) / "float32")
+            found[storage] = _judge(training, replace(training, layout=exact), record)
             if task is not None:
-                found[storage]["dev"] = _tune(run, task, row)
+                found[storage]["dev"] = _tune(training, task, row)
             say(f"{storage}: {found[storage]}")
     results = {"facts": start, "encoder": encoder, "formats": found}
     results |= {"task": task, "row": row, "seeds": params.seeds} if task else {}
@@ -73,28 +72,23 @@ def _data(folder: Path) -> Path:
     return folder
 
 
-def _compute(run: Pretraining, vector_pass: VectorPass, workers: int) -> None:
-    names = {HELD_BACK: HELD_BACK, "wikipedia/train": "wikipedia/train"}
-    names |= {f"tasks/{t}/{r}": f"transfer/{t}/{r}" for t, r in run.row.tasks.items() if r}
-    for name, inputs in names.items():
-        compute_outputs(
-            ShardSet.open(run.data / inputs), vector_pass, run.data / "vectors" / name, workers
-        )
+def _compute(training: EncoderTraining, vector_pass: VectorPass) -> None:
+    layout, engine = training.layout, make_engine(training.params, vector_pass.device)
+    sets = {layout.wikipedia_vectors(s): layout.wikipedia(s) for s in ("train", "validation")}
+    joined = [(task, recipe) for task, recipe in training.row.tasks.items() if recipe]
+    sets |= {layout.task_vectors(*own): layout.transfer(*own) for own in joined}
+    for vectors, inputs in sets.items():
+        run_pass(vector_pass, ShardSet.open(inputs), vectors, engine)
 
 
-def _vectors(data: Path) -> StoredVectors:
-    return StoredVectors([(t, "") for t in ShardSet.open(data / "vectors" / HELD_BACK).tables()])
-
-
-def _judge(run: Pretraining, exact: Path, record: dict[str, Any]) -> dict[str, Any]:
-    wanted, stored = _vectors(exact), _vectors(run.data)
+def _judge(training: EncoderTraining, exact: EncoderTraining, record: Record) -> dict[str, Any]:
+    wanted, stored = (own.validation.vectors() for own in (exact, training))
     rows = np.arange(len(wanted))
     cosines = (unit(wanted[rows]) * unit(stored[rows])).sum(1)
-    texts = ShardSet.open(run.data / HELD_BACK).table()["text"].to_pylist()
-    answers = load_encoder(run.trained.folder).encode(texts)
-    exact_train = Pretraining(run.params, run.name, exact).train
-    mean = mean_of(exact_train.vectors(), lambda part: part) if run.row.centre else 0.0
-    manifests = [outputs.manifest for _, outputs, _ in run.train.sets]
+    held_back = ShardSet.open(training.layout.wikipedia("validation"))
+    answers = load_encoder(training.result.folder).encode(held_back.table()["text"].to_pylist())
+    mean = mean_of(exact.train.vectors(), lambda part: part) if training.row.centre else 0.0
+    manifests = [outputs.manifest for _, outputs, _ in training.train.sets]
     size = sum(shard.bytes for manifest in manifests for shard in manifest.shards)
     return {
         "bytes_per_sentence": round(size / sum(m.rows for m in manifests), 1),
@@ -104,17 +98,15 @@ def _judge(run: Pretraining, exact: Path, record: dict[str, Any]) -> dict[str, A
     }
 
 
-def _tune(run: Pretraining, task: str, row: str) -> list[float]:
+def _tune(training: EncoderTraining, task: str, row: str) -> list[float]:
     """Return dev of the row trained from this encoder, a value per seed."""
-    run.trained.place(run.data / "encoders" / run.name)
-    plan = make_plan(run.params, task, row, run.data)
-    device = str(run.device)
-    found = Row(
-        plan, DATA / "vocabularies" / task, DATA / "tasks" / task / "dev", run.params.seeds, device
-    )
-    students = run.data.with_name(f"{run.data.name}-students")
-    records = train_rows([found], students, worker_count(device), lambda *_: None, lambda _: None)
-    return [round(record["best_dev"], 6) for record in records[row]]
+    params, layout = training.params, training.layout
+    training.result.link_into(layout.encoder(training.name))
+    plan = make_plan(params, task, row, layout)
+    sets = layout.vocabulary(task), layout.split(task, "dev")
+    found = student_row(plan, *sets, params.seeds, training.device)
+    records = train_rows([found], make_engine(params, training.device))[row].records
+    return [round(record["best_dev"], 6) for record in records]
 
 
 def _lines(results: dict[str, Any], pooling: str) -> list[str]:

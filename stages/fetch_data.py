@@ -1,4 +1,4 @@
-"""Lay down a task's raw files, from a package, the user's own folder, or the hub.
+"""Fetch a task's raw files, from a package, the user's own folder, or the hub.
 
     python stages/fetch_data.py --task movies
 
@@ -19,7 +19,7 @@ from pipeline_lib.tasks.fetching import fetch_data
 
 
 def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:
-    """Lay down a task's raw files, from a package, the user's own folder, or the hub."""
+    """Fetch a task's raw files, from a package, the user's own folder, or the hub."""
     params, layout = load_params(), Layout()
     target = layout.raw_task(task)
     settings = params.task(task)

@@ -1,4 +1,4 @@
-"""Lay down the teacher's base encoder and, where ``teacher.checkpoint`` is set, finished teachers.
+"""Fetch the teacher's base encoder and, where ``teacher.checkpoint`` is set, finished teachers.
 
     python stages/fetch_teacher.py
 
@@ -16,7 +16,7 @@ from pipeline_lib.sources.preflight import require_formats
 
 
 def main() -> None:
-    """Lay down the teacher's base encoder and finished teachers."""
+    """Fetch the teacher's base encoder and finished teachers."""
     params = load_params()
     require_formats(params)
     fetch_teacher(params.teacher, params.tasks, Path(params.inputs), Layout().raw_teacher)

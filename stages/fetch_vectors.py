@@ -1,4 +1,4 @@
-"""Lay down the file of pre-trained word vectors, where ``vocabulary.vectors`` names one.
+"""Fetch the file of pre-trained word vectors, where ``vocabulary.vectors`` names one.
 
     python stages/fetch_vectors.py
 
@@ -14,7 +14,7 @@ from pipeline_lib.sources.files import fetch_vectors
 
 
 def main() -> None:
-    """Lay down the file of pre-trained word vectors, if there is one."""
+    """Fetch the file of pre-trained word vectors, if there is one."""
     params = load_params()
     fetch_vectors(params.vocabulary.vectors, Path(params.inputs), Layout().raw_vectors)
 

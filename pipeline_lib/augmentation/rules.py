@@ -113,7 +113,7 @@ def augment_block(
 def _changes(sentences: int, iteration: int) -> tuple[bool, ...]:
     """Return which sentences an iteration changes: of a pair the first, the second, both, in turn.
 
-    METHODS section 3, after Tang et al. 2019, section 3.3.
+    Tang et al. 2019, section 3.3.
     """
     if sentences == 1:
         return (True,)
@@ -154,7 +154,7 @@ class _BlockWords:
         texts = [*vocabulary, MASK]
         self.string_keys = np.concatenate([lexicon.keys, string_keys(texts)])
         self.strings = lexicon.strings.then(WordStrings.of(texts))
-        # Bare, and again with a blank behind: text is then one `take` and one join.
+        # Bare, and again with a space behind: text is then one `take` and one join.
         self.pieces = pa.concat_arrays([self.strings.plain, self.strings.spaced])
 
 
@@ -234,8 +234,8 @@ def _replacements(
 
 
 def _would_run_together(words: _BlockWords, ids: np.ndarray, rules: np.ndarray) -> np.ndarray:
-    # "do|n't" is written without a blank.  Where one half was changed ("do|quickly"), the teacher
-    # would read one unknown word; a blank keeps the two apart.
+    # "do|n't" is written without a space.  Where one half was changed ("do|quickly"), the teacher
+    # would read one unknown word; a space keeps the two apart.
     changed = rules != KEPT
     touching = np.zeros(len(ids), bool)
     touching[:-1] = (

@@ -13,7 +13,7 @@ LOG_SECONDS = 20.0
 
 
 class Advance(Protocol):
-    """Tells the display how far the work is."""
+    """Tells the display how much is done."""
 
     def __call__(self, done: int, total: int, note: str = "", counted: int | None = None) -> None:
         """Show ``done`` of ``total``; the rate is taken over ``counted`` (by default ``done``)."""

@@ -25,7 +25,7 @@ def encode(
     """Write the vector of each line of a file, in the file's order.
 
     .arrow holds the columns text and vector, and is written as it is computed. .npy holds float32
-    vectors alone. A blank line has a vector too, that of an unknown word: rows stay lines.
+    vectors alone. An empty line has a vector too, that of an unknown word: rows stay lines.
     """
     from pipeline_lib.base.errors import DistilleryError
     from pipeline_lib.evaluation.evaluate import require_model

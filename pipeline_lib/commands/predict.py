@@ -75,7 +75,7 @@ def _sentences(texts: list[str], file: Path | None) -> Iterable[str]:
 
 
 def _batches(sentences: Iterable[str]) -> Iterator[list[str]]:
-    """Yield sentences in batches, blank ones left out: a pipe can be longer than the memory."""
+    """Yield sentences in batches, empty ones left out: a pipe can be longer than the memory."""
     rest = (sentence for sentence in sentences if sentence.strip())
     while batch := list(islice(rest, BATCH)):
         yield batch

@@ -54,7 +54,7 @@ def list_sets(folder: Folder = Path("data")) -> None:
 def show(
     folder: Annotated[Path, typer.Argument(help="A transfer set, task split or outputs folder.")],
     rows: Annotated[int, typer.Option("--rows", min=0, help="How many rows.")] = 10,
-    offset: Annotated[int, typer.Option("--offset", min=0, help="Skip so many.")] = 0,
+    offset: Annotated[int, typer.Option("--offset", min=0, help="How many to skip.")] = 0,
     shard: Annotated[
         str | None, typer.Option("--shard", help="One shard only, e.g. b000-i001.")
     ] = None,

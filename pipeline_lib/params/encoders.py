@@ -24,7 +24,7 @@ class Encoder(Section):
 
     ``wikipedia`` is how many of its sentences are used (null: all that were split).  ``tasks``
     names the tasks whose words the vocabulary takes in, and the transfer set whose sentences join
-    the corpus, or null.  ``centre`` takes the mean vector off the targets.
+    the corpus, or null.  ``centre`` subtracts the mean vector from the targets.
     """
 
     student: str

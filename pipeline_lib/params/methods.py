@@ -28,7 +28,7 @@ class Optimiser(Section):
     precision: TrainingPrecision
 
     def steps(self, rows: int) -> int:
-        """Return how many steps one training takes over so many rows."""
+        """Return how many steps one training over this many rows takes."""
         steps = self.epochs * math.ceil(rows / self.batch_size)
         return min(steps, self.max_steps or steps)
 
@@ -81,16 +81,16 @@ class Objective(Section):
 
 
 class Method(Section):
-    """One system: student, start, transfer set, objective, optimiser (METHODS section 8).
+    """One system: student, start, transfer set, objective, optimiser.
 
     ``start`` is ``vectors`` (the vocabulary's), ``random``, or the name of an encoder.
     ``tasks`` names those that have the row (null: all that have its transfer set).
     ``iterations`` takes the transfer set's first ones alone (0: the originals); null takes all.
 
-    Three keys can be left out, and then play no part.  ``repeat_originals`` takes every original
-    row so many times, ``min_confidence`` leaves out synthetic rows to whose class the teacher gives
-    a lower probability, and ``threshold: dev`` moves the decision between two classes to where the
-    first metric is best on dev.
+    Three keys can be left out, and then play no part.  ``repeat_originals`` says how often every
+    original row is taken, ``min_confidence`` leaves out synthetic rows to whose class the teacher
+    gives a lower probability, and ``threshold: dev`` moves the decision between two classes to
+    where the first metric is best on dev.
     """
 
     student: str

@@ -38,7 +38,7 @@ TrainingPrecision = Literal["auto", "float32", "bfloat16"]
 
 
 class FineTuning(Section):
-    """How the teacher is fine-tuned (METHODS: Adam, a list of learning rates, best on dev)."""
+    """How the teacher is fine-tuned (Tang et al. 2019, section 4)."""
 
     learning_rates: Annotated[list[Annotated[float, Field(gt=0)]], Field(min_length=1)]
     epochs: Positive

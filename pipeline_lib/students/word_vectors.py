@@ -109,15 +109,15 @@ def _header(path: Path, handle: IO[bytes]) -> tuple[int, int]:
 def _text_entries(
     path: Path, handle: IO[bytes], width: int | None, first: int
 ) -> Iterator[tuple[bytes, _Text]]:
-    # Split at byte 0x20 and 0x0A only: words hold other characters that Unicode counts as blanks.
+    # Split at byte 0x20 and 0x0A only: words hold other characters that Unicode counts as spaces.
     for number, raw in enumerate(handle, first):
         line = raw.rstrip(b" \r\n")
         where = f"{path}: line {number}"
         if width is None:
             width = line.count(b" ")
             if not width:
-                raise _bad(where, "no word and numbers, separated by blanks")
-        # From the right: some GloVe words hold blanks.
+                raise _bad(where, "no word and numbers, separated by spaces")
+        # From the right: some GloVe words hold spaces.
         word, *numbers = line.rsplit(b" ", width)
         if len(numbers) != width or not word:
             raise _bad(where, f"{line.count(b' ')} numbers, not {width}")
@@ -150,7 +150,7 @@ def _binary_entries(
                     where, f"the file ends, its header says {count} words of {width} numbers"
                 )
             if space < 0 and len(buffer) - start > _LONGEST_WORD:
-                raise _bad(where, "no blank after the word")
+                raise _bad(where, "no space after the word")
             buffer, start = buffer[start:] + chunk, 0
             space = buffer.find(b" ")
         # The original tool ends each vector with a line feed, others do not.
@@ -200,7 +200,7 @@ def teacher_vectors(model_folder: Path, words: Sequence[str]) -> np.ndarray:
     settings = json.loads(tokenizer.to_str())
     unknown = settings["model"].get("unk_token")
     unknown_id = tokenizer.token_to_id(unknown) if isinstance(unknown, str) else None
-    # Byte-level pieces carry the blank before the word; without one they are the middle of a word.
+    # Byte-level pieces carry the space before the word; without one they are the middle of a word.
     prefix = " " if "ByteLevel" in json.dumps(settings.get("pre_tokenizer")) else ""
     encoded = tokenizer.encode_batch([prefix + word for word in words], add_special_tokens=False)
     vectors = np.zeros((len(words), table.shape[1]), np.float32)

@@ -120,17 +120,17 @@ def plot(study: Study, figures: list[Figure], metrics: dict[str, Any], path: Pat
 
 
 def _curve(point: Point, study: Study, layout: Layout) -> list[Figure]:
-    """Return a figure per look at dev, of all seeds together."""
+    """Return a figure per evaluation on dev, of all seeds together."""
     folder = layout.students(point.task) / point.method
     seeds = [read_json(folder / str(s) / "training.json") for s in study.params["seeds"]]
-    looks = zip(*(seed["history"] for seed in seeds), strict=True)
+    evaluations = zip(*(seed["history"] for seed in seeds), strict=True)
     return [
         Figure(
-            replace(point, place=round(look[0]["epoch"], 2)),
-            statistics.mean(own["dev"] for own in look),
-            statistics.stdev(own["dev"] for own in look) if len(look) > 1 else 0.0,
+            replace(point, place=round(evaluation[0]["epoch"], 2)),
+            statistics.mean(own["dev"] for own in evaluation),
+            statistics.stdev(own["dev"] for own in evaluation) if len(evaluation) > 1 else 0.0,
         )
-        for look in looks
+        for evaluation in evaluations
     ]
 
 

@@ -24,7 +24,7 @@ CODE = ("dvc.yaml", "stages", "pipeline_lib")
 def run_study(name: str, params: dict[str, Any]) -> Path:
     """Run the pipeline with ``params`` in the study's workspace, and return that folder.
 
-    Killed, it goes on where it was.
+    If killed, it resumes where it was.
 
     :param name: the workspace's name; the same name takes up the same workspace.
     :raises DistilleryError: if a stage fails.
@@ -75,5 +75,5 @@ def _dvc(folder: Path, environment: dict[str, str], *words: str) -> None:
     if done.returncode:
         raise DistilleryError(
             f"{folder}: `dvc {' '.join(words)}` failed (above). Run the study again once that is "
-            "mended: it goes on where it was."
+            "fixed: it resumes where it was."
         )

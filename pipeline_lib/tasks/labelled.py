@@ -99,7 +99,7 @@ class ScoreRange:
 
 
 def read_examples(folder: Path, task: Task) -> tuple[dict[str, list[Example]], dict[str, Any]]:
-    """Read what ``fetch_data`` laid down for a task.
+    """Read what ``fetch_data`` wrote for a task.
 
     :param folder: the task's folder of raw files, one per split.
     :param task: its parameters.
@@ -128,7 +128,7 @@ def split_names(source: Source) -> list[str]:
 
 
 def file_format(source: Source) -> str:
-    """Return the format, and file ending, in which ``fetch_data`` lays down a source's files."""
+    """Return the format, and file ending, in which ``fetch_data`` writes a source's files."""
     if isinstance(source, HubDataset):
         return "parquet"
     return "tsv" if isinstance(source, GlueFolder) else source.format

@@ -1,4 +1,4 @@
-"""The tasks' metrics, as fractions (METHODS section 1).
+"""The tasks' metrics, as fractions.
 
 Two ways to the same number: :func:`score` asks scikit-learn or scipy for one system, and
 :func:`from_confusion` and :func:`from_scores` compute a whole stack of resamples at once, which is

@@ -1,4 +1,4 @@
-"""From labelled text to prepared shards: words, blanks, tags, and the training set's blocks.
+"""From labelled text to prepared shards: words, spaces, tags, and the training set's blocks.
 
 Which block an example falls into, and where it stands in it, is decided by its words alone.  So
 reordering the file changes nothing, and adding or removing an example changes one shard.
@@ -39,7 +39,7 @@ def prepared_schema(pair: bool, regression: bool, tagged: bool) -> pa.Schema:
     """Return the columns of prepared shards.
 
     ``label`` is the class number or score, null where it is hidden; ``spaces`` says which words a
-    blank follows.
+    space follows.
 
     :param tagged: whether there are ``tags``: the training set has them, which is augmented; the
         held-out splits do without.
@@ -238,8 +238,8 @@ def _columns(table: pa.Table) -> dict[str, pa.ChunkedArray]:
 
 def _words_digest(words: list[list[str]], spaces: list[list[bool]]) -> str:
     total = hashlib.sha256()
-    for sentence, blanks in zip(words, spaces, strict=True):
-        flags = "".join("01"[blank] for blank in blanks)
+    for sentence, following in zip(words, spaces, strict=True):
+        flags = "".join("01"[space] for space in following)
         total.update(
             ("\x1f".join(sentence) + "\x1e" + flags + "\n").encode("utf-8", "surrogatepass")
         )

@@ -1,4 +1,4 @@
-"""The proof that stored outputs stand beside the rows they belong to (DESIGN, row-for-row).
+"""The proof that stored outputs stand beside the rows they belong to, row for row.
 
 Three measurements: content keys equal in every row; the stored outputs agree with the labels of the
 original examples (in the argmax, or in correlation) as far as the teacher itself does; and of every
@@ -199,7 +199,7 @@ class Judge:
                 whole.add(sample.shard)
         return {
             "recomputed_rows": sum(len(sample.texts) for sample in samples),
-            "greatest_share_of_distance": round(max(shares), 6),
+            "max_share_of_distance": round(max(shares), 6),
             "shards_recomputed_whole": len(whole),
         }
 

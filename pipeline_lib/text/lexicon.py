@@ -41,9 +41,9 @@ def write_lexicon(path: Path, table: pa.Table) -> None:
 
 @dataclass(frozen=True)
 class WordStrings:
-    """Words for rendering: bare, with a blank behind, and what kinds of characters end them.
+    """Words for rendering: bare, with a space behind, and what kinds of characters end them.
 
-    :ivar plain: the words; :ivar spaced: the same with a blank behind.
+    :ivar plain: the words; :ivar spaced: the same with a space behind.
     :ivar opens: whether a word begins with a letter or digit; :ivar closes: whether it ends so.
     """
 
@@ -54,7 +54,7 @@ class WordStrings:
 
     @classmethod
     def of(cls, words: Sequence[str]) -> "WordStrings":
-        """Look at each word."""
+        """Classify each word's ends."""
         return cls(
             pa.array(words, pa.string()),
             pa.array([f"{word} " for word in words], pa.string()),

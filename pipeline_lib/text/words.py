@@ -26,12 +26,12 @@ PATTERN = (
 
 @cache
 def word_splitter() -> PreTokenizer:
-    """Return the pre-tokenizer that cuts text into words and drops the blanks between them."""
+    """Return the pre-tokenizer that cuts text into words and drops the spaces between them."""
     return Split(Regex(PATTERN), behavior="removed", invert=True)
 
 
 def split_words(text: str) -> tuple[list[str], list[bool]]:
-    """Split ``text`` into words; the second list says which words a blank follows."""
+    """Split ``text`` into words; the second list says which words a space follows."""
     pieces = word_splitter().pre_tokenize_str(text)
     words = [word for word, _ in pieces]
     starts = [span[0] for _, span in pieces[1:]]
@@ -42,7 +42,7 @@ def split_words(text: str) -> tuple[list[str], list[bool]]:
 
 
 def join_words(words: Sequence[str], spaces: Sequence[bool]) -> str:
-    """Put words and blanks together: the inverse of :func:`split_words`, blanks made single."""
+    """Put words and spaces together: the inverse of :func:`split_words`, spaces made single."""
     return "".join(word + " " * space for word, space in zip(words, spaces, strict=True)).rstrip(
         " "
     )

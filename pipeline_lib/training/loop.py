@@ -1,6 +1,6 @@
 """The one training loop, for teachers and students alike.
 
-It is deterministic given (data, settings, seed) on one machine, evaluates on dev every so many
+It is deterministic given (data, settings, seed) on one machine, evaluates on dev every few
 steps and keeps the best weights.  If killed, it resumes from its checkpoint, which lies outside
 DVC's outputs, and ends with the same bytes.
 """
@@ -90,7 +90,7 @@ def fit(
 
     :param loss: (model, batch) to the mean loss, a scalar.
     :param evaluate: model to its dev score, greater is better.
-    :param checkpoint: a safetensors file; if it exists, training goes on from it.
+    :param checkpoint: a safetensors file; if it exists, training resumes from it.
     :raises DistilleryError: if the loss stops being a number.
     """
     _make_deterministic(settings.seed)

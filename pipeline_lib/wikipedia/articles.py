@@ -30,7 +30,7 @@ LONGEST_LINE = 1 << 24
 PIECE = 1 << 16
 """Bytes of a dump that are unpacked at a time."""
 TEXT_CHARACTERS = 1 << 16
-"""A plain text without empty lines is cut into articles of at least so many characters."""
+"""A plain text without empty lines is cut into articles of at least this many characters."""
 
 Skipped = Counter[str]
 """What was left out while reading, by reason: namespace, redirect, empty, too long."""
@@ -214,7 +214,7 @@ def _read_parquet(file: IO[bytes], name: str, skipped: Skipped) -> Iterator[Arti
             yield article_of_row(row, f"{name}: row {number}")
     except (pa.ArrowException, ValueError, OverflowError) as error:
         raise DistilleryError(
-            f"{name}: no whole Parquet file ({error}). Get it again, or correct "
+            f"{name}: truncated or invalid Parquet file ({error}). Get it again, or correct "
             "`wikipedia.source.form` in params.yaml."
         ) from error
 

@@ -54,7 +54,7 @@ def wikitext_paragraphs(wikitext: str) -> list[str]:
         raise DistilleryError(f"wikitext that cannot be parsed ({error})") from error
     lines = [line.strip() for line in "".join(_plain(nodes)).split("\n")]
     # An empty line, a heading, a list or a template that stands alone ends a paragraph; other line
-    # ends are blanks.
+    # ends are spaces.
     groups = groupby(lines, key=lambda line: not _LIST_OR_EMPTY.match(line))
     return _tidied(" ".join(group) for is_text, group in groups if is_text)
 
@@ -68,7 +68,7 @@ def plain_paragraphs(text: str) -> list[str]:
 
 
 def _tidied(texts: Iterable[str]) -> list[str]:
-    """Return what is left when blanks, emptied brackets and stray quote marks are taken out."""
+    """Return what is left when spaces, emptied brackets and stray quote marks are taken out."""
     tidied = []
     for text in texts:
         text = _EMPTY_BRACKETS.sub("", _QUOTE_MARKS.sub("", text))

@@ -21,7 +21,7 @@ COMPONENTS = {"senter": ["senter"], "parser": ["tok2vec", "parser"]}
 class SentenceSplitter:
     """A splitter and all that its sentences depend on besides the text.
 
-    :ivar split: paragraphs to the sentences of each, in order, stripped of blanks.
+    :ivar split: paragraphs to the sentences of each, in order, stripped of spaces.
     :ivar version: of spaCy, and of the model.
     """
 
@@ -85,13 +85,13 @@ def _load_pipeline(params: Splitter) -> "Language":  # noqa: F821
 def fault_of(sentence: str, keep: Keep) -> str | None:
     """Return why a sentence is left out, or None if it is kept.
 
-    Words are what blanks separate.
+    Words are what spaces separate.
 
     - ``hole``: a template or formula stood in it; ``markup``: marks are left in it;
     - ``short``, ``long``: fewer words than ``min_words``, more than ``max_words``;
     - ``fragment``: it does not begin with a capital or digit and end with a full stop or the like,
       unless ``fragments`` are wanted;
-    - ``letters``: of its characters without blanks, less than ``min_letters`` are letters;
+    - ``letters``: of its characters without spaces, less than ``min_letters`` are letters;
     - ``language``: of its words, less than ``min_function_words`` are English function words;
     - ``repetitive``: of its words, more than ``max_repeated`` repeat an earlier one.
     """

@@ -78,7 +78,7 @@ def write_texts(folder: Path, texts: list[str], words: bool = False) -> None:
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Lay down teacher, sentences and a task; return the folder of artifacts."""
+    """Write teacher, sentences and a task; return the folder of artifacts."""
     folder = tmp_path_factory.mktemp("data")
     write_encoder(folder / "raw/teacher/base")
     (folder / "raw/vectors").mkdir(parents=True)

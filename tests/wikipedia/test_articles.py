@@ -194,7 +194,7 @@ def test_parquet() -> None:
         (dump(PAGES), "text", "begins with '<mediawiki'"),
         (EXTRACTED.encode(), "text", "so it is no plain text"),
         (b"One.\nTw\xff.", "text", "not UTF-8, soon after line 1|not UTF-8, soon after line 0"),
-        (b"PAR1 and no more", "parquet", "no whole Parquet file"),
+        (b"PAR1 and no more", "parquet", "truncated or invalid Parquet file"),
         (parquet_bytes({"id": [1], "text": ["a"]}), "parquet", "no column 'title'"),
     ],
 )

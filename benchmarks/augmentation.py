@@ -54,8 +54,8 @@ from pipeline_lib.params import Params, load_params
 from pipeline_lib.storage.shards import ShardSet
 from pipeline_lib.tasks.labelled import Example
 from pipeline_lib.tasks.preparation import prepare_task
+from pipeline_lib.tasks.tagging import load_tagger
 from pipeline_lib.text.lexicon import Lexicon, count_words, read_lexicon, write_lexicon
-from pipeline_lib.text.tagging import load_tagger
 from pipeline_lib.text.words import split_words
 
 OURS = "ours: augment_block"

@@ -21,7 +21,6 @@ import typer
 from harness import RESULTS, facts, say, table, write_results
 
 from pipeline_lib.base.devices import single_thread
-from pipeline_lib.cpu.fast_tokenizer import WordNumbers
 from pipeline_lib.evaluation.similarity import cosines, similarity_scores
 from pipeline_lib.params import Params, load_params, student_settings
 from pipeline_lib.storage.shards import ShardSet
@@ -29,6 +28,7 @@ from pipeline_lib.students.sentence_encoder import SentenceEncoder, load_encoder
 from pipeline_lib.students.vocabulary import load_vocabulary
 from pipeline_lib.tasks.metrics import label_array, score
 from pipeline_lib.teachers.vectors import load_vector_model
+from pipeline_lib.text.fast_tokenizer import WordNumbers
 from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.training.batches import LengthSorted
 from pipeline_lib.training.loop import Settings, fit

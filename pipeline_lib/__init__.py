@@ -1,12 +1,13 @@
 """Distilling BERT-class teachers into small students.
 
-The rooms, from the lowest to the highest; each imports from those before it only:
-``base`` (errors, files, devices), ``params`` (what params.yaml says), ``storage`` (shards and the
-store), ``engine`` (who computes), ``text`` (words, tags, lexicon), ``sources`` (pinned bytes from
+The rooms, from the lowest to the highest; each imports from those before it only: ``base`` (errors,
+files, layout, devices), ``params`` (what params.yaml says), ``storage`` (shards and the store),
+``engine`` (who computes), ``text`` (words, tokens, lexicon), ``sources`` (pinned bytes from
 somewhere), ``cpu`` (faster versions of what torch does too), ``networks`` (the students' layers),
-``training`` (the one loop), ``tasks`` (labelled rows and their metrics), ``wikipedia`` (sentences
-without labels), ``augmentation`` (transfer sets), ``students``, ``teachers``, ``distillation``
-(params.yaml's rows made into trainings), ``evaluation``, ``report``, ``studies``, ``commands``.
+``training`` (the one loop), ``tasks`` (labelled rows, their tags and metrics), ``wikipedia``
+(sentences without labels), ``augmentation`` (transfer sets), ``students``, ``teachers``,
+``distillation`` (params.yaml's rows made into trainings), ``evaluation``, ``report``, ``studies``,
+``commands``.
 """
 
 __version__ = "0.1.0"

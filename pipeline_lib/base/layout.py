@@ -1,8 +1,10 @@
-"""Where every artifact lies below the folder ``data``, and which outputs answer to which inputs."""
+"""Where everything lies: artifacts, which outputs answer to which inputs, and the state folder."""
 
 import os
 from dataclasses import dataclass
 from pathlib import Path
+
+from pipeline_lib.base.errors import DistilleryError
 
 
 @dataclass(frozen=True)
@@ -185,3 +187,33 @@ def _shallow_pair(layout: Layout, kind: str, split: str) -> tuple[Path, Path] | 
     if kind == "wikipedia":
         return layout.wikipedia(split), layout.wikipedia_vectors(split)
     return None
+
+
+def state_folder() -> Path:
+    """Return the folder for what must outlive a killed stage: the store and training checkpoints.
+
+    ``DISTILLERY_HOME`` where set (two machines can share it), else ``.distillery`` in the main
+    repository: DVC sets ``DVC_ROOT`` for every stage, also for experiments in temporary folders.
+    """
+    home = os.environ.get("DISTILLERY_HOME")
+    return Path(home) if home else Path(os.environ.get("DVC_ROOT", ".")) / ".distillery"
+
+
+def check_state_folder() -> None:
+    """Make the state folder, and check that it can be written to.
+
+    :raises DistilleryError: if it cannot.
+    """
+    folder, named = state_folder(), bool(os.environ.get("DISTILLERY_HOME"))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK | os.X_OK):
+            return
+        reason = "not writable"
+    except OSError as error:
+        reason = str(error.strerror or error)
+    raise DistilleryError(
+        f"{'DISTILLERY_HOME: ' if named else ''}{folder} cannot be used as a folder ({reason}). "
+        + ("Set it to a folder that you may write to, or unset it" if named else "Move it away")
+        + ", then run again."
+    )

@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json
 from pipeline_lib.base.layout import pair_of
+from pipeline_lib.base.probabilities import entropy_bits, softmax
 from pipeline_lib.storage.columns import FIRST, MASKED, REPLACED, SECOND, column_suffixes, matrix
 from pipeline_lib.storage.shards import Shard, ShardSet, check_answers
 from pipeline_lib.storage.vectors import StoredVectors, unit
-from pipeline_lib.tasks.logits import entropy_bits, softmax
 
 RuleName = Literal["mask", "replace", "ngram", "original"]
 

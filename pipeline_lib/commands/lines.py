@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.text.surrogates import has_surrogates
+from pipeline_lib.base.surrogates import has_surrogates
 
 
 def read_lines(file: Path | None) -> Iterator[str]:

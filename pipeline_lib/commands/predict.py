@@ -42,8 +42,8 @@ def predict(
     sentences are read from standard input, one per line. A student of pairs wants both sentences
     with a tab between them.
     """
+    from pipeline_lib.base.probabilities import softmax
     from pipeline_lib.evaluation.evaluate import require_model
-    from pipeline_lib.tasks.logits import softmax
 
     require_model(model)
     sentences = _sentences(texts or [], file)

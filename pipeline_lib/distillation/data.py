@@ -16,13 +16,13 @@ from tokenizers import Tokenizer
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import sha256_file, sha256_json
+from pipeline_lib.base.probabilities import softmax
 from pipeline_lib.engine.local import LocalEngine
 from pipeline_lib.engine.passes import Piece, ShardPass, run_pieces
 from pipeline_lib.storage.columns import FIRST, SECOND, column_suffixes, list_column, matrix
 from pipeline_lib.storage.references import SetReference
 from pipeline_lib.storage.shards import ShardSet, check_answers
 from pipeline_lib.students.vocabulary import load_tokenizer, word_numbers
-from pipeline_lib.tasks.logits import softmax
 from pipeline_lib.tasks.metrics import decide, label_array
 from pipeline_lib.text.ragged import PAD_ID, Sentences
 

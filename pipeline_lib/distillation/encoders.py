@@ -22,13 +22,13 @@ from pipeline_lib.base.devices import resolve_student_precision
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import sha256_folder
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.cpu.fast_tokenizer import WordNumbers
 from pipeline_lib.params import Encoder, Optimiser, Params, StudentSettings
 from pipeline_lib.storage.columns import column_suffixes
 from pipeline_lib.storage.shards import ShardSet
 from pipeline_lib.storage.vectors import StoredVectors, unit, vector_tables
 from pipeline_lib.students.sentence_encoder import encode_sentences, save_encoder, start_encoder
 from pipeline_lib.students.vocabulary import build_vocabulary, count_normalised, select_words
+from pipeline_lib.text.fast_tokenizer import WordNumbers
 from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.text.words import MASK, split_words
 from pipeline_lib.training.batches import LengthSorted

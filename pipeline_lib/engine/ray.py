@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.layout import state_folder
 from pipeline_lib.engine.protocol import IN_FLIGHT, Job, OnProgress, Report, Result
-from pipeline_lib.storage.store import state_folder
 
 try:
     import ray

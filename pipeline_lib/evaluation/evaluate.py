@@ -117,7 +117,7 @@ def read_training(folder: Path, seeds: Sequence[int]) -> dict[str, Any]:
 
 def run_student(run: StudentRun, report: Report) -> tuple[dict[str, np.ndarray], dict[str, int]]:
     """Return a student's logits by split, float32, (rows, classes), and its parameter counts."""
-    from pipeline_lib.networks.parameter_counts import parameter_counts
+    from pipeline_lib.base.parameter_counts import parameter_counts
     from pipeline_lib.students.student import load_student
 
     require_model(run.folder)

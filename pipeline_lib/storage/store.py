@@ -15,7 +15,6 @@ Any number of processes, on any number of machines, may write at once.  Nothing 
 writes under a name of its own, and the first one to finish a key gives the entry.
 """
 
-import os
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -32,37 +31,8 @@ from pipeline_lib.base.files import (
     sweep,
     write_json,
 )
+from pipeline_lib.base.layout import check_state_folder, state_folder
 from pipeline_lib.storage.shards import Shard, read_shard, write_shard
-
-
-def state_folder() -> Path:
-    """Return the folder for what must outlive a killed stage: the store and training checkpoints.
-
-    ``DISTILLERY_HOME`` where set (two machines can share it), else ``.distillery`` in the main
-    repository: DVC sets ``DVC_ROOT`` for every stage, also for experiments in temporary folders.
-    """
-    home = os.environ.get("DISTILLERY_HOME")
-    return Path(home) if home else Path(os.environ.get("DVC_ROOT", ".")) / ".distillery"
-
-
-def check_state_folder() -> None:
-    """Make the state folder, and check that it can be written to.
-
-    :raises DistilleryError: if it cannot.
-    """
-    folder, named = state_folder(), bool(os.environ.get("DISTILLERY_HOME"))
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if os.access(folder, os.W_OK | os.X_OK):
-            return
-        reason = "not writable"
-    except OSError as error:
-        reason = str(error.strerror or error)
-    raise DistilleryError(
-        f"{'DISTILLERY_HOME: ' if named else ''}{folder} cannot be used as a folder ({reason}). "
-        + ("Set it to a folder that you may write to, or unset it" if named else "Move it away")
-        + ", then run again."
-    )
 
 
 class Store:

@@ -22,7 +22,7 @@ from pipeline_lib.base.files import (
     temporary_path,
     write_json,
 )
-from pipeline_lib.storage.store import state_folder
+from pipeline_lib.base.layout import state_folder
 
 SEAL = "sealed.json"
 """In the folder of a finished result: the digest of the folder's other files."""

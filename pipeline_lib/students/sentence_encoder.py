@@ -14,7 +14,6 @@ from torch import nn
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path, read_json, write_json
-from pipeline_lib.cpu.fast_tokenizer import WordNumbers
 from pipeline_lib.networks.encoders import build_encoder
 from pipeline_lib.params import StudentSettings, student_settings
 from pipeline_lib.students.student import (
@@ -24,6 +23,7 @@ from pipeline_lib.students.student import (
     quick_threads,
 )
 from pipeline_lib.students.vocabulary import load_tokenizer, save_tokenizer
+from pipeline_lib.text.fast_tokenizer import WordNumbers
 from pipeline_lib.text.ragged import Sentences, to_device
 from pipeline_lib.training.batches import LengthSorted
 

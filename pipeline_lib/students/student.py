@@ -16,12 +16,12 @@ from tokenizers import Tokenizer
 from pipeline_lib.base.devices import single_thread
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path, read_json, write_json
-from pipeline_lib.cpu.fast_tokenizer import WordNumbers
-from pipeline_lib.networks.parameter_counts import count_parameters
+from pipeline_lib.base.parameter_counts import count_parameters
 from pipeline_lib.networks.student import StudentConfig, StudentNetwork
 from pipeline_lib.params import student_settings
 from pipeline_lib.storage.columns import Text
 from pipeline_lib.students.vocabulary import load_tokenizer, save_tokenizer
+from pipeline_lib.text.fast_tokenizer import WordNumbers
 from pipeline_lib.text.ragged import Sentences, to_device
 from pipeline_lib.training.batches import LengthSorted
 

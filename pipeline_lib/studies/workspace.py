@@ -15,7 +15,7 @@ from ruamel.yaml import YAML
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json
-from pipeline_lib.storage.store import check_state_folder, state_folder
+from pipeline_lib.base.layout import check_state_folder, state_folder
 
 DVC = (sys.executable, "-m", "dvc")
 CODE = ("dvc.yaml", "stages", "pipeline_lib")

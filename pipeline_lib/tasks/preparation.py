@@ -22,7 +22,7 @@ from pipeline_lib.storage.columns import FIRST, SECOND, column_suffixes, for_sid
 from pipeline_lib.storage.shards import Manifest, Shard, schema_of, write_manifest, write_shard
 from pipeline_lib.tasks.labelled import Example
 from pipeline_lib.tasks.splits import split_examples
-from pipeline_lib.text.tagging import TaggingPass
+from pipeline_lib.tasks.tagging import TaggingPass
 from pipeline_lib.text.words import split_words
 
 HELDOUT_ROWS = 1000

@@ -16,10 +16,10 @@ from pipeline_lib.base.devices import resolve_precision, resolve_training_precis
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import link_or_copy, write_json
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.parameter_counts import parameter_counts
 from pipeline_lib.base.processor import computed_on
 from pipeline_lib.cpu.attention import use_training_attention
 from pipeline_lib.cpu.dropout import replace_dropout
-from pipeline_lib.networks.parameter_counts import parameter_counts
 from pipeline_lib.params import Params, Task
 from pipeline_lib.params import Teacher as TeacherParams
 from pipeline_lib.storage.columns import Text, texts

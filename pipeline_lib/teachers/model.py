@@ -19,8 +19,8 @@ from safetensors import SafetensorError
 from pipeline_lib.base.devices import DTYPES
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import sha256_file, sha256_json
-from pipeline_lib.networks.parameter_counts import count_parameters
-from pipeline_lib.sources.positions import position_count
+from pipeline_lib.base.parameter_counts import count_parameters
+from pipeline_lib.base.positions import position_count
 from pipeline_lib.storage.columns import Text, column_suffixes
 from pipeline_lib.teachers.masking import signed_sentences
 from pipeline_lib.text.ragged import Sentences, inside, to_device

@@ -20,7 +20,7 @@ from pathlib import PurePath
 from typing import IO, Any
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.text.surrogates import has_surrogates
+from pipeline_lib.base.surrogates import has_surrogates
 from pipeline_lib.wikipedia.dumps import DumpParser, Page
 
 LONGEST_ARTICLE = 20 << 20

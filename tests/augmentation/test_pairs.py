@@ -12,9 +12,9 @@ from pipeline_lib.augmentation.rules import KEPT, augment_block
 from pipeline_lib.engine.local import LocalEngine
 from pipeline_lib.params import Recipe, Regression, Tagger
 from pipeline_lib.storage.shards import ShardSet
+from pipeline_lib.tasks import tagging
 from pipeline_lib.tasks.labelled import Example
 from pipeline_lib.tasks.preparation import prepare_task, prepared_schema
-from pipeline_lib.text import tagging
 from pipeline_lib.text.lexicon import Lexicon
 
 ALONE = LocalEngine(1)

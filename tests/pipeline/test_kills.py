@@ -38,7 +38,7 @@ LogitPass.compute = slow
 """
 SLOW_TAGGER = """
 import time
-from pipeline_lib.text.tagging import TaggingPass
+from pipeline_lib.tasks.tagging import TaggingPass
 compute = TaggingPass.compute
 def slow(self, rows):
     print("tagging a block", flush=True)

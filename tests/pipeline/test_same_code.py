@@ -50,7 +50,7 @@ def test_another_label_loss_gives_another_teacher(workspace: Workspace) -> None:
 def test_another_tagger_gives_other_tags(workspace: Workspace) -> None:
     edit(
         workspace,
-        "text/tagging.py",
+        "tasks/tagging.py",
         "yield [token.tag_ for token in doc]",
         'yield ["NN" for token in doc]',
     )

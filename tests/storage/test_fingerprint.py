@@ -80,13 +80,13 @@ def test_lazy_and_relative_imports_count_and_those_for_type_checkers_do_not(libr
             "(student - teacher).pow(2).sum(-1).mean()",
             "(student - teacher).pow(2).mean()",
             ["distillation.students", "distillation.encoders", "teachers.finetuning"],
-            ["teachers.outputs", "augmentation.rules", "wikipedia.splitting", "text.tagging"],
+            ["teachers.outputs", "augmentation.rules", "wikipedia.splitting", "tasks.tagging"],
         ),
         (
-            "text/tagging.py",
+            "tasks/tagging.py",
             "yield [token.tag_ for token in doc]",
             'yield ["NN" for token in doc]',
-            ["text.tagging"],
+            ["tasks.tagging"],
             ["distillation.students", "teachers.outputs", "augmentation.rules"],
         ),
         (

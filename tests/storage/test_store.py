@@ -11,7 +11,8 @@ import pytest
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import ABANDONED_SECONDS, sha256_file
-from pipeline_lib.storage.store import Store, state_folder
+from pipeline_lib.base.layout import state_folder
+from pipeline_lib.storage.store import Store
 
 KEY, TABLE = "ab" + "0" * 62, pa.table({"x": [1, 2, 3]})
 

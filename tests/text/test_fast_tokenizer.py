@@ -7,8 +7,8 @@ import pytest
 from tokenizers import Regex, Tokenizer
 from tokenizers.pre_tokenizers import Split
 
-from pipeline_lib.cpu.fast_tokenizer import WordNumbers
 from pipeline_lib.students.vocabulary import build_tokenizer
+from pipeline_lib.text.fast_tokenizer import WordNumbers
 from pipeline_lib.text.words import split_words
 
 PIECES = ["n't", "'s", "'", "’t", "can", "N", "T", "x1", "3.14", "1,0", ".", "..", " ", "\t", "\n"]

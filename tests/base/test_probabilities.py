@@ -3,8 +3,8 @@
 import numpy as np
 import pyarrow as pa
 
+from pipeline_lib.base.probabilities import entropy_bits, softmax
 from pipeline_lib.storage.columns import list_column, matrix
-from pipeline_lib.tasks.logits import entropy_bits, softmax
 
 
 def test_logits_survive_the_column_also_in_slices() -> None:

@@ -161,7 +161,7 @@ class RayEngine:
     def _start(self) -> Any:
         wants = {"num_gpus": 1} if self._on_gpus else {"num_cpus": 1}
         options = _Worker.options(**wants, scheduling_strategy="SPREAD")
-        return options.remote(os.getcwd(), str(state_folder().resolve()), not self._on_gpus)
+        return options.remote(os.getcwd(), str(state_folder().resolve()))
 
 
 class _Failed:
@@ -195,6 +195,8 @@ def _connect(address: str | None, workers: int | None) -> None:
     # The workers import what this process can import; nothing is installed for them.
     paths = [str(Path(path).resolve()) for path in sys.path]
     environment = {"PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))}
+    # Torch, once a job imports it, computes with one thread.
+    environment |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     common = {
         "runtime_env": {"env_vars": environment},
         "log_to_driver": False,
@@ -216,13 +218,9 @@ def _connect(address: str | None, workers: int | None) -> None:
 class _WorkerBase:
     """Computes jobs, one after the other, with one thread on a CPU."""
 
-    def __init__(self, folder: str, state: str, single_threaded: bool) -> None:
+    def __init__(self, folder: str, state: str) -> None:
         os.chdir(folder)
         os.environ["DISTILLERY_HOME"] = state
-        if single_threaded:
-            import torch
-
-            torch.set_num_threads(1)
 
     def apply(self, function: Callable[[Any], Any], job: Any) -> Any:
         """Compute one job of a stream."""

@@ -39,6 +39,12 @@ def cluster() -> Iterator[Cluster]:
     nodes.shutdown()
 
 
+def threads(job: int, report: Report) -> int:
+    import torch
+
+    return torch.get_num_threads()
+
+
 def square(job: int, report: Report) -> int:
     report(("squaring", job))
     if job == 13:
@@ -64,6 +70,7 @@ def test_jobs_and_streams_are_those_of_the_local_engine(cluster: Cluster) -> Non
     assert found == {0: 9, 1: 1, 2: 16}
     assert set(heard) <= {(0, ("squaring", 3)), (1, ("squaring", 1)), (2, ("squaring", 4))}
     assert list(engine.run(square, [])) == []
+    assert dict(engine.run(threads, [1])) == {0: 1}
     with pytest.raises(DistilleryError, match="job 13 cannot be done"):
         list(engine.run(square, [1, 13, 2]))
     assert list(engine.stream(double, iter(range(8)))) == list(range(0, 16, 2))

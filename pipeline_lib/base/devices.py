@@ -1,13 +1,12 @@
 """Which device computes, and in which number format: resolved once, recorded with every result."""
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 
 import torch
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.threads import single_thread
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -110,14 +109,3 @@ def resolve_batch_tokens(wanted: int | None, device: torch.device) -> int:
     if wanted is not None:
         return wanted
     return 1024 if device.type == "cpu" else 65536
-
-
-@contextmanager
-def single_thread() -> Iterator[None]:
-    """Have torch compute with one thread: its pool of threads does not survive a fork."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

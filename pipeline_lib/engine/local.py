@@ -20,8 +20,8 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline_lib.base.devices import single_thread
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.threads import single_thread, use_one_thread
 from pipeline_lib.engine.protocol import IN_FLIGHT, Job, OnProgress, Report, Result
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
@@ -194,9 +194,7 @@ def _set_up_worker(messages: Any, devices: Any, single_threaded: bool, parent: i
         # Before torch looks: to this worker its device is the only one.
         os.environ[VISIBLE] = devices.get()
     if single_threaded:
-        import torch
-
-        torch.set_num_threads(1)
+        use_one_thread()
 
 
 def _end_with(parent: int) -> None:

@@ -36,6 +36,7 @@ EXEMPT = {
     "base.errors": "prints errors",
     "base.progress": "prints progress",
     "base.processor": "records the processor",
+    "base.threads": "who computes: one thread wherever it shows in the bytes",
     "base.layout": "where files lie",
 }
 """Modules, or whole rooms, that decide no byte of a result, and why."""

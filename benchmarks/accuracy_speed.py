@@ -24,9 +24,9 @@ import numpy as np
 import typer
 from harness import RESULTS, facts, reason, say, spread, summary, table, take_turns, write_results
 
-from pipeline_lib.base.files import read_json
+from pipeline_lib.base.layout import Layout
+from pipeline_lib.evaluation.results import TaskScores
 from pipeline_lib.params import load_params
-from pipeline_lib.report.rows import decisive_split
 from pipeline_lib.storage.shards import ShardSet
 
 Predict = Callable[[Sequence[str]], np.ndarray]
@@ -44,14 +44,14 @@ def main(
     import torch
 
     torch.set_num_threads(1)
-    scores = read_json(Path("data/results") / task / "scores.json")
-    split = decisive_split(scores)
+    scores = TaskScores.read(Layout().scores(task))
+    split = scores.decisive_split
     train, scored = (_rows(task, name) for name in ("train", split))
     sample = (train[0] * (1 + sentences // len(train[0])))[:sentences]
     start = facts(("torch", "transformers", "model2vec", "scikit-learn"), 1, 1)
     systems, failed = _systems(task, seed, train)
     accuracy = {name: float((p(scored[0]) == scored[1]).mean()) for name, p in systems.items()}
-    accuracy |= {n: s[split]["accuracy"]["mean"] for n, s in scores["methods"].items()}
+    accuracy |= {n: own.scores[split]["accuracy"].mean for n, own in scores.methods.items()}
     turns = {name: _timed(predict, _share(name, sample)) for name, predict in systems.items()}
     rates = take_turns(turns, repeats)
     found = {n: {"accuracy": accuracy[n], "rates": summary(rates[n])} for n in systems}

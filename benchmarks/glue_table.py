@@ -13,11 +13,10 @@ from typing import Annotated, Any
 import typer
 from harness import RESULTS, facts, table, usable_cores, write_results
 
-from pipeline_lib.base.files import read_json
-from pipeline_lib.report.rows import decisive_split
+from pipeline_lib.evaluation.results import Gain, TaskScores
 
-SUBSETS = {"qqp": 13733, "mnli": 9993, "qnli": 8917}
-"""Training rows of the tasks that are subsets where the stored results were made."""
+SUBSETS = ("qqp", "qqp_20", "mnli", "qnli")
+"""The tasks that are subsets where the stored results were made."""
 
 
 def main(
@@ -31,7 +30,7 @@ def main(
     found: dict[str, Any] = {}
     for folder in data or [Path("data")]:
         for path in sorted((folder / "results").glob("*/scores.json")):
-            found[path.parent.name] = _task(read_json(path))
+            found[path.parent.name] = _task(TaskScores.read(path))
     gains = {
         method: [task["methods"][method]["gain"] for task in found.values() if _has(task, method)]
         for method in _methods(found)
@@ -47,43 +46,39 @@ def main(
     write_results(name, results, _lines(results), out)
 
 
-def _task(scores: dict[str, Any]) -> dict[str, Any]:
-    metric, split = scores["metric"], decisive_split(scores)
+def _task(scores: TaskScores) -> dict[str, Any]:
+    metric, split = scores.metric, scores.decisive_split
+    teacher = scores.teacher.scores[split]
     return {
         "metric": metric,
         "split": split,
-        "train_rows": scores["rows"]["train"],
-        "scored_rows": scores["rows"][split],
-        "floor": scores["floor"][split][metric],
-        "teacher": scores["teacher"][split][metric],
+        "train_rows": scores.rows["train"],
+        "scored_rows": scores.rows[split],
+        "floor": scores.floor.scores[split][metric],
+        "teacher": teacher[metric],
         "other_metrics": {
             name: {"teacher": value}
-            | {m: own[split][name]["mean"] for m, own in scores["methods"].items()}
-            for name, value in scores["teacher"][split].items()
+            | {method: own.scores[split][name].mean for method, own in scores.methods.items()}
+            for name, value in teacher.items()
             if name != metric
         },
         "methods": {
             name: {
-                "mean": own[split][metric]["mean"],
-                "std": own[split][metric]["std"],
-                "seeds": sorted(own[split][metric]["by_seed"]),
-                **_gain(own["gain"][split]),
-                "training": own["training"],
+                "mean": own.scores[split][metric].mean,
+                "std": own.scores[split][metric].std,
+                "seeds": sorted(own.scores[split][metric].by_seed),
+                **_gain(own.gain[split]),
+                "training": own.training.model_dump(),
             }
-            for name, own in scores["methods"].items()
+            for name, own in scores.methods.items()
         },
     }
 
 
-def _gain(gain: dict[str, Any] | None) -> dict[str, Any]:
+def _gain(gain: Gain | None) -> dict[str, Any]:
     if gain is None:
         return {"gain": None, "low": None, "high": None, "p": None}
-    return {
-        "gain": gain["difference"],
-        "low": gain["low"],
-        "high": gain["high"],
-        "p": gain["p_holm"],
-    }
+    return {"gain": gain.difference, "low": gain.low, "high": gain.high, "p": gain.p_holm}
 
 
 def _methods(tasks: dict[str, Any]) -> list[str]:

@@ -127,6 +127,14 @@ class Layout:
         """Return the folder of a task's scores and predictions."""
         return self.data / "results" / task
 
+    def scores(self, task: str) -> Path:
+        """Return the file of a task's scores."""
+        return self.results(task) / "scores.json"
+
+    def predictions(self, task: str) -> Path:
+        """Return the file of everyone's answers to a task's held-out splits."""
+        return self.results(task) / "predictions.arrow"
+
     def speed(self, task: str) -> Path:
         """Return the file of a task's timings."""
         return self.data / "speed" / f"{task}.json"

@@ -17,7 +17,15 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json
 from pipeline_lib.base.layout import pair_of
 from pipeline_lib.base.probabilities import entropy_bits, softmax
-from pipeline_lib.storage.columns import FIRST, MASKED, REPLACED, SECOND, column_suffixes, matrix
+from pipeline_lib.storage.columns import (
+    FIRST,
+    MASKED,
+    REPLACED,
+    SECOND,
+    column_suffixes,
+    holds_scores,
+    matrix,
+)
 from pipeline_lib.storage.shards import Shard, ShardSet, check_answers
 from pipeline_lib.storage.vectors import StoredVectors, unit
 
@@ -232,7 +240,7 @@ def totals(view: View, chosen: np.ndarray) -> dict[str, Any]:
         }
     if "label" in view.table.column_names:
         labels = view.table["label"].take(chosen)
-        summarise = _spread if pa.types.is_floating(labels.type) else _distribution
+        summarise = _spread if holds_scores(labels) else _distribution
         found["labels"] = summarise(view, labels.drop_null().to_numpy(), labels.null_count)
     if view.entropy is not None and len(chosen):
         found["mean entropy, bits"] = round(float(view.entropy[chosen].mean()), 4)

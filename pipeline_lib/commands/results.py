@@ -36,7 +36,9 @@ def results(
     loaded = load_params(params)
     finished = read_finished(Layout(data), list(loaded.tasks))
     if as_json:
-        found = {one.task: {"scores": one.scores, "speed": one.speed} for one in finished}
+        found = {
+            one.task: {"scores": one.scores.model_dump(), "speed": one.speed} for one in finished
+        }
         typer.echo(json.dumps(found, indent=2))
         return
     console = Console()

@@ -1,13 +1,14 @@
 """``distill submit``: a GLUE submission from predictions on hidden test sets."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from pipeline_lib.evaluation.results import TaskScores
     from pipeline_lib.params import Params
 
 EXAMPLE = "Example: distill submit bilstm_kd_ts --out submission.zip"
@@ -73,17 +74,17 @@ def _outputs(task: str, split: str, system: str) -> tuple["np.ndarray", str]:
     import pyarrow.compute as pc
 
     from pipeline_lib.base.errors import DistilleryError
-    from pipeline_lib.base.files import read_record
     from pipeline_lib.base.layout import Layout
+    from pipeline_lib.evaluation.results import TaskScores
     from pipeline_lib.storage.columns import matrix
     from pipeline_lib.storage.shards import read_shard
 
-    folder = Layout().results(task)
-    scores = read_record(folder / "scores.json", "metric", "methods")
-    column = system
+    layout = Layout()
+    folder, column = layout.results(task), system
     if system != "teacher":
+        scores = TaskScores.read(layout.scores(task))
         column = f"{system}-{_best_seed(scores, system, folder)}"
-    table = read_shard(folder / "predictions.arrow")
+    table = read_shard(layout.predictions(task))
     rows = table.filter(pc.equal(table["split"], split))
     if not rows.num_rows:
         raise DistilleryError(
@@ -93,10 +94,10 @@ def _outputs(task: str, split: str, system: str) -> tuple["np.ndarray", str]:
     return matrix(rows[column]), column
 
 
-def _best_seed(scores: dict[str, Any], method: str, folder: Path) -> str:
+def _best_seed(scores: "TaskScores", method: str, folder: Path) -> str:
     from pipeline_lib.base.errors import DistilleryError
 
-    if method not in scores["methods"]:
+    if method not in scores.methods:
         raise DistilleryError(f"{folder}: {method} was not evaluated. Run `dvc repro`.")
-    by_seed = scores["methods"][method]["dev"][scores["metric"]]["by_seed"]
+    by_seed = scores.methods[method].scores["dev"][scores.metric].by_seed
     return max(by_seed, key=by_seed.__getitem__)

@@ -19,7 +19,14 @@ from pipeline_lib.base.files import sha256_file, sha256_json
 from pipeline_lib.base.probabilities import softmax
 from pipeline_lib.engine.local import LocalEngine
 from pipeline_lib.engine.passes import Piece, ShardPass, run_pieces
-from pipeline_lib.storage.columns import FIRST, SECOND, column_suffixes, list_column, matrix
+from pipeline_lib.storage.columns import (
+    FIRST,
+    SECOND,
+    column_suffixes,
+    holds_scores,
+    list_column,
+    matrix,
+)
 from pipeline_lib.storage.references import SetReference
 from pipeline_lib.storage.shards import ShardSet, check_answers
 from pipeline_lib.students.vocabulary import load_tokenizer, word_numbers
@@ -204,8 +211,8 @@ def _labels(rows: pa.Table, logits: np.ndarray | None) -> np.ndarray:
                 f"{missing.sum():,} training rows have no label, and this row reads no teacher's "
                 "outputs to stand in. Run `dvc repro plan` again."
             )
-        labels = np.where(missing, decide(logits), labels)
-    return labels.astype(np.float32 if pa.types.is_floating(column.type) else np.int64)
+        labels = np.where(missing, decide(logits, holds_scores(column)), labels)
+    return labels.astype(np.float32 if holds_scores(column) else np.int64)
 
 
 def _words(

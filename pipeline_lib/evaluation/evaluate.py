@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import read_record, write_json
+from pipeline_lib.base.files import read_record
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.engine import make_engine
 from pipeline_lib.engine.protocol import Report
@@ -19,13 +18,14 @@ from pipeline_lib.evaluation.heldout import (
     shared_texts,
     training_labels,
 )
+from pipeline_lib.evaluation.results import ParameterCounts, TaskScores, Training
 from pipeline_lib.evaluation.scores import System, task_scores
 from pipeline_lib.params import Params
 from pipeline_lib.storage.columns import Text, label_type, list_column
 from pipeline_lib.storage.shards import write_shard
 
 
-def evaluate_task(params: Params, task: str, layout: Layout) -> dict[str, Any]:
+def evaluate_task(params: Params, task: str, layout: Layout) -> TaskScores:
     """Write and return the scores of one task; its predictions stand beside them.
 
     The files are ``results/<task>/scores.json`` and ``predictions.arrow``, in the layout.
@@ -43,11 +43,11 @@ def evaluate_task(params: Params, task: str, layout: Layout) -> dict[str, Any]:
         teacher_parameters(layout.teacher(task), settings.label_names),
         systems,
         params.evaluate,
+        shared_texts(layout.task(task)),
     )
-    scores["shared_texts"] = shared_texts(layout.task(task))
-    folder = layout.results(task)
-    write_shard(folder / "predictions.arrow", predictions_table(heldout, systems))
-    write_json(folder / "scores.json", scores)
+    table = predictions_table(heldout, systems, settings.is_regression)
+    write_shard(layout.predictions(task), table)
+    scores.write(layout.scores(task))
     return scores
 
 
@@ -92,10 +92,8 @@ def _import_students() -> None:
     import pipeline_lib.students.student  # noqa: F401
 
 
-def read_training(folder: Path, seeds: Sequence[int]) -> dict[str, Any]:
+def read_training(folder: Path, seeds: Sequence[int]) -> Training:
     """Return what one method was trained with: rate and the rates tried, rows, steps.
-
-    ``best_step`` has, by seed, the step whose weights were kept.
 
     :param folder: the method's students, and the search for its learning rate.
     """
@@ -105,17 +103,17 @@ def read_training(folder: Path, seeds: Sequence[int]) -> dict[str, Any]:
         str(seed): read_record(folder / str(seed) / "training.json", *keys) for seed in seeds
     }
     one = records[str(seeds[0])]
-    return {
-        "learning_rate": search["learning_rate"],
-        "best_dev_by_rate": search["best_dev_by_rate"],
-        "rows": one["rows"],
-        "steps": one["steps"],
-        "batch_size": one["settings"]["batch_size"],
-        "best_step": {seed: record["best_step"] for seed, record in records.items()},
-    }
+    return Training(
+        learning_rate=search["learning_rate"],
+        best_dev_by_rate=search["best_dev_by_rate"],
+        rows=one["rows"],
+        steps=one["steps"],
+        batch_size=one["settings"]["batch_size"],
+        best_step={seed: record["best_step"] for seed, record in records.items()},
+    )
 
 
-def run_student(run: StudentRun, report: Report) -> tuple[dict[str, np.ndarray], dict[str, int]]:
+def run_student(run: StudentRun, report: Report) -> tuple[dict[str, np.ndarray], ParameterCounts]:
     """Return a student's logits by split, float32, (rows, classes), and its parameter counts."""
     from pipeline_lib.base.parameter_counts import parameter_counts
     from pipeline_lib.students.student import load_student
@@ -126,15 +124,15 @@ def run_student(run: StudentRun, report: Report) -> tuple[dict[str, np.ndarray],
     logits = {split: student.predict(texts) for split, texts in run.texts.items()}
     for split, answers in logits.items():
         _check_answers(run.folder, split, answers, (len(run.texts[split]), len(run.names)))
-    return logits, parameter_counts(student)
+    return logits, ParameterCounts(**parameter_counts(student))
 
 
-def teacher_parameters(folder: Path, names: list[str]) -> dict[str, int]:
+def teacher_parameters(folder: Path, names: list[str]) -> ParameterCounts:
     """Return how many parameters the task's teacher has, as fine-tuning counted them."""
     require_model(folder)
     found = read_record(folder / "config.json", "id2label")["id2label"]
     check_names(folder, [found[str(number)] for number in range(len(found))], names)
-    return read_record(folder / "training.json", "parameters")["parameters"]
+    return ParameterCounts(**read_record(folder / "training.json", "parameters")["parameters"])
 
 
 def require_model(folder: Path) -> None:
@@ -158,19 +156,22 @@ def check_names(folder: Path, found: list[str], wanted: list[str]) -> None:
         )
 
 
-def predictions_table(heldout: dict[str, Heldout], systems: dict[str, System]) -> pa.Table:
+def predictions_table(
+    heldout: dict[str, Heldout], systems: dict[str, System], regression: bool
+) -> pa.Table:
     """Return a row per held-out example: split, row, label (null if hidden), and everyone's logits.
 
     The columns after ``label`` are ``teacher`` and one ``<method>-<seed>`` per student.
     """
     return pa.concat_tables(
-        [_split_table(split, part, systems) for split, part in heldout.items()]
+        [_split_table(split, part, systems, regression) for split, part in heldout.items()]
     ).combine_chunks()
 
 
-def _split_table(split: str, part: Heldout, systems: dict[str, System]) -> pa.Table:
-    rows = len(part.texts)
-    label = label_type(part.teacher.shape[1] == 1)
+def _split_table(
+    split: str, part: Heldout, systems: dict[str, System], regression: bool
+) -> pa.Table:
+    rows, label = len(part.texts), label_type(regression)
     columns = {
         "split": pa.array([split] * rows, pa.string()),
         "row": pa.array(np.arange(rows, dtype=np.int32)),

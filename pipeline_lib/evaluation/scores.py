@@ -1,17 +1,25 @@
-"""The scores of one task: teacher, floor and every method, as one JSON that is the same everywhere.
+"""Computes the scores of one task: teacher, floor and every method.
 
-Pure functions of labels and logits.  All numbers are rounded to six decimals, so that the file is
-reproducible to the byte; nothing that is timed stands in it.  Labels that are hidden are not
-scored: ``"hidden"`` stands in place of the numbers.
+Pure functions of labels and logits.
 """
 
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 
 from pipeline_lib.evaluation.heldout import Heldout
-from pipeline_lib.evaluation.significance import compare, holm
+from pipeline_lib.evaluation.results import (
+    Floor,
+    Gain,
+    MethodScores,
+    ParameterCounts,
+    Scores,
+    SeedScores,
+    TaskScores,
+    TeacherScores,
+    Training,
+)
+from pipeline_lib.evaluation.significance import Difference, compare, holm
 from pipeline_lib.params import Evaluate, Method, Task
 from pipeline_lib.tasks.metrics import agreement, decide, score
 
@@ -25,194 +33,172 @@ SELECTION = (
 class System:
     """One method's trained students.
 
-    ``logits`` holds, by split and seed, float32 of shape (rows, classes); ``parameters`` the
-    numbers ``with_embeddings`` and ``without_embeddings``; ``training`` what they were trained
-    with: see :func:`~pipeline_lib.evaluation.evaluate.read_training`.
+    ``logits`` holds, by split and seed, float32 of shape (rows, classes).
     """
 
     method: Method
     logits: dict[str, dict[int, np.ndarray]]
-    parameters: dict[str, int]
-    training: dict[str, Any]
-
-    def predictions(self, split: str) -> np.ndarray:
-        """Return answers, classes or scores, shape (seeds, rows)."""
-        return np.stack([decide(outputs) for outputs in self.logits[split].values()])
+    parameters: ParameterCounts
+    training: Training
 
 
 def task_scores(
     task: Task,
     heldout: dict[str, Heldout],
     train_labels: np.ndarray,
-    teacher_parameters: dict[str, int],
+    teacher_parameters: ParameterCounts,
     systems: dict[str, System],
     evaluate: Evaluate,
-) -> dict[str, Any]:
-    """Return everything that is scored about one task; see the module for its rules.
+    shared_texts: dict[str, dict[str, dict[str, int]]],
+) -> TaskScores:
+    """Return everything that is scored about one task.
 
-    :param train_labels: int, shape (rows,): their most frequent class is the floor.
+    :param train_labels: int classes or float scores, shape (rows,): the floor is made from them.
     :param systems: by method name, in the order of params.yaml.
     """
-    scored = _Scorer(task, heldout, evaluate)
-    rows = {"train": len(train_labels)} | {name: len(part.texts) for name, part in heldout.items()}
-    return _rounded(
-        {
-            "metric": task.metrics[0],
-            "metrics": task.metrics,
-            "f1_label": task.f1_label,
-            "labels": task.label_names,
-            "rows": rows,
-            "test": _state(heldout.get("test")),
-            "selection": SELECTION,
-            "evaluate": evaluate.model_dump(),
-            "floor": scored.floor(train_labels),
-            "teacher": scored.teacher() | {"parameters": teacher_parameters},
-            "methods": scored.methods(systems, teacher_parameters),
-        }
+    scorer = _Scorer(task, heldout, evaluate)
+    return TaskScores(
+        metrics=task.metrics,
+        f1_label=task.f1_label,
+        labels=task.label_names,
+        rows={"train": len(train_labels)} | {s: len(part.texts) for s, part in heldout.items()},
+        selection=SELECTION,
+        evaluate=evaluate,
+        floor=scorer.floor(train_labels),
+        teacher=scorer.teacher(teacher_parameters),
+        methods=scorer.methods(systems, teacher_parameters),
+        shared_texts=shared_texts,
     )
-
-
-def _state(test: Heldout | None) -> str:
-    if test is None:
-        return "absent"
-    return "hidden" if test.labels is None else "labelled"
 
 
 class _Scorer:
     """Holds what every score of the task needs."""
 
     def __init__(self, task: Task, heldout: dict[str, Heldout], evaluate: Evaluate) -> None:
-        self.metrics = task.metrics
-        self.positive = task.positive_class
-        self.names = task.label_names
+        self.task = task
         self.heldout = heldout
         self.evaluate = evaluate
-        self.splits = list(heldout)
 
-    def floor(self, train_labels: np.ndarray) -> dict[str, Any]:
+    def floor(self, train_labels: np.ndarray) -> Floor:
         """Score the constant answer: the training set's most frequent class, or mean score."""
-        if train_labels.dtype.kind == "f":
-            return {"answer": float(train_labels.mean())} | {
-                split: "hidden"
-                if self.heldout[split].labels is None
-                else dict.fromkeys(self.metrics, 0.0)
-                for split in self.splits
+        names = self.task.label_names
+        if self.task.is_regression:
+            # No correlation with a constant.
+            zeros = {
+                split: None if part.labels is None else dict.fromkeys(self.task.metrics, 0.0)
+                for split, part in self.heldout.items()
             }
-        majority = int(np.bincount(train_labels, minlength=len(self.names)).argmax())
-        result: dict[str, Any] = {"answer": self.names[majority]}
-        for split in self.splits:
-            part = self.heldout[split]
-            constant = np.zeros_like(part.teacher)
-            constant[:, majority] = 1.0
-            result[split] = self._scores(split, constant) or "hidden"
-        return result
+            return Floor(answer=float(train_labels.mean()), scores=zeros)
+        majority = int(np.bincount(train_labels, minlength=len(names)).argmax())
+        constant = np.eye(len(names))[majority]
+        scores = {
+            split: self._scores(split, np.tile(constant, (len(part.texts), 1)))
+            for split, part in self.heldout.items()
+        }
+        return Floor(answer=names[majority], scores=scores)
 
-    def teacher(self) -> dict[str, Any]:
+    def teacher(self, parameters: ParameterCounts) -> TeacherScores:
         """Score the teacher's stored logits."""
-        result = {s: self._scores(s, self.heldout[s].teacher) or "hidden" for s in self.splits}
-        return result | {"precision": {s: self.heldout[s].precision for s in self.splits}}
+        return TeacherScores(
+            scores={split: self._scores(split, p.teacher) for split, p in self.heldout.items()},
+            precision={split: part.precision for split, part in self.heldout.items()},
+            parameters=parameters,
+        )
 
     def methods(
-        self, systems: dict[str, System], teacher_parameters: dict[str, int]
-    ) -> dict[str, Any]:
+        self, systems: dict[str, System], teacher_parameters: ParameterCounts
+    ) -> dict[str, MethodScores]:
         """Score every method; each split's p values are corrected for the table's rows."""
-        found = {
-            name: self._method(system, systems, teacher_parameters)
+        gains: dict[str, dict[str, Gain | None]] = {name: {} for name in systems}
+        for split in self.heldout:
+            for name, gain in self._gains(systems, split).items():
+                gains[name][split] = gain
+        return {
+            name: self._method(system, teacher_parameters, gains[name])
             for name, system in systems.items()
         }
-        for split in self.splits:
-            gains = {n: o["gain"][split] for n, o in found.items() if _is_tested(o["gain"][split])}
-            for name, p in holm({name: gain["p"] for name, gain in gains.items()}).items():
-                gains[name]["p_holm"] = p
-        return found
 
     def _method(
-        self, system: System, systems: dict[str, System], teacher_parameters: dict[str, int]
-    ) -> dict[str, Any]:
-        """Score one method against the labels, the teacher and its baseline."""
-        method = system.method
-        baseline = systems.get(method.baseline) if method.baseline else None
-        result = {
-            "student": method.student,
-            "data": method.data,
-            "baseline": method.baseline,
-            "training": system.training,
-            "agreement": {split: self._agreement(system, split) for split in self.splits},
-            "against_teacher": {split: self._to_teacher(system, split) for split in self.splits},
-            "gain": {split: self._gain(system, baseline, split) for split in self.splits},
-            "parameters": system.parameters,
-            # How many times smaller than the teacher.
-            "ratio": {
-                kind: teacher_parameters[kind] / max(count, 1)
-                for kind, count in system.parameters.items()
-            },
-        }
-        return result | {split: self._by_seed(system, split) for split in self.splits}
+        self,
+        system: System,
+        teacher_parameters: ParameterCounts,
+        gain: dict[str, Gain | None],
+    ) -> MethodScores:
+        """Score one method against the labels and the teacher."""
+        return MethodScores(
+            student=system.method.student,
+            data=system.method.data,
+            baseline=system.method.baseline,
+            training=system.training,
+            scores={split: self._by_seed(system, split) for split in self.heldout},
+            agreement={split: self._agreement(system, split) for split in self.heldout},
+            against_teacher={split: self._to_teacher(system, split) for split in self.heldout},
+            gain=gain,
+            parameters=system.parameters,
+            ratio=teacher_parameters.ratio_to(system.parameters),
+        )
 
-    def _scores(self, split: str, outputs: np.ndarray) -> dict[str, float] | None:
+    def _scores(self, split: str, outputs: np.ndarray) -> Scores | None:
         labels = self.heldout[split].labels
         if labels is None:
             return None
-        return {metric: score(metric, labels, outputs, self.positive) for metric in self.metrics}
+        return {m: score(m, labels, outputs, self.task.positive_class) for m in self.task.metrics}
 
-    def _by_seed(self, system: System, split: str) -> dict[str, Any] | str:
+    def _by_seed(self, system: System, split: str) -> dict[str, SeedScores] | None:
         by_seed = {str(s): self._scores(split, o) for s, o in system.logits[split].items()}
         if None in by_seed.values():
-            return "hidden"
+            return None
         return {
             metric: _summary({seed: scores[metric] for seed, scores in by_seed.items()})
-            for metric in self.metrics
+            for metric in self.task.metrics
         }
 
     def _agreement(self, system: System, split: str) -> float:
-        teacher = decide(self.heldout[split].teacher)
-        if teacher.dtype.kind == "f":
-            each = [agreement(teacher, outputs) for outputs in system.logits[split].values()]
-            return float(np.mean(each))
-        return float((system.predictions(split) == teacher).mean())
+        regression = self.task.is_regression
+        teacher = decide(self.heldout[split].teacher, regression)
+        outputs = system.logits[split].values()
+        return float(np.mean([agreement(teacher, one, regression) for one in outputs]))
 
-    def _to_teacher(self, system: System, split: str) -> float | str:
+    def _to_teacher(self, system: System, split: str) -> float | None:
         teacher = self._scores(split, self.heldout[split].teacher)
         own = self._by_seed(system, split)
-        if teacher is None or isinstance(own, str):
-            return "hidden"
-        return own[self.metrics[0]]["mean"] - teacher[self.metrics[0]]
-
-    def _gain(self, system: System, baseline: System | None, split: str) -> Any:
-        if baseline is None:
+        if teacher is None or own is None:
             return None
+        return own[self.task.metrics[0]].mean - teacher[self.task.metrics[0]]
+
+    def _gains(self, systems: dict[str, System], split: str) -> dict[str, Gain | None]:
+        found = {name: self._difference(system, systems, split) for name, system in systems.items()}
+        corrected = holm({name: d.p for name, d in found.items() if d is not None})
+        return {
+            name: None if d is None else Gain(**asdict(d), p_holm=corrected[name])
+            for name, d in found.items()
+        }
+
+    def _difference(
+        self, system: System, systems: dict[str, System], split: str
+    ) -> Difference | None:
         labels = self.heldout[split].labels
-        if labels is None:
-            return "hidden"
-        found = compare(
+        baseline = systems.get(system.method.baseline or "")
+        if labels is None or baseline is None:
+            return None
+        return compare(
             labels,
-            system.predictions(split),
-            baseline.predictions(split),
-            self.metrics[0],
-            len(self.names),
-            self.positive,
+            self._answers(system, split),
+            self._answers(baseline, split),
+            self.task.metrics[0],
+            len(self.task.label_names),
+            self.task.positive_class,
             **self.evaluate.model_dump(),
         )
-        return asdict(found)
+
+    def _answers(self, system: System, split: str) -> np.ndarray:
+        """Return classes or scores, shape (seeds, rows)."""
+        regression = self.task.is_regression
+        return np.stack([decide(one, regression) for one in system.logits[split].values()])
 
 
-def _is_tested(gain: Any) -> bool:
-    """Whether a gain was measured: there is a baseline, and the labels are not hidden."""
-    return isinstance(gain, dict)
-
-
-def _summary(by_seed: dict[str, float]) -> dict[str, Any]:
+def _summary(by_seed: dict[str, float]) -> SeedScores:
     values = list(by_seed.values())
     # The sample's standard deviation; one seed says nothing about the spread.
     spread = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
-    return {"mean": float(np.mean(values)), "std": spread, "by_seed": by_seed}
-
-
-def _rounded(value: Any) -> Any:
-    """Round every float below ``value`` to six decimals."""
-    if isinstance(value, dict):
-        return {key: _rounded(part) for key, part in value.items()}
-    if isinstance(value, list):
-        return [_rounded(part) for part in value]
-    # + 0.0: a rounded -0.0 would print as such.
-    return round(value, 6) + 0.0 if isinstance(value, float) else value
+    return SeedScores(mean=float(np.mean(values)), std=spread, by_seed=by_seed)

@@ -71,7 +71,7 @@ def answers(task: Task, name: str, outputs: np.ndarray) -> list[str]:
     found = task_faults(task, name)
     if found:
         raise DistilleryError("\n".join(found))
-    decided = decide(outputs)
+    decided = decide(outputs, task.is_regression)
     if task.is_regression:
         clipped = np.clip(decided, task.labels.min, task.labels.max)
         return [format_score(score) for score in clipped.tolist()]

@@ -1,42 +1,40 @@
 """What must be said beside every table of scores: data, seeds, selection, and what is missing."""
 
-from typing import Any
-
+from pipeline_lib.evaluation.results import TaskScores
 from pipeline_lib.params import Params
 from pipeline_lib.report.collect import TaskResult
-from pipeline_lib.report.rows import NONE, decisive_split
+from pipeline_lib.report.rows import NONE
 from pipeline_lib.report.splits import shared_line
 
 
 def caption(result: TaskResult, params: Params) -> list[str]:
     """Return the sentences that go with one task's table."""
     scores = result.scores
-    split = decisive_split(scores)
-    sizes = ", ".join(f"{count:,} {name}" for name, count in scores["rows"].items())
+    split = scores.decisive_split
+    sizes = ", ".join(f"{count:,} {name}" for name, count in scores.rows.items())
     lines = [
-        f"{' / '.join(scores['metrics'])} in percent{_f1(scores)}; mean over seeds "
-        f"{_seeds(result)}, ± standard deviation of {scores['metric']}.",
-        f"Data: {sizes} rows. {_test(scores['test'])}",
-        scores["selection"],
+        f"{' / '.join(scores.metrics)} in percent{_f1(scores)}; mean over seeds "
+        f"{_seeds(result)}, ± standard deviation of {scores.metric}.",
+        f"Data: {sizes} rows. {_test(scores)}",
+        scores.selection,
         _gain(scores),
         "Rate: the learning rate taken for all seeds, best on dev with the first, among "
         f"{_rates(scores)}; steps and rows of one training.",
         f"To teacher and agreement (share of equal answers, or correlation) on {split}; parameters "
         "in millions, without / with embeddings; ratio: times smaller than the teacher.",
     ]
-    if shared := shared_line(scores.get("shared_texts", {})):
+    if shared := shared_line(scores.shared_texts):
         lines.append(f"{shared[0].upper()}{shared[1:]}.")
     lines += _further(scores)
     return [line.strip() for line in lines] + _missing(result, params)
 
 
-def _f1(scores: dict[str, Any]) -> str:
-    label = scores.get("f1_label")
-    return f" (f1 of class {label})" if label else ""
+def _f1(scores: TaskScores) -> str:
+    return f" (f1 of class {scores.f1_label})" if scores.f1_label else ""
 
 
-def _gain(scores: dict[str, Any]) -> str:
-    split, confidence = decisive_split(scores), scores["evaluate"]["confidence"]
+def _gain(scores: TaskScores) -> str:
+    split, confidence = scores.decisive_split, scores.evaluate.confidence
     chosen = ", where the best evaluations were also chosen," if split == "dev" else ""
     return (
         f"Gain over the method's undistilled baseline on {split}{chosen} with its "
@@ -45,23 +43,21 @@ def _gain(scores: dict[str, Any]) -> str:
     )
 
 
-def _rates(scores: dict[str, Any]) -> str:
-    tried = {
-        rate for own in scores["methods"].values() for rate in own["training"]["best_dev_by_rate"]
-    }
+def _rates(scores: TaskScores) -> str:
+    tried = {rate for own in scores.methods.values() for rate in own.training.best_dev_by_rate}
     return ", ".join(sorted(tried, key=float)) or NONE
 
 
-def _further(scores: dict[str, Any]) -> list[str]:
+def _further(scores: TaskScores) -> list[str]:
     """Say how everyone did on scored splits that have no column of their own."""
-    metric = scores["metric"]
+    metric = scores.metric
     lines = []
-    for split, found in scores["teacher"].items():
-        if split in ("dev", "test") or not isinstance(found, dict) or metric not in found:
+    for split in scores.scored_splits:
+        if split in ("dev", "test"):
             continue
-        each = [f"teacher {100 * found[metric]:.1f}"] + [
-            f"{name} {100 * own[split][metric]['mean']:.1f}"
-            for name, own in scores["methods"].items()
+        each = [f"teacher {100 * scores.teacher.scores[split][metric]:.1f}"] + [
+            f"{name} {100 * own.scores[split][metric].mean:.1f}"
+            for name, own in scores.methods.items()
         ]
         lines.append(f"{split}, {metric}: {', '.join(each)}.")
     return lines
@@ -79,27 +75,26 @@ def speed_line(result: TaskResult) -> str:
     )
 
 
-def _test(state: str) -> str:
-    if state == "labelled":
-        return ""
-    return "Test labels are hidden: not scored." if state == "hidden" else "There is no test split."
+def _test(scores: TaskScores) -> str:
+    if "test" not in scores.rows:
+        return "There is no test split."
+    return "" if "test" in scores.scored_splits else "Test labels are hidden: not scored."
 
 
 def _seeds(result: TaskResult) -> str:
-    first = next(iter(result.scores["methods"].values()), None)
+    first = next(iter(result.scores.methods.values()), None)
     if first is None:
-        return "–"
-    return ", ".join(first["dev"][result.scores["metric"]]["by_seed"])
+        return NONE
+    return ", ".join(first.scores["dev"][result.scores.metric].by_seed)
 
 
 def _missing(result: TaskResult, params: Params) -> list[str]:
     lines = []
-    absent = [
-        name for name in params.methods_of(result.task) if name not in result.scores["methods"]
-    ]
+    found = result.scores.methods
+    absent = [name for name in params.methods_of(result.task) if name not in found]
     if absent:
         lines.append(f"Not run yet: {', '.join(absent)} (`dvc repro`).")
-    stale = [name for name in result.scores["methods"] if name not in params.methods]
+    stale = [name for name in found if name not in params.methods]
     if stale:
         lines.append(f"No longer in params.yaml: {', '.join(stale)}.")
     return lines

@@ -5,16 +5,17 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import read_json, read_record
+from pipeline_lib.base.files import read_json
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.evaluation.results import MethodScores, TaskScores
 
 
 @dataclass(frozen=True)
 class TaskResult:
-    """One task's ``scores.json``, and its ``speed/<task>.json`` where it was measured."""
+    """One task's scores, and its ``speed/<task>.json`` where it was measured."""
 
     task: str
-    scores: dict[str, Any]
+    scores: TaskScores
     speed: dict[str, Any] | None = None
 
 
@@ -24,7 +25,7 @@ def read_results(layout: Layout, tasks: list[str]) -> list[TaskResult]:
     :param layout: of all artifacts.
     :raises DistilleryError: if a task has none yet.
     """
-    return [TaskResult(task, _read_scores(layout, task)) for task in tasks]
+    return [TaskResult(task, TaskScores.read(layout.scores(task))) for task in tasks]
 
 
 def read_finished(layout: Layout, tasks: list[str]) -> list[TaskResult]:
@@ -32,14 +33,14 @@ def read_finished(layout: Layout, tasks: list[str]) -> list[TaskResult]:
 
     :raises DistilleryError: if no task has been evaluated.
     """
-    finished = [task for task in tasks if _scores(layout, task).exists()]
+    finished = [task for task in tasks if layout.scores(task).exists()]
     if not finished:
         raise DistilleryError(
             f"{layout.results(tasks[0])}: no results yet for {', '.join(tasks)}. Run `dvc repro` "
             "first."
         )
     return [
-        TaskResult(task, _read_scores(layout, task), _speed(layout.speed(task)))
+        TaskResult(task, TaskScores.read(layout.scores(task)), _speed(layout.speed(task)))
         for task in finished
     ]
 
@@ -52,42 +53,27 @@ def metrics(results: list[TaskResult]) -> dict[str, Any]:
     return {result.task: _task_metrics(result.scores) for result in results}
 
 
-def _task_metrics(scores: dict[str, Any]) -> dict[str, Any]:
-    teacher = {split: scores["teacher"][split] for split in _scored(scores)}
-    methods = {name: _method_metrics(scores, own) for name, own in scores["methods"].items()}
-    return {"teacher": teacher, "methods": methods}
+def _task_metrics(scores: TaskScores) -> dict[str, Any]:
+    splits = scores.scored_splits
+    return {
+        "teacher": {split: scores.teacher.scores[split] for split in splits},
+        "methods": {name: _method_metrics(own, splits) for name, own in scores.methods.items()},
+    }
 
 
-def _method_metrics(scores: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+def _method_metrics(own: MethodScores, splits: list[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for split in _scored(scores):
+    for split in splits:
         found[split] = {
-            metric: {name: own[split][metric][name] for name in ("mean", "std")}
-            for metric in scores["metrics"]
+            metric: {"mean": value.mean, "std": value.std}
+            for metric, value in own.scores[split].items()
         }
-        found[split]["agreement"] = own["agreement"][split]
-        if own["gain"][split] is not None:
-            gain = own["gain"][split]
-            tested = {name: gain[name] for name in ("p", "p_holm") if gain[name] is not None}
-            found[split]["gain"] = {"difference": gain["difference"], **tested}
+        found[split]["agreement"] = own.agreement[split]
+        if gain := own.gain[split]:
+            # One seed: neither p is known.
+            kept = gain.model_dump(include={"difference", "p", "p_holm"}, exclude_none=True)
+            found[split]["gain"] = kept
     return found
-
-
-def _scored(scores: dict[str, Any]) -> list[str]:
-    return [split for split, value in scores["teacher"].items() if _is_scored(value, scores)]
-
-
-def _is_scored(value: Any, scores: dict[str, Any]) -> bool:
-    return isinstance(value, dict) and scores["metric"] in value
-
-
-def _read_scores(layout: Layout, task: str) -> dict[str, Any]:
-    keys = ("metric", "metrics", "rows", "test", "selection", "evaluate", "floor", "teacher")
-    return read_record(_scores(layout, task), *keys, "methods")
-
-
-def _scores(layout: Layout, task: str) -> Path:
-    return layout.results(task) / "scores.json"
 
 
 def _speed(path: Path) -> dict[str, Any] | None:

@@ -6,7 +6,7 @@ from pipeline_lib.base.files import atomic_path
 from pipeline_lib.params import Params
 from pipeline_lib.report.captions import caption
 from pipeline_lib.report.collect import TaskResult
-from pipeline_lib.report.rows import Row, decisive_split, rows
+from pipeline_lib.report.rows import Row, rows
 
 COLUMNS = {
     "system": "System",
@@ -33,9 +33,9 @@ def write_report(path: Path, results: list[TaskResult], params: Params) -> None:
 
 
 def _task(result: TaskResult, params: Params) -> list[str]:
-    split = decisive_split(result.scores)
+    scores = result.scores
     return [
-        f"## {result.task} ({result.scores['metric']}, gain on {split})",
+        f"## {result.task} ({scores.metric}, gain on {scores.decisive_split})",
         "",
         *table([row for row in rows(result)]),
         "",

@@ -4,8 +4,16 @@ The Markdown report and the terminal show the same cells; they differ in which c
 """
 
 from dataclasses import dataclass
-from typing import Any
 
+from pipeline_lib.evaluation.results import (
+    Gain,
+    ParameterCounts,
+    Ratio,
+    Scores,
+    SeedScores,
+    TaskScores,
+)
+from pipeline_lib.params import Metric
 from pipeline_lib.report.collect import TaskResult
 
 NONE = "–"
@@ -32,58 +40,48 @@ class Row:
     speed_up: str = NONE
 
 
-def decisive_split(scores: dict[str, Any]) -> str:
-    """Return the split that gain and distance are read from: test, or dev where test is unknown."""
-    return "test" if scores["test"] == "labelled" else "dev"
-
-
 def rows(result: TaskResult) -> list[Row]:
     """Return the table of one task, in the order floor, teacher, methods."""
-    methods = [_method(result, name) for name in result.scores["methods"]]
+    methods = [_method(result, name) for name in result.scores.methods]
     return [_floor(result.scores), _teacher(result), *methods]
 
 
-def _floor(scores: dict[str, Any]) -> Row:
-    dev, test = (_scores(scores["floor"].get(split), scores) for split in ("dev", "test"))
-    answer = scores["floor"]["answer"]
-    return Row(
-        f"always {answer:.2f}" if isinstance(answer, float) else f"always {answer}", dev, test
-    )
+def _floor(scores: TaskScores) -> Row:
+    answer = scores.floor.answer
+    name = f"always {answer:.2f}" if isinstance(answer, float) else f"always {answer}"
+    return Row(name, *(_scores(scores.floor.scores, split, scores) for split in ("dev", "test")))
 
 
 def _teacher(result: TaskResult) -> Row:
-    scores, teacher = result.scores, result.scores["teacher"]
-    dev, test = (_scores(teacher.get(split), scores) for split in ("dev", "test"))
+    scores, teacher = result.scores, result.scores.teacher
     rate = _rate(result, None)
     return Row(
         "teacher",
-        dev,
-        test,
-        parameters=_millions(teacher["parameters"]),
+        *(_scores(teacher.scores, split, scores) for split in ("dev", "test")),
+        parameters=_millions(teacher.parameters),
         speed=_thousands(rate),
         speed_up="1×" if rate else NONE,
     )
 
 
 def _method(result: TaskResult, name: str) -> Row:
-    scores, own = result.scores, result.scores["methods"][name]
-    split, gain = decisive_split(scores), own["gain"][decisive_split(scores)]
-    training = own["training"]
-    rate, teacher_rate = _rate(result, own["student"]), _rate(result, None)
+    scores, own = result.scores, result.scores.methods[name]
+    split, gain = scores.decisive_split, own.gain[scores.decisive_split]
+    training = own.training
+    rate, teacher_rate = _rate(result, own.student), _rate(result, None)
     return Row(
         name,
-        _spread(own.get("dev"), scores),
-        _spread(own.get("test"), scores),
-        gain=_signed(gain["difference"]) if gain else NONE,
+        *(_seed_scores(own.scores, split, scores) for split in ("dev", "test")),
+        gain=_signed(gain.difference) if gain else NONE,
         interval=_interval(gain),
-        p=_p_value(gain["p_holm"]) if gain and gain["p_holm"] is not None else NONE,
-        to_teacher=_signed(own["against_teacher"][split]),
-        agreement=_percent(own["agreement"][split]),
-        parameters=_millions(own["parameters"]),
-        ratio=_times(own["ratio"]),
-        rate=f"{training['learning_rate']:g}",
-        steps=f"{training['steps']:,} × {training['batch_size']}",
-        rows=f"{training['rows']:,}",
+        p=_p_value(gain.p_holm) if gain and gain.p_holm is not None else NONE,
+        to_teacher=_signed(own.against_teacher[split]),
+        agreement=_percent(own.agreement[split]),
+        parameters=_millions(own.parameters),
+        ratio=_times(own.ratio),
+        rate=f"{training.learning_rate:g}",
+        steps=f"{training.steps:,} × {training.batch_size}",
+        rows=f"{training.rows:,}",
         speed=_thousands(rate),
         speed_up=f"{rate / teacher_rate:.0f}×" if rate and teacher_rate else NONE,
     )
@@ -98,22 +96,30 @@ def _rate(result: TaskResult, student: str | None) -> float | None:
     return found["median"] if found else None
 
 
-def _scores(value: Any, scores: dict[str, Any]) -> str:
+def _scores(found: dict[str, Scores | None], split: str, scores: TaskScores) -> str:
     """Return every metric's figure, or that the split is hidden or absent."""
-    if not isinstance(value, dict):
-        return scores["test"]
-    return " / ".join(_percent(value[metric]) for metric in scores["metrics"])
+    value = found.get(split)
+    if value is None:
+        return _unscored(split, scores)
+    return " / ".join(_percent(value[metric]) for metric in scores.metrics)
 
 
-def _spread(value: Any, scores: dict[str, Any]) -> str:
+def _seed_scores(
+    found: dict[str, dict[Metric, SeedScores] | None], split: str, scores: TaskScores
+) -> str:
     """Return every metric's mean, and the first one's standard deviation over seeds."""
-    if not isinstance(value, dict):
-        return scores["test"]
-    means = [_percent(value[metric]["mean"]) for metric in scores["metrics"]]
-    first = value[scores["metric"]]
-    if len(first["by_seed"]) > 1:
-        means[0] += f" ± {100 * first['std']:.1f}"
+    value = found.get(split)
+    if value is None:
+        return _unscored(split, scores)
+    means = [_percent(value[metric].mean) for metric in scores.metrics]
+    first = value[scores.metric]
+    if len(first.by_seed) > 1:
+        means[0] += f" ± {100 * first.std:.1f}"
     return " / ".join(means)
+
+
+def _unscored(split: str, scores: TaskScores) -> str:
+    return "hidden" if split in scores.rows else "absent"
 
 
 def _percent(value: float) -> str:
@@ -125,27 +131,27 @@ def _signed(value: float) -> str:
     return f"{round(100 * value, 1) + 0.0:+.1f}"
 
 
-def _interval(gain: dict[str, Any] | None) -> str:
+def _interval(gain: Gain | None) -> str:
     # Of a single seed nothing is known about the noise of training.
-    if gain is None or gain["low"] is None:
+    if gain is None or gain.low is None or gain.high is None:
         return NONE
-    return f"[{_signed(gain['low'])}, {_signed(gain['high'])}]"
+    return f"[{_signed(gain.low)}, {_signed(gain.high)}]"
 
 
 def _p_value(p: float) -> str:
     return "≤0.001" if p <= 0.001 else f"{p:.3f}"
 
 
-def _millions(parameters: dict[str, int]) -> str:
-    small, whole = parameters["without_embeddings"], parameters["with_embeddings"]
+def _millions(parameters: ParameterCounts) -> str:
+    small, whole = parameters.without_embeddings, parameters.with_embeddings
     return f"{small / 1e6:.2f} / {whole / 1e6:.2f}"
 
 
-def _times(ratio: dict[str, float]) -> str:
+def _times(ratio: Ratio) -> str:
     def one(value: float) -> str:
         return f"{value:.0f}×" if value >= 10 else f"{value:.1f}×"
 
-    return f"{one(ratio['without_embeddings'])} / {one(ratio['with_embeddings'])}"
+    return f"{one(ratio.without_embeddings)} / {one(ratio.with_embeddings)}"
 
 
 def _thousands(rate: float | None) -> str:

@@ -8,7 +8,7 @@ from rich.text import Text
 from pipeline_lib.params import Params
 from pipeline_lib.report.captions import caption, speed_line
 from pipeline_lib.report.collect import TaskResult
-from pipeline_lib.report.rows import NONE, Row, decisive_split, rows
+from pipeline_lib.report.rows import NONE, Row, rows
 
 WIDE = 116
 """Columns of text that the one wide table needs."""
@@ -16,8 +16,8 @@ WIDE = 116
 
 def print_result(console: Console, result: TaskResult, params: Params) -> None:
     """Print one task's table and its caption."""
-    split = decisive_split(result.scores)
-    title = f"{result.task}: {result.scores['metric']}, gain on {split}"
+    split = result.scores.decisive_split
+    title = f"{result.task}: {result.scores.metric}, gain on {split}"
     given = rows(result)
     quality = {
         "Dev": [row.dev for row in given],

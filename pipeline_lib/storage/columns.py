@@ -27,6 +27,11 @@ def label_type(regression: bool) -> pa.DataType:
     return pa.float32() if regression else pa.int32()
 
 
+def holds_scores(labels: pa.ChunkedArray | pa.Array) -> bool:
+    """Whether a column ``label`` is that of a regression; see :func:`label_type`."""
+    return pa.types.is_floating(labels.type)
+
+
 def sentences(table: pa.Table, name: str) -> pa.ChunkedArray:
     """Return a column of all first sentences, and of all second ones behind them."""
     parts = [table[f"{name}{side}"] for side in column_suffixes(table)]

@@ -10,14 +10,15 @@ import pyarrow as pa
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.params import CORRELATIONS, DECISIONS, Metric
+from pipeline_lib.storage.columns import holds_scores
 
 
-def decide(outputs: np.ndarray) -> np.ndarray:
+def decide(outputs: np.ndarray, regression: bool) -> np.ndarray:
     """Return the answers: class numbers, int64, or the scores of a regression, float64.
 
     :param outputs: float, shape (rows, classes), or (rows, 1) of a regression.
     """
-    if outputs.shape[1] == 1:
+    if regression:
         return outputs[:, 0].astype(np.float64)
     return outputs.argmax(axis=1)
 
@@ -25,7 +26,7 @@ def decide(outputs: np.ndarray) -> np.ndarray:
 def label_array(column: pa.ChunkedArray) -> np.ndarray:
     """Return a label column without nulls: class numbers, int64, or scores, float32."""
     labels = column.to_numpy()
-    return labels.astype(np.float32 if pa.types.is_floating(column.type) else np.int64)
+    return labels.astype(np.float32 if holds_scores(column) else np.int64)
 
 
 def score(
@@ -40,7 +41,7 @@ def score(
     :param outputs: float, shape (rows, classes), or (rows, 1) of a regression.
     :raises DistilleryError: if a label is hidden, or the metric is none of ours.
     """
-    answers = decide(outputs)
+    answers = decide(outputs, metric in CORRELATIONS)
     labels = check_labels(labels, answers)
     if metric in CORRELATIONS:
         return _correlation(metric, labels, answers)
@@ -68,9 +69,9 @@ def _correlation(metric: Metric, labels: np.ndarray, answers: np.ndarray) -> flo
     return float(function(labels.astype(np.float64), answers).statistic)
 
 
-def agreement(labels: np.ndarray, outputs: np.ndarray) -> float:
+def agreement(labels: np.ndarray, outputs: np.ndarray, regression: bool) -> float:
     """Return how far outputs agree with labels: accuracy, or Pearson's r of a regression."""
-    return score("pearson" if outputs.shape[1] == 1 else "accuracy", labels, outputs)
+    return score("pearson" if regression else "accuracy", labels, outputs)
 
 
 def from_scores(metric: Metric, labels: np.ndarray, answers: np.ndarray) -> np.ndarray:

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.storage.columns import Text, column_suffixes, matrix
+from pipeline_lib.storage.columns import Text, column_suffixes, holds_scores, matrix
 from pipeline_lib.storage.shards import ShardSet, check_answers, read_shard
 from pipeline_lib.storage.vectors import StoredVectors
 from pipeline_lib.tasks.metrics import agreement, label_array
@@ -48,7 +48,7 @@ def prove_alignment(
     """
     share = rows_per_shard(outputs)
     samples: list[Sample] = []
-    labels, answers = [np.empty(0)], []
+    labels, answers = [], []
     figures: dict[str, Any] = {"rows": inputs.manifest.rows}
     figures["rows_with_equal_key"] = equal_keys(inputs, outputs)
     for shard, rows, stored in pairs(inputs, outputs):
@@ -57,11 +57,11 @@ def prove_alignment(
         texts = logit_pass.teacher().texts(rows.take(chosen))
         samples.append(Sample(shard, texts, logits[chosen]))
         if own is not None:
-            known = rows["label"].is_valid().to_numpy()
-            labels.append(label_array(rows["label"].drop_null()))
-            answers.append(logits[known])
+            known = rows["label"].is_valid()
+            labels.append(rows.select(["label"]).filter(known))
+            answers.append(logits[known.to_numpy()])
     if own is not None:
-        figures |= _agreement(np.concatenate(labels), answers, own, outputs)
+        figures |= _agreement(pa.concat_tables(labels)["label"], answers, own, outputs)
     again = run_again(samples, logit_pass)
     judge = Judge(inputs, outputs, logit_pass, TOLERANCE[logit_pass.precision])
     return figures | judge.figures(samples, again) | _logit_figures(samples, again)
@@ -244,13 +244,13 @@ def _share_nearest(samples: list[Sample], again: list[np.ndarray]) -> float:
 
 
 def _agreement(
-    labels: np.ndarray, logits: list[np.ndarray], own: float, outputs: ShardSet
+    labels: pa.ChunkedArray, logits: list[np.ndarray], own: float, outputs: ShardSet
 ) -> dict[str, Any]:
     """Return how far stored logits agree with the labels, beside how far the teacher itself does.
 
     :raises DistilleryError: if they agree by less.
     """
-    found = agreement(labels, np.concatenate(logits))
+    found = agreement(label_array(labels), np.concatenate(logits), holds_scores(labels))
     if found < own - AGREEMENT_TOLERANCE:
         raise DistilleryError(
             f"{outputs.folder}: the stored outputs agree with the labels by {found:.1%}, the "

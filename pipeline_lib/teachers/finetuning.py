@@ -146,7 +146,7 @@ class TeacherTraining(TrainingSpec):
                 scale.rescale(output_layer(model))
             model.to("cpu").save_pretrained(folder)
             tokenizer.save_pretrained(folder)
-            described = describe(folder, train, params, device, self.agreement_precision)
+            described = describe(folder, train, task, params, device, self.agreement_precision)
             return {"metric": task.metrics[0], **described}
 
         batches = LengthSorted(sentences, params.finetune.batch_size, self.seed)
@@ -168,12 +168,17 @@ def teacher_row(params: Params, task: str, layout: Layout, device: str) -> Row[T
 
 
 def describe(
-    folder: Path, train: Data, params: TeacherParams, device: torch.device, precision: str
+    folder: Path,
+    train: Data,
+    task: Task,
+    params: TeacherParams,
+    device: torch.device,
+    precision: str,
 ) -> Record:
     """Return how far a finished teacher agrees with its training labels, and its size."""
     finished = load_teacher(folder, device, precision)
     return {
-        "training_agreement": training_agreement(finished, train, params.max_length),
+        "training_agreement": training_agreement(finished, train, task, params.max_length),
         "parameters": parameter_counts(finished),
     }
 
@@ -222,7 +227,7 @@ def import_teacher(
         "best_dev": score(task.metrics[0], dev.labels, outputs, task.positive_class),
         "selection": "fine-tuned elsewhere",
         "computed_on": computed_on(str(device)),
-        **describe(folder, train, params.teacher, device, precision),
+        **describe(folder, train, task, params.teacher, device, precision),
     }
     write_json(folder / "training.json", record)
     return record
@@ -250,11 +255,11 @@ def check_unit(finished: Path, labels: np.ndarray, scores: np.ndarray) -> None:
     )
 
 
-def training_agreement(teacher: Teacher, train: Data, max_length: int) -> float:
+def training_agreement(teacher: Teacher, train: Data, task: Task, max_length: int) -> float:
     """Return how far the finished teacher agrees with the first labels of its training set.
 
     The alignment proof compares the stored outputs with it: rows that slipped would agree with
     their labels by chance only.
     """
     outputs = teacher.predict(train.texts[:AGREEMENT_ROWS], max_length, EVALUATION_TOKENS)
-    return agreement(train.labels[:AGREEMENT_ROWS], outputs)
+    return agreement(train.labels[:AGREEMENT_ROWS], outputs, task.is_regression)

@@ -1,6 +1,5 @@
 """Evaluating a task end to end on small shard sets, with a student and a teacher made up here."""
 
-import json
 import shutil
 import sys
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.evaluation.evaluate import evaluate_task
+from pipeline_lib.evaluation.results import Floor, Ratio, SeedScores, TaskScores, Training
 from pipeline_lib.evaluation.speed import measure_task
 from pipeline_lib.params import Method, Params, load_params
 from pipeline_lib.report.collect import TaskResult
@@ -117,33 +117,31 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_scores_are_those_worked_out_by_hand(params: Params, data: Path) -> None:
     scores = evaluate_task(params, "movies", Layout(data))
-    assert scores["teacher"]["dev"] == {"accuracy": 0.9}
-    plain, distilled = scores["methods"]["plain"], scores["methods"]["distilled"]
-    assert plain["dev"]["accuracy"] == {"mean": 0.5, "std": 0.0, "by_seed": {"1": 0.5, "2": 0.5}}
-    assert distilled["test"]["accuracy"]["mean"] == 0.875
-    assert distilled["against_teacher"]["test"] == -0.025
-    assert distilled["gain"]["test"]["difference"] == 0.375
-    assert distilled["gain"]["test"]["p"] < 0.05
-    assert distilled["gain"]["test"]["p_holm"] == distilled["gain"]["test"]["p"]
-    assert plain["gain"] == {"dev": None, "test": None}
-    assert plain["training"] == {
-        "learning_rate": 0.003,
-        "best_dev_by_rate": {"0.003": 0.5},
-        "rows": 40,
-        "steps": 20,
-        "batch_size": 4,
-        "best_step": {"1": 10, "2": 20},
-    }
+    assert scores.teacher.scores["dev"] == {"accuracy": 0.9}
+    plain, distilled = scores.methods["plain"], scores.methods["distilled"]
+    by_seed = {"1": 0.5, "2": 0.5}
+    assert plain.scores["dev"] == {"accuracy": SeedScores(mean=0.5, std=0.0, by_seed=by_seed)}
+    assert distilled.scores["test"]["accuracy"].mean == 0.875
+    assert distilled.against_teacher["test"] == -0.025
+    gain = distilled.gain["test"]
+    assert gain.difference == 0.375
+    assert gain.p < 0.05 and gain.p_holm == gain.p
+    assert plain.gain == {"dev": None, "test": None}
+    assert plain.training == Training(
+        learning_rate=0.003,
+        best_dev_by_rate={"0.003": 0.5},
+        rows=40,
+        steps=20,
+        batch_size=4,
+        best_step={"1": 10, "2": 20},
+    )
     # Both wrong in row 0; one of them in rows 8, 10, 16, 20, 24, 30 and 32.
-    assert distilled["agreement"]["dev"] == round(1 - 7 / 40, 6)
-    assert distilled["ratio"] == {"without_embeddings": 1.0, "with_embeddings": 1.0}
-    assert scores["floor"] == {
-        "answer": "negative",
-        "dev": {"accuracy": 0.5},
-        "test": {"accuracy": 0.5},
-    }
-    assert scores["rows"] == {"train": 40, "dev": 40, "test": 40}
-    assert scores["shared_texts"] == {"dev": {}, "test": {}}
+    assert distilled.agreement["dev"] == round(1 - 7 / 40, 6)
+    assert distilled.ratio == Ratio(without_embeddings=1.0, with_embeddings=1.0)
+    half = {"accuracy": 0.5}
+    assert scores.floor == Floor(answer="negative", scores={"dev": half, "test": half})
+    assert scores.rows == {"train": 40, "dev": 40, "test": 40}
+    assert scores.shared_texts == {"dev": {}, "test": {}}
 
 
 @pytest.mark.parametrize(("positive", "f1"), [(None, 40 / 45), ("negative", 30 / 35)])
@@ -156,24 +154,25 @@ def test_f1_is_that_of_the_label_that_params_name(
     scores = evaluate_task(
         params.model_copy(update={"tasks": {"movies": task}}), "movies", Layout(data)
     )
-    assert scores["f1_label"] == (positive or "positive")
-    distilled, plain = scores["methods"]["distilled"], scores["methods"]["plain"]["dev"]["f1"]
-    assert distilled["dev"]["f1"]["mean"] == pytest.approx(f1, abs=1e-6)
-    assert plain["mean"] == pytest.approx(0.0 if positive else 2 / 3, abs=1e-6)
-    difference = distilled["gain"]["dev"]["difference"]
-    assert difference == pytest.approx(f1 - plain["mean"], abs=2e-6)
+    assert scores.f1_label == (positive or "positive")
+    distilled, plain = (scores.methods[n] for n in ("distilled", "plain"))
+    baseline = plain.scores["dev"]["f1"].mean
+    assert distilled.scores["dev"]["f1"].mean == pytest.approx(f1, abs=1e-6)
+    assert baseline == pytest.approx(0.0 if positive else 2 / 3, abs=1e-6)
+    assert distilled.gain["dev"].difference == pytest.approx(f1 - baseline, abs=2e-6)
 
 
 def test_files_are_equal_to_the_byte_when_made_again_by_one_worker(
     params: Params, data: Path
 ) -> None:
-    evaluate_task(params.model_copy(update={"workers": 2}), "movies", Layout(data))
+    written = evaluate_task(params.model_copy(update={"workers": 2}), "movies", Layout(data))
     folder = data / "results/movies"
     first = {path.name: path.read_bytes() for path in folder.iterdir()}
     evaluate_task(params.model_copy(update={"workers": 1}), "movies", Layout(data))
     assert first == {path.name: path.read_bytes() for path in folder.iterdir()}
     assert set(first) == {"scores.json", "predictions.arrow"}
-    assert json.loads(first["scores.json"])["test"] == "labelled"
+    assert TaskScores.read(folder / "scores.json") == written
+    assert (written.scored_splits, written.decisive_split) == (["dev", "test"], "test")
 
 
 def test_predictions_hold_a_column_per_student(params: Params, data: Path) -> None:
@@ -188,12 +187,12 @@ def test_predictions_hold_a_column_per_student(params: Params, data: Path) -> No
 def test_a_hidden_test_split_gets_no_score(params: Params, data: Path) -> None:
     save_split(data, "test", [None] * 40)
     scores = evaluate_task(params, "movies", Layout(data))
-    assert scores["test"] == "hidden"
-    own = scores["methods"]["distilled"]
-    assert own["test"] == own["gain"]["test"] == own["against_teacher"]["test"] == "hidden"
-    assert scores["teacher"]["test"] == scores["floor"]["test"] == "hidden"
+    assert (scores.scored_splits, scores.decisive_split) == (["dev"], "dev")
+    own = scores.methods["distilled"]
+    assert own.scores["test"] is own.gain["test"] is own.against_teacher["test"] is None
+    assert scores.teacher.scores["test"] is scores.floor.scores["test"] is None
     # Agreement needs no labels.
-    assert own["agreement"]["test"] == round(1 - 7 / 40, 6)
+    assert own.agreement["test"] == round(1 - 7 / 40, 6)
     assert read_shard(data / "results/movies/predictions.arrow")["label"].null_count == 40
 
 
@@ -206,9 +205,8 @@ def test_a_hidden_dev_split_is_an_error(params: Params, data: Path) -> None:
 def test_a_task_can_do_without_a_test_split(params: Params, data: Path) -> None:
     shutil.rmtree(data / "tasks/movies/test")
     scores = evaluate_task(params, "movies", Layout(data))
-    assert scores["test"] == "absent"
-    assert "test" not in scores["methods"]["plain"]
-    rows(TaskResult("movies", scores))
+    assert "test" not in scores.methods["plain"].scores
+    assert {row.test for row in rows(TaskResult("movies", scores))} == {"absent"}
 
 
 def test_a_missing_student_is_named(params: Params, data: Path) -> None:

@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 
 from pipeline_lib import cli
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import write_json
 from pipeline_lib.evaluation.submission import (
     FILES,
     answers,
@@ -26,6 +25,7 @@ from pipeline_lib.params import Classification, Regression, check_params, load_p
 from pipeline_lib.params.profiles import read_values
 from pipeline_lib.storage.columns import list_column
 from pipeline_lib.storage.shards import write_shard
+from tests.made_up import made_up_method, made_up_scores
 
 ROOT = Path(__file__).parents[2]
 COMMON: dict[str, Any] = {
@@ -100,14 +100,13 @@ def test_a_whole_zip_from_the_hubs_layout(tmp_path: Path, monkeypatch: pytest.Mo
         folder, parts = Path("data/results") / task, []
         # A task has one of the two rows.
         row = next(name for name in rows_named if name in params.methods_of(task))
-        scores = {row: {"dev": {"m": {"by_seed": {"1": 0.5, "2": 0.6}}}}}
         for split, name in settings.submission.items():
             rows = FILES[name].rows
             logits = list_column(rng.normal(size=(rows, len(settings.label_names))))
             columns = dict.fromkeys(("teacher", f"{row}-1", f"{row}-2"), logits)
             parts.append(pa.table({"split": [split] * rows, **columns}))
         write_shard(folder / "predictions.arrow", pa.concat_tables(parts))
-        write_json(folder / "scores.json", {"metric": "m", "methods": scores})
+        made_up_scores({row: made_up_method(0.8)}).write(folder / "scores.json")
     arguments = ["submit", *rows_named, "--fill", "--params", str(profile)]
     result = CliRunner().invoke(cli.app, arguments, catch_exceptions=False)
     assert result.exit_code == 0 and "AX.tsv: constant answer" in result.output

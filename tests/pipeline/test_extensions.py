@@ -61,9 +61,9 @@ def test_they_are_trained_found_and_scored(workspace: Workspace) -> None:
     add_row(workspace)
     for stage in ("plan", "train", "evaluate"):
         workspace.stage(stage, prelude=PRELUDE).sound()
-    scores = json.loads((workspace / f"data/results/{TASK}/scores.json").read_text())
-    own, plain = (scores["methods"][name] for name in ("gru_kd", "bilstm"))
-    assert own["dev"]["accuracy"]["mean"] > 0.7 and own["parameters"] != plain["parameters"]
+    methods = workspace.scores(TASK).methods
+    own, plain = methods["gru_kd"], methods["bilstm"]
+    assert own.scores["dev"]["accuracy"].mean > 0.7 and own.parameters != plain.parameters
     config = json.loads((workspace / STUDENT / "config.json").read_text())
     assert config["architecture"]["architecture"] == "gru"
     # Found the second time, and trained anew when its code is another.

@@ -112,8 +112,8 @@ def test_scores_name_every_metric_and_hide_the_test(finished_pairs: tuple[Worksp
         assert set(metrics[task]["teacher"]) == {"dev"}
         found = metrics[task]["methods"]["bilstm_kd_ts"]["dev"]
         assert names <= set(found)
-        scores = json.loads((workspace / f"data/results/{task}/scores.json").read_text())
-        assert scores["test"] == "hidden"
+        scores = workspace.scores(task)
+        assert "test" in scores.rows and scores.scored_splits == ["dev"]
     assert metrics["warmth"]["methods"]["bilstm"]["dev"]["pearson"]["mean"] > 0.2
 
 
@@ -121,16 +121,16 @@ def test_every_stage_takes_the_f1_of_the_class_that_params_name(
     finished_pairs: tuple[Workspace, Run],
 ) -> None:
     workspace, _ = finished_pairs
-    scores = json.loads((workspace / "data/results/praise/scores.json").read_text())
-    assert scores["f1_label"] == "no" and scores["metric"] == "f1"
+    scores = workspace.scores("praise")
+    assert (scores.f1_label, scores.metric) == ("no", "f1")
     report = (workspace / "data/report/results.md").read_text()
     assert "f1 / accuracy in percent (f1 of class no)" in report
-    by_method = {name: own["dev"]["f1"]["by_seed"]["1"] for name, own in scores["methods"].items()}
-    for name, found in by_method.items():
+    for name, own in scores.methods.items():
+        found = own.scores["dev"]["f1"].by_seed["1"]
         record = workspace / f"data/students/praise/{name}/1/training.json"
         assert json.loads(record.read_text())["best_dev"] == pytest.approx(found, abs=1e-6)
     teacher = json.loads((workspace / "data/teachers/praise/training.json").read_text())
-    assert teacher["best_dev"] == pytest.approx(scores["teacher"]["dev"]["f1"], abs=0.02)
+    assert teacher["best_dev"] == pytest.approx(scores.teacher.scores["dev"]["f1"], abs=0.02)
 
 
 def test_results_say_which_processor_computed_them(finished_pairs: tuple[Workspace, Run]) -> None:

@@ -22,8 +22,8 @@ def test_a_transfer_set_for_other_tasks_makes_no_row(workspace: Workspace) -> No
     assert f"train@{TASK}" in run.stages
     assert not (workspace / f"data/students/{TASK}/{ROW}").exists()
     assert not (workspace / TRANSFER).exists() and not (workspace / OUTPUTS).exists()
-    scores = json.loads((workspace / f"data/results/{TASK}/scores.json").read_text())
-    assert ROW not in scores["methods"] and "bilstm_kd" in scores["methods"]
+    scores = workspace.scores(TASK)
+    assert ROW not in scores.methods and "bilstm_kd" in scores.methods
     assert workspace.dvc("repro", f"evaluate@{TASK}").sound().stages == []
 
 

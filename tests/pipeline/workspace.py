@@ -18,6 +18,8 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from pipeline_lib.base.files import sha256_file
+from pipeline_lib.base.layout import Layout
+from pipeline_lib.evaluation.results import TaskScores
 from pipeline_lib.storage.trained import SEAL
 
 ROOT = Path(__file__).parents[2]
@@ -178,6 +180,10 @@ class Workspace:
         """Return the keys of the students that are whole: they have their seal."""
         seals = (self.folder / ".distillery/students").glob(f"[!.]*/{SEAL}")
         return {path.parent.name for path in seals}
+
+    def scores(self, task: str) -> TaskScores:
+        """Return a task's scores."""
+        return TaskScores.read(Layout(self.folder / "data").scores(task))
 
     def only(self, method: str) -> str:
         """Leave one row's plan and no trained student; return the folder of the row's students."""

@@ -81,7 +81,7 @@ def test_correlations_by_hand() -> None:
     # Deviations (-2.4, -1.4, -0.4, 1.6, 2.6) and (-1, 1, -1, 1, 0): sums 3.0, 17.2 and 4.
     answers = np.array([[-1.0], [1.0], [-1.0], [1.0], [0.0]])
     assert score("pearson", SCORES, answers) == pytest.approx(3.0 / np.sqrt(17.2 * 4.0))
-    assert agreement(SCORES, answers) == score("pearson", SCORES, answers)
+    assert agreement(SCORES, answers, regression=True) == score("pearson", SCORES, answers)
 
 
 def test_a_constant_correlates_with_nothing() -> None:

@@ -1,0 +1,171 @@
+"""What ``scores.json`` holds: one task's scores, as written by ``evaluate`` and read by the report.
+
+Scores are by split and metric.  A split whose labels are hidden has null in place of scores, and a
+split that the task does not have is no key.  Numbers are rounded to six decimals, so that the file
+is reproducible to the byte; nothing that is timed stands in it.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import read_json, write_json
+from pipeline_lib.params import Evaluate, Metric
+
+# + 0.0: a rounded -0.0 would print as such.
+Rounded = Annotated[float, AfterValidator(lambda value: round(value, 6) + 0.0)]
+Scores = dict[Metric, Rounded]
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class SeedScores(_Record):
+    """One metric of a method's students: mean and sample standard deviation, and by seed."""
+
+    mean: Rounded
+    std: Rounded
+    by_seed: dict[str, Rounded]
+
+
+class Gain(_Record):
+    """A method's mean score minus its baseline's, with interval and p; None of a single seed.
+
+    :ivar p_holm: p corrected for the number of the table's comparisons.
+    """
+
+    difference: Rounded
+    low: Rounded | None
+    high: Rounded | None
+    p: Rounded | None
+    p_holm: Rounded | None
+
+
+class ParameterCounts(_Record):
+    """How many parameters a model has, without and with its embedding tables."""
+
+    without_embeddings: int
+    with_embeddings: int
+
+    def ratio_to(self, other: "ParameterCounts") -> "Ratio":
+        """Return how many times as many these are."""
+        return Ratio(
+            without_embeddings=self.without_embeddings / max(other.without_embeddings, 1),
+            with_embeddings=self.with_embeddings / max(other.with_embeddings, 1),
+        )
+
+
+class Ratio(_Record):
+    """How many times fewer parameters a student has, without and with embedding tables."""
+
+    without_embeddings: Rounded
+    with_embeddings: Rounded
+
+
+class Floor(_Record):
+    """What a constant answer scores: the most frequent class of training, or the mean score."""
+
+    answer: str | Rounded
+    scores: dict[str, Scores | None]
+
+
+class TeacherScores(_Record):
+    """What the teacher scores, and in which precision its logits were computed, by split."""
+
+    scores: dict[str, Scores | None]
+    precision: dict[str, str]
+    parameters: ParameterCounts
+
+
+class Training(_Record):
+    """What one method was trained with.
+
+    :ivar best_dev_by_rate: of the first seed, by learning rate; :ivar best_step: by seed, the step
+        whose weights were kept.
+    """
+
+    learning_rate: float
+    best_dev_by_rate: dict[str, float]
+    rows: int
+    steps: int
+    batch_size: int
+    best_step: dict[str, int]
+
+
+class MethodScores(_Record):
+    """One method against the labels, the teacher and its baseline, by split.
+
+    :ivar agreement: with the teacher: share of equal answers, or correlation of a regression.
+    :ivar against_teacher: the mean of the first metric minus the teacher's.
+    :ivar gain: over the baseline; None where there is none, or the labels are hidden.
+    """
+
+    student: str
+    data: str
+    baseline: str | None
+    training: Training
+    scores: dict[str, dict[Metric, SeedScores] | None]
+    agreement: dict[str, Rounded]
+    against_teacher: dict[str, Rounded | None]
+    gain: dict[str, Gain | None]
+    parameters: ParameterCounts
+    ratio: Ratio
+
+
+class TaskScores(_Record):
+    """The scores of one task; see the module for its rules.
+
+    :ivar metrics: the task's; gains and distances are in the first.
+    :ivar f1_label: whose F1 is meant, where there are two classes.
+    :ivar shared_texts: by split and earlier split, how many rows have a text of that one
+        (``rows``), and how many of these under another label (``other_label``).
+    """
+
+    metrics: list[Metric]
+    f1_label: str | None
+    labels: list[str]
+    rows: dict[str, int]
+    selection: str
+    evaluate: Evaluate
+    floor: Floor
+    teacher: TeacherScores
+    methods: dict[str, MethodScores]
+    shared_texts: dict[str, dict[str, dict[str, int]]]
+
+    @property
+    def metric(self) -> Metric:
+        """The first metric, which choices and gains are made by."""
+        return self.metrics[0]
+
+    @property
+    def scored_splits(self) -> list[str]:
+        """The splits whose labels are known."""
+        return [split for split, scores in self.teacher.scores.items() if scores is not None]
+
+    @property
+    def decisive_split(self) -> str:
+        """The split that gain and distance are read from: test, or dev where test is unknown."""
+        return "test" if "test" in self.scored_splits else "dev"
+
+    def write(self, path: Path) -> None:
+        """Write the scores as JSON; equal scores give equal bytes."""
+        write_json(path, self.model_dump())
+
+    @classmethod
+    def read(cls, path: Path) -> "TaskScores":
+        """Read what :meth:`write` wrote.
+
+        :raises DistilleryError: if the file is missing, torn, or lacks a key.
+        """
+        found = read_json(path)
+        try:
+            return cls.model_validate(found)
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(map(str, first["loc"])) or "the file"
+            raise DistilleryError(
+                f"{path}: {place}: {first['msg']}. Delete it and run `dvc repro` to make it again."
+            ) from error

@@ -3,6 +3,7 @@
 Batches are formed within one shard, so no shard's bytes depend on another.
 """
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -67,9 +68,9 @@ class TeacherPass(ShardPass):
         """The distributions that decide the outputs' bytes."""
         return TRAINING_LIBRARIES
 
+    @abstractmethod
     def teacher(self) -> Transformer:
         """Load the teacher; a process keeps the last one."""
-        raise NotImplementedError
 
     @property
     def computed_on(self) -> str:

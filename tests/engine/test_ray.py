@@ -21,10 +21,9 @@ from pipeline_lib.storage.shards import ShardSet
 
 from .test_passes import LengthPass, run_pass, texts  # noqa: F401  a fixture
 
-ray = pytest.importorskip("ray", reason="ray is not installed: pip install 'distillery[ray]'")
-from ray.cluster_utils import Cluster  # noqa: E402
-
-from pipeline_lib.engine.ray import RayEngine  # noqa: E402
+# Without Ray, this import skips the tests.
+from tests.clusters import Cluster, ray, two_nodes  # isort: skip
+from pipeline_lib.engine.ray import RayEngine
 
 SHIPPED = Path(__file__).parents[2] / "params.yaml"
 
@@ -32,13 +31,8 @@ SHIPPED = Path(__file__).parents[2] / "params.yaml"
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     """Start two nodes on this machine, of one core and of two."""
-    # Ray's workers otherwise wait for every other test's processes.
-    os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112  its name
-    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
-    nodes.add_node(num_cpus=2)
-    yield nodes
-    ray.shutdown()
-    nodes.shutdown()
+    with two_nodes() as nodes:
+        yield nodes
 
 
 def square(job: int, report: Report) -> int:

@@ -66,11 +66,16 @@ def test_a_second_run_runs_nothing(finished: Finished) -> None:
     assert finished.workspace.dvc("repro", "--dry", "--allow-missing").sound().stages == []
 
 
-def test_two_workspaces_write_the_same_lock_file(
+def test_another_workspace_through_ray_writes_the_same_lock_file(
     finished: Finished, new_workspace: Callable[[Path], Workspace], tmp_path: Path
 ) -> None:
+    from tests.clusters import two_nodes
+
     other = new_workspace(tmp_path / "elsewhere" / "deeper")
-    run = other.dvc("repro", "report").sound()
+    with two_nodes() as cluster:
+        settings = {"engine": {"kind": "ray", "address": cluster.address}, "workers": 3}
+        other.params(lambda params: params.update(settings))
+        run = other.dvc("repro", "report").sound()
     timed = f"measure_speed@{TASK}"
     assert set(run.stages) == STAGES - {timed}
     expected = finished.workspace.lock()

@@ -126,7 +126,7 @@ class RayEngine:
 
         :raises DistilleryError: if the workers of a job die again and again.
         """
-        idle = [self._start() for _ in range(min(self.workers, jobs))]
+        idle = [_POOL.take(self._place) or self._start() for _ in range(min(self.workers, jobs))]
         running: dict[Any, tuple[Any, tuple[int, Any]]] = {}
         again: deque[tuple[int, Any]] = deque()
         attempts: Counter[int] = Counter()
@@ -154,14 +154,48 @@ class RayEngine:
                     idle.append(worker)
                     yield job[0], result
         finally:
-            for worker in [*idle, *(worker for worker, _ in running.values())]:
+            _POOL.idle += idle
+            for worker, _ in running.values():
                 with suppress(RayError):
                     ray.kill(worker)
 
+    @property
+    def _place(self) -> "Place":
+        return os.getcwd(), str(state_folder().resolve()), self._on_gpus
+
     def _start(self) -> Any:
-        wants = {"num_gpus": 1} if self._on_gpus else {"num_cpus": 1}
-        options = _Worker.options(**wants, scheduling_strategy="SPREAD")
-        return options.remote(os.getcwd(), str(state_folder().resolve()))
+        folder, state, on_gpu = self._place
+        wants = {"num_gpus": 1} if on_gpu else {"num_cpus": 1}
+        return _Worker.options(**wants, scheduling_strategy="SPREAD").remote(folder, state)
+
+
+Place = tuple[str, str, bool]
+"""Where a worker works: the project's folder, the state folder, whether on a GPU."""
+
+
+class _Pool:
+    """Idle workers of one place, kept for the next run: to start one takes seconds."""
+
+    def __init__(self) -> None:
+        self.place: Place | None = None
+        self.idle: list[Any] = []
+
+    def take(self, place: Place) -> Any | None:
+        """Return an idle worker that is alive, or None; those of another place are ended."""
+        if place != self.place:
+            for worker in self.idle:
+                # They hold cores that the new ones need.
+                ray.kill(worker)
+            self.place, self.idle = place, []
+        while self.idle:
+            worker = self.idle.pop()
+            with suppress(RayError):
+                ray.get(worker.ping.remote())
+                return worker
+        return None
+
+
+_POOL = _Pool()
 
 
 class _Failed:
@@ -221,6 +255,9 @@ class _WorkerBase:
     def __init__(self, folder: str, state: str) -> None:
         os.chdir(folder)
         os.environ["DISTILLERY_HOME"] = state
+
+    def ping(self) -> None:
+        """Answer, which a dead worker does not."""
 
     def apply(self, function: Callable[[Any], Any], job: Any) -> Any:
         """Compute one job of a stream."""

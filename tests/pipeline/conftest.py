@@ -1,5 +1,6 @@
 """One undisturbed run of the whole pipeline, which every test here copies or compares with."""
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -11,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from pipeline_lib.base.files import read_json, write_json
 
 from .corpus import write_corpus, write_encoder
 from .workspace import ROOT, Run, Workspace, write_params
@@ -55,16 +58,22 @@ def server() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
+def shims(server: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder whose ``python`` has the server run a stage."""
+    shim = tmp_path_factory.mktemp("shims") / "python"
+    shim.write_text(SHIM.format(python=sys.executable, server=str(server)))
+    shim.chmod(0o755)
+    return shim.parent
+
+
+@pytest.fixture(scope="session")
 def new_workspace(
-    server: Path, tmp_path_factory: pytest.TempPathFactory
+    server: Path, shims: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[Path], Workspace]:
     """Return the function that makes a workspace in a folder: nothing has run there yet."""
     inputs = tmp_path_factory.mktemp("inputs")
     write_corpus(inputs)
     write_encoder(inputs / "encoder")
-    shim = tmp_path_factory.mktemp("shims") / "python"
-    shim.write_text(SHIM.format(python=sys.executable, server=str(server)))
-    shim.chmod(0o755)
 
     def make(folder: Path) -> Workspace:
         ignored = shutil.ignore_patterns("__pycache__")
@@ -74,7 +83,7 @@ def new_workspace(
             shutil.copyfile(ROOT / name, folder / name)
         shutil.copytree(inputs, folder / "data/input")
         write_params(folder / "params.yaml")
-        workspace = Workspace(folder, server, shim.parent)
+        workspace = Workspace(folder, server, shims)
         workspace.command("git", "init", "--quiet").sound()
         workspace.dvc("init", "--quiet").sound()
         (folder / ".dvc/config").write_text("[core]\nanalytics = false\ncheck_update = false\n")
@@ -85,11 +94,24 @@ def new_workspace(
 
 @pytest.fixture(scope="session")
 def finished(
-    new_workspace: Callable[[Path], Workspace], tmp_path_factory: pytest.TempPathFactory
+    new_workspace: Callable[[Path], Workspace],
+    server: Path,
+    shims: Path,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Finished:
-    """Run the whole pipeline once."""
-    workspace = new_workspace(tmp_path_factory.mktemp("first") / "workspace")
-    return Finished(workspace, workspace.dvc("repro").sound())
+    """Run the whole pipeline, once for all of pytest's workers; each has a copy of its own."""
+    own = tmp_path_factory.getbasetemp()
+    shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    record = shared / "first.json"
+    with open(shared / "first.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not record.exists():
+            first = new_workspace(own / "first")
+            run = first.dvc("repro").sound()
+            write_json(record, {"folder": str(first.folder), "text": run.text})
+    found = read_json(record)
+    first = Workspace(Path(found["folder"]), server, shims)
+    return Finished(first.copy(own / "copy"), Run(0, found["text"]))
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from pipeline_lib.tasks.preparation import prepared_schema
 from pipeline_lib.text.lexicon import Lexicon, count_words, read_lexicon, write_lexicon
 from pipeline_lib.text.words import join_words, split_words
 from tests.archives import write_files
+from tests.made_up import made_up_task
 
 SCHEMA = prepared_schema(pair=False, regression=False, tagged=True)
 
@@ -127,26 +128,7 @@ def text_words() -> list[str]:
 def make_task() -> Callable[..., Classification]:
     """Return a maker of tasks: keyword arguments replace keys."""
 
-    def make(**changes: Any) -> Classification:
-        files = {"train": "train.tsv", "dev": "dev.tsv", "test": "test.tsv"}
-        values = {
-            "source": {"kind": "files", "files": files, "format": "tsv", "columns": None},
-            "text": ["sentence"],
-            "label": "label",
-            "kind": "classification",
-            "labels": {"no": ["0"], "yes": ["1"]},
-            "metrics": ["accuracy"],
-            "positive": None,
-            "submission": None,
-            "split": None,
-            "blocks": 1,
-            "lexicon": None,
-            "train_fraction": 1.0,
-            "augment": {"n_iter": 1, "cap": None},
-        }
-        return Classification.model_validate(values | changes)
-
-    return make
+    return made_up_task
 
 
 @pytest.fixture

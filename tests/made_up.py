@@ -1,10 +1,32 @@
-"""Scores of a task, made up, for the tests of what reads them."""
+"""Tasks and their scores, made up, for the tests of what reads them."""
 
 from typing import Any
 
 from pipeline_lib.evaluation.results import TaskScores
+from pipeline_lib.params import Classification
 
 SPLITS = ("dev", "test")
+
+
+def made_up_task(**changes: Any) -> Classification:
+    """Return a task of sentences with two classes; keyword arguments replace keys."""
+    files = {"train": "train.tsv", "dev": "dev.tsv", "test": "test.tsv"}
+    values = {
+        "source": {"kind": "files", "files": files, "format": "tsv", "columns": None},
+        "text": ["sentence"],
+        "label": "label",
+        "kind": "classification",
+        "labels": {"no": ["0"], "yes": ["1"]},
+        "metrics": ["accuracy"],
+        "positive": None,
+        "submission": None,
+        "split": None,
+        "blocks": 1,
+        "lexicon": None,
+        "train_fraction": 1.0,
+        "augment": {"n_iter": 1, "cap": None},
+    }
+    return Classification.model_validate(values | changes)
 
 
 def made_up_method(mean: float, gain: Any = None) -> dict[str, Any]:

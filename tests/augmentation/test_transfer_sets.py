@@ -14,12 +14,12 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.hashing import sequence_keys, string_keys
 from pipeline_lib.engine.local import LocalEngine
 from pipeline_lib.engine.passes import PassReport, run_pass
-from pipeline_lib.params import Classification
 from pipeline_lib.storage.columns import list_column
 from pipeline_lib.storage.shards import Manifest, ShardSet, schema_of, write_manifest, write_shard
 from pipeline_lib.students.vocabulary import build_tokenizer
 from pipeline_lib.text.lexicon import Lexicon, read_lexicon
 from tests.encoded import dev_sentences, training_sentences
+from tests.made_up import made_up_task
 
 pytestmark = pytest.mark.usefixtures("store_home")
 
@@ -154,26 +154,6 @@ def prepared(tmp_path: Path, make_examples: Callable[..., pa.Table]) -> ShardSet
     return write_set(tmp_path / "prepared", tables, [None] * 3)
 
 
-def make_task(n_iter: int, cap: int | None) -> Classification:
-    source = {"kind": "files", "files": {"train": "a", "dev": "b"}, "format": "tsv"}
-    values = {
-        "source": source | {"columns": None},
-        "text": ["t"],
-        "label": "l",
-        "kind": "classification",
-        "labels": {"no": ["0"], "yes": ["1"]},
-        "metrics": ["accuracy"],
-        "positive": None,
-        "submission": None,
-        "split": None,
-        "blocks": 3,
-        "lexicon": None,
-        "train_fraction": 1.0,
-        "augment": {"n_iter": n_iter, "cap": cap},
-    }
-    return Classification.model_validate(values)
-
-
 @pytest.fixture
 def lexicon(make_lexicon: Callable[..., Lexicon], tmp_path: Path) -> Path:
     """Return the file of a lexicon of one tag."""
@@ -190,7 +170,8 @@ def augment(
     def run(
         name: str, n_iter: int, cap: int | None = None, workers: int = 1, **recipe: Any
     ) -> tuple[Manifest, PassReport]:
-        own = AugmentationPass.of(make_recipe(**recipe), make_task(n_iter, cap), lexicon)
+        task = made_up_task(blocks=3, augment={"n_iter": n_iter, "cap": cap})
+        own = AugmentationPass.of(make_recipe(**recipe), task, lexicon)
         return run_pass(own, prepared, tmp_path / name, LocalEngine(workers))
 
     return run

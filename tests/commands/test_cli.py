@@ -1,4 +1,4 @@
-"""The ``distill`` command on small shard sets, with a student made up here."""
+"""The ``distill`` command, with a student made up here."""
 
 import io
 import json
@@ -9,91 +9,15 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from ruamel.yaml import YAML
-from typer.testing import CliRunner
 
 from pipeline_lib import cli
 from pipeline_lib.base.files import write_json
 from pipeline_lib.params import load_params
-from pipeline_lib.storage.columns import list_column
-from pipeline_lib.storage.shards import Manifest, Shard, schema_of, write_manifest, write_shard
 from tests.made_up import made_up_method, made_up_scores
 
-PARAMS = Path(__file__).parents[2] / "params.yaml"
-TRANSFER, OUTPUTS = Path("data/transfer/movies/full"), Path("data/outputs/movies/full")
-
-# One row per rule.
-WORDS = [["good", "film"], ["[MASK]", "film"], ["bad", "plot"], ["a", "joy"]]
-RULES = [[0, 0], [1, 0], [0, 2], [0, 0]]
-LOGITS = np.array([[-3, 3], [0, 0], [2, -2], [-1, 1]], np.float32)
-
-
-def transfer_table(start: int, stop: int) -> pa.Table:
-    rows = slice(start, stop)
-    return pa.table(
-        {
-            "key": pa.array(range(start, stop), pa.uint64()),
-            "example": pa.array([0] * (stop - start), pa.uint64()),
-            "iteration": pa.array([0, 1, 1, 2][rows], pa.int32()),
-            "label": pa.array([1, None, None, None][rows], pa.int32()),
-            "text": [" ".join(words) for words in WORDS[rows]],
-            "words": WORDS[rows],
-            "rules": pa.array(RULES[rows], pa.list_(pa.int8())),
-            "ngram_start": pa.array([0, 0, 0, 2][rows], pa.int32()),
-            "ngram_length": pa.array([0, 0, 0, 2][rows], pa.int32()),
-        }
-    )
-
-
-def answer_table(start: int, stop: int) -> pa.Table:
-    keys = pa.array(range(start, stop), pa.uint64())
-    return pa.table({"key": keys, "logits": list_column(LOGITS[start:stop])})
-
-
-@pytest.fixture(autouse=True)
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Make a repository with one transfer set in two shards, and the teacher's outputs for it."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "params.yaml").write_text(PARAMS.read_text())
-    names, parts = ["b000-i000.arrow", "b000-i001.arrow"], [(0, 1), (1, 4)]
-    inputs: list[Shard] = []
-    outputs: list[Shard] = []
-    for name, part in zip(names, parts, strict=True):
-        inputs.append(write_shard(TRANSFER / name, transfer_table(*part)))
-        outputs.append(write_shard(OUTPUTS / name, answer_table(*part), inputs[-1].sha256))
-    write_manifest(TRANSFER, Manifest("transfer", schema_of(transfer_table(0, 1)), inputs))
-    write_manifest(OUTPUTS, Manifest("outputs", schema_of(answer_table(0, 1)), outputs))
-    return tmp_path
-
-
-def distill(*arguments: str, given: str | None = None) -> str:
-    """Run the command, which must end well, and return what it prints."""
-    result = CliRunner().invoke(cli.app, list(arguments), input=given, catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return result.output
-
-
-def failing(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str
-) -> str:
-    """Run the command as a user does; it must exit with status 1; return its error."""
-    monkeypatch.setattr(sys, "argv", ["distill", *arguments])
-    with pytest.raises(SystemExit) as caught:
-        cli.main()
-    assert caught.value.code == 1
-    return capsys.readouterr().err
-
-
-def write_params(**changes: object) -> None:
-    yaml = YAML(typ="safe")
-    given = yaml.load(PARAMS.read_text())
-    for recipe in given["transfer"].values():
-        recipe["tasks"] = None
-    given["methods"]["bilstm"]["tasks"] = None
-    with open("params.yaml", "w") as handle:
-        yaml.dump(given | changes, handle)
+from .running import PARAMS, distill, failing, write_params
 
 
 class TestHelp:
@@ -209,173 +133,6 @@ class TestCheck:
         Path("data/input/wiki/AA").mkdir(parents=True)
         Path("data/input/wiki/AA/wiki_00").touch()
         assert "is sound" in distill("check")
-
-
-class TestShardsLs:
-    def test_lists_every_set(self) -> None:
-        found = distill("shards", "ls")
-        assert str(TRANSFER) in found
-        assert "outputs" in found
-
-    def test_an_empty_folder_is_an_error(
-        self, world: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        (world / "empty").mkdir()
-        assert "no shard sets" in failing(monkeypatch, capsys, "shards", "ls", "empty")
-
-
-class TestShardsShow:
-    def test_rules_are_said_in_words(self) -> None:
-        found = distill("shards", "show", str(TRANSFER))
-        assert "b000-i001:0" in found
-        assert "[MASK] film\n" in found.replace(" \n", "\n")
-        assert "masked 1" in found
-        assert "replaced 1 (plot)" in found
-        assert "n-gram: words 3–4 of the source" in found
-
-    def test_words_are_coloured_by_rule(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        from rich.console import Console
-
-        from pipeline_lib.commands.inspection import open_view
-        from pipeline_lib.commands.render import print_rows
-
-        # CI services and users switch colours off by this variable.
-        monkeypatch.delenv("NO_COLOR", raising=False)
-        console = Console(force_terminal=True, color_system="standard", width=100)
-        with console.capture() as captured:
-            print_rows(console, open_view(TRANSFER, {}), np.array([1, 2]))
-        assert "\x1b[1;31m[MASK]\x1b[0m" in captured.get()
-        assert "\x1b[4;36mplot\x1b[0m" in captured.get()
-
-    @pytest.mark.parametrize("folder", [TRANSFER, OUTPUTS])
-    def test_inputs_and_outputs_are_joined_whichever_is_named(self, folder: Path) -> None:
-        found = distill("shards", "show", str(folder), "--rows", "1")
-        assert "good film" in found
-        assert "label positive" in found
-        assert "positive 0.998 (+3.00)" in found
-        assert "teacher: positive, 0.025 bits" in found
-
-    def test_totals_are_of_all_rows(self) -> None:
-        found = distill("shards", "show", str(TRANSFER), "--rows", "1")
-        assert "1 of 4 rows shown" in found
-        assert "words masked: 1" in found
-        assert "rows with an n-gram: 1" in found
-        assert "labels: negative 0, positive 1, none 3" in found
-        assert "teacher's answers: negative 2, positive 2" in found
-        assert "teacher's answers, synthetic rows: negative 2, positive 1" in found
-
-    @pytest.mark.parametrize(
-        ("rule", "text"),
-        [
-            ("mask", "[MASK] film"),
-            ("replace", "bad plot"),
-            ("ngram", "a joy"),
-            ("original", "good film"),
-        ],
-    )
-    def test_one_rule_only(self, rule: str, text: str) -> None:
-        found = distill("shards", "show", str(TRANSFER), "--rule", rule)
-        assert text in found
-        assert "1 of 1 rows shown" in found
-
-    def test_most_uncertain_first(self) -> None:
-        found = distill("shards", "show", str(TRANSFER), "--uncertain")
-        order = [found.index(text) for text in ("[MASK]", "a joy", "bad plot", "good film")]
-        assert order == sorted(order)
-
-    def test_offset_and_shard(self) -> None:
-        options = ["--shard", "b000-i001", "--offset", "1", "--rows", "1"]
-        found = distill("shards", "show", str(TRANSFER), *options)
-        assert "bad plot" in found
-        assert "1 of 3 rows shown" in found
-
-    def test_an_offset_past_the_end_shows_the_totals_only(self) -> None:
-        assert "0 of 4 rows" in distill("shards", "show", str(TRANSFER), "--offset", "99")
-
-    def test_the_alignment_proof_is_shown(self) -> None:
-        write_json(OUTPUTS / "alignment.json", {"recomputed_rows": 64})
-        assert "alignment proof: recomputed_rows: 64" in distill("shards", "show", str(TRANSFER))
-
-    def test_class_numbers_where_no_params_say_the_names(self) -> None:
-        found = distill("shards", "show", str(TRANSFER), "--params", "absent.yaml")
-        assert "label 1" in found
-
-    @pytest.mark.parametrize(
-        ("options", "message"),
-        [(["--shard", "b9"], "no shard 'b9'"), (["--uncertain"], "needs the teacher's outputs")],
-    )
-    def test_what_cannot_be_shown_is_an_error(
-        self,
-        monkeypatch: pytest.MonkeyPatch,
-        capsys: pytest.CaptureFixture[str],
-        options: list[str],
-        message: str,
-    ) -> None:
-        (OUTPUTS / "manifest.json").unlink()
-        assert message in failing(monkeypatch, capsys, "shards", "show", str(TRANSFER), *options)
-
-    def test_a_task_split_shows_label_and_text(self) -> None:
-        table = pa.table(
-            {
-                "key": pa.array([7], pa.uint64()),
-                "label": pa.array([0], pa.int32()),
-                "text": ["dull"],
-            }
-        )
-        folder = Path("data/tasks/movies/train")
-        shard = write_shard(folder / "b000.arrow", table)
-        write_manifest(folder, Manifest("tasks", schema_of(table), [shard]))
-        found = distill("shards", "show", str(folder))
-        assert "label negative" in found
-        assert "dull" in found
-
-    def test_an_empty_set_has_no_rows(
-        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        write_manifest(Path("none"), Manifest("sentences", {}, []))
-        assert "0 of 0 rows shown" in distill("shards", "show", "none")
-        found = failing(monkeypatch, capsys, "shards", "show", "none", "--shard", "b000")
-        assert "none: no shard 'b000'; the set is empty" in found
-
-    def test_a_folders_name_is_not_markup(self) -> None:
-        write_manifest(Path("[/bold]x"), Manifest("sentences", {}, []))
-        write_manifest(Path("[/red]y"), Manifest("sentences", {}, []))
-        (Path("[/red]y") / "manifest.json").write_text("{")
-        found = distill("shards", "ls", ".")
-        assert "[/bold]x" in found and "[/red]y" in found and "unreadable" in found
-
-
-class TestShardsVerify:
-    def test_sound_sets(self) -> None:
-        assert distill("shards", "verify").count("ok") == 2
-
-    def test_an_altered_shard_is_found(
-        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        path = TRANSFER / "b000-i001.arrow"
-        content = bytearray(path.read_bytes())
-        content[len(content) // 2] ^= 1
-        path.write_bytes(content)
-        found = failing(monkeypatch, capsys, "shards", "verify", str(TRANSFER))
-        assert "b000-i001.arrow: altered" in found
-        assert "run `dvc repro`" in found
-
-    def test_a_torn_shard_is_found(
-        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        path = OUTPUTS / "b000-i000.arrow"
-        path.write_bytes(path.read_bytes()[:-20])
-        assert "(torn)" in failing(monkeypatch, capsys, "shards", "verify")
-
-    def test_outputs_of_other_inputs_are_found(
-        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        shard = write_shard(TRANSFER / "b000-i000.arrow", transfer_table(3, 4))
-        other = write_shard(TRANSFER / "b000-i001.arrow", transfer_table(0, 3))
-        schema = schema_of(transfer_table(0, 1))
-        write_manifest(TRANSFER, Manifest("transfer", schema, [shard, other]))
-        found = failing(monkeypatch, capsys, "shards", "verify")
-        assert f"{OUTPUTS}: b000-i000.arrow: does not answer" in found
 
 
 class TestPredict:

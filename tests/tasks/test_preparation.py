@@ -11,13 +11,14 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.hashing import sequence_keys, string_keys
 from pipeline_lib.engine.local import LocalEngine
 from pipeline_lib.evaluation.heldout import shared_texts
-from pipeline_lib.params import Classification, Tagger
+from pipeline_lib.params import Tagger
 from pipeline_lib.report.splits import prepared_line
 from pipeline_lib.storage.shards import Manifest, ShardSet
 from pipeline_lib.tasks import tagging
 from pipeline_lib.tasks.labelled import Example
 from pipeline_lib.tasks.preparation import block_of, prepare_task, prepared_schema
 from pipeline_lib.text.words import split_words
+from tests.made_up import made_up_task
 
 ALONE = LocalEngine(1)
 
@@ -41,33 +42,20 @@ def tagged(monkeypatch: pytest.MonkeyPatch, store_home: Path) -> list[int]:
     return calls
 
 
-def make_task(**changes: Any) -> Classification:
-    files = {"train": "a", "dev": "b", "test": "c"}
-    values = {
-        "source": {"kind": "files", "files": files, "format": "tsv", "columns": None},
-        "text": ["text"],
-        "label": "label",
-        "kind": "classification",
-        "labels": {"no": ["0"], "yes": ["1"]},
-        "metrics": ["accuracy"],
-        "positive": None,
-        "submission": None,
-        "split": None,
-        "blocks": BLOCKS,
-        "lexicon": None,
-        "train_fraction": 1.0,
-        "augment": {"n_iter": 1, "cap": None},
-    }
-    return Classification.model_validate(values | changes)
-
-
 def examples(count: int, start: int = 0) -> list[Example]:
     return [Example((f"Film number {i} isn't  dull.",), i % 2) for i in range(start, start + count)]
 
 
 def prepare(folder: Path, train: list[Example], **changes: Any) -> dict[str, Manifest]:
     splits = {"train": train, "dev": examples(5, 1000), "test": examples(4, 2000)}
-    return prepare_task(splits, {"empty_text": 0}, make_task(**changes), TAGGER, folder, ALONE)
+    return prepare_task(
+        splits,
+        {"empty_text": 0},
+        made_up_task(**({"blocks": BLOCKS} | changes)),
+        TAGGER,
+        folder,
+        ALONE,
+    )
 
 
 def test_columns_by_hand(tmp_path: Path) -> None:
@@ -195,7 +183,7 @@ def test_texts_in_two_splits_are_counted_and_reported(tmp_path: Path) -> None:
     dropped = {name: {"rows": 0, "kept": 0, "empty_text": 0} for name in splits}
     dropped["train"] |= {"empty_text": 2, "outside_label_ranges": 1533}
     dropped["test"] |= {"hidden_label": 1}
-    manifests = prepare_task(splits, dropped, make_task(), TAGGER, tmp_path / "films", ALONE)
+    manifests = prepare_task(splits, dropped, made_up_task(), TAGGER, tmp_path / "films", ALONE)
     assert "shared_with" not in manifests["train"].counts
     assert shared_texts(tmp_path / "films") == {
         "dev": {"train": {"rows": 4, "other_label": 1}},
@@ -214,7 +202,7 @@ def test_texts_in_two_splits_are_counted_and_reported(tmp_path: Path) -> None:
 def test_a_task_without_faults_is_reported_in_words(tmp_path: Path) -> None:
     dropped = {"train": {"rows": 10, "kept": 10, "empty_text": 0}}
     splits = {"train": examples(1000), "dev": examples(5, 1000)}
-    manifests = prepare_task(splits, dropped, make_task(), TAGGER, tmp_path, ALONE)
+    manifests = prepare_task(splits, dropped, made_up_task(), TAGGER, tmp_path, ALONE)
     assert prepared_line("films", manifests) == (
         "films: train 1,000, dev 5 rows; left out: none; no text stands in two splits"
     )
@@ -224,13 +212,13 @@ def test_a_task_without_faults_is_reported_in_words(tmp_path: Path) -> None:
 def test_an_empty_split_is_an_error(tmp_path: Path, empty: str) -> None:
     splits = {"train": examples(3), "dev": examples(3, 10)} | {empty: []}
     with pytest.raises(DistilleryError, match=rf"split '{empty}' of movies is empty"):
-        prepare_task(splits, {}, make_task(), TAGGER, tmp_path / "movies", ALONE)
+        prepare_task(splits, {}, made_up_task(), TAGGER, tmp_path / "movies", ALONE)
 
 
 def test_splitting_one_file(tmp_path: Path) -> None:
     source = {"kind": "files", "files": {"all": "a"}, "format": "tsv", "columns": None}
     split = {"dev": 0.2, "test": 0.1, "seed": 1}
-    task = make_task(source=source, split=split)
+    task = made_up_task(source=source, split=split)
     for name, rows in (("a", examples(100)), ("b", examples(100)[::-1])):
         manifests = prepare_task({"all": rows}, {"x": 1}, task, TAGGER, tmp_path / name, ALONE)
         sizes = [manifests[part].rows for part in ("train", "dev", "test")]
@@ -246,6 +234,6 @@ def test_splitting_one_file(tmp_path: Path) -> None:
         for part in ("train", "dev", "test")
     ]
     assert len(set.union(*parts)) == 100
-    no_test = make_task(source=source, split=split | {"test": 0.0})
+    no_test = made_up_task(source=source, split=split | {"test": 0.0})
     found = prepare_task({"all": examples(100)}, {}, no_test, TAGGER, tmp_path / "c", ALONE)
     assert set(found) == {"train", "dev"}

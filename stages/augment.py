@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from pipeline_lib.augmentation.transfer_sets import AugmentationPass
+from pipeline_lib.augmentation.transfer_sets import AugmentationPass, check_cap
 from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.files import clear_folder
 from pipeline_lib.base.layout import Layout
@@ -26,6 +26,7 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
     params, layout = load_params(), Layout()
     settings = params.task(task)
     examples = ShardSet.open(layout.split(task, "train"))
+    check_cap(task, settings, examples.manifest.rows)
     lexicon = layout.lexicon(task)
     engine = make_engine(params, "cpu")
     clear_folder(layout.transfer_sets(task))

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from pipeline_lib.augmentation.rules import augment_block
+from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.engine.passes import Output, ShardPass
 from pipeline_lib.params import Recipe, Task
 from pipeline_lib.storage.shards import Shard
@@ -67,6 +68,20 @@ class AugmentationPass(ShardPass):
     def output_name(self, name: str, part: int) -> str:
         """Return ``b000-i001.arrow`` for block ``b000.arrow`` and iteration 1."""
         return f"{Path(name).stem}-i{part:03d}.arrow"
+
+
+def check_cap(name: str, task: Task, originals: int) -> None:
+    """Check that a task's cap leaves room for synthetic sentences.
+
+    :param originals: rows of its training set, which count.
+    :raises DistilleryError: if it does not: `n_iter` would go without effect.
+    """
+    cap = task.augment.cap
+    if task.augment.n_iter and cap is not None and cap <= originals:
+        raise DistilleryError(
+            f"tasks.{name}.augment.cap: {cap:,} rows, and the {originals:,} examples count: no "
+            "synthetic sentence would be made. Raise it or set it to null, or set n_iter to 0."
+        )
 
 
 @lru_cache(maxsize=1)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline_lib.augmentation.rules import transfer_schema
-from pipeline_lib.augmentation.transfer_sets import AugmentationPass
+from pipeline_lib.augmentation.transfer_sets import AugmentationPass, check_cap
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.hashing import sequence_keys, string_keys
 from pipeline_lib.engine.local import LocalEngine
@@ -226,3 +226,16 @@ def test_dev_sentences(prepared: ShardSet) -> None:
     assert found.targets["labels"].tolist() == table["label"].to_pylist()
     expected = [[NUMBERS.get(w, 1) for w in ws][:4] for ws in table["words"].to_pylist()]
     assert sentences_of(found) == expected
+
+
+@pytest.mark.parametrize(
+    ("n_iter", "cap", "refused"), [(1, 40, True), (1, 41, False), (0, 40, False), (1, None, False)]
+)
+def test_a_cap_without_room_for_a_synthetic_sentence_is_refused(
+    n_iter: int, cap: int | None, refused: bool
+) -> None:
+    task = made_up_task(augment={"n_iter": n_iter, "cap": cap})
+    if not refused:
+        return check_cap("movies", task, 40)
+    with pytest.raises(DistilleryError, match=r"tasks.movies.augment.cap: 40 rows, and the 40"):
+        check_cap("movies", task, 40)

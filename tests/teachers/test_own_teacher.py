@@ -11,6 +11,7 @@ import torch
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json, write_json
 from pipeline_lib.evaluation.evaluate import teacher_parameters
+from pipeline_lib.evaluation.results import ParameterCounts
 from pipeline_lib.params import Params, Regression, Teacher, load_params
 from pipeline_lib.sources.models import fetch_teacher
 from pipeline_lib.teachers.finetuning import Data, import_teacher
@@ -54,8 +55,9 @@ def test_later_stages_know_it_by_the_tasks_names(
     dev = Data([text for _, text in ROWS], np.array([label for label, _ in ROWS]))
     folder = tmp_path / "teachers"
     import_teacher(tmp_path / "raw/checkpoints/movies", folder, (dev, dev), task, params, CPU)
-    write_json(folder / "training.json", {"parameters": {"with_embeddings": 1}})
-    assert teacher_parameters(folder, task.label_names) == {"with_embeddings": 1}
+    counts = {"without_embeddings": 1, "with_embeddings": 2}
+    write_json(folder / "training.json", {"parameters": counts})
+    assert teacher_parameters(folder, task.label_names) == ParameterCounts(**counts)
     assert load_teacher(folder, "cpu", "float32").label_names == ["no", "yes"]
     assert (tmp_path / "in/done/config.json").read_bytes() == before
 

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -64,23 +63,6 @@ def test_the_command_reads_what_was_made(finished: Finished) -> None:
 def test_a_second_run_runs_nothing(finished: Finished) -> None:
     assert finished.workspace.dvc("repro").sound().stages == []
     assert finished.workspace.dvc("repro", "--dry", "--allow-missing").sound().stages == []
-
-
-def test_another_workspace_through_ray_writes_the_same_lock_file(
-    finished: Finished, new_workspace: Callable[[Path], Workspace], tmp_path: Path
-) -> None:
-    from tests.clusters import two_nodes
-
-    other = new_workspace(tmp_path / "elsewhere" / "deeper")
-    with two_nodes() as cluster:
-        settings = {"engine": {"kind": "ray", "address": cluster.address}, "workers": 3}
-        other.params(lambda params: params.update(settings))
-        run = other.dvc("repro", "report").sound()
-    timed = f"measure_speed@{TASK}"
-    assert set(run.stages) == STAGES - {timed}
-    expected = finished.workspace.lock()
-    expected.pop(timed)
-    assert other.lock() == expected
 
 
 def _hidden_size(params: Any) -> None:

@@ -190,7 +190,7 @@ class _Pool:
         while self.idle:
             worker = self.idle.pop()
             with suppress(RayError):
-                ray.get(worker.ping.remote())
+                ray.get(worker.ping.remote(), timeout=30)
                 return worker
         return None
 

@@ -102,9 +102,10 @@ def _teacher(task: str) -> Predict:
     from pipeline_lib.teachers.model import load_teacher
 
     params = load_params()
-    teacher = load_teacher(Path("data/teachers") / task, "cpu", resolve_precision("auto", _cpu()))
-    tokens = resolve_batch_tokens(None, _cpu())
-    length = params.teacher.max_length
+    name, own = next(iter(params.teachers_of(task).items()))
+    precision = resolve_precision("auto", _cpu())
+    teacher = load_teacher(Layout().teacher(task, name), "cpu", precision)
+    tokens, length = resolve_batch_tokens(None, _cpu()), own.max_length
     return lambda texts: teacher.predict(list(texts), length, tokens).argmax(1)
 
 

@@ -48,18 +48,18 @@ def main(
 
 def _task(scores: TaskScores) -> dict[str, Any]:
     metric, split = scores.metric, scores.decisive_split
-    teacher = scores.teacher.scores[split]
+    teachers = {name: own.scores[split] for name, own in scores.teachers.items()}
     return {
         "metric": metric,
         "split": split,
         "train_rows": scores.rows["train"],
         "scored_rows": scores.rows[split],
         "floor": scores.floor.scores[split][metric],
-        "teacher": teacher[metric],
+        "teachers": {name: own[metric] for name, own in teachers.items()},
         "other_metrics": {
-            name: {"teacher": value}
+            name: {teacher: own[name] for teacher, own in teachers.items()}
             | {method: own.scores[split][name].mean for method, own in scores.methods.items()}
-            for name, value in teacher.items()
+            for name in scores.metrics
             if name != metric
         },
         "methods": {
@@ -86,6 +86,10 @@ def _methods(tasks: dict[str, Any]) -> list[str]:
     return list(dict.fromkeys(name for task in tasks.values() for name in task["methods"]))
 
 
+def _teachers(tasks: dict[str, Any]) -> list[str]:
+    return list(dict.fromkeys(name for task in tasks.values() for name in task["teachers"]))
+
+
 def _has(task: dict[str, Any], method: str) -> bool:
     return method in task["methods"]
 
@@ -96,7 +100,9 @@ def _lines(results: dict[str, Any]) -> list[str]:
     columns = zip(names, tasks.values(), strict=True)
     head = ["system", *[f"{name}, {task['metric']}" for name, task in columns]]
     rows = [["always the same", *[f"{100 * t['floor']:.1f}" for t in tasks.values()]]]
-    rows.append(["teacher", *[f"{100 * t['teacher']:.1f}" for t in tasks.values()]])
+    for teacher in _teachers(tasks):
+        cells = [task["teachers"].get(teacher) for task in tasks.values()]
+        rows.append([f"teacher {teacher}", *["" if c is None else f"{100 * c:.1f}" for c in cells]])
     for method in _methods(tasks):
         rows.append([method, *[_cell(task["methods"].get(method)) for task in tasks.values()]])
     gained, had = results["tasks_with_gain"], results["tasks_with_row"]
@@ -161,7 +167,7 @@ def _other_metrics(tasks: dict[str, Any]) -> list[str]:
     found = [tasks[task]["other_metrics"][metric] for task, metric in columns]
     rows = [
         [s, *[f"{100 * own[s]:.1f}" if s in own else "–" for own in found]]
-        for s in ["teacher", *_methods(tasks)]
+        for s in [*_teachers(tasks), *_methods(tasks)]
     ]
     return ["The tasks' other metrics:", "", *table(head, rows), ""]
 

@@ -83,11 +83,14 @@ def _in_process(folder: Path) -> dict[str, Any]:
 
 def _pass(folder: Path) -> dict[str, Any]:
     from pipeline_lib.base.devices import single_thread
+    from pipeline_lib.base.layout import Layout
     from pipeline_lib.engine.local import LocalEngine
     from pipeline_lib.engine.passes import run_pass
     from pipeline_lib.teachers.vectors import VectorPass
 
-    vector_pass = VectorPass.of(load_params(), DATA / "raw/teacher/base")
+    params = load_params()
+    model = Layout(DATA).model(params.sentence_vectors.model)
+    vector_pass = VectorPass.of(params, model)
     with single_thread():
         vector_pass.teacher().predict(["A sentence to warm up."], 128, 1024)
     before, start = peak_mib(resource.RUSAGE_SELF), time.monotonic()

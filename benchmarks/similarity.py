@@ -22,6 +22,7 @@ import typer
 from harness import RESULTS, facts, say, table, write_results
 
 from pipeline_lib.base.devices import single_thread
+from pipeline_lib.base.layout import Layout
 from pipeline_lib.evaluation.similarity import cosines, similarity_scores
 from pipeline_lib.params import Params, load_params, student_settings
 from pipeline_lib.storage.shards import ShardSet
@@ -116,8 +117,9 @@ def _scores(
 
 
 def _teacher(params: Params, pooling: str) -> Encode:
-    model = load_vector_model(DATA / "raw/teacher/base", "cpu", "float32", pooling)
-    return lambda texts: model.predict(texts, params.teacher.max_length, 1024)
+    own = params.sentence_vectors
+    model = load_vector_model(Layout(DATA).model(own.model), "cpu", "float32", pooling)
+    return lambda texts: model.predict(texts, own.max_length, 1024)
 
 
 class _Scaled(torch.nn.Module):

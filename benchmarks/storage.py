@@ -44,7 +44,7 @@ def main(
     """Train one encoder on vectors of each format."""
     params, start = load_params(), facts(("torch", "transformers"), usable_cores(), 1)
     shared = Layout(DATA)
-    plain = VectorPass.of(params, shared.base_teacher)
+    plain = VectorPass.of(params, shared.model(params.sentence_vectors.model))
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         for storage in FORMATS:

@@ -66,7 +66,7 @@ def main(
     split: str = "train",
     sentences: Annotated[Path | None, typer.Option(help="A text file instead.")] = None,
     texts: Annotated[int, typer.Option(help="How many texts.")] = 6000,
-    model: Annotated[Path, typer.Option(help="The encoder.")] = Path("data/raw/teacher/base"),
+    model: Annotated[Path, typer.Option(help="The encoder.")] = Path("data/raw/models/minilm"),
     grid_texts: Annotated[int, typer.Option(help="Texts for finding the best settings.")] = 1500,
     shard_rows: Annotated[int, typer.Option(help="Rows per shard, at most.")] = 1000,
     repeats: int = 5,
@@ -84,7 +84,9 @@ def main(
     source, chosen = _texts(task, split, sentences, texts, seed)
     with tempfile.TemporaryDirectory() as scratch:
         teacher = _classifier(model, Path(scratch) / "teacher", seed)
-        base = LogitPass.of(params.model_copy(update={"device": "cpu"}), teacher)
+        on_cpu = params.model_copy(update={"device": "cpu"})
+        length = next(iter(params.teachers.values())).max_length
+        base = LogitPass.of(on_cpu, teacher, length)
         passes = {p: _with_precision(base, p) for p in PRECISIONS}
         workers = params.workers or core_count()
         jobs = _shards(chosen, -(-len(chosen) // shard_rows), workers, Path(scratch) / "in")

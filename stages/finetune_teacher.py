@@ -1,9 +1,10 @@
-"""Fine-tune the teacher on one task's original training set, or take a finished checkpoint.
+"""Tune one task's teachers on its original training set, or take finished ones.
 
     python stages/finetune_teacher.py --task movies
 
-Reads data/tasks/<task> and data/raw/teacher; writes data/teachers/<task>: a transformers model
-folder, training.json and search.json.  What was fine-tuned before is found; if killed, it resumes
+Reads data/tasks/<task>, data/raw/models and data/raw/checkpoints; writes
+data/teachers/<task>/<teacher>: a transformers model folder, training.json and, of one that was
+tuned here, search.json.  What was fine-tuned before is found; if killed, it resumes
 from its last checkpoint.
 """
 
@@ -19,46 +20,61 @@ from pipeline_lib.base.progress import show_progress
 from pipeline_lib.engine import make_engine
 from pipeline_lib.params import Params, load_params
 
+Record = dict[str, Any]
+
 
 def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:
-    """Fine-tune the teacher on one task's original training set, or take a finished checkpoint."""
-    from pipeline_lib.base.devices import resolve_device
-    from pipeline_lib.teachers.finetuning import Data, import_teacher
-
+    """Tune one task's teachers on its original training set, or take finished ones."""
     params, layout = load_params(), Layout()
-    device = resolve_device(params.device)
-    folder = clear_folder(layout.teacher(task))
-    if params.teacher.checkpoint is None:
-        record = finetune(params, task, str(device), folder)
-    else:
-        splits = Data.read(layout.split(task, "train")), Data.read(layout.split(task, "dev"))
-        finished = layout.imported_teacher(task)
-        record = import_teacher(finished, folder, splits, params.task(task), params, device)
-    typer.echo(f"{task}: {record['metric']} {record['best_dev']:.4f} on dev")
+    target = clear_folder(layout.teachers(task))
+    kinds = {name: own.tuning.kind for name, own in params.teachers_of(task).items()}
+    records = finetune(params, task, [name for name in kinds if kinds[name] == "single"], target)
+    for name in (name for name in kinds if kinds[name] == "finished"):
+        records[name] = take_finished(params, task, name, clear_folder(target / name))
+    for name, record in records.items():
+        typer.echo(f"{task} {name}: {record['metric']} {record['best_dev']:.4f} on dev")
 
 
-def finetune(params: Params, task: str, device: str, folder: Path) -> dict[str, Any]:
-    """Fine-tune at every learning rate; link the best teacher into ``folder``."""
+def finetune(params: Params, task: str, names: list[str], target: Path) -> dict[str, Record]:
+    """Fine-tune teachers at every learning rate; link the best of each below ``target``."""
+    from pipeline_lib.base.devices import resolve_device
     from pipeline_lib.teachers.finetuning import TeacherTraining, teacher_row
     from pipeline_lib.training.runs import Message
     from pipeline_lib.training.search import train_rows
 
-    row = teacher_row(params, task, Layout(), device)
-    done: dict[float, int] = {}
+    device = str(resolve_device(params.device))
+    rows = [teacher_row(params, name, task, Layout(), device) for name in names]
+    total = sum(row.planned_steps for row in rows)
+    done: dict[str, int] = {}
     with show_progress(f"fine-tuning {task}", "steps") as advance:
 
         def on_progress(training: TeacherTraining, message: Message) -> None:
-            step, steps, loss, best = message
-            done[training.rate] = step
+            step, _, loss, best = message
+            done[training.result.key] = step
             note = f"rate {training.rate:g}: loss {loss:.3f} best dev {max(best, 0):.4f}"
-            advance(sum(done.values()), steps * len(row.rates), note)
+            advance(sum(done.values()), total, note)
 
         engine = make_engine(params, device, single_threaded=False)
-        searched = train_rows([row], engine, on_progress)[task]
-    [(training, record)] = searched.trainings.values()
-    training.result.link_into(folder)
-    searched.write(folder)
-    return record
+        searched = train_rows(rows, engine, on_progress)
+    records = {}
+    for name, found in searched.items():
+        [(training, records[name])] = found.trainings.values()
+        training.result.link_into(target / name)
+        found.write(target / name)
+    return records
+
+
+def take_finished(params: Params, task: str, name: str, folder: Path) -> Record:
+    """Take a teacher that was fine-tuned elsewhere into ``folder``."""
+    from pipeline_lib.base.devices import resolve_device, resolve_precision
+    from pipeline_lib.teachers.finetuning import Data, import_teacher
+
+    layout, device = Layout(), resolve_device(params.device)
+    splits = Data.read(layout.split(task, "train")), Data.read(layout.split(task, "dev"))
+    settings = params.task(task), params.teachers[name].max_length
+    precision = resolve_precision(params.precompute.precision, device)
+    finished = layout.checkpoint(name, task)
+    return import_teacher(finished, folder, splits, *settings, device, precision)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""Compute the teacher's logits for all sentences of one task, through the content-addressed store.
+"""Compute the teachers' logits for one task's sentences, through the content-addressed store.
 
     python stages/precompute.py --task movies
 
 Reads data/transfer/<task>, data/tasks/<task>/{dev,test,...}, data/teachers/<task>; writes
-data/outputs/<task>/<recipe> and data/outputs/<task>/heldout/<split>: one shard per input shard, row
-for row, and alignment.json with the proof's figures.
+data/outputs/<task>/<teacher>/<recipe> and data/outputs/<task>/heldout/<teacher>/<split>: one shard
+per input shard, row for row, and alignment.json with the proof's figures.
 """
 
 from contextlib import nullcontext
@@ -16,7 +16,7 @@ import typer
 from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.files import clear_folder, read_record, write_json
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.params import load_params
+from pipeline_lib.params import Params, load_params
 from pipeline_lib.storage.shards import ShardSet
 
 if TYPE_CHECKING:
@@ -27,26 +27,35 @@ AGREEMENT = "training_agreement"
 
 
 def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:
-    """Compute the teacher's logits for all sentences of one task."""
+    """Compute the teachers' logits for one task's sentences."""
+    params, layout = load_params(), Layout()
+    clear_folder(layout.all_outputs(task))
+    for teacher in params.teachers_of(task):
+        answer(params, layout, task, teacher)
+
+
+def answer(params: Params, layout: Layout, task: str, teacher: str) -> None:
+    """Compute one teacher's logits for its transfer sets and the held-out splits."""
     from pipeline_lib.engine import make_engine
     from pipeline_lib.engine.passes import run_pass
     from pipeline_lib.evaluation.heldout import heldout_splits
     from pipeline_lib.teachers.outputs import LogitPass
 
-    params, layout = load_params(), Layout()
-    logit_pass = LogitPass.of(params, layout.teacher(task))
+    own = params.teachers[teacher]
+    logit_pass = LogitPass.of(params, layout.teacher(task, teacher), own.max_length)
     engine = make_engine(params, logit_pass.device)
-    transfer = {r: ShardSet.open(layout.transfer(task, r)) for r in params.recipes_of(task)}
-    clear_folder(layout.all_outputs(task))
-    for recipe, inputs in transfer.items():
-        precompute(inputs, logit_pass, layout.outputs(task, recipe), engine, f"{task} {recipe}")
-        own = read_record(logit_pass.folder / "training.json", AGREEMENT)[AGREEMENT]
-        prove(inputs, logit_pass, layout.outputs(task, recipe), own)
+    agreement = read_record(logit_pass.folder / "training.json", AGREEMENT)[AGREEMENT]
+    for recipe in filter(own.answers, params.recipes_of(task)):
+        inputs = ShardSet.open(layout.transfer(task, recipe))
+        outputs = layout.outputs(task, teacher, recipe)
+        precompute(inputs, logit_pass, outputs, engine, f"{teacher} {task} {recipe}")
+        prove(inputs, logit_pass, outputs, agreement)
     for split in heldout_splits(layout.task(task)):
         inputs = ShardSet.open(layout.split(task, split))
-        manifest, _ = run_pass(logit_pass, inputs, layout.heldout_outputs(task, split), engine)
-        typer.echo(f"{task} {split}: {manifest.rows:,} rows")
-        prove(inputs, logit_pass, layout.heldout_outputs(task, split), None)
+        outputs = layout.heldout_outputs(task, teacher, split)
+        manifest, _ = run_pass(logit_pass, inputs, outputs, engine)
+        typer.echo(f"{teacher} {task} {split}: {manifest.rows:,} rows")
+        prove(inputs, logit_pass, outputs, None)
 
 
 def precompute(
@@ -55,7 +64,7 @@ def precompute(
     """Compute the logits of one transfer set into ``folder``; say how much was found."""
     from pipeline_lib.engine.passes import run_pass
 
-    manifest, report = run_pass(logit_pass, inputs, folder, engine, f"teacher {title}")
+    manifest, report = run_pass(logit_pass, inputs, folder, engine, title)
     typer.echo(f"{title}: {manifest.rows:,} rows; {report}")
 
 

@@ -1,9 +1,9 @@
-"""Compute the base teacher's vector of every sentence that an encoder is trained on.
+"""Compute a model's vector of every sentence that an encoder is trained on.
 
     python stages/precompute_vectors.py
 
 Reads data/wikipedia/{train,validation}, the transfer sets that `encoders` name, and
-data/raw/teacher/base; writes data/vectors/wikipedia/<split> and data/vectors/tasks/<task>/<recipe>:
+the model; writes data/vectors/wikipedia/<split> and data/vectors/tasks/<task>/<recipe>:
 one shard per input shard, row for row, and alignment.json with the proof's figures.
 """
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def main() -> None:
-    """Compute the base teacher's vector of every sentence that an encoder is trained on."""
+    """Compute a model's vector of every sentence that an encoder is trained on."""
     params, layout = load_params(), Layout()
     clear_folder(layout.vectors)
     if not params.encoders:
@@ -34,7 +34,7 @@ def main() -> None:
     from pipeline_lib.engine import make_engine
     from pipeline_lib.teachers.vectors import VectorPass
 
-    vector_pass = VectorPass.of(params, layout.base_teacher)
+    vector_pass = VectorPass.of(params, layout.model(params.sentence_vectors.model))
     engine = make_engine(params, vector_pass.device)
     for folder, inputs in wanted(params, layout).items():
         name = folder.relative_to(layout.vectors).as_posix()

@@ -1,9 +1,9 @@
-"""Train the sentence encoders of params.yaml to the base teacher's vectors, without any task.
+"""Train the sentence encoders of params.yaml to a model's vectors, without any task.
 
     python stages/pretrain.py
 
 Reads data/wikipedia, data/transfer and data/tasks of the tasks that the rows name, data/vectors,
-data/raw/teacher/base and data/raw/vectors; writes data/encoders/<name>.  If killed, it resumes from
+data/raw/models and data/raw/vectors; writes data/encoders/<name>.  If killed, it resumes from
 the last checkpoint.
 """
 
@@ -18,7 +18,7 @@ from pipeline_lib.params import load_params
 
 
 def main() -> None:
-    """Train the sentence encoders to the base teacher's vectors, without any task."""
+    """Train the sentence encoders to a model's vectors, without any task."""
     from pipeline_lib.base.devices import resolve_device
     from pipeline_lib.distillation.encoders import EncoderTraining, encoder_row
     from pipeline_lib.training.runs import Message

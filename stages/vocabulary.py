@@ -2,7 +2,7 @@
 
     python stages/vocabulary.py --task movies
 
-Reads data/tasks/<task>/train, data/raw/teacher/base, data/raw/vectors; writes
+Reads data/tasks/<task>/train, and data/raw/models or data/raw/vectors; writes
 data/vocabularies/<task>: a tokenizer and vectors.safetensors.
 """
 
@@ -25,10 +25,10 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
     params, layout = load_params().vocabulary, Layout()
     train = ShardSet.open(layout.split(task, "train")).table()
     words = sentences(train, "words").combine_chunks().flatten().to_pylist()
-    base, vectors = layout.base_teacher, layout.raw_vectors
+    source = vocabulary.vector_source(params, layout)
     counted = vocabulary.count_normalised(words, params.lowercase)
     selected = vocabulary.select_words(counted, params.min_count)
-    tokenizer, table = vocabulary.build_vocabulary(selected, params, base, vectors)
+    tokenizer, table = vocabulary.build_vocabulary(selected, params, source)
     vocabulary.save_vocabulary(clear_folder(layout.vocabulary(task)), tokenizer, table)
     typer.echo(f"{task}: {table.shape[0]:,} words, {table.shape[1]} values each")
 

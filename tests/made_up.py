@@ -35,6 +35,7 @@ def made_up_method(mean: float, gain: Any = None) -> dict[str, Any]:
     return {
         "student": "bilstm",
         "data": "full",
+        "teacher": "minilm",
         "baseline": "bilstm",
         "scores": dict.fromkeys(SPLITS, value),
         "agreement": dict.fromkeys(SPLITS, 0.92),
@@ -66,10 +67,12 @@ def made_up_scores(methods: dict[str, Any]) -> TaskScores:
             "selection": "The best was chosen on dev.",
             "evaluate": {"resamples": 1000, "confidence": 0.95, "seed": 1},
             "floor": {"answer": "positive", "scores": floor},
-            "teacher": {
-                "scores": {split: {"accuracy": 0.91} for split in SPLITS},
-                "precision": dict.fromkeys(SPLITS, "float32"),
-                "parameters": sizes,
+            "teachers": {
+                "minilm": {
+                    "scores": {split: {"accuracy": 0.91} for split in SPLITS},
+                    "precision": dict.fromkeys(SPLITS, "float32"),
+                    "parameters": sizes,
+                },
             },
             "methods": methods,
             "shared_texts": {},

@@ -6,6 +6,9 @@ from pathlib import Path
 
 from pipeline_lib.base.errors import DistilleryError
 
+HELDOUT = "heldout"
+"""The folder of outputs for held-out splits, beside those of the teachers; no teacher's name."""
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -23,18 +26,22 @@ class Layout:
         return self.data / "raw" / "tasks" / task
 
     @property
-    def raw_teacher(self) -> Path:
-        """The folder of the base teacher, and of teachers that were fine-tuned elsewhere."""
-        return self.data / "raw" / "teacher"
+    def models(self) -> Path:
+        """The folder of all pretrained models."""
+        return self.data / "raw" / "models"
+
+    def model(self, name: str) -> Path:
+        """Return a pretrained model."""
+        return self.models / name
 
     @property
-    def base_teacher(self) -> Path:
-        """The base teacher."""
-        return self.raw_teacher / "base"
+    def checkpoints(self) -> Path:
+        """The folder of all teachers that were fine-tuned elsewhere."""
+        return self.data / "raw" / "checkpoints"
 
-    def imported_teacher(self, task: str) -> Path:
-        """Return the folder of a task's teacher that was fine-tuned elsewhere."""
-        return self.raw_teacher / "checkpoints" / task
+    def checkpoint(self, teacher: str, task: str) -> Path:
+        """Return a task's teacher that was fine-tuned elsewhere."""
+        return self.checkpoints / teacher / task
 
     @property
     def raw_vectors(self) -> Path:
@@ -64,16 +71,16 @@ class Layout:
         return self.transfer_sets(task) / recipe
 
     def all_outputs(self, task: str) -> Path:
-        """Return the folder of all outputs of a task's teacher."""
+        """Return the folder of all outputs of a task's teachers."""
         return self.data / "outputs" / task
 
-    def outputs(self, task: str, recipe: str) -> Path:
-        """Return the teacher's outputs for a transfer set."""
-        return self.all_outputs(task) / recipe
+    def outputs(self, task: str, teacher: str, recipe: str) -> Path:
+        """Return a teacher's outputs for a transfer set."""
+        return self.all_outputs(task) / teacher / recipe
 
-    def heldout_outputs(self, task: str, split: str) -> Path:
-        """Return the teacher's outputs for a held-out split."""
-        return self.all_outputs(task) / "heldout" / split
+    def heldout_outputs(self, task: str, teacher: str, split: str) -> Path:
+        """Return a teacher's outputs for a held-out split."""
+        return self.all_outputs(task) / HELDOUT / teacher / split
 
     def wikipedia(self, split: str) -> Path:
         """Return Wikipedia's sentences: ``train``, or ``validation`` of other articles."""
@@ -94,9 +101,13 @@ class Layout:
 
     # What is trained and scored.
 
-    def teacher(self, task: str) -> Path:
-        """Return a task's fine-tuned teacher."""
+    def teachers(self, task: str) -> Path:
+        """Return the folder of a task's tuned teachers."""
         return self.data / "teachers" / task
+
+    def teacher(self, task: str, name: str) -> Path:
+        """Return one of a task's tuned teachers."""
+        return self.teachers(task) / name
 
     def vocabulary(self, task: str) -> Path:
         """Return the vocabulary of a task's students."""
@@ -156,12 +167,13 @@ class Pair:
 def pair_of(folder: Path) -> Pair | None:
     """Return the pair that ``folder`` is one half of, or None if it belongs to none.
 
-    The inverse of :class:`Layout`: ``transfer/T/R`` goes with ``outputs/T/R``, ``tasks/T/dev`` with
-    ``outputs/T/heldout/dev``, ``wikipedia/S`` with ``vectors/wikipedia/S``; ``vectors/tasks/T/R``
-    answers to ``transfer/T/R``.
+    The inverse of :class:`Layout`: ``outputs/T/N/R`` of teacher N answers to ``transfer/T/R``,
+    ``outputs/T/heldout/N/dev`` to ``tasks/T/dev``, ``vectors/wikipedia/S`` to ``wikipedia/S``,
+    ``vectors/tasks/T/R`` to ``transfer/T/R``.  Inputs go with the first teacher, by name, whose
+    outputs are there.
     """
     parts = Path(os.path.abspath(folder)).parts
-    for depth, find in ((4, _deep_pair), (3, _pair), (2, _shallow_pair)):
+    for depth, find in ((5, _heldout_pair), (4, _deep_pair), (3, _pair), (2, _shallow_pair)):
         if len(parts) > depth:
             data = Path(os.path.relpath(Path(*parts[:-depth])))
             found = find(Layout(data), *parts[-depth:])
@@ -173,22 +185,35 @@ def pair_of(folder: Path) -> Pair | None:
     return None
 
 
+def _heldout_pair(layout: Layout, kind: str, *rest: str) -> tuple[Path, Path] | None:
+    if kind == "outputs" and rest[1] == HELDOUT:
+        task, _, teacher, split = rest
+        return layout.split(task, split), layout.heldout_outputs(task, teacher, split)
+    return None
+
+
 def _deep_pair(layout: Layout, kind: str, *rest: str) -> tuple[Path, Path] | None:
     if kind == "vectors" and rest[0] == "tasks":
         return layout.transfer(*rest[1:]), layout.task_vectors(*rest[1:])
-    if kind == "outputs" and rest[1] == "heldout":
-        return layout.split(rest[0], rest[2]), layout.heldout_outputs(rest[0], rest[2])
+    if kind == "outputs":
+        return layout.transfer(rest[0], rest[2]), layout.outputs(*rest)
     return None
 
 
 def _pair(layout: Layout, kind: str, first: str, second: str) -> tuple[Path, Path] | None:
     if kind == "vectors" and first == "wikipedia":
         return layout.wikipedia(second), layout.wikipedia_vectors(second)
-    if kind in ("outputs", "transfer"):
-        return layout.transfer(first, second), layout.outputs(first, second)
+    if kind == "transfer":
+        return layout.transfer(first, second), _answering(layout, first, f"*/{second}")
     if kind == "tasks" and second.startswith(("dev", "test")):
-        return layout.split(first, second), layout.heldout_outputs(first, second)
+        return layout.split(first, second), _answering(layout, first, f"{HELDOUT}/*/{second}")
     return None
+
+
+def _answering(layout: Layout, task: str, place: str) -> Path:
+    """Return the first outputs, by the teacher's name, in places with a star for that."""
+    found = sorted(layout.all_outputs(task).glob(f"{place}/manifest.json"))
+    return found[0].parent if found else layout.all_outputs(task) / place
 
 
 def _shallow_pair(layout: Layout, kind: str, split: str) -> tuple[Path, Path] | None:

@@ -50,14 +50,15 @@ def named_files(params: "Params") -> list[tuple[str, Path]]:
     found = [
         pair for name, task in params.tasks.items() for pair in _task_files(name, task, inputs)
     ]
-    source = params.teacher.source
-    if source.kind == "path":
-        # A model is a folder with a config.json; an absolute path is taken as it is.
-        found.append(("teacher.source.path", inputs / source.path / "config.json"))
-    if params.teacher.checkpoint:
-        for task in params.tasks:
-            folder = inputs / params.teacher.checkpoint.replace("{task}", task)
-            found.append(("teacher.checkpoint", folder / "config.json"))
+    for name, source in params.models.items():
+        if source.kind == "path":
+            # A model is a folder with a config.json; an absolute path is taken as it is.
+            found.append((f"models.{name}.path", inputs / source.path / "config.json"))
+    for name, teacher in params.teachers.items():
+        if teacher.tuning.kind == "finished":
+            for task in (task for task in params.tasks if teacher.knows(task)):
+                path = inputs / teacher.tuning.path(task) / "config.json"
+                found.append((f"teachers.{name}.tuning.checkpoint", path))
     if params.vocabulary.vectors.kind == "file":
         found.append(("vocabulary.vectors.path", inputs / params.vocabulary.vectors.path))
     if params.wikipedia is not None and params.wikipedia.source.kind == "files":
@@ -86,11 +87,10 @@ def summary(params: "Params") -> list[str]:
     """Return what would be trained, and from where it would be fetched."""
     rows, seeds = sum(len(params.methods_of(task)) for task in params.tasks), len(params.seeds)
     recipes = sorted({method.data for method in params.methods.values()})
-    own = "taken as it is" if params.teacher.checkpoint else "fine-tuned here"
     lines = [
         "params.yaml is sound.",
         f"tasks     {', '.join(params.tasks)}",
-        f"teacher   {_where(params.teacher.checkpoint or params.teacher.source)}, {own}",
+        f"teachers  {'; '.join(f'{name}: {_tuned(params, name)}' for name in params.teachers)}",
         f"methods   {', '.join(params.methods)}",
         f"data      {', '.join(recipes)}",
         f"students  {rows} rows of {len(params.tasks)} tasks × {seeds} seeds = {rows * seeds}",
@@ -138,15 +138,21 @@ def _different(one: "Section", other: "Section", leave_out: tuple[str, ...] = ()
 
 def _fetched(params: "Params") -> list[str]:
     """Name what comes over the network: a source of another kind reaches nothing."""
-    sources = [task.source for task in params.tasks.values()] + [params.teacher.source]
+    sources = [task.source for task in params.tasks.values()] + list(params.models.values())
     sources += [params.wikipedia.source] if params.wikipedia is not None else []
     found = [_where(source) for source in sources if source.kind in ("package", "hub")]
     return list(dict.fromkeys(found))
 
 
+def _tuned(params: "Params", name: str) -> str:
+    """Say what a teacher is tuned from, and how."""
+    teacher = params.teachers[name]
+    if teacher.model is None:
+        return f"{teacher.tuning.checkpoint}, taken as it is"
+    return f"{_where(params.models[teacher.model])}, fine-tuned here"
+
+
 def _where(source: object) -> str:
-    if isinstance(source, str):
-        return source
     for name in ("requirement", "model", "dataset", "path"):
         if hasattr(source, name):
             return str(getattr(source, name))

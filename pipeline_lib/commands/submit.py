@@ -15,9 +15,7 @@ EXAMPLE = "Example: distill submit bilstm_kd_ts --out submission.zip"
 
 
 def submit(
-    systems: Annotated[
-        list[str], typer.Argument(help="Methods of params.yaml, or `teacher`: a task's first.")
-    ],
+    systems: Annotated[list[str], typer.Argument(help="Methods or teachers of params.yaml.")],
     out: Annotated[Path, typer.Option("--out", help="The zip to write.")] = Path("submission.zip"),
     fill: Annotated[
         bool, typer.Option("--fill", help="Constant answers for official files without a task.")
@@ -40,14 +38,14 @@ def submit(
     if found := params_faults(loaded):
         raise DistilleryError("\n".join(f"{params}: {fault}" for fault in found))
     for system in systems:
-        if system != "teacher":
+        if system not in loaded.teachers:
             loaded.method(system)  # or it says which there are
     submitted = {name: task for name, task in loaded.tasks.items() if task.submission}
     chosen = {task: _system(loaded, task, systems) for task in submitted}
     files: dict[str, list[str]] = {}
     for task, settings in submitted.items():
         for split, name in settings.submission.items():
-            outputs, column = _outputs(task, split, chosen[task])
+            outputs, column = _outputs(loaded, task, split, chosen[task])
             files[name] = answers(settings, name, outputs)
             typer.echo(f"{name}: {len(outputs):,} answers of {column} on {task} {split}")
     for name in write_submission(out, files, fill):
@@ -59,7 +57,7 @@ def _system(params: "Params", task: str, systems: list[str]) -> str:
     """Return the first of the systems that a task has."""
     from pipeline_lib.base.errors import DistilleryError
 
-    known = ["teacher", *params.methods_of(task)]
+    known = [*params.teachers_of(task), *params.methods_of(task)]
     found = next((system for system in systems if system in known), None)
     if found is None:
         raise DistilleryError(
@@ -69,7 +67,7 @@ def _system(params: "Params", task: str, systems: list[str]) -> str:
     return found
 
 
-def _outputs(task: str, split: str, system: str) -> tuple["np.ndarray", str]:
+def _outputs(params: "Params", task: str, split: str, system: str) -> tuple["np.ndarray", str]:
     """Return the system's outputs for one split, and the column of predictions they come from."""
     import pyarrow.compute as pc
 
@@ -81,7 +79,7 @@ def _outputs(task: str, split: str, system: str) -> tuple["np.ndarray", str]:
 
     layout = Layout()
     folder, column = layout.results(task), system
-    if system != "teacher":
+    if system not in params.teachers:
         scores = TaskScores.read(layout.scores(task))
         column = f"{system}-{_best_seed(scores, system, folder)}"
     table = read_shard(layout.predictions(task))

@@ -1,4 +1,4 @@
-"""Distilling without a task: an encoder trained to the base teacher's sentence vectors.
+"""Distilling without a task: an encoder trained to a model's sentence vectors.
 
 Wu et al. 2020, sections 3.1 and 3.2 (SRA).  The vectors of BERT-like models share a large common
 direction, so that one constant vector reaches a low loss already: that loss is reported beside the
@@ -27,7 +27,12 @@ from pipeline_lib.storage.columns import column_suffixes
 from pipeline_lib.storage.shards import ShardSet
 from pipeline_lib.storage.vectors import StoredVectors, unit, vector_tables
 from pipeline_lib.students.sentence_encoder import encode_sentences, save_encoder, start_encoder
-from pipeline_lib.students.vocabulary import build_vocabulary, count_normalised, select_words
+from pipeline_lib.students.vocabulary import (
+    build_vocabulary,
+    count_normalised,
+    select_words,
+    vector_source,
+)
 from pipeline_lib.text.fast_tokenizer import WordNumbers
 from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.text.words import MASK, split_words
@@ -127,7 +132,7 @@ class EncoderTraining(TrainingSpec):
         return [
             *(row, self.student.model_dump(), self.params.vocabulary.model_dump(), words),
             *(self.train.digest, self.validation.digest),
-            *(sha256_folder(self.layout.base_teacher), sha256_folder(self.layout.raw_vectors)),
+            sha256_folder(vector_source(self.params.vocabulary, self.layout)),
         ]
 
     @cached_property
@@ -184,8 +189,9 @@ class EncoderTraining(TrainingSpec):
             teacher's.
         """
         check_vectors(self)
-        folders = self.layout.base_teacher, self.layout.raw_vectors
-        tokenizer, vectors = build_vocabulary(self.words(), self.params.vocabulary, *folders)
+        words = self.params.vocabulary
+        source = vector_source(words, self.layout)
+        tokenizer, vectors = build_vocabulary(self.words(), words, source)
         limit, device = self.student.max_words, torch.device(self.device)
         train, held_back = (c.read(tokenizer, limit) for c in (self.train, self.validation))
         targets = train.targets["vectors"]

@@ -80,10 +80,9 @@ def make_plan(params: Params, task: str, method: str, layout: Layout) -> Plan:
     :raises DistilleryError: if the outputs do not answer to the transfer set.
     """
     row = params.method(method)
-    inputs, outputs = layout.transfer(task, row.data), layout.outputs(task, row.data)
-    # Synthetic rows have no label of their own; there the teacher's argmax stands in.
-    original = params.recipe(row.data).changes_nothing or row.iterations == 0
-    needs_outputs = row.objective.needs_teacher or not original
+    inputs = layout.transfer(task, row.data)
+    outputs = layout.outputs(task, params.teacher_of(task, row), row.data)
+    needs_outputs = params.reads_outputs(row)
     if needs_outputs:
         check_answers(read_manifest(inputs), read_manifest(outputs))
     return Plan(

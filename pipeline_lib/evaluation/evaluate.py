@@ -34,13 +34,14 @@ def evaluate_task(params: Params, task: str, layout: Layout) -> TaskScores:
     :raises DistilleryError: if a student is missing, or its classes are not the task's.
     """
     settings = params.task(task)
-    heldout = read_heldout(layout, task)
+    teachers = params.teachers_of(task)
+    heldout = read_heldout(layout, task, teachers)
     systems = run_methods(params, task, heldout, layout.students(task))
     scores = task_scores(
         settings,
         heldout,
         training_labels(layout, task),
-        teacher_parameters(layout.teacher(task), settings.label_names),
+        {n: teacher_parameters(layout.teacher(task, n), settings.label_names) for n in teachers},
         systems,
         params.evaluate,
         shared_texts(layout.task(task)),
@@ -78,12 +79,13 @@ def run_methods(
     found = {keys[number]: result for number, result in done}
     return {
         method: System(
-            params.method(method),
+            row,
+            params.teacher_of(task, row),
             {s: {seed: found[method, seed][0][s] for seed in params.seeds} for s in heldout},
             found[method, params.seeds[-1]][1],
             read_training(folder / method, params.seeds),
         )
-        for method in params.methods_of(task)
+        for method, row in params.methods_of(task).items()
     }
 
 
@@ -128,7 +130,7 @@ def run_student(run: StudentRun, report: Report) -> tuple[dict[str, np.ndarray],
 
 
 def teacher_parameters(folder: Path, names: list[str]) -> ParameterCounts:
-    """Return how many parameters the task's teacher has, as fine-tuning counted them."""
+    """Return how many parameters one of the task's teachers has, as its tuning counted them."""
     require_model(folder)
     found = read_record(folder / "config.json", "id2label")["id2label"]
     check_names(folder, [found[str(number)] for number in range(len(found))], names)
@@ -161,7 +163,7 @@ def predictions_table(
 ) -> pa.Table:
     """Return a row per held-out example: split, row, label (null if hidden), and everyone's logits.
 
-    The columns after ``label`` are ``teacher`` and one ``<method>-<seed>`` per student.
+    The columns after ``label`` are named by the teachers, and ``<method>-<seed>`` by the students.
     """
     return pa.concat_tables(
         [_split_table(split, part, systems, regression) for split, part in heldout.items()]
@@ -176,8 +178,8 @@ def _split_table(
         "split": pa.array([split] * rows, pa.string()),
         "row": pa.array(np.arange(rows, dtype=np.int32)),
         "label": pa.nulls(rows, label) if part.labels is None else pa.array(part.labels, label),
-        "teacher": list_column(part.teacher),
     }
+    columns |= {name: list_column(logits) for name, logits in part.teachers.items()}
     for name, system in systems.items():
         for seed, logits in system.logits[split].items():
             columns[f"{name}-{seed}"] = list_column(logits)

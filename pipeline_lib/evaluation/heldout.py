@@ -1,5 +1,6 @@
-"""The held-out splits of a task: texts, labels, and the teacher's logits that answer to them."""
+"""The held-out splits of a task: texts, labels, and the teachers' logits that answer to them."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,25 +18,26 @@ from pipeline_lib.tasks.metrics import label_array
 class Heldout:
     """One split in file order.
 
-    ``labels`` int classes or float scores, shape (rows,), or None where hidden; ``teacher``
-    float32, (rows, outputs).
+    ``labels`` int classes or float scores, shape (rows,), or None where hidden; ``teachers``
+    float32, (rows, outputs), by the teacher's name, and ``precision`` in which they were computed.
     """
 
     texts: list[Text]
     labels: np.ndarray | None
-    teacher: np.ndarray
-    precision: str
+    teachers: dict[str, np.ndarray]
+    precision: dict[str, str]
 
 
-def read_heldout(layout: Layout, task: str) -> dict[str, Heldout]:
+def read_heldout(layout: Layout, task: str, teachers: Iterable[str]) -> dict[str, Heldout]:
     """Read the splits that the task has: dev, and test and further ones where there are any.
 
-    :param layout: of all artifacts.
+    :param layout: of all artifacts; :param teachers: the names of the task's.
     :raises DistilleryError: if dev is hidden, or teacher outputs are missing or not of these rows.
     """
     # dev must be there; a task can do without a test split.
     splits = dict.fromkeys(["dev", *heldout_splits(layout.task(task))])
-    found = {split: _read(layout, task, split) for split in splits}
+    names = list(teachers)
+    found = {split: _read(layout, task, split, names) for split in splits}
     if found["dev"].labels is None:
         raise DistilleryError(
             f"{layout.split(task, 'dev')}: no labelled dev split, so nothing to score. Name a "
@@ -62,16 +64,18 @@ def shared_texts(folder: Path) -> dict[str, dict[str, dict[str, int]]]:
     return {split: found.get("shared_with", {}) for split, found in counts.items()}
 
 
-def _read(layout: Layout, task: str, split: str) -> Heldout:
+def _read(layout: Layout, task: str, split: str, teachers: list[str]) -> Heldout:
     inputs = ShardSet.open(layout.split(task, split))
-    outputs = ShardSet.open(layout.heldout_outputs(task, split))
-    try:
-        check_answers(inputs.manifest, outputs.manifest)
-    except DistilleryError as error:
-        raise DistilleryError(f"{outputs.folder}: {error}") from error
+    logits, precision = {}, {}
+    for name in teachers:
+        outputs = ShardSet.open(layout.heldout_outputs(task, name, split))
+        try:
+            check_answers(inputs.manifest, outputs.manifest)
+        except DistilleryError as error:
+            raise DistilleryError(f"{outputs.folder}: {error}") from error
+        logits[name] = matrix(outputs.table()["logits"])
+        precision[name] = str(outputs.manifest.made_from.get("precision", "unknown"))
     table = inputs.table()
-    logits = matrix(outputs.table()["logits"])
-    precision = str(outputs.manifest.made_from.get("precision", "unknown"))
     return Heldout(texts(table), read_labels(table["label"]), logits, precision)
 
 

@@ -73,7 +73,7 @@ class Floor(_Record):
 
 
 class TeacherScores(_Record):
-    """What the teacher scores, and in which precision its logits were computed, by split."""
+    """What a teacher scores, and in which precision its logits were computed, by split."""
 
     scores: dict[str, Scores | None]
     precision: dict[str, str]
@@ -96,8 +96,9 @@ class Training(_Record):
 
 
 class MethodScores(_Record):
-    """One method against the labels, the teacher and its baseline, by split.
+    """One method against the labels, its teacher and its baseline, by split.
 
+    :ivar teacher: the row's own, or else the task's first.
     :ivar agreement: with the teacher: share of equal answers, or correlation of a regression.
     :ivar against_teacher: the mean of the first metric minus the teacher's.
     :ivar gain: over the baseline; None where there is none, or the labels are hidden.
@@ -105,6 +106,7 @@ class MethodScores(_Record):
 
     student: str
     data: str
+    teacher: str
     baseline: str | None
     training: Training
     scores: dict[str, dict[Metric, SeedScores] | None]
@@ -131,7 +133,7 @@ class TaskScores(_Record):
     selection: str
     evaluate: Evaluate
     floor: Floor
-    teacher: TeacherScores
+    teachers: dict[str, TeacherScores]
     methods: dict[str, MethodScores]
     shared_texts: dict[str, dict[str, dict[str, int]]]
 
@@ -143,7 +145,7 @@ class TaskScores(_Record):
     @property
     def scored_splits(self) -> list[str]:
         """The splits whose labels are known."""
-        return [split for split, scores in self.teacher.scores.items() if scores is not None]
+        return [split for split, scores in self.floor.scores.items() if scores is not None]
 
     @property
     def decisive_split(self) -> str:

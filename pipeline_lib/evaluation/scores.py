@@ -1,4 +1,4 @@
-"""Computes the scores of one task: teacher, floor and every method.
+"""Computes the scores of one task: teachers, floor and every method.
 
 Pure functions of labels and logits.
 """
@@ -24,19 +24,20 @@ from pipeline_lib.params import Evaluate, Method, Task
 from pipeline_lib.tasks.metrics import agreement, decide, score
 
 SELECTION = (
-    "Each run's best evaluation, and the teacher's best epoch and learning rate, were chosen on "
+    "Each run's best evaluation, and a teacher's best epoch and learning rate, were chosen on "
     "dev: dev scores are optimistic, test scores took part in no choice."
 )
 
 
 @dataclass(frozen=True)
 class System:
-    """One method's trained students.
+    """One method's trained students, and the teacher that they are compared with.
 
     ``logits`` holds, by split and seed, float32 of shape (rows, classes).
     """
 
     method: Method
+    teacher: str
     logits: dict[str, dict[int, np.ndarray]]
     parameters: ParameterCounts
     training: Training
@@ -46,7 +47,7 @@ def task_scores(
     task: Task,
     heldout: dict[str, Heldout],
     train_labels: np.ndarray,
-    teacher_parameters: ParameterCounts,
+    teachers: dict[str, ParameterCounts],
     systems: dict[str, System],
     evaluate: Evaluate,
     shared_texts: dict[str, dict[str, dict[str, int]]],
@@ -54,6 +55,7 @@ def task_scores(
     """Return everything that is scored about one task.
 
     :param train_labels: int classes or float scores, shape (rows,): the floor is made from them.
+    :param teachers: how many parameters each has.
     :param systems: by method name, in the order of params.yaml.
     """
     scorer = _Scorer(task, heldout, evaluate)
@@ -65,8 +67,8 @@ def task_scores(
         selection=SELECTION,
         evaluate=evaluate,
         floor=scorer.floor(train_labels),
-        teacher=scorer.teacher(teacher_parameters),
-        methods=scorer.methods(systems, teacher_parameters),
+        teachers={name: scorer.teacher(name, own) for name, own in teachers.items()},
+        methods=scorer.methods(systems, teachers),
         shared_texts=shared_texts,
     )
 
@@ -97,16 +99,17 @@ class _Scorer:
         }
         return Floor(answer=names[majority], scores=scores)
 
-    def teacher(self, parameters: ParameterCounts) -> TeacherScores:
-        """Score the teacher's stored logits."""
+    def teacher(self, name: str, parameters: ParameterCounts) -> TeacherScores:
+        """Score a teacher's stored logits."""
+        parts = self.heldout.items()
         return TeacherScores(
-            scores={split: self._scores(split, p.teacher) for split, p in self.heldout.items()},
-            precision={split: part.precision for split, part in self.heldout.items()},
+            scores={split: self._scores(split, part.teachers[name]) for split, part in parts},
+            precision={split: part.precision[name] for split, part in parts},
             parameters=parameters,
         )
 
     def methods(
-        self, systems: dict[str, System], teacher_parameters: ParameterCounts
+        self, systems: dict[str, System], teachers: dict[str, ParameterCounts]
     ) -> dict[str, MethodScores]:
         """Score every method; each split's p values are corrected for the table's rows."""
         gains: dict[str, dict[str, Gain | None]] = {name: {} for name in systems}
@@ -114,7 +117,7 @@ class _Scorer:
             for name, gain in self._gains(systems, split).items():
                 gains[name][split] = gain
         return {
-            name: self._method(system, teacher_parameters, gains[name])
+            name: self._method(system, teachers[system.teacher], gains[name])
             for name, system in systems.items()
         }
 
@@ -128,6 +131,7 @@ class _Scorer:
         return MethodScores(
             student=system.method.student,
             data=system.method.data,
+            teacher=system.teacher,
             baseline=system.method.baseline,
             training=system.training,
             scores={split: self._by_seed(system, split) for split in self.heldout},
@@ -155,12 +159,12 @@ class _Scorer:
 
     def _agreement(self, system: System, split: str) -> float:
         regression = self.task.is_regression
-        teacher = decide(self.heldout[split].teacher, regression)
+        teacher = decide(self.heldout[split].teachers[system.teacher], regression)
         outputs = system.logits[split].values()
         return float(np.mean([agreement(teacher, one, regression) for one in outputs]))
 
     def _to_teacher(self, system: System, split: str) -> float | None:
-        teacher = self._scores(split, self.heldout[split].teacher)
+        teacher = self._scores(split, self.heldout[split].teachers[system.teacher])
         own = self._by_seed(system, split)
         if teacher is None or own is None:
             return None

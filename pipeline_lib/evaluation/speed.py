@@ -1,6 +1,6 @@
 """Sentences per second, from raw text to logits, tokenising included.
 
-Teacher and students take turns within one run, so that whatever else the machine does falls on all
+Teachers and students take turns within one run, so that whatever else the machine does falls on all
 of them alike.  Timings are not reproducible, so they stand apart from the scores and no result
 depends on them.
 """
@@ -25,14 +25,17 @@ Predict = Callable[[Sequence[Text]], Any]
 
 
 def measure_task(params: Params, task: str, layout: Layout) -> dict[str, Any]:
-    """Time the task's teacher and one student of each architecture; return the stage's JSON."""
+    """Time the task's teachers and one student of each architecture; return the stage's JSON."""
     from pipeline_lib.base.devices import resolve_device
 
     device = resolve_device(params.device)
     sample = sample_texts(layout, task, params.speed.sentences)
     examples = student_examples(params, task)
-    teacher = _teacher(params, layout.teacher(task), device)
-    contestants: dict[str, Predict] = {"teacher": teacher}
+    teachers = params.teachers_of(task)
+    contestants: dict[str, Predict] = {
+        f"teachers.{name}": _teacher(params, layout.teacher(task, name), own.max_length, device)
+        for name, own in teachers.items()
+    }
     for student, method in examples.items():
         folder = layout.student(task, method, params.seeds[0])
         contestants[f"students.{student}"] = _student(folder, device)
@@ -43,7 +46,7 @@ def measure_task(params: Params, task: str, layout: Layout) -> dict[str, Any]:
         "seed": params.seeds[0],
         "methods": examples,
         "sentences_per_second": {
-            "teacher": timed["teacher"],
+            "teachers": {name: timed[f"teachers.{name}"] for name in teachers},
             "students": {student: timed[f"students.{student}"] for student in examples},
         },
     }
@@ -102,14 +105,13 @@ def machine(device: "torch.device") -> dict[str, Any]:
     }
 
 
-def _teacher(params: Params, folder: Path, device: "torch.device") -> Predict:
+def _teacher(params: Params, folder: Path, max_length: int, device: "torch.device") -> Predict:
     from pipeline_lib.base.devices import resolve_batch_tokens, resolve_precision
     from pipeline_lib.teachers.model import load_teacher
 
     require_model(folder)
     precision = resolve_precision(params.precompute.precision, device)
     teacher = load_teacher(folder, device, precision)
-    max_length = params.teacher.max_length
     batch_tokens = resolve_batch_tokens(params.precompute.batch_tokens, device)
     return lambda texts: teacher.predict(texts, max_length, batch_tokens)
 

@@ -1,6 +1,8 @@
-"""Sentence encoders of params.yaml: the base teacher's vectors, and what is trained to them."""
+"""Sentence encoders of params.yaml: a model's sentence vectors, and what is trained to them."""
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from pipeline_lib.params.base import Count, Positive, Section, Seed
 
@@ -9,18 +11,21 @@ STARTS = ("vectors", "random")
 
 
 class SentenceVectors(Section):
-    """The base teacher's vector of every sentence that an encoder is trained on.
+    """A model's vector of every sentence that an encoder is trained on.
 
+    ``model`` is a name in ``models``; ``max_length``: word pieces per sentence, the rest is cut.
     ``pooling``: the last layer's first state (Wu et al. 2020, section 3.1), the mean over its
     tokens, or the pooler's output.  ``storage``: the number format in the shards.
     """
 
+    model: str
+    max_length: Annotated[int, Field(ge=4)]
     pooling: Literal["cls", "mean", "pooler"]
     storage: Literal["float32", "float16", "int8"]
 
 
 class Encoder(Section):
-    """A student's encoder, trained to the base teacher's sentence vectors (Wu et al. 2020).
+    """A student's encoder, trained to a model's sentence vectors (Wu et al. 2020).
 
     ``wikipedia`` is how many of its sentences are used (null: all that were split).  ``tasks``
     names the tasks whose words the vocabulary takes in, and the transfer set whose sentences join

@@ -8,11 +8,12 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationError, model_validator
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.layout import HELDOUT
 from pipeline_lib.params.base import Name, Positive, Section, Seed
 from pipeline_lib.params.encoders import STARTS, Encoder, SentenceVectors
 from pipeline_lib.params.engine import EngineSettings
 from pipeline_lib.params.methods import Evaluate, Method, Optimiser, Speed
-from pipeline_lib.params.models import Precompute, Teacher, Vocabulary
+from pipeline_lib.params.models import ModelSource, Precompute, Teacher, Vocabulary
 from pipeline_lib.params.profiles import is_profile, line_of, read_values
 from pipeline_lib.params.students import ARCHITECTURES, Student, holds_students
 from pipeline_lib.params.tasks import Classification, Regression, Task
@@ -31,7 +32,8 @@ class Params(Section):
     tasks: Annotated[dict[Name, Task], Field(min_length=1)]
     tagger: Tagger
     transfer: Annotated[dict[Name, Recipe], Field(min_length=1)]
-    teacher: Teacher
+    models: Annotated[dict[Name, ModelSource], Field(min_length=1)]
+    teachers: Annotated[dict[Name, Teacher], Field(min_length=1)]
     precompute: Precompute
     vocabulary: Vocabulary
     sentence_vectors: SentenceVectors
@@ -46,10 +48,12 @@ class Params(Section):
 
     @model_validator(mode="after")
     def _references(self) -> "Params":
+        self._check_teachers()
         self._check_encoders()
         self._check_methods()
         restricted = {f"transfer.{name}": recipe.tasks for name, recipe in self.transfer.items()}
         restricted |= {f"methods.{name}": method.tasks for name, method in self.methods.items()}
+        restricted |= {f"teachers.{name}": own.tasks for name, own in self.teachers.items()}
         for where, tasks in restricted.items():
             for task in tasks or []:
                 if task not in self.tasks:
@@ -58,6 +62,7 @@ class Params(Section):
                         "Correct it, or set null for all of them"
                     )
         self._check_objectives()
+        self._check_outputs()
         for name, task in self.tasks.items():
             if task.source.kind == "neighbours" and self.wikipedia is None:
                 raise ValueError(
@@ -76,6 +81,45 @@ class Params(Section):
         if len(set(self.seeds)) < len(self.seeds):
             raise ValueError("seeds: each may stand only once")
         return self
+
+    def _check_teachers(self) -> None:
+        for name, teacher in self.teachers.items():
+            _check_names(f"teachers.{name}", teacher, self.models, "model")
+            for recipe in teacher.data or []:
+                if recipe not in self.transfer:
+                    raise ValueError(
+                        f"teachers.{name}.data: no transfer set {recipe!r}; there are "
+                        f"{', '.join(self.transfer)}"
+                    )
+            if name in self.methods or name == HELDOUT:
+                what = "a row of `methods`" if name in self.methods else "a folder of outputs"
+                raise ValueError(f"teachers.{name}: {what} has this name. Choose another")
+        for task in self.tasks:
+            if not self.teachers_of(task):
+                raise ValueError(
+                    f"teachers: none knows {task}. Name it in one's `tasks`, or set that to null"
+                )
+        _check_names("sentence_vectors", self.sentence_vectors, self.models, "model")
+        if self.vocabulary.vectors.kind == "model":
+            _check_names("vocabulary.vectors", self.vocabulary.vectors, self.models, "model")
+
+    def _check_outputs(self) -> None:
+        """Refuse rows whose teacher is not told from others, or does not answer their rows."""
+        for task in self.tasks:
+            teachers = self.teachers_of(task)
+            for name, row in self.methods_of(task).items():
+                if not self.reads_outputs(row):
+                    continue
+                if row.teacher is None and len(teachers) > 1:
+                    raise ValueError(
+                        f"methods.{name}.teacher: missing, and {task} has the teachers "
+                        f"{', '.join(teachers)}. Name one of them"
+                    )
+                if not self.teachers[self.teacher_of(task, row)].answers(row.data):
+                    raise ValueError(
+                        f"methods.{name}.data: teacher {self.teacher_of(task, row)} does not "
+                        f"answer {row.data}. Add it to the teacher's `data`, or set that to null"
+                    )
 
     def _check_decisions(self) -> None:
         """Refuse keys that mean nothing for a row's task: classes decide, scores do not."""
@@ -100,6 +144,7 @@ class Params(Section):
             _check_names(f"methods.{name}", method, self.optimisers, "optimiser")
             _check_names(f"methods.{name}", method, self.methods, "baseline")
             _check_names(f"methods.{name}", method, starts, "start")
+            _check_names(f"methods.{name}", method, self.teachers, "teacher")
             student = self.students[method.student]
             if not student.word_vectors and method.start == "vectors":
                 raise ValueError(
@@ -178,9 +223,37 @@ class Params(Section):
         return _named(self.tasks, name, "tasks")
 
     def methods_of(self, task: str) -> dict[str, Method]:
-        """Return the rows of one task: the methods meant for it whose transfer set it has."""
+        """Return the rows of one task: those meant for it whose transfer set and teacher it has."""
         rows = {n: m for n, m in self.methods.items() if m.tasks is None or task in m.tasks}
-        return {name: m for name, m in rows.items() if self.transfer[m.data].covers(task)}
+        rows = {n: m for n, m in rows.items() if self.transfer[m.data].covers(task)}
+        known = {None, *self.teachers_of(task)}
+        return {name: m for name, m in rows.items() if m.teacher in known}
+
+    def teachers_of(self, task: str) -> dict[str, Teacher]:
+        """Return the teachers that know one task."""
+        return {name: own for name, own in self.teachers.items() if own.knows(task)}
+
+    def teacher_of(self, task: str, row: Method) -> str:
+        """Return the name of a row's teacher: its own, or else the task's first."""
+        return row.teacher or next(iter(self.teachers_of(task)))
+
+    def lengths(self) -> list[tuple[str, int, str]]:
+        """Return (key, word pieces, model) of each limit that a model's positions must allow."""
+        own = [
+            (f"teachers.{name}.max_length", teacher.max_length, teacher.model)
+            for name, teacher in self.teachers.items()
+            if teacher.model is not None
+        ]
+        vectors = self.sentence_vectors
+        return [*own, ("sentence_vectors.max_length", vectors.max_length, vectors.model)]
+
+    def reads_outputs(self, row: Method) -> bool:
+        """Whether a row needs a teacher's outputs.
+
+        Synthetic rows have no label of their own; there the teacher's argmax stands in.
+        """
+        original = self.recipe(row.data).changes_nothing or row.iterations == 0
+        return row.objective.needs_teacher or not original
 
     def recipes_of(self, task: str) -> list[str]:
         """Return the names of the transfer sets that are made for one task."""
@@ -260,7 +333,11 @@ def _is_tag(path: list[Any], i: int) -> bool:
         return path[i] in ("classification", "regression")
     if i > 1 and path[i - 2] == "students":
         return path[i] in ARCHITECTURES
-    tags = ("package", "files", "glue", "hub", "neighbours", "path", "teacher", "file")
+    tags = ("package", "files", "glue", "hub", "neighbours", "path", "model", "file")
+    if i > 1 and path[i - 2] == "models":
+        return path[i] in ("package", "path", "hub")
+    if i > 0 and path[i - 1] == "tuning":
+        return path[i] in ("single", "finished")
     if i == 1 and path[0] == "engine":
         return path[i] in ("local", "ray")
     return i > 0 and path[i - 1] in ("source", "vectors") and path[i] in tags

@@ -84,10 +84,11 @@ class Method(Section):
     """One system: student, start, transfer set, objective, optimiser.
 
     ``start`` is ``vectors`` (the vocabulary's), ``random``, or the name of an encoder.
-    ``tasks`` names those that have the row (null: all that have its transfer set).
+    ``tasks`` names those that have the row (null: all that have its transfer set and teacher).
     ``iterations`` takes the transfer set's first ones alone (0: the originals); null takes all.
 
-    Three keys can be left out, and then play no part.  ``repeat_originals`` says how often every
+    Four keys can be left out.  ``teacher`` is the row's; one that reads outputs must name it where
+    its task has several.  The others then play no part: ``repeat_originals`` says how often every
     original row is taken, ``min_confidence`` leaves out synthetic rows to whose class the teacher
     gives a lower probability, and ``threshold: dev`` moves the decision between two classes to
     where the first metric is best on dev.
@@ -101,6 +102,7 @@ class Method(Section):
     optimiser: str
     baseline: str | None
     tasks: Annotated[list[str], Field(min_length=1)] | None
+    teacher: str | None = None
     repeat_originals: Positive | None = None
     min_confidence: Annotated[float, Field(gt=0, lt=1)] | None = None
     threshold: Literal["dev"] | None = None

@@ -1,8 +1,8 @@
-"""Models of params.yaml: the teacher, its fine-tuning and its pass; the students' words."""
+"""Models of params.yaml: where they come from, the teachers made of them; the students' words."""
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from pipeline_lib.params.base import Count, Fraction, Positive, Revision, Section, Seed, Sha256
 
@@ -38,8 +38,9 @@ TrainingPrecision = Literal["auto", "float32", "bfloat16"]
 
 
 class FineTuning(Section):
-    """How the teacher is fine-tuned (Tang et al. 2019, section 4)."""
+    """A teacher that is fine-tuned on each task by itself (Tang et al. 2019, section 4)."""
 
+    kind: Literal["single"]
     learning_rates: Annotated[list[Annotated[float, Field(gt=0)]], Field(min_length=1)]
     epochs: Positive
     batch_size: Positive
@@ -52,13 +53,49 @@ class FineTuning(Section):
     seed: Seed
 
 
-class Teacher(Section):
-    """The teacher: the encoder it starts from, and its fine-tuning or a finished checkpoint."""
+class Finished(Section):
+    """A teacher that was fine-tuned elsewhere.
 
-    source: ModelSource
-    checkpoint: str | None
+    ``checkpoint`` is its model folder, below ``inputs``; ``{task}`` in it stands for the task.
+    """
+
+    kind: Literal["finished"]
+    checkpoint: str
+
+    def path(self, task: str) -> str:
+        """Return one task's model folder, below ``inputs``."""
+        return self.checkpoint.replace("{task}", task)
+
+
+class Teacher(Section):
+    """A teacher: the model it starts from, how it is tuned, and the tasks that it knows.
+
+    ``model`` is a name in ``models``; a finished teacher has none.  ``tasks``: null for all.
+    ``data`` names the transfer sets that it answers (null: all that its tasks have).
+    """
+
+    model: str | None
     max_length: Annotated[int, Field(ge=4)]
-    finetune: FineTuning
+    tasks: Annotated[list[str], Field(min_length=1)] | None
+    data: list[str] | None
+    tuning: Annotated[FineTuning | Finished, Field(discriminator="kind")]
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "Teacher":
+        if (self.model is None) != (self.tuning.kind == "finished"):
+            raise ValueError(
+                "`model` is what a teacher is tuned from: name one of `models`, or null where "
+                "`tuning` is of kind finished"
+            )
+        return self
+
+    def knows(self, task: str) -> bool:
+        """Whether it is a teacher of ``task``."""
+        return self.tasks is None or task in self.tasks
+
+    def answers(self, recipe: str) -> bool:
+        """Whether its outputs are computed for a transfer set."""
+        return self.data is None or recipe in self.data
 
 
 class Precompute(Section):
@@ -68,10 +105,11 @@ class Precompute(Section):
     batch_tokens: Positive | None
 
 
-class TeacherVectors(Section):
-    """Word vectors averaged from the base teacher's word-piece embeddings."""
+class ModelVectors(Section):
+    """Word vectors averaged from a model's word-piece embeddings."""
 
-    kind: Literal["teacher"]
+    kind: Literal["model"]
+    model: str
 
 
 class VectorFile(Section):
@@ -89,4 +127,4 @@ class Vocabulary(Section):
     min_count: Positive
     extra_words: Count
     dimensions: Positive | None
-    vectors: Annotated[TeacherVectors | VectorFile, Field(discriminator="kind")]
+    vectors: Annotated[ModelVectors | VectorFile, Field(discriminator="kind")]

@@ -55,7 +55,10 @@ def _further(scores: TaskScores) -> list[str]:
     for split in scores.scored_splits:
         if split in ("dev", "test"):
             continue
-        each = [f"teacher {100 * scores.teacher.scores[split][metric]:.1f}"] + [
+        each = [
+            f"{name} {100 * own.scores[split][metric]:.1f}" for name, own in scores.teachers.items()
+        ]
+        each += [
             f"{name} {100 * own.scores[split][metric].mean:.1f}"
             for name, own in scores.methods.items()
         ]

@@ -46,7 +46,7 @@ def read_finished(layout: Layout, tasks: list[str]) -> list[TaskResult]:
 
 
 def metrics(results: list[TaskResult]) -> dict[str, Any]:
-    """Return ``{task: {teacher: ..., methods: {...}}}`` of plain numbers, for ``dvc metrics``.
+    """Return ``{task: {teachers: {...}, methods: {...}}}`` of plain numbers, for ``dvc metrics``.
 
     So ``movies.methods.bilstm.test.accuracy.mean``; splits whose labels are hidden are left out.
     """
@@ -56,7 +56,10 @@ def metrics(results: list[TaskResult]) -> dict[str, Any]:
 def _task_metrics(scores: TaskScores) -> dict[str, Any]:
     splits = scores.scored_splits
     return {
-        "teacher": {split: scores.teacher.scores[split] for split in splits},
+        "teachers": {
+            name: {split: own.scores[split] for split in splits}
+            for name, own in scores.teachers.items()
+        },
         "methods": {name: _method_metrics(own, splits) for name, own in scores.methods.items()},
     }
 

@@ -1,4 +1,4 @@
-"""Rows of the results table as text: one for the teacher, one per method, one for the floor.
+"""Rows of the results table as text: one for the floor, one per teacher, one per method.
 
 The Markdown report and the terminal show the same cells; they differ in which columns they take.
 """
@@ -38,12 +38,14 @@ class Row:
     rows: str = NONE
     speed: str = NONE
     speed_up: str = NONE
+    is_teacher: bool = False
 
 
 def rows(result: TaskResult) -> list[Row]:
-    """Return the table of one task, in the order floor, teacher, methods."""
+    """Return the table of one task, in the order floor, teachers, methods."""
+    teachers = [_teacher(result, name) for name in result.scores.teachers]
     methods = [_method(result, name) for name in result.scores.methods]
-    return [_floor(result.scores), _teacher(result), *methods]
+    return [_floor(result.scores), *teachers, *methods]
 
 
 def _floor(scores: TaskScores) -> Row:
@@ -52,15 +54,16 @@ def _floor(scores: TaskScores) -> Row:
     return Row(name, *(_scores(scores.floor.scores, split, scores) for split in ("dev", "test")))
 
 
-def _teacher(result: TaskResult) -> Row:
-    scores, teacher = result.scores, result.scores.teacher
-    rate = _rate(result, None)
+def _teacher(result: TaskResult, name: str) -> Row:
+    scores, teacher = result.scores, result.scores.teachers[name]
+    rate = _rate(result, "teachers", name)
     return Row(
-        "teacher",
+        f"teacher {name}",
         *(_scores(teacher.scores, split, scores) for split in ("dev", "test")),
         parameters=_millions(teacher.parameters),
         speed=_thousands(rate),
         speed_up="1×" if rate else NONE,
+        is_teacher=True,
     )
 
 
@@ -68,7 +71,8 @@ def _method(result: TaskResult, name: str) -> Row:
     scores, own = result.scores, result.scores.methods[name]
     split, gain = scores.decisive_split, own.gain[scores.decisive_split]
     training = own.training
-    rate, teacher_rate = _rate(result, own.student), _rate(result, None)
+    rate = _rate(result, "students", own.student)
+    teacher_rate = _rate(result, "teachers", own.teacher)
     return Row(
         name,
         *(_seed_scores(own.scores, split, scores) for split in ("dev", "test")),
@@ -87,12 +91,11 @@ def _method(result: TaskResult, name: str) -> Row:
     )
 
 
-def _rate(result: TaskResult, student: str | None) -> float | None:
-    """Return the median sentences per second of the teacher (None) or a student architecture."""
+def _rate(result: TaskResult, kind: str, name: str) -> float | None:
+    """Return the median sentences per second of a teacher or a student architecture."""
     if result.speed is None:
         return None
-    rates = result.speed["sentences_per_second"]
-    found = rates["teacher"] if student is None else rates["students"].get(student)
+    found = result.speed["sentences_per_second"][kind].get(name)
     return found["median"] if found else None
 
 

@@ -32,12 +32,11 @@ def print_result(console: Console, result: TaskResult, params: Params) -> None:
         "Sent./s": [row.speed for row in given],
         "Faster": [row.speed_up for row in given],
     }
-    names = [row.system for row in given]
     groups = [quality | size] if console.width >= WIDE else [quality, size]
     for i, columns in enumerate(groups):
-        console.print(_table(names, columns, None if i else title))
+        console.print(_table(given, columns, None if i else title))
     if methods := [row for row in given if row.rate != NONE]:
-        console.print(_table([row.system for row in methods], _training(methods), None))
+        console.print(_table(methods, _training(methods), None))
     for line in [*caption(result, params), speed_line(result)]:
         console.print(Text(line, "dim"), highlight=False)
     console.print()
@@ -51,16 +50,16 @@ def _training(methods: list[Row]) -> dict[str, list[str]]:
     }
 
 
-def _table(names: list[str], columns: dict[str, list[str]], title: str | None) -> Table:
+def _table(given: list[Row], columns: dict[str, list[str]], title: str | None) -> Table:
     # Text is never read as markup: a label may hold brackets.
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column("System", overflow="fold", min_width=min(24, max(map(len, names))))
+    longest = max(len(row.system) for row in given)
+    table.add_column("System", overflow="fold", min_width=min(24, longest))
     for head in columns:
         table.add_column(head, justify="right", overflow="fold")
-    for i, name in enumerate(names):
-        style = "bold" if name == "teacher" else None
-        cells = [name, *(column[i] for column in columns.values())]
-        table.add_row(*map(Text, cells), style=style)
+    for i, row in enumerate(given):
+        cells = [row.system, *(column[i] for column in columns.values())]
+        table.add_row(*map(Text, cells), style="bold" if row.is_teacher else None)
     return table
 
 

@@ -10,13 +10,13 @@ from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path, clear_folder, sha256_file, write_json
-from pipeline_lib.params import TeacherVectors, VectorFile
+from pipeline_lib.params import ModelVectors, VectorFile
 
 VECTOR_FILES = {"glove": "vectors.txt", "word2vec": "vectors.txt", "word2vec_binary": "vectors.bin"}
 """Name under which a vector file of each format is written."""
 
 
-def fetch_vectors(vectors: TeacherVectors | VectorFile, inputs: Path, target: Path) -> None:
+def fetch_vectors(vectors: ModelVectors | VectorFile, inputs: Path, target: Path) -> None:
     """Fetch a vector file, or write only ``source.json`` where the teacher's vectors are used.
 
     :raises DistilleryError: if the file is not there.

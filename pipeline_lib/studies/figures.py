@@ -37,7 +37,7 @@ def read_figures(study: Study, metrics: dict[str, Any], layout: Layout) -> list[
 def split_and_metric(study: Study, metrics: dict[str, Any]) -> tuple[str, str]:
     """Return which split and metric the figures are of."""
     task = study.points[0].task
-    tested = "test" in metrics[task]["teacher"] and study.scale != "epochs"
+    tested = "test" in _teacher_of(study.points[0], study, metrics) and study.scale != "epochs"
     split = "test" if tested else "dev"
     return split, study.params["tasks"][task]["metrics"][0]
 
@@ -72,8 +72,16 @@ def _teachers(
     for figure in figures:
         task = figure.point.task
         name = f"teacher, {task}" if study.scale == "epochs" else "teacher"
-        found.setdefault(name, {})[figure.point.place] = metrics[task]["teacher"][split][metric]
+        scores = _teacher_of(figure.point, study, metrics)
+        found.setdefault(name, {})[figure.point.place] = scores[split][metric]
     return found
+
+
+def _teacher_of(point: Point, study: Study, metrics: dict[str, Any]) -> dict[str, Any]:
+    """Return the scores of a point's teacher by split: the row's own, or the task's first."""
+    teachers = metrics[point.task]["teachers"]
+    named = study.params["methods"][point.method].get("teacher")
+    return teachers[named] if named else next(iter(teachers.values()))
 
 
 def _cell(figure: Figure | None) -> str:

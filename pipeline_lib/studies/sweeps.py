@@ -200,7 +200,7 @@ def fractions(rows: Rows) -> Study:
         for share, name in zip(SHARES, tasks, strict=True)
         for series, method in zip(names, methods, strict=True)
     ]
-    fixed = params["teacher"]["checkpoint"] is not None
+    fixed = all(own["tuning"]["kind"] == "finished" for own in params["teachers"].values())
     axis = f"share of the training set (%), teacher fine-tuned on {'all' if fixed else 'the same'}"
     title = f"Share of the training data: {task}"
     params = rows.finish(methods, tasks=tasks, encoders=encoders)

@@ -20,8 +20,7 @@ from pipeline_lib.base.parameter_counts import parameter_counts
 from pipeline_lib.base.processor import computed_on
 from pipeline_lib.cpu.attention import use_training_attention
 from pipeline_lib.cpu.dropout import replace_dropout
-from pipeline_lib.params import Params, Task
-from pipeline_lib.params import Teacher as TeacherParams
+from pipeline_lib.params import FineTuning, Params, Task
 from pipeline_lib.storage.columns import Text, texts
 from pipeline_lib.storage.references import SetReference
 from pipeline_lib.storage.shards import ShardSet
@@ -62,9 +61,9 @@ class Data:
 
 @dataclass(frozen=True)
 class TeacherTraining(TrainingSpec):
-    """One fine-tuning of the base teacher on one task: everything that determines it.
+    """One fine-tuning of a model on one task: everything that determines it.
 
-    :ivar base: the base teacher's folder; :ivar train, dev: the task's prepared splits.
+    :ivar base: the model's folder; :ivar train, dev: the task's prepared splits.
     :ivar agreement_precision: the number format in which the finished teacher is run.
     """
 
@@ -73,20 +72,21 @@ class TeacherTraining(TrainingSpec):
     train: SetReference
     dev: SetReference
     task: Task
-    params: TeacherParams
+    max_length: int
+    tuning: FineTuning
     rate: float
     device: str
     agreement_precision: str
 
     @property
     def seed(self) -> int:
-        """The seed of teacher.finetune."""
-        return self.params.finetune.seed
+        """The seed of the teacher's tuning."""
+        return self.tuning.seed
 
     @property
     def settings(self) -> Settings:
         """How the teacher is optimised."""
-        own = self.params.finetune
+        own = self.tuning
         return Settings(
             optimiser="adam",
             learning_rate=self.rate,
@@ -107,7 +107,7 @@ class TeacherTraining(TrainingSpec):
         """The base, the rows, the task's classes and metric, and what else it is told."""
         digests = [digest_model(self.base), self.train.digest, self.dev.digest]
         task = [self.task.metrics[0], self.task.positive_class, self.task.label_names]
-        own = [self.params.max_length, self.params.finetune.freeze_embeddings]
+        own = [self.max_length, self.tuning.freeze_embeddings]
         return [digests, task, own, self.agreement_precision]
 
     @cached_property
@@ -117,17 +117,17 @@ class TeacherTraining(TrainingSpec):
 
     def prepare(self) -> Prepared:
         """Load the rows and the base, with a new head."""
-        params, task, device = self.params, self.task, torch.device(self.device)
+        task, device, max_length = self.task, torch.device(self.device), self.max_length
         train, dev = (Data.of(split.open().table()) for split in (self.train, self.dev))
         torch.manual_seed(self.seed)
         model, tokenizer = load_classifier(self.base, task.label_names)
-        if params.finetune.freeze_embeddings:
+        if self.tuning.freeze_embeddings:
             model.get_input_embeddings().requires_grad_(False)
         use_training_attention(model.to(device))
         replace_dropout(model)
         precision = self.settings.precision
         runner = Teacher(model, tokenizer, device, precision, digest="")
-        encoded = runner.encode(train.texts, params.max_length)
+        encoded = runner.encode(train.texts, max_length)
         scale = scale_of(train.labels)
         labels = train.labels if scale is None else scale.standardise(train.labels)
         sentences = replace(encoded, targets={"labels": labels})
@@ -138,7 +138,7 @@ class TeacherTraining(TrainingSpec):
 
         def evaluate(model: torch.nn.Module) -> float:
             with autocast(device, precision):
-                outputs = runner.predict(dev.texts, params.max_length, EVALUATION_TOKENS)
+                outputs = runner.predict(dev.texts, max_length, EVALUATION_TOKENS)
             return score(task.metrics[0], dev.labels, outputs, task.positive_class)
 
         def finish(folder: Path, _: Progress) -> Record:
@@ -146,39 +146,42 @@ class TeacherTraining(TrainingSpec):
                 scale.rescale(output_layer(model))
             model.to("cpu").save_pretrained(folder)
             tokenizer.save_pretrained(folder)
-            described = describe(folder, train, task, params, device, self.agreement_precision)
+            precise = self.agreement_precision
+            described = describe(folder, train, task, max_length, device, precise)
             return {"metric": task.metrics[0], **described}
 
-        batches = LengthSorted(sentences, params.finetune.batch_size, self.seed)
+        batches = LengthSorted(sentences, self.tuning.batch_size, self.seed)
         return Prepared(model, batches, loss, evaluate, finish)
 
 
-def teacher_row(params: Params, task: str, layout: Layout, device: str) -> Row[TeacherTraining]:
-    """Return the trainings of a task's teacher, by learning rate."""
-    own = params.teacher
+def teacher_row(
+    params: Params, name: str, task: str, layout: Layout, device: str
+) -> Row[TeacherTraining]:
+    """Return the trainings of one of a task's teachers, by learning rate."""
+    own = params.teachers[name]
     train, dev = (SetReference.to(layout.split(task, name)) for name in ("train", "dev"))
     precision = resolve_precision(params.precompute.precision, torch.device(device))
 
     def spec(_: int, rate: float) -> TeacherTraining:
         settings = params.task(task)
-        same = layout.base_teacher, train, dev, settings, own
+        same = layout.model(own.model), train, dev, settings, own.max_length, own.tuning
         return TeacherTraining(*same, rate, device, precision)
 
-    return Row(task, own.finetune.learning_rates, [own.finetune.seed], spec)
+    return Row(name, own.tuning.learning_rates, [own.tuning.seed], spec)
 
 
 def describe(
     folder: Path,
     train: Data,
     task: Task,
-    params: TeacherParams,
+    max_length: int,
     device: torch.device,
     precision: str,
 ) -> Record:
     """Return how far a finished teacher agrees with its training labels, and its size."""
     finished = load_teacher(folder, device, precision)
     return {
-        "training_agreement": training_agreement(finished, train, task, params.max_length),
+        "training_agreement": training_agreement(finished, train, task, max_length),
         "parameters": parameter_counts(finished),
     }
 
@@ -196,7 +199,7 @@ def output_layer(model: Any) -> torch.nn.Linear:
     if not linear:
         raise DistilleryError(
             f"{type(model).__name__}: no linear output layer, so it cannot learn a regression. "
-            "Choose another model in teacher.source."
+            "Choose another model in the teacher's row."
         )
     return linear[-1]
 
@@ -206,8 +209,9 @@ def import_teacher(
     folder: Path,
     splits: tuple[Data, Data],
     task: Task,
-    params: Params,
+    max_length: int,
     device: torch.device,
+    precision: str,
 ) -> Record:
     """Take a teacher that was fine-tuned elsewhere into ``folder``; return its record.
 
@@ -217,9 +221,8 @@ def import_teacher(
     for path in sorted(finished.iterdir()):
         link_or_copy(path, folder / path.name)
     train, dev = splits
-    precision = resolve_precision(params.precompute.precision, device)
     teacher = load_teacher(folder, device, precision)
-    outputs = teacher.predict(dev.texts, params.teacher.max_length, EVALUATION_TOKENS)
+    outputs = teacher.predict(dev.texts, max_length, EVALUATION_TOKENS)
     if task.is_regression:
         check_unit(finished, dev.labels, outputs[:, 0])
     record = {
@@ -227,7 +230,7 @@ def import_teacher(
         "best_dev": score(task.metrics[0], dev.labels, outputs, task.positive_class),
         "selection": "fine-tuned elsewhere",
         "computed_on": computed_on(str(device)),
-        **describe(folder, train, task, params.teacher, device, precision),
+        **describe(folder, train, task, max_length, device, precision),
     }
     write_json(folder / "training.json", record)
     return record
@@ -251,7 +254,7 @@ def check_unit(finished: Path, labels: np.ndarray, scores: np.ndarray) -> None:
         f"{finished}: the teacher's scores on dev (mean {scores.mean():.3g}, standard deviation "
         f"{own:.3g}) are in another unit than the labels (mean {labels.mean():.3g}, standard "
         f"deviation {spread:.3g}): they err by {error:.3g}. Rescale the task's label column to "
-        "the teacher's unit, or set teacher.checkpoint to null."
+        "the teacher's unit, or have a teacher tuned here (`kind: single`)."
     )
 
 

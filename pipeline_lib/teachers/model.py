@@ -97,8 +97,8 @@ class Transformer(ABC):
         positions = position_count(self.model.config.to_dict())
         if positions is not None and max_length > positions:
             raise DistilleryError(
-                f"teacher.max_length: {max_length}, but the teacher has {positions} positions. Set "
-                f"it to at most {positions} in params.yaml."
+                f"max_length: {max_length}, but the model has {positions} positions. Set it to at "
+                f"most {positions} in params.yaml."
             )
         backend = self.tokenizer.backend_tokenizer
         backend.no_padding()

@@ -36,10 +36,10 @@ class TeacherPass(ShardPass):
     batch_tokens: int
 
     @classmethod
-    def of(cls, params: Params, folder: Path, **own: Any) -> Self:
+    def of(cls, params: Params, folder: Path, max_length: int, **own: Any) -> Self:
         """Resolve device and number format of params for the teacher in ``folder``.
 
-        :param own: the fields that the subclass adds.
+        :param max_length: tokens of a text that are kept; :param own: the subclass' own fields.
         """
         device = resolve_device(params.device)
         return cls(
@@ -47,7 +47,7 @@ class TeacherPass(ShardPass):
             digest_model(folder),
             str(device),
             resolve_precision(params.precompute.precision, device),
-            params.teacher.max_length,
+            max_length,
             resolve_batch_tokens(params.precompute.batch_tokens, device),
             **own,
         )

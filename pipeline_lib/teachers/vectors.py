@@ -88,7 +88,10 @@ class VectorPass(TeacherPass):
     @classmethod
     def of(cls, params: Params, folder: Path) -> Self:
         """Resolve device and number formats of params for the encoder in ``folder``."""
-        return super().of(params, folder, **params.sentence_vectors.model_dump())
+        own = params.sentence_vectors
+        return super().of(
+            *(params, folder, own.max_length), pooling=own.pooling, storage=own.storage
+        )
 
     @property
     def settings(self) -> dict[str, Any]:

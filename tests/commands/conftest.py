@@ -11,7 +11,7 @@ from pipeline_lib.storage.shards import Manifest, Shard, schema_of, write_manife
 
 from .running import PARAMS
 
-TRANSFER, OUTPUTS = Path("data/transfer/movies/full"), Path("data/outputs/movies/full")
+TRANSFER, OUTPUTS = Path("data/transfer/movies/full"), Path("data/outputs/movies/minilm/full")
 
 # One row per rule.
 WORDS = [["good", "film"], ["[MASK]", "film"], ["bad", "plot"], ["a", "joy"]]

@@ -90,14 +90,18 @@ class TestCheck:
         names = {"tasks": {"movies": given["tasks"]["movies"]}, "encoders": {}}
         row = given["methods"]["bilstm"] | {"tasks": None}
         rest = {"methods": {"bilstm": row}, "wikipedia": None}
-        write_params(**names, **rest, teacher=given["teacher"] | {"checkpoint": "done"})
+        tuning = {"kind": "finished", "checkpoint": "done"}
+        own = given["teachers"]["minilm"] | {"model": None, "tuning": tuning}
+        write_params(**names, **rest, teachers={"mine": own})
         config = {"architectures": ["BertForSequenceClassification"], "max_position_embeddings": 64}
         write_json(Path("data/input/done/config.json"), config | {"id2label": {0: "a", 1: "b"}})
         found = failing(monkeypatch, capsys, "check")
         assert "labels are, in this order, a, b; tasks.movies.labels are negative, posi" in found
         write_json(Path("data/input/done/config.json"), config)
         found = failing(monkeypatch, capsys, "check")
-        assert "data/input/done: teacher.max_length is 128, the model has 64 positions" in found
+        assert (
+            "data/input/done: teachers.mine.max_length is 128, the model has 64 positions" in found
+        )
         write_json(Path("data/input/done/config.json"), config | {"max_position_embeddings": 512})
         assert "is sound" in distill("check")
 
@@ -238,7 +242,7 @@ class TestRefusedBySystem:
         capsys: pytest.CaptureFixture[str],
         command: str,
     ) -> None:
-        argument = {"submit": ["teacher"], "study": ["hidden", "--task", "movies"]}.get(command, [])
+        argument = {"submit": ["minilm"], "study": ["hidden", "--task", "movies"]}.get(command, [])
         found = failing(monkeypatch, capsys, command, *argument, "--params", "data")
         assert "data: could not be read (Is a directory)" in found
 

@@ -80,7 +80,7 @@ def write_texts(folder: Path, texts: list[str], words: bool = False) -> None:
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write teacher, sentences and a task; return the folder of artifacts."""
     folder = tmp_path_factory.mktemp("data")
-    write_encoder(folder / "raw/teacher/base")
+    write_encoder(folder / "raw/models/minilm")
     (folder / "raw/vectors").mkdir(parents=True)
     write_texts(folder / "wikipedia/train", TRAIN)
     write_texts(folder / "wikipedia/validation", HELD_BACK)
@@ -95,7 +95,7 @@ def run(data: Path, tmp_path: Path) -> MakeRow:
 
     def make(optimiser: dict[str, Any] | None = None, **changes: Any) -> Row[EncoderTraining]:
         params = make_params(tmp_path, optimiser or {}, changes)
-        own = VectorPass.of(params, data / "raw/teacher/base")
+        own = VectorPass.of(params, data / "raw/models/minilm")
         for name in ("wikipedia/train", "wikipedia/validation", f"tasks/{TASK}/original"):
             inputs = ShardSet.open(data / name.replace("tasks/", "transfer/"))
             run_pass(own, inputs, data / "vectors" / name, LocalEngine(1))
@@ -150,7 +150,7 @@ def test_the_losses_are_those_of_the_encoder_that_was_kept(run: MakeRow, tmp_pat
     targets = first_of(own).train.vectors()
     mean = targets[np.arange(len(TRAIN))].mean(0)
     training = first_of(own)
-    teacher = VectorPass.of(training.params, training.layout.base_teacher).teacher()
+    teacher = VectorPass.of(training.params, training.layout.model("minilm")).teacher()
     wanted = teacher.predict(HELD_BACK, 32, 512) - mean
     found = load_encoder(tmp_path / "sra").encode(HELD_BACK)
     cosines = (

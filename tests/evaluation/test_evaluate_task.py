@@ -47,7 +47,7 @@ def save_split(data: Path, split: str, labels: Sequence[int | None]) -> None:
     digest = save(data / "tasks/movies" / split, "tasks", table)
     if split != "train":
         answers = pa.table({"logits": list_column(one_hot(wrong_every(10)))})
-        save(data / "outputs/movies/heldout" / split, "outputs", answers, digest)
+        save(data / "outputs/movies/heldout/minilm" / split, "outputs", answers, digest)
 
 
 def wrong_every(step: int) -> np.ndarray:
@@ -99,11 +99,11 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             )
         search = {"seed": 1, "learning_rate": 0.003, "best_dev_by_rate": {"0.003": 0.5}}
         write_json(data / "students/movies" / method / "search.json", search)
-    (data / "teachers/movies").mkdir(parents=True)
+    (data / "teachers/movies/minilm").mkdir(parents=True)
     names = {"id2label": {"0": "negative", "1": "positive"}}
-    write_json(data / "teachers/movies/config.json", names)
+    write_json(data / "teachers/movies/minilm/config.json", names)
     counts = {"without_embeddings": 100, "with_embeddings": 300}
-    write_json(data / "teachers/movies/training.json", {"parameters": counts})
+    write_json(data / "teachers/movies/minilm/training.json", {"parameters": counts})
 
     def load_student(folder: Path, device: str = "cpu") -> Fake:
         return Fake(2 if folder.parent.name == "plain" else 8)
@@ -117,7 +117,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_scores_are_those_worked_out_by_hand(params: Params, data: Path) -> None:
     scores = evaluate_task(params, "movies", Layout(data))
-    assert scores.teacher.scores["dev"] == {"accuracy": 0.9}
+    assert scores.teachers["minilm"].scores["dev"] == {"accuracy": 0.9}
     plain, distilled = scores.methods["plain"], scores.methods["distilled"]
     by_seed = {"1": 0.5, "2": 0.5}
     assert plain.scores["dev"] == {"accuracy": SeedScores(mean=0.5, std=0.0, by_seed=by_seed)}
@@ -178,7 +178,7 @@ def test_files_are_equal_to_the_byte_when_made_again_by_one_worker(
 def test_predictions_hold_a_column_per_student(params: Params, data: Path) -> None:
     evaluate_task(params, "movies", Layout(data))
     table = read_shard(data / "results/movies/predictions.arrow")
-    assert table.column_names[:4] == ["split", "row", "label", "teacher"]
+    assert table.column_names[:4] == ["split", "row", "label", "minilm"]
     assert table.column_names[4:] == ["plain-1", "plain-2", "distilled-1", "distilled-2"]
     assert table.num_rows == 80
     np.testing.assert_array_equal(matrix(table["distilled-2"])[:40], one_hot(wrong_every(8)))
@@ -190,7 +190,7 @@ def test_a_hidden_test_split_gets_no_score(params: Params, data: Path) -> None:
     assert (scores.scored_splits, scores.decisive_split) == (["dev"], "dev")
     own = scores.methods["distilled"]
     assert own.scores["test"] is own.gain["test"] is own.against_teacher["test"] is None
-    assert scores.teacher.scores["test"] is scores.floor.scores["test"] is None
+    assert scores.teachers["minilm"].scores["test"] is scores.floor.scores["test"] is None
     # Agreement needs no labels.
     assert own.agreement["test"] == round(1 - 7 / 40, 6)
     assert read_shard(data / "results/movies/predictions.arrow")["label"].null_count == 40
@@ -234,7 +234,7 @@ def test_logits_that_are_no_numbers_are_refused(
 def test_outputs_of_another_input_are_refused(params: Params, data: Path) -> None:
     table = pa.table({"label": pa.array(LABELS, pa.int32()), "text": TEXTS[::-1]})
     save(data / "tasks/movies/dev", "tasks", table)
-    with pytest.raises(DistilleryError, match=r"heldout/dev: .*does not answer"):
+    with pytest.raises(DistilleryError, match=r"heldout/minilm/dev: .*does not answer"):
         evaluate_task(params, "movies", Layout(data))
 
 

@@ -103,7 +103,7 @@ def test_a_whole_zip_from_the_hubs_layout(tmp_path: Path, monkeypatch: pytest.Mo
         for split, name in settings.submission.items():
             rows = FILES[name].rows
             logits = list_column(rng.normal(size=(rows, len(settings.label_names))))
-            columns = dict.fromkeys(("teacher", f"{row}-1", f"{row}-2"), logits)
+            columns = dict.fromkeys(("bert_large", f"{row}-1", f"{row}-2"), logits)
             parts.append(pa.table({"split": [split] * rows, **columns}))
         write_shard(folder / "predictions.arrow", pa.concat_tables(parts))
         made_up_scores({row: made_up_method(0.8)}).write(folder / "scores.json")
@@ -146,7 +146,7 @@ def test_tasks_that_the_benchmark_would_refuse_are_named_up_front(
 def test_a_task_without_the_row_is_named() -> None:
     arguments = ["submit", "bilstm_kd_ts", "--params", str(ROOT / "profiles/glue.yaml")]
     error = CliRunner().invoke(cli.app, arguments).exception
-    assert "tasks.qqp: no row bilstm_kd_ts; there are teacher, bilstm_256" in str(error)
+    assert "tasks.qqp: no row bilstm_kd_ts; there are bert_large, bilstm_256" in str(error)
     error = CliRunner().invoke(cli.app, [*arguments[:1], "none", *arguments[2:]]).exception
     assert "no 'none' in params.yaml; there are bilstm" in str(error)
 

@@ -45,15 +45,16 @@ def test_shipped_profiles_are_overlays_that_become_plain_files(path: Path) -> No
 def test_mappings_are_merged_and_rows_and_other_kinds_taken_whole(tmp_path: Path) -> None:
     path = overlay(
         tmp_path,
-        "teacher:\n  source: {kind: path, path: mine}\n  finetune: {epochs: 7}\n"
+        "vocabulary:\n  vectors: {kind: file, path: mine}\n  min_count: 7\n"
         "students: {bilstm: {architecture: static}}\nwikipedia: null\n",
     )
     base, values = read_values(DEFAULT), read_values(path)
-    assert values["teacher"]["source"] == {"kind": "path", "path": "mine"}
-    assert values["teacher"]["finetune"] == base["teacher"]["finetune"] | {"epochs": 7}
+    assert values["vocabulary"]["vectors"] == {"kind": "file", "path": "mine"}
+    own = {"vectors": values["vocabulary"]["vectors"], "min_count": 7}
+    assert values["vocabulary"] == base["vocabulary"] | own
     assert values["students"] == {"bilstm": {"architecture": "static"}}
     assert values["wikipedia"] is None
-    untouched = set(base) - {"teacher", "students", "wikipedia"}
+    untouched = set(base) - {"vocabulary", "students", "wikipedia"}
     assert {key: values[key] for key in untouched} == {key: base[key] for key in untouched}
 
 
@@ -87,16 +88,16 @@ def test_the_plain_file_keeps_the_bases_comments_and_takes_the_profiles(tmp_path
 
 
 def test_comments_within_a_section_survive_a_source_of_another_kind(tmp_path: Path) -> None:
-    text = plain_text(overlay(tmp_path, "teacher:\n  source: {kind: path, path: mine}\n"))
-    assert plain(text)["teacher"]["source"] == {"kind": "path", "path": "mine"}
-    assert "# The encoder that the teacher starts from." in text
-    assert "# A model fine-tuned elsewhere" in text
+    text = plain_text(overlay(tmp_path, "wikipedia:\n  source: {kind: files, files: [a]}\n"))
+    assert plain(text)["wikipedia"]["source"] == {"kind": "files", "files": ["a"]}
+    assert "# kind: package | files | hub; see docs/wikipedia-and-encoders.md." in text
+    assert "# engine: sentencizer (after punctuation marks)" in text
 
 
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
-        ("teacher:\n  finetune:\n    epoch: 3\n", 6, "teacher.finetune.epoch: unknown key"),
+        ("wikipedia:\n  keep:\n    word: 3\n", 6, "wikipedia.keep.word: unknown key"),
         ("tokens: 3\n", 4, "tokens: unknown key"),
         ("speed:\n  repeats: 0\n", 5, "speed.repeats: "),
         ("students:\n  bilstm: {architecture: static}\n", 5, "students.bilstm.classifier: missing"),
@@ -128,17 +129,18 @@ def test_a_profile_in_the_place_of_params_is_refused(tmp_path: Path) -> None:
 def test_differences_are_named_key_by_key(tmp_path: Path) -> None:
     path = overlay(
         tmp_path,
-        "seeds: [9]\nencoders: {}\nteacher: {finetune: {epochs: 9}}\nstudents: {mine: {a: null}}\n",
+        "seeds: [9]\nencoders: {}\nwikipedia: {keep: {min_words: 9}}\n"
+        "students: {mine: {a: null}}\n",
     )
     assert differences(path) == [
-        "  teacher.finetune.epochs: 2 → 9",
         "- students.bilstm",
         "- students.bilstm_sra",
         '+ students.mine: {"a": null}',
         "- encoders.sra",
         "  seeds: [1, 2, 3] → [9]",
+        "  wikipedia.keep.min_words: 5 → 9",
     ]
-    assert line_of(path, ["teacher", "finetune", "epochs"]) == 6
+    assert line_of(path, ["wikipedia", "keep", "min_words"]) == 6
 
 
 def run(*arguments: str) -> tuple[str, BaseException | None]:
@@ -159,7 +161,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_use_writes_params_and_default_brings_them_back(project: Path) -> None:
     assert run("use", "paper")[1] is None
-    assert load_params().teacher.source.kind == "hub"
+    assert next(iter(load_params().models.values())).kind == "hub"
     assert plain((project / "params.yaml").read_text()) == read_values(Path("profiles/paper.yaml"))
     assert run("use", "benchmarks/glue.yaml")[1] is None
     assert "cola" in load_params().tasks
@@ -185,7 +187,7 @@ def test_a_faulty_profile_leaves_params_alone(project: Path) -> None:
 
 def test_show_and_list(project: Path) -> None:
     shown, _ = run("show", "paper")
-    assert '  teacher.source.kind: "package" → "hub"\n' in shown
+    assert '- models.minilm\n+ models.bert_large: {"kind": "hub", ' in shown
     listed, _ = run("list")
     assert "profiles/paper.yaml" in listed and "benchmarks/sst2.yaml" in listed
     assert "there are default, glue, paper, sra" in str(run("show", "none")[1])

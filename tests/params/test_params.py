@@ -19,17 +19,18 @@ HEX64, HEX40 = "0" * 64, "a" * 40
 
 # Mappings whose keys the user chooses.
 FREE = re.compile(
-    r"(tasks|transfer|students|optimisers|encoders|encoders\.\w+\.tasks|methods|tasks\.\w+\.labels"
+    r"(tasks|transfer|models|teachers|students|optimisers|encoders|encoders\.\w+\.tasks|methods|tasks\.\w+\.labels"
     r"|tasks\.\w+\.source\.(files|splits))$"
 )
 
 # The unions' other members, so that the walk below meets every section.
+TUNING = "teachers.minilm.tuning"
 FILES = {"kind": "files", "files": {"all": "a.tsv"}, "format": "tsv", "columns": None}
 VARIANTS = {
     "shipped": {},
     "own files": {
         "tasks.movies.source": FILES,
-        "teacher.source": {"kind": "path", "path": "model"},
+        "models.minilm": {"kind": "path", "path": "model"},
         "vocabulary.vectors": {"kind": "file", "path": "v.txt", "format": "glove"},
         "wikipedia.source": {"kind": "files", "files": ["AA/*"], "form": "extracted"},
     },
@@ -41,7 +42,7 @@ VARIANTS = {
             "revision": HEX40,
             "splits": {"all": "train"},
         },
-        "teacher.source": {"kind": "hub", "model": "m", "revision": HEX40},
+        "models.minilm": {"kind": "hub", "model": "m", "revision": HEX40},
         "wikipedia.source": {
             "kind": "hub",
             "dataset": "d",
@@ -164,11 +165,15 @@ def test_the_walk_meets_every_section() -> None:
     paths = fixed_mappings()
     assert len(paths) > 25
     met = {
-        re.sub(r"^(tasks|methods|transfer|students|optimisers|encoders)\.\w+", r"\1", p)
+        re.sub(
+            r"^(tasks|methods|transfer|models|teachers|students|optimisers|encoders)\.\w+", r"\1", p
+        )
         for _, p in paths
     }
     fields = {"tasks.source", "tasks.split", "tasks.augment", "tasks.labels.negative"}
-    assert fields | {"", "teacher.finetune", "methods.objective", "vocabulary.vectors"} <= met
+    assert (
+        fields | {"", "models", "teachers.tuning", "methods.objective", "vocabulary.vectors"} <= met
+    )
 
 
 @pytest.mark.parametrize(("variant", "path"), fixed_mappings())
@@ -200,10 +205,13 @@ def test_every_missing_key_is_refused(variant: str, path: str) -> None:
 
 def test_a_misspelt_key_gets_a_suggestion() -> None:
     raw = changed({})
-    raw["teacher"]["max_lenght"] = raw["teacher"].pop("max_length")
+    raw["teachers"]["minilm"]["max_lenght"] = raw["teachers"]["minilm"].pop("max_length")
     message = error_of(raw)
-    assert "teacher.max_lenght: unknown key" in message and "did you mean `max_length`" in message
-    assert "teacher.max_length: missing" in message
+    assert (
+        "teachers.minilm.max_lenght: unknown key" in message
+        and "did you mean `max_length`" in message
+    )
+    assert "teachers.minilm.max_length: missing" in message
 
 
 def test_yaml_is_1_2(tmp_path: Path) -> None:
@@ -214,7 +222,7 @@ def test_yaml_is_1_2(tmp_path: Path) -> None:
     assert rates == inputs == 1
     (tmp_path / "p.yaml").write_text(text)
     params = load_params(tmp_path / "p.yaml")
-    assert params.teacher.finetune.learning_rates == [2e-5, 1e-4]
+    assert params.teachers["minilm"].tuning.learning_rates == [2e-5, 1e-4]
     assert params.inputs == "no"
 
 
@@ -269,7 +277,11 @@ def test_unknown_references(key: str, there: str) -> None:
         ("workers", 0, "workers: "),
         ("tasks.movies.blocks", 0, "tasks.movies.blocks: "),
         ("tasks.movies.blocks", "4", "tasks.movies.blocks: "),
-        ("teacher.finetune.freeze_embeddings", "no", "teacher.finetune.freeze_embeddings: "),
+        (
+            "teachers.minilm.tuning.freeze_embeddings",
+            3,
+            "teachers.minilm.tuning.freeze_embeddings: ",
+        ),
         ("tasks.movies.text", ["a", "b", "c"], "tasks.movies.text: "),
         ("tasks.movies.text", ["mean"], "tasks.movies: `label` and `text` name one column, 'mean'"),
         ("tasks.neighbours.text", ["first", "label"], "`label` and `text` name one column"),
@@ -283,8 +295,12 @@ def test_unknown_references(key: str, there: str) -> None:
         ("tasks.movies.labels", {"only": ["1"]}, "tasks.movies.labels: "),
         ("tasks.movies.source.sha256", "ab", "tasks.movies.source.sha256: "),
         ("tasks.movies.source.kind", "web", "tasks.movies.source: "),
-        ("teacher.source.requirement", "name>=1", "teacher.source.requirement: "),
-        ("teacher.finetune.learning_rates", [0.0], "teacher.finetune.learning_rates.0: "),
+        ("models.minilm.requirement", "name>=1", "models.minilm.requirement: "),
+        (
+            "teachers.minilm.tuning.learning_rates",
+            [0.0],
+            "teachers.minilm.tuning.learning_rates.0: ",
+        ),
         ("optimisers.short.name", "sgd", "optimisers.short.name: "),
         ("wikipedia.source.artifact", "sdist", "wikipedia.source: `tags` pick a wheel"),
         ("wikipedia.source.tags", "linux", "wikipedia.source.tags: "),
@@ -344,7 +360,7 @@ def test_no_number_can_be_infinite_or_none(variant: str) -> None:
         for bad in (float("nan"), float("inf"))
         if any(isinstance(v, float) for v in (value if isinstance(value, list) else [value]))
     ]
-    assert {"teacher.finetune.learning_rates", "students.bilstm.dropout"} <= dict(numbers).keys()
+    assert {f"{TUNING}.learning_rates", "students.bilstm.dropout"} <= dict(numbers).keys()
     for path, bad in numbers:
         assert f"params.yaml: {path}" in error_of(changed(changes | {path: bad}))
 
@@ -354,7 +370,7 @@ def test_no_number_can_be_infinite_or_none(variant: str) -> None:
 def test_a_seed_is_what_every_generator_takes(variant: str, seed: Any) -> None:
     changes = VARIANTS[variant]
     keys = [path for path, _ in leaves(changed(changes)) if path.endswith(("seed", "seeds"))]
-    assert {"seeds", "evaluate.seed", "teacher.finetune.seed"} <= set(keys)
+    assert {"seeds", "evaluate.seed", f"{TUNING}.seed"} <= set(keys)
     for key in keys:
         bad = [seed] if key == "seeds" else seed
         assert f"params.yaml: {key}" in error_of(changed(changes | {key: bad}))

@@ -42,13 +42,13 @@ def test_the_rules_of_augmentation(profile: Params) -> None:
 
 
 def test_the_teachers_rates(profile: Params) -> None:
-    assert profile.teacher.finetune.learning_rates == [2e-5, 3e-5, 4e-5, 5e-5]
+    assert next(iter(profile.teachers.values())).tuning.learning_rates == [2e-5, 3e-5, 4e-5, 5e-5]
 
 
 @pytest.mark.parametrize("name", ["paper", "glue"])
 def test_tang_et_al(name: str) -> None:
     params = load_params(PROFILES / f"{name}.yaml")
-    assert params.teacher.source.model == "google-bert/bert-large-uncased"
+    assert next(iter(params.models.values())).model == "google-bert/bert-large-uncased"
     assert params.vocabulary.vectors.path == "GoogleNews-vectors-negative300.bin"
     assert params.vocabulary.dimensions is None
     student = params.students["bilstm"]
@@ -66,7 +66,7 @@ def test_tang_et_al(name: str) -> None:
 def test_wu_et_al() -> None:
     params = load_params(PROFILES / "sra.yaml")
     assert set(params.tasks) == {"sst2", "mrpc", "qqp", "mnli"}
-    assert params.teacher.source.model == "google-bert/bert-base-uncased"
+    assert next(iter(params.models.values())).model == "google-bert/bert-base-uncased"
     assert params.vocabulary.vectors.path == "glove.840B.300d.txt"
     assert params.sentence_vectors.pooling == "cls"
     student, encoder = params.students["bilstm_sra"], params.encoders["sra"]

@@ -62,7 +62,7 @@ def finished_pairs(
         template = dict(next(iter(values["tasks"].values())))
         values["tasks"] = _tasks(template | {"augment": {"n_iter": 3, "cap": None}})
         values["seeds"] = [1]
-        values["teacher"]["finetune"]["epochs"] = 8
+        values["teachers"]["minilm"]["tuning"]["epochs"] = 8
         names = ("bilstm", "bilstm_kd_ts")
         values["methods"] = {name: values["methods"][name] for name in names}
 
@@ -93,11 +93,13 @@ def test_iterations_change_the_first_the_second_and_both(
 def test_the_teacher_answers_every_pair(finished_pairs: tuple[Workspace, Run]) -> None:
     workspace, _ = finished_pairs
     for task, width in (("praise", 2), ("warmth", 1)):
-        outputs = ShardSet.open(workspace / f"data/outputs/{task}/full")
+        outputs = ShardSet.open(workspace / f"data/outputs/{task}/minilm/full")
         inputs = ShardSet.open(workspace / f"data/transfer/{task}/full")
         assert outputs.table()["key"].equals(inputs.table()["key"])
         assert matrix(outputs.table()["logits"]).shape == (inputs.manifest.rows, width)
-        proof = json.loads((workspace / f"data/outputs/{task}/full/alignment.json").read_text())
+        proof = json.loads(
+            (workspace / f"data/outputs/{task}/minilm/full/alignment.json").read_text()
+        )
         assert proof["rows_with_equal_key"] == proof["rows"]
         # Rows that slipped would agree by chance: half the classes, or no correlation.
         own = proof["teachers_own_agreement"]
@@ -109,7 +111,7 @@ def test_scores_name_every_metric_and_hide_the_test(finished_pairs: tuple[Worksp
     workspace, _ = finished_pairs
     metrics = json.loads((workspace / "metrics.json").read_text())
     for task, names in (("praise", {"f1", "accuracy"}), ("warmth", {"pearson", "spearman"})):
-        assert set(metrics[task]["teacher"]) == {"dev"}
+        assert set(metrics[task]["teachers"]["minilm"]) == {"dev"}
         found = metrics[task]["methods"]["bilstm_kd_ts"]["dev"]
         assert names <= set(found)
         scores = workspace.scores(task)
@@ -129,17 +131,19 @@ def test_every_stage_takes_the_f1_of_the_class_that_params_name(
         found = own.scores["dev"]["f1"].by_seed["1"]
         record = workspace / f"data/students/praise/{name}/1/training.json"
         assert json.loads(record.read_text())["best_dev"] == pytest.approx(found, abs=1e-6)
-    teacher = json.loads((workspace / "data/teachers/praise/training.json").read_text())
-    assert teacher["best_dev"] == pytest.approx(scores.teacher.scores["dev"]["f1"], abs=0.02)
+    teacher = json.loads((workspace / "data/teachers/praise/minilm/training.json").read_text())
+    assert teacher["best_dev"] == pytest.approx(
+        scores.teachers["minilm"].scores["dev"]["f1"], abs=0.02
+    )
 
 
 def test_results_say_which_processor_computed_them(finished_pairs: tuple[Workspace, Run]) -> None:
     workspace, _ = finished_pairs
-    outputs = ShardSet.open(workspace / "data/outputs/praise/full").manifest
+    outputs = ShardSet.open(workspace / "data/outputs/praise/minilm/full").manifest
     inputs = ShardSet.open(workspace / "data/transfer/praise/full").manifest
     assert {shard.computed_on for shard in outputs.shards} == {computed_on("cpu")}
     assert {shard.computed_on for shard in inputs.shards} == {None}
-    for folder in ("students/praise/bilstm/1", "teachers/praise"):
+    for folder in ("students/praise/bilstm/1", "teachers/praise/minilm"):
         record = json.loads((workspace / "data" / folder / "training.json").read_text())
         assert record["computed_on"] == computed_on("cpu")
 

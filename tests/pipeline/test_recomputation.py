@@ -10,7 +10,18 @@ from pipeline_lib.storage.shards import read_manifest
 
 from .conftest import Finished
 from .corpus import sentences, write_encoder, write_rows
-from .workspace import BLOCKS, BOTH, N_ITER, OUTPUTS, SHARDS, STORE, TASK, TRANSFER, Workspace
+from .workspace import (
+    BLOCKS,
+    BOTH,
+    N_ITER,
+    OUTPUTS,
+    SHARDS,
+    STORE,
+    TASK,
+    TEACHER,
+    TRANSFER,
+    Workspace,
+)
 
 PRECOMPUTE = f"precompute@{TASK}"
 
@@ -23,7 +34,8 @@ def _iterations(number: int) -> Callable[[Any], None]:
 
 
 def _keep_teacher_and_lexicon(params: Any) -> None:
-    params["teacher"]["checkpoint"] = "teacher_{task}"
+    tuning = {"kind": "finished", "checkpoint": "teacher_{task}"}
+    params["teachers"][TEACHER] |= {"model": None, "tuning": tuning}
     params["tasks"][TASK]["lexicon"] = "lexicon.arrow"
 
 
@@ -31,7 +43,7 @@ def _keep_teacher_and_lexicon(params: Any) -> None:
 def kept(finished: Finished, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """Return a workspace that is given the finished run's teacher and lexicon as inputs."""
     workspace = finished.workspace.copy(tmp_path_factory.mktemp("kept") / "workspace")
-    (workspace / f"data/teachers/{TASK}").rename(workspace / f"data/input/teacher_{TASK}")
+    (workspace / f"data/teachers/{TASK}/{TEACHER}").rename(workspace / f"data/input/teacher_{TASK}")
     lexicon = workspace / f"data/lexicons/{TASK}/lexicon.arrow"
     lexicon.rename(workspace / "data/input/lexicon.arrow")
     workspace.params(_keep_teacher_and_lexicon)
@@ -51,13 +63,16 @@ def kept_copy(kept: Workspace, tmp_path: Path) -> Workspace:
 def test_a_teacher_fine_tuned_elsewhere_is_taken_as_it_is(
     finished: Finished, kept: Workspace
 ) -> None:
-    weights = f"data/teachers/{TASK}/model.safetensors"
+    weights = f"data/teachers/{TASK}/{TEACHER}/model.safetensors"
     assert (
         kept.digests(Path(weights).parent)["model.safetensors"]
         == (finished.workspace.digests(Path(weights).parent)["model.safetensors"])
     )
     assert kept.entries("logits") == finished.workspace.entries("logits")
-    assert "fine-tuned elsewhere" in (kept / f"data/teachers/{TASK}/training.json").read_text()
+    assert (
+        "fine-tuned elsewhere"
+        in (kept / f"data/teachers/{TASK}/{TEACHER}/training.json").read_text()
+    )
 
 
 def test_a_raised_n_iter_computes_the_new_iterations_only(workspace: Workspace) -> None:
@@ -110,7 +125,7 @@ def test_another_teacher_shares_no_output_with_the_first(workspace: Workspace) -
     workspace.only("bilstm_kd_ts")
 
     def another_seed(params: Any) -> None:
-        params["teacher"]["finetune"]["seed"] = 2
+        params["teachers"][TEACHER]["tuning"]["seed"] = 2
 
     workspace.params(another_seed)
     workspace.stage("finetune_teacher").sound()
@@ -129,7 +144,7 @@ def test_another_teacher_shares_no_output_with_the_first(workspace: Workspace) -
 def test_a_checkpoint_with_another_number_of_labels_is_refused(workspace: Workspace) -> None:
     write_encoder(workspace / f"data/input/teacher_{TASK}", labels=3)
     workspace.params(_keep_teacher_and_lexicon)
-    error = workspace.stage("fetch_teacher").error
+    error = workspace.stage("fetch_models").error
     assert f"teacher_{TASK}" in error
     assert "the model has 3 labels" in error and f"tasks.{TASK}.labels has 2" in error
 

@@ -37,7 +37,7 @@ def folder(tmp_path: Path, model_folder: Path) -> Path:
         recipe["tasks"] = None
     row = params["methods"]["bilstm"] | {"tasks": None}
     params |= {"encoders": {}, "methods": {"bilstm": row}}
-    params["teacher"]["source"] = {"kind": "path", "path": "model"}
+    params["models"]["minilm"] = {"kind": "path", "path": "model"}
     with open(tmp_path / "params.yaml", "w", encoding="utf-8") as handle:
         yaml.dump(params, handle)
     write_files(model_folder.parent, {"a.tsv": b"text\tmean\ngood\t1\n"})
@@ -47,7 +47,7 @@ def folder(tmp_path: Path, model_folder: Path) -> Path:
 def test_stages_write_their_outputs(folder: Path) -> None:
     for stage, options, output in (
         ("fetch_data", ["--task", "mine"], "tasks/mine/train.tsv"),
-        ("fetch_teacher", [], "teacher/base/model.safetensors"),
+        ("fetch_models", [], "models/minilm/model.safetensors"),
         ("fetch_vectors", [], "vectors/source.json"),
     ):
         result = run(stage, folder, *options)

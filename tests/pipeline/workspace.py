@@ -24,15 +24,16 @@ from pipeline_lib.storage.trained import SEAL
 
 ROOT = Path(__file__).parents[2]
 TASK = "reviews"
+TEACHER = "minilm"
 BLOCKS, N_ITER = 3, 2
 SHARDS = BLOCKS * (1 + N_ITER)
 BOTH = SHARDS + BLOCKS
 """Shards of both transfer sets; their originals are the same and computed once."""
 METHODS = ("bilstm", "bilstm_kd", "bilstm_kd_ts")
-OUTPUTS = Path("data/outputs") / TASK / "full"
+OUTPUTS = Path("data/outputs") / TASK / TEACHER / "full"
 TRANSFER = Path("data/transfer") / TASK / "full"
 STORE = Path(".distillery/store")
-SINGLE = ("fetch_teacher", "fetch_vectors", "split_wikipedia", "precompute_vectors", "pretrain")
+SINGLE = ("fetch_models", "fetch_vectors", "split_wikipedia", "precompute_vectors", "pretrain")
 SINGLE += ("report",)
 """Stages that are not one per task."""
 
@@ -58,7 +59,9 @@ class Run:
     def tally(self) -> tuple[int, int]:
         """Shards (computed, reused) of both transfer sets, as precompute printed them."""
         found = re.findall(
-            rf"^{TASK} \w+: .*computed (\d+) shards, reused (\d+)", self.text, re.MULTILINE
+            rf"^{TEACHER} {TASK} \w+: .*computed (\d+) shards, reused (\d+)",
+            self.text,
+            re.MULTILINE,
         )
         assert len(found) == 2, self.text
         return sum(int(computed) for computed, _ in found), sum(int(reused) for _, reused in found)
@@ -263,11 +266,11 @@ def write_params(path: Path) -> None:
     }
     task |= {"labels": {"negative": ["0"], "positive": ["1"]}, "split": None, "blocks": BLOCKS}
     task["augment"] = {"n_iter": N_ITER, "cap": None}
-    teacher = values["teacher"]
-    teacher |= {"source": {"kind": "path", "path": "encoder"}, "checkpoint": None}
-    teacher["max_length"] = 32
-    teacher["finetune"] |= {"learning_rates": [5.0e-3], "epochs": 3, "batch_size": 16}
-    teacher["finetune"] |= {"precision": "float32", "freeze_embeddings": False}
+    values["models"] = {TEACHER: {"kind": "path", "path": "encoder"}}
+    teacher = values["teachers"][TEACHER]
+    teacher["max_length"] = values["sentence_vectors"]["max_length"] = 32
+    teacher["tuning"] |= {"learning_rates": [5.0e-3], "epochs": 3, "batch_size": 16}
+    teacher["tuning"] |= {"precision": "float32", "freeze_embeddings": False}
     values["precompute"] |= {"precision": "float32", "batch_tokens": 512}
     values["vocabulary"]["dimensions"] = 16
     values["students"]["bilstm"] |= {"hidden": 8, "classifier": 8}

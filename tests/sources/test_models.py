@@ -9,16 +9,26 @@ import pytest
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import link_or_copy, read_json
-from pipeline_lib.params import HubModel, LocalModel, PackageModel, Teacher
+from pipeline_lib.base.layout import Layout
+from pipeline_lib.params import (
+    HubModel,
+    LocalModel,
+    PackageModel,
+    Params,
+    Task,
+    Teacher,
+    load_params,
+)
 from pipeline_lib.sources.models import (
     check_classifier,
     fetch_model,
-    fetch_teacher,
+    fetch_models,
     name_outputs,
 )
 from tests.archives import write_files, zip_bytes
 
 NAMES = ["config.json", "model.safetensors", "tokenizer.json"]
+SHIPPED = Path(__file__).parents[2] / "params.yaml"
 LOCAL = LocalModel(kind="path", path="model")
 
 
@@ -27,21 +37,20 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def teacher(checkpoint: str | None) -> Teacher:
-    """Return teacher parameters with a local base encoder."""
-    finetune = {
-        "learning_rates": [1e-4],
-        "epochs": 1,
-        "batch_size": 8,
-        "warmup": 0.0,
-        "weight_decay": 0.0,
-        "clip_norm": 1.0,
-        "freeze_embeddings": False,
-        "precision": "auto",
-        "seed": 1,
+def given(inputs: Path, checkpoint: str | None, task: Task, *names: str) -> Params:
+    """Return parameters of tasks with a local model, or with finished teachers."""
+    shipped = load_params(SHIPPED)
+    own = shipped.teachers["minilm"].model_dump() | {"max_length": 16}
+    if checkpoint:
+        own |= {"model": None, "tuning": {"kind": "finished", "checkpoint": checkpoint}}
+    changes = {
+        "inputs": str(inputs),
+        "models": {"minilm": LOCAL},
+        "teachers": {"mine": Teacher.model_validate(own)},
+        "sentence_vectors": shipped.sentence_vectors.model_copy(update={"max_length": 12}),
+        "tasks": dict.fromkeys(names, task),
     }
-    values = {"source": LOCAL.model_dump(), "checkpoint": checkpoint, "max_length": 16}
-    return Teacher.model_validate(values | {"finetune": finetune})
+    return shipped.model_copy(update=changes)
 
 
 def change_config(folder: Path, **changes: object) -> None:
@@ -52,7 +61,7 @@ def change_config(folder: Path, **changes: object) -> None:
 
 def test_path_skips_pickles(tmp_path: Path, model_folder: Path) -> None:
     write_files(model_folder, {"pytorch_model.bin": b"pickle", "modeling.py": b"code"})
-    fetch_model(LOCAL, tmp_path / "inputs", tmp_path / "out")
+    fetch_model("base", LOCAL, tmp_path / "inputs", tmp_path / "out")
     assert names(tmp_path / "out") == NAMES
 
 
@@ -66,7 +75,7 @@ def test_package(tmp_path: Path, model_files: dict[str, bytes]) -> None:
         sha256=hashlib.sha256(content).hexdigest(),
         folder="pkg/model",
     )
-    fetch_model(source, tmp_path, tmp_path / "out", cache)
+    fetch_model("base", source, tmp_path, tmp_path / "out", cache)
     assert names(tmp_path / "out") == NAMES
 
 
@@ -81,7 +90,7 @@ def test_hub(tmp_path: Path, model_folder: Path, monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot)
     source = HubModel(kind="hub", model="org/model", revision="1" * 40)
-    fetch_model(source, tmp_path, tmp_path / "out")
+    fetch_model("base", source, tmp_path, tmp_path / "out")
     assert (asked["repo"], asked["revision"]) == ("org/model", "1" * 40)
     assert "*.safetensors" in asked["allow_patterns"] and "*.bin" not in asked["allow_patterns"]
     assert names(tmp_path / "out") == NAMES
@@ -98,7 +107,7 @@ def test_hub(tmp_path: Path, model_folder: Path, monkeypatch: pytest.MonkeyPatch
 def test_incomplete_model(tmp_path: Path, model_folder: Path, removed: str, message: str) -> None:
     (model_folder / removed).unlink()
     with pytest.raises(DistilleryError, match=message):
-        fetch_model(LOCAL, tmp_path / "inputs", tmp_path / "out")
+        fetch_model("base", LOCAL, tmp_path / "inputs", tmp_path / "out")
 
 
 def test_lfs_pointer(tmp_path: Path, model_folder: Path) -> None:
@@ -106,18 +115,21 @@ def test_lfs_pointer(tmp_path: Path, model_folder: Path) -> None:
         b"version https://git-lfs.github.com/spec/v1\n"
     )
     with pytest.raises(DistilleryError, match=r"model.safetensors is not a whole.*git lfs pull"):
-        fetch_model(LOCAL, tmp_path / "inputs", tmp_path / "out")
+        fetch_model("base", LOCAL, tmp_path / "inputs", tmp_path / "out")
 
 
 def test_missing_folder(tmp_path: Path) -> None:
-    with pytest.raises(DistilleryError, match=r"teacher.source.path: .*model is not a folder"):
-        fetch_model(LOCAL, tmp_path, tmp_path / "out")
+    with pytest.raises(DistilleryError, match=r"models.base.path: .*model is not a folder"):
+        fetch_model("base", LOCAL, tmp_path, tmp_path / "out")
 
 
 def test_base_only(tmp_path: Path, model_folder: Path, make_task: Callable) -> None:
-    fetch_teacher(teacher(None), {"movies": make_task()}, model_folder.parent, tmp_path / "out")
-    assert names(tmp_path / "out") == ["base", "source.json"]
-    assert "base/model.safetensors" in read_json(tmp_path / "out" / "source.json")["sha256"]
+    layout = Layout(tmp_path / "data")
+    fetch_models(given(model_folder.parent, None, make_task(), "movies"), layout)
+    assert names(layout.models) == ["minilm", "source.json"]
+    assert "minilm/model.safetensors" in read_json(layout.models / "source.json")["sha256"]
+    # So that the folder is never empty, which DVC would not keep.
+    assert names(layout.checkpoints) == ["source.json"]
 
 
 def test_checkpoint_per_task(
@@ -125,10 +137,11 @@ def test_checkpoint_per_task(
 ) -> None:
     for name in ("movies", "shops"):
         write_files(model_folder.parent / f"done-{name}", model_files)
-    tasks = {"movies": make_task(), "shops": make_task()}
-    fetch_teacher(teacher("done-{task}"), tasks, model_folder.parent, tmp_path / "out")
-    assert names(tmp_path / "out" / "checkpoints") == ["movies", "shops"]
-    assert names(tmp_path / "out" / "checkpoints" / "shops") == NAMES
+    layout = Layout(tmp_path / "data")
+    tasks = "movies", "shops"
+    fetch_models(given(model_folder.parent, "done-{task}", make_task(), *tasks), layout)
+    assert names(layout.checkpoints / "mine") == ["movies", "shops"]
+    assert names(layout.checkpoint("mine", "shops")) == NAMES
 
 
 @pytest.mark.parametrize(
@@ -158,13 +171,13 @@ def test_checkpoint_of_another_task(
 ) -> None:
     change_config(model_folder, **changes)
     with pytest.raises(DistilleryError, match=message):
-        fetch_teacher(
-            teacher("model"), {"movies": make_task()}, model_folder.parent, tmp_path / "o"
+        fetch_models(
+            given(model_folder.parent, "model", make_task(), "movies"), Layout(tmp_path / "data")
         )
 
 
 @pytest.mark.parametrize(
-    "given",
+    "config",
     [
         {},
         {"num_labels": 2},
@@ -173,12 +186,13 @@ def test_checkpoint_of_another_task(
     ],
 )
 def test_a_finished_teachers_outputs_get_the_tasks_names(
-    tmp_path: Path, model_folder: Path, make_task: Callable, given: dict
+    tmp_path: Path, model_folder: Path, make_task: Callable, config: dict
 ) -> None:
-    change_config(model_folder, **given)
+    change_config(model_folder, **config)
     before = (model_folder / "config.json").read_bytes()
-    fetch_teacher(teacher("model"), {"movies": make_task()}, model_folder.parent, tmp_path / "o")
-    config = read_json(tmp_path / "o/checkpoints/movies/config.json")
+    layout = Layout(tmp_path / "data")
+    fetch_models(given(model_folder.parent, "model", make_task(), "movies"), layout)
+    config = read_json(layout.checkpoint("mine", "movies") / "config.json")
     assert config["id2label"] == {"0": "no", "1": "yes"}
     assert config["label2id"] == {"no": 0, "yes": 1}
     assert (model_folder / "config.json").read_bytes() == before
@@ -206,4 +220,6 @@ def test_a_base_encoder_with_too_few_positions(
 ) -> None:
     change_config(model_folder, max_position_embeddings=17, model_type="roberta", pad_token_id=1)
     with pytest.raises(DistilleryError, match="max_length is 16, the model has 15 positions"):
-        fetch_teacher(teacher(None), {"movies": make_task()}, model_folder.parent, tmp_path / "o")
+        fetch_models(
+            given(model_folder.parent, None, make_task(), "movies"), Layout(tmp_path / "data")
+        )

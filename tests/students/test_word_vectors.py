@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.students.word_vectors import read_vectors, teacher_vectors, teacher_words
+from pipeline_lib.students.word_vectors import model_vectors, model_words, read_vectors
 
 WORDS = ["the", "film", "dull", "caf\u00e9\u00a0x"]
 TABLE = np.array([[0.5, -1.0], [0.25, 2.0], [3.0, 0.0], [1.0, 1.0]], np.float32)
@@ -88,34 +88,34 @@ def test_missing_file(tmp_path: Path) -> None:
         read_vectors(tmp_path / "absent", "glove", ["a"], 0)
 
 
-def test_teacher_vectors(model_folder: Path) -> None:
+def test_model_vectors(model_folder: Path) -> None:
     # Row i of the table is 3i, 3i + 1, 3i + 2; `films` is pieces 3 and 4.
     # The stored tokenizer cuts and pads.
-    vectors = teacher_vectors(model_folder, ["good", "films", "zebra", ""])
+    vectors = model_vectors(model_folder, ["good", "films", "zebra", ""])
     assert vectors.dtype == np.float32
     assert vectors.tolist() == [[21, 22, 23], [10.5, 11.5, 12.5], [0, 0, 0], [0, 0, 0]]
 
 
-def test_teacher_vectors_in_bfloat16(model_folder: Path) -> None:
+def test_model_vectors_in_bfloat16(model_folder: Path) -> None:
     import torch
     from safetensors.torch import load_file, save_file
 
     path = model_folder / "model.safetensors"
     save_file({n: t.to(torch.bfloat16) for n, t in load_file(path).items()}, path)
-    vectors = teacher_vectors(model_folder, ["good", "films"])
+    vectors = model_vectors(model_folder, ["good", "films"])
     assert vectors.dtype == np.float32
     assert vectors.tolist() == [[21, 22, 23], [10.5, 11.5, 12.5]]
 
 
-def test_teacher_words(model_folder: Path) -> None:
-    assert teacher_words(model_folder, 2) == ["film", "dull"]
-    assert teacher_words(model_folder, 10) == ["film", "dull", "good"]
+def test_model_words(model_folder: Path) -> None:
+    assert model_words(model_folder, 2) == ["film", "dull"]
+    assert model_words(model_folder, 10) == ["film", "dull", "good"]
 
 
 def test_teacher_without_word_embeddings(model_folder: Path) -> None:
     (model_folder / "model.safetensors").unlink()
     with pytest.raises(DistilleryError, match=r"no tensor \*word_embeddings.weight"):
-        teacher_vectors(model_folder, ["good"])
+        model_vectors(model_folder, ["good"])
 
 
 @pytest.mark.parametrize("content", [b"", bytes(range(256))])
@@ -123,10 +123,10 @@ def test_teacher_with_torn_weights(model_folder: Path, content: bytes) -> None:
     (path,) = model_folder.glob("*.safetensors")
     path.write_bytes(content)
     with pytest.raises(DistilleryError, match=rf"{path.name}: torn or not a safetensors file"):
-        teacher_vectors(model_folder, ["a"])
+        model_vectors(model_folder, ["a"])
 
 
 def test_teacher_with_broken_tokenizer(model_folder: Path) -> None:
     (model_folder / "tokenizer.json").write_text("{")
     with pytest.raises(DistilleryError, match="no readable tokenizer"):
-        teacher_words(model_folder, 1)
+        model_words(model_folder, 1)

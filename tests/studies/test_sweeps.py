@@ -118,7 +118,9 @@ def test_curves_have_a_look_after_each_epoch(tmp_path: Path) -> None:
     assert {params.optimisers[row.optimiser].evaluate_every for row in rows} == {None}
     metrics = fake_metrics(study, tmp_path)
     teachers = dict(zip(metrics, (0.8, 0.9), strict=True))
-    metrics = {t: {"teacher": {"dev": {"pearson": own}}} for t, own in teachers.items()}
+    metrics = {
+        t: {"teachers": {"minilm": {"dev": {"pearson": own}}}} for t, own in teachers.items()
+    }
     lines = table(study, read_figures(study, metrics, Layout(tmp_path)), metrics).splitlines()
     names = "bilstm, 30% | bilstm_sra, 30% | bilstm, 100% | bilstm_sra, 100%"
     assert lines[4] == f"epoch | {names} | teacher, tweets_30 | teacher, tweets_100"
@@ -158,7 +160,7 @@ def fake_metrics(study: Study, data: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for number, point in enumerate(study.points):
         teacher = {split: {"accuracy": 0.9} for split in ("dev", "test")}
-        task = found.setdefault(point.task, {"teacher": teacher, "methods": {}})
+        task = found.setdefault(point.task, {"teachers": {"minilm": teacher}, "methods": {}})
         scores = {"mean": 0.5 + number / 100, "std": 0.01}
         task["methods"][point.method] = {"test": {"accuracy": scores}}
         student = data / "students" / point.task / point.method

@@ -14,9 +14,9 @@ from pipeline_lib.base.files import read_json, sha256_file
 from pipeline_lib.params import (
     GlueFolder,
     HubDataset,
+    ModelVectors,
     OwnFiles,
     PackageFiles,
-    TeacherVectors,
     VectorFile,
 )
 from pipeline_lib.sources.files import fetch_vectors
@@ -144,7 +144,7 @@ def test_vectors(tmp_path: Path) -> None:
     vectors = VectorFile(kind="file", path="v.bin", format="word2vec_binary")
     fetch_vectors(vectors, inputs, tmp_path / "out")
     assert (tmp_path / "out" / "vectors.bin").read_bytes() == b"1 1\na 0000"
-    fetch_vectors(TeacherVectors(kind="teacher"), inputs, tmp_path / "out")
+    fetch_vectors(ModelVectors(kind="model", model="minilm"), inputs, tmp_path / "out")
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["source.json"]
     with pytest.raises(DistilleryError, match=r"vocabulary.vectors.path: .*absent not found"):
         vectors = VectorFile(kind="file", path="absent", format="glove")

@@ -30,7 +30,7 @@ def test_more_tokens_than_positions_are_refused(classifier: Path) -> None:
     long = "film " * 100
     for model in (teacher, encoder):
         assert model.predict([long], 64, 256).shape[0] == 1
-        with pytest.raises(DistilleryError, match="max_length: 65, but the teacher has 64 pos"):
+        with pytest.raises(DistilleryError, match="max_length: 65, but the model has 64 pos"):
             model.predict([long], 65, 256)
 
 

@@ -12,18 +12,21 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json, write_json
 from pipeline_lib.evaluation.evaluate import teacher_parameters
 from pipeline_lib.evaluation.results import ParameterCounts
-from pipeline_lib.params import Params, Regression, Teacher, load_params
-from pipeline_lib.sources.models import fetch_teacher
+from pipeline_lib.params import Params, Regression, Task, Teacher, load_params
+from pipeline_lib.sources.models import fetch_finished
 from pipeline_lib.teachers.finetuning import Data, import_teacher
 from pipeline_lib.teachers.model import load_teacher
 from tests.pipeline.corpus import sentences, write_encoder
 
 SHIPPED = Path(__file__).parents[2] / "params.yaml"
 ROWS = sentences()["dev"][:20]
-CPU = torch.device("cpu")
+RUN = 32, torch.device("cpu"), "float32"
+"""Longest text, device, number format."""
 
 
-def own_teacher(inputs: Path, labels: int, names: dict[str, str] | None) -> Params:
+def own_teacher(
+    inputs: Path, labels: int, names: dict[str, str] | None, name: str, task: Task
+) -> Params:
     """Write a finished teacher with these names and return the parameters that take it."""
     write_encoder(inputs / "done", labels=labels)
     config = read_json(inputs / "done/config.json")
@@ -34,11 +37,12 @@ def own_teacher(inputs: Path, labels: int, names: dict[str, str] | None) -> Para
     else:
         config["num_labels"] = labels
     (inputs / "done/config.json").write_text(json.dumps(config))
-    source = {"kind": "path", "path": "done"}
+    tuning = {"kind": "finished", "checkpoint": "done"}
     shipped = load_params(SHIPPED)
-    values = shipped.teacher.model_dump() | {"source": source, "max_length": 32}
-    teacher = Teacher.model_validate(values | {"checkpoint": "done"})
-    return shipped.model_copy(update={"teacher": teacher})
+    values = shipped.teachers["minilm"].model_dump() | {"max_length": 32, "model": None}
+    teachers = {"mine": Teacher.model_validate(values | {"tuning": tuning})}
+    changes = {"teachers": teachers, "inputs": str(inputs), "tasks": {name: task}}
+    return shipped.model_copy(update=changes)
 
 
 @pytest.mark.parametrize(
@@ -49,12 +53,13 @@ def test_later_stages_know_it_by_the_tasks_names(
     make_task: Callable,
     names: dict[str, str] | None,
 ) -> None:
-    params, task = own_teacher(tmp_path / "in", 2, names), make_task()
+    task = make_task()
+    params = own_teacher(tmp_path / "in", 2, names, "movies", task)
     before = (tmp_path / "in/done/config.json").read_bytes()
-    fetch_teacher(params.teacher, {"movies": task}, tmp_path / "in", tmp_path / "raw")
+    fetch_finished(params, "mine", "movies", tmp_path / "raw")
     dev = Data([text for _, text in ROWS], np.array([label for label, _ in ROWS]))
     folder = tmp_path / "teachers"
-    import_teacher(tmp_path / "raw/checkpoints/movies", folder, (dev, dev), task, params, CPU)
+    import_teacher(tmp_path / "raw", folder, (dev, dev), task, *RUN)
     counts = {"without_embeddings": 1, "with_embeddings": 2}
     write_json(folder / "training.json", {"parameters": counts})
     assert teacher_parameters(folder, task.label_names) == ParameterCounts(**counts)
@@ -68,14 +73,14 @@ def test_a_regression_in_another_unit_is_refused(
 ) -> None:
     given = make_task().model_dump() | {"kind": "regression", "metrics": ["pearson"]}
     task = Regression.model_validate(given | {"labels": {"min": 0.0, "max": 100.0}})
-    params = own_teacher(tmp_path / "in", 1, {"0": "score"})
-    fetch_teacher(params.teacher, {"stars": task}, tmp_path / "in", tmp_path / "raw")
+    params = own_teacher(tmp_path / "in", 1, {"0": "score"}, "stars", task)
+    fetch_finished(params, "mine", "stars", tmp_path / "raw")
     texts = [text for _, text in ROWS]
-    finished = tmp_path / "raw/checkpoints/stars"
+    finished = tmp_path / "raw"
     scores = load_teacher(finished, "cpu", "float32").predict(texts, 32, 256)[:, 0]
     own = Data(texts, scores)
-    record = import_teacher(finished, tmp_path / "a", (own, own), task, params, CPU)
+    record = import_teacher(finished, tmp_path / "a", (own, own), task, *RUN)
     assert record["best_dev"] > 0.9
     other = Data(texts, 1000 * scores - 300)
     with pytest.raises(DistilleryError, match="another unit than the labels"):
-        import_teacher(finished, tmp_path / "b", (other, other), task, params, CPU)
+        import_teacher(finished, tmp_path / "b", (other, other), task, *RUN)

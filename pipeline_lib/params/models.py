@@ -7,12 +7,35 @@ from pydantic import Field
 from pipeline_lib.params.base import Count, Fraction, Positive, Revision, Section, Seed, Sha256
 
 
-class PackageModel(Section):
-    """A transformers model inside a wheel of the package index, pinned by version and digest."""
+class PinnedPackage(Section):
+    """An archive of the package index, pinned by version and digest."""
 
-    kind: Literal["package"]
     requirement: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+==[A-Za-z0-9.]+$")]
     artifact: Literal["wheel", "sdist"]
+    sha256: Sha256
+
+
+class PackageModel(PinnedPackage):
+    """A transformers model inside a wheel of the package index."""
+
+    kind: Literal["package"]
+    folder: str
+
+
+class PackagePart(PinnedPackage):
+    """A wheel that holds a part of a larger file; ``file`` is its path in the wheel."""
+
+    file: str
+
+
+class PackageParts(Section):
+    """A transformers model in a zip file that is spread over several wheels.
+
+    The zip file is the parts' bytes, one part after the other; ``sha256`` is the zip file's own.
+    """
+
+    kind: Literal["package_parts"]
+    parts: Annotated[list[PackagePart], Field(min_length=1)]
     sha256: Sha256
     folder: str
 
@@ -32,7 +55,9 @@ class HubModel(Section):
     revision: Revision
 
 
-ModelSource = Annotated[PackageModel | LocalModel | HubModel, Field(discriminator="kind")]
+ModelSource = Annotated[
+    PackageModel | PackageParts | LocalModel | HubModel, Field(discriminator="kind")
+]
 Precision = Literal["auto", "float32", "bfloat16", "float16"]
 TrainingPrecision = Literal["auto", "float32", "bfloat16"]
 

@@ -4,7 +4,16 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pipeline_lib.params.base import Count, Fraction, Positive, Revision, Section, Seed, Sha256
+from pipeline_lib.params.base import (
+    Count,
+    Fraction,
+    Positive,
+    Probability,
+    Revision,
+    Section,
+    Seed,
+    Sha256,
+)
 
 
 class PinnedPackage(Section):
@@ -75,6 +84,16 @@ class FineTuning(Section):
     # No float16: it would need its gradients scaled.
     precision: TrainingPrecision
     seed: Seed
+
+
+class Refining(FineTuning):
+    """How one encoder is fine-tuned on several tasks at once (Liu 2020, section 4.1.1).
+
+    ``sampling: all`` takes every task's batches once per epoch.  A number a takes as many, the task
+    of each drawn with a probability proportional to (rows of the task) ** a.
+    """
+
+    sampling: Literal["all"] | Probability
 
 
 class Teacher(Section):

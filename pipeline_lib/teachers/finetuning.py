@@ -20,7 +20,7 @@ from pipeline_lib.base.parameter_counts import parameter_counts
 from pipeline_lib.base.processor import computed_on
 from pipeline_lib.cpu.attention import use_training_attention
 from pipeline_lib.cpu.dropout import replace_dropout
-from pipeline_lib.params import Params, Task
+from pipeline_lib.params import FineTuning, Params, Task
 from pipeline_lib.params import Teacher as TeacherParams
 from pipeline_lib.storage.columns import Text, texts
 from pipeline_lib.storage.references import SetReference
@@ -86,21 +86,7 @@ class TeacherTraining(TrainingSpec):
     @property
     def settings(self) -> Settings:
         """How the teacher is optimised."""
-        own = self.params.finetune
-        return Settings(
-            optimiser="adam",
-            learning_rate=self.rate,
-            schedule="linear",
-            warmup=own.warmup,
-            batch_size=own.batch_size,
-            epochs=own.epochs,
-            max_steps=None,
-            evaluate_every=None,
-            clip_norm=own.clip_norm,
-            weight_decay=own.weight_decay,
-            precision=resolve_training_precision(own.precision, torch.device(self.device)),
-            seed=own.seed,
-        )
+        return settings_of(self.params.finetune, self.rate, self.device)
 
     @property
     def made_from(self) -> Any:
@@ -146,11 +132,30 @@ class TeacherTraining(TrainingSpec):
                 scale.rescale(output_layer(model))
             model.to("cpu").save_pretrained(folder)
             tokenizer.save_pretrained(folder)
-            described = describe(folder, train, task, params, device, self.agreement_precision)
+            own = task, params.max_length, device, self.agreement_precision
+            described = describe(folder, train, *own)
             return {"metric": task.metrics[0], **described}
 
         batches = LengthSorted(sentences, params.finetune.batch_size, self.seed)
         return Prepared(model, batches, loss, evaluate, finish)
+
+
+def settings_of(own: FineTuning, rate: float, device: str) -> Settings:
+    """Return how a teacher is optimised at one of the learning rates."""
+    return Settings(
+        optimiser="adam",
+        learning_rate=rate,
+        schedule="linear",
+        warmup=own.warmup,
+        batch_size=own.batch_size,
+        epochs=own.epochs,
+        max_steps=None,
+        evaluate_every=None,
+        clip_norm=own.clip_norm,
+        weight_decay=own.weight_decay,
+        precision=resolve_training_precision(own.precision, torch.device(device)),
+        seed=own.seed,
+    )
 
 
 def teacher_row(params: Params, task: str, layout: Layout, device: str) -> Row[TeacherTraining]:
@@ -171,14 +176,14 @@ def describe(
     folder: Path,
     train: Data,
     task: Task,
-    params: TeacherParams,
+    max_length: int,
     device: torch.device,
     precision: str,
 ) -> Record:
     """Return how far a finished teacher agrees with its training labels, and its size."""
     finished = load_teacher(folder, device, precision)
     return {
-        "training_agreement": training_agreement(finished, train, task, params.max_length),
+        "training_agreement": training_agreement(finished, train, task, max_length),
         "parameters": parameter_counts(finished),
     }
 
@@ -227,7 +232,7 @@ def import_teacher(
         "best_dev": score(task.metrics[0], dev.labels, outputs, task.positive_class),
         "selection": "fine-tuned elsewhere",
         "computed_on": computed_on(str(device)),
-        **describe(folder, train, task, params.teacher, device, precision),
+        **describe(folder, train, task, params.teacher.max_length, device, precision),
     }
     write_json(folder / "training.json", record)
     return record

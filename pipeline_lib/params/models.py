@@ -7,6 +7,7 @@ from pydantic import Field
 from pipeline_lib.params.base import (
     Count,
     Fraction,
+    Name,
     Positive,
     Probability,
     Revision,
@@ -90,10 +91,13 @@ class Refining(FineTuning):
     """How one encoder is fine-tuned on several tasks at once (Liu 2020, section 4.1.1).
 
     ``sampling: all`` takes every task's batches once per epoch.  A number a takes as many, the task
-    of each drawn with a probability proportional to (rows of the task) ** a.
+    of each drawn with a probability proportional to (rows of the task) ** a.  ``ranking`` names,
+    of tasks whose pairs are a question and a candidate answer, the label of right answers: their
+    rows are compared with those of the same question (MT-DNN, Liu et al. 2019, section 3).
     """
 
     sampling: Literal["all"] | Probability
+    ranking: dict[Name, str]
 
 
 class Teacher(Section):

@@ -31,12 +31,13 @@ from pipeline_lib.teachers.finetuning import (
     settings_of,
 )
 from pipeline_lib.teachers.model import Teacher, digest_model, load_classifier
+from pipeline_lib.teachers.ranking import CandidateBatches, questions_of, ranking_loss
 from pipeline_lib.training.batches import LengthSorted
 from pipeline_lib.training.checkpoint import Progress
 from pipeline_lib.training.label_scale import LabelScale, scale_of
 from pipeline_lib.training.loop import Batch, Settings, autocast
 from pipeline_lib.training.mixed import MixedBatches
-from pipeline_lib.training.objectives import objective_loss
+from pipeline_lib.training.objectives import label_loss
 from pipeline_lib.training.runs import Prepared, Record, TrainingSpec
 from pipeline_lib.training.search import Row
 
@@ -45,11 +46,15 @@ ENCODER, HEAD = "encoder.safetensors", "head.safetensors"
 
 
 class RefinedTask(NamedTuple):
-    """What one task brings into the training: its prepared splits, and its settings."""
+    """What one task brings into the training: its prepared splits, and its settings.
+
+    :ivar answer: the class of right answers, of a task that is trained by ranking.
+    """
 
     train: SetReference
     dev: SetReference
     task: Task
+    answer: int | None = None
 
 
 class SharedClassifiers(torch.nn.Module):
@@ -100,6 +105,7 @@ class _Part:
     """
 
     task: Task
+    answer: int | None
     train: Data
     dev: Data
     scale: LabelScale | None
@@ -113,19 +119,28 @@ class _Part:
         :raises DistilleryError: if a set is damaged, or a regression's labels are all the same.
         """
         train, dev = (Data.of(split.open().table()) for split in (own.train, own.dev))
-        return cls(own.task, train, dev, scale_of(train.labels), teacher, max_length)
+        scale = scale_of(train.labels)
+        return cls(own.task, own.answer, train, dev, scale, teacher, max_length)
 
     def batches(self, batch_size: int, seed: int) -> LengthSorted:
         """Return the batches of the training rows, a regression's labels in standard units."""
         labels, scale = self.train.labels, self.scale
         targets = {"labels": labels if scale is None else scale.standardise(labels)}
         encoded = self.teacher.encode(self.train.texts, self.max_length)
-        return LengthSorted(replace(encoded, targets=targets), batch_size, seed)
+        sentences = replace(encoded, targets=targets)
+        if self.answer is None:
+            return LengthSorted(sentences, batch_size, seed)
+        return CandidateBatches(sentences, batch_size, seed, questions_of(self.train.texts))
 
     def loss(self, batch: Batch) -> torch.Tensor:
-        """Return the cross-entropy, or a regression's squared error (equations 4.3 and 4.4)."""
-        outputs = {"logits": self.teacher.forward(batch).float()}
-        return objective_loss({"labels": 1.0}, outputs, batch)
+        """Return the cross-entropy, or a regression's squared error (equations 4.3 and 4.4).
+
+        Of candidate answers it is :func:`ranking_loss`.
+        """
+        logits = self.teacher.forward(batch).float()
+        if self.answer is None:
+            return label_loss(logits, batch["labels"])
+        return ranking_loss(logits, batch["labels"], self.answer, batch["candidates"])
 
     def dev_score(self) -> float:
         """Return the task's first metric on dev."""
@@ -180,8 +195,11 @@ class RefinedTraining(TrainingSpec):
     def made_from(self) -> Any:
         """The base, the tasks' rows, classes and metrics in their order, and what else is told."""
         tasks = [
-            [train.digest, dev.digest, task.metrics[0], task.positive_class, task.label_names]
-            for train, dev, task in self.tasks.values()
+            [
+                *(own.train.digest, own.dev.digest, own.task.label_names, own.answer),
+                *(own.task.metrics[0], own.task.positive_class),
+            ]
+            for own in self.tasks.values()
         ]
         own = [self.max_length, self.params.freeze_embeddings, self.params.sampling]
         return [digest_model(self.base), tasks, own, self.agreement_precision]
@@ -306,10 +324,40 @@ def refined_row(
     device: str,
     agreement_precision: str,
 ) -> Row[RefinedTraining]:
-    """Return the trainings of one refined teacher, by learning rate; see RefinedTraining."""
+    """Return the trainings of one refined teacher, by learning rate; see RefinedTraining.
+
+    :raises DistilleryError: if a task of ``ranking`` is not there, or cannot be ranked.
+    """
+    answers = {
+        task: answer_class(name, task, label, tasks) for task, label in params.ranking.items()
+    }
+    ranked = {task: own._replace(answer=answers.get(task)) for task, own in tasks.items()}
 
     def spec(_: int, rate: float) -> RefinedTraining:
         own = params, max_length, rate, device, agreement_precision
-        return RefinedTraining(base, tasks, *own)
+        return RefinedTraining(base, ranked, *own)
 
     return Row(name, params.learning_rates, [params.seed], spec)
+
+
+def answer_class(row: str, name: str, label: str, tasks: Mapping[str, RefinedTask]) -> int:
+    """Return the class number of a ranked task's right answers.
+
+    :param row: the refined teacher, for messages.
+    :raises DistilleryError: if the task is not there, or is not one of pairs and two classes.
+    """
+    where = f"{row}.ranking.{name}"
+    if name not in tasks:
+        raise DistilleryError(f"{where}: no such task; there are {', '.join(tasks)}. Correct it.")
+    task = tasks[name].task
+    if not task.is_pair or len(task.label_names) != 2:
+        raise DistilleryError(
+            f"{where}: only a task of pairs, a question and a candidate answer, with two labels "
+            "can be ranked. Take it out of `ranking`."
+        )
+    if label not in task.label_names:
+        raise DistilleryError(
+            f"{where}: no label {label!r}; there are {', '.join(task.label_names)}. Name the one "
+            "of right answers."
+        )
+    return task.label_names.index(label)

@@ -4,7 +4,6 @@ As Liu 2020 (the thesis), section 4.1.1 and algorithm 1, after MT-DNN (Liu et al
 1): every epoch the tasks' mini-batches are merged and shuffled.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -57,7 +56,7 @@ class MixedBatches:
     def _drawn(self, number: int, generator: np.random.Generator) -> list[np.ndarray]:
         """Draw the task of each batch; no batch comes again before all of its task have come."""
         tasks, parts = list(self.parts), self.parts.values()
-        count = sum(math.ceil(len(part.sentences) / part.batch_size) for part in parts)
+        count = sum(len(part.epoch(0)) for part in parts)
         weights = np.array([len(part.sentences) for part in parts], np.float64) ** self.sampling
         drawn = generator.choice(len(tasks), count, p=weights / weights.sum())
         batches = []

@@ -48,6 +48,7 @@ SETTINGS = {
     "precision": "float32",
     "seed": 1,
     "sampling": "all",
+    "ranking": {},
 }
 
 
@@ -91,12 +92,25 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for split, rows in sentences().items():
         write_set(folder / "moods" / split, classes(rows))
         write_set(folder / "warmth" / split, scores(rows))
+        write_set(folder / "answers" / split, answers(rows))
     return folder
+
+
+def answers(rows: Sequence[tuple[int, str]]) -> dict[str, pa.Array]:
+    """Return questions with one right and one wrong answer each: the good film and the bad one."""
+    good, bad = ([text for label, text in rows if label == own] for own in (1, 0))
+    questions = [text.replace(".", " [UNK].") for text in good]
+    return {
+        "label": pa.array([1] * len(good) + [0] * len(bad), pa.int32()),
+        "text": pa.array(questions + questions),
+        "text_2": pa.array(good + bad),
+    }
 
 
 def make(data: Path, names: Sequence[str] = TASKS, rate: float = 3e-3, **changes: Any) -> Any:
     """Return the training; keyword arguments replace settings."""
-    settings = {"moods": made_up_task(), "warmth": warmth_task()}
+    pairs = {"text": ["question", "answer"]}
+    settings = {"moods": made_up_task(), "warmth": warmth_task(), "answers": made_up_task(**pairs)}
     tasks = {}
     for name in names:
         train, dev = (SetReference.to(data / name / split) for split in ("train", "dev"))
@@ -226,6 +240,9 @@ def test_what_determines_it(data: Path) -> None:
         make(data, rate=1e-3),
         make(data, TASKS[::-1]),
         make(data, TASKS[:1]),
+        make(data, ["answers"]),
+        make(data, ["answers"], ranking={"answers": "yes"}),
+        make(data, ["answers"], ranking={"answers": "no"}),
         replace(make(data), max_length=16),
     ]
     assert len({*same, *(other.result.key for other in others)}) == 1 + len(others)
@@ -264,6 +281,34 @@ def test_killed_it_resumes_to_the_same_bytes(
 def test_an_encoder_that_cannot_be_shared(data: Path) -> None:
     with pytest.raises(DistilleryError, match="BertModel: no encoder that several tasks could"):
         SharedClassifiers([BertModel.from_pretrained(data / "base")])
+
+
+def test_ranked_answers_are_learnt_as_classes(data: Path, tmp_path: Path) -> None:
+    training = make(data, ["answers", "moods"], ranking={"answers": "yes"}, epochs=8)
+    batch = training.prepare().batches.parts["answers"]
+    assert {batch.collate(rows)["candidates"] for rows in batch.epoch(0)} == {2}
+    record = train(training, tmp_path)
+    dev = Data.read(data / "answers" / "dev")
+    outputs = load_teacher(tmp_path / "answers", "cpu", "float32").predict(dev.texts, 32, 4096)
+    assert score("accuracy", dev.labels, outputs) > 0.8
+    assert [own["metric"] for own in record["by_task"]] == ["accuracy", "accuracy"]
+
+
+@pytest.mark.parametrize(
+    ("ranking", "message"),
+    [
+        (
+            {"films": "yes"},
+            r"refined\.ranking\.films: no such task; there are moods, warmth, answers",
+        ),
+        ({"moods": "yes"}, r"ranking\.moods: only a task of pairs"),
+        ({"warmth": "label"}, r"ranking\.warmth: only a task of pairs"),
+        ({"answers": "right"}, r"ranking\.answers: no label 'right'; there are no, yes"),
+    ],
+)
+def test_what_cannot_be_ranked(data: Path, ranking: dict[str, str], message: str) -> None:
+    with pytest.raises(DistilleryError, match=message):
+        make(data, [*TASKS, "answers"], ranking=ranking)
 
 
 @pytest.mark.parametrize("sampling", [-0.1, 1.1, "some"])

@@ -2,7 +2,7 @@
 
     python stages/finetune_teacher.py --task movies
 
-Reads data/tasks/<task>, data/raw/models and data/raw/checkpoints; writes
+Reads data/tasks/<task>, data/raw/models, data/raw/checkpoints and data/refined/<task>; writes
 data/teachers/<task>/<teacher>: a transformers model folder, training.json and, of one that was
 tuned here, search.json.  What was fine-tuned before is found; if killed, it resumes
 from its last checkpoint.
@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from pipeline_lib.base.entry import run_stage
-from pipeline_lib.base.files import clear_folder
+from pipeline_lib.base.files import clear_folder, link_or_copy, read_record
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.progress import show_progress
 from pipeline_lib.engine import make_engine
@@ -31,6 +31,10 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
     records = finetune(params, task, [name for name in kinds if kinds[name] == "single"], target)
     for name in (name for name in kinds if kinds[name] == "finished"):
         records[name] = take_finished(params, task, name, clear_folder(target / name))
+    for name in (name for name in kinds if kinds[name] == "refined"):
+        for path in sorted(layout.refined_teacher(task, name).iterdir()):
+            link_or_copy(path, target / name / path.name)
+        records[name] = read_record(target / name / "training.json", "metric", "best_dev")
     for name, record in records.items():
         typer.echo(f"{task} {name}: {record['metric']} {record['best_dev']:.4f} on dev")
 

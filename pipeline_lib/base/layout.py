@@ -101,6 +101,15 @@ class Layout:
 
     # What is trained and scored.
 
+    @property
+    def refined(self) -> Path:
+        """The folder of all teachers that were tuned on several tasks at once."""
+        return self.data / "refined"
+
+    def refined_teacher(self, task: str, name: str) -> Path:
+        """Return one task's teacher out of a refined one."""
+        return self.refined / task / name
+
     def teachers(self, task: str) -> Path:
         """Return the folder of a task's tuned teachers."""
         return self.data / "teachers" / task

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 LENGTH = ("epochs", "max_steps", "evaluate_every")
 """The keys of an optimiser that say how long it runs."""
+NETWORK = ("package", "package_parts", "hub")
+"""Kinds of sources that are fetched over the network."""
 EXAMPLE = "Example: distill check --params params.yaml"
 
 
@@ -140,7 +142,7 @@ def _fetched(params: "Params") -> list[str]:
     """Name what comes over the network: a source of another kind reaches nothing."""
     sources = [task.source for task in params.tasks.values()] + list(params.models.values())
     sources += [params.wikipedia.source] if params.wikipedia is not None else []
-    found = [_where(source) for source in sources if source.kind in ("package", "hub")]
+    found = [_where(source) for source in sources if source.kind in NETWORK]
     return list(dict.fromkeys(found))
 
 
@@ -149,10 +151,13 @@ def _tuned(params: "Params", name: str) -> str:
     teacher = params.teachers[name]
     if teacher.model is None:
         return f"{teacher.tuning.checkpoint}, taken as it is"
-    return f"{_where(params.models[teacher.model])}, fine-tuned here"
+    how = "refined on its tasks together" if teacher.tuning.kind == "refined" else "fine-tuned here"
+    return f"{_where(params.models[teacher.model])}, {how}"
 
 
 def _where(source: object) -> str:
+    if hasattr(source, "parts"):
+        return f"{source.parts[0].requirement} and {len(source.parts) - 1} more"
     for name in ("requirement", "model", "dataset", "path"):
         if hasattr(source, name):
             return str(getattr(source, name))

@@ -4,15 +4,48 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from pipeline_lib.params.base import Count, Fraction, Positive, Revision, Section, Seed, Sha256
+from pipeline_lib.params.base import (
+    Count,
+    Fraction,
+    Name,
+    Positive,
+    Probability,
+    Revision,
+    Section,
+    Seed,
+    Sha256,
+)
 
 
-class PackageModel(Section):
-    """A transformers model inside a wheel of the package index, pinned by version and digest."""
+class PinnedPackage(Section):
+    """An archive of the package index, pinned by version and digest."""
 
-    kind: Literal["package"]
     requirement: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+==[A-Za-z0-9.]+$")]
     artifact: Literal["wheel", "sdist"]
+    sha256: Sha256
+
+
+class PackageModel(PinnedPackage):
+    """A transformers model inside a wheel of the package index."""
+
+    kind: Literal["package"]
+    folder: str
+
+
+class PackagePart(PinnedPackage):
+    """A wheel that holds a part of a larger file; ``file`` is its path in the wheel."""
+
+    file: str
+
+
+class PackageParts(Section):
+    """A transformers model in a zip file that is spread over several wheels.
+
+    The zip file is the parts' bytes, one part after the other; ``sha256`` is the zip file's own.
+    """
+
+    kind: Literal["package_parts"]
+    parts: Annotated[list[PackagePart], Field(min_length=1)]
     sha256: Sha256
     folder: str
 
@@ -32,7 +65,9 @@ class HubModel(Section):
     revision: Revision
 
 
-ModelSource = Annotated[PackageModel | LocalModel | HubModel, Field(discriminator="kind")]
+ModelSource = Annotated[
+    PackageModel | PackageParts | LocalModel | HubModel, Field(discriminator="kind")
+]
 Precision = Literal["auto", "float32", "bfloat16", "float16"]
 TrainingPrecision = Literal["auto", "float32", "bfloat16"]
 
@@ -51,6 +86,20 @@ class FineTuning(Section):
     # No float16: it would need its gradients scaled.
     precision: TrainingPrecision
     seed: Seed
+
+
+class Refining(FineTuning):
+    """A teacher of several tasks at once, one encoder with a head for each (Liu 2020, 4.1.1).
+
+    ``sampling: all`` takes every task's batches once per epoch.  A number a takes as many, the task
+    of each drawn with a probability proportional to (rows of the task) ** a.  ``ranking`` names,
+    of tasks whose pairs are a question and a candidate answer, the label of right answers: their
+    rows are compared with those of the same question (MT-DNN, Liu et al. 2019, section 3).
+    """
+
+    kind: Literal["refined"]
+    sampling: Literal["all"] | Probability
+    ranking: dict[Name, str]
 
 
 class Finished(Section):
@@ -78,7 +127,7 @@ class Teacher(Section):
     max_length: Annotated[int, Field(ge=4)]
     tasks: Annotated[list[str], Field(min_length=1)] | None
     data: list[str] | None
-    tuning: Annotated[FineTuning | Finished, Field(discriminator="kind")]
+    tuning: Annotated[FineTuning | Refining | Finished, Field(discriminator="kind")]
 
     @model_validator(mode="after")
     def _consistent(self) -> "Teacher":

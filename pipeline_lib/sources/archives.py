@@ -4,18 +4,19 @@ Members are read, never unpacked by their own names: a member called ``../x`` ca
 """
 
 import difflib
+import hashlib
 import io
 import shutil
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import atomic_path
+from pipeline_lib.base.files import atomic_path, disk_errors
 
 MODEL_SUFFIXES = (".json", ".txt", ".safetensors", ".model")
 """Files of a model folder that are of use; pickled weights and code are left where they are."""
@@ -45,6 +46,24 @@ def open_member(archive: Path, member: str) -> Iterator[IO[bytes]]:
         where = f"{where}!{part}"
     with _Archive.open(current, where) as opened, opened.stream(last) as stream:
         yield stream
+
+
+def join_members(parts: Iterable[tuple[Path, str]], target: Path) -> str:
+    """Write members of archives to ``target``, one after the other; return its SHA-256, in hex.
+
+    :param parts: (archive, member) of each, as :func:`open_member` takes them.
+    :raises DistilleryError: if one is not there, or an archive is not one.
+    """
+    digest = hashlib.sha256()
+    with atomic_path(target) as temporary, open(temporary, "wb") as sink:
+        for archive, member in parts:
+            with open_member(archive, member) as source:
+                while piece := source.read(1 << 20):
+                    digest.update(piece)
+                    # Else a full disk would be taken for a torn archive.
+                    with disk_errors(target):
+                        sink.write(piece)
+    return digest.hexdigest()
 
 
 def extract_folder(archive: Path, folder: str, target: Path) -> list[Path]:

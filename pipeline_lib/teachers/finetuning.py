@@ -86,21 +86,7 @@ class TeacherTraining(TrainingSpec):
     @property
     def settings(self) -> Settings:
         """How the teacher is optimised."""
-        own = self.tuning
-        return Settings(
-            optimiser="adam",
-            learning_rate=self.rate,
-            schedule="linear",
-            warmup=own.warmup,
-            batch_size=own.batch_size,
-            epochs=own.epochs,
-            max_steps=None,
-            evaluate_every=None,
-            clip_norm=own.clip_norm,
-            weight_decay=own.weight_decay,
-            precision=resolve_training_precision(own.precision, torch.device(self.device)),
-            seed=own.seed,
-        )
+        return settings_of(self.tuning, self.rate, self.device)
 
     @property
     def made_from(self) -> Any:
@@ -152,6 +138,24 @@ class TeacherTraining(TrainingSpec):
 
         batches = LengthSorted(sentences, self.tuning.batch_size, self.seed)
         return Prepared(model, batches, loss, evaluate, finish)
+
+
+def settings_of(own: FineTuning, rate: float, device: str) -> Settings:
+    """Return how a teacher is optimised at one of the learning rates."""
+    return Settings(
+        optimiser="adam",
+        learning_rate=rate,
+        schedule="linear",
+        warmup=own.warmup,
+        batch_size=own.batch_size,
+        epochs=own.epochs,
+        max_steps=None,
+        evaluate_every=None,
+        clip_norm=own.clip_norm,
+        weight_decay=own.weight_decay,
+        precision=resolve_training_precision(own.precision, torch.device(device)),
+        seed=own.seed,
+    )
 
 
 def teacher_row(

@@ -13,6 +13,7 @@ STAGES = {
     *(f"{name}@{TASK}" for name in ("fetch_data", "prepare", "lexicon", "finetune_teacher")),
     *(f"{name}@{TASK}" for name in ("augment", "precompute", "vocabulary", "plan", "train")),
     *("fetch_models", "fetch_vectors", "split_wikipedia", "precompute_vectors", "pretrain"),
+    "refine_teacher",
     "report",
     *(f"evaluate@{TASK}", f"measure_speed@{TASK}"),
 }

@@ -62,9 +62,13 @@ def finished_pairs(
         template = dict(next(iter(values["tasks"].values())))
         values["tasks"] = _tasks(template | {"augment": {"n_iter": 3, "cap": None}})
         values["seeds"] = [1]
-        values["teachers"]["minilm"]["tuning"]["epochs"] = 8
+        alone = values["teachers"]["minilm"]
+        alone["tuning"]["epochs"] = 8
+        both = {"kind": "refined", "sampling": "all", "ranking": {}}
+        values["teachers"]["refined"] = alone | {"data": [], "tuning": alone["tuning"] | both}
         names = ("bilstm", "bilstm_kd_ts")
         values["methods"] = {name: values["methods"][name] for name in names}
+        values["methods"]["bilstm_kd_ts"]["teacher"] = "minilm"
 
     workspace.params(edit)
     return workspace, workspace.dvc("repro").sound()
@@ -174,3 +178,18 @@ def test_a_score_out_of_range_is_one_clear_error(
     assert run.status != 0
     assert "train.csv: row 4, column 'score': '7.5' is no label" in run.text
     assert "numbers from 0 to 5" in run.text
+
+
+def test_a_refined_teacher_stands_beside_the_others(finished_pairs: tuple[Workspace, Run]) -> None:
+    workspace, _ = finished_pairs
+    encoders = set()
+    for task, metric in (("praise", "f1"), ("warmth", "pearson")):
+        scores = workspace.scores(task)
+        assert list(scores.teachers) == ["minilm", "refined"]
+        assert scores.teachers["refined"].scores["dev"][metric] > 0.5
+        assert {own.teacher for own in scores.methods.values()} == {"minilm"}
+        # It answers no transfer set, but the held-out rows that it is scored on.
+        assert not (workspace / f"data/outputs/{task}/refined").exists()
+        folder = workspace / f"data/teachers/{task}/refined"
+        encoders.add((folder / "encoder.safetensors").read_bytes())
+    assert len(encoders) == 1

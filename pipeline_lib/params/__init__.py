@@ -37,6 +37,7 @@ from pipeline_lib.params.models import (
     Refining,
     Teacher,
     TrainingPrecision,
+    Tuning,
     VectorFile,
     Vocabulary,
 )
@@ -143,6 +144,7 @@ __all__ = [
     "Task",
     "Teacher",
     "TrainingPrecision",
+    "Tuning",
     "Validation",
     "VectorFile",
     "Vocabulary",

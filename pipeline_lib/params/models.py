@@ -72,10 +72,9 @@ Precision = Literal["auto", "float32", "bfloat16", "float16"]
 TrainingPrecision = Literal["auto", "float32", "bfloat16"]
 
 
-class FineTuning(Section):
-    """A teacher that is fine-tuned on each task by itself (Tang et al. 2019, section 4)."""
+class Tuning(Section):
+    """How a teacher is tuned here (Tang et al. 2019, section 4)."""
 
-    kind: Literal["single"]
     learning_rates: Annotated[list[Annotated[float, Field(gt=0)]], Field(min_length=1)]
     epochs: Positive
     batch_size: Positive
@@ -88,7 +87,13 @@ class FineTuning(Section):
     seed: Seed
 
 
-class Refining(FineTuning):
+class FineTuning(Tuning):
+    """A teacher that is fine-tuned on each task by itself (Tang et al. 2019, section 4)."""
+
+    kind: Literal["single"]
+
+
+class Refining(Tuning):
     """A teacher of several tasks at once, one encoder with a head for each (Liu 2020, 4.1.1).
 
     ``sampling: all`` takes every task's batches once per epoch.  A number a takes as many, the task

@@ -20,7 +20,7 @@ from pipeline_lib.base.parameter_counts import parameter_counts
 from pipeline_lib.base.processor import computed_on
 from pipeline_lib.cpu.attention import use_training_attention
 from pipeline_lib.cpu.dropout import replace_dropout
-from pipeline_lib.params import FineTuning, Params, Task
+from pipeline_lib.params import FineTuning, Params, Task, Tuning
 from pipeline_lib.storage.columns import Text, texts
 from pipeline_lib.storage.references import SetReference
 from pipeline_lib.storage.shards import ShardSet
@@ -140,7 +140,7 @@ class TeacherTraining(TrainingSpec):
         return Prepared(model, batches, loss, evaluate, finish)
 
 
-def settings_of(own: FineTuning, rate: float, device: str) -> Settings:
+def settings_of(own: Tuning, rate: float, device: str) -> Settings:
     """Return how a teacher is optimised at one of the learning rates."""
     return Settings(
         optimiser="adam",

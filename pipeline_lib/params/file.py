@@ -101,6 +101,16 @@ class Params(Section):
             _check_names(f"methods.{name}", method, self.methods, "baseline")
             _check_names(f"methods.{name}", method, starts, "start")
             student = self.students[method.student]
+            if student.pretrained and method.start in ("vectors", "random"):
+                raise ValueError(
+                    f"methods.{name}.start: a {student.architecture} student is made of a "
+                    "pretrained model's layers; use model"
+                )
+            if method.start == "model" and not student.pretrained:
+                raise ValueError(
+                    f"methods.{name}.start: a {student.architecture} student takes no layers of a "
+                    "pretrained model; use vectors or random"
+                )
             if not student.word_vectors and method.start == "vectors":
                 raise ValueError(
                     f"methods.{name}.start: a {student.architecture} student has no word vectors; "

@@ -7,12 +7,14 @@ import pytest
 import torch
 from torch import nn
 
+from pipeline_lib.base.devices import runs_lstm_in_bfloat16
 from pipeline_lib.networks.biattentive import BiAttentiveReader
 from pipeline_lib.networks.layers import BiLSTM
 from pipeline_lib.networks.student import StudentConfig
 from pipeline_lib.params import StudentSettings, student_settings
 from pipeline_lib.students.student import Student, build_student
 from pipeline_lib.students.vocabulary import build_tokenizer
+from pipeline_lib.training.loop import autocast
 
 WORDS = 11
 VALUES = {
@@ -194,6 +196,23 @@ def test_it_learns_what_two_sentences_share(pair: bool) -> None:
     assert found["vector"].shape == (len(texts), 7)
     assert value.item() < 0.1
     assert (student.predict(texts).argmax(1) == labels.numpy()).all()
+
+
+def test_gradients_in_bfloat16_are_near_those_in_float32() -> None:
+    if not runs_lstm_in_bfloat16("cpu"):
+        assert settings().recurrent  # so that float32 is taken
+        return
+    inputs = [*padded(random_rows(1), 2), *padded(random_rows(2))]
+    gradients = {}
+    for precision in ("float32", "bfloat16"):
+        reader = make_reader(pools=["max", "mean", "self", "min"], hidden=8)
+        with autocast(torch.device("cpu"), precision):
+            found = reader(*inputs)["vector"]
+        found.float().pow(2).sum().backward()
+        gradients[precision] = {n: p.grad for n, p in reader.named_parameters()}
+    for name, exact in gradients["float32"].items():
+        difference = gradients["bfloat16"][name] - exact
+        assert difference.norm() < 0.1 * exact.norm(), name
 
 
 def test_settings_that_do_not_go_together_are_refused() -> None:

@@ -33,7 +33,7 @@ from pipeline_lib.storage.shards import ShardSet, check_answers
 from pipeline_lib.students.vocabulary import load_tokenizer, word_numbers
 from pipeline_lib.tasks.metrics import decide, label_array
 from pipeline_lib.text.masking import signed_sentences
-from pipeline_lib.text.pieces import digest_tokenizer, load_pieces
+from pipeline_lib.text.pieces import Pieces, digest_tokenizer, load_pieces
 from pipeline_lib.text.ragged import PAD_ID, Sentences
 
 Lists = tuple[np.ndarray, np.ndarray]
@@ -140,7 +140,13 @@ class EncodingPass(ShardPass):
     def _table(
         self, tables: list[pa.Table], targets: dict[str, np.ndarray], kept: np.ndarray
     ) -> pa.Table:
-        numbered = [self._numbered(rows) for rows in tables]
+        if self.reads == "words":
+            tokenizer = load_tokenizer(self.vocabulary)
+            numbered = [_word_lists(rows, tokenizer, self.max_words) for rows in tables]
+        else:
+            pieces = load_pieces(self.vocabulary, self.reads)
+            lists = _piece_lists if self.reads == "pieces" else _sequence_lists
+            numbered = [lists(rows, pieces, self.max_words) for rows in tables]
         columns = {}
         for name in numbered[0]:
             lengths = np.concatenate([part[name][1] for part in numbered])
@@ -148,25 +154,6 @@ class EncodingPass(ShardPass):
             offsets = np.concatenate([[0], np.cumsum(lengths[kept])])
             columns[name] = pa.LargeListArray.from_arrays(offsets, words)
         return pa.table(columns | {name: _column(values) for name, values in targets.items()})
-
-    def _numbered(self, rows: pa.Table) -> dict[str, Lists]:
-        """Return the columns of lists for some rows, by name."""
-        sides = column_suffixes(rows)
-        if self.reads == "words":
-            own = load_tokenizer(self.vocabulary), self.max_words
-            return {f"ids{side}": _words(rows[f"words{side}"], *own) for side in sides}
-        pieces = load_pieces(self.vocabulary, self.reads)
-        texts = [signed_sentences(rows, side, lambda: pieces.mask_sign) for side in sides]
-        if self.reads == "pieces":
-            found = [pieces.number(column, self.max_words) for column in texts]
-            return {
-                f"ids{side}": (part.ids, part.lengths)
-                for side, part in zip(sides, found, strict=True)
-            }
-        together = texts[0] if len(sides) == 1 else list(zip(*texts, strict=True))
-        one = pieces.number(together, self.max_words)
-        segments = {} if one.segments is None else {"segments": (one.segments, one.lengths)}
-        return {"ids": (one.ids, one.lengths), **segments}
 
     def read(self, content: EncodedInput) -> Sentences:
         """Return an encoded set, mapped into memory; it is computed if the store lacks it.
@@ -249,6 +236,37 @@ def _labels(rows: pa.Table, logits: np.ndarray | None) -> np.ndarray:
             )
         labels = np.where(missing, decide(logits, holds_scores(column)), labels)
     return labels.astype(np.float32 if holds_scores(column) else np.int64)
+
+
+def _word_lists(rows: pa.Table, tokenizer: Tokenizer, max_words: int) -> dict[str, Lists]:
+    """Return the words' numbers of each sentence, as columns ids and ids_2."""
+    return {
+        f"ids{side}": _words(rows[f"words{side}"], tokenizer, max_words)
+        for side in column_suffixes(rows)
+    }
+
+
+def _piece_lists(rows: pa.Table, pieces: Pieces, limit: int) -> dict[str, Lists]:
+    """Return the pieces' numbers of each sentence, as columns ids and ids_2."""
+    found = {}
+    for side in column_suffixes(rows):
+        texts = signed_sentences(rows, side, lambda: pieces.mask_sign)
+        numbered = pieces.number(texts, limit)
+        found[f"ids{side}"] = numbered.ids, numbered.lengths
+    return found
+
+
+def _sequence_lists(rows: pa.Table, pieces: Pieces, limit: int) -> dict[str, Lists]:
+    """Return the pieces' numbers of each input, as columns ids and, of pairs, segments."""
+    sides = column_suffixes(rows)
+    texts = [signed_sentences(rows, side, lambda: pieces.mask_sign) for side in sides]
+    numbered = pieces.number(texts[0] if len(sides) == 1 else zip(*texts, strict=True), limit)
+    found = {"ids": (numbered.ids, numbered.lengths)}
+    if len(sides) == 2 and pieces.segments:
+        # An empty shard of pairs has no segments, but the column.
+        segments = numbered.ids[:0] if numbered.segments is None else numbered.segments
+        found["segments"] = segments, numbered.lengths
+    return found
 
 
 def _words(column: pa.ChunkedArray, tokenizer: Tokenizer, max_words: int) -> Lists:

@@ -199,6 +199,19 @@ def test_pieces_of_a_pair_in_one_sequence(tmp_path: Path, family: str) -> None:
         assert found.batch(np.arange(3))["segments"].shape == (3, 9)
 
 
+@pytest.mark.parametrize("reads", ["pieces", "sequence"])
+def test_an_empty_shard_adds_no_row(tmp_path: Path, reads: str) -> None:
+    model, folder = write_model(tmp_path / "model", "bert"), tmp_path / "inputs"
+    whole = write_pairs(folder).open()
+    tables = list(whole.tables())
+    empty = write_shard(folder / shard_name(1, 0), tables[0].slice(0, 0))
+    shards = [empty, *whole.manifest.shards]
+    write_manifest(folder, Manifest("transfer", schema_of(tables[0]), shards))
+    found = EncodingPass.of(model, 9, reads=reads).read(EncodedInput(SetReference.to(folder)))
+    assert len(found) == len(MASKED_PAIRS)
+    assert (found.second is None) == (found.segments is not None) == (reads == "sequence")
+
+
 def test_another_tokenizer_is_another_set(tmp_path: Path, model: Path) -> None:
     other = write_model(tmp_path / "model", "bert")
     digests = {EncodingPass.of(folder, 9, reads="pieces").tokenizer for folder in (model, other)}

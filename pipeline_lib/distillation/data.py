@@ -19,6 +19,7 @@ from pipeline_lib.base.files import sha256_file, sha256_json
 from pipeline_lib.base.probabilities import softmax
 from pipeline_lib.engine.local import LocalEngine
 from pipeline_lib.engine.passes import Piece, ShardPass, run_pieces
+from pipeline_lib.params import Reads
 from pipeline_lib.storage.columns import (
     FIRST,
     SECOND,
@@ -31,7 +32,12 @@ from pipeline_lib.storage.references import SetReference
 from pipeline_lib.storage.shards import ShardSet, check_answers
 from pipeline_lib.students.vocabulary import load_tokenizer, word_numbers
 from pipeline_lib.tasks.metrics import decide, label_array
+from pipeline_lib.text.masking import signed_sentences
+from pipeline_lib.text.pieces import Pieces, digest_tokenizer, load_pieces
 from pipeline_lib.text.ragged import PAD_ID, Sentences
+
+Lists = tuple[np.ndarray, np.ndarray]
+"""Numbers of all rows, one row behind the other, int32, and how many each row has, int64."""
 
 
 @dataclass(frozen=True)
@@ -55,14 +61,16 @@ class EncodedInput:
 
 @dataclass(frozen=True)
 class EncodingPass(ShardPass):
-    """The pass that numbers the words of a whole set, and puts its targets beside them.
+    """The pass that numbers the words, or word pieces, of a whole set, and its targets beside them.
 
     Targets: ``labels`` int64, or float32 of a regression (the teacher's answer where a row has
     none) and, with outputs, ``logits`` float32.  A synthetic row that another block has too is
     dropped here: within a block that was done when it was made.
 
-    :ivar vocabulary: the folder of the tokenizer; :ivar tokenizer: its digest.
-    :ivar max_words: words of a sentence that are kept.
+    :ivar vocabulary: the folder of the tokenizer, of word pieces a model's; :ivar tokenizer: its
+        digest.
+    :ivar max_words: words of a sentence that are kept, or pieces of what is read in one sequence.
+    :ivar reads: words, pieces or sequence: see :data:`~pipeline_lib.params.students.Reads`.
     :ivar repeat_originals: how often each original row is taken.
     :ivar min_confidence: the least probability of the teacher's class for a synthetic row to stay.
     """
@@ -72,13 +80,17 @@ class EncodingPass(ShardPass):
     vocabulary: Path
     tokenizer: str
     max_words: int
+    reads: Reads = "words"
     repeat_originals: int = 1
     min_confidence: float = 0.0
 
     @classmethod
     def of(cls, vocabulary: Path, max_words: int, **own: Any) -> "EncodingPass":
         """Take the tokenizer in a folder; ``own`` are the other fields."""
-        return cls(vocabulary, sha256_file(vocabulary / "tokenizer.json"), max_words, **own)
+        words = own.get("reads", "words") == "words"
+        file = vocabulary / "tokenizer.json"
+        digest = sha256_file(file) if words else digest_tokenizer(vocabulary)
+        return cls(vocabulary, digest, max_words, **own)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -86,26 +98,28 @@ class EncodingPass(ShardPass):
         return {
             "tokenizer": self.tokenizer,
             "max_words": self.max_words,
+            "reads": self.reads,
             "repeat_originals": self.repeat_originals,
             "min_confidence": self.min_confidence,
         }
 
     @property
     def libraries(self) -> tuple[str, ...]:
-        """The distribution that normalises words."""
-        return ("tokenizers",)
+        """The distributions that normalise words; transformers makes a tokenizer of a model's."""
+        return ("tokenizers",) if self.reads == "words" else ("tokenizers", "transformers")
 
     def compute(self, content: EncodedInput) -> pa.Table:
         """Return columns ids (list of int32), of pairs ids_2, labels and, with outputs, logits.
 
+        Where one sequence holds a pair, segments stand in the place of ids_2.
+
         :raises DistilleryError: if a set is damaged, or the outputs answer to another.
         """
-        tokenizer = load_tokenizer(self.vocabulary)
         if content.prepared:
             tables = list(content.inputs.open().tables())
             labels = label_array(pa.concat_tables(tables)["label"])
             kept = np.ones(len(labels), bool)
-            return self._table(tables, tokenizer, {"labels": labels}, kept)
+            return self._table(tables, {"labels": labels}, kept)
         outputs = content.outputs.open() if content.outputs else None
         parts = list(_rows(content.inputs.open(), outputs))
         synthetic = np.concatenate([rows["iteration"].to_numpy() > 0 for rows, _ in parts])
@@ -121,24 +135,24 @@ class EncodingPass(ShardPass):
         targets = {"labels": labels[kept]}
         if outputs is not None:
             targets["logits"] = np.concatenate([logits for _, logits in parts])[kept]
-        return self._table([rows for rows, _ in parts], tokenizer, targets, kept)
+        return self._table([rows for rows, _ in parts], targets, kept)
 
     def _table(
-        self,
-        tables: list[pa.Table],
-        tokenizer: Tokenizer,
-        targets: dict[str, np.ndarray],
-        kept: np.ndarray,
+        self, tables: list[pa.Table], targets: dict[str, np.ndarray], kept: np.ndarray
     ) -> pa.Table:
+        if self.reads == "words":
+            tokenizer = load_tokenizer(self.vocabulary)
+            numbered = [_word_lists(rows, tokenizer, self.max_words) for rows in tables]
+        else:
+            pieces = load_pieces(self.vocabulary, self.reads)
+            lists = _piece_lists if self.reads == "pieces" else _sequence_lists
+            numbered = [lists(rows, pieces, self.max_words) for rows in tables]
         columns = {}
-        for suffix in column_suffixes(tables[0]):
-            numbered = [
-                _words(rows[f"words{suffix}"], tokenizer, self.max_words) for rows in tables
-            ]
-            lengths = np.concatenate([lengths for _, lengths in numbered])
-            words = np.concatenate([words for words, _ in numbered])[np.repeat(kept, lengths)]
+        for name in numbered[0]:
+            lengths = np.concatenate([part[name][1] for part in numbered])
+            words = np.concatenate([part[name][0] for part in numbered])[np.repeat(kept, lengths)]
             offsets = np.concatenate([[0], np.cumsum(lengths[kept])])
-            columns[f"ids{suffix}"] = pa.LargeListArray.from_arrays(offsets, words)
+            columns[name] = pa.LargeListArray.from_arrays(offsets, words)
         return pa.table(columns | {name: _column(values) for name, values in targets.items()})
 
     def read(self, content: EncodedInput) -> Sentences:
@@ -158,11 +172,20 @@ class EncodingPass(ShardPass):
             for name in ("labels", "logits")
             if name in table.column_names
         }
+        segments = _flat(table["segments"])[0] if "segments" in table.column_names else None
+        pad_id = PAD_ID
+        if self.reads != "words":
+            pad_id = load_pieces(self.vocabulary, self.reads).pad_id
         for suffix in reversed(suffixes):
-            lists = table[f"ids{suffix}"].combine_chunks()
-            ids, offsets = lists.flatten().to_numpy(), lists.offsets.to_numpy()
-            found = Sentences(ids, offsets, targets, PAD_ID, second=found)
+            ids, offsets = _flat(table[f"ids{suffix}"])
+            found = Sentences(ids, offsets, targets, pad_id, segments, second=found)
         return found
+
+
+def _flat(column: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
+    """Return a column of lists as one array, and where each list begins and ends in it."""
+    lists = column.combine_chunks()
+    return lists.flatten().to_numpy(), lists.offsets.to_numpy()
 
 
 def _column(values: np.ndarray) -> pa.Array:
@@ -215,10 +238,39 @@ def _labels(rows: pa.Table, logits: np.ndarray | None) -> np.ndarray:
     return labels.astype(np.float32 if holds_scores(column) else np.int64)
 
 
-def _words(
-    column: pa.ChunkedArray, tokenizer: Tokenizer, max_words: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the numbers of all words, int32, and how many each row has, int64."""
+def _word_lists(rows: pa.Table, tokenizer: Tokenizer, max_words: int) -> dict[str, Lists]:
+    """Return the words' numbers of each sentence, as columns ids and ids_2."""
+    return {
+        f"ids{side}": _words(rows[f"words{side}"], tokenizer, max_words)
+        for side in column_suffixes(rows)
+    }
+
+
+def _piece_lists(rows: pa.Table, pieces: Pieces, limit: int) -> dict[str, Lists]:
+    """Return the pieces' numbers of each sentence, as columns ids and ids_2."""
+    found = {}
+    for side in column_suffixes(rows):
+        texts = signed_sentences(rows, side, lambda: pieces.mask_sign)
+        numbered = pieces.number(texts, limit)
+        found[f"ids{side}"] = numbered.ids, numbered.lengths
+    return found
+
+
+def _sequence_lists(rows: pa.Table, pieces: Pieces, limit: int) -> dict[str, Lists]:
+    """Return the pieces' numbers of each input, as columns ids and, of pairs, segments."""
+    sides = column_suffixes(rows)
+    texts = [signed_sentences(rows, side, lambda: pieces.mask_sign) for side in sides]
+    numbered = pieces.number(texts[0] if len(sides) == 1 else zip(*texts, strict=True), limit)
+    found = {"ids": (numbered.ids, numbered.lengths)}
+    if len(sides) == 2 and pieces.segments:
+        # An empty shard of pairs has no segments, but the column.
+        segments = numbered.ids[:0] if numbered.segments is None else numbered.segments
+        found["segments"] = segments, numbered.lengths
+    return found
+
+
+def _words(column: pa.ChunkedArray, tokenizer: Tokenizer, max_words: int) -> Lists:
+    """Return the numbers of all words, and how many each row has."""
     lists = column.combine_chunks()
     encoded = lists.flatten().dictionary_encode()
     numbers = word_numbers(tokenizer, encoded.dictionary.to_pylist())

@@ -2,7 +2,7 @@
 
 DVC cannot make a stage depend on "the transfer set that this row names".  So a light stage resolves
 each row into one small file: architecture, optimiser, objective, and the digests of the shard sets
-to train on and of the encoder to start from.  Training depends on that file alone, and runs again
+to train on and of the models to start from.  Training depends on that file alone, and runs again
 exactly when it changes.
 """
 
@@ -13,12 +13,14 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json, sha256_folder, write_json
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.positions import position_count
 from pipeline_lib.params import (
     STARTS,
     Objective,
     Optimiser,
     Params,
     Student,
+    StudentSettings,
     holds_students,
 )
 from pipeline_lib.storage.references import SetReference
@@ -26,7 +28,10 @@ from pipeline_lib.storage.shards import check_answers, read_manifest
 
 
 class EncoderReference(BaseModel):
-    """A trained sentence encoder, by place and content: ``digest`` is that of its folder."""
+    """A trained sentence encoder, or a pretrained model, by place and content.
+
+    :ivar digest: that of its folder.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -69,6 +74,7 @@ class Plan(BaseModel):
     inputs: SetReference
     outputs: SetReference | None
     encoder: EncoderReference | None
+    model: EncoderReference | None
     repeat_originals: int
     min_confidence: float
     threshold: str | None
@@ -77,9 +83,16 @@ class Plan(BaseModel):
 def make_plan(params: Params, task: str, method: str, layout: Layout) -> Plan:
     """Resolve one row for one task.
 
-    :raises DistilleryError: if the outputs do not answer to the transfer set.
+    :raises DistilleryError: if the outputs do not answer to the transfer set, or the student asks
+        for more than the pretrained model has.
     """
     row = params.method(method)
+    student = params.students[row.student]
+    pretrained = None
+    if student.source_model is not None:
+        folder = layout.model(student.source_model)
+        check_fits(f"students.{row.student}", student, folder)
+        pretrained = EncoderReference.to(folder)
     inputs = layout.transfer(task, row.data)
     outputs = layout.outputs(task, params.teacher_of(task, row), row.data)
     needs_outputs = params.reads_outputs(row)
@@ -88,7 +101,7 @@ def make_plan(params: Params, task: str, method: str, layout: Layout) -> Plan:
     return Plan(
         task=task,
         method=method,
-        student=params.students[row.student],
+        student=student,
         start=row.start,
         objective=row.objective,
         optimiser=params.optimisers[row.optimiser],
@@ -99,10 +112,32 @@ def make_plan(params: Params, task: str, method: str, layout: Layout) -> Plan:
         inputs=SetReference.to(inputs, row.iterations),
         outputs=SetReference.to(outputs, row.iterations) if needs_outputs else None,
         encoder=None if row.start in STARTS else EncoderReference.to(layout.encoder(row.start)),
+        model=pretrained,
         repeat_originals=row.repeat_originals or 1,
         min_confidence=row.min_confidence or 0.0,
         threshold=row.threshold,
     )
+
+
+def check_fits(key: str, student: StudentSettings, folder: Path) -> None:
+    """Check that a pretrained model has the layers and positions that a student asks for.
+
+    :param key: of the student in params.yaml.
+    :raises DistilleryError: if it does not.
+    """
+    config = read_json(folder / "config.json")
+    positions = position_count(config) if student.reads == "sequence" else None
+    if positions is not None and student.max_words > positions:
+        raise DistilleryError(
+            f"{key}.max_words: {student.max_words}, but {folder} has {positions} positions. Set it "
+            f"to at most {positions} in params.yaml."
+        )
+    count = config.get("num_hidden_layers") or config.get("n_layers")
+    if student.pretrained and count is not None and max(student.layers) >= count:
+        raise DistilleryError(
+            f"{key}.layers: {max(student.layers)}, but {folder} has {count} layers, 0 to "
+            f"{count - 1}. Name some of them in params.yaml."
+        )
 
 
 def write_plan(path: Path, plan: Plan) -> None:

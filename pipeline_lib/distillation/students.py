@@ -12,15 +12,20 @@ from pipeline_lib.base.devices import resolve_student_precision
 from pipeline_lib.base.files import sha256_folder
 from pipeline_lib.distillation.data import EncodedInput, EncodingPass
 from pipeline_lib.distillation.plans import Plan
+from pipeline_lib.distillation.starts import (
+    Start,
+    start_from_encoder,
+    start_from_layers,
+    start_from_pieces,
+    start_from_vocabulary,
+)
 from pipeline_lib.engine.passes import run_pieces
 from pipeline_lib.engine.protocol import Engine
 from pipeline_lib.networks.encoders import ENCODERS
-from pipeline_lib.networks.student import StudentConfig, StudentNetwork
+from pipeline_lib.networks.student import StudentNetwork
 from pipeline_lib.storage.fingerprint import code_outside
 from pipeline_lib.storage.references import SetReference
-from pipeline_lib.students.sentence_encoder import encoder_weights, encoder_words
-from pipeline_lib.students.student import build_student, predict_sentences, save_student
-from pipeline_lib.students.vocabulary import load_tokenizer, load_vocabulary
+from pipeline_lib.students.student import attend_quickly, predict_sentences, save_student
 from pipeline_lib.tasks.metrics import best_threshold, score
 from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.training.batches import LengthSorted
@@ -65,10 +70,13 @@ class StudentTraining(TrainingSpec):
         """The plan without names and places, the vocabulary, the dev set."""
         place = {"folder", "iterations"}
         names = {"task": True, "method": True, "inputs": place, "outputs": place}
-        settings = self.plan.model_dump(exclude=names | {"encoder": {"folder"}, "optimiser": True})
+        names |= {"encoder": {"folder"}, "model": {"folder"}, "student": {"model"}}
+        names |= {"optimiser": True}
+        settings = self.plan.model_dump(exclude=names)
         if self.plan.encoder is not None:
             settings["start"] = "encoder"
-        words = None if self.plan.encoder else sha256_folder(self.vocabulary)
+        own_words = self.plan.encoder is None and self.plan.model is None
+        words = sha256_folder(self.vocabulary) if own_words else None
         losses = [TERMS[name].loss for name in self.plan.objective.weights]
         own = code_outside(ENCODERS[self.plan.student.name()], *losses)
         return [settings, words, self.dev.digest, own]
@@ -78,10 +86,11 @@ class StudentTraining(TrainingSpec):
         """About how many rows an epoch reads; duplicates in the transfer set make it fewer."""
         return self.plan.inputs.rows
 
-    @property
+    @cached_property
     def words(self) -> Path:
-        """The folder of the tokenizer: the task's, or that of the encoder it starts from."""
-        return self.plan.encoder.open() if self.plan.encoder else self.vocabulary
+        """The folder of the tokenizer: the task's, or that of the model it starts from."""
+        model = self.plan.encoder or self.plan.model
+        return model.open() if model else self.vocabulary
 
     @property
     def train_set(self) -> tuple[EncodingPass, EncodedInput]:
@@ -89,6 +98,7 @@ class StudentTraining(TrainingSpec):
         encoding = EncodingPass.of(
             self.words,
             self.plan.student.max_words,
+            reads=self.plan.student.reads,
             repeat_originals=self.plan.repeat_originals,
             min_confidence=self.plan.min_confidence,
         )
@@ -97,7 +107,8 @@ class StudentTraining(TrainingSpec):
     @property
     def dev_set(self) -> tuple[EncodingPass, EncodedInput]:
         """How the dev set is encoded, and what of."""
-        encoding = EncodingPass.of(self.words, self.plan.student.max_words)
+        student = self.plan.student
+        encoding = EncodingPass.of(self.words, student.max_words, reads=student.reads)
         return encoding, EncodedInput(self.dev, prepared=True)
 
     def prepare(self) -> Prepared:
@@ -106,10 +117,11 @@ class StudentTraining(TrainingSpec):
         train, dev = (
             encoding.read(content) for encoding, content in (self.train_set, self.dev_set)
         )
-        vectors = self._vectors()
+        start = self.start()
         scale = scale_of(train.targets["labels"])
         torch.manual_seed(self.seed)
-        model = self._untrained(vectors).to(device)
+        model = start.build(plan.student, plan.pair, plan.labels).to(device)
+        attend_quickly(model, training=True)
 
         def loss(model: StudentNetwork, batch: Batch) -> torch.Tensor:
             objective = plan.objective
@@ -123,7 +135,7 @@ class StudentTraining(TrainingSpec):
 
         def finish(folder: Path, _: Progress) -> Record:
             shift = _finish(model, scale, dev, plan, device)
-            save_student(folder, model, load_tokenizer(self.words))
+            save_student(folder, model, start.tokenizer)
             return {
                 "rows": len(train),
                 "threshold_shift": shift,
@@ -135,18 +147,16 @@ class StudentTraining(TrainingSpec):
         )
         return Prepared(model, batches, loss, evaluate, finish)
 
-    def _vectors(self) -> np.ndarray:
-        """Return the word vectors that the student starts with, float32 (words, width)."""
-        found = encoder_words if self.plan.encoder is not None else load_vocabulary
-        return found(self.words)[1]
-
-    def _untrained(self, vectors: np.ndarray) -> StudentNetwork:
-        plan = self.plan
-        config = StudentConfig(*vectors.shape, plan.student, plan.pair, plan.labels)
-        model = build_student(config, vectors if plan.start == "vectors" else None)
+    def start(self) -> Start:
+        """Load what the student starts from."""
+        plan, with_vectors = self.plan, self.plan.start == "vectors"
         if plan.encoder is not None:
-            model.encoder.load_state_dict(encoder_weights(plan.encoder.open()))
-        return model
+            return start_from_encoder(self.words)
+        if plan.model is None:
+            return start_from_vocabulary(self.words, with_vectors)
+        if plan.student.pretrained:
+            return start_from_layers(self.words, plan.student)
+        return start_from_pieces(self.words, plan.student, with_vectors)
 
 
 def student_row(

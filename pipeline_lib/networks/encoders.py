@@ -1,38 +1,17 @@
-"""Encoders that see one sentence: word numbers in, one vector out."""
+"""Encoders that see one sentence, word numbers in, one vector out; and all there are by name."""
+
+from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import nn
 
 from pipeline_lib.cpu.dropout import Dropout
+from pipeline_lib.networks.biattentive import BiAttentiveReader
+from pipeline_lib.networks.layers import WordEmbeddings, mean, reverse
+from pipeline_lib.networks.transformer import TransformerReader
 from pipeline_lib.params import StudentSettings, register_settings
-from pipeline_lib.text.ragged import PAD_ID, inside
-
-
-class WordEmbeddings(nn.Module):
-    """Word vectors: trained, static, or both side by side (the channels of Kim 2014).
-
-    :param words: rows of the table; :param width: values per word and channel.
-    """
-
-    def __init__(self, words: int, width: int, mode: str) -> None:
-        super().__init__()
-        self.trained = nn.Embedding(words, width, PAD_ID) if mode != "static" else None
-        self.static = nn.Embedding(words, width, PAD_ID) if mode != "trained" else None
-        if self.static is not None:
-            self.static.weight.requires_grad_(False)
-        self.width = width * (2 if mode == "multichannel" else 1)
-
-    def load(self, vectors: torch.Tensor) -> None:
-        """Start every channel from ``vectors``, shape (words, width)."""
-        for channel in (self.trained, self.static):
-            if channel is not None:
-                with torch.no_grad():
-                    channel.weight.copy_(vectors)
-
-    def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        """Return vectors of shape (rows, words, width)."""
-        channels = [c(ids) for c in (self.trained, self.static) if c is not None]
-        return channels[0] if len(channels) == 1 else torch.cat(channels, dim=-1)
+from pipeline_lib.text.ragged import inside
 
 
 class BiLSTMEncoder(nn.Module):
@@ -83,17 +62,6 @@ class SentenceBiLSTMEncoder(BiLSTMEncoder):
     def forward(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         """Return sentence vectors between -1 and 1, float (rows, width)."""
         return torch.tanh(self.projection(super().forward(ids, lengths)))
-
-
-def reverse(vectors: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-    """Return each row's words in reverse order, the padding left behind them.
-
-    :param vectors: (rows, words, width); :param lengths: int64 (rows,).
-    """
-    columns = torch.arange(vectors.shape[1], device=vectors.device)
-    places = lengths.to(vectors.device)[:, None] - 1 - columns
-    places = torch.where(places >= 0, places, columns)
-    return vectors.gather(1, places[:, :, None].expand_as(vectors))
 
 
 class CNNEncoder(nn.Module):
@@ -172,35 +140,37 @@ MULTIPLIER = 0x9E3779B97F4A7C15 - (1 << 64)
 """An odd number with bits everywhere (Knuth's multiplicative hashing), as int64."""
 
 
-def mean(vectors: torch.Tensor, counted: torch.Tensor) -> torch.Tensor:
-    """Return each row's mean of the vectors that count, (rows, width)."""
-    total = (vectors * counted[:, :, None]).sum(1)
-    return total / counted.sum(1, keepdim=True).clamp(min=1)
-
-
 ENCODERS: dict[str, type[nn.Module]] = {
     "bilstm": BiLSTMEncoder,
     "bilstm_sra": SentenceBiLSTMEncoder,
     "cnn": CNNEncoder,
     "static": StaticEncoder,
     "linear": NgramEncoder,
+    "biattentive": BiAttentiveReader,
+    "transformer": TransformerReader,
 }
-"""Architecture name, as in params.yaml, to its encoder."""
+"""Architecture name, as in params.yaml, to its encoder, or to what reads both sentences at once."""
 
 
-def build_encoder(settings: StudentSettings, words: int, width: int) -> nn.Module:
-    """Return an untrained encoder.
+def build_encoder(
+    settings: StudentSettings, words: int, width: int, pretrained: Mapping[str, Any] | None = None
+) -> nn.Module:
+    """Return an untrained encoder, or reader of pairs.
 
     :param words: of the vocabulary; :param width: values per word vector.
+    :param pretrained: the configuration of the transformers model that it is, if it is one.
     """
-    return ENCODERS[settings.name()](words, width, settings)
+    own = () if pretrained is None else (pretrained,)
+    return ENCODERS[settings.name()](words, width, settings, *own)
 
 
 def register_student(settings: type[StudentSettings], encoder: type[nn.Module]) -> None:
     """Add an architecture: its settings in params.yaml, and the encoder that they build.
 
     :param encoder: called with words, width and the settings; it has a ``width``, and maps ids and
-        lengths to sentence vectors as :meth:`BiLSTMEncoder.forward` does.
+        lengths to sentence vectors as :meth:`BiLSTMEncoder.forward` does.  Where the settings are
+        ``joint``, it maps the whole input to named outputs, as
+        :meth:`~pipeline_lib.networks.biattentive.BiAttentiveReader.forward` does.
     """
     register_settings(settings)
     ENCODERS[settings.name()] = encoder

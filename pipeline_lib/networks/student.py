@@ -7,13 +7,14 @@ transformers model.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import nn
 
 from pipeline_lib.networks.encoders import build_encoder
+from pipeline_lib.networks.layers import stack
 from pipeline_lib.params import StudentSettings
-from pipeline_lib.text.ragged import PAD_ID
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class StudentConfig:
     :ivar settings: the row of ``students`` in params.yaml (architecture and sizes).
     :ivar pair: whether it compares two sentences.
     :ivar label_names: names of the classes, or of the score of a regression.
+    :ivar pretrained: the configuration of the transformers model that it is, if it is one.
     """
 
     vocab_size: int
@@ -31,20 +33,24 @@ class StudentConfig:
     settings: StudentSettings
     pair: bool
     label_names: list[str]
+    pretrained: Mapping[str, Any] | None = None
 
 
 class StudentNetwork(nn.Module):
-    """An encoder, a ReLU layer where it has one, and the logits, or the score of a regression.
+    """What reads the input, a ReLU layer where it has one, and the logits, or a regression's score.
 
-    Of a pair one encoder reads both sentences, and what the ReLU layer sees is :func:`compare`
-    (Tang et al. 2019, section 3.1, figures 1 and 2).
+    Of a pair one encoder reads both sentences apart, and what the ReLU layer sees is
+    :func:`compare` (Tang et al. 2019, section 3.1, figures 1 and 2); or, where the settings are
+    ``joint``, the encoder reads both at once.
     """
 
     def __init__(self, config: StudentConfig) -> None:
         super().__init__()
         self.config = config
-        self.encoder = build_encoder(config.settings, config.vocab_size, config.embedding_size)
-        width = self.encoder.width * (4 if config.pair else 1)
+        sizes = config.vocab_size, config.embedding_size
+        self.encoder = build_encoder(config.settings, *sizes, config.pretrained)
+        compares = config.pair and not config.settings.joint
+        width = self.encoder.width * (4 if compares else 1)
         units = config.settings.classifier_units
         self.hidden = nn.Sequential(nn.Linear(width, units), nn.ReLU()) if units else nn.Identity()
         self.logits = nn.Linear(units or width, len(config.label_names))
@@ -55,38 +61,35 @@ class StudentNetwork(nn.Module):
         lengths: torch.Tensor,
         ids_2: torch.Tensor | None = None,
         lengths_2: torch.Tensor | None = None,
+        segments: torch.Tensor | None = None,
     ) -> dict[str, torch.Tensor]:
         """Return the named outputs: ``logits`` (rows, classes), of a regression (rows, 1).
 
-        ``vector`` (rows, width) is what the encoder makes of a sentence; of a pair, of the first.
+        ``vector`` (rows, width) is what the encoder makes of a sentence; of a pair, of the first,
+        or of both where it reads them at once.  A transformer's ``states`` (rows, layers, width)
+        come along.
 
         :param ids: int64 (rows, longest), padded at the end; :param lengths: words per row.
         :param ids_2: the second sentences of pairs; :param lengths_2: their words per row.
+        :param segments: which sentence each of ``ids`` belongs to, where one row holds both.
         """
-        if self.config.pair:
+        if self.config.settings.joint:
+            found = self.encoder(ids, lengths, ids_2, lengths_2, segments)
+            features = found["vector"]
+        elif self.config.pair:
             # As one batch: half the steps of an LSTM, one gradient of the word vectors for two.
             both = self.encoder(stack(ids, ids_2), torch.cat([lengths, lengths_2]))
-            vector, second = both.chunk(2)
-            features = compare(vector, second)
+            first, second = both.chunk(2)
+            found, features = {"vector": first}, compare(first, second)
         else:
-            vector = features = self.encoder(ids, lengths)
-        return {"logits": self.logits(self.hidden(features)), "vector": vector}
+            features = self.encoder(ids, lengths)
+            found = {"vector": features}
+        return {"logits": self.logits(self.hidden(features)), **found}
 
     def outputs(self, batch: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """Return the named outputs for a batch of :class:`~pipeline_lib.text.ragged.Sentences`."""
-        second = (batch["ids_2"], batch["lengths_2"]) if self.config.pair else ()
-        return self(batch["ids"], batch["lengths"], *second)
-
-
-def stack(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
-    """Return the rows of ``first`` above those of ``second``, the narrower ones padded."""
-    columns = max(first.shape[1], second.shape[1])
-    return torch.cat(
-        [
-            nn.functional.pad(ids, (0, columns - ids.shape[1]), value=PAD_ID)
-            for ids in (first, second)
-        ]
-    )
+        names = ("ids_2", "lengths_2", "segments")
+        return self(batch["ids"], batch["lengths"], *(batch.get(name) for name in names))
 
 
 def compare(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:

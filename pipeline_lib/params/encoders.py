@@ -6,8 +6,9 @@ from pydantic import Field
 
 from pipeline_lib.params.base import Count, Positive, Section, Seed
 
-STARTS = ("vectors", "random")
-"""Where a student can start besides an encoder's name."""
+STARTS = ("vectors", "random", "model")
+"""Where a student can start besides an encoder's name: word vectors, chance, or the layers of a
+pretrained model."""
 
 
 class SentenceVectors(Section):

@@ -146,6 +146,21 @@ class Params(Section):
             _check_names(f"methods.{name}", method, starts, "start")
             _check_names(f"methods.{name}", method, self.teachers, "teacher")
             student = self.students[method.student]
+            if student.source_model not in (None, *self.models):
+                raise ValueError(
+                    f"students.{method.student}.model: no {student.source_model!r}; there are "
+                    f"{', '.join(self.models)}"
+                )
+            if student.pretrained and method.start in ("vectors", "random"):
+                raise ValueError(
+                    f"methods.{name}.start: a {student.architecture} student is made of a "
+                    "pretrained model's layers; use model"
+                )
+            if method.start == "model" and not student.pretrained:
+                raise ValueError(
+                    f"methods.{name}.start: a {student.architecture} student takes no layers of a "
+                    "pretrained model; use vectors or random"
+                )
             if not student.word_vectors and method.start == "vectors":
                 raise ValueError(
                     f"methods.{name}.start: a {student.architecture} student has no word vectors; "

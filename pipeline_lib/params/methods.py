@@ -83,7 +83,8 @@ class Objective(Section):
 class Method(Section):
     """One system: student, start, transfer set, objective, optimiser.
 
-    ``start`` is ``vectors`` (the vocabulary's), ``random``, or the name of an encoder.
+    ``start`` is ``vectors`` (the vocabulary's, or of word pieces the student's model's),
+    ``random``, ``model`` (layers of the student's model), or the name of an encoder.
     ``tasks`` names those that have the row (null: all that have its transfer set and teacher).
     ``iterations`` takes the transfer set's first ones alone (0: the originals); null takes all.
 

@@ -4,13 +4,17 @@ What the settings build stands in :mod:`pipeline_lib.networks.encoders`; this mo
 no torch is.  :func:`~pipeline_lib.networks.encoders.register_student` adds an architecture.
 """
 
-from typing import Annotated, Any, ClassVar, Literal, Union
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
 
-from pipeline_lib.params.base import Fraction, Positive, Section
+from pipeline_lib.params.base import Count, Fraction, Positive, Section
 
 Channels = Literal["trained", "static", "multichannel"]
+Pool = Literal["max", "mean", "self", "min"]
+Reads = Literal["words", "pieces", "sequence"]
+"""What a student reads: words; word pieces, each sentence apart; or both of a pair in one sequence
+with the model's special tokens."""
 
 
 class StudentSettings(Section):
@@ -18,10 +22,14 @@ class StudentSettings(Section):
 
     :cvar word_vectors: whether it starts from the vocabulary's vectors.
     :cvar recurrent: whether it has an LSTM, which not every processor runs in bfloat16.
+    :cvar joint: whether it reads both sentences of a pair at once; else each becomes a vector.
+    :cvar pretrained: whether it is made of a pretrained model's layers.
     """
 
     word_vectors: ClassVar[bool] = True
     recurrent: ClassVar[bool] = False
+    joint: ClassVar[bool] = False
+    pretrained: ClassVar[bool] = False
 
     dropout: Fraction
     max_words: Positive
@@ -30,6 +38,16 @@ class StudentSettings(Section):
     def name(cls) -> str:
         """Return the architecture's name in params.yaml."""
         return cls.model_fields["architecture"].annotation.__args__[0]
+
+    @property
+    def reads(self) -> Reads:
+        """What it reads: the task's words, or a pretrained model's word pieces."""
+        return "words"
+
+    @property
+    def source_model(self) -> str | None:
+        """The name in ``models`` of that whose word pieces it reads or whose layers it has."""
+        return getattr(self, "model", None)
 
     @property
     def classifier_units(self) -> int | None:
@@ -94,12 +112,89 @@ class Linear(StudentSettings):
     dimensions: Positive
 
 
+class BiAttentive(StudentSettings):
+    """MKD-LSTM of Liu 2020, section 4.1.2: two BiLSTMs with attention between the sentences.
+
+    ``tokens`` are the word pieces of ``model``, a name in ``models``, with vectors of
+    ``embedding_size`` values, or the task's words (then both are null).  ``feedforward``,
+    ``shared`` and ``classifier`` are units of ReLU layers: before the first BiLSTM, behind the
+    pools, and before the outputs.
+    """
+
+    recurrent: ClassVar[bool] = True
+    joint: ClassVar[bool] = True
+
+    architecture: Literal["biattentive"]
+    tokens: Literal["pieces", "words"]
+    model: str | None
+    embedding_size: Positive | None
+    feedforward: Positive
+    hidden: Positive
+    pools: Annotated[list[Pool], Field(min_length=1)]
+    shared: Positive
+    classifier: Positive
+
+    @property
+    def reads(self) -> Reads:
+        """Its tokens."""
+        return self.tokens
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "BiAttentive":
+        for key in ("model", "embedding_size"):
+            if (self.tokens == "pieces") != (getattr(self, key) is not None):
+                raise ValueError(f"`{key}` goes with `tokens: pieces`, and is null for words")
+        return _without_repeats(self, "pools")
+
+
+class TransformerLayers(StudentSettings):
+    """Layers of a pretrained model: Liu 2020, section 4.1.3, and Sun et al. 2019 (BERT-PKD).
+
+    ``model`` is a name in ``models``; ``layers`` are its own, from 0.  ``pool``: the mean of the
+    layers' states of the first token (Liu), or the last layer's (Sun).  ``classifier`` null: no
+    ReLU layer.  ``dropout`` null: the model's own.  ``max_words`` counts word pieces, special
+    tokens among them.
+    """
+
+    word_vectors: ClassVar[bool] = False
+    joint: ClassVar[bool] = True
+    pretrained: ClassVar[bool] = True
+
+    architecture: Literal["transformer"]
+    model: str
+    layers: Annotated[list[Count], Field(min_length=1)]
+    pool: Literal["mean", "last"]
+    classifier: Positive | None
+    dropout: Fraction | None
+
+    @property
+    def reads(self) -> Reads:
+        """A whole input in one sequence, as the model was trained."""
+        return "sequence"
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "TransformerLayers":
+        return _without_repeats(self, "layers")
+
+
+Settings = TypeVar("Settings", bound=StudentSettings)
+
+
+def _without_repeats(settings: Settings, key: str) -> Settings:
+    values = getattr(settings, key)
+    if len(set(values)) < len(values):
+        raise ValueError(f"`{key}`: each may stand only once")
+    return settings
+
+
+_BUILT_IN = (BiLSTM, SentenceBiLSTM, CNN, Static, Linear, BiAttentive, TransformerLayers)
 ARCHITECTURES: dict[str, type[StudentSettings]] = {
-    settings.name(): settings for settings in (BiLSTM, SentenceBiLSTM, CNN, Static, Linear)
+    settings.name(): settings for settings in _BUILT_IN
 }
 """The settings by the architecture's name."""
 Student = Annotated[
-    BiLSTM | SentenceBiLSTM | CNN | Static | Linear, Field(discriminator="architecture")
+    BiLSTM | SentenceBiLSTM | CNN | Static | Linear | BiAttentive | TransformerLayers,
+    Field(discriminator="architecture"),
 ]
 _HOLDERS: list[tuple[type[BaseModel], str, Any]] = []
 

@@ -34,6 +34,7 @@ class HubStudentConfig(PretrainedConfig):
         embedding_size: int = 0,
         architecture: dict[str, Any] | None = None,
         pair: bool = False,
+        pretrained: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -41,6 +42,7 @@ class HubStudentConfig(PretrainedConfig):
         self.embedding_size = embedding_size
         self.architecture = architecture or {}
         self.pair = pair
+        self.pretrained = pretrained
 
 
 class StudentForSequenceClassification(PreTrainedModel):
@@ -54,7 +56,8 @@ class StudentForSequenceClassification(PreTrainedModel):
         names = [config.id2label[number] for number in range(config.num_labels)]
         settings = student_settings(config.architecture)
         sizes = config.vocab_size, config.embedding_size
-        network = StudentNetwork(StudentConfig(*sizes, settings, config.pair, names))
+        own = StudentConfig(*sizes, settings, config.pair, names, config.pretrained)
+        network = StudentNetwork(own)
         # The layers stand here themselves, so that the weights have the names that are saved.
         self.encoder, self.hidden, self.logits = network.encoder, network.hidden, network.logits
         self._network = (network,)
@@ -69,17 +72,20 @@ class StudentForSequenceClassification(PreTrainedModel):
         attention_mask: torch.Tensor | None = None,
         input_ids_2: torch.Tensor | None = None,
         attention_mask_2: torch.Tensor | None = None,
+        token_type_ids: torch.Tensor | None = None,
         **_: Any,
     ) -> SequenceClassifierOutput:
         """Return logits of shape (rows, classes), or (rows, 1) of a regression.
 
         :param input_ids: int64 (rows, longest), padded at the end; ``_2``: second sentences.
         :param attention_mask: 1 for words, 0 for padding.
+        :param token_type_ids: which sentence a token belongs to, where one row holds both.
         """
         (network,) = self._network
-        pair = network.config.pair
-        second = (input_ids_2, _lengths(input_ids_2, attention_mask_2)) if pair else ()
-        found = network(input_ids, _lengths(input_ids, attention_mask), *second)
+        apart = input_ids_2 is not None
+        second = (input_ids_2, _lengths(input_ids_2, attention_mask_2)) if apart else (None, None)
+        lengths = _lengths(input_ids, attention_mask)
+        found = network(input_ids, lengths, *second, token_type_ids)
         return SequenceClassifierOutput(logits=found["logits"])
 
 

@@ -109,6 +109,9 @@ def load_encoder(folder: Path, device: torch.device | str = "cpu") -> SentenceEn
         config = read_json(folder / "config.json")
         if config["model_type"] == MODEL_TYPE:
             student = load_student(folder, device)
+            if student.model.config.settings.joint:
+                name = student.model.config.settings.name()
+                raise ValueError(f"a {name} student has no vector of a sentence apart")
             model, tokenizer = student.model.encoder, student.tokenizer
         else:
             if config["model_type"] != ENCODER_TYPE:

@@ -18,10 +18,11 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path, read_json, write_json
 from pipeline_lib.base.parameter_counts import count_parameters
 from pipeline_lib.networks.student import StudentConfig, StudentNetwork
-from pipeline_lib.params import student_settings
+from pipeline_lib.params import StudentSettings, student_settings
 from pipeline_lib.storage.columns import Text
 from pipeline_lib.students.vocabulary import load_tokenizer, save_tokenizer
 from pipeline_lib.text.fast_tokenizer import WordNumbers
+from pipeline_lib.text.pieces import Pieces
 from pipeline_lib.text.ragged import Sentences, to_device
 from pipeline_lib.training.batches import LengthSorted
 
@@ -31,10 +32,10 @@ MODEL_TYPE = "distillery_student"
 
 @dataclass
 class Student:
-    """A trained student and its tokenizer on one device."""
+    """A trained student and its tokenizer, of words or of word pieces, on one device."""
 
     model: StudentNetwork
-    tokenizer: Tokenizer
+    tokenizer: Tokenizer | Pieces
     device: torch.device
 
     @property
@@ -57,17 +58,18 @@ class Student:
 
     def encode(self, texts: Sequence[Text]) -> Sentences:
         """Split and number the words of each text or pair, cut to the student's length."""
-        if self.model.config.pair:
+        if self.model.config.pair and self.model.config.settings.reads != "sequence":
             first, second = zip(*texts, strict=True)
             return replace(self._encode(first), second=self._encode(second))
         return self._encode(texts)
 
-    def _encode(self, texts: Sequence[str]) -> Sentences:
+    def _encode(self, texts: Sequence[Text]) -> Sentences:
         return self._words.number(texts, self.model.config.settings.max_words)
 
     @cached_property
-    def _words(self) -> WordNumbers:
-        return WordNumbers(self.tokenizer)
+    def _words(self) -> WordNumbers | Pieces:
+        own = self.tokenizer
+        return own if isinstance(own, Pieces) else WordNumbers(own)
 
 
 def predict_sentences(
@@ -100,7 +102,7 @@ def build_student(config: StudentConfig, vectors: np.ndarray | None) -> StudentN
     return model
 
 
-def save_student(folder: Path, model: StudentNetwork, tokenizer: Tokenizer) -> None:
+def save_student(folder: Path, model: StudentNetwork, tokenizer: Tokenizer | Pieces) -> None:
     """Write config.json, model.safetensors and the tokenizer, as ``save_pretrained`` would."""
     folder.mkdir(parents=True, exist_ok=True)
     own = model.config
@@ -116,10 +118,15 @@ def save_student(folder: Path, model: StudentNetwork, tokenizer: Tokenizer) -> N
         "id2label": {str(number): name for number, name in numbered.items()},
         "label2id": {name: number for number, name in numbered.items()},
     }
+    if own.pretrained is not None:
+        config["pretrained"] = dict(own.pretrained)
     tensors = {name: t.detach().cpu().contiguous() for name, t in model.state_dict().items()}
     with atomic_path(folder / "model.safetensors") as temporary:
         save_file(tensors, temporary, {"format": "pt"})
-    save_tokenizer(folder, tokenizer)
+    if isinstance(tokenizer, Pieces):
+        tokenizer.save(folder)
+    else:
+        save_tokenizer(folder, tokenizer)
     write_json(folder / "config.json", config)
 
 
@@ -131,7 +138,7 @@ def load_student(folder: Path, device: torch.device | str = "cpu") -> Student:
     try:
         model = StudentNetwork(_config(read_json(folder / "config.json")))
         model.load_state_dict(load_file(folder / "model.safetensors"))
-        tokenizer = load_tokenizer(folder)
+        tokenizer = read_tokenizer(folder, model.config.settings)
     except (
         *(OSError, ValueError, KeyError, TypeError, RuntimeError),
         *(SafetensorError, DistilleryError),
@@ -140,7 +147,22 @@ def load_student(folder: Path, device: torch.device | str = "cpu") -> Student:
             f"{folder}: not a trained student ({str(error).splitlines()[0]}). Train it with "
             "`dvc repro`, or give a folder below data/students."
         ) from error
-    return Student(model.to(device).eval(), tokenizer, torch.device(device))
+    attend_quickly(model.to(device).eval(), training=False)
+    return Student(model, tokenizer, torch.device(device))
+
+
+def attend_quickly(model: StudentNetwork, training: bool) -> None:
+    """Have a student of a pretrained model's layers take those that are quickest on its device."""
+    if model.config.settings.pretrained:
+        model.encoder.attend_quickly(training)
+
+
+def read_tokenizer(folder: Path, settings: StudentSettings) -> Tokenizer | Pieces:
+    """Return the tokenizer that was saved with a student.
+
+    :raises ValueError: if there is none, or it is damaged.
+    """
+    return load_tokenizer(folder) if settings.reads == "words" else Pieces.read(folder)
 
 
 def _config(config: dict[str, Any]) -> StudentConfig:
@@ -153,4 +175,5 @@ def _config(config: dict[str, Any]) -> StudentConfig:
         student_settings(config["architecture"]),
         config["pair"],
         [names[str(number)] for number in range(len(names))],
+        config.get("pretrained"),
     )

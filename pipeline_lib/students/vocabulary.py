@@ -19,7 +19,12 @@ from pipeline_lib.base.files import atomic_path, write_json
 from pipeline_lib.base.hashing import salt, splitmix64, string_keys
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import Vocabulary
-from pipeline_lib.students.word_vectors import model_vectors, model_words, read_vectors
+from pipeline_lib.students.word_vectors import (
+    model_vectors,
+    model_words,
+    read_vectors,
+    word_embeddings,
+)
 from pipeline_lib.text.words import MASK, word_splitter
 
 PAD = "[PAD]"
@@ -113,12 +118,36 @@ def complete_vectors(words: Sequence[str], vectors: np.ndarray) -> np.ndarray:
     react.
     """
     present = vectors.any(axis=1)
-    norm = float(np.sqrt((vectors[present] ** 2).sum(1).mean())) if present.any() else 1.0
-    table = vectors * (3.0 / norm)
+    table = scale_vectors(vectors)
     table[~present] = random_vectors(
         [w for w, p in zip(words, present, strict=True) if not p], vectors.shape[1]
     )
     return np.concatenate([np.zeros((2, vectors.shape[1])), table]).astype(np.float32)
+
+
+def scale_vectors(vectors: np.ndarray) -> np.ndarray:
+    """Return vectors of which those that are not zero have a norm of 3 in the quadratic mean."""
+    present = vectors.any(axis=1)
+    norm = float(np.sqrt((vectors[present] ** 2).sum(1).mean())) if present.any() else 1.0
+    return vectors * (3.0 / norm)
+
+
+def piece_vectors(model_folder: Path, pieces: int, dimensions: int) -> np.ndarray:
+    """Return the first principal components of a pretrained model's word-piece embeddings.
+
+    :param pieces: how many rows the table is to have; pieces without an embedding have zeros.
+    :returns: float32 (pieces, dimensions), scaled as :func:`complete_vectors` scales words.
+    :raises DistilleryError: if the embeddings have fewer dimensions.
+    """
+    found = word_embeddings(model_folder)[:pieces]
+    if dimensions > found.shape[1]:
+        raise DistilleryError(
+            f"embedding_size: {dimensions}, but the word pieces of {model_folder} have "
+            f"{found.shape[1]} values. Use at most that, or `start: random`."
+        )
+    table = np.zeros((pieces, found.shape[1]), np.float32)
+    table[: len(found)] = found
+    return scale_vectors(reduce_vectors(table, dimensions)).astype(np.float32)
 
 
 def random_vectors(words: Sequence[str], width: int) -> np.ndarray:

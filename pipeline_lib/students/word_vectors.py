@@ -195,7 +195,7 @@ def model_vectors(model_folder: Path, words: Sequence[str]) -> np.ndarray:
     :return: float32, shape (len(words), width of the embeddings).
     :raises DistilleryError: if the folder has no word embeddings or no tokenizer.
     """
-    table = _word_embeddings(model_folder)
+    table = word_embeddings(model_folder)
     tokenizer = _tokenizer(model_folder)
     settings = json.loads(tokenizer.to_str())
     unknown = settings["model"].get("unk_token")
@@ -225,7 +225,11 @@ def model_words(model_folder: Path, n: int) -> list[str]:
     return list(dict.fromkeys(whole))[:n]
 
 
-def _word_embeddings(model_folder: Path) -> np.ndarray:
+def word_embeddings(model_folder: Path) -> np.ndarray:
+    """Return a pretrained model's table of word pieces, float32 (pieces, width).
+
+    :raises DistilleryError: if the folder has none.
+    """
     from safetensors import SafetensorError
 
     for path in sorted(Path(model_folder).glob("*.safetensors")):
@@ -239,7 +243,7 @@ def _word_embeddings(model_folder: Path) -> np.ndarray:
             return table
     raise DistilleryError(
         f"{model_folder}: no tensor *word_embeddings.weight in its safetensors files. Use a "
-        "BERT-like base teacher, or `vocabulary.vectors` of kind file."
+        "BERT-like model, or `vocabulary.vectors` of kind file."
     )
 
 

@@ -22,19 +22,10 @@ from pipeline_lib.base.files import sha256_file, sha256_json
 from pipeline_lib.base.parameter_counts import count_parameters
 from pipeline_lib.base.positions import position_count
 from pipeline_lib.storage.columns import Text, column_suffixes
-from pipeline_lib.teachers.masking import signed_sentences
-from pipeline_lib.text.ragged import Sentences, inside, to_device
+from pipeline_lib.text.masking import signed_sentences
+from pipeline_lib.text.pieces import Pieces, load_fast_tokenizer, model_inputs, tokenizer_files
+from pipeline_lib.text.ragged import Sentences, to_device
 
-TOKENIZER = (
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-    "added_tokens.json",
-    "vocab.txt",
-    "vocab.json",
-    "merges.txt",
-    "*.model",
-)
 WEIGHTS = ("*.safetensors", "*.safetensors.index.json")
 
 
@@ -57,29 +48,16 @@ class Transformer(ABC):
         return count_parameters(self.model, embeddings)
 
     @property
-    def mask_sign(self) -> str:
-        """What the teacher reads for a masked word: its mask token, or else its unknown word.
-
-        To a model that was trained without a mask, an unknown word is the nearest to one; the
-        students read a masked word as unknown too.
-
-        :raises DistilleryError: if the tokenizer has neither.
-        """
-        sign = self.tokenizer.mask_token or self.tokenizer.unk_token
-        if sign is None:
-            raise DistilleryError(
-                "the teacher's tokenizer has neither a mask nor an unknown token, and the transfer "
-                "set has masked words. Set p_mask to 0 in its `transfer` recipe, or give the "
-                "tokenizer a mask_token."
-            )
-        return sign
+    def pieces(self) -> Pieces:
+        """How it reads texts."""
+        return Pieces.of(self.tokenizer)
 
     def sentences(self, rows: pa.Table, side: str) -> list[str]:
         """Return each row's sentence of one side as the teacher reads it.
 
         :param rows: of a transfer set, whose masked words get the teacher's sign, or of another.
         """
-        return signed_sentences(rows, side, lambda: self.mask_sign)
+        return signed_sentences(rows, side, lambda: self.pieces.mask_sign)
 
     def texts(self, rows: pa.Table) -> list[Text]:
         """Return each row's sentence, or pair of sentences, as the teacher reads it."""
@@ -87,10 +65,7 @@ class Transformer(ABC):
         return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
 
     def encode(self, texts: Sequence[Text], max_length: int) -> Sentences:
-        """Return the token ids of each text or pair, special tokens included.
-
-        What is longer than ``max_length`` is cut; of a pair, the longer sentence.  Segment numbers
-        come along where there are pairs and the model knows segments.
+        """Return the token ids of each text or pair, special tokens included; see :class:`Pieces`.
 
         :raises DistilleryError: if the model has fewer positions than ``max_length``.
         """
@@ -100,18 +75,7 @@ class Transformer(ABC):
                 f"max_length: {max_length}, but the model has {positions} positions. Set it to at "
                 f"most {positions} in params.yaml."
             )
-        backend = self.tokenizer.backend_tokenizer
-        backend.no_padding()
-        backend.enable_truncation(max_length, strategy="longest_first")
-        encoded = backend.encode_batch_fast(list(texts))
-        pairs = any(isinstance(text, tuple) for text in texts)
-        segments = pairs and "token_type_ids" in self.tokenizer.model_input_names
-        return Sentences.from_lists(
-            [e.ids for e in encoded],
-            {},
-            self.tokenizer.pad_token_id,
-            [e.type_ids for e in encoded] if segments else None,
-        )
+        return self.pieces.number(texts, max_length)
 
     def predict(self, texts: Sequence[Text], max_length: int, batch_tokens: int) -> np.ndarray:
         """Return the outputs for each text or pair, float32, (texts, outputs), in their order.
@@ -138,12 +102,7 @@ class Transformer(ABC):
 
     def run(self, batch: Mapping[str, torch.Tensor]) -> Any:
         """Call the model on a batch of :class:`Sentences` and return what it returns."""
-        ids, lengths = batch["ids"], batch["lengths"]
-        # Without padding a mask says nothing, and attention without one is cheaper.
-        padded = int(lengths.min()) < ids.shape[1]
-        mask = inside(ids, lengths).long() if padded else None
-        segments = {"token_type_ids": batch["segments"]} if "segments" in batch else {}
-        return self.model(input_ids=ids, attention_mask=mask, **segments)
+        return self.model(**model_inputs(batch))
 
 
 @dataclass
@@ -228,7 +187,6 @@ def load_pretrained(folder: Path, auto_class: str, head: Mapping[str, Any]) -> t
     :raises DistilleryError: if the folder holds no model that transformers can load.
     """
     import transformers
-    from transformers import AutoTokenizer
 
     transformers.utils.logging.disable_progress_bar()
     logging.getLogger("transformers").setLevel(logging.ERROR)
@@ -238,17 +196,12 @@ def load_pretrained(folder: Path, auto_class: str, head: Mapping[str, Any]) -> t
         model = getattr(transformers, auto_class).from_pretrained(
             folder, use_safetensors=True, dtype=torch.float32, **local, **head
         )
-        tokenizer = AutoTokenizer.from_pretrained(folder, **local)
     except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
         raise DistilleryError(
             f"{folder}: not a model that transformers can load ({str(error).splitlines()[0]}). It "
             "needs config.json, *.safetensors and tokenizer files, as save_pretrained writes them."
         ) from error
-    if not tokenizer.is_fast:
-        raise DistilleryError(
-            f"{folder}: the tokenizer has no fast version. Save it with tokenizer.json."
-        )
-    return model, tokenizer
+    return model, load_fast_tokenizer(folder)
 
 
 def digest_model(folder: Path) -> str:
@@ -257,9 +210,9 @@ def digest_model(folder: Path) -> str:
     Whatever decides tokens or outputs counts, so that no other teacher's outputs are found for it;
     records of a training do not.
     """
-    patterns = ("config.json", *TOKENIZER, *WEIGHTS)
-    paths = sorted({path for pattern in patterns for path in Path(folder).glob(pattern)})
-    return sha256_json({path.name: sha256_file(path) for path in paths})
+    weights = {path for pattern in WEIGHTS for path in Path(folder).glob(pattern)}
+    paths = {*tokenizer_files(folder), *Path(folder).glob("config.json"), *weights}
+    return sha256_json({path.name: sha256_file(path) for path in sorted(paths)})
 
 
 def length_sorted_batches(lengths: np.ndarray, batch_tokens: int) -> Iterator[np.ndarray]:

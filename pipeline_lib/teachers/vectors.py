@@ -1,4 +1,4 @@
-"""Sentence vectors of the base teacher, as it was pre-trained, for distilling without a task.
+"""Sentence vectors of a model, as it was pre-trained, for distilling without a task.
 
 Wu et al. 2020, section 3.1, take the last layer's state at [CLS]; the mean over the tokens and the
 pooler's output are the alternatives.

@@ -8,7 +8,9 @@ import pytest
 from tokenizers import Tokenizer, models
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.distillation.data import EncodedInput, EncodingPass
 from pipeline_lib.storage.columns import list_column
+from pipeline_lib.storage.references import SetReference
 from pipeline_lib.storage.shards import (
     Manifest,
     ShardSet,
@@ -17,8 +19,10 @@ from pipeline_lib.storage.shards import (
     write_manifest,
     write_shard,
 )
+from pipeline_lib.text.pieces import load_pieces
 from pipeline_lib.text.ragged import Sentences
 from tests.encoded import training_sentences
+from tests.pretrained import write_model
 
 pytestmark = pytest.mark.usefixtures("store_home")
 
@@ -110,3 +114,110 @@ def test_a_missing_label_without_a_teacher_is_refused(
 ) -> None:
     with pytest.raises(DistilleryError, match="3 training rows have no label"):
         training_sentences(sets[0], None, tokenizer, 10)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write a tiny model whose mask is not BERT's."""
+    return write_model(tmp_path_factory.mktemp("model"), "mpnet")
+
+
+MASKED_PAIRS = [
+    ("the [MASK] is good .", "a [MASK]", 0, [0, 1, 0, 0, 0], [0, 0]),
+    ("films", "", 0, [0], []),
+    ("not a plot is a plot", "dull", 1, [0, 0, 0, 0, 0, 0], [0]),
+]
+"""Two originals, one of which is about a mask in its second sentence, and a synthetic row."""
+
+
+def write_pairs(folder: Path) -> SetReference:
+    """Write a transfer set of pairs in two shards."""
+    shards = []
+    for iteration in (0, 1):
+        rows = [row for row in MASKED_PAIRS if row[2] == iteration]
+        first, second, _, rules, rules_2 = (list(column) for column in zip(*rows, strict=True))
+        kind = pa.list_(pa.int8())
+        table = pa.table(
+            {
+                "key": pa.array(range(len(rows)), pa.uint64()),
+                "iteration": pa.array([iteration] * len(rows), pa.int32()),
+                "label": pa.array([1] * len(rows), pa.int32()),
+                "text": first,
+                "words": [text.split() for text in first],
+                "rules": pa.array(rules, kind),
+                "text_2": second,
+                "words_2": [text.split() for text in second],
+                "rules_2": pa.array(rules_2, kind),
+            }
+        )
+        if iteration:
+            table = table.set_column(0, "key", pa.array([9], pa.uint64()))
+        shards.append(write_shard(folder / shard_name(0, iteration), table))
+    write_manifest(folder, Manifest("transfer", schema_of(table), shards))
+    return SetReference.to(folder)
+
+
+def signs(numbers: np.ndarray, model: Path) -> list[str]:
+    tokenizer = load_pieces(model, "sequence").tokenizer
+    return [tokenizer.id_to_token(int(number)) for number in numbers]
+
+
+def rows_of(sentences: Sentences, model: Path) -> list[str]:
+    ends = np.cumsum(np.diff(sentences.offsets))[:-1]
+    return [" ".join(signs(row, model)) for row in np.split(sentences.ids, ends)]
+
+
+def test_pieces_of_both_sentences_apart(tmp_path: Path, model: Path) -> None:
+    content = EncodedInput(write_pairs(tmp_path / "inputs"))
+    encoding = EncodingPass.of(model, 5, reads="pieces", repeat_originals=2)
+    found = encoding.read(content)
+    first = ["the <mask> is good .", "film ##s"]
+    second = ["a <unk> <unk> <unk>", "<unk>"]  # [MASK] in a text of its own is no masked word
+    assert rows_of(found, model) == [*first, "not a plot is a", *first]
+    assert rows_of(found.second, model) == [*second, "dull", *second]
+    assert found.pad_id == found.second.pad_id == 1 and found.segments is None
+    assert found.targets["labels"].tolist() == [1] * 5
+
+
+@pytest.mark.parametrize("family", ["mpnet", "bert"])
+def test_pieces_of_a_pair_in_one_sequence(tmp_path: Path, family: str) -> None:
+    model = write_model(tmp_path / "model", family)
+    content = EncodedInput(write_pairs(tmp_path / "inputs"))
+    found = EncodingPass.of(model, 9, reads="sequence").read(content)
+    texts = [
+        text.replace("[MASK]", "<mask>") if family == "mpnet" and rules[1:2] == [1] else text
+        for text, _, _, rules, _ in MASKED_PAIRS
+    ]
+    pairs = [(text, row[1]) for text, row in zip(texts, MASKED_PAIRS, strict=True)]
+    expected = load_pieces(model, "sequence").number(pairs, 9)
+    assert found.ids.tolist() == expected.ids.tolist()
+    assert found.offsets.tolist() == expected.offsets.tolist() and found.second is None
+    assert found.pad_id == expected.pad_id == (family == "mpnet")
+    assert (found.segments is None) == (family == "mpnet")
+    if family == "bert":
+        assert found.segments.tolist() == expected.segments.tolist()
+        assert found.batch(np.arange(3))["segments"].shape == (3, 9)
+
+
+@pytest.mark.parametrize("reads", ["pieces", "sequence"])
+def test_an_empty_shard_adds_no_row(tmp_path: Path, reads: str) -> None:
+    model, folder = write_model(tmp_path / "model", "bert"), tmp_path / "inputs"
+    whole = write_pairs(folder).open()
+    tables = list(whole.tables())
+    empty = write_shard(folder / shard_name(1, 0), tables[0].slice(0, 0))
+    shards = [empty, *whole.manifest.shards]
+    write_manifest(folder, Manifest("transfer", schema_of(tables[0]), shards))
+    found = EncodingPass.of(model, 9, reads=reads).read(EncodedInput(SetReference.to(folder)))
+    assert len(found) == len(MASKED_PAIRS)
+    assert (found.second is None) == (found.segments is not None) == (reads == "sequence")
+
+
+def test_another_tokenizer_is_another_set(tmp_path: Path, model: Path) -> None:
+    other = write_model(tmp_path / "model", "bert")
+    digests = {EncodingPass.of(folder, 9, reads="pieces").tokenizer for folder in (model, other)}
+    assert len(digests) == 2
+    keys = {
+        EncodingPass.of(model, 9, reads=reads).key("of the input")
+        for reads in ("pieces", "sequence")
+    }
+    assert len(keys) == 2

@@ -161,6 +161,52 @@ def test_faulty_encoders_and_starts_name_their_key(path: str, value: Any, messag
     assert message in error_of(changed({path: value}))
 
 
+PIECES = {
+    **{"architecture": "biattentive", "tokens": "pieces", "model": "minilm", "embedding_size": 30},
+    **{"feedforward": 30, "hidden": 20, "pools": ["max"], "shared": 40, "classifier": 50},
+    **{"dropout": 0.1, "max_words": 64},
+}
+WORDS = {"tokens": "words", "model": None, "embedding_size": None}
+LAYERS = {
+    **{"architecture": "transformer", "model": "minilm", "layers": [0, 1, 2], "pool": "mean"},
+    **{"classifier": None, "dropout": None, "max_words": 64},
+}
+
+
+@pytest.mark.parametrize(
+    ("student", "changes", "start", "message"),
+    [
+        (PIECES, {}, "vectors", None),
+        (PIECES, {}, "random", None),
+        (LAYERS, {}, "model", None),
+        (PIECES, WORDS, "vectors", None),
+        (PIECES, {}, "model", "methods.bilstm.start: a biattentive student takes no layers"),
+        (LAYERS, {}, "vectors", "methods.bilstm.start: a transformer student is made of a pretr"),
+        (LAYERS, {}, "random", "methods.bilstm.start: a transformer student is made of a pretr"),
+        (PIECES, {"embedding_size": None}, "random", "students.new: `embedding_size` goes with"),
+        (PIECES, {"pools": []}, "random", "students.new.pools: "),
+        (LAYERS, {"layers": [0, 0]}, "model", "students.new: `layers`: each may stand only once"),
+        (LAYERS, {"layers": [-1]}, "model", "students.new.layers.0: "),
+        (LAYERS, {"hidden": 3}, "model", "students.new.hidden: unknown key"),
+        (LAYERS, {"model": "mine"}, "model", "students.new.model: no 'mine'; there are minilm"),
+    ],
+)
+def test_students_of_word_pieces_and_where_they_start(
+    student: dict[str, Any], changes: dict[str, Any], start: str, message: str | None
+) -> None:
+    own = {"students.new": student | changes, "methods.bilstm.student": "new"}
+    raw = changed(own | {"methods.bilstm.start": start})
+    if message is None:
+        assert check_params(raw).students["new"].joint
+    else:
+        assert message in error_of(raw)
+
+
+def test_words_do_not_start_from_a_models_layers() -> None:
+    error = error_of(changed({"methods.bilstm.start": "model"}))
+    assert "methods.bilstm.start: a bilstm student takes no layers of a pretrained model" in error
+
+
 def test_the_walk_meets_every_section() -> None:
     paths = fixed_mappings()
     assert len(paths) > 25

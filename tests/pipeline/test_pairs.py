@@ -5,11 +5,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from pipeline_lib.base.processor import computed_on
-from pipeline_lib.storage.columns import matrix
-from pipeline_lib.storage.shards import ShardSet
+from pipeline_lib.storage.columns import matrix, texts
+from pipeline_lib.storage.shards import ShardSet, read_shard
+from pipeline_lib.students.student import load_student
 
 from .corpus import sentences
 from .workspace import Run, Workspace
@@ -24,6 +26,36 @@ def _write_pairs(folder: Path) -> None:
             labels = ",," if hidden else f",{other},{2.0 * (one + other) + 0.5}"
             lines.append(f'"{a}","{b}"{labels}')
         (folder / f"pairs-{split}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+STUDENTS = {
+    "biattentive": {
+        **{
+            "architecture": "biattentive",
+            "tokens": "pieces",
+            "model": "minilm",
+            "embedding_size": 12,
+        },
+        **{"feedforward": 12, "hidden": 8, "pools": ["max", "mean", "self"], "shared": 16},
+        **{"classifier": 8, "dropout": 0.0, "max_words": 16},
+    },
+    "layers": {
+        **{
+            "architecture": "transformer",
+            "model": "minilm",
+            "layers": [0],
+            "pool": "mean",
+            "classifier": 8,
+        },
+        **{"dropout": None, "max_words": 32},
+    },
+}
+JOINT = {
+    "mkd_lstm": {"student": "biattentive", "start": "vectors"},
+    "mkd_lstm_random": {"student": "biattentive", "start": "random", "tasks": ["praise"]},
+    "mkd_transformer": {"student": "layers", "start": "model"},
+}
+"""Rows of students that read both sentences at once, in word pieces."""
 
 
 def _tasks(template: dict[str, Any]) -> dict[str, Any]:
@@ -67,8 +99,13 @@ def finished_pairs(
         both = {"kind": "refined", "sampling": "all", "ranking": {}}
         values["teachers"]["refined"] = alone | {"data": [], "tuning": alone["tuning"] | both}
         names = ("bilstm", "bilstm_kd_ts")
-        values["methods"] = {name: values["methods"][name] for name in names}
-        values["methods"]["bilstm_kd_ts"]["teacher"] = "minilm"
+        values["methods"] = {name: values["methods"][name] for name in names} | {
+            name: values["methods"]["bilstm_kd_ts"] | {"baseline": None, **own}
+            for name, own in JOINT.items()
+        }
+        values["students"] |= STUDENTS
+        for name in ("bilstm_kd_ts", *JOINT):
+            values["methods"][name]["teacher"] = "minilm"
 
     workspace.params(edit)
     return workspace, workspace.dvc("repro").sound()
@@ -138,6 +175,32 @@ def test_every_stage_takes_the_f1_of_the_class_that_params_name(
     teacher = json.loads((workspace / "data/teachers/praise/minilm/training.json").read_text())
     assert teacher["best_dev"] == pytest.approx(
         scores.teachers["minilm"].scores["dev"]["f1"], abs=0.02
+    )
+
+
+@pytest.mark.parametrize("task", ["praise", "warmth"])
+def test_students_that_read_pairs_at_once_are_scored_as_saved(
+    finished_pairs: tuple[Workspace, Run], task: str
+) -> None:
+    workspace, _ = finished_pairs
+    table = read_shard(workspace / f"data/results/{task}/predictions.arrow").to_pydict()
+    scores = workspace.scores(task)
+    for split in ("dev", "test"):
+        rows = [number for number, name in enumerate(table["split"]) if name == split]
+        pairs = texts(ShardSet.open(workspace / f"data/tasks/{task}/{split}").table())
+        for method in ("mkd_lstm", "mkd_transformer"):
+            student = load_student(workspace / f"data/students/{task}/{method}/1")
+            found = [table[f"{method}-1"][row] for row in rows]
+            np.testing.assert_array_equal(student.predict(pairs), np.array(found, np.float32))
+    for method in ("mkd_lstm", "mkd_transformer"):
+        own = scores.methods[method]
+        better = own.scores["dev"][scores.metric].mean
+        assert better > (0.7 if task == "praise" else 0.4)
+        assert own.parameters.with_embeddings > own.parameters.without_embeddings
+    plans = workspace / f"data/plans/{task}"
+    assert json.loads((plans / "bilstm.json").read_text())["model"] is None
+    assert json.loads((plans / "mkd_lstm.json").read_text())["model"]["folder"] == (
+        "data/raw/models/minilm"
     )
 
 

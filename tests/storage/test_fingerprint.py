@@ -97,11 +97,11 @@ def test_lazy_and_relative_imports_count_and_those_for_type_checkers_do_not(libr
             ["teachers.outputs", "teachers.finetuning"],
         ),
         (
-            "teachers/masking.py",
+            "text/masking.py",
             "import ",
             "import json\nimport ",
-            ["teachers.outputs", "teachers.vectors"],
-            ["distillation.students", "augmentation.rules"],
+            ["teachers.outputs", "teachers.vectors", "distillation.students"],
+            ["wikipedia.splitting", "augmentation.rules"],
         ),
         (
             "base/hashing.py",

@@ -1,7 +1,7 @@
-"""Masked words of a transfer set, written with the sign that the teacher was trained on.
+"""Masked words of a transfer set, written with the sign that a pretrained model was trained on.
 
-Transfer sets are made before there is a teacher, and hold ``[MASK]``, BERT's sign and the
-students' unknown word; RoBERTa's is ``<mask>``.
+Transfer sets are made before there is a teacher, and hold ``[MASK]``, BERT's sign and the unknown
+word of students that read words; RoBERTa's is ``<mask>``.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,0 +1,83 @@
+"""Where students start: what an untrained student is built of, and its tokenizer."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from tokenizers import Tokenizer
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.networks.student import StudentConfig, StudentNetwork
+from pipeline_lib.networks.transformer import cut
+from pipeline_lib.params import StudentSettings
+from pipeline_lib.students.sentence_encoder import encoder_weights, encoder_words
+from pipeline_lib.students.student import build_student
+from pipeline_lib.students.vocabulary import load_vocabulary, piece_vectors
+from pipeline_lib.teachers.model import load_pretrained
+from pipeline_lib.text.pieces import Pieces, load_pieces
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a student is built of besides its settings and its task.
+
+    :ivar words: rows of its embedding table; :ivar width: their values.
+    :ivar vectors: what the table starts from, float32 (words, width); None: chance.
+    :ivar weights: of its encoder, all of them; None: chance.
+    :ivar pretrained: the configuration of the model that it is, if it is one.
+    """
+
+    tokenizer: Tokenizer | Pieces
+    words: int
+    width: int
+    vectors: np.ndarray | None = None
+    weights: Mapping[str, torch.Tensor] | None = None
+    pretrained: Mapping[str, Any] | None = None
+
+    def build(self, settings: StudentSettings, pair: bool, labels: list[str]) -> StudentNetwork:
+        """Return the untrained student; what is left to chance comes from torch's generator."""
+        own = settings, pair, labels, self.pretrained
+        model = build_student(StudentConfig(self.words, self.width, *own), self.vectors)
+        if self.weights is not None:
+            model.encoder.load_state_dict(self.weights)
+        return model
+
+
+def start_from_vocabulary(folder: Path, with_vectors: bool) -> Start:
+    """Start from a task's words, and from their vectors or from chance."""
+    tokenizer, vectors = load_vocabulary(folder)
+    return Start(tokenizer, *vectors.shape, vectors if with_vectors else None)
+
+
+def start_from_encoder(folder: Path) -> Start:
+    """Start from a sentence encoder, and its words."""
+    tokenizer, vectors = encoder_words(folder)
+    return Start(tokenizer, *vectors.shape, weights=encoder_weights(folder))
+
+
+def start_from_pieces(folder: Path, settings: StudentSettings, with_vectors: bool) -> Start:
+    """Start from a pretrained model's word pieces, and from their vectors or from chance."""
+    pieces, width = load_pieces(folder, settings.reads), settings.embedding_size
+    vectors = piece_vectors(folder, pieces.size, width) if with_vectors else None
+    return Start(pieces, pieces.size, width, vectors)
+
+
+def start_from_layers(folder: Path, settings: StudentSettings) -> Start:
+    """Start from some layers of a pretrained model (Liu 2020, section 4.1.3).
+
+    :raises DistilleryError: if it has no list of layers, or not those.
+    """
+    model, tokenizer = load_pretrained(folder, "AutoModel", {})
+    try:
+        config = cut(model, settings.layers, settings.dropout)
+    except (ValueError, IndexError) as error:
+        raise DistilleryError(
+            f"{folder}: a transformer student cannot be cut out of it ({error}). Use another model "
+            "in teacher.source, or other `layers`."
+        ) from error
+    weights = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
+    sizes = model.get_input_embeddings().weight.shape
+    return Start(Pieces.of(tokenizer), *sizes, weights=weights, pretrained=config)

@@ -1,0 +1,111 @@
+"""A few layers of a pretrained transformers encoder as a student.
+
+Liu 2020, section 4.1.3 (MKD-Transformer), and Sun et al. 2019 (BERT-PKD).  transformers is imported
+where it is used: other students need none of it.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from pipeline_lib.cpu.dropout import Dropout, replace_dropout
+from pipeline_lib.params import StudentSettings
+from pipeline_lib.text.pieces import model_inputs
+
+DROPOUTS = (
+    "hidden_dropout_prob",
+    "attention_probs_dropout_prob",
+    "dropout",
+    "attention_dropout",
+)
+"""What configurations call their dropout; the last two are DistilBERT's."""
+HEADS = ("_name_or_path", "architectures", "id2label", "label2id", "problem_type")
+"""Keys of a configuration about the model's origin, or about a head, which is not taken."""
+
+
+class TransformerReader(nn.Module):
+    """The embeddings and some layers of a pretrained encoder, and a pool of their first states.
+
+    :param words, width: of the model's input embeddings; its configuration has them too.
+    :param pretrained: the configuration of the model that :func:`cut` left.
+    """
+
+    def __init__(
+        self, words: int, width: int, settings: StudentSettings, pretrained: Mapping[str, Any]
+    ) -> None:
+        from transformers import AutoConfig, AutoModel
+
+        super().__init__()
+        self.pool = settings.pool
+        self.model = AutoModel.from_config(AutoConfig.for_model(**pretrained))
+        _drop_pooler(self.model)
+        own = [pretrained[name] for name in DROPOUTS if name in pretrained]
+        self.dropout = Dropout(own[0] if own else 0.0)
+        self.width = self.model.config.hidden_size
+
+    def forward(
+        self,
+        ids: torch.Tensor,
+        lengths: torch.Tensor,
+        ids_2: torch.Tensor | None = None,
+        lengths_2: torch.Tensor | None = None,
+        segments: torch.Tensor | None = None,
+    ) -> dict[str, torch.Tensor]:
+        """Return the named outputs ``vector`` (rows, width) and ``states`` (rows, layers, width).
+
+        ``states`` is what each layer makes of the first token, [CLS]; ``vector`` their mean (Liu
+        2020, section 4.1.3), or the last one (Sun et al. 2019).
+
+        :param ids: int64 (rows, longest), padded at the end, special tokens included; of a pair,
+            both sentences.
+        :param lengths: int64 (rows,).  :param ids_2: not used; :param lengths_2: not used.
+        :param segments: which sentence each token belongs to, where the model is told.
+        """
+        batch = {"ids": ids, "lengths": lengths, "segments": segments}
+        found = self.model(**model_inputs(batch), output_hidden_states=True).hidden_states
+        # The first of them are the embeddings.
+        states = torch.stack([layer[:, 0] for layer in found[1:]], dim=1)
+        vector = states[:, -1] if self.pool == "last" else states.mean(1)
+        return {"vector": self.dropout(vector), "states": states}
+
+    def attend_quickly(self, training: bool) -> None:
+        """Take the layers that are quickest on this device: for training, or for predicting."""
+        from pipeline_lib.cpu.attention import use_short_attention, use_training_attention
+
+        if training:
+            use_training_attention(self.model)
+            replace_dropout(self.model)
+        else:
+            use_short_attention(self.model)
+
+
+def cut(model: Any, layers: Sequence[int], dropout: float | None) -> dict[str, Any]:
+    """Leave only some layers of a transformers encoder, in place; return its configuration.
+
+    :param layers: their numbers, from 0, in their new order.
+    :param dropout: the probability that it gets everywhere; None: its own.
+    :raises ValueError: if it has no list of layers.
+    """
+    count = model.config.num_hidden_layers
+    lists = [part for part in model.modules() if isinstance(part, nn.ModuleList)]
+    whole = [part for part in lists if len(part) == count]
+    if not whole:
+        raise ValueError(f"a {model.config.model_type} has no list of its {count} layers")
+    kept = [whole[0][number] for number in layers]
+    del whole[0][:]
+    whole[0].extend(kept)
+    _drop_pooler(model)
+    model.config.num_hidden_layers = len(kept)
+    own = json.loads(model.config.to_json_string(use_diff=False))
+    if dropout is not None:
+        own |= {name: dropout for name in DROPOUTS if name in own}
+    return {name: value for name, value in own.items() if name not in HEADS}
+
+
+def _drop_pooler(model: Any) -> None:
+    # It stands above the last layer and nothing reads it: weights that would only be stored.
+    if getattr(model, "pooler", None) is not None:
+        model.pooler = None

@@ -1,0 +1,54 @@
+"""What a student asks of the pretrained model that gives it word pieces and layers."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.distillation.plans import check_fits
+from pipeline_lib.params import student_settings
+from tests.pretrained import FAMILIES, write_model
+
+LAYERS = {
+    "architecture": "transformer",
+    "model": "minilm",
+    "layers": [0, 2],
+    "pool": "mean",
+    "classifier": None,
+}
+LAYERS |= {"dropout": None, "max_words": 32}
+PIECES = {
+    "architecture": "biattentive",
+    "tokens": "pieces",
+    "model": "minilm",
+    "embedding_size": 5,
+    "feedforward": 6,
+}
+PIECES |= {"hidden": 4, "pools": ["max"], "shared": 7, "classifier": 6, "dropout": 0.0}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({}, None),
+        ({"layers": [0, 3]}, r"students\.new\.layers: 3, but .* has 3 layers, 0 to 2"),
+        ({"max_words": 33}, r"students\.new\.max_words: 33, but .* has 32 positions"),
+    ],
+)
+def test_layers_and_positions_are_the_models(
+    tmp_path: Path, family: str, changes: dict[str, Any], message: str | None
+) -> None:
+    folder = write_model(tmp_path, family)
+    if message is None:
+        check_fits("students.new", student_settings(LAYERS | changes), folder)
+        return
+    # MPNet and RoBERTa count positions from behind the padding's number.
+    with pytest.raises(DistilleryError, match=message):
+        check_fits("students.new", student_settings(LAYERS | changes), folder)
+
+
+def test_sentences_read_apart_need_no_positions(tmp_path: Path) -> None:
+    folder = write_model(tmp_path, "bert")
+    check_fits("students.new", student_settings(PIECES | {"max_words": 500}), folder)

@@ -1,0 +1,64 @@
+"""Tiny random encoders of several families, with tokenizers of their own, for tests."""
+
+from pathlib import Path
+from typing import Any
+
+WORDS = ["a", "film", "good", "dull", "plot", "is", "not", ".", "##s", "##t", "the"]
+FAMILIES = ("bert", "mpnet", "roberta", "distilbert")
+SIZES = {
+    "hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 32,
+}  # fmt: skip
+DISTILBERT = {"dim": 16, "n_layers": 3, "n_heads": 2, "hidden_dim": 32}
+
+
+def write_model(folder: Path, family: str) -> Path:
+    """Write a random encoder of three layers and 32 positions with its tokenizer."""
+    import torch
+    from transformers import AutoConfig, AutoModel
+
+    signs = _signs(family)
+    tokenizer = _tokenizer(family, signs)
+    pad = tokenizer.pad_token_id
+    sizes = DISTILBERT if family == "distilbert" else SIZES | {"initializer_range": 0.2}
+    # RoBERTa and MPNet count positions from behind the padding's number.
+    config = AutoConfig.for_model(
+        family, vocab_size=len(tokenizer), pad_token_id=pad, max_position_embeddings=32 + 2 * pad,
+        **sizes,
+    )  # fmt: skip
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        AutoModel.from_config(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def _signs(family: str) -> dict[str, str]:
+    if family in ("bert", "distilbert"):
+        names = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
+    else:
+        names = {"cls": "<s>", "pad": "<pad>", "sep": "</s>", "unk": "<unk>", "mask": "<mask>"}
+    return names
+
+
+def _tokenizer(family: str, signs: dict[str, str]) -> Any:
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
+    numbers = {piece: number for number, piece in enumerate([*signs.values(), *WORDS])}
+    backend = Tokenizer(models.WordPiece(numbers, unk_token=signs["unk"]))
+    backend.normalizer = normalizers.Lowercase()
+    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    cls, sep = signs["cls"], signs["sep"]
+    double = f"{sep}:0 " if family in ("mpnet", "roberta") else ""
+    second = 1 if family == "bert" else 0
+    backend.post_processor = processors.TemplateProcessing(
+        single=f"{cls} $A {sep}",
+        pair=f"{cls}:0 $A:0 {sep}:0 {double}$B:{second} {sep}:{second}",
+        special_tokens=[(cls, numbers[cls]), (sep, numbers[sep])],
+    )
+    inputs = ["input_ids", "attention_mask", *(["token_type_ids"] if family == "bert" else [])]
+    return PreTrainedTokenizerFast(
+        tokenizer_object=backend,
+        model_input_names=inputs,
+        **{f"{name}_token": sign for name, sign in signs.items()},
+    )

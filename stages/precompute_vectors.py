@@ -7,21 +7,15 @@ the model; writes data/vectors/wikipedia/<split> and data/vectors/tasks/<task>/<
 one shard per input shard, row for row, and alignment.json with the proof's figures.
 """
 
-from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
 from pipeline_lib.base.entry import run_stage
-from pipeline_lib.base.files import clear_folder, write_json
+from pipeline_lib.base.files import clear_folder
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import Params, load_params
 from pipeline_lib.storage.shards import ShardSet
-
-if TYPE_CHECKING:
-    from pipeline_lib.engine.protocol import Engine
-    from pipeline_lib.teachers.vectors import VectorPass
 
 
 def main() -> None:
@@ -32,13 +26,16 @@ def main() -> None:
         typer.echo("no encoders in params.yaml: no vectors")
         return
     from pipeline_lib.engine import make_engine
+    from pipeline_lib.teachers.precompute import precompute_vectors
     from pipeline_lib.teachers.vectors import VectorPass
 
     vector_pass = VectorPass.of(params, layout.model(params.sentence_vectors.model))
     engine = make_engine(params, vector_pass.device)
-    for folder, inputs in wanted(params, layout).items():
+    for folder, place in wanted(params, layout).items():
         name = folder.relative_to(layout.vectors).as_posix()
-        precompute(ShardSet.open(inputs), vector_pass, folder, engine, name)
+        inputs = ShardSet.open(place)
+        found = precompute_vectors(inputs, vector_pass, folder, engine, f"vectors {name}")
+        typer.echo(f"{name}: {found}")
 
 
 def wanted(params: Params, layout: Layout) -> dict[Path, Path]:
@@ -52,25 +49,6 @@ def wanted(params: Params, layout: Layout) -> dict[Path, Path]:
             if recipe is not None:
                 sets[layout.task_vectors(task, recipe)] = layout.transfer(task, recipe)
     return sets
-
-
-def precompute(
-    inputs: ShardSet, vector_pass: "VectorPass", folder: Path, engine: "Engine", title: str
-) -> None:
-    """Compute the vectors of one shard set into ``folder`` and prove that they are its own."""
-    from pipeline_lib.base.devices import single_thread
-    from pipeline_lib.engine.passes import run_pass
-    from pipeline_lib.teachers.alignment import prove_vectors
-
-    manifest, report = run_pass(vector_pass, inputs, folder, engine, f"vectors {title}")
-    with single_thread() if vector_pass.device == "cpu" else nullcontext():
-        figures = prove_vectors(inputs, ShardSet.open(folder), vector_pass)
-    write_json(folder / "alignment.json", figures)
-    typer.echo(
-        f"{title}: {manifest.rows:,} rows; {report};"
-        f" of {figures['recomputed_rows']} run again {figures['nearest_to_their_own']:.0%} nearest "
-        "to their own"
-    )
 
 
 if __name__ == "__main__":

@@ -82,6 +82,14 @@ class Layout:
         """Return a teacher's outputs for a held-out split."""
         return self.all_outputs(task) / HELDOUT / teacher / split
 
+    def all_states(self, task: str) -> Path:
+        """Return the folder of all states of a task's teachers."""
+        return self.data / "states" / task
+
+    def states(self, task: str, teacher: str, recipe: str) -> Path:
+        """Return the states of a teacher's layers for a transfer set."""
+        return self.all_states(task) / teacher / recipe
+
     def wikipedia(self, split: str) -> Path:
         """Return Wikipedia's sentences: ``train``, or ``validation`` of other articles."""
         return self.data / "wikipedia" / split
@@ -178,8 +186,8 @@ def pair_of(folder: Path) -> Pair | None:
 
     The inverse of :class:`Layout`: ``outputs/T/N/R`` of teacher N answers to ``transfer/T/R``,
     ``outputs/T/heldout/N/dev`` to ``tasks/T/dev``, ``vectors/wikipedia/S`` to ``wikipedia/S``,
-    ``vectors/tasks/T/R`` to ``transfer/T/R``.  Inputs go with the first teacher, by name, whose
-    outputs are there.
+    ``vectors/tasks/T/R`` and ``states/T/N/R`` to ``transfer/T/R``.  Inputs go with the first
+    teacher, by name, whose outputs are there.
     """
     parts = Path(os.path.abspath(folder)).parts
     for depth, find in ((5, _heldout_pair), (4, _deep_pair), (3, _pair), (2, _shallow_pair)):
@@ -206,6 +214,8 @@ def _deep_pair(layout: Layout, kind: str, *rest: str) -> tuple[Path, Path] | Non
         return layout.transfer(*rest[1:]), layout.task_vectors(*rest[1:])
     if kind == "outputs":
         return layout.transfer(rest[0], rest[2]), layout.outputs(*rest)
+    if kind == "states":
+        return layout.transfer(rest[0], rest[2]), layout.states(*rest)
     return None
 
 

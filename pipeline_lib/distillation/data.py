@@ -30,6 +30,7 @@ from pipeline_lib.storage.columns import (
 )
 from pipeline_lib.storage.references import SetReference
 from pipeline_lib.storage.shards import ShardSet, check_answers
+from pipeline_lib.storage.vectors import ChosenVectors, StoredVectors, vector_tables
 from pipeline_lib.students.vocabulary import load_tokenizer, word_numbers
 from pipeline_lib.tasks.metrics import decide, label_array
 from pipeline_lib.text.masking import signed_sentences
@@ -44,19 +45,22 @@ Lists = tuple[np.ndarray, np.ndarray]
 class EncodedInput:
     """What one encoded set is made of: a transfer set with its outputs, or a prepared split.
 
-    :ivar outputs: the teacher's, where they are targets.
+    :ivar outputs: the teacher's logits, where they are targets; :ivar states: its layers' states.
     :ivar prepared: whether ``inputs`` is a prepared split, of which every row is taken.
     """
 
     inputs: SetReference
     outputs: SetReference | None = None
     prepared: bool = False
+    states: SetReference | None = None
 
     @property
     def piece(self) -> Piece:
         """The input as a piece of an :class:`EncodingPass`."""
         outputs = self.outputs.digest if self.outputs else None
-        return Piece(sha256_json([self.inputs.digest, outputs, self.prepared]), self)
+        digests = [self.inputs.digest, outputs, self.prepared]
+        digests += [self.states.digest] if self.states else []
+        return Piece(sha256_json(digests), self)
 
 
 @dataclass(frozen=True)
@@ -64,8 +68,9 @@ class EncodingPass(ShardPass):
     """The pass that numbers the words, or word pieces, of a whole set, and its targets beside them.
 
     Targets: ``labels`` int64, or float32 of a regression (the teacher's answer where a row has
-    none) and, with outputs, ``logits`` float32.  A synthetic row that another block has too is
-    dropped here: within a block that was done when it was made.
+    none) and, with outputs, ``logits`` float32.  Layers' states stay in their own shards: beside
+    the targets stands the number of the row that each came from, ``rows``.  A synthetic row that
+    another block has too is dropped here: within a block that was done when it was made.
 
     :ivar vocabulary: the folder of the tokenizer, of word pieces a model's; :ivar tokenizer: its
         digest.
@@ -111,7 +116,7 @@ class EncodingPass(ShardPass):
     def compute(self, content: EncodedInput) -> pa.Table:
         """Return columns ids (list of int32), of pairs ids_2, labels and, with outputs, logits.
 
-        Where one sequence holds a pair, segments stand in the place of ids_2.
+        With states, rows.  Where one sequence holds a pair, segments stand in the place of ids_2.
 
         :raises DistilleryError: if a set is damaged, or the outputs answer to another.
         """
@@ -124,17 +129,24 @@ class EncodingPass(ShardPass):
         parts = list(_rows(content.inputs.open(), outputs))
         synthetic = np.concatenate([rows["iteration"].to_numpy() > 0 for rows, _ in parts])
         keys = np.concatenate([rows["key"].to_numpy() for rows, _ in parts])
+        numbers = np.arange(len(keys))
         kept = _without_duplicates(keys, synthetic)
         if self.min_confidence and outputs is not None:
             confident = _confidence([logits for _, logits in parts]) >= self.min_confidence
             kept &= confident | ~synthetic
-        kept = np.concatenate([kept] + [kept[~synthetic]] * (self.repeat_originals - 1))
+        again = [~synthetic] * (self.repeat_originals - 1)
+        kept, numbers = (
+            np.concatenate([values, *(values[original] for original in again)])
+            for values in (kept, numbers)
+        )
         originals = [(rows, logits) for rows, logits in parts if _are_original(rows)]
         parts += originals * (self.repeat_originals - 1)
         labels = np.concatenate([_labels(rows, logits) for rows, logits in parts])
         targets = {"labels": labels[kept]}
         if outputs is not None:
             targets["logits"] = np.concatenate([logits for _, logits in parts])[kept]
+        if content.states is not None:
+            targets["rows"] = numbers[kept]
         return self._table([rows for rows, _ in parts], targets, kept)
 
     def _table(
@@ -160,9 +172,8 @@ class EncodingPass(ShardPass):
 
         :raises DistilleryError: if a set is damaged or another than planned.
         """
-        for reference in (content.inputs, content.outputs):
-            if reference is not None:
-                reference.open()
+        references = content.inputs, content.outputs, content.states
+        inputs, _, states = (None if own is None else own.open() for own in references)
         (answer,), _ = run_pieces(self, [content.piece], LocalEngine(1))
         (table,) = answer.tables(self)
         found = None
@@ -172,6 +183,8 @@ class EncodingPass(ShardPass):
             for name in ("labels", "logits")
             if name in table.column_names
         }
+        if states is not None:
+            targets["states"] = _states(inputs, states, _values(table["rows"]))
         segments = _flat(table["segments"])[0] if "segments" in table.column_names else None
         pad_id = PAD_ID
         if self.reads != "words":
@@ -211,6 +224,12 @@ def _aligned(inputs: ShardSet, outputs: ShardSet) -> Iterator[tuple[pa.Table, np
     check_answers(inputs.manifest, outputs.manifest)
     for rows, answers in zip(inputs.tables(), outputs.tables(), strict=True):
         yield rows, matrix(answers["logits"])
+
+
+def _states(inputs: ShardSet, states: ShardSet, rows: np.ndarray) -> ChosenVectors:
+    """Return the teacher's states of these rows of a transfer set, read as batches ask for them."""
+    tables = [(stored, FIRST) for _, stored in vector_tables(inputs, states)]
+    return ChosenVectors(StoredVectors(tables, "states"), rows)
 
 
 def _are_original(rows: pa.Table) -> bool:

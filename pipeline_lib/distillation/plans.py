@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json, sha256_folder, write_json
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.model_sizes import layer_count, layer_width
 from pipeline_lib.base.positions import position_count
 from pipeline_lib.params import (
     STARTS,
@@ -24,7 +25,7 @@ from pipeline_lib.params import (
     holds_students,
 )
 from pipeline_lib.storage.references import SetReference
-from pipeline_lib.storage.shards import check_answers, read_manifest
+from pipeline_lib.storage.shards import ShardSet, check_answers, read_manifest
 
 
 class EncoderReference(BaseModel):
@@ -73,6 +74,7 @@ class Plan(BaseModel):
     labels: list[str]
     inputs: SetReference
     outputs: SetReference | None
+    states: SetReference | None
     encoder: EncoderReference | None
     model: EncoderReference | None
     repeat_originals: int
@@ -83,8 +85,8 @@ class Plan(BaseModel):
 def make_plan(params: Params, task: str, method: str, layout: Layout) -> Plan:
     """Resolve one row for one task.
 
-    :raises DistilleryError: if the outputs do not answer to the transfer set, or the student asks
-        for more than the pretrained model has.
+    :raises DistilleryError: if the outputs do not answer to the transfer set, the student asks for
+        more than the pretrained model has, or its states are of another width than the teacher's.
     """
     row = params.method(method)
     student = params.students[row.student]
@@ -98,6 +100,12 @@ def make_plan(params: Params, task: str, method: str, layout: Layout) -> Plan:
     needs_outputs = params.reads_outputs(row)
     if needs_outputs:
         check_answers(read_manifest(inputs), read_manifest(outputs))
+    states = None
+    if row.objective.needs_states:
+        folder = layout.states(task, params.teacher_of(task, row), row.data)
+        check_answers(read_manifest(inputs), read_manifest(folder))
+        check_width(f"methods.{method}", layout.model(student.source_model), folder)
+        states = SetReference.to(folder, row.iterations)
     return Plan(
         task=task,
         method=method,
@@ -111,6 +119,7 @@ def make_plan(params: Params, task: str, method: str, layout: Layout) -> Plan:
         labels=params.task(task).label_names,
         inputs=SetReference.to(inputs, row.iterations),
         outputs=SetReference.to(outputs, row.iterations) if needs_outputs else None,
+        states=states,
         encoder=None if row.start in STARTS else EncoderReference.to(layout.encoder(row.start)),
         model=pretrained,
         repeat_originals=row.repeat_originals or 1,
@@ -132,12 +141,34 @@ def check_fits(key: str, student: StudentSettings, folder: Path) -> None:
             f"{key}.max_words: {student.max_words}, but {folder} has {positions} positions. Set it "
             f"to at most {positions} in params.yaml."
         )
-    count = config.get("num_hidden_layers") or config.get("n_layers")
+    count = layer_count(config)
     if student.pretrained and count is not None and max(student.layers) >= count:
         raise DistilleryError(
             f"{key}.layers: {max(student.layers)}, but {folder} has {count} layers, 0 to "
             f"{count - 1}. Name some of them in params.yaml."
         )
+
+
+def check_width(key: str, model: Path, states: Path) -> None:
+    """Check that a student's states, which are as wide as its model, can be compared with others.
+
+    :param key: of the row in params.yaml; :param states: the set of the teacher's.
+    :raises DistilleryError: if these are of another width.
+    """
+    own, width = layer_width(read_json(model / "config.json")), state_width(states)
+    if width not in (own, None):
+        raise DistilleryError(
+            f"{key}.objective: the states of {model} have {own} values, those of its teacher "
+            f"{width}. Take a student of a model with {width}, or another teacher."
+        )
+
+
+def state_width(folder: Path) -> int | None:
+    """Return how many values a layer's state has in a set; None if the set is empty."""
+    shards = ShardSet.open(folder)
+    for table in shards.tables():
+        return table.schema.field("states").type.value_type.list_size
+    return None
 
 
 def write_plan(path: Path, plan: Plan) -> None:

@@ -69,7 +69,7 @@ class StudentTraining(TrainingSpec):
     def made_from(self) -> Any:
         """The plan without names and places, the vocabulary, the dev set."""
         place = {"folder", "iterations"}
-        names = {"task": True, "method": True, "inputs": place, "outputs": place}
+        names = {"task": True, "method": True, "inputs": place, "outputs": place, "states": place}
         names |= {"encoder": {"folder"}, "model": {"folder"}, "student": {"model"}}
         names |= {"optimiser": True}
         settings = self.plan.model_dump(exclude=names)
@@ -102,7 +102,8 @@ class StudentTraining(TrainingSpec):
             repeat_originals=self.plan.repeat_originals,
             min_confidence=self.plan.min_confidence,
         )
-        return encoding, EncodedInput(self.plan.inputs, self.plan.outputs)
+        own = self.plan
+        return encoding, EncodedInput(own.inputs, own.outputs, states=own.states)
 
     @property
     def dev_set(self) -> tuple[EncodingPass, EncodedInput]:
@@ -215,8 +216,9 @@ def best_shift(outputs: np.ndarray, dev: Sentences, plan: Plan) -> float:
 
 
 def _standardised(sentences: Sentences, scale: LabelScale | None) -> Sentences:
-    """Return the sentences with targets in standard units; classes and their logits as they are."""
+    """Return the sentences with scores in standard units; classes and their logits as they are."""
     if scale is None:
         return sentences
-    targets = {name: scale.standardise(values) for name, values in sentences.targets.items()}
-    return replace(sentences, targets=targets)
+    scores = {n: v for n, v in sentences.targets.items() if n in ("labels", "logits")}
+    targets = {name: scale.standardise(values) for name, values in scores.items()}
+    return replace(sentences, targets={**sentences.targets, **targets})

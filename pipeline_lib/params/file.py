@@ -63,6 +63,7 @@ class Params(Section):
                     )
         self._check_objectives()
         self._check_outputs()
+        self._check_states()
         for name, task in self.tasks.items():
             if task.source.kind == "neighbours" and self.wikipedia is None:
                 raise ValueError(
@@ -119,6 +120,32 @@ class Params(Section):
                     raise ValueError(
                         f"methods.{name}.data: teacher {self.teacher_of(task, row)} does not "
                         f"answer {row.data}. Add it to the teacher's `data`, or set that to null"
+                    )
+
+    def _check_states(self) -> None:
+        """Refuse rows whose student and teacher do not have as many states to compare."""
+        for task in self.tasks:
+            for name, row in self.methods_of(task).items():
+                if not row.objective.needs_states:
+                    continue
+                count, key = self.students[row.student].state_count, f"methods.{name}.objective"
+                if count < 2:
+                    raise ValueError(
+                        f"{key}: the states of a student's layers are compared, less the last, and "
+                        f"{row.student} has {count}; use a transformer of two layers or more"
+                    )
+                teacher = self.teacher_of(task, row)
+                states = self.teachers[teacher].states
+                if states is None:
+                    raise ValueError(
+                        f"{key}: it reads the states of teacher {teacher}, which keeps none. Name "
+                        f"the layers in teachers.{teacher}.states"
+                    )
+                if len(states.layers) != count - 1:
+                    raise ValueError(
+                        f"{key}: the states of a student's layers are compared, less the last; "
+                        f"for the {count} of {row.student} name {count - 1} layers in "
+                        f"teachers.{teacher}.states.layers (found {len(states.layers)})"
                     )
 
     def _check_decisions(self) -> None:
@@ -269,6 +296,15 @@ class Params(Section):
         """
         original = self.recipe(row.data).changes_nothing or row.iterations == 0
         return row.objective.needs_teacher or not original
+
+    def states_of(self, task: str) -> dict[str, list[str]]:
+        """Return the transfer sets whose rows read states, by the teacher whose states they are."""
+        found: dict[str, list[str]] = {}
+        for row in self.methods_of(task).values():
+            if row.objective.needs_states:
+                recipes = found.setdefault(self.teacher_of(task, row), [])
+                recipes += [] if row.data in recipes else [row.data]
+        return found
 
     def recipes_of(self, task: str) -> list[str]:
         """Return the names of the transfer sets that are made for one task."""

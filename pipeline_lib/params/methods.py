@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from pipeline_lib.params.base import Count, Fraction, Positive, Probability, Section, Seed
+from pipeline_lib.params.base import Count, Fraction, Positive, Section, Seed
 from pipeline_lib.params.models import TrainingPrecision
 
 
@@ -33,8 +33,15 @@ class Optimiser(Section):
         return min(steps, self.max_steps or steps)
 
 
-OBJECTIVES = {"logits": "logits", "soft_labels": "logits", "labels": "labels"}
+OBJECTIVES = {
+    "logits": "logits",
+    "soft_labels": "logits",
+    "labels": "labels",
+    "patience": "states",
+}
 """The terms that an objective can have, and the column of targets that each is compared with."""
+BESIDE = ("patience",)
+"""Terms that are added to the others, with a weight of any size."""
 
 
 def register_objective(name: str, target: str) -> None:
@@ -48,11 +55,12 @@ def register_objective(name: str, target: str) -> None:
 class Objective(Section):
     """Weights of the terms of a loss, by their names in :data:`OBJECTIVES`; they add up to 1.
 
-    A null weight and an absent term play no part.
+    A null weight and an absent term play no part.  The weight of ``patience``, β of Sun et al.
+    2019, equation 8, stands outside of the sum and may exceed 1.
     """
 
     model_config = ConfigDict(extra="allow")
-    __pydantic_extra__: dict[str, Probability | None]
+    __pydantic_extra__: dict[str, Annotated[float, Field(ge=0)] | None]
 
     temperature: Annotated[float, Field(gt=0)] | None = None
 
@@ -61,8 +69,9 @@ class Objective(Section):
         for name in self.__pydantic_extra__:
             if name not in OBJECTIVES:
                 raise ValueError(f"no term {name!r}; there are {', '.join(OBJECTIVES)}")
-        if abs(sum(self.weights.values()) - 1.0) > 1e-9:
-            raise ValueError(f"the weights of {', '.join(OBJECTIVES)} must add up to 1")
+        summed = [name for name in OBJECTIVES if name not in BESIDE]
+        if abs(sum(self.weights.get(name, 0.0) for name in summed) - 1.0) > 1e-9:
+            raise ValueError(f"the weights of {', '.join(summed)} must add up to 1")
         if ("soft_labels" in self.weights) != (self.temperature is not None):
             raise ValueError("`temperature` goes with `soft_labels`: give both or neither")
         return self
@@ -78,6 +87,11 @@ class Objective(Section):
     def needs_teacher(self) -> bool:
         """Whether a teacher's outputs are read."""
         return any(OBJECTIVES[name] != "labels" for name in self.weights)
+
+    @property
+    def needs_states(self) -> bool:
+        """Whether the states of a teacher's layers are read."""
+        return any(OBJECTIVES[name] == "states" for name in self.weights)
 
 
 class Method(Section):

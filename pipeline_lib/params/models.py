@@ -121,11 +121,28 @@ class Finished(Section):
         return self.checkpoint.replace("{task}", task)
 
 
+class States(Section):
+    """The states of [CLS] that students learn from (Sun et al. 2019, section 3.2).
+
+    ``layers`` are counted from 1, as in the paper: layer 1 is the first above the embeddings.
+    """
+
+    layers: Annotated[list[Positive], Field(min_length=1)]
+    storage: Literal["float32", "float16"]
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "States":
+        if len(set(self.layers)) < len(self.layers):
+            raise ValueError("`layers`: each may stand only once")
+        return self
+
+
 class Teacher(Section):
     """A teacher: the model it starts from, how it is tuned, and the tasks that it knows.
 
     ``model`` is a name in ``models``; a finished teacher has none.  ``tasks``: null for all.
-    ``data`` names the transfer sets that it answers (null: all that its tasks have).
+    ``data`` names the transfer sets that it answers (null: all that its tasks have).  ``states``
+    can be left out: no row then learns from its layers.
     """
 
     model: str | None
@@ -133,6 +150,7 @@ class Teacher(Section):
     tasks: Annotated[list[str], Field(min_length=1)] | None
     data: list[str] | None
     tuning: Annotated[FineTuning | Refining | Finished, Field(discriminator="kind")]
+    states: States | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> "Teacher":

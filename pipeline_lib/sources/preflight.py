@@ -47,7 +47,7 @@ def model_faults(params: Params) -> list[str]:
 
     Models that are fetched over the network are checked once they are there.
     """
-    from pipeline_lib.sources.models import check_classifier, check_length
+    from pipeline_lib.sources.models import check_classifier, check_layers, check_length
 
     inputs, found = Path(params.inputs), []
 
@@ -63,10 +63,14 @@ def model_faults(params: Params) -> list[str]:
             base = inputs / source.path
             collect(partial(check_length, base, base, length, key))
     for name, teacher in params.teachers.items():
+        if teacher.model is not None and params.models[teacher.model].kind == "path":
+            base = inputs / params.models[teacher.model].path
+            collect(partial(check_layers, base, base, teacher, f"teachers.{name}"))
         if isinstance(teacher.tuning, Finished):
             for task in (task for task in params.tasks if teacher.knows(task)):
                 folder, labels = inputs / teacher.tuning.path(task), params.tasks[task].label_names
                 collect(partial(check_classifier, folder, folder, task, labels))
                 key = f"teachers.{name}.max_length"
                 collect(partial(check_length, folder, folder, teacher.max_length, key))
+                collect(partial(check_layers, folder, folder, teacher, f"teachers.{name}"))
     return list(dict.fromkeys(found))

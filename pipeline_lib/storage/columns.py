@@ -49,12 +49,18 @@ def texts(table: pa.Table) -> list[Text]:
 
 
 def list_column(values: np.ndarray) -> pa.FixedSizeListArray:
-    """Return an array, shape (rows, width), as a column of fixed-size lists."""
-    flat = pa.array(np.ascontiguousarray(values).reshape(-1))
-    return pa.FixedSizeListArray.from_arrays(flat, values.shape[1])
+    """Return an array, shape (rows, ..., width), as a column of fixed-size lists."""
+    column = pa.array(np.ascontiguousarray(values).reshape(-1))
+    for size in reversed(values.shape[1:]):
+        column = pa.FixedSizeListArray.from_arrays(column, size)
+    return column
 
 
 def matrix(column: pa.ChunkedArray) -> np.ndarray:
-    """Return a column of fixed-size lists, shape (rows, width); a single chunk is not copied."""
-    whole = column.combine_chunks()
-    return whole.flatten().to_numpy().reshape(len(whole), whole.type.list_size)
+    """Return what :func:`list_column` made a column of; a single chunk is not copied."""
+    values = column.combine_chunks()
+    shape = [len(values)]
+    while pa.types.is_fixed_size_list(values.type):
+        shape.append(values.type.list_size)
+        values = values.flatten()
+    return values.to_numpy().reshape(shape)

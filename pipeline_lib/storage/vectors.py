@@ -1,8 +1,10 @@
-"""Sentence vectors in shards: how they are stored, and reading them row by row.
+"""Sentence vectors and layers' states in shards: how they are stored, and reading them row by row.
 
-They are stored whole (float32), in half the bytes (float16), or in a quarter: int8 with a scale per
-vector, its greatest absolute value / 127.
+They are stored whole (float32) or in half the bytes (float16); sentence vectors also in a quarter:
+int8 with a scale per vector, its greatest absolute value / 127.
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -24,12 +26,12 @@ class StoredVectors:
     """The sentence vectors of several shard sets in a row, read from the mapped files as needed.
 
     Indexing by an array of row numbers gives float32 (rows, width): a training keeps no more in
-    memory than its batch.
+    memory than its batch.  Layers' states, column ``states``, have the shape (rows, layers, width).
     """
 
-    def __init__(self, tables: list[tuple[pa.Table, str]]) -> None:
+    def __init__(self, tables: list[tuple[pa.Table, str]], column: str = "vector") -> None:
         """Take tables and the side (``""`` or ``_2``) whose vectors are meant."""
-        self._parts = [matrix(table[f"vector{side}"]) for table, side in tables]
+        self._parts = [matrix(table[f"{column}{side}"]) for table, side in tables]
         self._scales = [
             table[f"scale{side}"].to_numpy() if f"scale{side}" in table.column_names else None
             for table, side in tables
@@ -40,12 +42,12 @@ class StoredVectors:
         return int(self._ends[-1]) if len(self._ends) else 0
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and width."""
-        return len(self), self._parts[0].shape[1]
+    def shape(self) -> tuple[int, ...]:
+        """Rows and width; of states rows, layers and width."""
+        return len(self), *self._parts[0].shape[1:]
 
     def __getitem__(self, rows: np.ndarray) -> np.ndarray:
-        found = np.empty((len(rows), self._parts[0].shape[1]), np.float32)
+        found = np.empty((len(rows), *self._parts[0].shape[1:]), np.float32)
         parts = np.searchsorted(self._ends, rows, side="right")
         for number in np.unique(parts):
             own = parts == number
@@ -54,6 +56,23 @@ class StoredVectors:
             values = part[places].astype(np.float32)
             found[own] = values if scale is None else values * scale[places][:, None]
         return found
+
+
+@dataclass(frozen=True)
+class ChosenVectors:
+    """Some rows of stored vectors in an order of their own, read as needed.
+
+    :ivar rows: their numbers in ``stored``, int64 (rows,).
+    """
+
+    stored: StoredVectors
+    rows: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, rows: np.ndarray) -> np.ndarray:
+        return self.stored[self.rows[rows]]
 
 
 def vector_tables(inputs: ShardSet, outputs: ShardSet) -> list[tuple[pa.Table, pa.Table]]:

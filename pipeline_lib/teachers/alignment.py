@@ -17,12 +17,11 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.storage.columns import Text, column_suffixes, holds_scores, matrix
+from pipeline_lib.storage.columns import FIRST, Text, holds_scores, matrix
 from pipeline_lib.storage.shards import ShardSet, check_answers, read_shard
 from pipeline_lib.storage.vectors import StoredVectors
 from pipeline_lib.tasks.metrics import agreement, label_array
 from pipeline_lib.teachers.outputs import LogitPass, TeacherPass
-from pipeline_lib.teachers.vectors import VectorPass
 
 SAMPLE, MIN_PER_SHARD = 64, 8
 """Rows that are run again: of the whole set, and of every shard where that would be fewer."""
@@ -32,8 +31,8 @@ TOLERANCE = {"float32": 0.01, "bfloat16": 0.1, "float16": 0.02}
 """Greatest distance between a row's logits and those it gets when run again, by number format, as a
 share of the mean distance between the chosen rows' logits."""
 VECTOR_TOLERANCE = 0.1
-"""The same for sentence vectors, which storage rounds too.  Their many dimensions put any two
-sentences about one distance apart."""
+"""The same for sentence vectors and layers' states, which storage rounds too.  Their many
+dimensions put any two sentences about one distance apart."""
 AGREEMENT_TOLERANCE = 0.03
 
 
@@ -54,7 +53,7 @@ def prove_alignment(
     for shard, rows, stored in pairs(inputs, outputs):
         logits = matrix(stored["logits"])
         chosen = telling_rows(logits, share)
-        texts = logit_pass.teacher().texts(rows.take(chosen))
+        texts = logit_pass.texts(rows.take(chosen), FIRST)
         samples.append(Sample(shard, texts, logits[chosen]))
         if own is not None:
             known = rows["label"].is_valid()
@@ -67,10 +66,11 @@ def prove_alignment(
     return figures | judge.figures(samples, again) | _logit_figures(samples, again)
 
 
-def prove_vectors(inputs: ShardSet, outputs: ShardSet, vector_pass: VectorPass) -> dict[str, Any]:
-    """Measure that stored sentence vectors stand beside their sentences; return the figures.
+def prove_vectors(inputs: ShardSet, outputs: ShardSet, teacher_pass: TeacherPass) -> dict[str, Any]:
+    """Measure that stored vectors, or states, stand beside their rows; return the figures.
 
-    :raises DistilleryError: if keys differ, or sentences run again have other vectors.
+    :param teacher_pass: that computed them.
+    :raises DistilleryError: if keys differ, or rows run again have other vectors.
     """
     share, generator = rows_per_shard(outputs), np.random.default_rng(0)
     figures = {"rows": inputs.manifest.rows, "rows_with_equal_key": equal_keys(inputs, outputs)}
@@ -78,13 +78,14 @@ def prove_vectors(inputs: ShardSet, outputs: ShardSet, vector_pass: VectorPass) 
     for shard, rows, stored in pairs(inputs, outputs):
         size = min(CANDIDATES, rows.num_rows)
         candidates = np.sort(generator.choice(rows.num_rows, size, replace=False))
-        for side in column_suffixes(rows):
-            vectors = StoredVectors([(stored, side)])[candidates]
+        for side in teacher_pass.sides(rows):
+            vectors = StoredVectors([(stored, side)], teacher_pass.column)[candidates]
+            vectors = vectors.reshape(size, -1)
             chosen = different_rows(vectors, share)
-            texts = vector_pass.teacher().sentences(rows.take(candidates[chosen]), side)
+            texts = teacher_pass.texts(rows.take(candidates[chosen]), side)
             samples.append(Sample(shard, texts, vectors[chosen]))
-    again = run_again(samples, vector_pass)
-    judge = Judge(inputs, outputs, vector_pass, VECTOR_TOLERANCE)
+    again = run_again(samples, teacher_pass)
+    judge = Judge(inputs, outputs, teacher_pass, VECTOR_TOLERANCE)
     nearest = round(_share_nearest(samples, again), 6)
     return figures | judge.figures(samples, again) | {"nearest_to_their_own": nearest}
 

@@ -4,30 +4,36 @@ Batches are formed within one shard, so no shard's bytes depend on another.
 """
 
 from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import pyarrow as pa
+import torch
 
 from pipeline_lib.base.devices import resolve_batch_tokens, resolve_device, resolve_precision
 from pipeline_lib.base.processor import computed_on
 from pipeline_lib.engine.passes import ShardPass
-from pipeline_lib.params import Params
-from pipeline_lib.storage.columns import list_column
+from pipeline_lib.params import Params, States
+from pipeline_lib.storage.columns import FIRST, Text, list_column
 from pipeline_lib.storage.fingerprint import TRAINING_LIBRARIES
+from pipeline_lib.storage.vectors import pack
 from pipeline_lib.teachers.model import Teacher, Transformer, digest_model, load_teacher
+from pipeline_lib.text.pieces import model_inputs
 
 
 @dataclass(frozen=True)
 class TeacherPass(ShardPass):
     """A pass over a teacher: all that its outputs depend on besides the input shard.
 
+    :cvar column: that holds its outputs.
     :ivar folder: the teacher's model folder.
     :ivar digest: of its weights, tokenizer, configuration.
     """
 
+    column: ClassVar[str]
     folder: Path
     digest: str
     device: str
@@ -72,6 +78,14 @@ class TeacherPass(ShardPass):
     def teacher(self) -> Transformer:
         """Load the teacher; a process keeps the last one."""
 
+    def sides(self, rows: pa.Table) -> tuple[str, ...]:
+        """Return the suffixes of the columns that the outputs for ``rows`` have."""
+        return (FIRST,)
+
+    def texts(self, rows: pa.Table, side: str) -> Sequence[Text]:
+        """Return what the teacher reads of each row for the outputs of one side."""
+        return self.teacher().texts(rows)
+
     @property
     def computed_on(self) -> str:
         """The processor or accelerator: floating point differs in the last digits."""
@@ -86,6 +100,7 @@ class LogitPass(TeacherPass):
     """The pass that computes a fine-tuned teacher's logits, or the scores of a regression."""
 
     kind: ClassVar[str] = "logits"
+    column: ClassVar[str] = "logits"
 
     def teacher(self) -> Teacher:
         """Load the teacher; a process keeps the last one."""
@@ -93,9 +108,68 @@ class LogitPass(TeacherPass):
 
     def compute(self, rows: pa.Table) -> pa.Table:
         """Return columns key (uint64) and logits (fixed-size list of float32) for ``rows``."""
-        teacher = self.teacher()
-        logits = teacher.predict(teacher.texts(rows), self.max_length, self.batch_tokens)
+        texts = self.texts(rows, FIRST)
+        logits = self.teacher().predict(texts, self.max_length, self.batch_tokens)
         return pa.table({"key": rows["key"], "logits": list_column(logits)})
+
+
+@dataclass
+class StateTeacher(Teacher):
+    """A fine-tuned teacher that answers with what some layers make of the first token, [CLS].
+
+    :ivar layers: their numbers from 1 on, as transformers' ``hidden_states`` have them.
+    """
+
+    layers: tuple[int, ...]
+
+    @property
+    def width(self) -> int:
+        """Values of all its states of a row together."""
+        return len(self.layers) * int(self.model.config.hidden_size)
+
+    def forward(self, batch: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        """Return the states of a batch, one layer's behind the other's, shape (rows, width)."""
+        found = self.model(**model_inputs(batch), output_hidden_states=True).hidden_states
+        return torch.cat([found[layer][:, 0] for layer in self.layers], dim=1)
+
+
+@dataclass(frozen=True)
+class StatePass(TeacherPass):
+    """The pass that computes a fine-tuned teacher's states of [CLS] (Sun et al. 2019, section 3.2).
+
+    :ivar layers: see :class:`StateTeacher`; :ivar storage: float32 or float16.
+    """
+
+    kind: ClassVar[str] = "states"
+    column: ClassVar[str] = "states"
+    layers: tuple[int, ...]
+    storage: str
+
+    @classmethod
+    def of(cls, params: Params, folder: Path, max_length: int, states: States) -> Self:
+        """Resolve device and number format of params for the teacher in ``folder``."""
+        own = {"layers": tuple(states.layers), "storage": states.storage}
+        return super().of(params, folder, max_length, **own)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What determines the states besides the input, the code and the libraries."""
+        return super().settings | {"layers": list(self.layers), "storage": self.storage}
+
+    def teacher(self) -> StateTeacher:
+        """Load the teacher; a process keeps the last one."""
+        own = _loaded(self.folder, self.digest, self.device, self.precision)
+        return StateTeacher(
+            *(own.model, own.tokenizer, own.device, own.precision, own.digest, self.layers)
+        )
+
+    def compute(self, rows: pa.Table) -> pa.Table:
+        """Return columns key (uint64) and states (per row a list of layers' lists) for ``rows``."""
+        texts = self.texts(rows, FIRST)
+        found = self.teacher().predict(texts, self.max_length, self.batch_tokens)
+        states, _ = pack(found, self.storage)
+        states = states.reshape(len(states), len(self.layers), -1)
+        return pa.table({"key": rows["key"], "states": list_column(states)})
 
 
 @lru_cache(maxsize=1)

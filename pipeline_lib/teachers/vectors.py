@@ -82,6 +82,7 @@ class VectorPass(TeacherPass):
     """
 
     kind: ClassVar[str] = "vectors"
+    column: ClassVar[str] = "vector"
     pooling: str
     storage: str
 
@@ -102,16 +103,23 @@ class VectorPass(TeacherPass):
         """Load the encoder; a process keeps the last one."""
         return _loaded(self.folder, self.digest, self.device, self.precision, self.pooling)
 
+    def sides(self, rows: pa.Table) -> tuple[str, ...]:
+        """Return the suffixes of both sentences' columns, where rows are pairs."""
+        return column_suffixes(rows)
+
+    def texts(self, rows: pa.Table, side: str) -> list[str]:
+        """Return each row's sentence of one side."""
+        return self.teacher().sentences(rows, side)
+
     def compute(self, rows: pa.Table) -> pa.Table:
         """Return columns key, vector (fixed-size list) and, of int8, scale (float32) for ``rows``.
 
         A pair's second sentence has columns ``vector_2`` and ``scale_2``.
         """
         columns: dict[str, Any] = {"key": rows["key"]}
-        teacher = self.teacher()
-        for side in column_suffixes(rows):
-            sentences = teacher.sentences(rows, side)
-            vectors = teacher.predict(sentences, self.max_length, self.batch_tokens)
+        for side in self.sides(rows):
+            sentences = self.texts(rows, side)
+            vectors = self.teacher().predict(sentences, self.max_length, self.batch_tokens)
             stored, scale = pack(vectors, self.storage)
             columns[f"vector{side}"] = list_column(stored)
             if scale is not None:

@@ -1,8 +1,8 @@
 """Objectives: weighted sums of terms, each a function of a student's output and a target.
 
-A network returns named outputs (``logits``, ``vector``), the training set has named targets
-(``labels``, and the teacher's ``logits`` and ``vectors``).  :func:`register_term` adds a term, and
-params.yaml takes its name in any row's ``objective``.
+A network returns named outputs (``logits``, ``vector``, ``states``), the training set has named
+targets (``labels``, and the teacher's ``logits``, ``vectors`` and ``states``).
+:func:`register_term` adds a term, and params.yaml takes its name in any row's ``objective``.
 """
 
 from collections.abc import Callable, Mapping
@@ -52,6 +52,19 @@ def representation_loss(student: torch.Tensor, teacher: torch.Tensor) -> torch.T
     return (1.0 - F.cosine_similarity(student, teacher, dim=-1)).mean() / 2
 
 
+def patience_loss(student: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
+    """Return the squared distance between states of length 1 (Sun et al. 2019, equation 7).
+
+    It is the mean over rows and pairs of layers, where the paper adds up.  The authors' code takes
+    the mean over the width as well: a β of 100 there is 100 / width here.
+
+    :param student: float (rows, layers, width), of which the last layer is not compared.
+    :param teacher: float (rows, layers − 1, width): the layers that go with the student's first.
+    """
+    own = F.normalize(student[:, :-1].float(), dim=-1)
+    return (own - F.normalize(teacher, dim=-1)).pow(2).sum(-1).mean()
+
+
 Loss = Callable[[torch.Tensor, torch.Tensor, float | None], torch.Tensor]
 
 
@@ -72,6 +85,7 @@ TERMS: dict[str, Term] = {
     "logits": Term("logits", "logits", lambda own, target, _: logits_loss(own, target)),
     "soft_labels": Term("logits", "logits", lambda own, target, t: soft_label_loss(own, target, t)),
     "labels": Term("logits", "labels", lambda own, target, _: label_loss(own, target)),
+    "patience": Term("states", "states", lambda own, target, _: patience_loss(own, target)),
     "vectors": Term("vector", "vectors", lambda own, target, _: representation_loss(own, target)),
 }
 """The terms by the names that params.yaml has for their weights."""

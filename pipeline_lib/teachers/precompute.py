@@ -1,0 +1,35 @@
+"""Outputs of many values per row, as sentence vectors and layers' states: computed and proven."""
+
+from contextlib import nullcontext
+from pathlib import Path
+
+from pipeline_lib.base.devices import single_thread
+from pipeline_lib.base.files import write_json
+from pipeline_lib.engine.passes import run_pass
+from pipeline_lib.engine.protocol import Engine
+from pipeline_lib.storage.shards import ShardSet
+from pipeline_lib.teachers.alignment import prove_vectors
+from pipeline_lib.teachers.outputs import TeacherPass
+
+
+def precompute_vectors(
+    inputs: ShardSet, teacher_pass: TeacherPass, folder: Path, engine: Engine, title: str
+) -> str:
+    """Compute a pass over one shard set into ``folder``, and prove that its rows are the set's.
+
+    The proof's figures stand beside the outputs, in alignment.json.
+
+    :param title: shows the progress.
+    :returns: how many rows there are, how many shards were found, and what was proven.
+    :raises DistilleryError: if the outputs are not those of their rows.
+    """
+    manifest, report = run_pass(teacher_pass, inputs, folder, engine, title)
+    # One thread here too: workers are forked from this process again, for the next set.
+    with single_thread() if teacher_pass.device == "cpu" else nullcontext():
+        figures = prove_vectors(inputs, ShardSet.open(folder), teacher_pass)
+    write_json(folder / "alignment.json", figures)
+    return (
+        f"{manifest.rows:,} rows; {report};"
+        f" of {figures['recomputed_rows']} run again {figures['nearest_to_their_own']:.0%} nearest "
+        "to their own"
+    )

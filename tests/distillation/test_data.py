@@ -1,5 +1,6 @@
 """Which rows of a transfer set are trained on, and what stands in for labels that are missing."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from pipeline_lib.storage.shards import (
     write_manifest,
     write_shard,
 )
+from pipeline_lib.students.vocabulary import save_tokenizer
 from pipeline_lib.text.pieces import load_pieces
 from pipeline_lib.text.ragged import Sentences
 from tests.encoded import training_sentences
@@ -107,6 +109,60 @@ def test_only_synthetic_rows_need_a_confident_teacher(
 ) -> None:
     # The teacher is sure of "c" alone; the originals stay however unsure it is.
     assert read(sets, tokenizer, 1, 0.9) == ["a", "b", "c"]
+
+
+STATES = [
+    np.arange(12, dtype=np.float16).reshape(2, 2, 3),
+    np.arange(12, 30, dtype=np.float16).reshape(3, 2, 3),
+]
+"""Of the originals and of the synthetic rows, two layers of three values."""
+
+
+def write_states(folder: Path, inputs: ShardSet) -> SetReference:
+    shards = []
+    for shard, rows, states in zip(inputs.manifest.shards, inputs.tables(), STATES, strict=True):
+        table = pa.table({"key": rows["key"], "states": list_column(states)})
+        shards.append(write_shard(folder / shard.name, table, shard.sha256))
+    write_manifest(folder, Manifest("states", schema_of(table), shards))
+    return SetReference.to(folder)
+
+
+def test_states_stand_beside_the_rows_that_stay(
+    sets: tuple[ShardSet, ShardSet], tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    inputs, outputs = (SetReference.to(own.folder) for own in sets)
+    states = write_states(tmp_path / "states", sets[0])
+    save_tokenizer(tmp_path / "words", tokenizer)
+    encoding = EncodingPass.of(tmp_path / "words", 10, repeat_originals=2)
+    found = encoding.read(EncodedInput(inputs, outputs, states=states))
+    plain = encoding.read(EncodedInput(inputs, outputs))
+    assert "states" not in plain.targets and "rows" not in found.targets
+    assert found.ids.tolist() == plain.ids.tolist()
+    assert [WORDS[i] for i in found.ids] == ["a", "b", "c", "d", "a", "b"]
+    every = np.concatenate(STATES)
+    np.testing.assert_array_equal(found.targets["states"][np.arange(6)], every[[0, 1, 2, 3, 0, 1]])
+    batch = found.batch(np.array([5, 2]))
+    assert batch["states"].shape == (2, 2, 3) and str(batch["states"].dtype) == "torch.float32"
+    np.testing.assert_array_equal(batch["states"].numpy(), every[[1, 2]])
+    assert len(found.targets["states"]) == len(found)
+
+
+def test_states_of_other_rows_are_refused(
+    sets: tuple[ShardSet, ShardSet], tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    inputs = SetReference.to(sets[0].folder)
+    states = write_states(tmp_path / "states", sets[0])
+    shards = ShardSet.open(tmp_path / "states")
+    other = replace(shards.manifest, shards=shards.manifest.shards[:1])
+    write_manifest(tmp_path / "states", other)
+    save_tokenizer(tmp_path / "words", tokenizer)
+    encoding = EncodingPass.of(tmp_path / "words", 10)
+    outputs = SetReference.to(sets[1].folder)
+    with pytest.raises(DistilleryError, match="not the set that was planned"):
+        encoding.read(EncodedInput(inputs, outputs, states=states))
+    with pytest.raises(DistilleryError, match="1 output shards for 2 input shards"):
+        states = SetReference.to(tmp_path / "states")
+        encoding.read(EncodedInput(inputs, outputs, states=states))
 
 
 def test_a_missing_label_without_a_teacher_is_refused(

@@ -3,11 +3,15 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.distillation.plans import check_fits
+from pipeline_lib.distillation.plans import check_fits, check_width
 from pipeline_lib.params import student_settings
+from pipeline_lib.storage.columns import list_column
+from pipeline_lib.storage.shards import Manifest, schema_of, write_manifest, write_shard
 from tests.pretrained import FAMILIES, write_model
 
 LAYERS = {
@@ -52,3 +56,19 @@ def test_layers_and_positions_are_the_models(
 def test_sentences_read_apart_need_no_positions(tmp_path: Path) -> None:
     folder = write_model(tmp_path, "bert")
     check_fits("students.new", student_settings(PIECES | {"max_words": 500}), folder)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_states_are_as_wide_as_the_students(tmp_path: Path, family: str) -> None:
+    folder = write_model(tmp_path / "model", family)
+    for width in (16, 24):
+        states = tmp_path / str(width)
+        table = pa.table({"states": list_column(np.zeros((3, 2, width), np.float16))})
+        shards = [write_shard(states / "s0.arrow", table)]
+        write_manifest(states, Manifest("states", schema_of(table), shards))
+    check_width("methods.pkd", folder, tmp_path / "16")
+    message = (
+        r"methods\.pkd\.objective: the states of .*model have 16 values, those of its teacher 24"
+    )
+    with pytest.raises(DistilleryError, match=message):
+        check_width("methods.pkd", folder, tmp_path / "24")

@@ -121,6 +121,80 @@ def test_soft_labels_of_a_regression_are_refused() -> None:
     assert check_params(named).method("bilstm_kd").objective.soft_labels
 
 
+LAYERS = {
+    "architecture": "transformer",
+    "model": "minilm",
+    "layers": [0, 1, 2],
+    "pool": "last",
+    "classifier": None,
+    "dropout": None,
+    "max_words": 128,
+}
+PATIENT = {
+    "students.layers": LAYERS,
+    "methods.bilstm_kd.student": "layers",
+    "methods.bilstm_kd.start": "model",
+    "methods.bilstm_kd.tasks": ["movies"],
+    "methods.bilstm_kd.objective": {"labels": 1.0, "patience": 10.0},
+    "teachers.minilm.states": {"layers": [2, 4], "storage": "float16"},
+}
+"""A row that learns from the teacher's layers."""
+
+
+def test_a_row_names_the_states_it_learns_from() -> None:
+    params = check_params(changed(PATIENT))
+    assert params.states_of("movies") == {"minilm": ["original"]}
+    assert params.states_of("tweets") == {}
+    assert params.reads_outputs(params.method("bilstm_kd"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"methods.bilstm_kd.student": "bilstm", "methods.bilstm_kd.start": "vectors"},
+            "methods.bilstm_kd.objective: the states of a student's layers are compared, less the "
+            "last, and bilstm has 0; use a transformer of two layers or more",
+        ),
+        (
+            {"students.layers": LAYERS | {"layers": [0]}},
+            "less the last, and layers has 1; use a transformer of two layers or more",
+        ),
+        (
+            {"teachers.minilm.states": None},
+            "methods.bilstm_kd.objective: it reads the states of teacher minilm, which keeps none. "
+            "Name the layers in teachers.minilm.states",
+        ),
+        (
+            {"teachers.minilm.states": {"layers": [1, 2, 3], "storage": "float16"}},
+            "for the 3 of layers name 2 layers in teachers.minilm.states.layers (found 3)",
+        ),
+        (
+            {"teachers.minilm.states": {"layers": [0, 2], "storage": "float16"}},
+            "teachers.minilm.states.layers.0: ",
+        ),
+        (
+            {"teachers.minilm.states": {"layers": [2, 2], "storage": "float16"}},
+            "teachers.minilm.states: `layers`: each may stand only once",
+        ),
+        (
+            {"teachers.minilm.states": {"layers": [2, 4], "storage": "int8"}},
+            "teachers.minilm.states.storage: ",
+        ),
+        (
+            {"teachers.minilm.states": {"layers": [2, 4]}},
+            "teachers.minilm.states.storage: missing. Add it",
+        ),
+        (
+            {"methods.bilstm_kd.objective": {"patience": 1.0}},
+            "methods.bilstm_kd.objective: the weights of logits, soft_labels, labels must add up",
+        ),
+    ],
+)
+def test_states_that_cannot_be_compared_are_refused(changes: dict[str, Any], message: str) -> None:
+    assert message in error_of(changed(PATIENT | changes))
+
+
 @pytest.mark.parametrize("device", ["meta", "gpu", "cuda:first"])
 def test_a_device_that_there_cannot_be_is_refused(device: str) -> None:
     assert "device: String should match" in error_of(changed({"device": device}))

@@ -11,7 +11,8 @@ from .workspace import METHODS, TASK, Workspace
 
 STAGES = {
     *(f"{name}@{TASK}" for name in ("fetch_data", "prepare", "lexicon", "finetune_teacher")),
-    *(f"{name}@{TASK}" for name in ("augment", "precompute", "vocabulary", "plan", "train")),
+    *(f"{name}@{TASK}" for name in ("augment", "precompute", "precompute_states")),
+    *(f"{name}@{TASK}" for name in ("vocabulary", "plan", "train")),
     *("fetch_models", "fetch_vectors", "split_wikipedia", "precompute_vectors", "pretrain"),
     "refine_teacher",
     "report",
@@ -76,7 +77,10 @@ def _one_row(params: Any) -> None:
 
 @pytest.mark.parametrize(
     ("edit", "methods", "others"),
-    [(_hidden_size, METHODS, {"pretrain"}), (_one_row, ("bilstm_kd",), set())],
+    [
+        (_hidden_size, METHODS, {"pretrain"}),
+        (_one_row, ("bilstm_kd",), {f"precompute_states@{TASK}"}),
+    ],
     ids=["student", "method"],
 )
 def test_a_changed_row_trains_the_methods_that_use_it(

@@ -50,10 +50,15 @@ STUDENTS = {
         **{"dropout": None, "max_words": 32},
     },
 }
+STUDENTS["two_layers"] = STUDENTS["layers"] | {"layers": [0, 1], "pool": "last"}
 JOINT = {
     "mkd_lstm": {"student": "biattentive", "start": "vectors"},
     "mkd_lstm_random": {"student": "biattentive", "start": "random", "tasks": ["praise"]},
     "mkd_transformer": {"student": "layers", "start": "model"},
+    "pkd": {
+        **{"student": "two_layers", "start": "model", "data": "original", "optimiser": "short"},
+        "objective": {"logits": 0.5, "labels": 0.5, "patience": 1.0},
+    },
 }
 """Rows of students that read both sentences at once, in word pieces."""
 
@@ -97,6 +102,7 @@ def finished_pairs(
         alone = values["teachers"]["minilm"]
         alone["tuning"]["epochs"] = 8
         both = {"kind": "refined", "sampling": "all", "ranking": {}}
+        alone["states"] = {"layers": [1], "storage": "float16"}
         values["teachers"]["refined"] = alone | {"data": [], "tuning": alone["tuning"] | both}
         names = ("bilstm", "bilstm_kd_ts")
         values["methods"] = {name: values["methods"][name] for name in names} | {
@@ -188,11 +194,11 @@ def test_students_that_read_pairs_at_once_are_scored_as_saved(
     for split in ("dev", "test"):
         rows = [number for number, name in enumerate(table["split"]) if name == split]
         pairs = texts(ShardSet.open(workspace / f"data/tasks/{task}/{split}").table())
-        for method in ("mkd_lstm", "mkd_transformer"):
+        for method in ("mkd_lstm", "mkd_transformer", "pkd"):
             student = load_student(workspace / f"data/students/{task}/{method}/1")
             found = [table[f"{method}-1"][row] for row in rows]
             np.testing.assert_array_equal(student.predict(pairs), np.array(found, np.float32))
-    for method in ("mkd_lstm", "mkd_transformer"):
+    for method in ("mkd_lstm", "mkd_transformer", "pkd"):
         own = scores.methods[method]
         better = own.scores["dev"][scores.metric].mean
         assert better > (0.7 if task == "praise" else 0.4)
@@ -202,6 +208,29 @@ def test_students_that_read_pairs_at_once_are_scored_as_saved(
     assert json.loads((plans / "mkd_lstm.json").read_text())["model"]["folder"] == (
         "data/raw/models/minilm"
     )
+
+
+@pytest.mark.parametrize("task", ["praise", "warmth"])
+def test_a_row_learns_from_the_teachers_layers(
+    finished_pairs: tuple[Workspace, Run], task: str
+) -> None:
+    workspace, _ = finished_pairs
+    folder = workspace / f"data/states/{task}/minilm/original"
+    inputs = ShardSet.open(workspace / f"data/transfer/{task}/original")
+    states = ShardSet.open(folder)
+    assert states.table()["key"].equals(inputs.table()["key"])
+    assert matrix(states.table()["states"]).shape == (inputs.manifest.rows, 1, 32)
+    proof = json.loads((folder / "alignment.json").read_text())
+    assert proof["rows_with_equal_key"] == proof["rows"] == inputs.manifest.rows
+    # Only the transfer set that a row with the term reads, of the teacher that it names.
+    found = (workspace / "data/states").rglob("manifest.json")
+    assert {path.parent.relative_to(workspace / "data/states").parts[1:] for path in found} == {
+        ("minilm", "original")
+    }
+    plans = workspace / f"data/plans/{task}"
+    named = json.loads((plans / "pkd.json").read_text())["states"]
+    assert named["digest"] == states.manifest.digest
+    assert json.loads((plans / "mkd_transformer.json").read_text())["states"] is None
 
 
 def test_results_say_which_processor_computed_them(finished_pairs: tuple[Workspace, Run]) -> None:

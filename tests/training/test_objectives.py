@@ -11,6 +11,7 @@ from pipeline_lib.training.objectives import (
     label_loss,
     logits_loss,
     objective_loss,
+    patience_loss,
     soft_label_loss,
 )
 
@@ -92,3 +93,46 @@ def test_what_an_objective_does_not_weigh_may_be_absent() -> None:
     assert objective_loss(hard.weights, own, {"labels": LABELS}) == label_loss(STUDENT, LABELS)
     found = objective_loss(soft.weights, own, {"logits": TEACHER})
     assert found == logits_loss(STUDENT, TEACHER)
+
+
+def test_patience_by_hand() -> None:
+    student = torch.tensor(
+        [[[3.0, 4.0], [0.0, 2.0], [9.0, 9.0]], [[1.0, 0.0], [5.0, 0.0], [0.0, 1.0]]]
+    )
+    teacher = torch.tensor([[[6.0, 8.0], [1.0, 0.0]], [[0.0, -2.0], [-1.0, 0.0]]])
+    # Squared distances on the unit circle: the same direction 0, a right angle 2, opposite 4.
+    assert patience_loss(student, teacher).item() == pytest.approx((0 + 2 + 2 + 4) / 4)
+    assert patience_loss(10 * student, teacher).item() == pytest.approx(2.0)
+
+
+def test_patience_is_the_papers_sum_over_layers_and_rows() -> None:
+    generator = torch.Generator().manual_seed(1)
+    student, teacher = (torch.randn(5, n, 8, generator=generator) for n in (4, 3))
+    total = 0.0
+    for row in range(5):
+        for layer in range(3):
+            own, target = student[row, layer], teacher[row, layer]
+            total += (own / own.norm() - target / target.norm()).norm().item() ** 2
+    assert patience_loss(student, teacher).item() == pytest.approx(total / 5 / 3, rel=1e-5)
+
+
+def test_patience_leaves_the_last_layer_alone() -> None:
+    student = torch.randn(2, 3, 4, generator=torch.Generator().manual_seed(1), requires_grad=True)
+    patience_loss(student, torch.ones(2, 2, 4)).backward()
+    assert (student.grad[:, 2] == 0).all() and (student.grad[:, :2] != 0).any(dim=-1).all()
+
+
+def test_patience_stands_beside_the_weights_that_add_up_to_one() -> None:
+    weights = {"labels": 0.4, "soft_labels": 0.6, "temperature": 2.0, "patience": 30.0}
+    objective = Objective.model_validate(weights)
+    assert objective.needs_states and objective.needs_teacher
+    student, teacher = torch.eye(2).view(1, 2, 2).repeat(2, 1, 1), torch.ones(2, 1, 2)
+    batch = {"logits": TEACHER, "labels": LABELS, "states": teacher}
+    own = {"logits": STUDENT, "states": student}
+    found = objective_loss(objective.weights, own, batch, objective.temperature)
+    plain = 0.4 * label_loss(STUDENT, LABELS) + 0.6 * soft_label_loss(STUDENT, TEACHER, 2.0)
+    assert found.item() == pytest.approx(plain.item() + 30 * (2 - 2**0.5), rel=1e-5)
+    with pytest.raises(ValueError, match="the weights of logits, soft_labels, labels must add up"):
+        Objective.model_validate({"patience": 1.0})
+    with pytest.raises(ValueError, match="greater than or equal to 0"):
+        Objective.model_validate({"labels": 1.0, "patience": -1.0})

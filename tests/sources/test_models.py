@@ -27,6 +27,7 @@ from pipeline_lib.sources.models import (
     fetch_models,
     name_outputs,
 )
+from pipeline_lib.sources.preflight import model_faults
 from tests.archives import write_files, zip_bytes
 
 NAMES = ["config.json", "model.safetensors", "tokenizer.json"]
@@ -303,3 +304,21 @@ def test_a_base_encoder_with_too_few_positions(
         fetch_models(
             given(model_folder.parent, None, make_task(), "movies"), Layout(tmp_path / "data")
         )
+
+
+@pytest.mark.parametrize("checkpoint", [None, "model"])
+def test_a_teacher_without_the_layers_whose_states_are_asked_for(
+    tmp_path: Path, model_folder: Path, make_task: Callable, checkpoint: str | None
+) -> None:
+    params = given(model_folder.parent, checkpoint, make_task(), "movies")
+    states = {"layers": [4, 2], "storage": "float16"}
+    own = params.teachers["mine"].model_dump() | {"states": states}
+    params = params.model_copy(update={"teachers": {"mine": Teacher.model_validate(own)}})
+    change_config(model_folder, num_hidden_layers=4)
+    fetch_models(params, Layout(tmp_path / "data"))
+    assert model_faults(params) == []
+    change_config(model_folder, num_hidden_layers=3)
+    message = r"teachers\.mine\.states\.layers has 4, the model has 3 layers, 1 to 3"
+    with pytest.raises(DistilleryError, match=message):
+        fetch_models(params, Layout(tmp_path / "data"))
+    assert [fault.partition(": ")[0] for fault in model_faults(params)] == [str(model_folder)]

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import torch
@@ -81,11 +82,18 @@ class Sentences:
         }
 
 
-def to_device(batch: Mapping[str, torch.Tensor], device: torch.device) -> dict[str, torch.Tensor]:
-    """Return a batch's tensors on a device; lengths stay, which are looked at on the CPU."""
+def to_device(batch: Mapping[str, Any], device: torch.device) -> dict[str, Any]:
+    """Return a batch's tensors on a device; lengths stay, which are looked at on the CPU.
+
+    What is no tensor, as the name of the batch's task, stays as it is.
+    """
+
+    def moves(name: str, value: Any) -> bool:
+        return isinstance(value, torch.Tensor) and not name.startswith("lengths")
+
     return {
-        name: tensor if name.startswith("lengths") else tensor.to(device, non_blocking=True)
-        for name, tensor in batch.items()
+        name: value.to(device, non_blocking=True) if moves(name, value) else value
+        for name, value in batch.items()
     }
 
 

@@ -22,7 +22,8 @@ from pipeline_lib.params import Optimiser
 from pipeline_lib.text.ragged import to_device
 from pipeline_lib.training.checkpoint import Progress, State
 
-Batch = Mapping[str, torch.Tensor]
+Batch = Mapping[str, Any]
+"""Tensors by name; and where several tasks are trained, under ``task``, the name of the batch's."""
 CHECKPOINT_SECONDS = 60.0
 """A kill loses at most about this much training."""
 SYNC_STEPS = 16

@@ -2,7 +2,7 @@
 
 DVC cannot make a stage depend on "the transfer set that this row names".  So a light stage resolves
 each row into one small file: architecture, optimiser, objective, and the digests of the shard sets
-to train on and of the encoder to start from.  Training depends on that file alone, and runs again
+to train on and of the models to start from.  Training depends on that file alone, and runs again
 exactly when it changes.
 """
 
@@ -14,7 +14,6 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json, sha256_folder, write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import (
-    STARTS,
     Objective,
     Optimiser,
     Params,
@@ -25,8 +24,8 @@ from pipeline_lib.storage.references import SetReference
 from pipeline_lib.storage.shards import check_answers, read_manifest
 
 
-class EncoderReference(BaseModel):
-    """A trained sentence encoder, by place and content: ``digest`` is that of its folder."""
+class ModelReference(BaseModel):
+    """A trained model to start from, by place and content: ``digest`` is that of its folder."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -34,25 +33,29 @@ class EncoderReference(BaseModel):
     digest: str
 
     @classmethod
-    def to(cls, folder: Path) -> "EncoderReference":
-        """Refer to the encoder in ``folder``."""
+    def to(cls, folder: Path) -> "ModelReference":
+        """Refer to the model in ``folder``."""
         return cls(folder=folder.as_posix(), digest=sha256_folder(folder))
 
     def open(self) -> Path:
-        """Return the encoder's folder.
+        """Return the model's folder.
 
         :raises DistilleryError: if it is another than planned, or damaged.
         """
         if sha256_folder(Path(self.folder)) != self.digest:
             raise DistilleryError(
-                f"{self.folder}: not the encoder that was planned. Delete it and run `dvc repro`."
+                f"{self.folder}: not the model that was planned. Delete it and run `dvc repro`."
             )
         return Path(self.folder)
 
 
 @holds_students("student", lambda student: student)
 class Plan(BaseModel):
-    """All that determines a student besides its seed, the vocabulary and the dev set."""
+    """All that determines a student besides its seed, the vocabulary and the dev set.
+
+    :ivar encoder: the one to start from; :ivar joint: by seed, the student to start from.
+    :ivar optimiser: None: that student is taken as it is.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -61,14 +64,15 @@ class Plan(BaseModel):
     student: Student
     start: str
     objective: Objective
-    optimiser: Optimiser
+    optimiser: Optimiser | None
     metric: str
     positive: int
     pair: bool
     labels: list[str]
     inputs: SetReference
     outputs: SetReference | None
-    encoder: EncoderReference | None
+    encoder: ModelReference | None
+    joint: dict[int, ModelReference] | None
     repeat_originals: int
     min_confidence: float
     threshold: str | None
@@ -92,18 +96,32 @@ def make_plan(params: Params, task: str, method: str, layout: Layout) -> Plan:
         student=params.students[row.student],
         start=row.start,
         objective=row.objective,
-        optimiser=params.optimisers[row.optimiser],
+        optimiser=None if row.optimiser is None else params.optimisers[row.optimiser],
         metric=params.task(task).metrics[0],
         positive=params.task(task).positive_class,
         pair=params.task(task).is_pair,
         labels=params.task(task).label_names,
         inputs=SetReference.to(inputs, row.iterations),
         outputs=SetReference.to(outputs, row.iterations) if needs_outputs else None,
-        encoder=None if row.start in STARTS else EncoderReference.to(layout.encoder(row.start)),
+        encoder=_encoder(params, row.start, layout),
+        joint=_joint_students(params, row.start, task, layout),
         repeat_originals=row.repeat_originals or 1,
         min_confidence=row.min_confidence or 0.0,
         threshold=row.threshold,
     )
+
+
+def _encoder(params: Params, start: str, layout: Layout) -> ModelReference | None:
+    return ModelReference.to(layout.encoder(start)) if start in params.encoders else None
+
+
+def _joint_students(
+    params: Params, start: str, task: str, layout: Layout
+) -> dict[int, ModelReference] | None:
+    if start not in params.joint:
+        return None
+    folders = {seed: layout.joint_student(start, seed, task) for seed in params.seeds}
+    return {seed: ModelReference.to(folder) for seed, folder in folders.items()}
 
 
 def write_plan(path: Path, plan: Plan) -> None:

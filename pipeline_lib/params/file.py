@@ -1,7 +1,7 @@
 """The whole of params.yaml: reading it, checking it, and saying what is wrong with it."""
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +11,7 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.params.base import Name, Positive, Section, Seed
 from pipeline_lib.params.encoders import STARTS, Encoder, SentenceVectors
 from pipeline_lib.params.engine import EngineSettings
+from pipeline_lib.params.joint import Joint
 from pipeline_lib.params.methods import Evaluate, Method, Optimiser, Speed
 from pipeline_lib.params.models import Precompute, Teacher, Vocabulary
 from pipeline_lib.params.profiles import is_profile, line_of, read_values
@@ -38,6 +39,7 @@ class Params(Section):
     students: dict[Name, Student]
     optimisers: dict[Name, Optimiser]
     encoders: dict[Name, Encoder]
+    joint: dict[Name, Joint]
     methods: Annotated[dict[Name, Method], Field(min_length=1)]
     seeds: Annotated[list[Seed], Field(min_length=1)]
     evaluate: Evaluate
@@ -47,6 +49,7 @@ class Params(Section):
     @model_validator(mode="after")
     def _references(self) -> "Params":
         self._check_encoders()
+        self._check_joint()
         self._check_methods()
         restricted = {f"transfer.{name}": recipe.tasks for name, recipe in self.transfer.items()}
         restricted |= {f"methods.{name}": method.tasks for name, method in self.methods.items()}
@@ -58,6 +61,7 @@ class Params(Section):
                         "Correct it, or set null for all of them"
                     )
         self._check_objectives()
+        self._check_jointly_started()
         for name, task in self.tasks.items():
             if task.source.kind == "neighbours" and self.wikipedia is None:
                 raise ValueError(
@@ -93,28 +97,69 @@ class Params(Section):
                     )
 
     def _check_methods(self) -> None:
-        starts = {**dict.fromkeys(STARTS), **self.encoders}
+        starts = {**dict.fromkeys(STARTS), **self.encoders, **self.joint}
         for name, method in self.methods.items():
             _check_names(f"methods.{name}", method, self.students, "student")
             _check_names(f"methods.{name}", method, self.transfer, "data")
             _check_names(f"methods.{name}", method, self.optimisers, "optimiser")
             _check_names(f"methods.{name}", method, self.methods, "baseline")
             _check_names(f"methods.{name}", method, starts, "start")
-            student = self.students[method.student]
-            if not student.word_vectors and method.start == "vectors":
-                raise ValueError(
-                    f"methods.{name}.start: a {student.architecture} student has no word vectors; "
-                    "use random"
-                )
-            encoder = self.encoders.get(method.start)
-            if encoder is not None and encoder.student != method.student:
+            self._check_vectors(f"methods.{name}", method)
+            trained = self.encoders.get(method.start) or self.joint.get(method.start)
+            if trained is not None and trained.student != method.student:
                 raise ValueError(
                     f"methods.{name}.student: {method.student}, but its start {method.start} is "
-                    f"a {encoder.student}. Make them the same"
+                    f"a {trained.student}. Make them the same"
                 )
-
+            if method.optimiser is None:
+                self._check_taken(name, method)
         for name in self.methods:
             self._check_baselines_end(name)
+
+    def _check_vectors(self, where: str, row: Method | Joint) -> None:
+        student = self.students[row.student]
+        if not student.word_vectors and row.start == "vectors":
+            raise ValueError(
+                f"{where}.start: a {student.architecture} student has no word vectors; use random"
+            )
+
+    def _check_taken(self, name: str, method: Method) -> None:
+        """Refuse what means nothing of a student that is taken as it is."""
+        joint = self.joint.get(method.start)
+        if joint is None:
+            raise ValueError(
+                f"methods.{name}.optimiser: null takes a joint training's student as it is, and "
+                f"{method.start} is none. Name a row of `joint` as its start, or an optimiser"
+            )
+        for key in ("iterations", "repeat_originals", "min_confidence", "threshold"):
+            if getattr(method, key) is not None:
+                raise ValueError(
+                    f"methods.{name}.{key}: without an optimiser the student of {method.start} is "
+                    "taken as it is. Set null, or name an optimiser"
+                )
+        if method.objective != joint.objective:
+            raise ValueError(
+                f"methods.{name}.objective: without an optimiser the student is that of "
+                f"{method.start}. Give that row's objective, or name an optimiser"
+            )
+
+    def _check_jointly_started(self) -> None:
+        """Check that joint trainings have the tasks, and the data, that rows take from them."""
+        for task in self.tasks:
+            for name, method in self.methods_of(task).items():
+                joint = self.joint.get(method.start)
+                if joint is None:
+                    continue
+                if task not in joint.tasks:
+                    raise ValueError(
+                        f"methods.{name}.start: {method.start} is not trained on task {task}, but "
+                        f"on {', '.join(joint.tasks)}. Name its tasks in methods.{name}.tasks"
+                    )
+                if method.optimiser is None and method.data != joint.tasks[task]:
+                    raise ValueError(
+                        f"methods.{name}.data: {method.data}, but {method.start} is trained on "
+                        f"{joint.tasks[task]} of task {task}, and taken as it is. Name that"
+                    )
 
     def _check_baselines_end(self, name: str) -> None:
         chain = [name]
@@ -130,12 +175,14 @@ class Params(Section):
 
     def _check_objectives(self) -> None:
         for task in (name for name, settings in self.tasks.items() if settings.is_regression):
-            for name, method in self.methods_of(task).items():
-                if "soft_labels" in method.objective.weights:
+            rows = {f"methods.{name}": row for name, row in self.methods_of(task).items()}
+            rows |= {f"joint.{name}": row for name, row in self.joint.items() if task in row.tasks}
+            for where, row in rows.items():
+                if "soft_labels" in row.objective.weights:
                     raise ValueError(
-                        f"methods.{name}.objective.soft_labels: task {task} is a regression, whose "
+                        f"{where}.objective.soft_labels: task {task} is a regression, whose "
                         "one output has no probabilities to learn from. Use logits, or name the "
-                        f"other tasks in methods.{name}.tasks"
+                        f"other tasks in {where}.tasks"
                     )
 
     def _check_encoders(self) -> None:
@@ -161,17 +208,33 @@ class Params(Section):
                     f"encoders.{name}.wikipedia: {encoder.wikipedia}, but wikipedia.sentences "
                     f"splits {self.wikipedia.sentences}. Raise that, or set null for all of them"
                 )
-            for task, recipe in encoder.tasks.items():
-                if task not in self.tasks:
-                    raise ValueError(
-                        f"encoders.{name}.tasks: no task {task!r}; there are "
-                        f"{', '.join(self.tasks)}"
-                    )
-                if recipe is not None and recipe not in self.recipes_of(task):
-                    raise ValueError(
-                        f"encoders.{name}.tasks.{task}: no transfer set {recipe!r} of this task; "
-                        f"there are {', '.join(self.recipes_of(task))}"
-                    )
+            self._check_sets(f"encoders.{name}", encoder.tasks)
+
+    def _check_joint(self) -> None:
+        for name, joint in self.joint.items():
+            if name in STARTS or name in self.encoders:
+                raise ValueError(
+                    f"joint.{name}: methods that start from {name} mean another one; take "
+                    "another name"
+                )
+            _check_names(f"joint.{name}", joint, self.students, "student")
+            _check_names(f"joint.{name}", joint, self.optimisers, "optimiser")
+            _check_names(f"joint.{name}", joint, dict.fromkeys(STARTS), "start")
+            self._check_vectors(f"joint.{name}", joint)
+            self._check_sets(f"joint.{name}", joint.tasks)
+
+    def _check_sets(self, where: str, tasks: Mapping[str, str | None]) -> None:
+        """Check that there are these tasks, with these transfer sets."""
+        for task, recipe in tasks.items():
+            if task not in self.tasks:
+                raise ValueError(
+                    f"{where}.tasks: no task {task!r}; there are {', '.join(self.tasks)}"
+                )
+            if recipe is not None and recipe not in self.recipes_of(task):
+                raise ValueError(
+                    f"{where}.tasks.{task}: no transfer set {recipe!r} of this task; "
+                    f"there are {', '.join(self.recipes_of(task))}"
+                )
 
     def task(self, name: str) -> Task:
         """Return one task, or say which there are."""
@@ -181,6 +244,10 @@ class Params(Section):
         """Return the rows of one task: the methods meant for it whose transfer set it has."""
         rows = {n: m for n, m in self.methods.items() if m.tasks is None or task in m.tasks}
         return {name: m for name, m in rows.items() if self.transfer[m.data].covers(task)}
+
+    def optimiser_of(self, method: Method) -> Optimiser:
+        """Return what a method's students are trained with: its own, or the joint training's."""
+        return self.optimisers[method.optimiser or self.joint[method.start].optimiser]
 
     def recipes_of(self, task: str) -> list[str]:
         """Return the names of the transfer sets that are made for one task."""

@@ -83,7 +83,8 @@ class Objective(Section):
 class Method(Section):
     """One system: student, start, transfer set, objective, optimiser.
 
-    ``start`` is ``vectors`` (the vocabulary's), ``random``, or the name of an encoder.
+    ``start`` is ``vectors`` (the vocabulary's), ``random``, or the name of an encoder or of a joint
+    training, whose student for the task is then tuned, or taken as it is (``optimiser: null``).
     ``tasks`` names those that have the row (null: all that have its transfer set).
     ``iterations`` takes the transfer set's first ones alone (0: the originals); null takes all.
 
@@ -98,7 +99,7 @@ class Method(Section):
     data: str
     iterations: Count | None
     objective: Objective
-    optimiser: str
+    optimiser: str | None
     baseline: str | None
     tasks: Annotated[list[str], Field(min_length=1)] | None
     repeat_originals: Positive | None = None

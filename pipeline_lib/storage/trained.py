@@ -91,8 +91,8 @@ class Trained:
                     return
                 set_aside(self.folder, state_folder() / "quarantine", inode)
 
-    def link_into(self, target: Path) -> None:
-        """Link the result's files into ``target``."""
-        for path in sorted(self.folder.iterdir()):
-            if path.name != SEAL:
+    def link_into(self, target: Path, part: str = ".") -> None:
+        """Link the files of the result, or of one folder in it, into ``target``."""
+        for path in sorted((self.folder / part).iterdir()):
+            if path.is_file() and path.name != SEAL:
                 link_or_copy(path, target / path.name)

@@ -4,6 +4,7 @@ import json
 import math
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -18,7 +19,7 @@ class Progress:
     """Where a training stands: what a checkpoint keeps beside the tensors.
 
     ``history`` has one entry per evaluation on dev: step, epoch (from 1), mean training loss since
-    the last one, dev score.
+    the last one, dev score; where several tasks are trained, ``dev_by_task`` has that of each.
     """
 
     step: int = 0
@@ -26,7 +27,7 @@ class Progress:
     best_step: int = 0
     loss_sum: float = 0.0
     loss_count: int = 0
-    history: list[dict[str, float]] = field(default_factory=list)
+    history: list[dict[str, Any]] = field(default_factory=list)
 
 
 @dataclass

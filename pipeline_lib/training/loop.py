@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any, Protocol
 
 import numpy as np
@@ -71,6 +72,10 @@ class Settings:
         )
 
 
+Score = float | list[float]
+"""A model's score on dev, greater is better; or that of each task, of which the mean counts."""
+
+
 class Report(Protocol):
     """Where progress is shown; called after every step."""
 
@@ -82,7 +87,7 @@ def fit(
     model: torch.nn.Module,
     batches: Batches,
     loss: Callable[[torch.nn.Module, Batch], torch.Tensor],
-    evaluate: Callable[[torch.nn.Module], float],
+    evaluate: Callable[[torch.nn.Module], Score],
     settings: Settings,
     checkpoint: Path,
     report: Report | None = None,
@@ -90,7 +95,7 @@ def fit(
     """Train ``model`` in place and leave it with the weights that scored best on dev.
 
     :param loss: (model, batch) to the mean loss, a scalar.
-    :param evaluate: model to its dev score, greater is better.
+    :param evaluate: model to its score on dev.
     :param checkpoint: a safetensors file; if it exists, training resumes from it.
     :raises DistilleryError: if the loss stops being a number.
     """
@@ -242,19 +247,26 @@ def _step(
 
 def _evaluate(
     model: torch.nn.Module,
-    evaluate: Callable[[torch.nn.Module], float],
+    evaluate: Callable[[torch.nn.Module], Score],
     state: State,
     epoch: float,
 ) -> None:
     progress = state.progress
     model.eval()
     with torch.inference_mode():
-        score = evaluate(model)
+        found = evaluate(model)
     model.train()
+    score = fmean(found) if isinstance(found, list) else found
     mean = progress.loss_sum / max(1, progress.loss_count)
-    progress.history.append(
-        {"step": progress.step, "epoch": round(epoch, 4), "loss": mean, "dev": score}
-    )
+    entry: dict[str, Any] = {
+        "step": progress.step,
+        "epoch": round(epoch, 4),
+        "loss": mean,
+        "dev": score,
+    }
+    if isinstance(found, list):
+        entry["dev_by_task"] = found
+    progress.history.append(entry)
     progress.loss_sum, progress.loss_count = 0.0, 0
     # A score can be no number (a correlation of constants); some weights must be kept all the same.
     if score > progress.best_score or not state.best:

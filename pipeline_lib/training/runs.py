@@ -21,7 +21,7 @@ from pipeline_lib.engine.protocol import Engine
 from pipeline_lib.storage.fingerprint import training_code
 from pipeline_lib.storage.trained import Trained
 from pipeline_lib.training.checkpoint import Progress
-from pipeline_lib.training.loop import Batch, Batches, Settings, fit
+from pipeline_lib.training.loop import Batch, Batches, Score, Settings, fit
 
 Record = dict[str, Any]
 """What ``training.json`` of a finished training says."""
@@ -32,7 +32,7 @@ class Prepared:
     """A training that is ready to run.
 
     :ivar model: untrained, on its device; :ivar loss: (model, batch) to the mean loss.
-    :ivar evaluate: model to its score on dev, greater is better.
+    :ivar evaluate: model to its score on dev, or to that of each task.
     :ivar finish: (folder, progress) saves the trained model into the folder, and returns what its
         record has besides what all records have.
     """
@@ -40,7 +40,7 @@ class Prepared:
     model: torch.nn.Module
     batches: Batches
     loss: Callable[[Any, Batch], torch.Tensor]
-    evaluate: Callable[[Any], float]
+    evaluate: Callable[[Any], Score]
     finish: Callable[[Path, Progress], Record]
 
 

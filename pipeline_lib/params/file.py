@@ -287,6 +287,10 @@ def check_params(raw: Any, where: str = "params.yaml") -> Params:
         raise _refusal(error, lambda _: where) from error
 
 
+_MEMBERS = ("Range", "list[str]", "literal['all']", "constrained-float")
+"""Members of unions, as pydantic names them in the path to a fault."""
+
+
 def _refusal(error: ValidationError, place: Callable[[list[str]], str]) -> DistilleryError:
     """Return the error that names every fault; ``place`` says where a key stands."""
     faults = [(_keys(fault), _explain(fault)) for fault in error.errors()]
@@ -307,7 +311,7 @@ def _keys(fault: Any) -> list[str]:
 
 def _explain(fault: Any) -> str:
     path = list(fault["loc"])
-    inner = [part for part in _keys(fault) if part not in ("Range", "list[str]")]
+    inner = [part for part in _keys(fault) if part not in _MEMBERS]
     key = ".".join(inner) or "the file"
     if fault["type"] == "extra_forbidden":
         return f"{key}: unknown key. Take it out or correct it{_nearest(str(path[-1]))}."

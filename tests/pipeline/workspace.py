@@ -33,7 +33,7 @@ OUTPUTS = Path("data/outputs") / TASK / "full"
 TRANSFER = Path("data/transfer") / TASK / "full"
 STORE = Path(".distillery/store")
 SINGLE = ("fetch_teacher", "fetch_vectors", "split_wikipedia", "precompute_vectors", "pretrain")
-SINGLE += ("report",)
+SINGLE += ("train_joint", "report")
 """Stages that are not one per task."""
 
 
@@ -284,6 +284,7 @@ def write_params(path: Path) -> None:
         "seeds": [1, 2],
         "wikipedia": None,
         "encoders": {},
+        "joint": {},
     }
     values["evaluate"]["resamples"] = 100
     values["speed"] |= {"sentences": 20, "repeats": 1}

@@ -77,6 +77,19 @@ class Plan(BaseModel):
     min_confidence: float
     threshold: str | None
 
+    def joint_start(self, seed: int) -> ModelReference:
+        """Return the joint training's student that the one of this seed starts from.
+
+        :raises DistilleryError: if the plan was made for other seeds.
+        """
+        if seed not in self.joint:
+            planned = ", ".join(map(str, self.joint))
+            raise DistilleryError(
+                f"{self.task} {self.method}: planned for the seeds {planned}, not for {seed}. Run "
+                "`dvc repro plan` again."
+            )
+        return self.joint[seed]
+
 
 def make_plan(params: Params, task: str, method: str, layout: Layout) -> Plan:
     """Resolve one row for one task.

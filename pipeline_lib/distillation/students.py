@@ -80,7 +80,7 @@ class StudentTraining(EncodedTraining):
         if self.plan.encoder is not None:
             settings["start"] = "encoder"
         if self.plan.joint is not None:
-            settings |= {"start": "joint", "joint": self.plan.joint[self.seed].digest}
+            settings |= {"start": "joint", "joint": self.plan.joint_start(self.seed).digest}
         words = None if self.started_from else sha256_folder(self.vocabulary)
         losses = [TERMS[name].loss for name in self.plan.objective.weights]
         own = code_outside(ENCODERS[self.plan.student.name()], *losses)
@@ -94,7 +94,7 @@ class StudentTraining(EncodedTraining):
     @property
     def started_from(self) -> ModelReference | None:
         """The encoder, or the joint training's student, that it starts from."""
-        return self.plan.joint[self.seed] if self.plan.joint else self.plan.encoder
+        return self.plan.joint_start(self.seed) if self.plan.joint else self.plan.encoder
 
     @property
     def words(self) -> Path:
@@ -128,9 +128,8 @@ class StudentTraining(EncodedTraining):
         plan, device = self.plan, torch.device(self.device)
         train, dev = (encoding.read(content) for encoding, content in self.sets)
         scale = scale_of(train.targets["labels"])
-        model = (self._untrained() if plan.joint is None else self._jointly_trained(scale)).to(
-            device
-        )
+        start = self._untrained() if plan.joint is None else self._jointly_trained(scale)
+        model = start.to(device)
 
         def loss(model: StudentNetwork, batch: Batch) -> torch.Tensor:
             objective = plan.objective
@@ -201,7 +200,7 @@ def take_students(plan: Plan, seeds: Sequence[int], target: Path) -> dict[int, R
     :returns: their records by seed.
     :raises DistilleryError: if one is another than planned, or damaged.
     """
-    folders = {seed: plan.joint[seed].open() for seed in seeds}
+    folders = {seed: plan.joint_start(seed).open() for seed in seeds}
     for seed, folder in folders.items():
         for path in sorted(folder.iterdir()):
             link_or_copy(path, target / str(seed) / path.name)

@@ -12,6 +12,7 @@ import pytest
 import torch
 from ruamel.yaml import YAML
 
+from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import sha256_folder
 from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.base.layout import Layout
@@ -314,6 +315,8 @@ def test_a_tuned_student_depends_on_its_own_seeds_start_alone(
     assert before[0] == after[0] and before[1] != after[1]
     assert keys(plan.model_copy(update={"joint": place})) == after
     assert before[0] != before[1]
+    with pytest.raises(DistilleryError, match="planned for the seeds 1, 2, not for 3"):
+        plan.joint_start(3)
 
 
 def test_students_are_taken_as_they_are(

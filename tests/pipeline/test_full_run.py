@@ -13,8 +13,7 @@ STAGES = {
     *(f"{name}@{TASK}" for name in ("fetch_data", "prepare", "lexicon", "finetune_teacher")),
     *(f"{name}@{TASK}" for name in ("augment", "precompute", "vocabulary", "plan", "train")),
     *("fetch_models", "fetch_vectors", "split_wikipedia", "precompute_vectors", "pretrain"),
-    "refine_teacher",
-    "report",
+    *("refine_teacher", "train_joint", "report"),
     *(f"evaluate@{TASK}", f"measure_speed@{TASK}"),
 }
 AFTER_TRAINING = {f"evaluate@{TASK}", f"measure_speed@{TASK}", "report"}
@@ -76,7 +75,7 @@ def _one_row(params: Any) -> None:
 
 @pytest.mark.parametrize(
     ("edit", "methods", "others"),
-    [(_hidden_size, METHODS, {"pretrain"}), (_one_row, ("bilstm_kd",), set())],
+    [(_hidden_size, METHODS, {"pretrain", "train_joint"}), (_one_row, ("bilstm_kd",), set())],
     ids=["student", "method"],
 )
 def test_a_changed_row_trains_the_methods_that_use_it(

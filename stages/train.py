@@ -5,7 +5,8 @@
 Reads data/plans/<task> and what the plans name, data/tasks/<task>/dev, and
 data/vocabularies/<task>; writes data/students/<task>/<method>/<seed>, and beside a method's
 students search.json: the learning rate that was taken.  What is trained already is found; if
-killed, it resumes from the last checkpoints.
+killed, it resumes from the last checkpoints.  A row without an optimiser takes the students of a
+joint training as they are.
 """
 
 from typing import Annotated
@@ -24,14 +25,20 @@ from pipeline_lib.params import load_params
 def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:
     """Train one task's students: every row of the task, once per seed."""
     from pipeline_lib.base.devices import resolve_device
-    from pipeline_lib.distillation.students import StudentTraining, encode_sets, student_row
+    from pipeline_lib.distillation.data import encode_sets
+    from pipeline_lib.distillation.students import (
+        StudentTraining,
+        student_row,
+        take_students,
+    )
     from pipeline_lib.training.runs import Message
     from pipeline_lib.training.search import train_rows
 
     params, layout = load_params(), Layout()
     device = str(resolve_device(params.device))
     inputs = layout.vocabulary(task), layout.split(task, "dev"), params.seeds, device
-    rows = [student_row(plan, *inputs) for plan in read_plans(layout.plans(task))]
+    plans = read_plans(layout.plans(task))
+    rows = [student_row(plan, *inputs) for plan in plans if plan.optimiser is not None]
     target = clear_folder(layout.students(task))
     encode_sets(rows, make_engine(params, "cpu"))
     total = sum(row.planned_steps for row in rows)
@@ -55,6 +62,10 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
         found.write(target / method)
         scores = ", ".join(f"{record['best_dev']:.4f}" for record in found.records)
         typer.echo(f"{task} {method}: dev {scores} (seeds {params.seeds}, rate {found.rate:g})")
+    for plan in (plan for plan in plans if plan.optimiser is None):
+        records = take_students(plan, params.seeds, target / plan.method)
+        scores = ", ".join(f"{record['best_dev']:.4f}" for record in records.values())
+        typer.echo(f"{task} {plan.method}: dev {scores} (seeds {params.seeds}, from {plan.start})")
 
 
 if __name__ == "__main__":

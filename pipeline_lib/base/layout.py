@@ -143,6 +143,27 @@ class Layout:
         """Return a sentence encoder."""
         return self.encoders / name
 
+    @property
+    def all_joint(self) -> Path:
+        """The folder of all joint trainings."""
+        return self.data / "joint"
+
+    def joint(self, name: str) -> Path:
+        """Return the folder of a joint training: its vocabulary, and its students by seed."""
+        return self.all_joint / name
+
+    def joint_vocabulary(self, name: str) -> Path:
+        """Return the vocabulary of a joint training's students."""
+        return self.joint(name) / "vocabulary"
+
+    def joint_students(self, name: str, seed: int) -> Path:
+        """Return the folder of the students of one joint training, by task."""
+        return self.joint(name) / str(seed)
+
+    def joint_student(self, name: str, seed: int, task: str) -> Path:
+        """Return one task's student of a joint training."""
+        return self.joint_students(name, seed) / task
+
     def students(self, task: str) -> Path:
         """Return the folder of a task's students, ``<method>/<seed>``."""
         return self.data / "students" / task

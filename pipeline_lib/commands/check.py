@@ -97,6 +97,10 @@ def summary(params: "Params") -> list[str]:
         f"data      {', '.join(recipes)}",
         f"students  {rows} rows of {len(params.tasks)} tasks × {seeds} seeds = {rows * seeds}",
     ]
+    lines += [
+        f"joint     {name}: {', '.join(row.tasks)} × {seeds} seeds = {seeds}"
+        for name, row in params.joint.items()
+    ]
     fetched = _fetched(params)
     return [*lines, f"fetched   {', '.join(fetched) or 'nothing'}"]
 
@@ -114,7 +118,7 @@ def unfair_comparisons(params: "Params") -> list[str]:
             continue
         base = params.methods[row.baseline]
         differences = _different(params.students[row.student], params.students[base.student])
-        optimisers = params.optimisers[row.optimiser], params.optimisers[base.optimiser]
+        optimisers = params.optimiser_of(row), params.optimiser_of(base)
         differences += _different(*optimisers, leave_out=LENGTH)
         if differences:
             warnings.append(

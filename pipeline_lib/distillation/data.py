@@ -4,8 +4,9 @@ An encoded set is one Arrow file in the store.  Trainings map it into memory, wh
 share it.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,6 +20,7 @@ from pipeline_lib.base.files import sha256_file, sha256_json
 from pipeline_lib.base.probabilities import softmax
 from pipeline_lib.engine.local import LocalEngine
 from pipeline_lib.engine.passes import Piece, ShardPass, run_pieces
+from pipeline_lib.engine.protocol import Engine
 from pipeline_lib.params import Reads
 from pipeline_lib.storage.columns import (
     FIRST,
@@ -36,6 +38,9 @@ from pipeline_lib.tasks.metrics import decide, label_array
 from pipeline_lib.text.masking import signed_sentences
 from pipeline_lib.text.pieces import Pieces, digest_tokenizer, load_pieces
 from pipeline_lib.text.ragged import PAD_ID, Sentences
+from pipeline_lib.training.label_scale import LabelScale
+from pipeline_lib.training.runs import TrainingSpec
+from pipeline_lib.training.search import Row
 
 Lists = tuple[np.ndarray, np.ndarray]
 """Numbers of all rows, one row behind the other, int32, and how many each row has, int64."""
@@ -199,6 +204,40 @@ def _flat(column: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
     """Return a column of lists as one array, and where each list begins and ends in it."""
     lists = column.combine_chunks()
     return lists.flatten().to_numpy(), lists.offsets.to_numpy()
+
+
+Encoded = tuple[EncodingPass, EncodedInput]
+"""How a set is encoded, and what of."""
+
+
+class EncodedTraining(TrainingSpec):
+    """A training that reads encoded sets."""
+
+    @property
+    @abstractmethod
+    def sets(self) -> list[Encoded]:
+        """The sets that it reads."""
+
+
+def encode_sets(rows: Sequence[Row[EncodedTraining]], engine: Engine) -> None:
+    """Encode what the rows' missing trainings read, once each, by all workers."""
+    specs = [row.spec(*own) for row in rows for own in row.search()]
+    missing = [spec for spec in specs if not spec.result.is_whole()]
+    sets: dict[EncodingPass, set[EncodedInput]] = {}
+    for encoding, content in (encoded for spec in missing for encoded in spec.sets):
+        sets.setdefault(encoding, set()).add(content)
+    for encoding, contents in sets.items():
+        pieces = sorted((content.piece for content in contents), key=lambda piece: piece.digest)
+        run_pieces(encoding, pieces, engine)
+
+
+def standardised(sentences: Sentences, scale: LabelScale | None) -> Sentences:
+    """Return the sentences with scores in standard units; classes and their logits as they are."""
+    if scale is None:
+        return sentences
+    scores = {name: sentences.targets.get(name) for name in ("labels", "logits")}
+    own = {name: scale.standardise(v) for name, v in scores.items() if v is not None}
+    return replace(sentences, targets={**sentences.targets, **own})
 
 
 def _column(values: np.ndarray) -> pa.Array:

@@ -16,7 +16,6 @@ from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.model_sizes import layer_count, layer_width
 from pipeline_lib.base.positions import position_count
 from pipeline_lib.params import (
-    STARTS,
     Objective,
     Optimiser,
     Params,
@@ -28,8 +27,8 @@ from pipeline_lib.storage.references import SetReference
 from pipeline_lib.storage.shards import ShardSet, check_answers, read_manifest
 
 
-class EncoderReference(BaseModel):
-    """A trained sentence encoder, or a pretrained model, by place and content.
+class ModelReference(BaseModel):
+    """A model to start from, pretrained or trained here, by place and content.
 
     :ivar digest: that of its folder.
     """
@@ -40,25 +39,29 @@ class EncoderReference(BaseModel):
     digest: str
 
     @classmethod
-    def to(cls, folder: Path) -> "EncoderReference":
-        """Refer to the encoder in ``folder``."""
+    def to(cls, folder: Path) -> "ModelReference":
+        """Refer to the model in ``folder``."""
         return cls(folder=folder.as_posix(), digest=sha256_folder(folder))
 
     def open(self) -> Path:
-        """Return the encoder's folder.
+        """Return the model's folder.
 
         :raises DistilleryError: if it is another than planned, or damaged.
         """
         if sha256_folder(Path(self.folder)) != self.digest:
             raise DistilleryError(
-                f"{self.folder}: not the encoder that was planned. Delete it and run `dvc repro`."
+                f"{self.folder}: not the model that was planned. Delete it and run `dvc repro`."
             )
         return Path(self.folder)
 
 
 @holds_students("student", lambda student: student)
 class Plan(BaseModel):
-    """All that determines a student besides its seed, the vocabulary and the dev set."""
+    """All that determines a student besides its seed, the vocabulary and the dev set.
+
+    :ivar encoder: the one to start from; :ivar joint: by seed, the student to start from.
+    :ivar optimiser: None: that student is taken as it is.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -67,7 +70,7 @@ class Plan(BaseModel):
     student: Student
     start: str
     objective: Objective
-    optimiser: Optimiser
+    optimiser: Optimiser | None
     metric: str
     positive: int
     pair: bool
@@ -75,11 +78,25 @@ class Plan(BaseModel):
     inputs: SetReference
     outputs: SetReference | None
     states: SetReference | None
-    encoder: EncoderReference | None
-    model: EncoderReference | None
+    encoder: ModelReference | None
+    joint: dict[int, ModelReference] | None
+    model: ModelReference | None
     repeat_originals: int
     min_confidence: float
     threshold: str | None
+
+    def joint_start(self, seed: int) -> ModelReference:
+        """Return the joint training's student that the one of this seed starts from.
+
+        :raises DistilleryError: if the plan was made for other seeds.
+        """
+        if seed not in self.joint:
+            planned = ", ".join(map(str, self.joint))
+            raise DistilleryError(
+                f"{self.task} {self.method}: planned for the seeds {planned}, not for {seed}. Run "
+                "`dvc repro plan` again."
+            )
+        return self.joint[seed]
 
 
 def make_plan(params: Params, task: str, method: str, layout: Layout) -> Plan:
@@ -94,7 +111,7 @@ def make_plan(params: Params, task: str, method: str, layout: Layout) -> Plan:
     if student.source_model is not None:
         folder = layout.model(student.source_model)
         check_fits(f"students.{row.student}", student, folder)
-        pretrained = EncoderReference.to(folder)
+        pretrained = ModelReference.to(folder)
     inputs = layout.transfer(task, row.data)
     outputs = layout.outputs(task, params.teacher_of(task, row), row.data)
     needs_outputs = params.reads_outputs(row)
@@ -112,7 +129,7 @@ def make_plan(params: Params, task: str, method: str, layout: Layout) -> Plan:
         student=student,
         start=row.start,
         objective=row.objective,
-        optimiser=params.optimisers[row.optimiser],
+        optimiser=None if row.optimiser is None else params.optimisers[row.optimiser],
         metric=params.task(task).metrics[0],
         positive=params.task(task).positive_class,
         pair=params.task(task).is_pair,
@@ -120,12 +137,26 @@ def make_plan(params: Params, task: str, method: str, layout: Layout) -> Plan:
         inputs=SetReference.to(inputs, row.iterations),
         outputs=SetReference.to(outputs, row.iterations) if needs_outputs else None,
         states=states,
-        encoder=None if row.start in STARTS else EncoderReference.to(layout.encoder(row.start)),
+        encoder=_encoder(params, row.start, layout),
+        joint=_joint_students(params, row.start, task, layout),
         model=pretrained,
         repeat_originals=row.repeat_originals or 1,
         min_confidence=row.min_confidence or 0.0,
         threshold=row.threshold,
     )
+
+
+def _encoder(params: Params, start: str, layout: Layout) -> ModelReference | None:
+    return ModelReference.to(layout.encoder(start)) if start in params.encoders else None
+
+
+def _joint_students(
+    params: Params, start: str, task: str, layout: Layout
+) -> dict[int, ModelReference] | None:
+    if start not in params.joint:
+        return None
+    folders = {seed: layout.joint_student(start, seed, task) for seed in params.seeds}
+    return {seed: ModelReference.to(folder) for seed, folder in folders.items()}
 
 
 def check_fits(key: str, student: StudentSettings, folder: Path) -> None:

@@ -46,6 +46,18 @@ class Start:
         return model
 
 
+def start_of(folder: Path, student: StudentSettings, start: str) -> Start:
+    """Start as params.yaml says: from ``vectors``, at ``random``, or from a ``model``'s layers.
+
+    :param folder: of the words that the student reads, or of its pretrained model.
+    """
+    if student.source_model is None:
+        return start_from_vocabulary(folder, start == "vectors")
+    if student.pretrained:
+        return start_from_layers(folder, student)
+    return start_from_pieces(folder, student, start == "vectors")
+
+
 def start_from_vocabulary(folder: Path, with_vectors: bool) -> Start:
     """Start from a task's words, and from their vectors or from chance."""
     tokenizer, vectors = load_vocabulary(folder)

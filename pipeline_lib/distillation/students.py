@@ -1,6 +1,7 @@
 """Training students from plans."""
 
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -9,23 +10,26 @@ import numpy as np
 import torch
 
 from pipeline_lib.base.devices import resolve_student_precision
-from pipeline_lib.base.files import sha256_folder
-from pipeline_lib.distillation.data import EncodedInput, EncodingPass
-from pipeline_lib.distillation.plans import Plan
-from pipeline_lib.distillation.starts import (
-    Start,
-    start_from_encoder,
-    start_from_layers,
-    start_from_pieces,
-    start_from_vocabulary,
+from pipeline_lib.base.files import link_or_copy, read_json, sha256_folder
+from pipeline_lib.distillation.data import (
+    Encoded,
+    EncodedInput,
+    EncodedTraining,
+    EncodingPass,
+    standardised,
 )
-from pipeline_lib.engine.passes import run_pieces
-from pipeline_lib.engine.protocol import Engine
+from pipeline_lib.distillation.plans import ModelReference, Plan
+from pipeline_lib.distillation.starts import Start, start_from_encoder, start_of
 from pipeline_lib.networks.encoders import ENCODERS
 from pipeline_lib.networks.student import StudentNetwork
 from pipeline_lib.storage.fingerprint import code_outside
 from pipeline_lib.storage.references import SetReference
-from pipeline_lib.students.student import attend_quickly, predict_sentences, save_student
+from pipeline_lib.students.student import (
+    attend_quickly,
+    load_student,
+    predict_sentences,
+    save_student,
+)
 from pipeline_lib.tasks.metrics import best_threshold, score
 from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.training.batches import LengthSorted
@@ -33,12 +37,12 @@ from pipeline_lib.training.checkpoint import Progress
 from pipeline_lib.training.label_scale import LabelScale, scale_of
 from pipeline_lib.training.loop import Batch, Settings
 from pipeline_lib.training.objectives import TERMS, objective_loss
-from pipeline_lib.training.runs import Prepared, Record, TrainingSpec
+from pipeline_lib.training.runs import Prepared, Record
 from pipeline_lib.training.search import Row
 
 
 @dataclass(frozen=True)
-class StudentTraining(TrainingSpec):
+class StudentTraining(EncodedTraining):
     """One student to train: everything that determines it.
 
     :ivar vocabulary: the folder of the task's vocabulary; :ivar dev: the prepared dev set.
@@ -70,13 +74,14 @@ class StudentTraining(TrainingSpec):
         """The plan without names and places, the vocabulary, the dev set."""
         place = {"folder", "iterations"}
         names = {"task": True, "method": True, "inputs": place, "outputs": place, "states": place}
-        names |= {"encoder": {"folder"}, "model": {"folder"}, "student": {"model"}}
-        names |= {"optimiser": True}
+        names |= {"encoder": {"folder"}, "joint": True, "model": {"folder"}}
+        names |= {"student": {"model"}, "optimiser": True}
         settings = self.plan.model_dump(exclude=names)
         if self.plan.encoder is not None:
             settings["start"] = "encoder"
-        own_words = self.plan.encoder is None and self.plan.model is None
-        words = sha256_folder(self.vocabulary) if own_words else None
+        if self.plan.joint is not None:
+            settings |= {"start": "joint", "joint": self.plan.joint_start(self.seed).digest}
+        words = None if self.started_from else sha256_folder(self.vocabulary)
         losses = [TERMS[name].loss for name in self.plan.objective.weights]
         own = code_outside(ENCODERS[self.plan.student.name()], *losses)
         return [settings, words, self.dev.digest, own]
@@ -86,14 +91,19 @@ class StudentTraining(TrainingSpec):
         """About how many rows an epoch reads; duplicates in the transfer set make it fewer."""
         return self.plan.inputs.rows
 
+    @property
+    def started_from(self) -> ModelReference | None:
+        """The model that it starts from: trained jointly, an encoder, or a pretrained one."""
+        joint = self.plan.joint_start(self.seed) if self.plan.joint else None
+        return joint or self.plan.encoder or self.plan.model
+
     @cached_property
     def words(self) -> Path:
         """The folder of the tokenizer: the task's, or that of the model it starts from."""
-        model = self.plan.encoder or self.plan.model
-        return model.open() if model else self.vocabulary
+        return self.started_from.open() if self.started_from else self.vocabulary
 
     @property
-    def train_set(self) -> tuple[EncodingPass, EncodedInput]:
+    def train_set(self) -> Encoded:
         """How the training set is encoded, and what of."""
         encoding = EncodingPass.of(
             self.words,
@@ -106,23 +116,24 @@ class StudentTraining(TrainingSpec):
         return encoding, EncodedInput(own.inputs, own.outputs, states=own.states)
 
     @property
-    def dev_set(self) -> tuple[EncodingPass, EncodedInput]:
+    def dev_set(self) -> Encoded:
         """How the dev set is encoded, and what of."""
         student = self.plan.student
         encoding = EncodingPass.of(self.words, student.max_words, reads=student.reads)
         return encoding, EncodedInput(self.dev, prepared=True)
 
+    @property
+    def sets(self) -> list[Encoded]:
+        """What it is trained and evaluated on."""
+        return [self.train_set, self.dev_set]
+
     def prepare(self) -> Prepared:
         """Load the encoded sets, and build the student."""
         plan, device = self.plan, torch.device(self.device)
-        train, dev = (
-            encoding.read(content) for encoding, content in (self.train_set, self.dev_set)
-        )
-        start = self.start()
+        train, dev = (encoding.read(content) for encoding, content in self.sets)
         scale = scale_of(train.targets["labels"])
-        torch.manual_seed(self.seed)
-        model = start.build(plan.student, plan.pair, plan.labels).to(device)
-        attend_quickly(model, training=True)
+        model, tokenizer = self._started(scale)
+        attend_quickly(model.to(device), training=True)
 
         def loss(model: StudentNetwork, batch: Batch) -> torch.Tensor:
             objective = plan.objective
@@ -136,7 +147,7 @@ class StudentTraining(TrainingSpec):
 
         def finish(folder: Path, _: Progress) -> Record:
             shift = _finish(model, scale, dev, plan, device)
-            save_student(folder, model, start.tokenizer)
+            save_student(folder, model, tokenizer)
             return {
                 "rows": len(train),
                 "threshold_shift": shift,
@@ -144,20 +155,28 @@ class StudentTraining(TrainingSpec):
             }
 
         batches = LengthSorted(
-            _standardised(train, scale), self.settings.batch_size, self.settings.seed
+            standardised(train, scale), self.settings.batch_size, self.settings.seed
         )
         return Prepared(model, batches, loss, evaluate, finish)
 
+    def _started(self, scale: LabelScale | None) -> tuple[StudentNetwork, Any]:
+        """Return the student as its training begins, and its tokenizer."""
+        plan = self.plan
+        if plan.joint is None:
+            start = self.start()
+            torch.manual_seed(self.seed)
+            return start.build(plan.student, plan.pair, plan.labels), start.tokenizer
+        found = load_student(self.words)
+        if scale is not None:
+            # It answers in the labels' unit, and is trained in standard ones.
+            scale.inverse.rescale(found.model.logits)
+        return found.model, found.tokenizer
+
     def start(self) -> Start:
-        """Load what the student starts from."""
-        plan, with_vectors = self.plan, self.plan.start == "vectors"
-        if plan.encoder is not None:
+        """Load what an untrained student starts from."""
+        if self.plan.encoder is not None:
             return start_from_encoder(self.words)
-        if plan.model is None:
-            return start_from_vocabulary(self.words, with_vectors)
-        if plan.student.pretrained:
-            return start_from_layers(self.words, plan.student)
-        return start_from_pieces(self.words, plan.student, with_vectors)
+        return start_of(self.words, self.plan.student, self.plan.start)
 
 
 def student_row(
@@ -175,17 +194,20 @@ def student_row(
     return Row(plan.method, plan.optimiser.learning_rates, seeds, spec)
 
 
-def encode_sets(rows: list[Row[StudentTraining]], engine: Engine) -> None:
-    """Encode what the rows' missing students train on, once each, by all workers."""
-    specs = [row.spec(*own) for row in rows for own in row.search()]
-    missing = [spec for spec in specs if not spec.result.is_whole()]
-    sets: dict[EncodingPass, set[EncodedInput]] = {}
-    for spec in missing:
-        for encoding, content in (spec.train_set, spec.dev_set):
-            sets.setdefault(encoding, set()).add(content)
-    for encoding, contents in sets.items():
-        pieces = sorted((content.piece for content in contents), key=lambda piece: piece.digest)
-        run_pieces(encoding, pieces, engine)
+def take_students(plan: Plan, seeds: Sequence[int], target: Path) -> dict[int, Record]:
+    """Link a joint training's students, which the row takes as they are, into ``<target>/<seed>``.
+
+    The search for their learning rate is that of the joint training.
+
+    :returns: their records by seed.
+    :raises DistilleryError: if one is another than planned, or damaged.
+    """
+    folders = {seed: plan.joint_start(seed).open() for seed in seeds}
+    for seed, folder in folders.items():
+        for path in sorted(folder.iterdir()):
+            link_or_copy(path, target / str(seed) / path.name)
+    link_or_copy(folders[seeds[0]] / "search.json", target / "search.json")
+    return {seed: read_json(folder / "training.json") for seed, folder in folders.items()}
 
 
 def _finish(
@@ -213,12 +235,3 @@ def best_shift(outputs: np.ndarray, dev: Sentences, plan: Plan) -> float:
     """
     margins = (outputs[:, 1] - outputs[:, 0]).astype(np.float64)
     return best_threshold(margins, dev.targets["labels"], plan.metric, plan.positive)
-
-
-def _standardised(sentences: Sentences, scale: LabelScale | None) -> Sentences:
-    """Return the sentences with scores in standard units; classes and their logits as they are."""
-    if scale is None:
-        return sentences
-    scores = {n: v for n, v in sentences.targets.items() if n in ("labels", "logits")}
-    targets = {name: scale.standardise(values) for name, values in scores.items()}
-    return replace(sentences, targets={**sentences.targets, **targets})

@@ -15,6 +15,7 @@ from pipeline_lib.params.file import (
     check_params,
     load_params,
 )
+from pipeline_lib.params.joint import Joint
 from pipeline_lib.params.methods import (
     Evaluate,
     Method,
@@ -114,6 +115,7 @@ __all__ = [
     "HubCorpus",
     "HubDataset",
     "HubModel",
+    "Joint",
     "Keep",
     "Linear",
     "LocalModel",

@@ -1,7 +1,7 @@
 """The whole of params.yaml: reading it, checking it, and saying what is wrong with it."""
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +12,7 @@ from pipeline_lib.base.layout import HELDOUT
 from pipeline_lib.params.base import Name, Positive, Section, Seed
 from pipeline_lib.params.encoders import STARTS, Encoder, SentenceVectors
 from pipeline_lib.params.engine import EngineSettings
+from pipeline_lib.params.joint import Joint
 from pipeline_lib.params.methods import Evaluate, Method, Optimiser, Speed
 from pipeline_lib.params.models import ModelSource, Precompute, Teacher, Vocabulary
 from pipeline_lib.params.profiles import is_profile, line_of, read_values
@@ -40,6 +41,7 @@ class Params(Section):
     students: dict[Name, Student]
     optimisers: dict[Name, Optimiser]
     encoders: dict[Name, Encoder]
+    joint: dict[Name, Joint]
     methods: Annotated[dict[Name, Method], Field(min_length=1)]
     seeds: Annotated[list[Seed], Field(min_length=1)]
     evaluate: Evaluate
@@ -50,6 +52,7 @@ class Params(Section):
     def _references(self) -> "Params":
         self._check_teachers()
         self._check_encoders()
+        self._check_joint()
         self._check_methods()
         restricted = {f"transfer.{name}": recipe.tasks for name, recipe in self.transfer.items()}
         restricted |= {f"methods.{name}": method.tasks for name, method in self.methods.items()}
@@ -64,6 +67,7 @@ class Params(Section):
         self._check_objectives()
         self._check_outputs()
         self._check_states()
+        self._check_jointly_started()
         for name, task in self.tasks.items():
             if task.source.kind == "neighbours" and self.wikipedia is None:
                 raise ValueError(
@@ -107,20 +111,31 @@ class Params(Section):
     def _check_outputs(self) -> None:
         """Refuse rows whose teacher is not told from others, or does not answer their rows."""
         for task in self.tasks:
-            teachers = self.teachers_of(task)
             for name, row in self.methods_of(task).items():
-                if not self.reads_outputs(row):
-                    continue
-                if row.teacher is None and len(teachers) > 1:
-                    raise ValueError(
-                        f"methods.{name}.teacher: missing, and {task} has the teachers "
-                        f"{', '.join(teachers)}. Name one of them"
-                    )
-                if not self.teachers[self.teacher_of(task, row)].answers(row.data):
-                    raise ValueError(
-                        f"methods.{name}.data: teacher {self.teacher_of(task, row)} does not "
-                        f"answer {row.data}. Add it to the teacher's `data`, or set that to null"
-                    )
+                if self.reads_outputs(row):
+                    self._check_answered(f"methods.{name}", row, task, row.data)
+        for name, row in self.joint.items():
+            for task, recipe in row.tasks.items():
+                if row.objective.needs_teacher or not self.transfer[recipe].changes_nothing:
+                    self._check_answered(f"joint.{name}", row, task, recipe)
+
+    def _check_answered(self, where: str, row: Method | Joint, task: str, recipe: str) -> None:
+        teachers = self.teachers_of(task)
+        if row.teacher is None and len(teachers) > 1:
+            raise ValueError(
+                f"{where}.teacher: missing, and {task} has the teachers {', '.join(teachers)}. "
+                "Name one of them"
+            )
+        name = self.teacher_of(task, row)
+        if name not in teachers:
+            raise ValueError(
+                f"{where}.teacher: {name} does not know {task}. Name one of {', '.join(teachers)}"
+            )
+        if not teachers[name].answers(recipe):
+            raise ValueError(
+                f"{where}: teacher {name} does not answer {recipe} of {task}. Add it to the "
+                "teacher's `data`, or set that to null"
+            )
 
     def _check_states(self) -> None:
         """Refuse rows whose student and teacher do not have as many states to compare."""
@@ -164,7 +179,7 @@ class Params(Section):
                     )
 
     def _check_methods(self) -> None:
-        starts = {**dict.fromkeys(STARTS), **self.encoders}
+        starts = {**dict.fromkeys(STARTS), **self.encoders, **self.joint}
         for name, method in self.methods.items():
             _check_names(f"methods.{name}", method, self.students, "student")
             _check_names(f"methods.{name}", method, self.transfer, "data")
@@ -172,36 +187,78 @@ class Params(Section):
             _check_names(f"methods.{name}", method, self.methods, "baseline")
             _check_names(f"methods.{name}", method, starts, "start")
             _check_names(f"methods.{name}", method, self.teachers, "teacher")
-            student = self.students[method.student]
-            if student.source_model not in (None, *self.models):
-                raise ValueError(
-                    f"students.{method.student}.model: no {student.source_model!r}; there are "
-                    f"{', '.join(self.models)}"
-                )
-            if student.pretrained and method.start in ("vectors", "random"):
-                raise ValueError(
-                    f"methods.{name}.start: a {student.architecture} student is made of a "
-                    "pretrained model's layers; use model"
-                )
-            if method.start == "model" and not student.pretrained:
-                raise ValueError(
-                    f"methods.{name}.start: a {student.architecture} student takes no layers of a "
-                    "pretrained model; use vectors or random"
-                )
-            if not student.word_vectors and method.start == "vectors":
-                raise ValueError(
-                    f"methods.{name}.start: a {student.architecture} student has no word vectors; "
-                    "use random"
-                )
-            encoder = self.encoders.get(method.start)
-            if encoder is not None and encoder.student != method.student:
+            self._check_start(f"methods.{name}", method)
+            trained = self.encoders.get(method.start) or self.joint.get(method.start)
+            if trained is not None and trained.student != method.student:
                 raise ValueError(
                     f"methods.{name}.student: {method.student}, but its start {method.start} is "
-                    f"a {encoder.student}. Make them the same"
+                    f"a {trained.student}. Make them the same"
                 )
-
+            if method.optimiser is None:
+                self._check_taken(name, method)
         for name in self.methods:
             self._check_baselines_end(name)
+
+    def _check_start(self, where: str, row: Method | Joint) -> None:
+        """Refuse a start that the row's student cannot have."""
+        student = self.students[row.student]
+        if student.source_model not in (None, *self.models):
+            raise ValueError(
+                f"students.{row.student}.model: no {student.source_model!r}; there are "
+                f"{', '.join(self.models)}"
+            )
+        if student.pretrained and row.start in ("vectors", "random"):
+            raise ValueError(
+                f"{where}.start: a {student.architecture} student is made of a pretrained model's "
+                "layers; use model"
+            )
+        if row.start == "model" and not student.pretrained:
+            raise ValueError(
+                f"{where}.start: a {student.architecture} student takes no layers of a pretrained "
+                "model; use vectors or random"
+            )
+        if not student.word_vectors and row.start == "vectors":
+            raise ValueError(
+                f"{where}.start: a {student.architecture} student has no word vectors; use random"
+            )
+
+    def _check_taken(self, name: str, method: Method) -> None:
+        """Refuse what means nothing of a student that is taken as it is."""
+        joint = self.joint.get(method.start)
+        if joint is None:
+            raise ValueError(
+                f"methods.{name}.optimiser: null takes a joint training's student as it is, and "
+                f"{method.start} is none. Name a row of `joint` as its start, or an optimiser"
+            )
+        for key in ("iterations", "repeat_originals", "min_confidence", "threshold"):
+            if getattr(method, key) is not None:
+                raise ValueError(
+                    f"methods.{name}.{key}: without an optimiser the student of {method.start} is "
+                    "taken as it is. Set null, or name an optimiser"
+                )
+        if method.objective != joint.objective:
+            raise ValueError(
+                f"methods.{name}.objective: without an optimiser the student is that of "
+                f"{method.start}. Give that row's objective, or name an optimiser"
+            )
+
+    def _check_jointly_started(self) -> None:
+        """Check that joint trainings have the tasks, and the data, that rows take from them."""
+        for task in self.tasks:
+            for name, method in self.methods_of(task).items():
+                joint = self.joint.get(method.start)
+                if joint is None:
+                    continue
+                if task not in joint.tasks:
+                    raise ValueError(
+                        f"methods.{name}.start: {method.start} is not trained on task {task}, but "
+                        f"on {', '.join(joint.tasks)}. Name its tasks in methods.{name}.tasks"
+                    )
+                if method.optimiser is None and method.data != joint.tasks[task]:
+                    raise ValueError(
+                        f"methods.{name}.data: {method.data}, but {method.start} is trained on "
+                        f"{joint.tasks[task]} of task {task}, and taken as it is. Name that"
+                    )
 
     def _check_baselines_end(self, name: str) -> None:
         chain = [name]
@@ -217,12 +274,14 @@ class Params(Section):
 
     def _check_objectives(self) -> None:
         for task in (name for name, settings in self.tasks.items() if settings.is_regression):
-            for name, method in self.methods_of(task).items():
-                if "soft_labels" in method.objective.weights:
+            rows = {f"methods.{name}": row for name, row in self.methods_of(task).items()}
+            rows |= {f"joint.{name}": row for name, row in self.joint.items() if task in row.tasks}
+            for where, row in rows.items():
+                if "soft_labels" in row.objective.weights:
                     raise ValueError(
-                        f"methods.{name}.objective.soft_labels: task {task} is a regression, whose "
+                        f"{where}.objective.soft_labels: task {task} is a regression, whose "
                         "one output has no probabilities to learn from. Use logits, or name the "
-                        f"other tasks in methods.{name}.tasks"
+                        f"other tasks in {where}.tasks"
                     )
 
     def _check_encoders(self) -> None:
@@ -248,17 +307,39 @@ class Params(Section):
                     f"encoders.{name}.wikipedia: {encoder.wikipedia}, but wikipedia.sentences "
                     f"splits {self.wikipedia.sentences}. Raise that, or set null for all of them"
                 )
-            for task, recipe in encoder.tasks.items():
-                if task not in self.tasks:
-                    raise ValueError(
-                        f"encoders.{name}.tasks: no task {task!r}; there are "
-                        f"{', '.join(self.tasks)}"
-                    )
-                if recipe is not None and recipe not in self.recipes_of(task):
-                    raise ValueError(
-                        f"encoders.{name}.tasks.{task}: no transfer set {recipe!r} of this task; "
-                        f"there are {', '.join(self.recipes_of(task))}"
-                    )
+            self._check_sets(f"encoders.{name}", encoder.tasks)
+
+    def _check_joint(self) -> None:
+        for name, joint in self.joint.items():
+            if name in STARTS or name in self.encoders:
+                raise ValueError(
+                    f"joint.{name}: methods that start from {name} mean another one; take "
+                    "another name"
+                )
+            _check_names(f"joint.{name}", joint, self.students, "student")
+            _check_names(f"joint.{name}", joint, self.optimisers, "optimiser")
+            _check_names(f"joint.{name}", joint, dict.fromkeys(STARTS), "start")
+            self._check_start(f"joint.{name}", joint)
+            self._check_sets(f"joint.{name}", joint.tasks)
+            _check_names(f"joint.{name}", joint, self.teachers, "teacher")
+            if joint.objective.needs_states:
+                raise ValueError(
+                    f"joint.{name}.objective.patience: only a method's row learns from a teacher's "
+                    "layers; leave it out"
+                )
+
+    def _check_sets(self, where: str, tasks: Mapping[str, str | None]) -> None:
+        """Check that there are these tasks, with these transfer sets."""
+        for task, recipe in tasks.items():
+            if task not in self.tasks:
+                raise ValueError(
+                    f"{where}.tasks: no task {task!r}; there are {', '.join(self.tasks)}"
+                )
+            if recipe is not None and recipe not in self.recipes_of(task):
+                raise ValueError(
+                    f"{where}.tasks.{task}: no transfer set {recipe!r} of this task; "
+                    f"there are {', '.join(self.recipes_of(task))}"
+                )
 
     def task(self, name: str) -> Task:
         """Return one task, or say which there are."""
@@ -275,7 +356,7 @@ class Params(Section):
         """Return the teachers that know one task."""
         return {name: own for name, own in self.teachers.items() if own.knows(task)}
 
-    def teacher_of(self, task: str, row: Method) -> str:
+    def teacher_of(self, task: str, row: Method | Joint) -> str:
         """Return the name of a row's teacher: its own, or else the task's first."""
         return row.teacher or next(iter(self.teachers_of(task)))
 
@@ -288,6 +369,10 @@ class Params(Section):
         ]
         vectors = self.sentence_vectors
         return [*own, ("sentence_vectors.max_length", vectors.max_length, vectors.model)]
+
+    def reads_words(self, row: Joint) -> bool:
+        """Whether a joint training's student reads words, not a model's word pieces."""
+        return self.students[row.student].source_model is None
 
     def reads_outputs(self, row: Method) -> bool:
         """Whether a row needs a teacher's outputs.
@@ -305,6 +390,10 @@ class Params(Section):
                 recipes = found.setdefault(self.teacher_of(task, row), [])
                 recipes += [] if row.data in recipes else [row.data]
         return found
+
+    def optimiser_of(self, method: Method) -> Optimiser:
+        """Return what a method's students are trained with: its own, or the joint training's."""
+        return self.optimisers[method.optimiser or self.joint[method.start].optimiser]
 
     def recipes_of(self, task: str) -> list[str]:
         """Return the names of the transfer sets that are made for one task."""
@@ -344,6 +433,10 @@ def check_params(raw: Any, where: str = "params.yaml") -> Params:
         raise _refusal(error, lambda _: where) from error
 
 
+_MEMBERS = ("Range", "list[str]", "literal['all']", "constrained-float")
+"""Members of unions, as pydantic names them in the path to a fault."""
+
+
 def _refusal(error: ValidationError, place: Callable[[list[str]], str]) -> DistilleryError:
     """Return the error that names every fault; ``place`` says where a key stands."""
     faults = [(_keys(fault), _explain(fault)) for fault in error.errors()]
@@ -364,7 +457,7 @@ def _keys(fault: Any) -> list[str]:
 
 def _explain(fault: Any) -> str:
     path = list(fault["loc"])
-    inner = [part for part in _keys(fault) if part not in ("Range", "list[str]")]
+    inner = [part for part in _keys(fault) if part not in _MEMBERS]
     key = ".".join(inner) or "the file"
     if fault["type"] == "extra_forbidden":
         return f"{key}: unknown key. Take it out or correct it{_nearest(str(path[-1]))}."

@@ -98,7 +98,8 @@ class Method(Section):
     """One system: student, start, transfer set, objective, optimiser.
 
     ``start`` is ``vectors`` (the vocabulary's, or of word pieces the student's model's),
-    ``random``, ``model`` (layers of the student's model), or the name of an encoder.
+    ``random``, ``model`` (layers of the student's model), or the name of an encoder or of a joint
+    training, whose student for the task is then tuned, or taken as it is (``optimiser: null``).
     ``tasks`` names those that have the row (null: all that have its transfer set and teacher).
     ``iterations`` takes the transfer set's first ones alone (0: the originals); null takes all.
 
@@ -114,7 +115,7 @@ class Method(Section):
     data: str
     iterations: Count | None
     objective: Objective
-    optimiser: str
+    optimiser: str | None
     baseline: str | None
     tasks: Annotated[list[str], Field(min_length=1)] | None
     teacher: str | None = None

@@ -24,8 +24,9 @@ def require_formats(params: Params) -> None:
 
 def format_faults(params: Params) -> list[str]:
     """Return one line per optimiser in whose number format one of its students cannot train."""
-    pairs = [(row.optimiser, row.student) for row in params.methods.values()]
-    pairs += [(row.optimiser, row.student) for row in params.encoders.values()]
+    rows = [row for row in params.methods.values() if row.optimiser is not None]
+    rows += [*params.encoders.values(), *params.joint.values()]
+    pairs = [(row.optimiser, row.student) for row in rows]
     asked = sorted(p for p in set(pairs) if params.optimisers[p[0]].precision == "bfloat16")
     if not asked:
         return []

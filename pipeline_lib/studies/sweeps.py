@@ -65,7 +65,8 @@ class Rows:
     def of(cls, raw: Raw, task: str, distilled: str) -> "Rows":
         """Cut ``raw`` down to the task, the distilled row and its baseline.
 
-        :raises DistilleryError: if there is no such task or row, or the row has no baseline.
+        :raises DistilleryError: if there is no such task or row, the row has no baseline, or one of
+            the two starts from a joint training.
         """
         for group, name in (("tasks", task), ("methods", distilled)):
             if name not in raw[group]:
@@ -77,6 +78,12 @@ class Rows:
                 f"methods.{distilled}.baseline: null. A study compares a distilled row with an "
                 "undistilled one: name its row as the baseline, or choose another with --row."
             )
+        for name in (baseline, distilled):
+            if raw["methods"][name]["start"] in raw["joint"]:
+                raise DistilleryError(
+                    f"methods.{name}.start: {raw['methods'][name]['start']} is trained on several "
+                    "tasks, and a study has one. Choose another row with --row."
+                )
         params = copy.deepcopy(raw)
         methods, task_rows = params["methods"], {"tasks": None}
         rows = {n: methods[n] | task_rows for n in (baseline, distilled)}
@@ -86,7 +93,7 @@ class Rows:
             if row["start"] in params["encoders"] and row["baseline"] == baseline
             if row["tasks"] is None or task in row["tasks"]
         }
-        params |= {"tasks": {task: params["tasks"][task]}, "methods": rows}
+        params |= {"tasks": {task: params["tasks"][task]}, "methods": rows, "joint": {}}
         for encoder in params["encoders"].values():
             # Its corpus stays; of the tasks that join it, the study has one.
             encoder["tasks"] = {t: r for t, r in encoder["tasks"].items() if t == task}

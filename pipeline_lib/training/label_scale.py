@@ -45,6 +45,11 @@ class LabelScale:
             layer.weight.mul_(self.deviation)
             layer.bias = torch.nn.Parameter(bias * self.deviation + self.mean)
 
+    @property
+    def inverse(self) -> "LabelScale":
+        """The scale whose :meth:`rescale` undoes that of this one."""
+        return LabelScale(-self.mean / self.deviation, 1.0 / self.deviation)
+
 
 def scale_of(labels: np.ndarray) -> LabelScale | None:
     """Return the scale of a regression's labels; None of class numbers."""

@@ -19,11 +19,19 @@ HEX64, HEX40 = "0" * 64, "a" * 40
 
 # Mappings whose keys the user chooses.
 FREE = re.compile(
-    r"(tasks|transfer|models|teachers|students|optimisers|encoders|encoders\.\w+\.tasks|methods|tasks\.\w+\.labels"
-    r"|tasks\.\w+\.source\.(files|splits))$"
+    r"(tasks|transfer|models|teachers|students|optimisers|encoders|joint|methods"
+    r"|(encoders|joint)\.\w+\.tasks|tasks\.\w+\.labels|tasks\.\w+\.source\.(files|splits))$"
 )
 
+JOINT = {
+    **{"student": "bilstm", "start": "vectors", "objective": {"logits": 1.0}, "optimiser": "short"},
+    **{"tasks": {"movies": "original", "tweets": "full"}, "min_count": 1, "sampling": 0.5},
+}
+STARTED = {"joint": {"mtl": JOINT}, "methods.bilstm_kd.start": "mtl"}
+TAKEN = STARTED | {"methods.bilstm_kd.optimiser": None, "methods.bilstm_kd.tasks": ["movies"]}
+
 # The unions' other members, so that the walk below meets every section.
+ROWS = "tasks|methods|transfer|models|teachers|students|optimisers|encoders|joint"
 TUNING = "teachers.minilm.tuning"
 FILES = {"kind": "files", "files": {"all": "a.tsv"}, "format": "tsv", "columns": None}
 VARIANTS = {
@@ -62,6 +70,7 @@ VARIANTS = {
         },
         "tasks.movies.split": None,
     },
+    "joint": {"joint": {"mtl": JOINT}},
     "glue": {
         "tasks.movies.source": {
             "kind": "glue",
@@ -281,19 +290,72 @@ def test_words_do_not_start_from_a_models_layers() -> None:
     assert "methods.bilstm.start: a bilstm student takes no layers of a pretrained model" in error
 
 
+def test_rows_start_from_a_joint_training_or_take_its_students() -> None:
+    tuned, taken = check_params(changed(STARTED)), check_params(changed(TAKEN))
+    assert tuned.joint["mtl"].tasks == JOINT["tasks"]
+    assert check_params(changed({"joint": {"mtl": JOINT | {"sampling": "all"}}})).joint
+    row = taken.method("bilstm_kd")
+    assert row.optimiser is None and taken.optimiser_of(row) == taken.optimisers["short"]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("student", "none", "joint.mtl.student: no 'none'; there are bilstm"),
+        ("optimiser", "none", "joint.mtl.optimiser: no 'none'; there are short"),
+        ("start", "sra", "joint.mtl.start: no 'sra'; there are vectors, random"),
+        ("tasks", {"films": "full"}, "joint.mtl.tasks: no task 'films'; there are movies"),
+        ("tasks", {"neighbours": "full"}, "joint.mtl.tasks.neighbours: no transfer set 'full'"),
+        ("tasks", {}, "joint.mtl.tasks: "),
+        ("tasks", {"movies": None}, "joint.mtl.tasks.movies: "),
+        ("sampling", 1.5, "joint.mtl.sampling: Input should be less than or equal to 1"),
+        ("sampling", "some", "joint.mtl.sampling: Input should be 'all'"),
+        ("min_count", 0, "joint.mtl.min_count: "),
+        (
+            "objective",
+            {"soft_labels": 1.0, "temperature": 2.0},
+            "joint.mtl.objective.soft_labels: task tweets is a regression",
+        ),
+    ],
+)
+def test_faulty_joint_trainings_name_their_key(key: str, value: Any, message: str) -> None:
+    assert message in error_of(changed({"joint": {"mtl": JOINT | {key: value}}}))
+
+
+@pytest.mark.parametrize("name", ["vectors", "sra"])
+def test_a_joint_training_has_a_name_of_its_own(name: str) -> None:
+    assert f"joint.{name}: methods that start from" in error_of(changed({"joint": {name: JOINT}}))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"methods.bilstm_kd.student": "bilstm_sra"}, "bilstm_kd.student: bilstm_sra, but its sta"),
+        (
+            {"methods.bilstm_kd.tasks": ["neighbours"]},
+            "bilstm_kd.start: mtl is not trained on task neighb",
+        ),
+        ({"methods.bilstm_kd.start": "vectors"}, "bilstm_kd.optimiser: null takes a joint train"),
+        ({"methods.bilstm_kd.iterations": 0}, "methods.bilstm_kd.iterations: without an optimiser"),
+        ({"methods.bilstm_kd.threshold": "dev"}, "methods.bilstm_kd.threshold: without an optimis"),
+        (
+            {"methods.bilstm_kd.objective": {"labels": 1.0}},
+            "bilstm_kd.objective: without an optimi",
+        ),
+        ({"methods.bilstm_kd.data": "full"}, "methods.bilstm_kd.data: full, but mtl is trained on"),
+    ],
+)
+def test_rows_that_do_not_fit_their_joint_training(changes: Any, message: str) -> None:
+    assert message in error_of(changed(TAKEN | changes))
+
+
 def test_the_walk_meets_every_section() -> None:
     paths = fixed_mappings()
     assert len(paths) > 25
-    met = {
-        re.sub(
-            r"^(tasks|methods|transfer|models|teachers|students|optimisers|encoders)\.\w+", r"\1", p
-        )
-        for _, p in paths
-    }
-    fields = {"tasks.source", "tasks.split", "tasks.augment", "tasks.labels.negative"}
-    assert (
-        fields | {"", "models", "teachers.tuning", "methods.objective", "vocabulary.vectors"} <= met
-    )
+    met = {re.sub(rf"^({ROWS})\.\w+", r"\1", p) for _, p in paths}
+    fields = {"tasks.source", "tasks.split", "tasks.augment", "tasks.labels.negative", "joint"}
+    fields |= {"", "models", "teachers.tuning", "methods.objective", "vocabulary.vectors"}
+    assert fields <= met
 
 
 @pytest.mark.parametrize(("variant", "path"), fixed_mappings())

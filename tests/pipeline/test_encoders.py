@@ -152,7 +152,7 @@ def test_another_encoder_than_planned_is_refused(workspace: Workspace) -> None:
     path = workspace / ENCODER / "training.json"
     path.chmod(0o644)
     path.write_text("{}")
-    assert "not the encoder that was planned" in workspace.stage("train").error
+    assert "not the model that was planned" in workspace.stage("train").error
 
 
 def test_vectors_of_other_sentences_are_not_trained_on(workspace: Workspace) -> None:

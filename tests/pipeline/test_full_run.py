@@ -14,8 +14,7 @@ STAGES = {
     *(f"{name}@{TASK}" for name in ("augment", "precompute", "precompute_states")),
     *(f"{name}@{TASK}" for name in ("vocabulary", "plan", "train")),
     *("fetch_models", "fetch_vectors", "split_wikipedia", "precompute_vectors", "pretrain"),
-    "refine_teacher",
-    "report",
+    *("refine_teacher", "train_joint", "report"),
     *(f"evaluate@{TASK}", f"measure_speed@{TASK}"),
 }
 AFTER_TRAINING = {f"evaluate@{TASK}", f"measure_speed@{TASK}", "report"}
@@ -78,7 +77,7 @@ def _one_row(params: Any) -> None:
 @pytest.mark.parametrize(
     ("edit", "methods", "others"),
     [
-        (_hidden_size, METHODS, {"pretrain"}),
+        (_hidden_size, METHODS, {"pretrain", "train_joint"}),
         (_one_row, ("bilstm_kd",), {f"precompute_states@{TASK}"}),
     ],
     ids=["student", "method"],

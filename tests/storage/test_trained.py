@@ -103,3 +103,20 @@ def test_a_home_that_cannot_be_written_is_one_error(store_home: Path) -> None:
     store_home.write_text("a file")
     with pytest.raises(DistilleryError, match="could not be written"):
         write_result(Trained("students", "key"))
+
+
+def test_folders_of_a_result_are_sealed_and_linked_one_by_one(
+    store_home: Path, tmp_path: Path
+) -> None:
+    trained = Trained("joint", "key")
+    with trained.writing() as folder:
+        (folder / "0").mkdir()
+        (folder / "0/config.json").write_text("first")
+        (folder / "training.json").write_text("all")
+    trained.link_into(tmp_path / "all")
+    trained.link_into(tmp_path / "first", "0")
+    assert found(tmp_path / "all") == {"training.json"}
+    assert (tmp_path / "first/config.json").samefile(trained.folder / "0/config.json")
+    assert trained.is_whole()
+    (trained.folder / "0/config.json").unlink()
+    assert not trained.is_whole()

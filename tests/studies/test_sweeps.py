@@ -210,3 +210,16 @@ def test_every_series_is_drawn(name: str, tmp_path: Path) -> None:
         *(study.axis, *{point.series for point in study.points}),
     ):
         assert f"<!-- {text} -->" in drawn
+
+
+def test_rows_of_several_tasks_are_no_study_and_do_not_stay() -> None:
+    params = raw()
+    mtl = {"student": "bilstm", "start": "vectors", "objective": {"logits": 1.0}, "min_count": 1}
+    mtl |= {"tasks": dict.fromkeys(("movies", "tweets"), "full"), "sampling": "all"}
+    params["joint"] = {"mtl": mtl | {"optimiser": "short"}}
+    rows = ("movies", "tweets")
+    params["methods"]["mtl"] = params["methods"]["bilstm_kd_ts"] | {"start": "mtl", "tasks": rows}
+    with pytest.raises(DistilleryError, match=r"methods\.mtl\.start: mtl is trained on several"):
+        Rows.of(params, "movies", "mtl")
+    study = SWEEPS["size"](Rows.of(params, "movies", "bilstm_kd_ts"))
+    assert check_params(study.params).joint == {}

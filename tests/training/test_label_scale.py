@@ -41,3 +41,13 @@ def test_class_numbers_have_no_scale() -> None:
 def test_labels_that_are_all_the_same_are_refused() -> None:
     with pytest.raises(DistilleryError, match="all 4 training labels are 3"):
         LabelScale.of(np.full(4, 3.0, np.float32))
+
+
+def test_the_inverse_undoes_a_rescaling() -> None:
+    layer, scale = torch.nn.Linear(3, 1), LabelScale.of(LABELS * 10 + 40)
+    x = torch.randn(5, 3)
+    before = layer(x)
+    scale.rescale(layer)
+    assert not torch.allclose(layer(x), before, atol=1.0)
+    scale.inverse.rescale(layer)
+    torch.testing.assert_close(layer(x), before, rtol=1e-5, atol=1e-5)

@@ -273,3 +273,26 @@ def test_rates_by_hand() -> None:
     assert linear == [1.0, 0.75, 0.5, 0.25]
     warm = [rate_factor("linear", 0.5, step, 4) for step in range(4)]
     assert warm == pytest.approx([1 / 3, 2 / 3, 1.0, 0.5])
+
+
+def test_of_several_tasks_the_mean_is_what_chooses(tmp_path: Path) -> None:
+    found = [[0.5, 0.1], [0.9, 0.0], [0.2, 0.5], [0.3, 0.3]]
+
+    def by_task(_: torch.nn.Module) -> list[float]:
+        return found[len(steps)]
+
+    steps: list[int] = []
+
+    def report(step: int, *_: object) -> None:
+        if step % 3 == 0:
+            steps.append(step)
+
+    _, progress = run(tmp_path / "c", evaluate=by_task, report=report)
+    assert [entry["dev_by_task"] for entry in progress.history] == found
+    assert [entry["dev"] for entry in progress.history] == pytest.approx([0.3, 0.45, 0.35, 0.3])
+    assert (progress.best_step, progress.best_score) == (6, pytest.approx(0.45))
+    # They stand in the checkpoint, too.
+    model = make_model()
+    state = training.State(model, make_optimiser(model, make_settings()), Progress())
+    state.load(tmp_path / "c")
+    assert state.progress.history == progress.history

@@ -1,0 +1,28 @@
+"""Joint trainings of params.yaml: one student that learns several tasks at once."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from pipeline_lib.params.base import Positive, Probability, Section
+from pipeline_lib.params.methods import Objective
+
+
+class Joint(Section):
+    """A student shared by several tasks, trained on all of them (Liu 2020, algorithm 1).
+
+    ``tasks`` names the group, and the transfer set that each task contributes.  ``min_count`` is
+    how often a word stands in the tasks' training sets together to be known.  ``sampling: all``
+    takes every batch of every task once per epoch; a number a takes as many, but draws the task of
+    each with a probability proportional to (rows of the task) ** a.  ``teacher`` can be left out
+    where no task of the group has several.
+    """
+
+    student: str
+    start: str
+    tasks: Annotated[dict[str, str], Field(min_length=1)]
+    objective: Objective
+    optimiser: str
+    min_count: Positive
+    sampling: Literal["all"] | Probability
+    teacher: str | None = None

@@ -392,8 +392,11 @@ class Params(Section):
         return found
 
     def optimiser_of(self, method: Method) -> Optimiser:
-        """Return what a method's students are trained with: its own, or the joint training's."""
-        return self.optimisers[method.optimiser or self.joint[method.start].optimiser]
+        """Return what a method's students are trained with from their start: its own, or the joint
+        training's, after which its own only tunes them.
+        """
+        joint = self.joint.get(method.start)
+        return self.optimisers[joint.optimiser if joint else method.optimiser]
 
     def recipes_of(self, task: str) -> list[str]:
         """Return the names of the transfer sets that are made for one task."""

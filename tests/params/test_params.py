@@ -198,6 +198,10 @@ def test_a_row_names_the_states_it_learns_from() -> None:
             {"methods.bilstm_kd.objective": {"patience": 1.0}},
             "methods.bilstm_kd.objective: the weights of logits, soft_labels, labels must add up",
         ),
+        (
+            {"joint": {"mtl": JOINT | {"objective": {"logits": 1.0, "patience": 1.0}}}},
+            "joint.mtl.objective.patience: only a method's row learns from a teacher's layers",
+        ),
     ],
 )
 def test_states_that_cannot_be_compared_are_refused(changes: dict[str, Any], message: str) -> None:

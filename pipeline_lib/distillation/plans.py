@@ -13,9 +13,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json, sha256_folder, write_json
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.base.model_sizes import layer_count, layer_width
+from pipeline_lib.base.model_sizes import head_count, layer_count, layer_width
 from pipeline_lib.base.positions import position_count
 from pipeline_lib.params import (
+    Method,
     Objective,
     Optimiser,
     Params,
@@ -59,6 +60,7 @@ class ModelReference(BaseModel):
 class Plan(BaseModel):
     """All that determines a student besides its seed, the vocabulary and the dev set.
 
+    :ivar teacher: that runs beside it, if one does; :ivar teacher_layers: that go with its own.
     :ivar encoder: the one to start from; :ivar joint: by seed, the student to start from.
     :ivar optimiser: None: that student is taken as it is.
     """
@@ -78,6 +80,8 @@ class Plan(BaseModel):
     inputs: SetReference
     outputs: SetReference | None
     states: SetReference | None
+    teacher: ModelReference | None
+    teacher_layers: list[int] | None
     encoder: ModelReference | None
     joint: dict[int, ModelReference] | None
     model: ModelReference | None
@@ -103,7 +107,7 @@ def make_plan(params: Params, task: str, method: str, layout: Layout) -> Plan:
     """Resolve one row for one task.
 
     :raises DistilleryError: if the outputs do not answer to the transfer set, the student asks for
-        more than the pretrained model has, or its states are of another width than the teacher's.
+        more than the pretrained model has, or its states cannot be compared with the teacher's.
     """
     row = params.method(method)
     student = params.students[row.student]
@@ -123,6 +127,11 @@ def make_plan(params: Params, task: str, method: str, layout: Layout) -> Plan:
         check_answers(read_manifest(inputs), read_manifest(folder))
         check_width(f"methods.{method}", layout.model(student.source_model), folder)
         states = SetReference.to(folder, row.iterations)
+    teacher = None
+    if row.teacher_runs:
+        folder = layout.teacher(task, params.teacher_of(task, row))
+        check_beside(f"methods.{method}", row, layout.model(student.source_model), folder)
+        teacher = ModelReference.to(folder)
     return Plan(
         task=task,
         method=method,
@@ -137,6 +146,8 @@ def make_plan(params: Params, task: str, method: str, layout: Layout) -> Plan:
         inputs=SetReference.to(inputs, row.iterations),
         outputs=SetReference.to(outputs, row.iterations) if needs_outputs else None,
         states=states,
+        teacher=teacher,
+        teacher_layers=row.teacher_runs.layers if row.teacher_runs else None,
         encoder=_encoder(params, row.start, layout),
         joint=_joint_students(params, row.start, task, layout),
         model=pretrained,
@@ -191,6 +202,29 @@ def check_width(key: str, model: Path, states: Path) -> None:
         raise DistilleryError(
             f"{key}.objective: the states of {model} have {own} values, those of its teacher "
             f"{width}. Take a student of a model with {width}, or another teacher."
+        )
+
+
+def check_beside(key: str, row: Method, model: Path, teacher: Path) -> None:
+    """Check that a teacher has the layers of a row, and as many heads as its student.
+
+    :param key: of the row in params.yaml.
+    :param model: the folder of the student's model; :param teacher: the teacher's.
+    :raises DistilleryError: if it does not.
+    """
+    own, other = (read_json(folder / "config.json") for folder in (model, teacher))
+    count, wanted = layer_count(other), max(row.teacher_runs.layers)
+    if count is not None and wanted > count:
+        raise DistilleryError(
+            f"{key}.teacher_runs.layers: {wanted}, but {teacher} has {count} layers, 1 to {count}. "
+            "Name some of them in params.yaml."
+        )
+    heads = head_count(own), head_count(other)
+    if "attentions" in row.objective.weights and heads[0] != heads[1]:
+        raise DistilleryError(
+            f"{key}.objective.attentions: {model} has {heads[0]} heads of attention, its teacher "
+            f"{heads[1]}, and they are compared one by one. Leave the term out, or take a student "
+            "of another model."
         )
 
 

@@ -11,6 +11,7 @@ import torch
 
 from pipeline_lib.base.devices import resolve_student_precision
 from pipeline_lib.base.files import link_or_copy, read_json, sha256_folder
+from pipeline_lib.distillation.beside import RunningTeacher
 from pipeline_lib.distillation.data import (
     Encoded,
     EncodedInput,
@@ -21,6 +22,7 @@ from pipeline_lib.distillation.data import (
 from pipeline_lib.distillation.plans import ModelReference, Plan
 from pipeline_lib.distillation.starts import Start, start_from_encoder, start_of
 from pipeline_lib.networks.encoders import ENCODERS
+from pipeline_lib.networks.imitation import Imitation
 from pipeline_lib.networks.student import StudentNetwork
 from pipeline_lib.storage.fingerprint import code_outside
 from pipeline_lib.storage.references import SetReference
@@ -74,7 +76,7 @@ class StudentTraining(EncodedTraining):
         """The plan without names and places, the vocabulary, the dev set."""
         place = {"folder", "iterations"}
         names = {"task": True, "method": True, "inputs": place, "outputs": place, "states": place}
-        names |= {"encoder": {"folder"}, "joint": True, "model": {"folder"}}
+        names |= {"encoder": {"folder"}, "joint": True, "model": {"folder"}, "teacher": {"folder"}}
         names |= {"student": {"model"}, "optimiser": True}
         settings = self.plan.model_dump(exclude=names)
         if self.plan.encoder is not None:
@@ -134,14 +136,15 @@ class StudentTraining(EncodedTraining):
         scale = scale_of(train.targets["labels"])
         model, tokenizer = self._started(scale)
         attend_quickly(model.to(device), training=True)
+        teacher = self._running_teacher(model, tokenizer)
+        trained = model if teacher is None else Imitation(model, teacher.width).to(device)
 
-        def loss(model: StudentNetwork, batch: Batch) -> torch.Tensor:
-            objective = plan.objective
-            return objective_loss(
-                objective.weights, model.outputs(batch), batch, objective.temperature
-            )
+        def loss(trained: StudentNetwork | Imitation, batch: Batch) -> torch.Tensor:
+            objective, outputs = plan.objective, trained.outputs(batch)
+            targets = batch if teacher is None else {**batch, **teacher.targets(batch)}
+            return objective_loss(objective.weights, outputs, targets, objective.temperature)
 
-        def evaluate(model: StudentNetwork) -> float:
+        def evaluate(_: StudentNetwork | Imitation) -> float:
             outputs = predict_sentences(model, dev, device)
             return score(plan.metric, dev.targets["labels"], outputs, plan.positive)
 
@@ -157,7 +160,17 @@ class StudentTraining(EncodedTraining):
         batches = LengthSorted(
             standardised(train, scale), self.settings.batch_size, self.settings.seed
         )
-        return Prepared(model, batches, loss, evaluate, finish)
+        return Prepared(trained, batches, loss, evaluate, finish)
+
+    def _running_teacher(self, model: StudentNetwork, tokenizer: Any) -> RunningTeacher | None:
+        """Load the teacher that runs beside the student, which then gives what it is asked for."""
+        plan = self.plan
+        if plan.teacher is None:
+            return None
+        scores, own = "attentions" in plan.objective.weights, plan.teacher.open()
+        return RunningTeacher.load(
+            *(own, plan.teacher_layers, model, tokenizer, self.device, scores)
+        )
 
     def _started(self, scale: LabelScale | None) -> tuple[StudentNetwork, Any]:
         """Return the student as its training begins, and its tokenizer."""

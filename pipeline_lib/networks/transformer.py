@@ -45,6 +45,7 @@ class TransformerReader(nn.Module):
         own = [pretrained[name] for name in DROPOUTS if name in pretrained]
         self.dropout = Dropout(own[0] if own else 0.0)
         self.width = self.model.config.hidden_size
+        self.gives_scores = False
 
     def forward(
         self,
@@ -53,11 +54,13 @@ class TransformerReader(nn.Module):
         ids_2: torch.Tensor | None = None,
         lengths_2: torch.Tensor | None = None,
         segments: torch.Tensor | None = None,
-    ) -> dict[str, torch.Tensor]:
+    ) -> dict[str, Any]:
         """Return the named outputs ``vector`` (rows, width) and ``states`` (rows, layers, width).
 
         ``states`` is what each layer makes of the first token, [CLS]; ``vector`` their mean (Liu
-        2020, section 4.1.3), or the last one (Sun et al. 2019).
+        2020, section 4.1.3), or the last one (Sun et al. 2019).  ``hidden`` has the states of all
+        tokens, of the embeddings and of each layer, and ``attentions`` the scores of each layer's
+        attention, once :meth:`give_scores` was called.
 
         :param ids: int64 (rows, longest), padded at the end, special tokens included; of a pair,
             both sentences.
@@ -65,11 +68,13 @@ class TransformerReader(nn.Module):
         :param segments: which sentence each token belongs to, where the model is told.
         """
         batch = {"ids": ids, "lengths": lengths, "segments": segments}
-        found = self.model(**model_inputs(batch), output_hidden_states=True).hidden_states
+        wanted = {"output_hidden_states": True, "output_attentions": self.gives_scores}
+        found = self.model(**model_inputs(batch), **wanted)
         # The first of them are the embeddings.
-        states = torch.stack([layer[:, 0] for layer in found[1:]], dim=1)
+        states = torch.stack([layer[:, 0] for layer in found.hidden_states[1:]], dim=1)
         vector = states[:, -1] if self.pool == "last" else states.mean(1)
-        return {"vector": self.dropout(vector), "states": states}
+        outputs = {"vector": self.dropout(vector), "states": states, "hidden": found.hidden_states}
+        return outputs | ({"attentions": found.attentions} if self.gives_scores else {})
 
     def attend_quickly(self, training: bool) -> None:
         """Take the layers that are quickest on this device: for training, or for predicting."""
@@ -80,6 +85,16 @@ class TransformerReader(nn.Module):
             replace_dropout(self.model)
         else:
             use_short_attention(self.model)
+
+    def give_scores(self) -> None:
+        """Give the scores of its attention along, which is slower.
+
+        :raises ValueError: if the model keeps them to itself.
+        """
+        from pipeline_lib.networks.attention_scores import give_scores
+
+        give_scores(self.model)
+        self.gives_scores = True
 
 
 def cut(model: Any, layers: Sequence[int], dropout: float | None) -> dict[str, Any]:

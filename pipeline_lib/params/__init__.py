@@ -22,6 +22,7 @@ from pipeline_lib.params.methods import (
     Objective,
     Optimiser,
     Speed,
+    TeacherRuns,
     register_objective,
 )
 from pipeline_lib.params.models import (
@@ -152,6 +153,7 @@ __all__ = [
     "Tagger",
     "Task",
     "Teacher",
+    "TeacherRuns",
     "TrainingPrecision",
     "TransformerLayers",
     "Tuning",

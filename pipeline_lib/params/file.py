@@ -13,7 +13,7 @@ from pipeline_lib.params.base import Name, Positive, Section, Seed
 from pipeline_lib.params.encoders import STARTS, Encoder, SentenceVectors
 from pipeline_lib.params.engine import EngineSettings
 from pipeline_lib.params.joint import Joint
-from pipeline_lib.params.methods import Evaluate, Method, Optimiser, Speed
+from pipeline_lib.params.methods import BESIDE, RUNNING, Evaluate, Method, Optimiser, Speed
 from pipeline_lib.params.models import ModelSource, Precompute, Teacher, Vocabulary
 from pipeline_lib.params.profiles import is_profile, line_of, read_values
 from pipeline_lib.params.students import ARCHITECTURES, Student, holds_students
@@ -67,6 +67,7 @@ class Params(Section):
         self._check_objectives()
         self._check_outputs()
         self._check_states()
+        self._check_running()
         self._check_jointly_started()
         for name, task in self.tasks.items():
             if task.source.kind == "neighbours" and self.wikipedia is None:
@@ -162,6 +163,22 @@ class Params(Section):
                         f"for the {count} of {row.student} name {count - 1} layers in "
                         f"teachers.{teacher}.states.layers (found {len(states.layers)})"
                     )
+
+    def _check_running(self) -> None:
+        """Refuse rows whose teacher runs for nothing, or has other layers than their student."""
+        for name, row in self.methods.items():
+            if row.objective.needs_running_teacher != (row.teacher_runs is not None):
+                raise ValueError(
+                    f"methods.{name}.teacher_runs: goes with {', '.join(RUNNING)} in the "
+                    "objective, whose targets are too large to be stored: give both or neither"
+                )
+            count = self.students[row.student].state_count
+            if row.teacher_runs and len(row.teacher_runs.layers) != count:
+                raise ValueError(
+                    f"methods.{name}.teacher_runs.layers: one for each layer of {row.student}, "
+                    f"which must be a transformer: it has {count} "
+                    f"(found {len(row.teacher_runs.layers)})"
+                )
 
     def _check_decisions(self) -> None:
         """Refuse keys that mean nothing for a row's task: classes decide, scores do not."""
@@ -322,10 +339,10 @@ class Params(Section):
             self._check_start(f"joint.{name}", joint)
             self._check_sets(f"joint.{name}", joint.tasks)
             _check_names(f"joint.{name}", joint, self.teachers, "teacher")
-            if joint.objective.needs_states:
+            if joint.objective.needs_states or joint.objective.needs_running_teacher:
                 raise ValueError(
-                    f"joint.{name}.objective.patience: only a method's row learns from a teacher's "
-                    "layers; leave it out"
+                    f"joint.{name}.objective: only a method's row learns from a teacher's layers; "
+                    f"leave out {', '.join(n for n in joint.objective.weights if n in BESIDE)}"
                 )
 
     def _check_sets(self, where: str, tasks: Mapping[str, str | None]) -> None:

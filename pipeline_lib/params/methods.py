@@ -38,9 +38,14 @@ OBJECTIVES = {
     "soft_labels": "logits",
     "labels": "labels",
     "patience": "states",
+    "embeddings": "teacher_embeddings",
+    "hidden": "teacher_hidden",
+    "attentions": "teacher_attentions",
 }
 """The terms that an objective can have, and the column of targets that each is compared with."""
-BESIDE = ("patience",)
+RUNNING = ("embeddings", "hidden", "attentions")
+"""Terms whose targets are too large to be stored: the teacher runs beside the student for them."""
+BESIDE = ("patience", *RUNNING)
 """Terms that are added to the others, with a weight of any size."""
 
 
@@ -55,8 +60,8 @@ def register_objective(name: str, target: str) -> None:
 class Objective(Section):
     """Weights of the terms of a loss, by their names in :data:`OBJECTIVES`; they add up to 1.
 
-    A null weight and an absent term play no part.  The weight of ``patience``, β of Sun et al.
-    2019, equation 8, stands outside of the sum and may exceed 1.
+    A null weight and an absent term play no part.  The weights of :data:`BESIDE`, as β of Sun et
+    al. 2019, equation 8, stand outside of the sum and may exceed 1.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -93,6 +98,20 @@ class Objective(Section):
         """Whether the states of a teacher's layers are read."""
         return any(OBJECTIVES[name] == "states" for name in self.weights)
 
+    @property
+    def needs_running_teacher(self) -> bool:
+        """Whether the teacher runs beside the student in training."""
+        return any(name in RUNNING for name in self.weights)
+
+
+class TeacherRuns(Section):
+    """The teacher runs beside the student in training (Jiao et al. 2020, TinyBERT).
+
+    ``layers``, counted from 1, go with the student's, one with each.
+    """
+
+    layers: Annotated[list[Positive], Field(min_length=1)]
+
 
 class Method(Section):
     """One system: student, start, transfer set, objective, optimiser.
@@ -103,11 +122,12 @@ class Method(Section):
     ``tasks`` names those that have the row (null: all that have its transfer set and teacher).
     ``iterations`` takes the transfer set's first ones alone (0: the originals); null takes all.
 
-    Four keys can be left out.  ``teacher`` is the row's; one that reads outputs must name it where
-    its task has several.  The others then play no part: ``repeat_originals`` says how often every
-    original row is taken, ``min_confidence`` leaves out synthetic rows to whose class the teacher
-    gives a lower probability, and ``threshold: dev`` moves the decision between two classes to
-    where the first metric is best on dev.
+    Five keys can be left out.  ``teacher`` is the row's; one that reads outputs must name it where
+    its task has several.  ``teacher_runs`` goes with the terms :data:`RUNNING`.  The others then
+    play no part: ``repeat_originals`` says how often every original row is taken,
+    ``min_confidence`` leaves out synthetic rows to whose class the teacher gives a lower
+    probability, and ``threshold: dev`` moves the decision between two classes to where the first
+    metric is best on dev.
     """
 
     student: str
@@ -119,6 +139,7 @@ class Method(Section):
     baseline: str | None
     tasks: Annotated[list[str], Field(min_length=1)] | None
     teacher: str | None = None
+    teacher_runs: TeacherRuns | None = None
     repeat_originals: Positive | None = None
     min_confidence: Annotated[float, Field(gt=0, lt=1)] | None = None
     threshold: Literal["dev"] | None = None

@@ -65,6 +65,24 @@ def patience_loss(student: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
     return (own - F.normalize(teacher, dim=-1)).pow(2).sum(-1).mean()
 
 
+def token_loss(student: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
+    """Return the mean squared error between embeddings (Jiao et al. 2020, section 3.1, L_embd).
+
+    :param student: float (tokens, width), projected; :param teacher: the same shape.
+    """
+    return F.mse_loss(student.float(), teacher.float())
+
+
+def layers_loss(student: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
+    """Return the mean squared error of a layer, summed over layers: of states or attention.
+
+    Jiao et al. 2020, section 3.1, L_hidn and L_attn; the authors sum over layers (section 3.2).
+
+    :param student: float (layers, tokens or pairs, width or heads); :param teacher: the same shape.
+    """
+    return (student.float() - teacher.float()).pow(2).mean((1, 2)).sum()
+
+
 Loss = Callable[[torch.Tensor, torch.Tensor, float | None], torch.Tensor]
 
 
@@ -86,6 +104,13 @@ TERMS: dict[str, Term] = {
     "soft_labels": Term("logits", "logits", lambda own, target, t: soft_label_loss(own, target, t)),
     "labels": Term("logits", "labels", lambda own, target, _: label_loss(own, target)),
     "patience": Term("states", "states", lambda own, target, _: patience_loss(own, target)),
+    "embeddings": Term(
+        "embeddings", "teacher_embeddings", lambda own, target, _: token_loss(own, target)
+    ),
+    "hidden": Term("hidden", "teacher_hidden", lambda own, target, _: layers_loss(own, target)),
+    "attentions": Term(
+        "attentions", "teacher_attentions", lambda own, target, _: layers_loss(own, target)
+    ),
     "vectors": Term("vector", "vectors", lambda own, target, _: representation_loss(own, target)),
 }
 """The terms by the names that params.yaml has for their weights."""

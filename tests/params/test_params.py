@@ -200,7 +200,36 @@ def test_a_row_names_the_states_it_learns_from() -> None:
         ),
         (
             {"joint": {"mtl": JOINT | {"objective": {"logits": 1.0, "patience": 1.0}}}},
-            "joint.mtl.objective.patience: only a method's row learns from a teacher's layers",
+            "joint.mtl.objective: only a method's row learns from a teacher's layers; leave out "
+            "patience",
+        ),
+        (
+            {"joint": {"mtl": JOINT | {"objective": {"logits": 1.0, "hidden": 1.0}}}},
+            "joint.mtl.objective: only a method's row learns from a teacher's layers; leave out "
+            "hidden",
+        ),
+        (
+            {"methods.bilstm_kd.objective": {"labels": 1.0, "hidden": 1.0}},
+            "methods.bilstm_kd.teacher_runs: goes with embeddings, hidden, attentions in the obj",
+        ),
+        (
+            {"methods.bilstm_kd.teacher_runs": {"layers": [2, 4, 6]}},
+            "methods.bilstm_kd.teacher_runs: goes with embeddings, hidden, attentions in the obj",
+        ),
+        (
+            {
+                "methods.bilstm_kd.objective": {"labels": 1.0, "hidden": 1.0},
+                "methods.bilstm_kd.teacher_runs": {"layers": [2, 4]},
+            },
+            "methods.bilstm_kd.teacher_runs.layers: one for each layer of layers, which must be a "
+            "transformer: it has 3 (found 2)",
+        ),
+        (
+            {
+                "methods.bilstm_kd.objective": {"labels": 1.0, "hidden": 1.0},
+                "methods.bilstm_kd.teacher_runs": {"layers": [0, 2, 4]},
+            },
+            "methods.bilstm_kd.teacher_runs.layers.0: ",
         ),
     ],
 )

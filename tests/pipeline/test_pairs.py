@@ -59,6 +59,11 @@ JOINT = {
         **{"student": "two_layers", "start": "model", "data": "original", "optimiser": "short"},
         "objective": {"logits": 0.5, "labels": 0.5, "patience": 1.0},
     },
+    "beside": {
+        **{"student": "two_layers", "start": "model", "data": "original", "optimiser": "short"},
+        "objective": {"logits": 1.0, "embeddings": 0.1, "hidden": 0.1, "attentions": 0.1},
+        "teacher_runs": {"layers": [1, 2]},
+    },
 }
 """Rows of students that read both sentences at once, in word pieces."""
 
@@ -194,11 +199,11 @@ def test_students_that_read_pairs_at_once_are_scored_as_saved(
     for split in ("dev", "test"):
         rows = [number for number, name in enumerate(table["split"]) if name == split]
         pairs = texts(ShardSet.open(workspace / f"data/tasks/{task}/{split}").table())
-        for method in ("mkd_lstm", "mkd_transformer", "pkd"):
+        for method in ("mkd_lstm", "mkd_transformer", "pkd", "beside"):
             student = load_student(workspace / f"data/students/{task}/{method}/1")
             found = [table[f"{method}-1"][row] for row in rows]
             np.testing.assert_array_equal(student.predict(pairs), np.array(found, np.float32))
-    for method in ("mkd_lstm", "mkd_transformer", "pkd"):
+    for method in ("mkd_lstm", "mkd_transformer", "pkd", "beside"):
         own = scores.methods[method]
         better = own.scores["dev"][scores.metric].mean
         assert better > (0.7 if task == "praise" else 0.4)
@@ -231,6 +236,20 @@ def test_a_row_learns_from_the_teachers_layers(
     named = json.loads((plans / "pkd.json").read_text())["states"]
     assert named["digest"] == states.manifest.digest
     assert json.loads((plans / "mkd_transformer.json").read_text())["states"] is None
+
+
+def test_a_row_learns_beside_its_teacher(finished_pairs: tuple[Workspace, Run]) -> None:
+    workspace, _ = finished_pairs
+    plans = workspace / "data/plans/praise"
+    named = json.loads((plans / "beside.json").read_text())
+    assert named["teacher"]["folder"] == "data/teachers/praise/minilm"
+    assert named["teacher_layers"] == [1, 2] and named["states"] is None
+    # What it learned its projections for is left behind.
+    beside, pkd = (
+        load_student(workspace / f"data/students/praise/{method}/1") for method in ("beside", "pkd")
+    )
+    assert {*beside.model.state_dict()} == {*pkd.model.state_dict()}
+    assert beside.parameters(True) == pkd.parameters(True)
 
 
 def test_results_say_which_processor_computed_them(finished_pairs: tuple[Workspace, Run]) -> None:

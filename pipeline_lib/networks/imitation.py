@@ -1,0 +1,61 @@
+"""A student in training beside its teacher, whose layers it learns from, token by token.
+
+Jiao et al. 2020, section 3.1 (TinyBERT).  What is compared is too large to be stored, and so made
+anew for every batch.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from pipeline_lib.networks.student import StudentNetwork
+from pipeline_lib.text.ragged import inside
+
+
+class Imitation(nn.Module):
+    """A transformer student, and the projections of its states to its teacher's width.
+
+    The projections are learned with it, and left behind when it is saved: one of the embeddings,
+    and one that all layers share.
+
+    :param width: of the teacher's states.
+    """
+
+    def __init__(self, student: StudentNetwork, width: int) -> None:
+        super().__init__()
+        self.student = student
+        own = student.encoder.model.config.hidden_size
+        self.embeddings = nn.Linear(own, width, bias=False)
+        self.hidden = nn.Linear(own, width, bias=False)
+
+    def outputs(self, batch: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """Return the student's named outputs, and those of :func:`token_states`, projected."""
+        found = self.student.outputs(batch)
+        own = token_states(found["hidden"], found.get("attentions"), batch)
+        own["embeddings"] = self.embeddings(own["embeddings"])
+        own["hidden"] = self.hidden(own["hidden"])
+        return found | own
+
+
+def token_states(
+    hidden: Sequence[torch.Tensor],
+    attentions: Sequence[torch.Tensor] | None,
+    batch: Mapping[str, Any],
+) -> dict[str, torch.Tensor]:
+    """Return what can be compared of a batch, padding left out.
+
+    :param hidden: of the embeddings and of each layer, (rows, longest, width).
+    :param attentions: of each layer, (rows, heads, longest, longest), or None.
+    :returns: ``embeddings`` (tokens, width), ``hidden`` (layers, tokens, width) and ``attentions``
+        (layers, pairs of tokens, heads).
+    """
+    real = inside(batch["ids"], batch["lengths"])
+    states = [layer[real] for layer in hidden]
+    found = {"embeddings": states[0], "hidden": torch.stack(states[1:])}
+    if attentions is not None:
+        pairs = real[:, :, None] & real[:, None, :]
+        scores = [layer.permute(0, 2, 3, 1)[pairs] for layer in attentions]
+        found["attentions"] = torch.stack(scores)
+    return found

@@ -50,20 +50,11 @@ class Params(Section):
 
     @model_validator(mode="after")
     def _references(self) -> "Params":
+        self._check_restrictions()
         self._check_teachers()
         self._check_encoders()
         self._check_joint()
         self._check_methods()
-        restricted = {f"transfer.{name}": recipe.tasks for name, recipe in self.transfer.items()}
-        restricted |= {f"methods.{name}": method.tasks for name, method in self.methods.items()}
-        restricted |= {f"teachers.{name}": own.tasks for name, own in self.teachers.items()}
-        for where, tasks in restricted.items():
-            for task in tasks or []:
-                if task not in self.tasks:
-                    raise ValueError(
-                        f"{where}.tasks: no task {task!r}; there are {', '.join(self.tasks)}. "
-                        "Correct it, or set null for all of them"
-                    )
         self._check_objectives()
         self._check_outputs()
         self._check_states()
@@ -87,6 +78,19 @@ class Params(Section):
         if len(set(self.seeds)) < len(self.seeds):
             raise ValueError("seeds: each may stand only once")
         return self
+
+    def _check_restrictions(self) -> None:
+        """Refuse rows that are restricted to tasks that are not there."""
+        restricted = {f"transfer.{name}": recipe.tasks for name, recipe in self.transfer.items()}
+        restricted |= {f"methods.{name}": method.tasks for name, method in self.methods.items()}
+        restricted |= {f"teachers.{name}": own.tasks for name, own in self.teachers.items()}
+        for where, tasks in restricted.items():
+            for task in tasks or []:
+                if task not in self.tasks:
+                    raise ValueError(
+                        f"{where}.tasks: no task {task!r}; there are {', '.join(self.tasks)}. "
+                        "Correct it, or set null for all of them"
+                    )
 
     def _check_teachers(self) -> None:
         for name, teacher in self.teachers.items():
@@ -261,16 +265,16 @@ class Params(Section):
 
     def _check_jointly_started(self) -> None:
         """Check that joint trainings have the tasks, and the data, that rows take from them."""
-        for task in self.tasks:
-            for name, method in self.methods_of(task).items():
-                joint = self.joint.get(method.start)
-                if joint is None:
-                    continue
+        started = {n: m for n, m in self.methods.items() if m.start in self.joint}
+        for name, method in started.items():
+            joint = self.joint[method.start]
+            for task in method.tasks or []:
                 if task not in joint.tasks:
                     raise ValueError(
-                        f"methods.{name}.start: {method.start} is not trained on task {task}, but "
-                        f"on {', '.join(joint.tasks)}. Name its tasks in methods.{name}.tasks"
+                        f"methods.{name}.tasks: {method.start} is not trained on task {task}, but "
+                        f"on {', '.join(joint.tasks)}. Name some of these"
                     )
+            for task in (task for task in self.tasks if name in self.methods_of(task)):
                 if method.optimiser is None and method.data != joint.tasks[task]:
                     raise ValueError(
                         f"methods.{name}.data: {method.data}, but {method.start} is trained on "
@@ -363,11 +367,15 @@ class Params(Section):
         return _named(self.tasks, name, "tasks")
 
     def methods_of(self, task: str) -> dict[str, Method]:
-        """Return the rows of one task: those meant for it whose transfer set and teacher it has."""
+        """Return the rows of one task: those meant for it whose transfer set and teacher it has.
+
+        Rows that start from a joint training are those of its tasks alone.
+        """
         rows = {n: m for n, m in self.methods.items() if m.tasks is None or task in m.tasks}
         rows = {n: m for n, m in rows.items() if self.transfer[m.data].covers(task)}
         known = {None, *self.teachers_of(task)}
-        return {name: m for name, m in rows.items() if m.teacher in known}
+        others = {name for name, joint in self.joint.items() if task not in joint.tasks}
+        return {n: m for n, m in rows.items() if m.teacher in known and m.start not in others}
 
     def teachers_of(self, task: str) -> dict[str, Teacher]:
         """Return the teachers that know one task."""
@@ -409,9 +417,7 @@ class Params(Section):
         return found
 
     def optimiser_of(self, method: Method) -> Optimiser:
-        """Return what a method's students are trained with from their start: its own, or the joint
-        training's, after which its own only tunes them.
-        """
+        """Return what trains a method's students: the joint training's, if they start from one."""
         joint = self.joint.get(method.start)
         return self.optimisers[joint.optimiser if joint else method.optimiser]
 

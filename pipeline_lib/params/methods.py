@@ -119,7 +119,8 @@ class Method(Section):
     ``start`` is ``vectors`` (the vocabulary's, or of word pieces the student's model's),
     ``random``, ``model`` (layers of the student's model), or the name of an encoder or of a joint
     training, whose student for the task is then tuned, or taken as it is (``optimiser: null``).
-    ``tasks`` names those that have the row (null: all that have its transfer set and teacher).
+    ``tasks`` names those that have the row (null: all that have its transfer set, its teacher and
+    its start).
     ``iterations`` takes the transfer set's first ones alone (0: the originals); null takes all.
 
     Five keys can be left out.  ``teacher`` is the row's; one that reads outputs must name it where

@@ -57,7 +57,7 @@ class TestCheck:
         found = distill("check")
         seeds = len(load_params(PARAMS).seeds)
         # No task has all five methods.
-        assert f"8 rows of 3 tasks × {seeds} seeds = {8 * seeds}" in found
+        assert f"12 rows of 3 tasks × {seeds} seeds = {12 * seeds}" in found
         assert "vaderSentiment==3.3.2" in found
 
     def test_unknown_keys_are_faults(
@@ -73,7 +73,11 @@ class TestCheck:
         files = {"train": "mine/train.tsv", "dev": "mine/dev.tsv"}
         source = {"kind": "files", "files": files, "format": "tsv", "columns": None}
         row = YAML(typ="safe").load(PARAMS.read_text())["methods"]["bilstm"] | {"tasks": None}
-        own = {"tasks": {"mine": task | {"source": source, "split": None}}, "encoders": {}}
+        own = {
+            "tasks": {"mine": task | {"source": source, "split": None}},
+            "encoders": {},
+            "joint": {},
+        }
         write_params(**own, methods={"bilstm": row}, wikipedia=None)
         Path("data/input/mine").mkdir(parents=True)
         Path("data/input/mine/train.tsv").touch()
@@ -87,7 +91,7 @@ class TestCheck:
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         given = YAML(typ="safe").load(PARAMS.read_text())
-        names = {"tasks": {"movies": given["tasks"]["movies"]}, "encoders": {}}
+        names = {"tasks": {"movies": given["tasks"]["movies"]}, "encoders": {}, "joint": {}}
         row = given["methods"]["bilstm"] | {"tasks": None}
         rest = {"methods": {"bilstm": row}, "wikipedia": None}
         tuning = {"kind": "finished", "checkpoint": "done"}

@@ -255,6 +255,7 @@ def test_wikipedia_can_be_null_unless_something_is_made_of_it() -> None:
     raw["encoders"] = {}
     assert "tasks.neighbours.source: neighbours are sentences of Wikipedia" in error_of(raw)
     del raw["tasks"]["neighbours"], raw["methods"]["bilstm_wide"]
+    del raw["joint"]["mtl"]["tasks"]["neighbours"]
     assert check_params(raw).wikipedia is None
 
 
@@ -366,7 +367,7 @@ def test_a_joint_training_has_a_name_of_its_own(name: str) -> None:
         ({"methods.bilstm_kd.student": "bilstm_sra"}, "bilstm_kd.student: bilstm_sra, but its sta"),
         (
             {"methods.bilstm_kd.tasks": ["neighbours"]},
-            "bilstm_kd.start: mtl is not trained on task neighb",
+            "bilstm_kd.tasks: mtl is not trained on task neighb",
         ),
         ({"methods.bilstm_kd.start": "vectors"}, "bilstm_kd.optimiser: null takes a joint train"),
         ({"methods.bilstm_kd.iterations": 0}, "methods.bilstm_kd.iterations: without an optimiser"),

@@ -50,7 +50,7 @@ class Peer:
 
         clock, model = _clock(), copy.deepcopy(self.model)
         if on_loss:
-            model.register_forward_hook(lambda _, __, found: on_loss(float(found["loss"])))
+            model.register_forward_hook(lambda _, __, found: on_loss(float(found["loss"].detach())))
         with tempfile.TemporaryDirectory() as folder:
             trainer = Trainer(
                 model=model,

@@ -174,7 +174,7 @@ def main(
     texts: Annotated[Path | None, typer.Option(help="A text file instead.")] = None,
     pairs: Annotated[int, typer.Option(help="Rows of the training sets, at most.")] = 12800,
     model: Annotated[Path, typer.Option(help="The encoder.")] = Path("data/raw/models/minilm"),
-    steps: Annotated[int, typer.Option(min=WARM_UP, help="Of the student, per turn.")] = 32,
+    steps: Annotated[int, typer.Option(min=WARM_UP, help="Of the student, per turn.")] = 24,
     teacher_steps: Annotated[int, typer.Option(min=WARM_UP, help="Of the teacher, per turn.")] = 8,
     repeats: Annotated[int, typer.Option(min=1, help="Turns of each.")] = 3,
     threads: Annotated[
@@ -226,13 +226,20 @@ def main(
 
 
 def _pairs(task: str, path: Path | None, count: int) -> tuple[str, list[Pair]]:
-    """Return what the pairs are, and the first ``count`` of them."""
+    """Return what the pairs are, and the first ``count`` of them.
+
+    :raises DistilleryError: if there are none.
+    """
     if path is None:
         found = texts_of(ShardSet.open(Path("data/tasks") / task / "train").table())
         source = f"the training texts of the task {task}"
     else:
         found = [line for line in path.read_text("utf-8").split("\n") if line.strip()]
         source = f"the lines of {path.name}"
+    if len(found) < 2:
+        raise DistilleryError(
+            f"{source}: too few to make pairs of. Give another --task or --texts."
+        )
     if not isinstance(found[0], str):
         return f"{min(count, len(found)):,} pairs: {source}", found[:count]
     pairs = list(pairwise(found))[:count]
@@ -242,10 +249,18 @@ def _pairs(task: str, path: Path | None, count: int) -> tuple[str, list[Pair]]:
 def _student(params: Params, folder: Path, pairs: Sequence[Pair], steps: int, seed: int) -> Work:
     """Return the bi-attentive student, as the first joint training that has one starts it."""
     own = next(
-        joint
-        for joint in params.joint.values()
-        if params.students[joint.student].architecture == "biattentive"
+        (
+            joint
+            for joint in params.joint.values()
+            if params.students[joint.student].architecture == "biattentive"
+        ),
+        None,
     )
+    if own is None:
+        raise DistilleryError(
+            "no row of `joint` has a student of architecture biattentive. Take another "
+            "--params-file, such as benchmarks/mtl.yaml."
+        )
     student, optimiser = params.students[own.student], params.optimisers[own.optimiser]
     start = start_of(folder, student, own.start)
     torch.manual_seed(seed)
@@ -253,10 +268,9 @@ def _student(params: Params, folder: Path, pairs: Sequence[Pair], steps: int, se
     targets = np.random.default_rng(seed).normal(size=(len(pairs), len(LABELS)))
     first, second = (start.tokenizer.number(s, student.max_words) for s in zip(*pairs, strict=True))
     sentences = replace(first, second=second, targets={"logits": targets.astype(np.float32)})
-    weights = own.objective.weights
 
     def loss(model: Any, batch: Batch) -> torch.Tensor:
-        return objective_loss(weights, model.outputs(batch), batch)
+        return objective_loss({"logits": 1.0}, model.outputs(batch), batch)
 
     precision = resolve_student_precision("auto", CPU, student.recurrent)
     settings = replace(
@@ -282,6 +296,7 @@ def _teacher(params: Params, folder: Path, pairs: Sequence[Pair], steps: int, se
     model = copy.deepcopy(usual)
     use_training_attention(model)
     replace_dropout(model)
+    heads = [f"{name}." for name, m in model.named_children() if m is not model.base_model]
     labels = np.random.default_rng(seed).integers(0, len(LABELS), len(pairs))
     encoded = Pieces.of(tokenizer).number(pairs, own.max_length)
     sentences = replace(encoded, targets={"labels": labels})
@@ -306,7 +321,7 @@ def _teacher(params: Params, folder: Path, pairs: Sequence[Pair], steps: int, se
         loss=loss,
         peer=teacher_peer(usual, tokenizer, pairs, labels, own.max_length),
         settings=settings,
-        row_modules=(f"{model.base_model_prefix}.pooler.", "classifier."),
+        row_modules=(f"{model.base_model_prefix}.pooler.", *heads),
         steps=steps,
     )
 

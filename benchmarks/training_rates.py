@@ -1,0 +1,584 @@
+"""How fast students and teachers are trained, beside transformers' Trainer with the same weights.
+
+Claim: the project's loop (batches of like length, mixed precision where the processor is fast at
+it) trains the bi-attentive student, and fine-tunes a teacher on pairs, on a given number of times
+as many tokens a second as the Trainer does at its defaults and at its best settings.
+
+    pip install accelerate==1.15.0       # beside the project itself: the Trainer needs it
+    python benchmarks/training_rates.py
+    python benchmarks/training_rates.py --texts FILE     # any text file, one sentence a line
+
+Run it where the task is prepared.  It takes within ten minutes on two cores and writes
+benchmarks/results/training_rates.{json,md}.  Sizes, batch sizes and learning rates are those of
+benchmarks/mtl.yaml.  Pairs are made of texts that follow each other (of a task of pairs, they are
+its own); classes and the logits that the student is to learn are drawn at random: only their cost
+counts.  The teacher's embeddings are trained too, by ours and by the Trainer.
+
+Both get the same weights, loss, AdamW, linear decay and clipping at 1.0.  That this is the same
+work is checked first: without dropout, on one batch that is repeated, the losses of a few steps
+must agree, the later ones also proving that the updates do; in float32 and in what `auto` stands
+for.  What tells them apart is the loop, the batches, the collation, and of the teacher the
+attention and the dropout of pipeline_lib/cpu.
+
+The training set is as large as an actual one, since both sort within it.  A turn trains on a few
+batches, taken evenly from those of one epoch in the order of their tokens, so that short and long
+ones are there in their proportion; the Trainer's epochs are shuffled as its random sampler does,
+or grouped by its own function for `group_by_length`, here by the tokens of both sentences.  The
+first steps, evaluation and saving are outside everybody's clock, and so is tokenising, which is
+done once a training.  Tokens are real ones: padding counts as time only.
+
+Share of the peak: 6 · P · tokens FLOPs, with P the parameters in matrices that every token is
+multiplied with: no embeddings, biases and norms, and nothing that reads a row once (pooler, head;
+the student's shared layer and what follows).  Products between tokens (attention) are left out
+too.  The peak is the best product of two square matrices in the same number format and with as
+many threads, measured in the same run.
+"""
+
+import copy
+import functools
+import os
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Any
+
+os.environ |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
+
+import numpy as np
+import torch
+import typer
+from harness import (
+    RESULTS,
+    facts,
+    ratio,
+    reason,
+    say,
+    spread,
+    summary,
+    table,
+    take_turns,
+    usable_cores,
+    write_results,
+)
+from training_peers import Peer, grouped_batches, random_batches, student_peer, teacher_peer
+
+from pipeline_lib.base.devices import DTYPES, resolve_student_precision, resolve_training_precision
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.cpu.attention import use_training_attention
+from pipeline_lib.cpu.dropout import replace_dropout
+from pipeline_lib.distillation.starts import start_of
+from pipeline_lib.params import Params, load_params
+from pipeline_lib.storage.columns import texts as texts_of
+from pipeline_lib.storage.shards import ShardSet
+from pipeline_lib.teachers.model import load_classifier
+from pipeline_lib.text.pieces import Pieces, model_inputs
+from pipeline_lib.text.ragged import Sentences
+from pipeline_lib.training.batches import LengthSorted
+from pipeline_lib.training.loop import Batch, Settings, fit
+from pipeline_lib.training.objectives import objective_loss
+
+CPU = torch.device("cpu")
+PACKAGES = ("torch", "transformers", "accelerate", "tokenizers", "numpy")
+PRECISIONS = ("float32", "bfloat16")
+PEAK_SIZE, PEAK_TRIES = 2048, 5
+WARM_UP = 2
+"""Steps before the clock starts."""
+CHECKED_STEPS = 3
+TOLERANCES = {"float32": 1e-4, "bfloat16": 2e-2}
+"""By how much, relatively, the losses of two loops may differ on equal batches."""
+LABELS = ["no", "yes"]
+Pair = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Work:
+    """One model and what it learns from; every contestant starts from a copy.
+
+    :ivar loss: as :func:`~pipeline_lib.training.loop.fit` takes it.
+    :ivar peer: the same for the Trainer.
+    :ivar row_modules: whose matrices read a row once, not every token; see :func:`_matrices`.
+    :ivar steps: how many are timed in a turn.
+    """
+
+    name: str
+    model: torch.nn.Module
+    sentences: Sentences
+    loss: Callable[[Any, Batch], torch.Tensor]
+    peer: Peer
+    settings: Settings
+    row_modules: tuple[str, ...]
+    steps: int
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """One way to train: a loop, its batches, a number format, a number of threads.
+
+    :ivar train: (batches, precision) to the time at the end of each step, in seconds.
+    """
+
+    work: Work
+    loop: str
+    batches: Sequence[np.ndarray]
+    precision: str
+    threads: int
+    train: Callable[[Sequence[np.ndarray], str], Sequence[float]]
+
+    @property
+    def name(self) -> str:
+        """What it is called in the results."""
+        count = f"{self.threads} thread{'s' if self.threads > 1 else ''}"
+        return f"{self.work.name}: {self.loop}, {self.precision}, {count}"
+
+    @property
+    def tokens(self) -> int:
+        """Real tokens of a turn."""
+        return int(self.work.sentences.lengths[np.concatenate(self.batches)].sum())
+
+    @property
+    def padding(self) -> float:
+        """Which share of the places in its batches is padding."""
+        places = sum(_places(self.work.sentences, rows) for rows in self.batches)
+        return 1 - self.tokens / places
+
+    def rate(self) -> float:
+        """Train anew; return tokens a second."""
+        torch.set_num_threads(self.threads)
+        # Some to warm up; and one behind, so that what a loop does at its end is not timed.
+        batches = [*self.batches[:WARM_UP], *self.batches, self.batches[-1]]
+        ends = self.train(batches, self.precision)
+        return self.tokens / (ends[-2] - ends[-2 - len(self.batches)])
+
+
+@dataclass(frozen=True)
+class Given:
+    """Batches that are given one by one, as the loop takes them."""
+
+    sentences: Sentences
+    batches: Sequence[np.ndarray]
+
+    def epoch(self, number: int) -> Sequence[np.ndarray]:
+        """Return the batches, whichever epoch it is."""
+        return self.batches
+
+    def collate(self, rows: np.ndarray) -> Batch:
+        """Return the tensors of one batch."""
+        return self.sentences.batch(rows)
+
+
+def main(
+    task: Annotated[str, typer.Option(help="Prepared task to take the texts from.")] = "movies",
+    texts: Annotated[Path | None, typer.Option(help="A text file instead.")] = None,
+    pairs: Annotated[int, typer.Option(help="Rows of the training sets, at most.")] = 12800,
+    model: Annotated[Path, typer.Option(help="The encoder.")] = Path("data/raw/models/minilm"),
+    steps: Annotated[int, typer.Option(min=WARM_UP, help="Of the student, per turn.")] = 24,
+    teacher_steps: Annotated[int, typer.Option(min=WARM_UP, help="Of the teacher, per turn.")] = 8,
+    repeats: Annotated[int, typer.Option(min=1, help="Turns of each.")] = 3,
+    threads: Annotated[
+        list[int] | None, typer.Option(min=1, help="How many; by default one, and all cores.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of weights, targets and the order of rows.")] = 1,
+    params_file: Annotated[Path, typer.Option(help="Sizes.")] = Path("benchmarks/mtl.yaml"),
+    out: Annotated[Path, typer.Option(help="Folder of the results.")] = RESULTS,
+) -> None:
+    """Measure and write the results."""
+    cores = usable_cores()
+    counts = sorted(set(threads or [1, cores]))
+    fact = facts(PACKAGES, cores, " and ".join(map(str, counts)))
+    params = load_params(params_file)
+    source, found = _pairs(task, texts, pairs)
+    works = [
+        _student(params, model, found, steps, seed),
+        _teacher(params, model, found, teacher_steps, seed),
+    ]
+    checks, not_run = _checks(works)
+    contestants = [
+        own for work in works for own in _contestants(work, counts, work.name not in not_run)
+    ]
+    peaks = {
+        f"peak: {precision}, threads: {threads} (GFLOP/s)": (precision, threads)
+        for precision in PRECISIONS
+        for threads in counts
+    }
+    turns = {name: functools.partial(_product, *own) for name, own in peaks.items()}
+    rates = take_turns(turns | {own.name: own.rate for own in contestants}, repeats)
+    best = {peaks[name]: max(rates[name]) for name in peaks}
+    results = {
+        "facts": fact | {"seeds": {"weights, targets, order": seed}, "repeats": repeats},
+        "data": source,
+        "works": {work.name: _described(work) for work in works},
+        "first_losses": checks,
+        "not_run": not_run,
+        "contestants": {own.name: _measured(own, rates[own.name], best) for own in contestants},
+        "ours_divided_by": _ratios(contestants, rates),
+        "peak_gflops": {
+            precision: {str(count): round(best[precision, count], 1) for count in counts}
+            for precision in PRECISIONS
+        },
+    }
+    write_results("training_rates", results, _markdown(results), out)
+
+
+# The texts, the models.
+
+
+def _pairs(task: str, path: Path | None, count: int) -> tuple[str, list[Pair]]:
+    """Return what the pairs are, and the first ``count`` of them.
+
+    :raises DistilleryError: if there are none.
+    """
+    if path is None:
+        found = texts_of(ShardSet.open(Path("data/tasks") / task / "train").table())
+        source = f"the training texts of the task {task}"
+    else:
+        found = [line for line in path.read_text("utf-8").split("\n") if line.strip()]
+        source = f"the lines of {path.name}"
+    if len(found) < 2:
+        raise DistilleryError(
+            f"{source}: too few to make pairs of. Give another --task or --texts."
+        )
+    if not isinstance(found[0], str):
+        return f"{min(count, len(found)):,} pairs: {source}", found[:count]
+    pairs = list(pairwise(found))[:count]
+    return f"{len(pairs):,} pairs, each of two that follow each other in {source}", pairs
+
+
+def _student(params: Params, folder: Path, pairs: Sequence[Pair], steps: int, seed: int) -> Work:
+    """Return the bi-attentive student, as the first joint training that has one starts it."""
+    own = next(
+        (
+            joint
+            for joint in params.joint.values()
+            if params.students[joint.student].architecture == "biattentive"
+        ),
+        None,
+    )
+    if own is None:
+        raise DistilleryError(
+            "no row of `joint` has a student of architecture biattentive. Take another "
+            "--params-file, such as benchmarks/mtl.yaml."
+        )
+    student, optimiser = params.students[own.student], params.optimisers[own.optimiser]
+    start = start_of(folder, student, own.start)
+    torch.manual_seed(seed)
+    model = start.build(student, pair=True, labels=LABELS)
+    targets = np.random.default_rng(seed).normal(size=(len(pairs), len(LABELS)))
+    first, second = (start.tokenizer.number(s, student.max_words) for s in zip(*pairs, strict=True))
+    sentences = replace(first, second=second, targets={"logits": targets.astype(np.float32)})
+
+    def loss(model: Any, batch: Batch) -> torch.Tensor:
+        return objective_loss({"logits": 1.0}, model.outputs(batch), batch)
+
+    precision = resolve_student_precision("auto", CPU, student.recurrent)
+    settings = replace(
+        Settings.of(optimiser, optimiser.learning_rates[0], precision, seed), **_one_epoch()
+    )
+    return Work(
+        name="student",
+        model=model,
+        sentences=sentences,
+        loss=loss,
+        peer=student_peer(model, sentences, loss),
+        settings=settings,
+        row_modules=("encoder.shared.", "hidden.", "logits."),
+        steps=steps,
+    )
+
+
+def _teacher(params: Params, folder: Path, pairs: Sequence[Pair], steps: int, seed: int) -> Work:
+    """Return the model with a new head, as `TeacherTraining` prepares it, its embeddings free."""
+    own = next(iter(params.teachers.values()))
+    torch.manual_seed(seed)
+    usual, tokenizer = load_classifier(folder, LABELS)
+    model = copy.deepcopy(usual)
+    use_training_attention(model)
+    replace_dropout(model)
+    heads = [f"{name}." for name, m in model.named_children() if m is not model.base_model]
+    labels = np.random.default_rng(seed).integers(0, len(LABELS), len(pairs))
+    encoded = Pieces.of(tokenizer).number(pairs, own.max_length)
+    sentences = replace(encoded, targets={"labels": labels})
+
+    def loss(model: Any, batch: Batch) -> torch.Tensor:
+        outputs = {"logits": model(**model_inputs(batch)).logits.float()}
+        return objective_loss({"labels": 1.0}, outputs, batch)
+
+    settings = Settings(
+        optimiser="adam",
+        learning_rate=own.tuning.learning_rates[0],
+        batch_size=own.tuning.batch_size,
+        precision=resolve_training_precision("auto", CPU),
+        seed=seed,
+        weight_decay=0.0,
+        **_one_epoch(),
+    )
+    return Work(
+        name="teacher",
+        model=model,
+        sentences=sentences,
+        loss=loss,
+        peer=teacher_peer(usual, tokenizer, pairs, labels, own.max_length),
+        settings=settings,
+        row_modules=(f"{model.base_model_prefix}.pooler.", *heads),
+        steps=steps,
+    )
+
+
+def _one_epoch() -> dict[str, Any]:
+    """Return the settings that all trainings here share: the Trainer's defaults, too."""
+    own = {"schedule": "linear", "warmup": 0.0, "clip_norm": 1.0}
+    return own | {"epochs": 1, "max_steps": None, "evaluate_every": None}
+
+
+def _matrices(work: Work) -> int:
+    """Count the parameters in matrices that every token is multiplied with."""
+    tables = {
+        id(module.weight)
+        for module in work.model.modules()
+        if isinstance(module, torch.nn.Embedding)
+    }
+    return sum(
+        parameter.numel()
+        for name, parameter in work.model.named_parameters()
+        if parameter.dim() == 2
+        and id(parameter) not in tables
+        and not name.startswith(work.row_modules)
+    )
+
+
+# The contestants.
+
+
+def _contestants(work: Work, counts: Sequence[int], with_peer: bool) -> list[Contestant]:
+    """Return ours and the Trainer's ways to train, each with each number of threads."""
+    size, precision = work.settings.batch_size, work.settings.precision
+    lengths, seed = work.sentences.lengths, work.settings.seed
+    ours = LengthSorted(work.sentences, size, seed).epoch(0)
+    ways = [("ours", ours, precision, functools.partial(_fit, work, work.model))]
+    if with_peer:
+        train = functools.partial(work.peer.train, settings=work.settings)
+        shuffled, grouped = (
+            random_batches(lengths, size, seed),
+            grouped_batches(lengths, size, seed),
+        )
+        # A student's Trainer at its defaults; a teacher is compared in one number format.
+        plain = "float32" if work.name == "student" else precision
+        ways += [("Trainer, random batches", shuffled, plain, train)]
+        ways += [("Trainer, group_by_length", grouped, precision, train)]
+    return [
+        Contestant(work, loop, _evenly(batches, lengths, size, work.steps), number, threads, train)
+        for loop, batches, number, train in ways
+        for threads in counts
+    ]
+
+
+def _evenly(
+    batches: Sequence[np.ndarray], lengths: np.ndarray, size: int, count: int
+) -> list[np.ndarray]:
+    """Return ``count`` of the full batches, in their order, evenly from fewest to most tokens.
+
+    :raises DistilleryError: if there are not so many.
+    """
+    full = [rows for rows in batches if len(rows) == size]
+    if len(full) < count:
+        raise DistilleryError(
+            f"{len(lengths):,} pairs make {len(full)} batches of {size}, and {count} steps are to "
+            "be timed. Give more texts, or fewer --steps and --teacher-steps."
+        )
+    by_tokens = np.argsort([lengths[rows].sum() for rows in full], kind="stable")
+    chosen = by_tokens[((np.arange(count) + 0.5) * len(full) / count).astype(int)]
+    return [full[i] for i in sorted(chosen)]
+
+
+def _places(sentences: Sentences, rows: np.ndarray) -> int:
+    """Return how many places a batch has, padding included; of sentences read apart, as stacked."""
+    sides = [sentences, *([sentences.second] if sentences.second else [])]
+    return len(rows) * len(sides) * max(int(np.diff(s.offsets)[rows].max()) for s in sides)
+
+
+def _fit(
+    work: Work, model: torch.nn.Module, batches: Sequence[np.ndarray], precision: str
+) -> list[float]:
+    """Train a copy by the project's loop; return the time at the end of each step."""
+    ends: list[float] = []
+    settings = replace(work.settings, precision=precision)
+    with tempfile.TemporaryDirectory() as folder:
+        fit(
+            copy.deepcopy(model),
+            Given(work.sentences, batches),
+            work.loss,
+            lambda _: 0.0,
+            settings,
+            Path(folder) / "checkpoint.safetensors",
+            lambda *_: ends.append(time.perf_counter()),
+        )
+    # The loop's switch for the same bytes at every run is not for the others to pay.
+    torch.use_deterministic_algorithms(False)
+    return ends
+
+
+def _product(precision: str, threads: int) -> float:
+    """Return the best GFLOP/s of square products."""
+    torch.set_num_threads(threads)
+    a, b = (torch.randn(PEAK_SIZE, PEAK_SIZE).to(DTYPES[precision]) for _ in range(2))
+    a @ b
+    seconds = []
+    for _ in range(PEAK_TRIES):
+        start = time.perf_counter()
+        a @ b
+        seconds.append(time.perf_counter() - start)
+    return 2 * PEAK_SIZE**3 / min(seconds) / 1e9
+
+
+# That it is the same work.
+
+
+def _checks(works: Sequence[Work]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the first losses of both loops, by work and precision, and why a peer did not run.
+
+    :raises DistilleryError: if they differ.
+    """
+    torch.set_num_threads(1)  # contestants set their own
+    checks: dict[str, Any] = {}
+    not_run = {}
+    for work in works:
+        try:
+            work.peer.probe()
+        except Exception as error:
+            # Any failure of a peer's import is a result to report, not an end of the run.
+            not_run[work.name] = reason(error)
+            say(f"{work.name}: Trainer not run: {not_run[work.name]}")
+            continue
+        for precision in sorted({"float32", work.settings.precision}):
+            checks[f"{work.name}, {precision}"] = _compared(work, precision)
+    return checks, not_run
+
+
+def _compared(work: Work, precision: str) -> dict[str, Any]:
+    """Train both on one batch again and again, without dropout; return their losses."""
+    rows = LengthSorted(work.sentences, work.settings.batch_size, work.settings.seed).epoch(0)[0]
+    batches = [rows] * CHECKED_STEPS
+    losses: dict[str, list[float]] = {"ours": [], "Trainer": []}
+
+    def loss(model: Any, batch: Batch) -> torch.Tensor:
+        value = work.loss(model, batch)
+        losses["ours"].append(float(value.detach()))
+        return value
+
+    _fit(replace(work, loss=loss), _without_dropout(work.model), batches, precision)
+    peer = replace(work.peer, model=_without_dropout(work.peer.model))
+    peer.train(batches, precision, settings=work.settings, on_loss=losses["Trainer"].append)
+    differences = [
+        abs(a - b) / abs(a) for a, b in zip(losses["ours"], losses["Trainer"], strict=True)
+    ]
+    say(f"check  {work.name}, {precision}: losses {losses}")
+    if max(differences) > TOLERANCES[precision]:
+        raise DistilleryError(
+            f"{work.name}, {precision}: the losses on equal batches are {losses['ours']} by ours "
+            f"and {losses['Trainer']} by the Trainer. Their rates would not be of the same work."
+        )
+    return losses | {"greatest_relative_difference": float(f"{max(differences):.2g}")}
+
+
+def _without_dropout(model: torch.nn.Module) -> torch.nn.Module:
+    """Return a copy that drops nothing."""
+    copied = copy.deepcopy(model)
+    for module in copied.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    return copied
+
+
+# The results.
+
+
+def _described(work: Work) -> dict[str, Any]:
+    return {
+        "parameters": sum(parameter.numel() for parameter in work.model.parameters()),
+        "P": _matrices(work),
+        "batch_size": work.settings.batch_size,
+        "learning_rate": work.settings.learning_rate,
+        "precision_auto": work.settings.precision,
+        "steps_per_turn": work.steps,
+        "tokens_per_pair": round(float(work.sentences.lengths.mean()), 1),
+    }
+
+
+def _measured(
+    own: Contestant, rates: Sequence[float], peaks: Mapping[tuple[str, int], float]
+) -> dict[str, Any]:
+    tokens_per_step = own.tokens / len(own.batches)
+    flops = 6 * _matrices(own.work) * float(np.median(rates))
+    return {
+        "tokens_per_second": summary(rates),
+        "steps_per_second": summary([rate / tokens_per_step for rate in rates], 3),
+        "tokens_per_step": round(tokens_per_step, 1),
+        "padding": round(own.padding, 3),
+        "share_of_peak": round(flops / 1e9 / peaks[own.precision, own.threads], 4),
+    }
+
+
+def _ratios(
+    contestants: Sequence[Contestant], rates: Mapping[str, Sequence[float]]
+) -> dict[str, Any]:
+    """Return ours ÷ each of the others, with the same number of threads, in tokens a second."""
+    ours = {(own.work.name, own.threads): own.name for own in contestants if own.loop == "ours"}
+    return {
+        own.name: ratio(rates[ours[own.work.name, own.threads]], rates[own.name])
+        for own in contestants
+        if own.loop != "ours"
+    }
+
+
+def _markdown(results: dict[str, Any]) -> list[str]:
+    rows = []
+    for name, own in results["contestants"].items():
+        against = results["ours_divided_by"].get(name)
+        tokens, steps = spread(own["tokens_per_second"]), spread(own["steps_per_second"], "{:,.2f}")
+        shares = f"{own['padding']:.0%}", f"{own['share_of_peak']:.1%}"
+        rows.append([name, tokens, steps, *shares, spread(against, "{:.2f}") if against else ""])
+    rows += [
+        [f"{name}: Trainer", "not run", "", "", "", why] for name, why in results["not_run"].items()
+    ]
+    header = ["contestant", "tokens/s", "steps/s", "padding", "share of peak", "ours ÷ this"]
+    peaks = "; ".join(
+        f"{precision} "
+        + ", ".join(f"{rate:,.0f} (threads: {count})" for count, rate in own.items())
+        for precision, own in results["peak_gflops"].items()
+    )
+    return [
+        "# Training rates: tokens per second",
+        "",
+        f"{results['data']}. Median of {results['facts']['repeats']} turns (lowest–highest); "
+        "ratios of tokens a second, turn by turn, with the same number of threads. Padding is not "
+        "counted.",
+        "",
+        *table(header, rows),
+        "",
+        *[_sentence(name, own) for name, own in results["works"].items()],
+        *[
+            f"Same work, {name}: on equal batches, without dropout, the losses of the first "
+            f"{len(own['ours'])} steps differ by {own['greatest_relative_difference']:g} of their "
+            f"value at most (first: ours {own['ours'][0]:.6f}, Trainer {own['Trainer'][0]:.6f})."
+            for name, own in results["first_losses"].items()
+        ],
+        f"Peak, GFLOP/s: {peaks} (best product of {PEAK_SIZE} squared). FLOPs of a token: 6 · P, "
+        "the matrices that every token is multiplied with; attention's products are not counted.",
+        "The pipeline trains students with one thread each, one process per core, and fine-tunes a "
+        "teacher with all cores.",
+    ]
+
+
+def _sentence(name: str, own: dict[str, Any]) -> str:
+    return (
+        f"The {name}: {own['parameters']:,} parameters, P = {own['P']:,}; batches of "
+        f"{own['batch_size']}, {own['tokens_per_pair']} tokens a pair, learning rate "
+        f"{own['learning_rate']:g}, {own['steps_per_turn']} steps a turn; `precision: auto` is "
+        f"{own['precision_auto']} here."
+    )
+
+
+if __name__ == "__main__":
+    typer.run(main)

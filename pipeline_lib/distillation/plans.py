@@ -131,6 +131,7 @@ def make_plan(params: Params, task: str, method: str, layout: Layout) -> Plan:
     if row.teacher_runs:
         folder = layout.teacher(task, params.teacher_of(task, row))
         check_beside(f"methods.{method}", row, layout.model(student.source_model), folder)
+        check_positions(f"students.{row.student}", student, folder)
         teacher = ModelReference.to(folder)
     return Plan(
         task=task,
@@ -176,18 +177,27 @@ def check_fits(key: str, student: StudentSettings, folder: Path) -> None:
     :param key: of the student in params.yaml.
     :raises DistilleryError: if it does not.
     """
-    config = read_json(folder / "config.json")
-    positions = position_count(config) if student.reads == "sequence" else None
-    if positions is not None and student.max_words > positions:
-        raise DistilleryError(
-            f"{key}.max_words: {student.max_words}, but {folder} has {positions} positions. Set it "
-            f"to at most {positions} in params.yaml."
-        )
-    count = layer_count(config)
+    if student.reads == "sequence":
+        check_positions(key, student, folder)
+    count = layer_count(read_json(folder / "config.json"))
     if student.pretrained and count is not None and max(student.layers) >= count:
         raise DistilleryError(
             f"{key}.layers: {max(student.layers)}, but {folder} has {count} layers, 0 to "
             f"{count - 1}. Name some of them in params.yaml."
+        )
+
+
+def check_positions(key: str, student: StudentSettings, folder: Path) -> None:
+    """Check that a model can read all word pieces that a student reads.
+
+    :param key: of the student in params.yaml.
+    :raises DistilleryError: if it has fewer positions.
+    """
+    positions = position_count(read_json(folder / "config.json"))
+    if positions is not None and student.max_words > positions:
+        raise DistilleryError(
+            f"{key}.max_words: {student.max_words}, but {folder} has {positions} positions. Set it "
+            f"to at most {positions} in params.yaml."
         )
 
 

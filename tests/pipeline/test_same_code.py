@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from pipeline_lib.storage.shards import ShardSet
 
-from .workspace import BOTH, TASK, Workspace
+from .workspace import BOTH, TASK, TEACHER, Workspace
 
 
 def edit(workspace: Workspace, file: str, old: str, new: str) -> None:
@@ -42,9 +42,10 @@ def test_another_label_loss_gives_another_teacher(workspace: Workspace) -> None:
         "    return -F.cross_entropy(outputs, labels)",
     )
     run = workspace.dvc("repro", f"finetune_teacher@{TASK}").sound()
-    assert run.stages == [f"finetune_teacher@{TASK}"]
+    assert run.stages == ["refine_teacher", f"finetune_teacher@{TASK}"]
     after = workspace.digests(f"data/teachers/{TASK}")
-    assert after["model.safetensors"] != before["model.safetensors"]
+    weights = f"{TEACHER}/model.safetensors"
+    assert after[weights] != before[weights]
 
 
 def test_another_tagger_gives_other_tags(workspace: Workspace) -> None:

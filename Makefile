@@ -34,7 +34,7 @@ repro: $(INSTALLED)
 
 # A worker per core: one alone leaves the others idle.
 test: install
-	python -m pytest --numprocesses auto --dist loadfile
+	python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 lint: install
 	ruff check .

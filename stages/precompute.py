@@ -45,8 +45,9 @@ def answer(params: Params, layout: Layout, task: str, teacher: str) -> None:
     logit_pass = LogitPass.of(params, layout.teacher(task, teacher), own.max_length)
     engine = make_engine(params, logit_pass.device)
     agreement = read_record(logit_pass.folder / "training.json", AGREEMENT)[AGREEMENT]
-    for recipe in filter(own.answers, params.recipes_of(task)):
-        inputs = ShardSet.open(layout.transfer(task, recipe))
+    recipes = filter(own.answers, params.recipes_of(task))
+    transfer = {recipe: ShardSet.open(layout.transfer(task, recipe)) for recipe in recipes}
+    for recipe, inputs in transfer.items():
         outputs = layout.outputs(task, teacher, recipe)
         precompute(inputs, logit_pass, outputs, engine, f"{teacher} {task} {recipe}")
         prove(inputs, logit_pass, outputs, agreement)

@@ -72,7 +72,8 @@ def _edit(values: Any) -> None:
     }
     for name in STARTS:
         own = {"student": name, "start": name, "baseline": None}
-        values["methods"][f"{name}_tuned"] = row | own | {"optimiser": "tuning"}
+        alone = {"optimiser": "tuning", "tasks": [TASK]}
+        values["methods"][f"{name}_tuned"] = row | own | alone
         values["methods"][f"{name}_taken"] = row | own | {"optimiser": None}
 
 
@@ -190,8 +191,9 @@ def test_students_of_word_pieces_are_trained_jointly_too(
     workspace, _ = joined
     taken = workspace.digests(f"data/students/{task}/{name}_taken/1")["model.safetensors"]
     assert taken == workspace.digests(f"data/joint/{name}/1/{task}")["model.safetensors"]
-    tuned = workspace.digests(f"data/students/{task}/{name}_tuned/1")["model.safetensors"]
-    assert tuned != taken
+    if task == TASK:
+        tuned = workspace.digests(f"data/students/{task}/{name}_tuned/1")["model.safetensors"]
+        assert tuned != taken
     # What reads is shared, and every task has a head of its own.
     first, other = (load_student(workspace / f"data/joint/{name}/1/{t}") for t in (TASK, WARMTH))
     pairs = zip(first.model.encoder.parameters(), other.model.encoder.parameters(), strict=True)

@@ -1,0 +1,123 @@
+"""The schema of the whole of params.yaml, and what its rows lead to."""
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.params.base import Name, Positive, Section, Seed
+from pipeline_lib.params.encoders import Encoder, SentenceVectors
+from pipeline_lib.params.engine import EngineSettings
+from pipeline_lib.params.joint import Joint
+from pipeline_lib.params.methods import Evaluate, Method, Optimiser, Speed
+from pipeline_lib.params.models import ModelSource, Precompute, Teacher, Vocabulary
+from pipeline_lib.params.students import Student, holds_students
+from pipeline_lib.params.tasks import Task
+from pipeline_lib.params.transfer import Recipe, Tagger
+from pipeline_lib.params.wikipedia import Wikipedia
+
+
+@holds_students("students", lambda student: dict[Name, student])
+class Params(Section):
+    """The whole of params.yaml."""
+
+    inputs: str
+    device: Annotated[str, Field(pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$")]
+    workers: Positive | None
+    engine: EngineSettings
+    tasks: Annotated[dict[Name, Task], Field(min_length=1)]
+    tagger: Tagger
+    transfer: Annotated[dict[Name, Recipe], Field(min_length=1)]
+    models: Annotated[dict[Name, ModelSource], Field(min_length=1)]
+    teachers: Annotated[dict[Name, Teacher], Field(min_length=1)]
+    precompute: Precompute
+    vocabulary: Vocabulary
+    sentence_vectors: SentenceVectors
+    students: dict[Name, Student]
+    optimisers: dict[Name, Optimiser]
+    encoders: dict[Name, Encoder]
+    joint: dict[Name, Joint]
+    methods: Annotated[dict[Name, Method], Field(min_length=1)]
+    seeds: Annotated[list[Seed], Field(min_length=1)]
+    evaluate: Evaluate
+    speed: Speed
+    wikipedia: Wikipedia | None
+
+    def task(self, name: str) -> Task:
+        """Return one task, or say which there are."""
+        return _named(self.tasks, name, "tasks")
+
+    def methods_of(self, task: str) -> dict[str, Method]:
+        """Return the rows of one task: those meant for it whose transfer set and teacher it has.
+
+        Rows that start from a joint training are those of its tasks alone.
+        """
+        rows = {n: m for n, m in self.methods.items() if m.tasks is None or task in m.tasks}
+        rows = {n: m for n, m in rows.items() if self.transfer[m.data].covers(task)}
+        known = {None, *self.teachers_of(task)}
+        others = {name for name, joint in self.joint.items() if task not in joint.tasks}
+        return {n: m for n, m in rows.items() if m.teacher in known and m.start not in others}
+
+    def teachers_of(self, task: str) -> dict[str, Teacher]:
+        """Return the teachers that know one task."""
+        return {name: own for name, own in self.teachers.items() if own.knows(task)}
+
+    def teacher_of(self, task: str, row: Method | Joint) -> str:
+        """Return the name of a row's teacher: its own, or else the task's first."""
+        return row.teacher or next(iter(self.teachers_of(task)))
+
+    def lengths(self) -> list[tuple[str, int, str]]:
+        """Return (key, word pieces, model) of each limit that a model's positions must allow."""
+        own = [
+            (f"teachers.{name}.max_length", teacher.max_length, teacher.model)
+            for name, teacher in self.teachers.items()
+            if teacher.model is not None
+        ]
+        vectors = self.sentence_vectors
+        return [*own, ("sentence_vectors.max_length", vectors.max_length, vectors.model)]
+
+    def reads_words(self, row: Joint) -> bool:
+        """Whether a joint training's student reads words, not a model's word pieces."""
+        return self.students[row.student].source_model is None
+
+    def reads_outputs(self, row: Method) -> bool:
+        """Whether a row needs a teacher's outputs.
+
+        Synthetic rows have no label of their own; there the teacher's argmax stands in.
+        """
+        original = self.recipe(row.data).changes_nothing or row.iterations == 0
+        return row.objective.needs_teacher or not original
+
+    def states_of(self, task: str) -> dict[str, list[str]]:
+        """Return the transfer sets whose rows read states, by the teacher whose states they are."""
+        found: dict[str, list[str]] = {}
+        for row in self.methods_of(task).values():
+            if row.objective.needs_states:
+                recipes = found.setdefault(self.teacher_of(task, row), [])
+                recipes += [] if row.data in recipes else [row.data]
+        return found
+
+    def optimiser_of(self, method: Method) -> Optimiser:
+        """Return what trains a method's students: the joint training's, if they start from one."""
+        joint = self.joint.get(method.start)
+        return self.optimisers[joint.optimiser if joint else method.optimiser]
+
+    def recipes_of(self, task: str) -> list[str]:
+        """Return the names of the transfer sets that are made for one task."""
+        return [name for name, recipe in self.transfer.items() if recipe.covers(task)]
+
+    def recipe(self, name: str) -> Recipe:
+        """Return one transfer-set recipe, or say which there are."""
+        return _named(self.transfer, name, "transfer")
+
+    def method(self, name: str) -> Method:
+        """Return one method, or say which there are."""
+        return _named(self.methods, name, "methods")
+
+
+def _named(mapping: dict[str, Any], name: str, group: str) -> Any:
+    if name not in mapping:
+        raise DistilleryError(
+            f"{group}: no {name!r} in params.yaml; there are {', '.join(mapping)}."
+        )
+    return mapping[name]

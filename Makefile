@@ -34,7 +34,7 @@ repro: $(INSTALLED)
 
 # A worker per core: one alone leaves the others idle.
 test: install
-	python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
+	python -m pytest --numprocesses auto --dist loadfile
 
 lint: install
 	ruff check .

@@ -25,11 +25,6 @@ def words_key(words: Sequence[str]) -> int:
     return int(sequence_keys(string_keys(words), np.array([0, len(words)]))[0])
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with whole pipelines: a long file that begins last keeps the other worker waiting."""
-    items.sort(key=lambda item: "pipeline" not in item.path.parts)
-
-
 @pytest.fixture
 def store_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Give the test a state folder of its own."""

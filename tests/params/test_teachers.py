@@ -1,0 +1,46 @@
+"""Teachers as rows of params.yaml: what they name, and which of them a method means."""
+
+from typing import Any
+
+import pytest
+
+from pipeline_lib.params import check_params
+
+from .test_params import RAW, changed, error_of
+
+OWN = RAW["teachers"]["minilm"]
+TWO = {"minilm": OWN, "other": OWN | {"tasks": ["movies"], "data": ["full"]}}
+NAMED = {
+    f"methods.{name}.teacher": "minilm" for name in ("bilstm_kd", "bilstm_kd_ts", "bilstm_mtl")
+}
+SOUND = {"teachers": TWO, "joint.mtl.teacher": "minilm", **NAMED}
+
+
+def test_a_row_of_a_teacher_is_one_of_its_tasks() -> None:
+    params = check_params(changed(SOUND | {"methods.bilstm_kd_ts.teacher": "other"}))
+    assert list(params.teachers_of("movies")) == ["minilm", "other"]
+    assert list(params.teachers_of("tweets")) == ["minilm"]
+    assert "bilstm_kd_ts" in params.methods_of("movies")
+    assert "bilstm_kd_ts" not in params.methods_of("tweets")
+    # A row that reads no outputs is compared with the task's first.
+    assert params.teacher_of("movies", params.method("bilstm")) == "minilm"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"methods.bilstm_kd.teacher": None}, "methods.bilstm_kd.teacher: missing, and movies has"),
+        ({"joint.mtl.teacher": None}, "joint.mtl.teacher: missing, and movies has the teachers"),
+        ({"joint.mtl.teacher": "other"}, "joint.mtl.teacher: other does not know tweets"),
+        ({"methods.bilstm_kd.teacher": "other"}, "methods.bilstm_kd: teacher other does not answ"),
+        ({"methods.bilstm_kd.teacher": "none"}, "methods.bilstm_kd.teacher: no 'none'; there are"),
+        ({"teachers": {"bilstm": OWN}}, "teachers.bilstm: a row of `methods` has this name"),
+        ({"teachers": {"heldout": OWN}}, "teachers.heldout: a folder of outputs has this name"),
+        ({"teachers": TWO | {"a": OWN | {"model": "b"}}}, "teachers.a.model: no 'b'; there are"),
+        ({"teachers": TWO | {"a": OWN | {"data": ["b"]}}}, "teachers.a.data: no transfer set 'b'"),
+        ({"teachers": TWO | {"a": OWN | {"model": None}}}, "`model` is what a teacher is tuned"),
+        ({"teachers": {"other": TWO["other"]}}, "teachers: none knows tweets"),
+    ],
+)
+def test_faulty_teachers_name_their_key(changes: dict[str, Any], message: str) -> None:
+    assert message in error_of(changed(SOUND | changes))

@@ -8,13 +8,8 @@ from .workspace import TASK
 # Without Ray, this import skips the tests.
 from tests.clusters import two_nodes  # isort: skip
 
-STAGES = {
-    "prepare": "tasks",
-    "augment": "transfer",
-    "precompute": "outputs",
-    "train": "students",
-}
-"""Stages whose work goes through an engine, and the folders that they write."""
+STAGES = {"precompute": "outputs", "train": "students"}
+"""A stage of passes and one of trainings, and the folders that they write."""
 
 
 def test_stages_through_ray_write_the_same_bytes(finished: Finished, tmp_path: Path) -> None:

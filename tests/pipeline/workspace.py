@@ -36,6 +36,8 @@ STORE = Path(".distillery/store")
 SINGLE = ("fetch_models", "fetch_vectors", "split_wikipedia", "precompute_vectors", "pretrain")
 SINGLE += ("refine_teacher", "train_joint", "report")
 """Stages that are not one per task."""
+UNSET = ("DISTILLERY_HOME", "DVC_ROOT", "PYTHONDONTWRITEBYTECODE")
+"""Variables of the environment that a workspace does not take over."""
 
 
 @dataclass(frozen=True)
@@ -98,11 +100,12 @@ class Workspace:
         """Return the environment: this interpreter first on the path, or its quick stand-in."""
         own = Path(sys.executable).parent
         path = f"{self.shims}:{own}" if fast else str(own)
-        kept = {k: v for k, v in os.environ.items() if k not in ("DISTILLERY_HOME", "DVC_ROOT")}
+        kept = {name: value for name, value in os.environ.items() if name not in UNSET}
         return kept | {
             "PATH": f"{path}:{os.environ['PATH']}",
             "PYTHONPATH": str(self.folder),
-            "PYTHONDONTWRITEBYTECODE": "1",
+            # What is imported is compiled once, and not into the workspaces.
+            "PYTHONPYCACHEPREFIX": str(self.shims / "compiled"),
             "OMP_NUM_THREADS": "1",
             "TOKENIZERS_PARALLELISM": "false",
             "HF_HUB_OFFLINE": "1",

@@ -25,14 +25,14 @@ from pipeline_lib.base.devices import DTYPES, resolve_precision
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.students.student import Student
 
-QUERY_ROWS, CANDIDATE_ROWS = 256, 8192
+QUERY_ROWS, CANDIDATE_ROWS = 256, 1 << 15
 """How many vectors of each side :func:`score_blocks` takes at a time."""
 CACHE_BYTES, MIN_TILE_ROWS = 2 << 20, 256
 """Of the candidates that a core computes at once: they stay in its cache, but are not so few that
 calls count."""
-ACCELERATOR_BYTES = 256 << 20
+ACCELERATOR_BYTES = 64 << 20
 """The same on an accelerator, which wants many at once."""
-LAYERS_BYTES = 64 << 20
+LAYERS_BYTES = 16 << 20
 """Of the queries' own layers that are kept at a time."""
 Layer = tuple[torch.Tensor, torch.Tensor]
 """Weight and bias."""
@@ -73,7 +73,14 @@ class CosineScorer:
 
 
 class PairScorer:
-    """One output of a siamese student for all pairs of sentence vectors; see :meth:`of`."""
+    """One output of a siamese student for all pairs of sentence vectors; see :meth:`of`.
+
+    On a CPU it computes with all of torch's threads: unlike an LSTM's steps, its products are large
+    enough to share.  In bfloat16 the vectors, |u − v|, the weights of their product and what it
+    gives are rounded: the scores' deviation has a root mean square of 0.004 to 0.006 of their
+    standard deviation (random vectors and layers, width 128 to 1,536).  Among candidates that are
+    nearly alike the same deviation is a greater share of what tells them apart.
+    """
 
     def __init__(
         self, first: Layer, last: Layer, output: int | None, device: torch.device, precision: str
@@ -187,8 +194,8 @@ class PairScorer:
         found: torch.Tensor,
     ) -> None:
         """Write the scores of one query with a tile of candidates into ``found``."""
-        # max(u, v) in place of |u − v|, which is 2 max(u, v) − u − v, saves one call of eight, and
-        # makes the scores in bfloat16 deviate by a third more.
+        # max(u, v) would do in place of |u − v| = 2 max(u, v) − u − v. It takes 6 % less time in
+        # bfloat16, but scores deviate by up to a third more.
         torch.sub(tile.second, rounded, out=tile.difference).abs_()
         torch.mm(tile.features, layer, out=tile.hidden)
         if tile.exact is not tile.hidden:
@@ -205,6 +212,8 @@ class PairScorer:
 @dataclass(frozen=True)
 class PairQueries:
     """Queries of a :class:`PairScorer`, and the buffers that every block is computed in.
+
+    Because of these, two threads must not use the same ones at once.
 
     :ivar vectors: u, (queries, width); :ivar rounded: in the number format of the products.
     :ivar thresholds: −(W₁u + b), (queries, units).

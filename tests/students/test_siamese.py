@@ -16,6 +16,7 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.distillation.frozen import with_vectors
 from pipeline_lib.distillation.plans import check_fits
 from pipeline_lib.distillation.starts import start_from_layers
+from pipeline_lib.networks.joint import JointNetwork
 from pipeline_lib.networks.student import ENCODED, StudentNetwork
 from pipeline_lib.params import StudentSettings, student_settings
 from pipeline_lib.students import sentence_encoder
@@ -234,6 +235,23 @@ def test_vectors_that_are_known_give_the_same_outputs(bert: Path) -> None:
     assert {*known.targets} == {ENCODED[0]}
     logits = single.model.outputs(known.batch(np.arange(5)))["logits"].detach().numpy()
     np.testing.assert_allclose(logits, single.predict(SINGLES), atol=1e-6)
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_tasks_of_pairs_and_of_sentences_share_one_encoder(bert: Path, frozen: bool) -> None:
+    start = start_from_layers(bert, settings := settings_of(frozen=frozen))
+    joint = JointNetwork(start.build(settings, pair, ["no", "yes"]) for pair in (True, False))
+    pairs, singles = joint.students
+    assert pairs.encoder is singles.encoder
+    joint.train()
+    assert pairs.hidden.training and pairs.encoder.model.training != frozen
+    student = Student(singles, start.tokenizer, CPU)
+    batch = student.encode(SINGLES).batch(np.arange(5))
+    singles.outputs(batch)["logits"].sum().backward()
+    moved = {
+        name.split(".")[0] for name, weight in singles.named_parameters() if weight.grad is not None
+    }
+    assert moved == {"hidden", "logits", *(() if frozen else ("encoder",))}
 
 
 def test_an_encoder_that_is_not_frozen_learns(

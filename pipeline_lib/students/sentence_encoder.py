@@ -18,9 +18,9 @@ from pipeline_lib.networks.encoders import build_encoder
 from pipeline_lib.params import StudentSettings, student_settings
 from pipeline_lib.students.student import (
     MODEL_TYPE,
-    PREDICT_BATCH,
     load_student,
     numbering,
+    quick_batch,
     quick_threads,
 )
 from pipeline_lib.students.vocabulary import load_tokenizer, save_tokenizer
@@ -63,7 +63,7 @@ def encode_sentences(model: nn.Module, sentences: Sentences, device: torch.devic
     vectors = np.empty((len(sentences), model.width), np.float32)
     model.eval()
     with torch.inference_mode(), quick_threads(device):
-        for rows in LengthSorted(sentences, PREDICT_BATCH, seed=0).epoch(0):
+        for rows in LengthSorted(sentences, quick_batch(model, device), seed=0).epoch(0):
             batch = to_device(sentences.batch(rows), device)
             vectors[rows] = model(batch["ids"], batch["lengths"]).float().cpu().numpy()
     return vectors

@@ -19,7 +19,7 @@ from pipeline_lib.distillation.starts import start_from_layers
 from pipeline_lib.networks.joint import JointNetwork
 from pipeline_lib.networks.student import ENCODED, StudentNetwork
 from pipeline_lib.params import StudentSettings, student_settings
-from pipeline_lib.students import sentence_encoder
+from pipeline_lib.students import student as student_module
 from pipeline_lib.students.sentence_encoder import load_encoder
 from pipeline_lib.students.student import Student, load_student, save_student
 from pipeline_lib.text.ragged import Sentences
@@ -98,7 +98,7 @@ def test_vectors_are_the_papers_whatever_stands_beside_them(
     encoder = load_encoder(tmp_path)
     assert encoder.width == expected.shape[1] == 16 * last
     for size in (1, 5, 12):
-        monkeypatch.setattr(sentence_encoder, "PREDICT_BATCH", size)
+        monkeypatch.setattr(student_module, "SIAMESE_BATCH", size)
         found = encoder.encode(texts)
         assert found.dtype == np.float32
         np.testing.assert_allclose(found, expected, atol=2e-6)

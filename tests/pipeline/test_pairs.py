@@ -53,7 +53,7 @@ STUDENTS = {
     },
 }
 STUDENTS["siamese"] = {
-    **{"architecture": "dse", "model": "minilm", "layers": None, "last": 2, "classifier": 8},
+    **{"architecture": "dse", "model": "minilm", "layers": None, "last": 2, "classifier": 64},
     **{"dropout": None, "frozen": False, "max_words": 16},
 }
 STUDENTS["frozen"] = STUDENTS["siamese"] | {"frozen": True}
@@ -283,6 +283,9 @@ def test_a_pretrained_model_reads_sentences_apart(
         moved[method] = {name for name in own if name in given and (own[name] != given[name]).any()}
     # Frozen, every number of the model is as it was.
     assert moved["dse_frozen"] == set() and len(moved["dse"]) > 20
+    scores = workspace.scores(task)
+    dse, frozen = (scores.methods[name].scores["dev"] for name in ("dse", "dse_frozen"))
+    assert dse[scores.metric].mean > frozen[scores.metric].mean + 0.1
     encoder = load_encoder(students / "dse/1")
     vectors = encoder.encode(["The film is very good.", "", "dull"])
     assert vectors.shape == (3, 2 * 32) and encoder.width == 64

@@ -23,6 +23,7 @@ ROOMS = (
     "teachers",
     "distillation",
     "evaluation",
+    "exports",
     "report",
     "studies",
     "commands",

@@ -27,6 +27,7 @@ class TestHelp:
             "check",
             "results",
             "predict",
+            "export",
             "study",
             "submit",
             "shards ls",

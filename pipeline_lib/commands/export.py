@@ -22,8 +22,9 @@ def export(
 ) -> None:
     """Write a sentence encoder, or a siamese student's, in a form that others load.
 
-    sentence-transformers: SentenceTransformer(OUT).encode(texts) gives the vectors of `distill
-    encode`, and needs nothing of this library.
+    sentence-transformers: SentenceTransformer(OUT, trust_remote_code=True).encode(texts) gives the
+    vectors of `distill encode`, and needs nothing of this library. The code to be trusted is one
+    file in OUT; a static student's folder has none.
     """
     from pipeline_lib.evaluation.evaluate import require_model
     from pipeline_lib.exports.sentence_transformers import export_sentence_transformers

@@ -1,10 +1,9 @@
 """A distilled sentence encoder, as a module of sentence-transformers.
 
-    SentenceTransformer("folder").encode(["A sentence."])
-    SentenceTransformer("owner/name", trust_remote_code=True)    # where it lies on a hub
+    SentenceTransformer("folder", trust_remote_code=True).encode(["A sentence."])
 
 This file is copied into the folder and stands on its own: besides torch it needs tokenizers and
-safetensors.
+safetensors.  It is the code that is to be trusted.
 """
 
 import json
@@ -114,6 +113,9 @@ NETWORKS = {"bilstm": BiLSTM, "bilstm_sra": BiLSTM, "cnn": CNN, "linear": Ngrams
 
 class DistilledEncoder(nn.Module):
     """A sentence encoder and its tokenizer, which cuts long texts itself."""
+
+    save_in_root = True
+    """Where sentence-transformers looks for this file."""
 
     def __init__(self, config: dict[str, Any], tokenizer: Tokenizer) -> None:
         super().__init__()

@@ -2,8 +2,9 @@
 
 ``SentenceTransformer(folder).encode(texts)`` gives the vectors of
 :meth:`~pipeline_lib.students.sentence_encoder.SentenceEncoder.encode` without this library.  A mean
-of word vectors is made of the other library's own modules; every other encoder takes along a file
-with its network, :mod:`pipeline_lib.exports.distilled_encoder`.
+of word vectors is made of the other library's own modules.  Every other encoder takes along a file
+with its network, :mod:`pipeline_lib.exports.distilled_encoder`, and is loaded with
+``trust_remote_code=True``, which release 6 wants of a local folder, too.
 """
 
 import shutil

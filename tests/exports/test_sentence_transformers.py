@@ -23,6 +23,7 @@ from pipeline_lib.params import ARCHITECTURES, student_settings
 from pipeline_lib.students.sentence_encoder import load_encoder, save_encoder
 from pipeline_lib.students.student import build_student, save_student
 from pipeline_lib.students.vocabulary import build_tokenizer
+from tests.commands.running import distill
 
 WORDS = ["a", "film", "good", "dull", "n't", "is", ".", "plot", "café", "the"]
 WIDTH, MAX_WORDS = 6, 8
@@ -119,7 +120,8 @@ def test_sentence_transformers_loads_the_folder(
 
     folder = write_student(tmp_path / "student", name, "trained")
     export_sentence_transformers(folder, tmp_path / "out")
-    model = SentenceTransformer(str(tmp_path / "out"), device="cpu")
+    trusted = {"trust_remote_code": name != "static", "device": "cpu"}
+    model = SentenceTransformer(str(tmp_path / "out"), **trusted)
     given, encoder = sample(texts), load_encoder(folder)
     for size in (1, 32):
         found = model.encode(given, batch_size=size)
@@ -127,7 +129,7 @@ def test_sentence_transformers_loads_the_folder(
     prompted = model.encode(["good film"], prompt="the plot is ")
     np.testing.assert_allclose(prompted, encoder.encode(["the plot is good film"]), atol=2e-6)
     model.save_pretrained(str(tmp_path / "again"), create_model_card=False)
-    again = SentenceTransformer(str(tmp_path / "again"), device="cpu")
+    again = SentenceTransformer(str(tmp_path / "again"), **trusted)
     np.testing.assert_array_equal(again.encode(given), model.encode(given))
 
 
@@ -141,6 +143,16 @@ def test_a_sentence_encoder_is_exported_too(tmp_path: Path) -> None:
     with torch.inference_mode():
         found = encode(given)
     np.testing.assert_allclose(found, load_encoder(tmp_path / "encoder").encode(given), atol=1e-6)
+
+
+def test_the_command(tmp_path: Path) -> None:
+    folder, out = write_student(tmp_path / "student", "cnn", "trained"), tmp_path / "out"
+    told = distill("export", str(folder), str(out), "--to", "sentence-transformers")
+    assert told == f"{out}: sentence-transformers, vectors of 9 values\n"
+    assert {path.name for path in out.iterdir()} == {
+        *("config.json", "config_sentence_transformers.json", "distilled_encoder.py"),
+        *("model.safetensors", "modules.json", "tokenizer.json"),
+    }
 
 
 def test_the_module_file_needs_nothing_of_this_library() -> None:

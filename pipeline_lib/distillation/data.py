@@ -79,8 +79,8 @@ class EncodingPass(ShardPass):
 
     :ivar vocabulary: the folder of the tokenizer, of word pieces a model's; :ivar tokenizer: its
         digest.
-    :ivar max_words: words of a sentence that are kept, or pieces of what is read in one sequence.
-    :ivar reads: words, pieces or sequence: see :data:`~pipeline_lib.params.students.Reads`.
+    :ivar max_words: words or pieces of a sentence that are kept, or of a whole sequence.
+    :ivar reads: see :data:`~pipeline_lib.params.students.Reads`.
     :ivar repeat_originals: how often each original row is taken.
     :ivar min_confidence: the least probability of the teacher's class for a synthetic row to stay.
     """
@@ -162,7 +162,7 @@ class EncodingPass(ShardPass):
             numbered = [_word_lists(rows, tokenizer, self.max_words) for rows in tables]
         else:
             pieces = load_pieces(self.vocabulary, self.reads)
-            lists = _piece_lists if self.reads == "pieces" else _sequence_lists
+            lists = _sequence_lists if self.reads == "sequence" else _piece_lists
             numbered = [lists(rows, pieces, self.max_words) for rows in tables]
         columns = {}
         for name in numbered[0]:
@@ -305,7 +305,7 @@ def _word_lists(rows: pa.Table, tokenizer: Tokenizer, max_words: int) -> dict[st
 
 
 def _piece_lists(rows: pa.Table, pieces: Pieces, limit: int) -> dict[str, Lists]:
-    """Return the pieces' numbers of each sentence, as columns ids and ids_2."""
+    """Return the pieces' numbers of each sentence apart, as columns ids and ids_2."""
     found = {}
     for side in column_suffixes(rows):
         texts = signed_sentences(rows, side, lambda: pieces.mask_sign)

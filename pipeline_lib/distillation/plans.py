@@ -177,13 +177,30 @@ def check_fits(key: str, student: StudentSettings, folder: Path) -> None:
     :param key: of the student in params.yaml.
     :raises DistilleryError: if it does not.
     """
-    if student.reads == "sequence":
+    if student.reads in ("sentences", "sequence"):
         check_positions(key, student, folder)
     count = layer_count(read_json(folder / "config.json"))
-    if student.pretrained and count is not None and max(student.layers) >= count:
+    if not student.pretrained or count is None:
+        return
+    if student.layers is None:
+        check_last(key, student, folder, count)
+    elif max(student.layers) >= count:
         raise DistilleryError(
             f"{key}.layers: {max(student.layers)}, but {folder} has {count} layers, 0 to "
             f"{count - 1}. Name some of them in params.yaml."
+        )
+
+
+def check_last(key: str, student: StudentSettings, folder: Path, count: int) -> None:
+    """Check that a pretrained model has as many layers as a student takes the last of.
+
+    :param key: of the student in params.yaml; :param count: how many the model has.
+    :raises DistilleryError: if it has fewer.
+    """
+    if student.last > count:
+        raise DistilleryError(
+            f"{key}.last: {student.last}, but {folder} has {count} layers. Set it to at most "
+            f"{count} in params.yaml."
         )
 
 

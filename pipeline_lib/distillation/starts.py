@@ -78,18 +78,25 @@ def start_from_pieces(folder: Path, settings: StudentSettings, with_vectors: boo
 
 
 def start_from_layers(folder: Path, settings: StudentSettings) -> Start:
-    """Start from some layers of a pretrained model (Liu 2020, section 4.1.3).
+    """Start from some layers of a pretrained model (Liu 2020, section 4.1.3), or from all.
 
-    :raises DistilleryError: if it has no list of layers, or not those.
+    :raises DistilleryError: if it has no list of layers, or not those; or where its first token is
+        to be left out, if that is none of its special ones.
     """
     model, tokenizer = load_pretrained(folder, "AutoModel", {})
+    pieces = Pieces.of(tokenizer)
     try:
         config = cut(model, settings.layers, settings.dropout)
     except (ValueError, IndexError) as error:
         raise DistilleryError(
-            f"{folder}: a transformer student cannot be cut out of it ({error}). Use another model "
-            "in teacher.source, or other `layers`."
+            f"{folder}: a {settings.name()} student cannot be cut out of it ({error}). Name "
+            "another of `models` in its `model`, or other `layers`."
         ) from error
+    if settings.reads == "sentences" and not pieces.begins_specially:
+        raise DistilleryError(
+            f"{folder}: a {settings.name()} student leaves out the first token, [CLS], and this "
+            "model's tokenizer adds none. Name another of `models` in its `model`."
+        )
     weights = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
     sizes = model.get_input_embeddings().weight.shape
-    return Start(Pieces.of(tokenizer), *sizes, weights=weights, pretrained=config)
+    return Start(pieces, *sizes, weights=weights, pretrained=config)

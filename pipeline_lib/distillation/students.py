@@ -19,6 +19,7 @@ from pipeline_lib.distillation.data import (
     EncodingPass,
     standardised,
 )
+from pipeline_lib.distillation.frozen import with_vectors
 from pipeline_lib.distillation.plans import ModelReference, Plan
 from pipeline_lib.distillation.starts import Start, start_from_encoder, start_of
 from pipeline_lib.networks.encoders import ENCODERS
@@ -136,6 +137,8 @@ class StudentTraining(EncodedTraining):
         scale = scale_of(train.targets["labels"])
         model, tokenizer = self._started(scale)
         attend_quickly(model.to(device), training=True)
+        if plan.student.is_frozen:
+            train, dev = (with_vectors(model, own, device) for own in (train, dev))
         teacher = self._running_teacher(model, tokenizer)
         trained = model if teacher is None else Imitation(model, teacher.width).to(device)
 

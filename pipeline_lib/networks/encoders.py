@@ -9,6 +9,7 @@ from torch import nn
 from pipeline_lib.cpu.dropout import Dropout
 from pipeline_lib.networks.biattentive import BiAttentiveReader
 from pipeline_lib.networks.layers import WordEmbeddings, mean, reverse
+from pipeline_lib.networks.siamese import SiameseTransformerEncoder
 from pipeline_lib.networks.transformer import TransformerReader
 from pipeline_lib.params import StudentSettings, register_settings
 from pipeline_lib.text.ragged import inside
@@ -148,6 +149,7 @@ ENCODERS: dict[str, type[nn.Module]] = {
     "linear": NgramEncoder,
     "biattentive": BiAttentiveReader,
     "transformer": TransformerReader,
+    "dse": SiameseTransformerEncoder,
 }
 """Architecture name, as in params.yaml, to its encoder, or to what reads both sentences at once."""
 

@@ -16,6 +16,9 @@ from pipeline_lib.networks.encoders import build_encoder
 from pipeline_lib.networks.layers import stack
 from pipeline_lib.params import StudentSettings
 
+ENCODED = ("encoded", "encoded_2")
+"""What the encoder makes of a sentence, and of the second one of a pair, where that is known."""
+
 
 @dataclass(frozen=True)
 class StudentConfig:
@@ -75,19 +78,30 @@ class StudentNetwork(nn.Module):
         """
         if self.config.settings.joint:
             found = self.encoder(ids, lengths, ids_2, lengths_2, segments)
-            features = found["vector"]
-        elif self.config.pair:
-            # As one batch: half the steps of an LSTM, one gradient of the word vectors for two.
-            both = self.encoder(stack(ids, ids_2), torch.cat([lengths, lengths_2]))
-            first, second = both.chunk(2)
-            found, features = {"vector": first}, compare(first, second)
-        else:
-            features = self.encoder(ids, lengths)
-            found = {"vector": features}
-        return {"logits": self.logits(self.hidden(features)), **found}
+            return {"logits": self.logits(self.hidden(found["vector"])), **found}
+        if not self.config.pair:
+            return self.judge(self.encoder(ids, lengths))
+        # As one batch: half the steps of an LSTM, one gradient of the word vectors for two.
+        both = self.encoder(stack(ids, ids_2), torch.cat([lengths, lengths_2]))
+        return self.judge(*both.chunk(2))
+
+    def judge(
+        self, first: torch.Tensor, second: torch.Tensor | None = None
+    ) -> dict[str, torch.Tensor]:
+        """Return the named outputs for sentence vectors: what stands above the encoder.
+
+        :param first: float (rows, width); :param second: of pairs, those of the second sentences.
+        """
+        features = first if second is None else compare(first, second)
+        return {"logits": self.logits(self.hidden(features)), "vector": first}
 
     def outputs(self, batch: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        """Return the named outputs for a batch of :class:`~pipeline_lib.text.ragged.Sentences`."""
+        """Return the named outputs for a batch of :class:`~pipeline_lib.text.ragged.Sentences`.
+
+        Where it has the columns :data:`ENCODED`, the encoder is not asked.
+        """
+        if ENCODED[0] in batch:
+            return self.judge(*(batch[name] for name in ENCODED if name in batch))
         names = ("ids_2", "lengths_2", "segments")
         return self(batch["ids"], batch["lengths"], *(batch.get(name) for name in names))
 

@@ -26,22 +26,42 @@ HEADS = ("_name_or_path", "architectures", "id2label", "label2id", "problem_type
 """Keys of a configuration about the model's origin, or about a head, which is not taken."""
 
 
-class TransformerReader(nn.Module):
-    """The embeddings and some layers of a pretrained encoder, and a pool of their first states.
+class PretrainedLayers(nn.Module):
+    """The embeddings and some layers of a pretrained encoder.
+
+    :param pretrained: the configuration of the model that :func:`cut` left.
+    """
+
+    def __init__(self, pretrained: Mapping[str, Any]) -> None:
+        from transformers import AutoConfig, AutoModel
+
+        super().__init__()
+        self.model = AutoModel.from_config(AutoConfig.for_model(**pretrained))
+        _drop_pooler(self.model)
+
+    def attend_quickly(self, training: bool) -> None:
+        """Take the layers that are quickest on this device: for training, or for predicting."""
+        from pipeline_lib.cpu.attention import use_short_attention, use_training_attention
+
+        if training:
+            use_training_attention(self.model)
+            replace_dropout(self.model)
+        else:
+            use_short_attention(self.model)
+
+
+class TransformerReader(PretrainedLayers):
+    """Layers that read a whole input at once, and a pool of their first states.
 
     :param words, width: of the model's input embeddings; its configuration has them too.
-    :param pretrained: the configuration of the model that :func:`cut` left.
+    :param pretrained: see :class:`PretrainedLayers`.
     """
 
     def __init__(
         self, words: int, width: int, settings: StudentSettings, pretrained: Mapping[str, Any]
     ) -> None:
-        from transformers import AutoConfig, AutoModel
-
-        super().__init__()
+        super().__init__(pretrained)
         self.pool = settings.pool
-        self.model = AutoModel.from_config(AutoConfig.for_model(**pretrained))
-        _drop_pooler(self.model)
         own = [pretrained[name] for name in DROPOUTS if name in pretrained]
         self.dropout = Dropout(own[0] if own else 0.0)
         self.width = self.model.config.hidden_size
@@ -76,16 +96,6 @@ class TransformerReader(nn.Module):
         outputs = {"vector": self.dropout(vector), "states": states, "hidden": found.hidden_states}
         return outputs | ({"attentions": found.attentions} if self.gives_scores else {})
 
-    def attend_quickly(self, training: bool) -> None:
-        """Take the layers that are quickest on this device: for training, or for predicting."""
-        from pipeline_lib.cpu.attention import use_short_attention, use_training_attention
-
-        if training:
-            use_training_attention(self.model)
-            replace_dropout(self.model)
-        else:
-            use_short_attention(self.model)
-
     def give_scores(self) -> None:
         """Give the scores of its attention along, which is slower.
 
@@ -97,27 +107,32 @@ class TransformerReader(nn.Module):
         self.gives_scores = True
 
 
-def cut(model: Any, layers: Sequence[int], dropout: float | None) -> dict[str, Any]:
+def cut(model: Any, layers: Sequence[int] | None, dropout: float | None) -> dict[str, Any]:
     """Leave only some layers of a transformers encoder, in place; return its configuration.
 
-    :param layers: their numbers, from 0, in their new order.
+    :param layers: their numbers, from 0, in their new order; None: all stay.
     :param dropout: the probability that it gets everywhere; None: its own.
     :raises ValueError: if it has no list of layers.
     """
+    if layers is not None:
+        _keep_layers(model, layers)
+    _drop_pooler(model)
+    own = json.loads(model.config.to_json_string(use_diff=False))
+    if dropout is not None:
+        own |= {name: dropout for name in DROPOUTS if name in own}
+    return {name: value for name, value in own.items() if name not in HEADS}
+
+
+def _keep_layers(model: Any, numbers: Sequence[int]) -> None:
     count = model.config.num_hidden_layers
     lists = [part for part in model.modules() if isinstance(part, nn.ModuleList)]
     whole = [part for part in lists if len(part) == count]
     if not whole:
         raise ValueError(f"a {model.config.model_type} has no list of its {count} layers")
-    kept = [whole[0][number] for number in layers]
+    kept = [whole[0][number] for number in numbers]
     del whole[0][:]
     whole[0].extend(kept)
-    _drop_pooler(model)
     model.config.num_hidden_layers = len(kept)
-    own = json.loads(model.config.to_json_string(use_diff=False))
-    if dropout is not None:
-        own |= {name: dropout for name in DROPOUTS if name in own}
-    return {name: value for name, value in own.items() if name not in HEADS}
 
 
 def _drop_pooler(model: Any) -> None:

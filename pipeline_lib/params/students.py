@@ -12,9 +12,9 @@ from pipeline_lib.params.base import Count, Fraction, Positive, Section
 
 Channels = Literal["trained", "static", "multichannel"]
 Pool = Literal["max", "mean", "self", "min"]
-Reads = Literal["words", "pieces", "sequence"]
-"""What a student reads: words; word pieces, each sentence apart; or both of a pair in one sequence
-with the model's special tokens."""
+Reads = Literal["words", "pieces", "sentences", "sequence"]
+"""What a student reads: words; bare word pieces, each sentence apart; each sentence apart with the
+model's special tokens; or both of a pair in one sequence with them."""
 
 
 class StudentSettings(Section):
@@ -53,6 +53,11 @@ class StudentSettings(Section):
     def state_count(self) -> int:
         """How many layers' states of the first token it gives; most students give none."""
         return 0
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether its encoder stays as it starts, and only what stands above it is trained."""
+        return getattr(self, "frozen", False)
 
     @property
     def classifier_units(self) -> int | None:
@@ -187,6 +192,42 @@ class TransformerLayers(StudentSettings):
         return _without_repeats(self, "layers")
 
 
+class SiameseTransformer(StudentSettings):
+    """A pretrained model that reads each sentence apart: Barkan et al. 2019, section 3.4 (DSE).
+
+    ``model`` is a name in ``models``; ``layers`` are its own, from 0 (null: all of them).  The
+    sentence vector is the mean over the tokens of each of the ``last`` layers' states, one behind
+    the other.  ``classifier`` are units of the ReLU layer before the outputs.  ``dropout`` null:
+    the model's own.  ``frozen``: the model stays as it is, and only what stands above it is
+    trained.  ``max_words`` counts word pieces of a sentence, special tokens among them.
+    """
+
+    word_vectors: ClassVar[bool] = False
+    pretrained: ClassVar[bool] = True
+
+    architecture: Literal["dse"]
+    model: str
+    layers: Annotated[list[Count], Field(min_length=1)] | None
+    last: Positive
+    classifier: Positive
+    dropout: Fraction | None
+    frozen: bool
+    max_words: Annotated[int, Field(ge=4)]
+
+    @property
+    def reads(self) -> Reads:
+        """Each sentence as the model was trained to read one."""
+        return "sentences"
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "SiameseTransformer":
+        if self.layers is None:
+            return self
+        if self.last > len(self.layers):
+            raise ValueError(f"`last` is {self.last}, but `layers` names {len(self.layers)}")
+        return _without_repeats(self, "layers")
+
+
 Settings = TypeVar("Settings", bound=StudentSettings)
 
 
@@ -197,13 +238,23 @@ def _without_repeats(settings: Settings, key: str) -> Settings:
     return settings
 
 
-_BUILT_IN = (BiLSTM, SentenceBiLSTM, CNN, Static, Linear, BiAttentive, TransformerLayers)
+_BUILT_IN = (
+    *(BiLSTM, SentenceBiLSTM, CNN, Static, Linear),
+    *(BiAttentive, TransformerLayers, SiameseTransformer),
+)
 ARCHITECTURES: dict[str, type[StudentSettings]] = {
     settings.name(): settings for settings in _BUILT_IN
 }
 """The settings by the architecture's name."""
 Student = Annotated[
-    BiLSTM | SentenceBiLSTM | CNN | Static | Linear | BiAttentive | TransformerLayers,
+    BiLSTM
+    | SentenceBiLSTM
+    | CNN
+    | Static
+    | Linear
+    | BiAttentive
+    | TransformerLayers
+    | SiameseTransformer,
     Field(discriminator="architecture"),
 ]
 _HOLDERS: list[tuple[type[BaseModel], str, Any]] = []

@@ -20,10 +20,12 @@ from pipeline_lib.students.student import (
     MODEL_TYPE,
     PREDICT_BATCH,
     load_student,
+    numbering,
     quick_threads,
 )
 from pipeline_lib.students.vocabulary import load_tokenizer, save_tokenizer
 from pipeline_lib.text.fast_tokenizer import WordNumbers
+from pipeline_lib.text.pieces import Pieces
 from pipeline_lib.text.ragged import Sentences, to_device
 from pipeline_lib.training.batches import LengthSorted
 
@@ -34,10 +36,10 @@ PREFIX = "encoder."
 
 @dataclass
 class SentenceEncoder:
-    """An encoder and its tokenizer on one device."""
+    """An encoder and its tokenizer, of words or of word pieces, on one device."""
 
     model: nn.Module
-    tokenizer: Tokenizer
+    tokenizer: Tokenizer | Pieces
     max_words: int
     device: torch.device
 
@@ -52,8 +54,8 @@ class SentenceEncoder:
         return encode_sentences(self.model, sentences, self.device)
 
     @cached_property
-    def _words(self) -> WordNumbers:
-        return WordNumbers(self.tokenizer)
+    def _words(self) -> WordNumbers | Pieces:
+        return numbering(self.tokenizer)
 
 
 def encode_sentences(model: nn.Module, sentences: Sentences, device: torch.device) -> np.ndarray:

@@ -68,8 +68,12 @@ class Student:
 
     @cached_property
     def _words(self) -> WordNumbers | Pieces:
-        own = self.tokenizer
-        return own if isinstance(own, Pieces) else WordNumbers(own)
+        return numbering(self.tokenizer)
+
+
+def numbering(tokenizer: Tokenizer | Pieces) -> WordNumbers | Pieces:
+    """Return what numbers the words, or word pieces, of texts as a student's tokenizer does."""
+    return tokenizer if isinstance(tokenizer, Pieces) else WordNumbers(tokenizer)
 
 
 def predict_sentences(

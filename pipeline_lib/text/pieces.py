@@ -95,6 +95,13 @@ class Pieces:
         return self.tokenizer.get_vocab_size()
 
     @property
+    def begins_specially(self) -> bool:
+        """Whether the first token of every sentence is one that the model adds, such as [CLS]."""
+        self.tokenizer.no_padding()
+        self.tokenizer.no_truncation()
+        return self.tokenizer.encode("").special_tokens_mask[:1] == [1]
+
+    @property
     def pad_id(self) -> int:
         """The number of the padding, or 0 where the model has none."""
         return self._number(self.padding) or 0
@@ -166,11 +173,12 @@ def load_fast_tokenizer(folder: Path) -> Any:
 
 
 def load_pieces(folder: Path, reads: str) -> Pieces:
-    """Load the word pieces of a model folder, with its special tokens where ``sequence`` is read.
+    """Load the word pieces of a model folder, without its special tokens where ``pieces`` are read.
 
     A process keeps the last ones.
 
-    :param reads: ``pieces`` or ``sequence``: see :data:`~pipeline_lib.params.students.Reads`.
+    :param reads: ``pieces``, ``sentences`` or ``sequence``: see
+        :data:`~pipeline_lib.params.students.Reads`.
     """
     return _loaded(folder, digest_tokenizer(folder), reads)
 
@@ -178,7 +186,7 @@ def load_pieces(folder: Path, reads: str) -> Pieces:
 @lru_cache(maxsize=2)
 def _loaded(folder: Path, digest: str, reads: str) -> Pieces:
     pieces = Pieces.of(load_fast_tokenizer(folder))
-    return pieces if reads == "sequence" else pieces.without_special_tokens()
+    return pieces.without_special_tokens() if reads == "pieces" else pieces
 
 
 def digest_tokenizer(folder: Path) -> str:

@@ -233,6 +233,12 @@ def test_pieces_of_both_sentences_apart(tmp_path: Path, model: Path) -> None:
     assert rows_of(found.second, model) == [*second, "dull", *second]
     assert found.pad_id == found.second.pad_id == 1 and found.segments is None
     assert found.targets["labels"].tolist() == [1] * 5
+    # With the model's special tokens, which count.
+    found = EncodingPass.of(model, 5, reads="sentences").read(content)
+    first = ["<s> the <mask> is </s>", "<s> film ##s </s>", "<s> not a plot </s>"]
+    second = ["<s> a <unk> <unk> </s>", "<s> </s>", "<s> dull </s>"]
+    assert rows_of(found, model) == first and rows_of(found.second, model) == second
+    assert found.pad_id == found.second.pad_id == 1 and found.segments is None
 
 
 @pytest.mark.parametrize("family", ["mpnet", "bert"])
@@ -255,7 +261,7 @@ def test_pieces_of_a_pair_in_one_sequence(tmp_path: Path, family: str) -> None:
         assert found.batch(np.arange(3))["segments"].shape == (3, 9)
 
 
-@pytest.mark.parametrize("reads", ["pieces", "sequence"])
+@pytest.mark.parametrize("reads", ["pieces", "sentences", "sequence"])
 def test_an_empty_shard_adds_no_row(tmp_path: Path, reads: str) -> None:
     model, folder = write_model(tmp_path / "model", "bert"), tmp_path / "inputs"
     whole = write_pairs(folder).open()
@@ -274,6 +280,6 @@ def test_another_tokenizer_is_another_set(tmp_path: Path, model: Path) -> None:
     assert len(digests) == 2
     keys = {
         EncodingPass.of(model, 9, reads=reads).key("of the input")
-        for reads in ("pieces", "sequence")
+        for reads in ("pieces", "sentences", "sequence")
     }
-    assert len(keys) == 2
+    assert len(keys) == 3

@@ -322,6 +322,11 @@ LAYERS = {
     **{"classifier": None, "dropout": None, "max_words": 64},
 }
 
+DSE = {
+    **{"architecture": "dse", "model": "minilm", "layers": None, "last": 4, "classifier": 512},
+    **{"dropout": None, "frozen": False, "max_words": 64},
+}
+
 
 @pytest.mark.parametrize(
     ("student", "changes", "start", "message"),
@@ -330,6 +335,13 @@ LAYERS = {
         (PIECES, {}, "random", None),
         (LAYERS, {}, "model", None),
         (PIECES, WORDS, "vectors", None),
+        (DSE, {}, "model", None),
+        (DSE, {"frozen": True, "layers": [0, 1, 2, 3]}, "model", None),
+        (DSE, {"layers": [0, 1, 2]}, "model", "students.new: `last` is 4, but `layers` names 3"),
+        (DSE, {"layers": [1, 1], "last": 1}, "model", "students.new: `layers`: each may stand"),
+        (DSE, {"max_words": 3}, "model", "students.new.max_words: "),
+        (DSE, {"classifier": None}, "model", "students.new.classifier: "),
+        (DSE, {}, "vectors", "methods.bilstm.start: a dse student is made of a pretrained model's"),
         (PIECES, {}, "model", "methods.bilstm.start: a biattentive student takes no layers"),
         (LAYERS, {}, "vectors", "methods.bilstm.start: a transformer student is made of a pretr"),
         (LAYERS, {}, "random", "methods.bilstm.start: a transformer student is made of a pretr"),
@@ -347,7 +359,7 @@ def test_students_of_word_pieces_and_where_they_start(
     own = {"students.new": student | changes, "methods.bilstm.student": "new"}
     raw = changed(own | {"methods.bilstm.start": start})
     if message is None:
-        assert check_params(raw).students["new"].joint
+        assert check_params(raw).students["new"].joint == (student is not DSE)
     else:
         assert message in error_of(raw)
 

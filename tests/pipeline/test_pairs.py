@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file
 
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.processor import computed_on
 from pipeline_lib.evaluation.results import RetrievalScores, SimilarityScores
 from pipeline_lib.storage.columns import matrix, texts
 from pipeline_lib.storage.shards import ShardSet, read_shard
+from pipeline_lib.students.sentence_encoder import load_encoder
 from pipeline_lib.students.student import load_student
 
 from .corpus import sentences
@@ -52,6 +54,11 @@ STUDENTS = {
         **{"dropout": None, "max_words": 32},
     },
 }
+STUDENTS["siamese"] = {
+    **{"architecture": "dse", "model": "minilm", "layers": None, "last": 2, "classifier": 8},
+    **{"dropout": None, "frozen": False, "max_words": 16},
+}
+STUDENTS["frozen"] = STUDENTS["siamese"] | {"frozen": True}
 STUDENTS["two_layers"] = STUDENTS["layers"] | {"layers": [0, 1], "pool": "last"}
 JOINT = {
     "mkd_lstm": {"student": "biattentive", "start": "vectors"},
@@ -66,8 +73,17 @@ JOINT = {
         "objective": {"logits": 1.0, "embeddings": 0.1, "hidden": 0.1, "attentions": 0.1},
         "teacher_runs": {"layers": [1, 2]},
     },
+    "dse": {
+        **{"student": "siamese", "start": "model", "data": "original", "optimiser": "short"},
+        "objective": {"logits": 0.5, "labels": 0.5},
+    },
+    "dse_frozen": {
+        **{"student": "frozen", "start": "model", "data": "original", "optimiser": "short"},
+        "objective": {"logits": 1.0},
+    },
 }
-"""Rows of students that read both sentences at once, in word pieces."""
+"""Rows of students that read both sentences at once, in word pieces; and, last, each apart."""
+JOINTLY = ("mkd_lstm", "mkd_transformer", "pkd", "beside")
 
 
 STUDENT = {"kind": "student", "task": "warmth", "method": "bilstm_kd_ts"}
@@ -209,7 +225,7 @@ def test_every_stage_takes_the_f1_of_the_class_that_params_name(
 
 
 @pytest.mark.parametrize("task", ["praise", "warmth"])
-def test_students_that_read_pairs_at_once_are_scored_as_saved(
+def test_students_that_read_word_pieces_are_scored_as_saved(
     finished_pairs: tuple[Workspace, Run], task: str
 ) -> None:
     workspace, _ = finished_pairs
@@ -218,11 +234,11 @@ def test_students_that_read_pairs_at_once_are_scored_as_saved(
     for split in ("dev", "test"):
         rows = [number for number, name in enumerate(table["split"]) if name == split]
         pairs = texts(ShardSet.open(workspace / f"data/tasks/{task}/{split}").table())
-        for method in ("mkd_lstm", "mkd_transformer", "pkd", "beside"):
+        for method in (*JOINTLY, "dse", "dse_frozen"):
             student = load_student(workspace / f"data/students/{task}/{method}/1")
             found = [table[f"{method}-1"][row] for row in rows]
             np.testing.assert_array_equal(student.predict(pairs), np.array(found, np.float32))
-    for method in ("mkd_lstm", "mkd_transformer", "pkd", "beside"):
+    for method in (*JOINTLY, "dse"):
         own = scores.methods[method]
         better = own.scores["dev"][scores.metric].mean
         assert better > (0.7 if task == "praise" else 0.4)
@@ -306,6 +322,29 @@ def test_a_row_learns_beside_its_teacher(finished_pairs: tuple[Workspace, Run]) 
     assert beside.parameters(True) == pkd.parameters(True)
 
 
+@pytest.mark.parametrize("task", ["praise", "warmth"])
+def test_a_pretrained_model_reads_sentences_apart(
+    finished_pairs: tuple[Workspace, Run], task: str
+) -> None:
+    workspace, _ = finished_pairs
+    given = load_file(workspace / "data/raw/models/minilm/model.safetensors")
+    students = workspace / "data/students" / task
+    moved = {}
+    for method in ("dse", "dse_frozen"):
+        own = load_file(students / method / "1/model.safetensors")
+        own = {name.removeprefix("encoder.model."): weight for name, weight in own.items()}
+        assert own.keys() & given.keys() >= {name for name in given if "pooler" not in name}
+        moved[method] = {name for name in own if name in given and (own[name] != given[name]).any()}
+    # Frozen, every number of the model is as it was.
+    assert moved["dse_frozen"] == set() and len(moved["dse"]) > 20
+    encoder = load_encoder(students / "dse/1")
+    vectors = encoder.encode(["The film is very good.", "", "dull"])
+    assert vectors.shape == (3, 2 * 32) and encoder.width == 64
+    (workspace / "sentences.txt").write_text("The film is very good.\n\ndull\n")
+    workspace.distill("encode", str(students / "dse/1"), "sentences.txt", "v.npy").sound()
+    np.testing.assert_array_equal(np.load(workspace / "v.npy"), vectors)
+
+
 def test_results_say_which_processor_computed_them(finished_pairs: tuple[Workspace, Run]) -> None:
     workspace, _ = finished_pairs
     outputs = ShardSet.open(workspace / "data/outputs/praise/minilm/full").manifest
@@ -327,6 +366,8 @@ def test_looking_predicting_and_verifying(finished_pairs: tuple[Workspace, Run])
     assert answer.split("\t")[0] in ("no", "yes") and answer.endswith(f"{pair}\n")
     score = workspace.distill("predict", "data/students/warmth/bilstm/1", pair).sound().text
     assert -5.0 < float(score.split("\t")[0]) < 10.0
+    answer = workspace.distill("predict", "data/students/praise/dse/1", pair).sound().text
+    assert answer.split("\t")[0] in ("no", "yes")
     refused = workspace.distill("predict", "data/students/praise/bilstm/1", "only one sentence")
     assert "with a tab between them" in refused.error
 

@@ -1,0 +1,25 @@
+"""Training what stands above a frozen encoder: its vectors are computed once, not in every epoch.
+
+Barkan et al. 2019, section 4.2 (DSE with ψ frozen).
+"""
+
+from dataclasses import replace
+
+import torch
+
+from pipeline_lib.networks.student import ENCODED, StudentNetwork
+from pipeline_lib.students.sentence_encoder import encode_sentences
+from pipeline_lib.text.ragged import Sentences
+
+
+def with_vectors(model: StudentNetwork, sentences: Sentences, device: torch.device) -> Sentences:
+    """Return the sentences with the encoder's vectors of them, float32 (rows, width), in memory.
+
+    They stand beside the targets, under the names :data:`~pipeline_lib.networks.student.ENCODED`:
+    every batch then has them.
+    """
+    sides = [replace(sentences, second=None)]
+    sides += [] if sentences.second is None else [sentences.second]
+    vectors = [encode_sentences(model.encoder, side, device) for side in sides]
+    found = dict(zip(ENCODED, vectors, strict=False))
+    return replace(sentences, targets={**sentences.targets, **found})

@@ -1,0 +1,63 @@
+"""A pretrained transformers encoder that makes a vector of each sentence apart.
+
+Barkan et al. 2019, section 3.4 (DSE, distilled sentence embedding).
+"""
+
+from collections.abc import Mapping
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+
+from pipeline_lib.networks.layers import mean
+from pipeline_lib.networks.transformer import PretrainedLayers
+from pipeline_lib.params import StudentSettings
+from pipeline_lib.text.pieces import model_inputs
+from pipeline_lib.text.ragged import inside
+
+
+class SiameseTransformerEncoder(PretrainedLayers):
+    """The means over a sentence's tokens of each of the last layers' states, concatenated.
+
+    The first token, [CLS], is left out and [SEP] is not: "we observed degradations in performance
+    when including the CLS token in the pooling", "thus it is excluded from it", says the paper of
+    that one alone.  Nor has it dropout between the vector and what compares two of them; there is
+    only the model's own.
+
+    :param words, width: of the model's input embeddings; its configuration has them too.
+    :param pretrained: see :class:`PretrainedLayers`.
+    """
+
+    def __init__(
+        self, words: int, width: int, settings: StudentSettings, pretrained: Mapping[str, Any]
+    ) -> None:
+        super().__init__(pretrained)
+        self.last = settings.last
+        self.frozen = settings.is_frozen
+        self.width = self.last * self.model.config.hidden_size
+        if self.frozen:
+            self.model.requires_grad_(False)
+            self.eval()
+
+    def forward(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        """Return sentence vectors.
+
+        :param ids: int64 (rows, longest), padded at the end, special tokens included.
+        :param lengths: int64 (rows,), at least 1; of a sentence of [CLS] alone the vector is 0.
+        :returns: float32 (rows, last · hidden), the deepest layer's mean at the end.
+        """
+        inputs = model_inputs({"ids": ids, "lengths": lengths})
+        with torch.no_grad() if self.frozen else nullcontext():
+            states = self.model(**inputs, output_hidden_states=True).hidden_states[-self.last :]
+        counted = inside(ids, lengths)
+        counted[:, 0] = False
+        # A sum of many in bfloat16 would be coarse.
+        return torch.cat([mean(layer.float(), counted) for layer in states], dim=-1)
+
+    def train(self, mode: bool = True) -> "SiameseTransformerEncoder":
+        """Set training or evaluation; a frozen one stays in evaluation, without dropout."""
+        return super().train(mode and not self.frozen)
+
+    def attend_quickly(self, training: bool) -> None:
+        """Take the layers that are quickest on this device; a frozen one only predicts."""
+        super().attend_quickly(training and not self.frozen)

@@ -3,7 +3,7 @@
     SentenceTransformer("folder", trust_remote_code=True).encode(["A sentence."])
 
 This file is copied into the folder and stands on its own: besides torch it needs tokenizers and
-safetensors.  It is the code that is to be trusted.
+safetensors, and of a transformer transformers.  It is the code that is to be trusted.
 """
 
 import json
@@ -17,8 +17,6 @@ from torch import nn
 
 CONFIG, TOKENIZER, WEIGHTS = "config.json", "tokenizer.json", "model.safetensors"
 CHANNELS = {"trained": ["trained"], "static": ["static"], "multichannel": ["trained", "static"]}
-UNKNOWN = "[MASK]"
-"""The unknown word, which stands for a text without a word; padding has the number 0."""
 
 
 class WordEmbeddings(nn.ModuleDict):
@@ -107,12 +105,37 @@ class Ngrams(nn.Module):
         return total / inside.sum(1, keepdim=True).clamp(min=1)
 
 
+class LayerMeans(nn.Module):
+    """The means over the tokens, less the first, of a transformer's last layers' states."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        from transformers import AutoConfig, AutoModel
+
+        super().__init__()
+        self.model = AutoModel.from_config(AutoConfig.for_model(**config["pretrained"]))
+        if getattr(self.model, "pooler", None) is not None:
+            self.model.pooler = None
+        self.last = config["architecture"]["last"]
+        self.width = self.last * self.model.config.hidden_size
+
+    def forward(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        """Return sentence vectors (rows, width)."""
+        inside = _inside(ids, lengths)
+        found = self.model(ids, attention_mask=inside.long(), output_hidden_states=True)
+        inside[:, 0] = False
+        states = torch.cat(found.hidden_states[-self.last :], dim=-1).float()
+        return (states * inside[:, :, None]).sum(1) / inside.sum(1, keepdim=True).clamp(min=1)
+
+
 MULTIPLIER = 0x9E3779B97F4A7C15 - (1 << 64)
-NETWORKS = {"bilstm": BiLSTM, "bilstm_sra": BiLSTM, "cnn": CNN, "linear": Ngrams}
+NETWORKS = {"bilstm": BiLSTM, "bilstm_sra": BiLSTM, "cnn": CNN, "linear": Ngrams, "dse": LayerMeans}
 
 
 class DistilledEncoder(nn.Module):
-    """A sentence encoder and its tokenizer, which cuts long texts itself."""
+    """A sentence encoder and its tokenizer, which cuts long texts itself.
+
+    The configuration names the numbers of padding, and of what stands for a text without a word.
+    """
 
     save_in_root = True
     """Where sentence-transformers looks for this file."""
@@ -134,10 +157,11 @@ class DistilledEncoder(nn.Module):
     get_sentence_embedding_dimension = get_embedding_dimension
 
     def tokenize(self, texts: list[str], **_: Any) -> dict[str, torch.Tensor]:
-        """Return the words' numbers, padded with 0, and which of them are words."""
-        unknown = [self.tokenizer.token_to_id(UNKNOWN)]
+        """Return the words' numbers, padded, and which of them are words."""
+        unknown, padding = [self.config["unknown"]], self.config["padding"]
         rows = [row.ids or unknown for row in self.tokenizer.encode_batch_fast(texts)]
-        ids = nn.utils.rnn.pad_sequence([torch.tensor(row) for row in rows], batch_first=True)
+        parts = [torch.tensor(row) for row in rows]
+        ids = nn.utils.rnn.pad_sequence(parts, batch_first=True, padding_value=padding)
         lengths = torch.tensor([len(row) for row in rows])
         return {"input_ids": ids, "attention_mask": _inside(ids, lengths).long()}
 

@@ -20,6 +20,8 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path, read_json, write_json
 from pipeline_lib.exports import distilled_encoder
 from pipeline_lib.students.sentence_encoder import SentenceEncoder, load_encoder
+from pipeline_lib.text.pieces import Pieces
+from pipeline_lib.text.ragged import PAD_ID
 from pipeline_lib.text.words import MASK
 
 Modules = list[tuple[str, str]]
@@ -42,8 +44,7 @@ def export_sentence_transformers(folder: Path, out: Path) -> int:
         )
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise DistilleryError(f"{out}: there is something here already. Name a new folder.")
-    sizes = {key: config[key] for key in ("architecture", "vocab_size", "embedding_size")}
-    modules = WRITERS[name](encoder, sizes, out)
+    modules = WRITERS[name](encoder, config, out)
     write_json(
         out / "config_sentence_transformers.json",
         {
@@ -66,9 +67,18 @@ def export_sentence_transformers(folder: Path, out: Path) -> int:
 
 def _write_network(encoder: SentenceEncoder, config: dict[str, Any], out: Path) -> Modules:
     """Write the encoder beside the file of its network."""
+    own, keys = encoder.tokenizer, ("architecture", "vocab_size", "embedding_size", "pretrained")
+    if isinstance(own, Pieces):
+        # Its special tokens stand in every text: none is without a piece.
+        numbers = {"padding": own.pad_id, "unknown": own.pad_id}
+    else:
+        numbers = {"padding": PAD_ID, "unknown": own.token_to_id(MASK)}
     _write_tokenizer(encoder, out)
     _write_tensors(out, encoder.model.state_dict())
-    write_json(out / distilled_encoder.CONFIG, config)
+    write_json(
+        out / distilled_encoder.CONFIG,
+        {key: config[key] for key in keys if key in config} | numbers,
+    )
     source = Path(distilled_encoder.__file__)
     with atomic_path(out / source.name) as temporary:
         shutil.copyfile(source, temporary)
@@ -111,8 +121,10 @@ WRITERS: dict[str, Callable[[SentenceEncoder, dict[str, Any], Path], Modules]] =
 
 
 def _write_tokenizer(encoder: SentenceEncoder, out: Path) -> None:
+    own = encoder.tokenizer
     # A copy, which cuts long texts as the encoder does.
-    tokenizer = Tokenizer.from_str(encoder.tokenizer.to_str())
+    tokenizer = Tokenizer.from_str((own.tokenizer if isinstance(own, Pieces) else own).to_str())
+    tokenizer.no_padding()
     tokenizer.enable_truncation(encoder.max_words)
     with atomic_path(out / distilled_encoder.TOKENIZER) as temporary:
         temporary.write_text(tokenizer.to_str(pretty=True), encoding="utf-8")

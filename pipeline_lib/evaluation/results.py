@@ -217,6 +217,12 @@ class RetrievalScores(_File):
     teacher_pairs: Rounded | None
     systems: dict[str, Rankings]
 
+    @property
+    def measures(self) -> list[str]:
+        """The measures in the order in which they are shown."""
+        recalls, gains = ([f"{name}@{k}" for k in self.at] for name in ("recall", "ndcg"))
+        return [*recalls, f"mrr@{max(self.at)}", *gains]
+
 
 class SimilarityScores(_File):
     """The scores of one row of ``similarity``: each system's by metric, on ``split``.

@@ -51,7 +51,7 @@ def _retrieval(name: str, path: Path) -> list[MeasuredTable]:
         "deviation over seeds."
     )
     judged = {system: own.judged for system, own in scores.systems.items()}
-    tables = [_table(f"Retrieval: {name}", judged, [f"In percent. {size}"])]
+    tables = [_table(f"Retrieval: {name}", scores.measures, judged, [f"In percent. {size}"])]
     if scores.teacher is not None:
         order = (
             f"The same measures, in percent, with teacher {scores.teacher}'s first candidates for "
@@ -60,14 +60,16 @@ def _retrieval(name: str, path: Path) -> list[MeasuredTable]:
         )
         own = {system: own.teacher or {} for system, own in scores.systems.items()}
         title = f"Retrieval: {name}, against the order of teacher {scores.teacher}"
-        tables.append(_table(title, own, [order]))
+        tables.append(_table(title, scores.measures, own, [order]))
     return tables
 
 
 def _table(
-    title: str, systems: Mapping[str, Mapping[str, SeedScores]], caption: list[str]
+    title: str,
+    measures: list[str],
+    systems: Mapping[str, Mapping[str, SeedScores]],
+    caption: list[str],
 ) -> MeasuredTable:
-    measures = list(next(iter(systems.values())))
     rows = [
         [name, *(_spread(own[measure]) for measure in measures)] for name, own in systems.items()
     ]

@@ -280,13 +280,13 @@ def test_retrieval_is_scored_against_labels_and_the_teachers_order(
     layout = Layout(workspace / "data")
     scores = RetrievalScores.read(layout.retrieval("warm"))
     assert (scores.queries, scores.teacher, scores.at) == (20, "minilm", [1, 5])
-    assert list(scores.systems) == list(RETRIEVAL["systems"])
+    assert set(scores.systems) == set(RETRIEVAL["systems"])
     # Of three systems four documents, of one eight: some are the same.
     assert 8 <= scores.teacher_pairs <= 16
     assert list(scores.systems["f"].judged["recall@5"].by_seed) == ["1"]
     assert list(scores.systems["mean"].judged["recall@5"].by_seed) == [""]
     for own in scores.systems.values():
-        assert list(own.judged) == ["recall@1", "recall@5", "mrr@5", "ndcg@1", "ndcg@5"]
+        assert set(own.judged) == set(scores.measures)
         assert all(0.0 <= value.mean <= 1.0 for value in own.judged.values())
     first, read = (scores.systems[name].teacher for name in ("mean", "reread"))
     assert all(read[measure].mean >= first[measure].mean for measure in first)
@@ -300,7 +300,7 @@ def test_retrieval_is_scored_against_labels_and_the_teachers_order(
 def test_untuned_similarity_is_scored(finished_pairs: tuple[Workspace, Run]) -> None:
     workspace, _ = finished_pairs
     scores = SimilarityScores.read(Layout(workspace / "data").similarity("alike"))
-    assert list(scores.systems) == ["minilm, cls", "minilm, mean"]
+    assert set(scores.systems) == {"minilm, cls", "minilm, mean"}
     # The test labels are hidden.
     assert scores.split == "dev" and set(scores.rows) == {"train", "dev"}
     assert all(0.3 < own["accuracy"] <= 1.0 for own in scores.systems.values())

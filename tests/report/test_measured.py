@@ -16,7 +16,8 @@ from pipeline_lib.report.terminal import print_measured
 
 
 def measures(first: dict[str, float]) -> dict[str, SeedScores]:
-    return {"recall@1": SeedScores.of(first), "ndcg@1": SeedScores.of({"": 0.25})}
+    others = {name: SeedScores.of({"": 0.25}) for name in ("mrr@1", "ndcg@1")}
+    return {"recall@1": SeedScores.of(first)} | others
 
 
 @pytest.fixture
@@ -46,14 +47,15 @@ def params() -> Params:
 def test_tables_hold_means_and_deviations_in_percent(params: Params, layout: Layout) -> None:
     judged, teacher, alike = read_measured(params, layout)
     assert judged.title == "Retrieval: mine"
-    assert judged.header == ["System", "recall@1", "ndcg@1"]
-    assert judged.rows == [["f", "55.0 ± 7.1", "25.0"], ["[red]", "40.0", "25.0"]]
+    assert judged.header == ["System", "recall@1", "mrr@1", "ndcg@1"]
+    rows = {cells[0]: cells[1:] for cells in judged.rows}
+    assert rows == {"f": ["55.0 ± 7.1", "25.0", "25.0"], "[red]": ["40.0", "25.0", "25.0"]}
     assert "1,200 queries with 1,300 answers among 1,400 documents" in judged.caption[0]
     assert teacher.title == "Retrieval: mine, against the order of teacher minilm"
-    assert teacher.rows[0] == ["f", "10.0 ± 0.0", "25.0"]
+    assert ["f", "10.0 ± 0.0", "25.0", "25.0"] in teacher.rows
     assert "It read 12.3 documents with each query" in teacher.caption[0]
     assert (alike.header, alike.rows) == (["System", "f1"], [["sra", "71.0"]])
-    assert "9,000 train, 300 test rows" in alike.caption[0]
+    assert "300 test, 9,000 train rows" in alike.caption[0]
 
 
 def test_the_terminal_shows_what_is_finished(params: Params, layout: Layout) -> None:

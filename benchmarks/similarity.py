@@ -1,17 +1,14 @@
-"""Untuned sentence similarity on pair tasks: teacher, KD and encoders (Wu et al. 2020, table 5).
+"""Untuned sentence similarity on pair tasks: teacher, encoders and KD (Wu et al. 2020, table 5).
 
-The cosine of two sentence vectors answers, and no label is used but for the threshold of a class,
-which is chosen on the training set.  Scores are on test where it is labelled, else on dev.  KD is a
-BiLSTM trained to the teacher's own cosine of the pairs of the training set, as in section 4.5; of
+The pipeline scores what no label has tuned: the rows of `similarity`.  This adds KD, a BiLSTM
+trained to the teacher's own [CLS] cosine of the pairs of the training set, as in section 4.5; of
 these a tenth chooses its learning rate and epoch.
 
-    python benchmarks/similarity.py --task qqp --task stsb --encoder data/encoders/sra
+    python benchmarks/similarity.py --row qqp --row stsb
 
-Run it where `dvc repro` has finished with the tasks and encoders.  It writes
-results/NAME.json and .md.
+Run it where `dvc repro` has finished with the rows.  It writes results/NAME.json and .md.
 """
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,20 +20,18 @@ from harness import RESULTS, facts, say, table, write_results
 
 from pipeline_lib.base.devices import single_thread
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.evaluation.similarity import cosines, similarity_scores
+from pipeline_lib.evaluation.results import SimilarityScores
+from pipeline_lib.evaluation.sentence_vectors import Encode, model_encoder
+from pipeline_lib.evaluation.untuned import TRAIN, LabelledPairs, labelled_splits, scores_of
 from pipeline_lib.params import Params, load_params, student_settings
-from pipeline_lib.storage.shards import ShardSet
-from pipeline_lib.students.sentence_encoder import SentenceEncoder, load_encoder, start_encoder
+from pipeline_lib.students.sentence_encoder import SentenceEncoder, start_encoder
 from pipeline_lib.students.vocabulary import load_vocabulary
-from pipeline_lib.tasks.metrics import label_array, score
-from pipeline_lib.teachers.vectors import load_vector_model
+from pipeline_lib.tasks.metrics import score
 from pipeline_lib.text.fast_tokenizer import WordNumbers
 from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.training.batches import LengthSorted
 from pipeline_lib.training.loop import Settings, fit
 
-Encode = Callable[[list[str]], np.ndarray]
-DATA = Path("data")
 VALUES = {"architecture": "bilstm", "hidden": 150, "classifier": 200, "embeddings": "trained"}
 STUDENT = student_settings(VALUES | {"dropout": 0.2, "max_words": 64})
 RATES = (1.0e-3, 3.0e-3)
@@ -44,82 +39,37 @@ RATES = (1.0e-3, 3.0e-3)
 
 
 def main(
-    task: Annotated[list[str], typer.Option(help="Pair tasks of params.yaml.")],
-    encoder: Annotated[list[Path], typer.Option(help="Folders of encoders.")],
+    row: Annotated[list[str], typer.Option(help="Rows of `similarity` in params.yaml.")],
     seed: Annotated[list[int] | None, typer.Option(help="Seeds of KD; else 1 and 2.")] = None,
     epochs: Annotated[int, typer.Option(help="Epochs of KD.")] = 5,
     name: Annotated[str, typer.Option(help="Name of the results.")] = "similarity",
     out: Annotated[Path, typer.Option(help="Folder of the results.")] = RESULTS,
 ) -> None:
-    """Measure how far each system's cosine tells what the tasks ask."""
+    """Add KD to what the pipeline has scored."""
     params, start = load_params(), facts(("torch", "transformers"), 1, 1)
     with single_thread():
-        found = {one: _task(params, one, encoder, seed or [1, 2], epochs) for one in task}
-    results = {"facts": start, "seeds": seed or [1, 2], "epochs": epochs, "tasks": found}
+        found = {one: _row(params, one, seed or [1, 2], epochs) for one in row}
+    results = {"facts": start, "seeds": seed or [1, 2], "epochs": epochs, "rows": found}
     write_results(name, results, _lines(results), out)
 
 
-def _task(
-    params: Params, name: str, encoders: list[Path], seeds: list[int], epochs: int
-) -> dict[str, Any]:
-    metrics, positive = params.task(name).metrics, params.task(name).positive_class
-    test = _Pairs.labelled(name, "test")
-    scored = "dev" if test is None else "test"
-    splits = {"train": _Pairs.labelled(name, "train"), scored: test or _Pairs.labelled(name, "dev")}
-    systems: dict[str, Encode] = {
-        f"teacher, {pooling}": _teacher(params, pooling) for pooling in ("cls", "mean")
-    }
-    systems |= {path.name: load_encoder(path).encode for path in encoders}
-    found = {}
-    for system, encode in systems.items():
-        values = {split: pairs.cosines(encode) for split, pairs in splits.items()}
-        found[system] = _scores(metrics, splits, values, positive)
-        if system == "teacher, cls":
-            wanted = values["train"]
-        say(f"{name} {system}: {found[system]}")
-    rate = None
+def _row(params: Params, name: str, seeds: list[int], epochs: int) -> dict[str, Any]:
+    row, layout = params.similarity_row(name), Layout()
+    scores = SimilarityScores.read(layout.similarity(name))
+    task, splits = params.task(row.task), labelled_splits(layout, row.task)
+    length = params.sentence_vectors.max_length
+    wanted = splits[TRAIN].cosines(model_encoder(params, layout, row.model, "cls", length))
+    rate, systems = None, {}
     for seed in seeds:
         tried = [
-            _distilled(name, splits["train"], wanted, seed, one, epochs)
+            _distilled(layout, row.task, splits[TRAIN], wanted, seed, one, epochs)
             for one in ([rate] if rate else RATES)
         ]
         _, rate, encode = max(tried, key=lambda one: one[0])
-        values = {split: pairs.cosines(encode) for split, pairs in splits.items()}
-        found[f"KD, seed {seed}"] = _scores(metrics, splits, values, positive)
-        say(f"{name} KD, seed {seed}: {found[f'KD, seed {seed}']}")
-    rows = {split: len(pairs.labels) for split, pairs in splits.items()}
-    return {"metrics": metrics, "split": scored, "rows": rows, "rate": rate, "systems": found}
-
-
-class _Pairs:
-    """The pairs of one split and their labels."""
-
-    def __init__(self, rows: Any) -> None:
-        self.first, self.second = (rows[name].to_pylist() for name in ("text", "text_2"))
-        self.labels = label_array(rows["label"])
-
-    @classmethod
-    def labelled(cls, task: str, split: str) -> "_Pairs | None":
-        """Return the pairs of a split; None if there is no such split, or its labels are hidden."""
-        folder = DATA / "tasks" / task / split
-        rows = ShardSet.open(folder).table() if folder.exists() else None
-        return None if rows is None or rows["label"].null_count else cls(rows)
-
-    def cosines(self, encode: Encode) -> np.ndarray:
-        return cosines(encode(self.first), encode(self.second))
-
-
-def _scores(
-    metrics: list[Any], splits: dict[str, _Pairs], values: dict[str, np.ndarray], positive: int
-) -> dict[str, float]:
-    given = [(values[split], pairs.labels) for split, pairs in splits.items()]
-    return {m: round(s, 6) for m, s in similarity_scores(metrics, *given, positive).items()}
-
-
-def _teacher(params: Params, pooling: str) -> Encode:
-    own = params.sentence_vectors
-    model = load_vector_model(Layout(DATA).model(own.model), "cpu", "float32", pooling)
-    return lambda texts: model.predict(texts, own.max_length, 1024)
+        found = scores_of(encode, task, splits)
+        systems[f"KD, seed {seed}"] = {metric: round(value, 6) for metric, value in found.items()}
+        say(f"{name} KD, seed {seed}: {systems[f'KD, seed {seed}']}")
+    return scores.model_dump() | {"systems": scores.systems | systems, "rate": rate}
 
 
 class _Scaled(torch.nn.Module):
@@ -137,10 +87,16 @@ class _Scaled(torch.nn.Module):
 
 
 def _distilled(
-    task: str, pairs: _Pairs, wanted: np.ndarray, seed: int, rate: float, epochs: int
+    layout: Layout,
+    task: str,
+    pairs: LabelledPairs,
+    wanted: np.ndarray,
+    seed: int,
+    rate: float,
+    epochs: int,
 ) -> tuple[float, float, Encode]:
     """Train a BiLSTM to the teacher's cosines; return its best score held back, rate, encoder."""
-    tokenizer, vectors = load_vocabulary(DATA / "vocabularies" / task)
+    tokenizer, vectors = load_vocabulary(layout.vocabulary(task))
     words = WordNumbers(tokenizer)
     sides = [words.number(texts, STUDENT.max_words) for texts in (pairs.first, pairs.second)]
     held_back = np.arange(len(wanted)) % 10 == 0
@@ -181,17 +137,16 @@ def _select(sides: list[Sentences], wanted: np.ndarray, rows: np.ndarray) -> Sen
 
 
 def _lines(results: dict[str, Any]) -> list[str]:
-    tasks = results["tasks"]
-    columns = [(name, metric) for name, task in tasks.items() for metric in task["metrics"]]
-    systems = next(iter(tasks.values()))["systems"]
+    found = results["rows"]
+    columns = [(name, metric) for name, row in found.items() for metric in row["metrics"]]
+    systems = dict.fromkeys(system for row in found.values() for system in row["systems"])
     rows = [
-        [system, *(f"{100 * tasks[n]['systems'][system][m]:.1f}" for n, m in columns)]
-        for system in systems
+        [system, *(_cell(found[n]["systems"], system, m) for n, m in columns)] for system in systems
     ]
     counts = "; ".join(
-        f"{name}: {', '.join(f'{rows:,} {split}' for split, rows in task['rows'].items())}; "
-        f"KD's rate {task['rate']:g}"
-        for name, task in tasks.items()
+        f"{name}: {', '.join(f'{rows:,} {split}' for split, rows in row['rows'].items())}; "
+        f"KD's rate {row['rate']:g}"
+        for name, row in found.items()
     )
     return [
         "# Untuned sentence similarity (Wu et al. 2020, table 5)",
@@ -202,6 +157,11 @@ def _lines(results: dict[str, Any]) -> list[str]:
         "",
         *table(["system", *(f"{name}, {metric}" for name, metric in columns)], rows),
     ]
+
+
+def _cell(systems: dict[str, dict[str, float]], system: str, metric: str) -> str:
+    # Rows may name other encoders.
+    return f"{100 * systems[system][metric]:.1f}" if system in systems else "–"
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from pipeline_lib.base.entry import guard
 from pipeline_lib.commands import (
     check,
     encode,
+    export,
     predict,
     profile,
     results,
@@ -32,6 +33,7 @@ app.command("check", epilog=check.EXAMPLE)(check.check)
 app.command("results", epilog=results.EXAMPLE)(results.results)
 app.command("predict", epilog=predict.EXAMPLE)(predict.predict)
 app.command("encode", epilog=encode.EXAMPLE)(encode.encode)
+app.command("export", epilog=export.EXAMPLE)(export.export)
 app.command("submit", epilog=submit.EXAMPLE)(submit.submit)
 app.command("study", epilog=study.EXAMPLE)(study.study)
 app.add_typer(shards.app, name="shards")

@@ -184,6 +184,16 @@ class Layout:
         """Return the file of everyone's answers to a task's held-out splits."""
         return self.results(task) / "predictions.arrow"
 
+    # Beside the tasks' results, whose names have no hyphen: the report waits for one folder.
+
+    def retrieval(self, name: str) -> Path:
+        """Return the file of the scores of one row of `retrieval`."""
+        return self.data / "results" / f"retrieval-{name}" / "scores.json"
+
+    def similarity(self, name: str) -> Path:
+        """Return the file of the scores of one row of `similarity`."""
+        return self.data / "results" / f"similarity-{name}" / "scores.json"
+
     def speed(self, task: str) -> Path:
         """Return the file of a task's timings."""
         return self.data / "speed" / f"{task}.json"

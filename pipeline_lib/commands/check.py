@@ -61,6 +61,12 @@ def named_files(params: "Params") -> list[tuple[str, Path]]:
             for task in (task for task in params.tasks if teacher.knows(task)):
                 path = inputs / teacher.tuning.path(task) / "config.json"
                 found.append((f"teachers.{name}.tuning.checkpoint", path))
+    for name, row in params.retrieval.items():
+        if row.source.kind == "files":
+            folder = inputs / row.source.folder
+            for file in ("corpus.jsonl", "queries.jsonl"):
+                found.append((f"retrieval.{name}.source.folder", folder / file))
+            found.append((f"retrieval.{name}.source.qrels", folder / row.source.qrels))
     if params.vocabulary.vectors.kind == "file":
         found.append(("vocabulary.vectors.path", inputs / params.vocabulary.vectors.path))
     if params.wikipedia is not None and params.wikipedia.source.kind == "files":
@@ -100,6 +106,9 @@ def summary(params: "Params") -> list[str]:
     lines += [
         f"joint     {name}: {', '.join(row.tasks)} × {seeds} seeds = {seeds}"
         for name, row in params.joint.items()
+    ]
+    lines += [
+        f"retrieval {name}: {', '.join(row.systems)}" for name, row in params.retrieval.items()
     ]
     fetched = _fetched(params)
     return [*lines, f"fetched   {', '.join(fetched) or 'nothing'}"]

@@ -24,17 +24,19 @@ def results(
 
     Per task a row for the teacher and each method: dev and test scores over the seeds, the gain
     over the undistilled baseline with its interval and p, the distance to and agreement with the
-    teacher, parameters, and sentences per second where they were measured.
+    teacher, parameters, and sentences per second where they were measured. Then retrieval and
+    untuned similarity, where params.yaml has rows of them.
     """
     from rich.console import Console
 
     from pipeline_lib.base.layout import Layout
     from pipeline_lib.params import load_params
     from pipeline_lib.report.collect import read_finished
-    from pipeline_lib.report.terminal import print_result
+    from pipeline_lib.report.measured import read_finished_measures
+    from pipeline_lib.report.terminal import print_measured, print_result
 
-    loaded = load_params(params)
-    finished = read_finished(Layout(data), list(loaded.tasks))
+    loaded, layout = load_params(params), Layout(data)
+    finished = read_finished(layout, list(loaded.tasks))
     if as_json:
         found = {
             one.task: {"scores": one.scores.model_dump(), "speed": one.speed} for one in finished
@@ -44,6 +46,8 @@ def results(
     console = Console()
     for result in finished:
         print_result(console, result, loaded)
+    for table in read_finished_measures(loaded, layout):
+        print_measured(console, table)
     waiting = [task for task in loaded.tasks if task not in {one.task for one in finished}]
     if waiting:
         waits = f"Not evaluated yet: {', '.join(waiting)}. Run `dvc repro`."

@@ -1,13 +1,16 @@
 """What ``scores.json`` holds: one task's scores, as written by ``evaluate`` and read by the report.
 
+And what the files of ``retrieve`` and ``similarity`` hold.
+
 Scores are by split and metric.  A split whose labels are hidden has null in place of scores, and a
 split that the task does not have is no key.  Numbers are rounded to six decimals, so that the file
 is reproducible to the byte; nothing that is timed stands in it.
 """
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
+import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from pipeline_lib.base.errors import DistilleryError
@@ -23,12 +26,44 @@ class _Record(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class _File(_Record):
+    """A record that is a file."""
+
+    def write(self, path: Path) -> None:
+        """Write the scores as JSON; equal scores give equal bytes."""
+        write_json(path, self.model_dump())
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Read what :meth:`write` wrote.
+
+        :raises DistilleryError: if the file is missing, torn, or lacks a key.
+        """
+        found = read_json(path)
+        try:
+            return cls.model_validate(found)
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(map(str, first["loc"])) or "the file"
+            raise DistilleryError(
+                f"{path}: {place}: {first['msg']}. Delete it and run `dvc repro` to make it again."
+            ) from error
+
+
 class SeedScores(_Record):
     """One metric of a method's students: mean and sample standard deviation, and by seed."""
 
     mean: Rounded
     std: Rounded
     by_seed: dict[str, Rounded]
+
+    @classmethod
+    def of(cls, by_seed: dict[str, float]) -> Self:
+        """Summarise the seeds' scores."""
+        values = list(by_seed.values())
+        # The sample's standard deviation; one seed says nothing about the spread.
+        spread = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+        return cls(mean=float(np.mean(values)), std=spread, by_seed=by_seed)
 
 
 class Gain(_Record):
@@ -117,7 +152,7 @@ class MethodScores(_Record):
     ratio: Ratio
 
 
-class TaskScores(_Record):
+class TaskScores(_File):
     """The scores of one task; see the module for its rules.
 
     :ivar metrics: the task's; gains and distances are in the first.
@@ -152,22 +187,51 @@ class TaskScores(_Record):
         """The split that gain and distance are read from: test, or dev where test is unknown."""
         return "test" if "test" in self.scored_splits else "dev"
 
-    def write(self, path: Path) -> None:
-        """Write the scores as JSON; equal scores give equal bytes."""
-        write_json(path, self.model_dump())
 
-    @classmethod
-    def read(cls, path: Path) -> "TaskScores":
-        """Read what :meth:`write` wrote.
+class Rankings(_Record):
+    """How good one system's rankings are, by the measures of ``evaluation/retrieval.py``.
 
-        :raises DistilleryError: if the file is missing, torn, or lacks a key.
-        """
-        found = read_json(path)
-        try:
-            return cls.model_validate(found)
-        except ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(map(str, first["loc"])) or "the file"
-            raise DistilleryError(
-                f"{path}: {place}: {first['msg']}. Delete it and run `dvc repro` to make it again."
-            ) from error
+    :ivar judged: against the judgements; :ivar teacher: against the teacher's order, if there is a
+        teacher.  By seed where a system has seeds.
+    """
+
+    judged: dict[str, SeedScores]
+    teacher: dict[str, SeedScores] | None
+
+
+class RetrievalScores(_File):
+    """The scores of one row of ``retrieval``.
+
+    :ivar queries: that have an answer, and were asked; :ivar left_out: those that were not.
+    :ivar relevant: answers of all queries; :ivar at: how many of the first candidates count.
+    :ivar teacher: whose order systems are compared with; :ivar teacher_pairs: how many of its pairs
+        it read, in the mean.
+    """
+
+    queries: int
+    left_out: int
+    documents: int
+    relevant: int
+    at: list[int]
+    teacher: str | None
+    teacher_pairs: Rounded | None
+    systems: dict[str, Rankings]
+
+    @property
+    def measures(self) -> list[str]:
+        """The measures in the order in which they are shown."""
+        recalls, gains = ([f"{name}@{k}" for k in self.at] for name in ("recall", "ndcg"))
+        return [*recalls, f"mrr@{max(self.at)}", *gains]
+
+
+class SimilarityScores(_File):
+    """The scores of one row of ``similarity``: each system's by metric, on ``split``.
+
+    :ivar rows: of train, where thresholds are from, and of the split.
+    """
+
+    task: str
+    metrics: list[Metric]
+    split: str
+    rows: dict[str, int]
+    systems: dict[str, Scores]

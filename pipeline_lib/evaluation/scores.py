@@ -153,7 +153,7 @@ class _Scorer:
         if None in by_seed.values():
             return None
         return {
-            metric: _summary({seed: scores[metric] for seed, scores in by_seed.items()})
+            metric: SeedScores.of({seed: scores[metric] for seed, scores in by_seed.items()})
             for metric in self.task.metrics
         }
 
@@ -199,10 +199,3 @@ class _Scorer:
         """Return classes or scores, shape (seeds, rows)."""
         regression = self.task.is_regression
         return np.stack([decide(one, regression) for one in system.logits[split].values()])
-
-
-def _summary(by_seed: dict[str, float]) -> SeedScores:
-    values = list(by_seed.values())
-    # The sample's standard deviation; one seed says nothing about the spread.
-    spread = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
-    return SeedScores(mean=float(np.mean(values)), std=spread, by_seed=by_seed)

@@ -47,7 +47,7 @@ def _checked(raw: Any, place: Callable[[list[str]], str]) -> Params:
     return params
 
 
-_MEMBERS = ("Range", "list[str]", "literal['all']", "constrained-float")
+_MEMBERS = ("Range", "list[str]", "literal['all']", "constrained-float", "float", "str")
 """Members of unions, as pydantic names them in the path to a fault."""
 
 
@@ -89,11 +89,13 @@ def _is_tag(path: list[Any], i: int) -> bool:
         return path[i] in ("classification", "regression")
     if i > 1 and path[i - 2] == "students":
         return path[i] in ARCHITECTURES
-    tags = ("package", "files", "glue", "hub", "neighbours", "path", "model", "file")
+    tags = ("package", "files", "glue", "hub", "neighbours", "path", "model", "file", "task")
     if i > 1 and path[i - 2] == "models":
         return path[i] in ("package", "package_parts", "path", "hub")
     if i > 0 and path[i - 1] == "tuning":
         return path[i] in ("single", "refined", "finished")
+    if i > 1 and path[i - 2] == "systems":
+        return path[i] in ("student", "encoder", "model", "reranked")
     if i == 1 and path[0] == "engine":
         return path[i] in ("local", "ray")
     return i > 0 and path[i - 1] in ("source", "vectors") and path[i] in tags

@@ -7,6 +7,7 @@ from pipeline_lib.base.layout import HELDOUT
 from pipeline_lib.params.base import Section
 from pipeline_lib.params.encoders import STARTS
 from pipeline_lib.params.joint import Joint
+from pipeline_lib.params.measured import check_measured
 from pipeline_lib.params.methods import BESIDE, RUNNING, Method
 from pipeline_lib.params.schema import Params
 
@@ -41,6 +42,7 @@ def check_references(params: Params) -> None:
                 f"`tasks`, or those of {params.methods[baseline].data}, leave it out"
             )
     _check_decisions(params)
+    check_measured(params)
     if len(set(params.seeds)) < len(params.seeds):
         raise ValueError("seeds: each may stand only once")
 

@@ -11,6 +11,7 @@ from pipeline_lib.params.engine import EngineSettings
 from pipeline_lib.params.joint import Joint
 from pipeline_lib.params.methods import Evaluate, Method, Optimiser, Speed
 from pipeline_lib.params.models import ModelSource, Precompute, Teacher, Vocabulary
+from pipeline_lib.params.retrieval import Retrieval, Similarity
 from pipeline_lib.params.students import Student, holds_students
 from pipeline_lib.params.tasks import Task
 from pipeline_lib.params.transfer import Recipe, Tagger
@@ -41,6 +42,8 @@ class Params(Section):
     seeds: Annotated[list[Seed], Field(min_length=1)]
     evaluate: Evaluate
     speed: Speed
+    retrieval: dict[Name, Retrieval]
+    similarity: dict[Name, Similarity]
     wikipedia: Wikipedia | None
 
     def task(self, name: str) -> Task:
@@ -72,6 +75,12 @@ class Params(Section):
             (f"teachers.{name}.max_length", teacher.max_length, teacher.model)
             for name, teacher in self.teachers.items()
             if teacher.model is not None
+        ]
+        own += [
+            (f"retrieval.{row}.systems.{name}.max_length", system.max_length, system.model)
+            for row, retrieval in self.retrieval.items()
+            for name, system in retrieval.systems.items()
+            if system.kind == "model"
         ]
         vectors = self.sentence_vectors
         return [*own, ("sentence_vectors.max_length", vectors.max_length, vectors.model)]
@@ -109,6 +118,14 @@ class Params(Section):
     def recipe(self, name: str) -> Recipe:
         """Return one transfer-set recipe, or say which there are."""
         return _named(self.transfer, name, "transfer")
+
+    def retrieval_row(self, name: str) -> Retrieval:
+        """Return one row of retrieval, or say which there are."""
+        return _named(self.retrieval, name, "retrieval")
+
+    def similarity_row(self, name: str) -> Similarity:
+        """Return one row of untuned similarity, or say which there are."""
+        return _named(self.similarity, name, "similarity")
 
     def method(self, name: str) -> Method:
         """Return one method, or say which there are."""

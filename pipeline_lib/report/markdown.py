@@ -1,11 +1,13 @@
 """The report as Markdown: a table per task and what must be said beside it; no timings."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from pipeline_lib.base.files import atomic_path
 from pipeline_lib.params import Params
 from pipeline_lib.report.captions import caption
 from pipeline_lib.report.collect import TaskResult
+from pipeline_lib.report.measured import MeasuredTable
 from pipeline_lib.report.rows import Row, rows
 
 COLUMNS = {
@@ -25,9 +27,15 @@ COLUMNS = {
 }
 
 
-def write_report(path: Path, results: list[TaskResult], params: Params) -> None:
-    """Write the report of all tasks; equal scores give equal bytes."""
+def write_report(
+    path: Path,
+    results: list[TaskResult],
+    params: Params,
+    measured: Sequence[MeasuredTable] = (),
+) -> None:
+    """Write the report of all tasks, and of what else was measured; equal scores, equal bytes."""
     parts = ["# Results", "", *(line for result in results for line in _task(result, params))]
+    parts += [line for table in measured for line in _measured(table)]
     with atomic_path(path) as temporary:
         temporary.write_text("\n".join(parts), encoding="utf-8")
 
@@ -44,10 +52,18 @@ def _task(result: TaskResult, params: Params) -> list[str]:
     ]
 
 
+def _measured(given: MeasuredTable) -> list[str]:
+    lines = _lines(given.header, given.rows)
+    return [f"## {given.title}", "", *lines, "", *(f"- {line}" for line in given.caption), ""]
+
+
 def table(given: list[Row]) -> list[str]:
     """Return the lines of a Markdown table."""
-    head = [_line(list(COLUMNS.values())), _line(["---"] + ["---:"] * (len(COLUMNS) - 1))]
-    return head + [_line([getattr(row, name) for name in COLUMNS]) for row in given]
+    return _lines(list(COLUMNS.values()), [[getattr(row, n) for n in COLUMNS] for row in given])
+
+
+def _lines(header: list[str], rows: list[list[str]]) -> list[str]:
+    return [_line(cells) for cells in (header, ["---"] + ["---:"] * (len(header) - 1), *rows)]
 
 
 def _line(cells: list[str]) -> str:

@@ -8,6 +8,7 @@ from rich.text import Text
 from pipeline_lib.params import Params
 from pipeline_lib.report.captions import caption, speed_line
 from pipeline_lib.report.collect import TaskResult
+from pipeline_lib.report.measured import MeasuredTable
 from pipeline_lib.report.rows import NONE, Row, rows
 
 WIDE = 116
@@ -42,6 +43,20 @@ def print_result(console: Console, result: TaskResult, params: Params) -> None:
     console.print()
 
 
+def print_measured(console: Console, given: MeasuredTable) -> None:
+    """Print a table of what else was measured, and its caption."""
+    table = _box(given.title)
+    table.add_column(given.header[0], overflow="fold")
+    for head in given.header[1:]:
+        table.add_column(head, justify="right", overflow="fold")
+    for cells in given.rows:
+        table.add_row(*map(Text, cells))
+    console.print(table)
+    for line in given.caption:
+        console.print(Text(line, "dim"), highlight=False)
+    console.print()
+
+
 def _training(methods: list[Row]) -> dict[str, list[str]]:
     return {
         "Rate": [row.rate for row in methods],
@@ -52,7 +67,7 @@ def _training(methods: list[Row]) -> dict[str, list[str]]:
 
 def _table(given: list[Row], columns: dict[str, list[str]], title: str | None) -> Table:
     # Text is never read as markup: a label may hold brackets.
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table = _box(title)
     longest = max(len(row.system) for row in given)
     table.add_column("System", overflow="fold", min_width=min(24, longest))
     for head in columns:
@@ -61,6 +76,10 @@ def _table(given: list[Row], columns: dict[str, list[str]], title: str | None) -
         cells = [row.system, *(column[i] for column in columns.values())]
         table.add_row(*map(Text, cells), style="bold" if row.is_teacher else None)
     return table
+
+
+def _box(title: str | None) -> Table:
+    return Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
 
 
 def _gain(row: Row) -> str:

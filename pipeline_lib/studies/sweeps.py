@@ -93,7 +93,8 @@ class Rows:
             if row["start"] in params["encoders"] and row["baseline"] == baseline
             if row["tasks"] is None or task in row["tasks"]
         }
-        params |= {"tasks": {task: params["tasks"][task]}, "methods": rows, "joint": {}}
+        params |= {"tasks": {task: params["tasks"][task]}, "methods": rows}
+        params |= {"joint": {}, "retrieval": {}, "similarity": {}}
         for encoder in params["encoders"].values():
             # Its corpus stays; of the tasks that join it, the study has one.
             encoder["tasks"] = {t: r for t, r in encoder["tasks"].items() if t == task}

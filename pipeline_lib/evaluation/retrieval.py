@@ -1,0 +1,97 @@
+"""How good rankings are: recall, reciprocal rank and nDCG, each of the first k candidates.
+
+A ranking is a row of candidates' numbers, the best first; -1 stands where there is none.  Ties are
+whoever's made the ranking: :func:`pipeline_lib.retrieval.top_k.best` has the lower number first.
+(scikit-learn's ``ndcg_score`` averages over the orders of tied scores, unless ``ignore_ties``.)
+
+All give a value per query, float64 (queries,).  One without a relevant candidate has 0 whatever is
+found, so it is better left out before.
+"""
+
+from collections.abc import Mapping, Sequence, Set
+
+import numpy as np
+
+Relevant = Sequence[Set[int]]
+"""Of each query the candidates that answer it."""
+Gains = Sequence[Mapping[int, float]]
+"""Of each query what its judged candidates are worth, at least 0; the others are worth 0."""
+
+
+def recall(rankings: np.ndarray, relevant: Relevant, k: int) -> np.ndarray:
+    """Return the share of the relevant candidates that stand among the first ``k``.
+
+    Manning et al. 2008, section 8.3; where more than ``k`` are relevant it cannot reach 1.
+
+    :param rankings: int64 (queries, depth).
+    """
+    found = [len(own.intersection(row)) for own, row in _pairs(rankings, relevant, k)]
+    return np.array(found, np.float64) / np.array([max(len(own), 1) for own in relevant])
+
+
+def reciprocal_rank(rankings: np.ndarray, relevant: Relevant, k: int) -> np.ndarray:
+    """Return 1 / rank of the first relevant candidate, or 0 where none is among the first ``k``.
+
+    Its mean over the queries is MRR@k (Voorhees 1999).
+    """
+    ranks = [
+        next((rank for rank, number in enumerate(row, 1) if number in own), np.inf)
+        for own, row in _pairs(rankings, relevant, k)
+    ]
+    return 1.0 / np.array(ranks, np.float64)
+
+
+def ndcg(rankings: np.ndarray, gains: Gains, k: int) -> np.ndarray:
+    """Return the discounted cumulative gain of the first ``k``, divided by that of the best order.
+
+    Järvelin and Kekäläinen 2002, with the discount log₂(rank + 1) from the first rank on, and the
+    gain itself, not 2 to its power.  With gains of 0 and 1 it is the binary nDCG.
+    """
+    found = [[own.get(number, 0.0) for number in row] for own, row in _pairs(rankings, gains, k)]
+    ideal = [sorted(own.values(), reverse=True)[:k] for own in gains]
+    reached, reachable = (np.array([_discounted(row) for row in rows]) for rows in (found, ideal))
+    return np.divide(reached, reachable, out=np.zeros_like(reached), where=reachable > 0)
+
+
+def against_judgements(
+    rankings: np.ndarray, relevant: Relevant, gains: Gains, at: Sequence[int]
+) -> dict[str, float]:
+    """Return the mean over queries of recall and nDCG at each k, and of MRR at the greatest."""
+    deepest = max(at)
+    found = {f"recall@{k}": recall(rankings, relevant, k) for k in at}
+    found |= {f"mrr@{deepest}": reciprocal_rank(rankings, relevant, deepest)}
+    found |= {f"ndcg@{k}": ndcg(rankings, gains, k) for k in at}
+    return {name: float(values.mean()) for name, values in found.items()}
+
+
+def against_order(
+    rankings: np.ndarray, wanted: Sequence[Sequence[int]], at: Sequence[int]
+) -> dict[str, float]:
+    """Return how near rankings come to another order, such as a teacher's, in the same measures.
+
+    Recall at k is the share of the order's first ``k`` that is found among the ranking's; MRR looks
+    for the order's first; nDCG at k gives the order's first candidate the gain k, its second k − 1,
+    down to 1 for its k-th.
+
+    :param wanted: of each query candidates' numbers in that order, which may be few.
+    """
+    deepest = max(at)
+    first = [{*order[:1]} for order in wanted]
+    found = {f"recall@{k}": recall(rankings, [{*order[:k]} for order in wanted], k) for k in at}
+    found |= {f"mrr@{deepest}": reciprocal_rank(rankings, first, deepest)}
+    found |= {
+        f"ndcg@{k}": ndcg(rankings, [_descending(order, k) for order in wanted], k) for k in at
+    }
+    return {name: float(values.mean()) for name, values in found.items()}
+
+
+def _pairs(rankings: np.ndarray, judged: Sequence, k: int) -> zip:
+    return zip(judged, rankings[:, :k].tolist(), strict=True)
+
+
+def _discounted(gains: Sequence[float]) -> float:
+    return float(np.sum(np.array(gains) / np.log2(np.arange(2, len(gains) + 2))))
+
+
+def _descending(order: Sequence[int], k: int) -> dict[int, float]:
+    return {number: float(k - rank) for rank, number in enumerate(order[:k])}

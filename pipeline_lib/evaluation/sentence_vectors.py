@@ -1,0 +1,44 @@
+"""What turns sentences into a pretrained model's vectors, for what is measured with them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from pipeline_lib.base.devices import resolve_batch_tokens, resolve_device, resolve_precision
+from pipeline_lib.base.layout import Layout
+from pipeline_lib.params import Params
+from pipeline_lib.teachers.vectors import load_vector_model
+
+Encode = Callable[[list[str]], np.ndarray]
+"""Sentences to their vectors, float32 (sentences, width)."""
+
+
+@dataclass(frozen=True)
+class Computing:
+    """Where and how models and teachers compute: what ``device`` and ``precompute`` stand for."""
+
+    device: str
+    precision: str
+    batch_tokens: int
+
+    @classmethod
+    def of(cls, params: Params) -> Self:
+        """Resolve what params say on this machine."""
+        device, own = resolve_device(params.device), params.precompute
+        precision = resolve_precision(own.precision, device)
+        return cls(str(device), precision, resolve_batch_tokens(own.batch_tokens, device))
+
+
+def model_encoder(
+    params: Params, layout: Layout, model: str, pooling: str, max_length: int
+) -> Encode:
+    """Return what gives the vectors of a row of ``models``.
+
+    :param pooling: see :class:`~pipeline_lib.teachers.vectors.VectorModel`.
+    :param max_length: word pieces of a sentence, the rest is cut.
+    """
+    computing = Computing.of(params)
+    loaded = load_vector_model(layout.model(model), computing.device, computing.precision, pooling)
+    return lambda texts: loaded.predict(texts, max_length, computing.batch_tokens)

@@ -1,0 +1,198 @@
+"""A distilled sentence encoder, as a module of sentence-transformers.
+
+    SentenceTransformer("folder", trust_remote_code=True).encode(["A sentence."])
+
+This file is copied into the folder and stands on its own: besides torch it needs tokenizers and
+safetensors, and of a transformer transformers.  It is the code that is to be trusted.
+"""
+
+import json
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer
+from torch import nn
+
+CONFIG, TOKENIZER, WEIGHTS = "config.json", "tokenizer.json", "model.safetensors"
+CHANNELS = {"trained": ["trained"], "static": ["static"], "multichannel": ["trained", "static"]}
+
+
+class WordEmbeddings(nn.ModuleDict):
+    """The word vectors of one channel, or of two side by side."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        sizes = config["vocab_size"], config["embedding_size"]
+        channels = CHANNELS[config["architecture"]["embeddings"]]
+        super().__init__({name: nn.Embedding(*sizes) for name in channels})
+        self.width = config["embedding_size"] * len(channels)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        """Return vectors (rows, words, width)."""
+        return torch.cat([channel(ids) for channel in self.values()], dim=-1)
+
+
+class BiLSTM(nn.Module):
+    """The last states of an LSTM in each direction; with a projection, tanh of it."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        super().__init__()
+        own = config["architecture"]
+        self.embeddings = WordEmbeddings(config)
+        sizes = self.embeddings.width, own["hidden"]
+        self.ahead, self.back = (nn.LSTM(*sizes, batch_first=True) for _ in range(2))
+        self.width = own.get("width", 2 * own["hidden"])
+        if "width" in own:
+            self.projection = nn.Linear(2 * own["hidden"], self.width, bias=False)
+
+    def forward(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        """Return sentence vectors (rows, width)."""
+        vectors = self.embeddings(ids)
+        columns = torch.arange(ids.shape[1], device=ids.device)
+        places = lengths[:, None] - 1 - columns
+        places = torch.where(places >= 0, places, columns)
+        reverse = vectors.gather(1, places[:, :, None].expand_as(vectors))
+        rows = torch.arange(len(ids), device=ids.device)
+        read = ((self.ahead, vectors), (self.back, reverse))
+        states = torch.cat([net(part)[0][rows, lengths - 1] for net, part in read], dim=-1)
+        return torch.tanh(self.projection(states)) if hasattr(self, "projection") else states
+
+
+class CNN(nn.Module):
+    """The greatest answer of each filter to any window of words."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        super().__init__()
+        own = config["architecture"]
+        self.embeddings = WordEmbeddings(config)
+        layers = [nn.Conv1d(self.embeddings.width, own["filters"], size) for size in own["widths"]]
+        self.filters = nn.ModuleList(layers)
+        self.width = own["filters"] * len(layers)
+
+    def forward(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        """Return sentence vectors (rows, width)."""
+        vectors = self.embeddings(ids) * _inside(ids, lengths)[:, :, None]
+        missing = max(layer.kernel_size[0] for layer in self.filters) - ids.shape[1]
+        vectors = nn.functional.pad(vectors, (0, 0, 0, max(0, missing))).transpose(1, 2)
+        found = []
+        for layer in self.filters:
+            answers = torch.relu(layer(vectors))
+            windows = (lengths - layer.kernel_size[0] + 1).clamp(min=1)
+            found.append((answers * _inside(answers[:, 0], windows)[:, None]).amax(2))
+        return torch.cat(found, dim=1)
+
+
+class Ngrams(nn.Module):
+    """The mean of the vectors of the n-grams, hashed into a table."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        super().__init__()
+        own = config["architecture"]
+        self.longest, self.width = own["ngrams"], own["dimensions"]
+        self.table = nn.Embedding(own["buckets"], self.width)
+
+    def forward(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        """Return sentence vectors (rows, width)."""
+        keys, places, counted = ids, [], []
+        for size in range(1, min(self.longest, ids.shape[1]) + 1):
+            if size > 1:
+                keys = keys[:, :-1] * MULTIPLIER + ids[:, size - 1 :] + size
+            places.append((keys ^ (keys >> 29)) % self.table.num_embeddings)
+            counted.append(_inside(keys, lengths - size + 1))
+        inside = torch.cat(counted, 1)
+        total = (self.table(torch.cat(places, 1)) * inside[:, :, None]).sum(1)
+        return total / inside.sum(1, keepdim=True).clamp(min=1)
+
+
+class LayerMeans(nn.Module):
+    """The means over the tokens, less the first, of a transformer's last layers' states."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        from transformers import AutoConfig, AutoModel
+
+        super().__init__()
+        self.model = AutoModel.from_config(AutoConfig.for_model(**config["pretrained"]))
+        if getattr(self.model, "pooler", None) is not None:
+            self.model.pooler = None
+        self.last = config["architecture"]["last"]
+        self.width = self.last * self.model.config.hidden_size
+
+    def forward(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        """Return sentence vectors (rows, width)."""
+        inside = _inside(ids, lengths)
+        found = self.model(ids, attention_mask=inside.long(), output_hidden_states=True)
+        inside[:, 0] = False
+        states = torch.cat(found.hidden_states[-self.last :], dim=-1).float()
+        return (states * inside[:, :, None]).sum(1) / inside.sum(1, keepdim=True).clamp(min=1)
+
+
+MULTIPLIER = 0x9E3779B97F4A7C15 - (1 << 64)
+NETWORKS = {"bilstm": BiLSTM, "bilstm_sra": BiLSTM, "cnn": CNN, "linear": Ngrams, "dse": LayerMeans}
+
+
+class DistilledEncoder(nn.Module):
+    """A sentence encoder and its tokenizer, which cuts long texts itself.
+
+    The configuration names the numbers of padding, and of what stands for a text without a word.
+    """
+
+    save_in_root = True
+    """Where sentence-transformers looks for this file."""
+
+    def __init__(self, config: dict[str, Any], tokenizer: Tokenizer) -> None:
+        super().__init__()
+        self.config, self.tokenizer = config, tokenizer
+        self.encoder = NETWORKS[config["architecture"]["architecture"]](config)
+
+    @property
+    def max_seq_length(self) -> int:
+        """How many words of a text are read."""
+        return self.tokenizer.truncation["max_length"]
+
+    def get_embedding_dimension(self) -> int:
+        """Return how many values a vector has."""
+        return self.encoder.width
+
+    get_sentence_embedding_dimension = get_embedding_dimension
+
+    def tokenize(self, texts: list[str], **_: Any) -> dict[str, torch.Tensor]:
+        """Return the words' numbers, padded, and which of them are words."""
+        unknown, padding = [self.config["unknown"]], self.config["padding"]
+        rows = [row.ids or unknown for row in self.tokenizer.encode_batch_fast(texts)]
+        parts = [torch.tensor(row) for row in rows]
+        ids = nn.utils.rnn.pad_sequence(parts, batch_first=True, padding_value=padding)
+        lengths = torch.tensor([len(row) for row in rows])
+        return {"input_ids": ids, "attention_mask": _inside(ids, lengths).long()}
+
+    def preprocess(
+        self, inputs: list[str], prompt: str | None = None, **_: Any
+    ) -> dict[str, torch.Tensor]:
+        """Return what :meth:`tokenize` does, of texts with a prompt before them."""
+        return self.tokenize([(prompt or "") + text for text in inputs])
+
+    def forward(self, features: dict[str, torch.Tensor], **_: Any) -> dict[str, torch.Tensor]:
+        """Add the sentence vectors, (rows, width)."""
+        lengths = features["attention_mask"].sum(1)
+        return features | {"sentence_embedding": self.encoder(features["input_ids"], lengths)}
+
+    @classmethod
+    def load(cls, path: str) -> Self:
+        """Load what :meth:`save` wrote."""
+        folder = Path(path)
+        config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+        module = cls(config, Tokenizer.from_file(str(folder / TOKENIZER)))
+        module.encoder.load_state_dict(load_file(folder / WEIGHTS))
+        return module
+
+    def save(self, path: str, **_: Any) -> None:
+        """Write configuration, tokenizer and weights."""
+        folder = Path(path)
+        (folder / CONFIG).write_text(json.dumps(self.config, indent=2), encoding="utf-8")
+        self.tokenizer.save(str(folder / TOKENIZER))
+        tensors = {name: t.contiguous() for name, t in self.encoder.state_dict().items()}
+        save_file(tensors, folder / WEIGHTS)
+
+
+def _inside(ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+    return torch.arange(ids.shape[1], device=ids.device) < lengths[:, None]

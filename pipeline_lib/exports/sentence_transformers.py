@@ -1,0 +1,139 @@
+"""A sentence encoder, or a siamese student's, as a folder that sentence-transformers loads.
+
+``SentenceTransformer(folder).encode(texts)`` gives the vectors of
+:meth:`~pipeline_lib.students.sentence_encoder.SentenceEncoder.encode` without this library.  A mean
+of word vectors is made of the other library's own modules.  Every other encoder takes along a file
+with its network, :mod:`pipeline_lib.exports.distilled_encoder`, and is loaded with
+``trust_remote_code=True``, which release 6 wants of a local folder, too.
+"""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+from tokenizers import Tokenizer
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import atomic_path, read_json, write_json
+from pipeline_lib.exports import distilled_encoder
+from pipeline_lib.students.sentence_encoder import SentenceEncoder, load_encoder
+from pipeline_lib.text.pieces import Pieces
+from pipeline_lib.text.ragged import PAD_ID
+from pipeline_lib.text.words import MASK
+
+Modules = list[tuple[str, str]]
+"""Class and folder of each module, in the order in which they compute."""
+
+
+def export_sentence_transformers(folder: Path, out: Path) -> int:
+    """Write the encoder in ``folder`` to the new folder ``out``; return its vectors' width.
+
+    :raises DistilleryError: if there is no sentence encoder in ``folder``, one of an architecture
+        that has no such form, or if anything lies in ``out``.
+    """
+    encoder = load_encoder(folder)
+    config = read_json(folder / "config.json")
+    name = config["architecture"]["architecture"]
+    if name not in WRITERS:
+        raise DistilleryError(
+            f"{folder}: a {name} student has no form for sentence-transformers. Export one of "
+            f"{', '.join(WRITERS)}."
+        )
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise DistilleryError(f"{out}: there is something here already. Name a new folder.")
+    modules = WRITERS[name](encoder, config, out)
+    write_json(
+        out / "config_sentence_transformers.json",
+        {
+            "model_type": "SentenceTransformer",
+            "prompts": {},
+            "default_prompt_name": None,
+            "similarity_fn_name": "cosine",
+        },
+    )
+    # Last: without it nothing is loaded from a folder that was left half written.
+    write_json(
+        out / "modules.json",
+        [
+            {"idx": number, "name": str(number), "path": path, "type": type_}
+            for number, (type_, path) in enumerate(modules)
+        ],
+    )
+    return encoder.width
+
+
+def _write_network(encoder: SentenceEncoder, config: dict[str, Any], out: Path) -> Modules:
+    """Write the encoder beside the file of its network."""
+    own, keys = encoder.tokenizer, ("architecture", "vocab_size", "embedding_size", "pretrained")
+    if isinstance(own, Pieces):
+        # Its special tokens stand in every text: none is without a piece.
+        numbers = {"padding": own.pad_id, "unknown": own.pad_id}
+    else:
+        numbers = {"padding": PAD_ID, "unknown": own.token_to_id(MASK)}
+    _write_tokenizer(encoder, out)
+    _write_tensors(out, encoder.model.state_dict())
+    write_json(
+        out / distilled_encoder.CONFIG,
+        {key: config[key] for key in keys if key in config} | numbers,
+    )
+    source = Path(distilled_encoder.__file__)
+    with atomic_path(out / source.name) as temporary:
+        shutil.copyfile(source, temporary)
+    return [(f"{source.stem}.{distilled_encoder.DistilledEncoder.__name__}", "")]
+
+
+def _write_mean(encoder: SentenceEncoder, config: dict[str, Any], out: Path) -> Modules:
+    """Write a mean of word vectors, by the module that sentence-transformers has for it.
+
+    That gives zeros for a text without a word, where the encoder gives the unknown word's vector.
+    So the words' vectors are stored less this one, and a linear layer puts it back.
+    """
+    channels = encoder.model.embeddings.state_dict()
+    table = torch.cat([channels[key] for key in sorted(channels, reverse=True)], dim=1)
+    unknown = table[encoder.tokenizer.token_to_id(MASK)]
+    _write_tokenizer(encoder, out)
+    _write_tensors(out, {"embedding.weight": table - unknown})
+    _write_tensors(
+        out / "1_Dense", {"linear.weight": torch.eye(len(unknown)), "linear.bias": unknown}
+    )
+    write_json(
+        out / "1_Dense" / "config.json",
+        {
+            "in_features": len(unknown),
+            "out_features": len(unknown),
+            "bias": True,
+            "activation_function": "torch.nn.modules.linear.Identity",
+        },
+    )
+    # The names of before release 6, which that still knows.
+    own = "sentence_transformers.models"
+    return [(f"{own}.StaticEmbedding", ""), (f"{own}.Dense", "1_Dense")]
+
+
+WRITERS: dict[str, Callable[[SentenceEncoder, dict[str, Any], Path], Modules]] = {
+    **dict.fromkeys(distilled_encoder.NETWORKS, _write_network),
+    "static": _write_mean,
+}
+"""Architecture to what writes its modules."""
+
+
+def _write_tokenizer(encoder: SentenceEncoder, out: Path) -> None:
+    own = encoder.tokenizer
+    # A copy, which cuts long texts as the encoder does.
+    tokenizer = Tokenizer.from_str((own.tokenizer if isinstance(own, Pieces) else own).to_str())
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(encoder.max_words)
+    with atomic_path(out / distilled_encoder.TOKENIZER) as temporary:
+        temporary.write_text(tokenizer.to_str(pretty=True), encoding="utf-8")
+
+
+def _write_tensors(out: Path, tensors: dict[str, torch.Tensor]) -> None:
+    with atomic_path(out / distilled_encoder.WEIGHTS) as temporary:
+        save_file(
+            {name: tensor.contiguous() for name, tensor in tensors.items()},
+            temporary,
+            {"format": "pt"},
+        )

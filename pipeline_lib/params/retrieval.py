@@ -1,0 +1,124 @@
+"""What is measured besides the tasks' own scores: retrieval, and untuned similarity."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from pipeline_lib.params.base import Name, Positive, Section
+from pipeline_lib.params.tasks import Split
+
+Pooling = Literal["cls", "mean", "pooler"]
+
+
+class TaskPairs(Section):
+    """The pairs of a task's split: each first sentence is asked of all second ones.
+
+    ``relevant`` is the label of a pair whose second sentence answers the first, or the least score.
+    ``graded``: nDCG's gain is the score above the least there can be, in place of 0 and 1.
+    """
+
+    kind: Literal["task"]
+    task: str
+    split: Split
+    relevant: float | str
+    graded: bool
+
+
+class JudgedFiles(Section):
+    """A folder below ``inputs`` in BEIR's layout: corpus.jsonl, queries.jsonl, and judgements.
+
+    ``qrels`` is the file of judgements in it, as qrels/test.tsv; of these a score of ``relevant``
+    or more is an answer.  ``graded``: nDCG's gain is that score, in place of 0 and 1.
+    """
+
+    kind: Literal["files"]
+    folder: str
+    qrels: str
+    relevant: float
+    graded: bool
+
+
+class StudentSystem(Section):
+    """A method's students: each sentence's vector, compared by f or by the cosine.
+
+    ``label`` is the class whose probability f ranks by; null of a regression, and with the cosine.
+    """
+
+    kind: Literal["student"]
+    task: str
+    method: str
+    score: Literal["f", "cosine"]
+    label: str | None
+
+
+class EncoderSystem(Section):
+    """The cosine of a sentence encoder's vectors."""
+
+    kind: Literal["encoder"]
+    encoder: str
+
+
+class ModelSystem(Section):
+    """The cosine of a pretrained model's vectors, as ``sentence_vectors`` describes them."""
+
+    kind: Literal["model"]
+    model: str
+    pooling: Pooling
+    max_length: Annotated[int, Field(ge=4)]
+
+
+class RerankedSystem(Section):
+    """The first ``top`` of another system, put into the order of the row's teacher."""
+
+    kind: Literal["reranked"]
+    first: str
+    top: Positive
+
+
+RankingSystem = Annotated[
+    StudentSystem | EncoderSystem | ModelSystem | RerankedSystem, Field(discriminator="kind")
+]
+
+
+class TeacherOrder(Section):
+    """A cross-encoder that reads each query with the first ``pool`` of every system.
+
+    ``teacher`` is that of ``task``; ``label`` the class whose probability orders, null of a
+    regression.
+    """
+
+    task: str
+    teacher: str
+    label: str | None
+    pool: Positive
+
+
+class Retrieval(Section):
+    """Systems that find the answers to queries among documents.
+
+    ``queries``: so many of them (null: all).  ``at``: how many of the first candidates count.
+    """
+
+    source: Annotated[TaskPairs | JudgedFiles, Field(discriminator="kind")]
+    queries: Positive | None
+    systems: Annotated[dict[Name, RankingSystem], Field(min_length=1)]
+    teacher: TeacherOrder | None
+    at: Annotated[list[Positive], Field(min_length=1)]
+
+    @property
+    def depth(self) -> int:
+        """How many candidates of a query each system must name."""
+        tops = [own.top for own in self.systems.values() if own.kind == "reranked"]
+        return max(*self.at, *tops, self.teacher.pool if self.teacher else 1)
+
+
+class Similarity(Section):
+    """The untuned similarity of a task's pairs (Wu et al. 2020, section 4.5 and table 5).
+
+    The cosine of the vectors of ``encoders``, and of ``model`` by each of ``poolings``.
+    """
+
+    task: str
+    encoders: list[str]
+    model: str
+    poolings: list[Pooling]

@@ -1,0 +1,30 @@
+"""Rank a collection's documents by the systems of one row of `retrieval`, and score the rankings.
+
+    python stages/retrieve.py --row stsb
+
+Reads the row's source (data/tasks, or files below `inputs`), data/students, data/encoders,
+data/teachers and data/raw/models; writes data/results/retrieval-<row>/scores.json.
+"""
+
+from typing import Annotated
+
+import typer
+
+from pipeline_lib.base.entry import run_stage
+from pipeline_lib.base.layout import Layout
+from pipeline_lib.evaluation.rankings import retrieval_scores
+from pipeline_lib.params import load_params
+
+
+def main(row: Annotated[str, typer.Option(help="A key of `retrieval` in params.yaml.")]) -> None:
+    """Rank a collection's documents by the systems of one row, and score the rankings."""
+    scores = retrieval_scores(load_params(), row, Layout())
+    scores.write(Layout().retrieval(row))
+    typer.echo(
+        f"{row}: {len(scores.systems)} systems, {scores.queries:,} queries, "
+        f"{scores.documents:,} documents"
+    )
+
+
+if __name__ == "__main__":
+    run_stage(main)

@@ -1,0 +1,27 @@
+"""Score the untuned similarity of a task's pairs by the systems of one row of `similarity`.
+
+    python stages/similarity.py --row qqp
+
+Reads data/tasks, data/encoders and data/raw/models; writes
+data/results/similarity-<row>/scores.json.
+"""
+
+from typing import Annotated
+
+import typer
+
+from pipeline_lib.base.entry import run_stage
+from pipeline_lib.base.layout import Layout
+from pipeline_lib.evaluation.untuned import similarity_table
+from pipeline_lib.params import load_params
+
+
+def main(row: Annotated[str, typer.Option(help="A key of `similarity` in params.yaml.")]) -> None:
+    """Score the untuned similarity of a task's pairs by the systems of one row."""
+    scores = similarity_table(load_params(), row, Layout())
+    scores.write(Layout().similarity(row))
+    typer.echo(f"{row}: {len(scores.systems)} systems scored on {scores.split}")
+
+
+if __name__ == "__main__":
+    run_stage(main)

@@ -1,0 +1,189 @@
+"""Exported encoders give the vectors of the originals, without this library."""
+
+import ast
+import importlib.util
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from tokenizers import Tokenizer
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.distillation.starts import start_from_layers
+from pipeline_lib.exports import distilled_encoder
+from pipeline_lib.exports.sentence_transformers import WRITERS, export_sentence_transformers
+from pipeline_lib.networks.encoders import build_encoder
+from pipeline_lib.networks.student import StudentConfig
+from pipeline_lib.params import ARCHITECTURES, student_settings
+from pipeline_lib.students.sentence_encoder import load_encoder, save_encoder
+from pipeline_lib.students.student import build_student, save_student
+from pipeline_lib.students.vocabulary import build_tokenizer
+from tests.commands.running import distill
+from tests.pretrained import write_model
+
+WORDS = ["a", "film", "good", "dull", "n't", "is", ".", "plot", "café", "the"]
+WIDTH, MAX_WORDS = 6, 8
+COMMON = {"classifier": 5, "dropout": 0.1, "max_words": MAX_WORDS}
+VALUES: dict[str, dict[str, Any]] = {
+    "bilstm": COMMON | {"hidden": 5},
+    "bilstm_sra": COMMON | {"hidden": 5, "width": 7},
+    "cnn": COMMON | {"widths": [1, 2, 4], "filters": 3},
+    "static": COMMON,
+    "dse": COMMON | {"model": "mini", "layers": None, "last": 2, "frozen": False},
+    "linear": {"ngrams": 3, "buckets": 97, "dimensions": 4, "dropout": 0.1, "max_words": MAX_WORDS},
+}
+CHANNELS = {name: ["trained", "static", "multichannel"] for name in VALUES}
+CHANNELS |= {"linear": ["trained"], "dse": ["bert", "mpnet", "distilbert"]}
+ENCODERS = [(name, channels) for name in VALUES for channels in CHANNELS[name]]
+
+
+def write_student(folder: Path, name: str, channels: str) -> Path:
+    """Write a siamese student with random weights; of a transformer, ``channels`` is a family."""
+    if name == "dse":
+        return write_transformer(folder, channels)
+    own = {} if name == "linear" else {"embeddings": channels}
+    settings = student_settings({"architecture": name} | VALUES[name] | own)
+    torch.manual_seed(3)
+    config = StudentConfig(len(WORDS) + 2, WIDTH, settings, True, ["no", "yes"])
+    model = build_student(config, None)
+    save_student(folder, model, build_tokenizer(WORDS, lowercase=True))
+    return folder
+
+
+def write_transformer(folder: Path, family: str) -> Path:
+    settings = student_settings({"architecture": "dse"} | VALUES["dse"])
+    start = start_from_layers(write_model(folder.with_name("model"), family), settings)
+    save_student(folder, start.build(settings, True, ["no", "yes"]), start.tokenizer)
+    return folder
+
+
+def sample(texts: list[str]) -> list[str]:
+    """Return texts of all lengths, with unknown words, empty ones and long ones among them."""
+    drawn = random.Random(5)
+    words = [*WORDS, "unheard", "3.14", "Ω"]
+    made = [" ".join(drawn.choices(words, k=length)) for length in range(12) for _ in range(3)]
+    return ["", "  \t", *texts, *made]
+
+
+def load_alone(out: Path) -> Callable[[list[str]], np.ndarray]:
+    """Return what encodes, by the files of the folder: as sentence-transformers does."""
+    modules = json.loads((out / "modules.json").read_text())
+    if "." not in modules[0]["type"].partition(".")[2]:
+        file, _, name = modules[0]["type"].partition(".")
+        spec = importlib.util.spec_from_file_location(f"alone_{file}", out / f"{file}.py")
+        loaded = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(loaded)
+        module = getattr(loaded, name).load(str(out)).eval()
+        assert module.get_sentence_embedding_dimension() > 0
+        return lambda texts: module(module.tokenize(texts))["sentence_embedding"].numpy()
+    # What its StaticEmbedding and Dense compute.
+    assert [m["type"].rsplit(".", 1)[1] for m in modules] == ["StaticEmbedding", "Dense"]
+    tokenizer = Tokenizer.from_file(str(out / "tokenizer.json"))
+    table = load_file(out / "model.safetensors")["embedding.weight"]
+    linear = load_file(out / "1_Dense/model.safetensors")
+
+    def encode(texts: list[str]) -> np.ndarray:
+        rows = [row.ids for row in tokenizer.encode_batch(texts, add_special_tokens=False)]
+        offsets = torch.tensor(np.cumsum([0, *map(len, rows[:-1])]))
+        ids = torch.tensor([number for row in rows for number in row], dtype=torch.long)
+        mean = torch.nn.functional.embedding_bag(ids, table, offsets)
+        return torch.nn.functional.linear(
+            mean, linear["linear.weight"], linear["linear.bias"]
+        ).numpy()
+
+    return encode
+
+
+@pytest.mark.parametrize(("name", "channels"), ENCODERS)
+@torch.inference_mode()
+def test_vectors_are_those_of_the_student(
+    name: str, channels: str, texts: list[str], tmp_path: Path
+) -> None:
+    folder = write_student(tmp_path / "student", name, channels)
+    given, encoder = sample(texts), load_encoder(folder)
+    wanted = encoder.encode(given)
+    assert export_sentence_transformers(folder, tmp_path / "out") == encoder.width
+    encode = load_alone(tmp_path / "out")
+    for size in (1, 3, len(given)):
+        found = [encode(given[start : start + size]) for start in range(0, len(given), size)]
+        np.testing.assert_allclose(np.concatenate(found), wanted, atol=1e-5)
+    # The comparison can fail: words count, but not what lies behind the cut.
+    assert np.abs(wanted[0] - wanted[-1]).max() > 1e-3
+    long = ["film " * MAX_WORDS + "dull", "film " * MAX_WORDS]
+    np.testing.assert_allclose(*encode(long), atol=1e-6)
+
+
+@pytest.mark.parametrize("name", sorted(VALUES))
+def test_sentence_transformers_loads_the_folder(
+    name: str, texts: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
+    # Where transformers keeps the module files that it has loaded.
+    monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", tmp_path / "cache")
+    from sentence_transformers import SentenceTransformer
+
+    folder = write_student(tmp_path / "student", name, CHANNELS[name][0])
+    export_sentence_transformers(folder, tmp_path / "out")
+    trusted = {"trust_remote_code": name != "static", "device": "cpu"}
+    model = SentenceTransformer(str(tmp_path / "out"), **trusted)
+    given, encoder = sample(texts), load_encoder(folder)
+    for size in (1, 32):
+        found = model.encode(given, batch_size=size)
+        np.testing.assert_allclose(found, encoder.encode(given), atol=1e-5)
+    prompted = model.encode(["good film"], prompt="the plot is ")
+    np.testing.assert_allclose(prompted, encoder.encode(["the plot is good film"]), atol=1e-5)
+    model.save_pretrained(str(tmp_path / "again"), create_model_card=False)
+    again = SentenceTransformer(str(tmp_path / "again"), **trusted)
+    np.testing.assert_array_equal(again.encode(given), model.encode(given))
+
+
+def test_a_sentence_encoder_is_exported_too(tmp_path: Path) -> None:
+    values = {"architecture": "bilstm_sra", "embeddings": "trained"}
+    settings = student_settings(values | VALUES["bilstm_sra"])
+    model = build_encoder(settings, len(WORDS) + 2, WIDTH)
+    save_encoder(tmp_path / "encoder", model, build_tokenizer(WORDS, True), settings)
+    export_sentence_transformers(tmp_path / "encoder", tmp_path / "out")
+    encode, given = load_alone(tmp_path / "out"), ["A good film.", "dull"]
+    with torch.inference_mode():
+        found = encode(given)
+    np.testing.assert_allclose(found, load_encoder(tmp_path / "encoder").encode(given), atol=1e-6)
+
+
+def test_the_command(tmp_path: Path) -> None:
+    folder, out = write_student(tmp_path / "student", "cnn", "trained"), tmp_path / "out"
+    told = distill("export", str(folder), str(out), "--to", "sentence-transformers")
+    assert told == f"{out}: sentence-transformers, vectors of 9 values\n"
+    assert {path.name for path in out.iterdir()} == {
+        *("config.json", "config_sentence_transformers.json", "distilled_encoder.py"),
+        *("model.safetensors", "modules.json", "tokenizer.json"),
+    }
+
+
+def test_the_module_file_needs_nothing_of_this_library() -> None:
+    tree = ast.parse(Path(distilled_encoder.__file__).read_text())
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    names = {getattr(node, "module", None) or node.names[0].name for node in nodes}
+    outside = {"torch", "tokenizers", "safetensors.torch", "transformers"}
+    assert names <= outside | {"json", "pathlib", "typing"}
+    assert "transformers" not in {getattr(node, "module", None) for node in tree.body}
+
+
+def test_every_architecture_with_a_sentence_vector_has_a_form() -> None:
+    assert {name for name, own in ARCHITECTURES.items() if not own.joint} == set(WRITERS)
+    assert set(WRITERS) == set(VALUES)
+
+
+def test_what_lies_there_is_not_overwritten(tmp_path: Path) -> None:
+    folder = write_student(tmp_path / "student", "static", "trained")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine.txt").write_text("mine")
+    with pytest.raises(DistilleryError, match=r"out: there is something here already\. Name a new"):
+        export_sentence_transformers(folder, tmp_path / "out")
+    with pytest.raises(DistilleryError, match="no sentence encoder"):
+        export_sentence_transformers(tmp_path / "out", tmp_path / "other")

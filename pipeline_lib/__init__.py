@@ -6,8 +6,8 @@ files, layout, devices), ``params`` (what params.yaml says), ``storage`` (shards
 somewhere), ``cpu`` (faster versions of what torch does too), ``networks`` (the students' layers),
 ``training`` (the one loop), ``tasks`` (labelled rows, their tags and metrics), ``wikipedia``
 (sentences without labels), ``augmentation`` (transfer sets), ``students``, ``teachers``,
-``distillation`` (params.yaml's rows made into trainings), ``evaluation``, ``report``, ``studies``,
-``commands``.
+``distillation`` (params.yaml's rows made into trainings), ``retrieval`` (vectors compared with
+many others), ``evaluation``, ``report``, ``studies``, ``commands``.
 """
 
 __version__ = "0.1.0"

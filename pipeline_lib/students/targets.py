@@ -4,6 +4,8 @@ An encoder's sentences can be compared with the model's own where both are in on
 embedded by the large model, queries by the small one.
 """
 
+import hashlib
+import io
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -57,8 +59,19 @@ class Targets:
 
 def save_mean(path: Path, mean: np.ndarray) -> None:
     """Write a mean vector as a NumPy file, float32 (width,)."""
-    with atomic_path(path) as temporary, open(temporary, "wb") as sink:
-        np.save(sink, mean.astype(np.float32))
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(_content(mean))
+
+
+def digest_mean(mean: np.ndarray) -> str:
+    """Return the SHA-256 of the file that :func:`save_mean` writes, in hex."""
+    return hashlib.sha256(_content(mean)).hexdigest()
+
+
+def _content(mean: np.ndarray) -> bytes:
+    sink = io.BytesIO()
+    np.save(sink, mean.astype(np.float32))
+    return sink.getvalue()
 
 
 def load_mean(path: Path) -> np.ndarray:

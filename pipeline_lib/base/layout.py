@@ -144,6 +144,15 @@ class Layout:
         return self.encoders / name
 
     @property
+    def catalogues(self) -> Path:
+        """The folder of all catalogues of embedded sentences."""
+        return self.data / "catalogues"
+
+    def catalogue(self, name: str) -> Path:
+        """Return a catalogue."""
+        return self.catalogues / name
+
+    @property
     def all_joint(self) -> Path:
         """The folder of all joint trainings."""
         return self.data / "joint"

@@ -75,9 +75,7 @@ def search(
     given = _queries(query or [], queries)
     catalogue, where = Catalogue.open(index), str(resolve_device(device))
     scorer = (
-        CosineScorer(where)
-        if by is By.cosine
-        else pair_scorer(catalogue, encoder, None if teacher else label, where)
+        CosineScorer(where) if by is By.cosine else pair_scorer(catalogue, encoder, label, where)
     )
     way = Search(
         catalogue,

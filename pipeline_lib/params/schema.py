@@ -6,7 +6,7 @@ from pydantic import Field
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.params.base import Name, Positive, Section, Seed
-from pipeline_lib.params.encoders import Encoder, SentenceVectors
+from pipeline_lib.params.encoders import CatalogueRow, Encoder, SentenceVectors
 from pipeline_lib.params.engine import EngineSettings
 from pipeline_lib.params.joint import Joint
 from pipeline_lib.params.methods import Evaluate, Method, Optimiser, Speed
@@ -36,6 +36,7 @@ class Params(Section):
     students: dict[Name, Student]
     optimisers: dict[Name, Optimiser]
     encoders: dict[Name, Encoder]
+    catalogues: dict[Name, CatalogueRow]
     joint: dict[Name, Joint]
     methods: Annotated[dict[Name, Method], Field(min_length=1)]
     seeds: Annotated[list[Seed], Field(min_length=1)]

@@ -138,7 +138,7 @@ def write_approximate(
 ) -> None:
     """Write the index of vectors to ``path``, atomically.
 
-    :param blocks: the first row's number and the vectors, float32 (rows, width), in the rows' order.
+    :param blocks: numbers of first rows and vectors, float32 (rows, width), in the rows' order.
     :param old: an index of the rows before those of ``blocks``, to add to; None: there are none.
     :raises DistilleryError: if the kind's library is not installed, or the disk is full.
     """

@@ -19,7 +19,7 @@ HEX64, HEX40 = "0" * 64, "a" * 40
 
 # Mappings whose keys the user chooses.
 FREE = re.compile(
-    r"(tasks|transfer|models|teachers|students|optimisers|encoders|joint|methods"
+    r"(tasks|transfer|models|teachers|students|optimisers|encoders|catalogues|joint|methods"
     r"|(encoders|joint)\.\w+\.tasks|tasks\.\w+\.labels|tasks\.\w+\.source\.(files|splits))$"
 )
 
@@ -31,7 +31,7 @@ STARTED = {"joint": {"mtl": JOINT}, "methods.bilstm_kd.start": "mtl"}
 TAKEN = STARTED | {"methods.bilstm_kd.optimiser": None, "methods.bilstm_kd.tasks": ["movies"]}
 
 # The unions' other members, so that the walk below meets every section.
-ROWS = "tasks|methods|transfer|models|teachers|students|optimisers|encoders|joint"
+ROWS = "tasks|methods|transfer|models|teachers|students|optimisers|encoders|catalogues|joint"
 TUNING = "teachers.minilm.tuning"
 FILES = {"kind": "files", "files": {"all": "a.tsv"}, "format": "tsv", "columns": None}
 VARIANTS = {
@@ -253,6 +253,8 @@ def test_wikipedia_can_be_null_unless_something_is_made_of_it() -> None:
     rows = raw["methods"].items()
     raw["methods"] = {name: row for name, row in rows if row["start"] not in raw["encoders"]}
     raw["encoders"] = {}
+    assert "catalogues.wikipedia.encoder: no 'sra'" in error_of(raw)
+    raw["catalogues"] = {}
     assert "tasks.neighbours.source: neighbours are sentences of Wikipedia" in error_of(raw)
     del raw["tasks"]["neighbours"], raw["methods"]["bilstm_wide"]
     del raw["joint"]["mtl"]["tasks"]["neighbours"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipeline_lib.storage.shards import read_manifest
+from pipeline_lib.storage.shards import ShardSet, read_manifest
 from pipeline_lib.storage.vectors import StoredVectors, vector_tables
 from tests.wikipedia.wikis import write_dump
 
@@ -47,6 +47,7 @@ def _edit(values: Any) -> None:
             **{"tasks": {TASK: "original"}, "centre": True, "optimiser": "pretraining"},
         }
     }
+    values["catalogues"] = {"wiki": {"encoder": "sra", "storage": "int8", "approximate": None}}
     row = {"student": "bilstm_sra", "start": "sra", "data": "original", "iterations": None}
     row |= {"optimiser": "pairs", "baseline": "bilstm", "tasks": None}
     values["methods"] = {
@@ -95,6 +96,25 @@ def test_vectors_answer_to_their_sentences(encoded: tuple[Workspace, Run]) -> No
     assert "mean cosine of two sentences" in shown.text
     joined = workspace.distill("shards", "show", str(VECTORS / f"tasks/{TASK}/original")).sound()
     assert "vector: length" in joined.text
+
+
+def test_the_sentences_are_a_catalogue(encoded: tuple[Workspace, Run], tmp_path: Path) -> None:
+    workspace, run = encoded
+    assert f"wiki: {SENTENCES} sentences; computed 1 segments, reused 0" in run.text
+    index, model = "data/catalogues/wiki", "data/raw/models/minilm"
+    text = ShardSet.open(workspace / "data/wikipedia/train").table()["text"][7].as_py()
+
+    def find(folder: str, *options: str) -> list[dict[str, Any]]:
+        found = workspace.distill("search", folder, text, "--k", "3", "--json", *options).sound()
+        return [json.loads(line) for line in found.text.splitlines()]
+
+    assert (find(index)[0]["text"], find(index)[0]["id"]) == (text, 7)
+    # Documents by the teacher, queries by the encoder that was trained to its centred vectors.
+    own = str(tmp_path / "own")
+    source = ("data/wikipedia/train", "--model", model, "--centre", str(ENCODER))
+    workspace.distill("index", "build", own, *source, "--workers", "1").sound()
+    assert len(find(own, "--encoder", str(ENCODER))) == 3
+    assert find(own)[0]["text"] == text
 
 
 def test_more_sentences_only_add(workspace: Workspace) -> None:
@@ -166,8 +186,6 @@ def test_vectors_of_other_sentences_are_not_trained_on(workspace: Workspace) -> 
 
 
 def test_stored_vectors_have_the_teachers_width(encoded: tuple[Workspace, Run]) -> None:
-    from pipeline_lib.storage.shards import ShardSet
-
     folder = encoded[0].folder
     sets = [ShardSet.open(folder / p / "wikipedia/train") for p in ("data", VECTORS)]
     tables = vector_tables(*sets)

@@ -34,7 +34,7 @@ OUTPUTS = Path("data/outputs") / TASK / TEACHER / "full"
 TRANSFER = Path("data/transfer") / TASK / "full"
 STORE = Path(".distillery/store")
 SINGLE = ("fetch_models", "fetch_vectors", "split_wikipedia", "precompute_vectors", "pretrain")
-SINGLE += ("refine_teacher", "train_joint", "report")
+SINGLE += ("index", "refine_teacher", "train_joint", "report")
 """Stages that are not one per task."""
 
 
@@ -287,6 +287,7 @@ def write_params(path: Path) -> None:
         "seeds": [1, 2],
         "wikipedia": None,
         "encoders": {},
+        "catalogues": {},
         "joint": {},
     }
     values["evaluate"]["resamples"] = 100

@@ -7,6 +7,7 @@ in ``made_from.catalogue`` what :class:`Contents` holds; beside it may stand the
 and ``mean.npy`` where a mean vector was taken off.
 """
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -15,6 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+import torch
 from pydantic import TypeAdapter, ValidationError
 
 from pipeline_lib.base.errors import DistilleryError
@@ -243,8 +245,16 @@ class Catalogue:
 
 
 def _decoded(rows: pa.Table) -> np.ndarray:
-    values = matrix(rows["vector"]).astype(np.float32, copy=False)
-    return values * rows["scale"].to_numpy()[:, None] if "scale" in rows.column_names else values
+    values = matrix(rows["vector"])
+    if "scale" in rows.column_names:
+        return np.multiply(values, rows["scale"].to_numpy()[:, None], dtype=np.float32)
+    if values.dtype == np.float32:
+        return values
+    # torch converts float16 at twice numpy's rate in one thread.  It warns that a mapped array
+    # cannot be written to, which nobody does.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return torch.from_numpy(values).float().numpy()
 
 
 def is_whole(path: Path, shard: Shard) -> bool:

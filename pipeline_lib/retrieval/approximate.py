@@ -58,7 +58,10 @@ class USearchIndex:
     @classmethod
     def open(cls, path: Path, to_add: bool) -> "USearchIndex":
         """Open one to search, or to add to."""
-        return cls(_library("usearch", "usearch.index").Index.restore(str(path), view=not to_add))
+        found = _library("usearch", "usearch.index").Index.restore(str(path), view=not to_add)
+        if found is None:  # what it says of a file that has no header of its own
+            raise ValueError("no header")
+        return cls(found)
 
     def __len__(self) -> int:
         return len(self._index)
@@ -70,10 +73,9 @@ class USearchIndex:
     def candidates(self, queries: np.ndarray, count: int) -> list[np.ndarray]:
         """Return each query's nearest rows; see :class:`ApproximateIndex`."""
         found = self._index.search(queries, min(count, len(self)))
-        return [
-            keys[:number].astype(np.int64)
-            for keys, number in zip(found.keys, found.counts, strict=True)
-        ]
+        # Of a single query it gives the matches themselves, of several a batch of them.
+        own = [found] if len(queries) == 1 else [found[row] for row in range(len(queries))]
+        return [matches.keys.astype(np.int64) for matches in own]
 
     def save(self, path: Path) -> None:
         """Write it to a file."""

@@ -143,14 +143,9 @@ class Layout:
         """Return a sentence encoder."""
         return self.encoders / name
 
-    @property
-    def catalogues(self) -> Path:
-        """The folder of all catalogues of embedded sentences."""
-        return self.data / "catalogues"
-
     def catalogue(self, name: str) -> Path:
-        """Return a catalogue."""
-        return self.catalogues / name
+        """Return a catalogue of embedded sentences."""
+        return self.data / "catalogues" / name
 
     @property
     def all_joint(self) -> Path:

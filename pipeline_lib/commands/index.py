@@ -87,8 +87,9 @@ def build(
         Pooling, typer.Option("--pooling", help="What a model's sentence vector is.")
     ] = Pooling.mean,
     max_length: Annotated[
-        int, typer.Option("--max-length", min=4, help="Word pieces that a model reads.")
-    ] = 128,
+        int | None,
+        typer.Option("--max-length", min=4, help="Word pieces that a model reads; else 128."),
+    ] = None,
     centre: Annotated[
         Path | None,
         typer.Option("--centre", help="Take off the mean of this encoder's targets."),

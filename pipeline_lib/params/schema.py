@@ -111,6 +111,10 @@ class Params(Section):
         """Return one transfer-set recipe, or say which there are."""
         return _named(self.transfer, name, "transfer")
 
+    def catalogue(self, name: str) -> CatalogueRow:
+        """Return one catalogue, or say which there are."""
+        return _named(self.catalogues, name, "catalogues")
+
     def method(self, name: str) -> Method:
         """Return one method, or say which there are."""
         return _named(self.methods, name, "methods")

@@ -4,21 +4,25 @@ Documents and queries are in one space where one encoder embeds both, or where a
 documents and the queries' encoder was trained to that model's vectors (asymmetric search).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 
 from pipeline_lib.base.devices import resolve_batch_tokens, resolve_precision
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import read_json
+from pipeline_lib.base.positions import position_count
 from pipeline_lib.students.sentence_encoder import load_encoder
 from pipeline_lib.students.targets import Targets
 from pipeline_lib.teachers.model import digest_model
 from pipeline_lib.teachers.vectors import VectorModel, load_vector_model
+
+MAX_LENGTH = 128
 
 
 class Embedder(Protocol):
@@ -71,6 +75,7 @@ class EncoderReference:
     ) -> "EncoderReference":
         """Refer to the encoder, student or model in ``folder``.
 
+        :param max_length: None: as :func:`longest` says.
         :raises DistilleryError: if there is none.
         """
         if not (Path(folder) / "config.json").exists():
@@ -78,6 +83,8 @@ class EncoderReference:
                 f"{folder}: no encoder here. Give the folder of an encoder, of a student, or, with "
                 "`--model`, of a transformers model."
             )
+        if pooling is not None and max_length is None:
+            max_length = longest(read_json(Path(folder) / "config.json"))
         return cls(Path(folder).as_posix(), digest_model(folder), pooling, max_length)
 
     def found_in(self, folder: Path | None = None) -> "EncoderReference":
@@ -106,6 +113,14 @@ class EncoderReference:
         :raises DistilleryError: if the folder holds no such encoder.
         """
         return _loaded(self, device)
+
+
+def longest(config: Mapping[str, Any]) -> int:
+    """Return how many word pieces a model reads: 128, or its positions where it has fewer.
+
+    :param config: its ``config.json``.
+    """
+    return min(MAX_LENGTH, position_count(config) or MAX_LENGTH)
 
 
 @lru_cache(maxsize=2)

@@ -17,14 +17,16 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.probabilities import softmax
 from pipeline_lib.retrieval.approximate import ApproximateIndex, open_approximate
 from pipeline_lib.retrieval.catalogue import Catalogue
-from pipeline_lib.retrieval.embedders import Embedder, EncoderReference, targets_in_space
+from pipeline_lib.retrieval.embedders import (
+    Embedder,
+    EncoderReference,
+    longest,
+    targets_in_space,
+)
 from pipeline_lib.retrieval.scoring import CosineScorer, PairScorer, Scorer
 from pipeline_lib.retrieval.top_k import best
 from pipeline_lib.students.student import load_student
 from pipeline_lib.teachers.model import Teacher, load_teacher
-
-MAX_LENGTH = 128
-"""Word pieces of a pair that a cross-encoder reads."""
 
 
 @dataclass(frozen=True)
@@ -97,10 +99,12 @@ class CrossEncoder:
     """A fine-tuned teacher of pairs, which scores a query and a sentence in one pass.
 
     :ivar output: the class whose probability is the score; of a regression its one output.
+    :ivar max_length: word pieces of a pair that it reads.
     """
 
     teacher: Teacher
     output: int
+    max_length: int
 
     @classmethod
     def of(cls, folder: Path, label: str | None = None, device: str = "cpu") -> "CrossEncoder":
@@ -112,13 +116,14 @@ class CrossEncoder:
 
         precision = resolve_precision("auto", torch.device(device))
         teacher = load_teacher(folder, device, precision)
-        return cls(teacher, label_number(folder, teacher.label_names, label))
+        output = label_number(folder, teacher.label_names, label)
+        return cls(teacher, output, longest(teacher.model.config.to_dict()))
 
     def scores(self, query: str, texts: Sequence[str]) -> np.ndarray:
         """Return the scores of a query with each sentence, float32 (texts,)."""
         pairs = [(query, text) for text in texts]
         tokens = resolve_batch_tokens(None, self.teacher.device)
-        outputs = self.teacher.predict(pairs, MAX_LENGTH, tokens)
+        outputs = self.teacher.predict(pairs, self.max_length, tokens)
         return (outputs if outputs.shape[1] == 1 else softmax(outputs))[:, self.output]
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from pipeline_lib.storage.shards import ShardSet, read_manifest
 from pipeline_lib.storage.vectors import StoredVectors, vector_tables
+from tests.commands.running import distill
 from tests.wikipedia.wikis import write_dump
 
 from .conftest import Finished
@@ -98,21 +99,24 @@ def test_vectors_answer_to_their_sentences(encoded: tuple[Workspace, Run]) -> No
     assert "vector: length" in joined.text
 
 
-def test_the_sentences_are_a_catalogue(encoded: tuple[Workspace, Run], tmp_path: Path) -> None:
+def test_the_sentences_are_a_catalogue(
+    encoded: tuple[Workspace, Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     workspace, run = encoded
     assert f"wiki: {SENTENCES} sentences; computed 1 segments, reused 0" in run.text
-    index, model = "data/catalogues/wiki", "data/raw/models/minilm"
-    text = ShardSet.open(workspace / "data/wikipedia/train").table()["text"][7].as_py()
+    monkeypatch.chdir(workspace.folder)
+    text = ShardSet.open(Path("data/wikipedia/train")).table()["text"][7].as_py()
 
     def find(folder: str, *options: str) -> list[dict[str, Any]]:
-        found = workspace.distill("search", folder, text, "--k", "3", "--json", *options).sound()
-        return [json.loads(line) for line in found.text.splitlines()]
+        found = distill("search", folder, text, "--k", "3", "--json", *options)
+        return [json.loads(line) for line in found.splitlines()]
 
-    assert (find(index)[0]["text"], find(index)[0]["id"]) == (text, 7)
+    found = find("data/catalogues/wiki")
+    assert (found[0]["text"], found[0]["id"]) == (text, 7) and len(found) == 3
     # Documents by the teacher, queries by the encoder that was trained to its centred vectors.
-    own = str(tmp_path / "own")
-    source = ("data/wikipedia/train", "--model", model, "--centre", str(ENCODER))
-    workspace.distill("index", "build", own, *source, "--workers", "1").sound()
+    own, model = str(tmp_path / "own"), ("--model", "data/raw/models/minilm")
+    given = (*model, "--centre", str(ENCODER), "--workers", "1")
+    distill("index", "build", own, "data/wikipedia/train", *given)
     assert len(find(own, "--encoder", str(ENCODER))) == 3
     assert find(own)[0]["text"] == text
 

@@ -34,7 +34,7 @@ OUTPUTS = Path("data/outputs") / TASK / TEACHER / "full"
 TRANSFER = Path("data/transfer") / TASK / "full"
 STORE = Path(".distillery/store")
 SINGLE = ("fetch_models", "fetch_vectors", "split_wikipedia", "precompute_vectors", "pretrain")
-SINGLE += ("index", "refine_teacher", "train_joint", "report")
+SINGLE += ("refine_teacher", "train_joint", "report")
 """Stages that are not one per task."""
 
 

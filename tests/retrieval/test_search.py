@@ -102,7 +102,9 @@ class CountingTeacher:
 def test_a_teacher_orders_the_best_once_more(tmp_path: Path, encoder: Path) -> None:
     catalogue = made(tmp_path / "index", encoder)
     plain, teacher = Search.by_cosine(catalogue), CountingTeacher()
-    way = Search(catalogue, plain.encoder, plain.scorer, None, CrossEncoder(teacher, 0), rescored=8)
+    way = Search(
+        catalogue, plain.encoder, plain.scorer, None, CrossEncoder(teacher, 0, 16), rescored=8
+    )
     found = way.find(QUERIES, 3)
     for first, hits in zip(plain.find(QUERIES, 8), found, strict=True):
         numbers = sorted((float(TEXTS[hit.row].split()[0][4:]) for hit in first), reverse=True)

@@ -23,7 +23,6 @@ import torch
 
 from pipeline_lib.base.devices import DTYPES, resolve_precision
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.networks.student import StudentNetwork
 from pipeline_lib.students.student import Student
 
 QUERY_ROWS, CANDIDATE_ROWS = 256, 8192
@@ -125,7 +124,7 @@ class PairScorer:
                 "task of pairs that encodes each sentence by itself, such as bilstm."
             )
         output = _output(output, student.label_names)
-        first, last = _layers(student.model)
+        first, last = _layers(student)
         several = len(student.label_names) > 2
         if len(student.label_names) == 2:
             # Of two classes one difference says all, and it is linear too.
@@ -279,15 +278,19 @@ def _output(output: int | None, names: list[str]) -> int:
     return len(names) - 1 if output is None else output
 
 
-def _layers(model: StudentNetwork) -> tuple[Layer, Layer]:
+def _layers(student: Student) -> tuple[Layer, Layer]:
     """Return the two layers above a student's encoder."""
-    last = model.logits.weight.detach(), model.logits.bias.detach()
-    if model.config.settings.classifier_units:
-        return (model.hidden[0].weight.detach(), model.hidden[0].bias.detach()), last
+    last = _parameters(student.model.logits)
+    if student.model.config.settings.classifier_units:
+        return _parameters(student.model.hidden[0]), last
     # A student of one layer: x = ReLU(x) − ReLU(−x).
     one = torch.eye(len(last[1]), device=last[1].device)
     first = tuple(torch.cat([part, -part]) for part in last)
     return first, (torch.cat([one, -one], dim=1), torch.zeros_like(last[1]))
+
+
+def _parameters(layer: torch.nn.Linear) -> Layer:
+    return layer.weight.detach(), layer.bias.detach()
 
 
 def _tile_rows(device: torch.device, row_bytes: int) -> int:

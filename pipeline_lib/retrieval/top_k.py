@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 import numpy as np
+import torch
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.retrieval.scoring import Scorer
@@ -22,20 +23,38 @@ def best(
     """
     if k < 1:
         raise DistilleryError(f"k: {k}, but at least one candidate is to be found. Set it to 1.")
+    if not len(queries):
+        return np.empty((0, 0), np.float32), np.empty((0, 0), np.int64)
     prepared = scorer.prepare(queries)
-    scores = np.empty((len(queries), 0), np.float32)
-    rows = np.empty((len(queries), 0), np.int64)
+    found = [(np.empty(0, np.float32), np.empty(0, np.int64)) for _ in queries]
+    # What a candidate must reach: few blocks hold any that does once some were seen.
+    least = torch.full((len(queries),), -torch.inf)
     for start, candidates in blocks:
         if not len(candidates):
             continue
-        found = scorer.block(prepared, candidates).cpu().numpy()
-        if np.isnan(found).any():
+        scores = scorer.block(prepared, candidates)
+        highest = scores.amax(1).cpu()
+        if highest.isnan().any():
             raise DistilleryError(
                 f"rows {start:,} to {start + len(candidates) - 1:,}: a score is not a number. "
                 "Their vectors or the student's weights are damaged: make them again."
             )
-        numbers = np.broadcast_to(np.arange(start, start + len(candidates)), found.shape)
-        scores, rows = np.hstack([scores, found]), np.hstack([rows, numbers])
-        order = np.lexsort((rows, -scores))[:, :k]
-        scores, rows = (np.take_along_axis(part, order, 1) for part in (scores, rows))
-    return scores, rows
+        for query in torch.nonzero(highest >= least)[:, 0].tolist():
+            found[query] = _merge(*found[query], scores[query].cpu().numpy(), start, k)
+            if len(found[query][0]) == k:
+                least[query] = float(found[query][0][-1])
+    scores, rows = zip(*found, strict=True)
+    return np.array(scores), np.array(rows)
+
+
+def _merge(
+    scores: np.ndarray, rows: np.ndarray, block: np.ndarray, start: int, k: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the best of those found so far and of a block's that starts at row ``start``."""
+    least = np.partition(block, -k)[-k] if len(block) > k else -np.inf
+    if len(scores) == k:
+        least = max(least, scores[-1])
+    kept = np.flatnonzero(block >= least)
+    scores, rows = np.append(scores, block[kept]), np.append(rows, kept + start)
+    order = np.lexsort((rows, -scores))[:k]
+    return scores[order], rows[order]

@@ -1,11 +1,14 @@
 """Scores of all pairs against the student's own, whatever the architecture, sizes and blocks."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from pytest import MonkeyPatch
+from torch.overrides import TorchFunctionMode
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.networks.student import StudentConfig
@@ -67,6 +70,100 @@ def test_all_pairs_get_the_students_own_score(architecture: str, outputs: int) -
         found = scores(scorer, first, second)
         assert found.dtype == np.float32
         np.testing.assert_allclose(found, expected(student, output), atol=2e-6)
+
+
+Layers = list[tuple[torch.Tensor, torch.Tensor]]
+
+
+def random_layers(width: int, units: int, precision: str) -> tuple[PairScorer, Layers]:
+    """Return a scorer, and the two layers that it is made of."""
+    draw = torch.Generator().manual_seed(1)
+    layers = [
+        tuple(torch.randn(shape, generator=draw) / width**0.5 for shape in (sizes, sizes[:1]))
+        for sizes in ((units, 4 * width), (1, units))
+    ]
+    return PairScorer(*layers, None, torch.device("cpu"), precision), layers
+
+
+def random_vectors(rows: int, width: int, seed: int) -> np.ndarray:
+    return np.tanh(np.random.default_rng(seed).normal(size=(rows, width))).astype(np.float32)
+
+
+def by_definition(layers: Layers, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Return W' ReLU(W [u, v, u * v, |u - v|] + b) + b' of all pairs, in float64."""
+    (weight, bias), (last, last_bias) = ([p.double().numpy() for p in pair] for pair in layers)
+    u, v = np.broadcast_arrays(first[:, None].astype(float), second[None].astype(float))
+    features = np.concatenate([u, v, u * v, np.abs(u - v)], axis=2)
+    return (np.maximum(features @ weight.T + bias, 0) @ last.T + last_bias)[..., 0]
+
+
+SHAPES = [(1, 1, 1, 1), (3, 50, 2, 7), (5, 33, 16, 1), (1, 700, 40, 24), (20, 300, 9, 12)]
+
+
+@pytest.mark.parametrize(("queries", "candidates", "width", "units"), SHAPES)
+@pytest.mark.parametrize("tile", [1, 16, 1000])
+def test_scores_are_those_of_the_definition(
+    queries: int, candidates: int, width: int, units: int, tile: int, monkeypatch: MonkeyPatch
+) -> None:
+    # Tiles smaller and greater than the candidates, and room for some of the queries' layers only.
+    monkeypatch.setattr(scoring, "_tile_rows", lambda *_: tile)
+    monkeypatch.setattr(scoring, "LAYERS_BYTES", 3 * 2 * width * units * 4)
+    scorer, layers = random_layers(width, units, "float32")
+    first, second = random_vectors(queries, width, 2), random_vectors(candidates, width, 3)
+    found = scores(scorer, first, second)
+    np.testing.assert_allclose(found, by_definition(layers, first, second), atol=2e-5)
+
+
+@pytest.mark.parametrize(("width", "units"), [(16, 24), (200, 200), (384, 100)])
+def test_bfloat16_deviates_by_a_fortieth_of_the_spread(width: int, units: int) -> None:
+    scorer, layers = random_layers(width, units, "bfloat16")
+    first, second = random_vectors(4, width, 2), random_vectors(300, width, 3)
+    exact = by_definition(layers, first, second)
+    deviation = np.abs(scores(scorer, first, second) - exact) / exact.std()
+    assert 0 < deviation.max() < 0.025
+    assert deviation.mean() < 0.006
+
+
+def test_memory_grows_with_neither_side(monkeypatch: MonkeyPatch) -> None:
+    monkeypatch.setattr(scoring, "QUERY_ROWS", 8)
+    monkeypatch.setattr(scoring, "CANDIDATE_ROWS", 64)
+    monkeypatch.setattr(scoring, "_tile_rows", lambda *_: 16)
+    scorer, _ = random_layers(10, 5, "bfloat16")
+    greatest = []
+    for times in (1, 5):
+        first, second = random_vectors(8 * times, 10, 2), random_vectors(64 * times, 10, 3)
+        with LargestTensor() as largest:
+            parts = [part.shape for _, _, part in score_blocks(scorer, first, second)]
+        assert parts == [(8, 64)] * times**2
+        greatest.append(largest.values)
+    # The layers of 8 queries, and no features of all pairs of a block, which would be 20,480.
+    assert greatest == [8 * 2 * 10 * 5] * 2
+
+
+def test_mapped_vectors_are_read_where_they_lie(
+    tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    (scorer, _), second = random_layers(6, 5, "float32"), random_vectors(40, 6, 3)
+    np.save(tmp_path / "vectors.npy", second)
+    mapped = np.load(tmp_path / "vectors.npy", mmap_mode="r")
+    first = random_vectors(2, 6, 2)
+    np.testing.assert_array_equal(scores(scorer, first, mapped), scores(scorer, first, second))
+    assert not recwarn.list
+
+
+class LargestTensor(TorchFunctionMode):
+    """Counts the values of the largest tensor that any function of torch gives."""
+
+    values = 0
+
+    def __torch_function__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        found = function(*args, **(kwargs or {}))
+        for tensor in found if isinstance(found, list | tuple) else [found]:
+            if isinstance(tensor, torch.Tensor):
+                self.values = max(self.values, tensor.numel())
+        return found
 
 
 def test_the_class_that_counts_is_named_where_there_are_several() -> None:

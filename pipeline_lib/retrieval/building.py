@@ -5,15 +5,18 @@ sentences.  So a build that was killed, or that is run again over a changed file
 segments that are not there; and memory does not grow with the file.
 """
 
+import json
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import read_json, sha256_file, sha256_json, sweep, write_json
+from pipeline_lib.base.files import disk_errors, sha256_file, sha256_json, sweep
 from pipeline_lib.base.processor import computed_on
 from pipeline_lib.engine.protocol import Engine
 from pipeline_lib.retrieval.approximate import require_library, write_approximate
@@ -39,6 +42,7 @@ from pipeline_lib.storage.shards import (
     Manifest,
     Shard,
     ShardSet,
+    read_manifest,
     read_shard,
     schema_of,
     write_manifest,
@@ -47,7 +51,7 @@ from pipeline_lib.storage.shards import (
 from pipeline_lib.storage.vectors import pack
 from pipeline_lib.students.targets import MEAN, digest_mean, save_mean
 
-SEGMENT_ROWS = 16384
+SEGMENT_ROWS = 8192
 
 
 @dataclass(frozen=True)
@@ -244,11 +248,12 @@ class _Writer:
         on_segment: OnSegment | None,
     ) -> None:
         """Embed segments, or find them, in their order."""
-        self._note()
+        # A killed build may have left half a line.
+        self._note("\n")
         jobs = (self._job(rows) for rows in segments)
         for shard, reused in engine.stream(_embed, jobs):
             self.shards.append(shard)
-            self._note()
+            self._note(f"{json.dumps(asdict(shard))}\n")
             report.add(shard, reused)
             if on_segment:
                 on_segment(report)
@@ -282,8 +287,13 @@ class _Writer:
         place = self.folder, self.contents, self.mean, self.device
         return _Segment(*place, rows, key, self._known.get(key))
 
-    def _note(self) -> None:
-        write_json(self.folder / UNFINISHED, [asdict(shard) for shard in self.shards])
+    def _note(self, line: str) -> None:
+        # Only ever added to: what is noted twice is the same.
+        path = self.folder / UNFINISHED
+        with disk_errors(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with open(path, "a", encoding="utf-8") as file:
+                file.write(line)
 
     def _manifest(self, counts: dict[str, int]) -> Manifest:
         schema = schema_of(read_shard(self.folder / self.shards[0].name))
@@ -311,11 +321,15 @@ class _Writer:
 
 def _noted(folder: Path) -> Iterator[Shard]:
     """Yield the segments of an earlier build, finished or not, as far as their notes are whole."""
-    for name, read in (("manifest.json", lambda raw: raw["shards"]), (UNFINISHED, list)):
-        try:
-            yield from [Shard(**entry) for entry in read(read_json(folder / name))]
-        except (DistilleryError, TypeError, KeyError):
-            continue
+    found: list[Any] = []
+    if (folder / "manifest.json").exists():
+        found += [asdict(shard) for shard in read_manifest(folder).shards]
+    if (folder / UNFINISHED).exists():
+        found += (folder / UNFINISHED).read_text("utf-8", errors="replace").split("\n")
+    for note in found:
+        # The last line may have been cut off.
+        with suppress(ValueError, TypeError):
+            yield Shard(**(json.loads(note) if isinstance(note, str) else note))
 
 
 def _embed(job: _Segment) -> tuple[Shard, bool]:

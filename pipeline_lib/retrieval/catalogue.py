@@ -30,8 +30,8 @@ from pipeline_lib.students.targets import MEAN, load_mean
 KIND = "catalogue"
 VERSION = 1
 """Of the layout; bump it when catalogues written before can no longer be read."""
-UNFINISHED = "unfinished.json"
-"""The segments of a build that has not ended, in the form of ``manifest.json``."""
+UNFINISHED = "unfinished.jsonl"
+"""The whole segments of a build that has not ended: a line each, as ``manifest.json`` has them."""
 BLOCK = 8192
 """Vectors that :meth:`Catalogue.blocks` gives at a time."""
 Storage = Literal["float32", "float16", "int8"]

@@ -1,6 +1,8 @@
 """Catalogues: built, added to, resumed after a kill; another's, a stale and a torn one refused."""
 
+import errno
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -116,12 +118,31 @@ def test_killed_it_resumes_behind_the_last_whole_segment(tmp_path: Path, encoder
     with pytest.raises(DistilleryError, match="its build did not end"):
         Catalogue.open(tmp_path / "killed")
     # A segment that was torn meanwhile is embedded again.
-    first = json.loads((tmp_path / "killed" / UNFINISHED).read_text())[0]
-    flip_byte(tmp_path / "killed" / first["name"])
+    notes = tmp_path / "killed" / UNFINISHED
+    flip_byte(tmp_path / "killed" / json.loads(notes.read_text().split("\n")[1])["name"])
+    notes.write_text(notes.read_text() + '{"name": "abc.arr')
     _, report = build(tmp_path / "killed", *own, segment_rows=16)
     assert (report.computed, report.reused) == (3, 1)
     build(tmp_path / "whole", *own, segment_rows=16)
     assert sha256_folder(tmp_path / "killed") == sha256_folder(tmp_path / "whole")
+
+
+def test_a_full_disk_is_one_error_and_loses_nothing(
+    tmp_path: Path, encoder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = EncoderReference.to(encoder), [Rows(TEXTS)], Form(), ENGINE
+    written: list[int] = []
+
+    def full(handle: int) -> None:
+        written.append(handle)
+        if len(written) == 3:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(DistilleryError, match=r"could not be written \(No space left on device"):
+        build(tmp_path / "index", *own, segment_rows=16)
+    assert len(list((tmp_path / "index").iterdir())) == 2 + len([UNFINISHED])
+    assert build(tmp_path / "index", *own, segment_rows=16)[1].reused == 2
 
 
 def test_processes_make_the_same_bytes(tmp_path: Path, encoder: Path) -> None:

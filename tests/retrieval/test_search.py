@@ -1,6 +1,7 @@
 """Searching: exactly, by the student's comparison, by candidates, asymmetrically."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 import torch
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.retrieval import approximate
 from pipeline_lib.retrieval.building import Form, add, build
 from pipeline_lib.retrieval.catalogue import Catalogue
 from pipeline_lib.retrieval.embedders import EncoderReference, targets_in_space
@@ -19,6 +21,7 @@ from pipeline_lib.students.sentence_encoder import load_encoder
 from pipeline_lib.students.student import load_student
 from pipeline_lib.students.targets import Targets
 from pipeline_lib.teachers.model import digest_model
+from tests.pipeline.workspace import flip_byte
 from tests.pretrained import write_model
 
 from .made_up import ENGINE, TEXTS, WIDTH, made, write_encoder, write_student
@@ -135,6 +138,53 @@ def test_candidates_are_scored_again(
     assert rows_of(way.find(QUERIES, 3)) == (40 + order[:, :3]).tolist()
     with pytest.raises(DistilleryError, match="first: 10 candidates, fewer than the 11"):
         way.find(QUERIES, 11)
+
+
+class BruteForce:
+    """Stands for a library's index: looks at all vectors."""
+
+    def __init__(self, vectors: np.ndarray) -> None:
+        self.vectors = vectors
+
+    @classmethod
+    def new(cls, width: int) -> "BruteForce":
+        return cls(np.empty((0, width), np.float32))
+
+    @classmethod
+    def open(cls, path: Path, _: bool) -> "BruteForce":
+        return cls(np.load(path))
+
+    def add(self, first: int, vectors: np.ndarray) -> None:
+        assert first == len(self.vectors)
+        self.vectors = np.concatenate([self.vectors, vectors])
+
+    def candidates(self, queries: np.ndarray, count: int) -> list[np.ndarray]:
+        return [*cosine_order(queries, self.vectors)[1][:, :count]]
+
+    def save(self, path: Path) -> None:
+        with open(path, "wb") as sink:
+            np.save(sink, self.vectors)
+
+
+def test_the_approximate_index_grows_with_the_rows(
+    tmp_path: Path, encoder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(approximate.KINDS, "usearch", BruteForce)
+    monkeypatch.setitem(sys.modules, "usearch", sys)
+    first = made(tmp_path / "index", encoder, TEXTS[:30], approximate="usearch")
+    grown, _ = add(first, [Rows(TEXTS)], ENGINE, segment_rows=16)
+    assert grown.faults() == [] and len(list((tmp_path / "index").glob("approx*"))) == 1
+    plain = Search.by_cosine(grown)
+    way = Search(grown, plain.encoder, plain.scorer, candidates=20)
+    assert rows_of(way.find(QUERIES, 5)) == rows_of(plain.find(QUERIES, 5))
+    assert add(grown, [Rows(TEXTS)], ENGINE)[0].contents == grown.contents
+    # Another index of the same name is noticed by its digest, one of other rows before it is read.
+    flip_byte(grown.approximate_path)
+    assert len(grown.faults()) == 1
+    stale = replace(grown.contents.approximate, answers_to="0" * 64)
+    other = replace(grown, contents=replace(grown.contents, approximate=stale))
+    with pytest.raises(DistilleryError, match="missing, torn or of other rows"):
+        Search(other, plain.encoder, plain.scorer, candidates=20).find(QUERIES, 5)
 
 
 @pytest.mark.parametrize("kind", ["usearch", "faiss"])

@@ -13,9 +13,11 @@ from pipeline_lib.commands import (
     check,
     encode,
     export,
+    index,
     predict,
     profile,
     results,
+    search,
     shards,
     study,
     submit,
@@ -34,9 +36,11 @@ app.command("results", epilog=results.EXAMPLE)(results.results)
 app.command("predict", epilog=predict.EXAMPLE)(predict.predict)
 app.command("encode", epilog=encode.EXAMPLE)(encode.encode)
 app.command("export", epilog=export.EXAMPLE)(export.export)
+app.command("search", epilog=search.EXAMPLE)(search.search)
 app.command("submit", epilog=submit.EXAMPLE)(submit.submit)
 app.command("study", epilog=study.EXAMPLE)(study.study)
 app.add_typer(shards.app, name="shards")
+app.add_typer(index.app, name="index")
 app.add_typer(profile.app, name="profile")
 
 

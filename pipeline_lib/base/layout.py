@@ -143,6 +143,10 @@ class Layout:
         """Return a sentence encoder."""
         return self.encoders / name
 
+    def catalogue(self, name: str) -> Path:
+        """Return a catalogue of embedded sentences."""
+        return self.data / "catalogues" / name
+
     @property
     def all_joint(self) -> Path:
         """The folder of all joint trainings."""

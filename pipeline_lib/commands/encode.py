@@ -84,7 +84,7 @@ def write_npy(path: Path, batches: Encoded, width: int) -> int:
 
 
 def _batches(file: Path) -> Iterator[list[str]]:
-    from pipeline_lib.commands.lines import read_lines
+    from pipeline_lib.base.lines import read_lines
 
     lines = read_lines(None if str(file) == "-" else file)
     while batch := list(islice(lines, BATCH)):

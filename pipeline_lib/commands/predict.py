@@ -63,7 +63,7 @@ def predict(
 
 def _sentences(texts: list[str], file: Path | None) -> Iterable[str]:
     from pipeline_lib.base.errors import DistilleryError
-    from pipeline_lib.commands.lines import as_utf8, read_lines
+    from pipeline_lib.base.lines import as_utf8, read_lines
 
     if texts and file:
         raise DistilleryError("sentences on the command line and --file: give one of them.")

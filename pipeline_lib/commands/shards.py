@@ -114,10 +114,17 @@ def verify(
 def _cells(manifest: "Manifest") -> list[str]:
     size = sum(shard.bytes for shard in manifest.shards)
     shards = len(manifest.shards)
-    return [manifest.kind, f"{manifest.rows:,}", f"{shards:,}", _bytes(size), manifest.digest[:12]]
+    return [
+        manifest.kind,
+        f"{manifest.rows:,}",
+        f"{shards:,}",
+        size_text(size),
+        manifest.digest[:12],
+    ]
 
 
-def _bytes(size: float) -> str:
+def size_text(size: float) -> str:
+    """Return a number of bytes as people read it."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if size < 1024:
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"

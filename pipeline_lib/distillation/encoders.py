@@ -27,6 +27,7 @@ from pipeline_lib.storage.columns import column_suffixes
 from pipeline_lib.storage.shards import ShardSet
 from pipeline_lib.storage.vectors import StoredVectors, unit, vector_tables
 from pipeline_lib.students.sentence_encoder import encode_sentences, save_encoder, start_encoder
+from pipeline_lib.students.targets import Targets
 from pipeline_lib.students.vocabulary import (
     build_vocabulary,
     count_normalised,
@@ -153,6 +154,11 @@ class EncoderTraining(TrainingSpec):
         """Wikipedia's held-back articles."""
         return Corpus([(*self._wikipedia("validation"), None)])
 
+    def _targets(self, mean: np.ndarray | None) -> Targets:
+        """Return what the encoder is trained to, as it stands in the vectors' manifest."""
+        own = self._wikipedia("train")[1].manifest.made_from
+        return Targets(own["teacher"], own["pooling"], own["max_length"], mean)
+
     def _wikipedia(self, split: str) -> tuple[ShardSet, ShardSet]:
         return _opened((self.layout.wikipedia(split), self.layout.wikipedia_vectors(split)))
 
@@ -211,6 +217,7 @@ class EncoderTraining(TrainingSpec):
 
         def finish(folder: Path, found: Progress) -> Record:
             save_encoder(folder, model, tokenizer, self.student)
+            self._targets(mean if self.row.centre else None).save(folder)
             constant = mean_of(targets, lambda vectors: unit(vectors - mean))
             rows = np.broadcast_to(constant, (len(held_back), len(constant)))
             return {

@@ -7,6 +7,7 @@ DVC, and stale results would stand.  Every stage loads its parameters through :f
 
 from pipeline_lib.params.encoders import (
     STARTS,
+    CatalogueRow,
     Encoder,
     SentenceVectors,
 )
@@ -115,6 +116,7 @@ __all__ = [
     "AugmentParams",
     "BiAttentive",
     "BiLSTM",
+    "CatalogueRow",
     "Classification",
     "CorpusFiles",
     "CorpusSource",

@@ -1,4 +1,7 @@
-"""Sentence encoders of params.yaml: a model's sentence vectors, and what is trained to them."""
+"""Sentence encoders of params.yaml: a model's sentence vectors, and what is trained to them.
+
+And catalogues: sentences embedded by such an encoder, to be searched.
+"""
 
 from typing import Annotated, Literal
 
@@ -40,3 +43,15 @@ class Encoder(Section):
     centre: bool
     optimiser: str
     seed: Seed
+
+
+class CatalogueRow(Section):
+    """Wikipedia's training sentences, embedded by an encoder into an index to search in.
+
+    ``encoder``: a row of ``encoders``.  ``storage``: the number format of the vectors.
+    ``approximate``: the library of an approximate index beside them, or null.
+    """
+
+    encoder: str
+    storage: Literal["float32", "float16", "int8"]
+    approximate: Literal["usearch", "faiss"] | None

@@ -310,6 +310,8 @@ def _check_encoders(params: Params) -> None:
                 f"splits {params.wikipedia.sentences}. Raise that, or set null for all of them"
             )
         _check_sets(params, f"encoders.{name}", encoder.tasks)
+    for name, catalogue in params.catalogues.items():
+        _check_names(f"catalogues.{name}", catalogue, params.encoders, "encoder")
 
 
 def _check_joint(params: Params) -> None:

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.params.base import Name, Positive, Section, Seed
-from pipeline_lib.params.encoders import Encoder, SentenceVectors
+from pipeline_lib.params.encoders import CatalogueRow, Encoder, SentenceVectors
 from pipeline_lib.params.engine import EngineSettings
 from pipeline_lib.params.joint import Joint
 from pipeline_lib.params.methods import Evaluate, Method, Optimiser, Speed
@@ -37,6 +37,7 @@ class Params(Section):
     students: dict[Name, Student]
     optimisers: dict[Name, Optimiser]
     encoders: dict[Name, Encoder]
+    catalogues: dict[Name, CatalogueRow]
     joint: dict[Name, Joint]
     methods: Annotated[dict[Name, Method], Field(min_length=1)]
     seeds: Annotated[list[Seed], Field(min_length=1)]
@@ -126,6 +127,10 @@ class Params(Section):
     def similarity_row(self, name: str) -> Similarity:
         """Return one row of untuned similarity, or say which there are."""
         return _named(self.similarity, name, "similarity")
+
+    def catalogue(self, name: str) -> CatalogueRow:
+        """Return one catalogue, or say which there are."""
+        return _named(self.catalogues, name, "catalogues")
 
     def method(self, name: str) -> Method:
         """Return one method, or say which there are."""

@@ -105,6 +105,7 @@ class Rows:
         params = self.params | {"methods": methods} | changes
         starts = {row["start"] for row in methods.values()}
         params["encoders"] = {n: e for n, e in params["encoders"].items() if n in starts}
+        params["catalogues"] = {}
         recipes = {row["data"] for row in methods.values()}
         recipes |= {r for e in params["encoders"].values() for r in e["tasks"].values() if r}
         sets = params["transfer"].items()

@@ -42,6 +42,10 @@ class TestHelp:
             "shards ls",
             "shards show",
             "shards verify",
+            "index build",
+            "index add",
+            "index info",
+            "search",
         ],
     )
     def test_every_command_has_an_example(self, command: str) -> None:
@@ -86,6 +90,7 @@ class TestCheck:
         own = {
             "tasks": {"mine": task | {"source": source, "split": None}},
             "encoders": {},
+            "catalogues": {},
             "joint": {},
             "retrieval": {"found": RETRIEVAL},
         }
@@ -105,7 +110,8 @@ class TestCheck:
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         given = YAML(typ="safe").load(PARAMS.read_text())
-        names = {"tasks": {"movies": given["tasks"]["movies"]}, "encoders": {}, "joint": {}}
+        names = {"tasks": {"movies": given["tasks"]["movies"]}, "joint": {}}
+        names |= {"encoders": {}, "catalogues": {}}
         row = given["methods"]["bilstm"] | {"tasks": None}
         rest = {"methods": {"bilstm": row}, "wikipedia": None}
         tuning = {"kind": "finished", "checkpoint": "done"}

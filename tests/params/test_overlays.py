@@ -129,7 +129,7 @@ def test_a_profile_in_the_place_of_params_is_refused(tmp_path: Path) -> None:
 def test_differences_are_named_key_by_key(tmp_path: Path) -> None:
     path = overlay(
         tmp_path,
-        "seeds: [9]\nencoders: {}\nwikipedia: {keep: {min_words: 9}}\n"
+        "seeds: [9]\nencoders: {}\ncatalogues: {}\nwikipedia: {keep: {min_words: 9}}\n"
         "students: {mine: {a: null}}\n",
     )
     assert differences(path) == [
@@ -137,10 +137,11 @@ def test_differences_are_named_key_by_key(tmp_path: Path) -> None:
         "- students.bilstm_sra",
         '+ students.mine: {"a": null}',
         "- encoders.sra",
+        "- catalogues.wikipedia",
         "  seeds: [1, 2, 3] → [9]",
         "  wikipedia.keep.min_words: 5 → 9",
     ]
-    assert line_of(path, ["wikipedia", "keep", "min_words"]) == 6
+    assert line_of(path, ["wikipedia", "keep", "min_words"]) == 7
 
 
 def run(*arguments: str) -> tuple[str, BaseException | None]:

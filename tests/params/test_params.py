@@ -19,9 +19,9 @@ HEX64, HEX40 = "0" * 64, "a" * 40
 
 # Mappings whose keys the user chooses.
 FREE = re.compile(
-    r"(tasks|transfer|models|teachers|students|optimisers|encoders|joint|methods|retrieval|similarity"
-    r"|(encoders|joint)\.\w+\.tasks|tasks\.\w+\.labels|tasks\.\w+\.source\.(files|splits)"
-    r"|retrieval\.\w+\.systems)$"
+    r"(tasks|transfer|models|teachers|students|optimisers|encoders|catalogues|joint|methods|retrieval"
+    r"|similarity|(encoders|joint)\.\w+\.tasks|tasks\.\w+\.labels"
+    r"|tasks\.\w+\.source\.(files|splits)|retrieval\.\w+\.systems)$"
 )
 
 JOINT = {
@@ -55,7 +55,9 @@ SIMILARITY = {
 }
 
 # The unions' other members, so that the walk below meets every section.
-ROWS = "tasks|methods|transfer|models|teachers|students|optimisers|encoders|joint|retrieval"
+ROWS = (
+    "tasks|methods|transfer|models|teachers|students|optimisers|encoders|catalogues|joint|retrieval"
+)
 TUNING = "teachers.minilm.tuning"
 FILES = {"kind": "files", "files": {"all": "a.tsv"}, "format": "tsv", "columns": None}
 VARIANTS = {
@@ -286,6 +288,8 @@ def test_wikipedia_can_be_null_unless_something_is_made_of_it() -> None:
     rows = raw["methods"].items()
     raw["methods"] = {name: row for name, row in rows if row["start"] not in raw["encoders"]}
     raw["encoders"] = {}
+    assert "catalogues.wikipedia.encoder: no 'sra'" in error_of(raw)
+    raw["catalogues"] = {}
     assert "tasks.neighbours.source: neighbours are sentences of Wikipedia" in error_of(raw)
     del raw["tasks"]["neighbours"], raw["methods"]["bilstm_wide"]
     del raw["joint"]["mtl"]["tasks"]["neighbours"]

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from pipeline_lib.storage.shards import read_manifest
+from pipeline_lib.storage.shards import ShardSet, read_manifest
 from pipeline_lib.storage.vectors import StoredVectors, vector_tables
+from tests.commands.running import distill
 from tests.wikipedia.wikis import write_dump
 
 from .conftest import Finished
@@ -47,6 +48,7 @@ def _edit(values: Any) -> None:
             **{"tasks": {TASK: "original"}, "centre": True, "optimiser": "pretraining"},
         }
     }
+    values["catalogues"] = {"wiki": {"encoder": "sra", "storage": "int8", "approximate": None}}
     row = {"student": "bilstm_sra", "start": "sra", "data": "original", "iterations": None}
     row |= {"optimiser": "pairs", "baseline": "bilstm", "tasks": None}
     values["methods"] = {
@@ -95,6 +97,28 @@ def test_vectors_answer_to_their_sentences(encoded: tuple[Workspace, Run]) -> No
     assert "mean cosine of two sentences" in shown.text
     joined = workspace.distill("shards", "show", str(VECTORS / f"tasks/{TASK}/original")).sound()
     assert "vector: length" in joined.text
+
+
+def test_the_sentences_are_a_catalogue(
+    encoded: tuple[Workspace, Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace, run = encoded
+    assert f"wiki: {SENTENCES} sentences; computed 1 segments, reused 0" in run.text
+    monkeypatch.chdir(workspace.folder)
+    text = ShardSet.open(Path("data/wikipedia/train")).table()["text"][7].as_py()
+
+    def find(folder: str, *options: str) -> list[dict[str, Any]]:
+        found = distill("search", folder, text, "--k", "3", "--json", *options)
+        return [json.loads(line) for line in found.splitlines()]
+
+    found = find("data/catalogues/wiki")
+    assert (found[0]["text"], found[0]["id"]) == (text, 7) and len(found) == 3
+    # Documents by the teacher, queries by the encoder that was trained to its centred vectors.
+    own, model = str(tmp_path / "own"), ("--model", "data/raw/models/minilm")
+    given = (*model, "--centre", str(ENCODER), "--workers", "1")
+    distill("index", "build", own, "data/wikipedia/train", *given)
+    assert len(find(own, "--encoder", str(ENCODER))) == 3
+    assert find(own)[0]["text"] == text
 
 
 def test_more_sentences_only_add(workspace: Workspace) -> None:
@@ -166,8 +190,6 @@ def test_vectors_of_other_sentences_are_not_trained_on(workspace: Workspace) -> 
 
 
 def test_stored_vectors_have_the_teachers_width(encoded: tuple[Workspace, Run]) -> None:
-    from pipeline_lib.storage.shards import ShardSet
-
     folder = encoded[0].folder
     sets = [ShardSet.open(folder / p / "wikipedia/train") for p in ("data", VECTORS)]
     tables = vector_tables(*sets)

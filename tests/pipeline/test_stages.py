@@ -36,7 +36,7 @@ def folder(tmp_path: Path, model_folder: Path) -> Path:
     for recipe in params["transfer"].values():
         recipe["tasks"] = None
     row = params["methods"]["bilstm"] | {"tasks": None}
-    params |= {"encoders": {}, "joint": {}, "methods": {"bilstm": row}}
+    params |= {"encoders": {}, "catalogues": {}, "joint": {}, "methods": {"bilstm": row}}
     params["models"]["minilm"] = {"kind": "path", "path": "model"}
     with open(tmp_path / "params.yaml", "w", encoding="utf-8") as handle:
         yaml.dump(params, handle)

@@ -290,6 +290,7 @@ def write_params(path: Path) -> None:
         "seeds": [1, 2],
         "wikipedia": None,
         "encoders": {},
+        "catalogues": {},
         "joint": {},
     }
     values["evaluate"]["resamples"] = 100

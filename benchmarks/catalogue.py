@@ -1,0 +1,255 @@
+"""What an index of sentences costs: building, bytes, latency of queries, and what its forms lose.
+
+Claim: sentences are embedded and searched at a rate that two cores afford, exactly; float16 and
+int8 lose hardly any of the ten nearest, and a cut or approximate index what the table says.
+
+    python benchmarks/catalogue.py data/wikipedia/train --encoder data/encoders/sra
+    python benchmarks/catalogue.py sentences.txt --encoder data/encoders/sra --drawn 1000000
+
+The file's sentences are embedded into a float32 catalogue, less some that are kept for queries.
+With `--drawn` so many vectors take its place: each is that of a sentence of the file, drawn at
+random, with Gaussian noise of a quarter of each value's standard deviation; their texts say
+nothing.  The other forms are written from the same vectors.  Recall is the share of the ten nearest
+of the exact float32 search that a form finds.  Latency is that of a search with the queries'
+vectors given; embedding the queries is timed apart.  usearch and faiss take part where they are
+installed.
+
+Writes benchmarks/results/NAME.{json,md}.
+"""
+
+import resource
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+import typer
+from harness import RESULTS, facts, peak_mib, reason, say, summary, table, take_turns, write_results
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.engine.local import LocalEngine, core_count
+from pipeline_lib.retrieval.approximate import KINDS, open_approximate, write_approximate
+from pipeline_lib.retrieval.building import Form, build
+from pipeline_lib.retrieval.catalogue import Catalogue
+from pipeline_lib.retrieval.embedders import EncoderReference
+from pipeline_lib.retrieval.rows import Rows, read_rows
+from pipeline_lib.retrieval.scoring import CosineScorer
+from pipeline_lib.retrieval.top_k import best
+from pipeline_lib.storage.columns import list_column
+from pipeline_lib.storage.shards import ShardSet, write_manifest, write_shard
+from pipeline_lib.storage.vectors import pack
+
+K, SIZES = 10, (1, 32)
+CANDIDATES = 100
+"""Rows that an approximate index gives, to be scored again."""
+ROWS = 16384
+Blocks = Iterator[tuple[int, np.ndarray]]
+Find = Callable[[np.ndarray], np.ndarray]
+
+
+def main(
+    file: Annotated[Path, typer.Argument(help="Sentences: a file, or a shard set's folder.")],
+    encoder: Annotated[Path, typer.Option(help="The folder of an encoder.")],
+    text: Annotated[str, typer.Option(help="The column of the sentences.")] = "text",
+    rows: Annotated[int | None, typer.Option(help="So many sentences at most.")] = None,
+    drawn: Annotated[int | None, typer.Option(help="So many vectors near the sentences'.")] = None,
+    queries: Annotated[int, typer.Option(help="Sentences kept for queries.")] = 200,
+    repeats: Annotated[int, typer.Option(help="Turns of each form.")] = 5,
+    name: Annotated[str, typer.Option(help="Name of the results.")] = "catalogue",
+    out: Annotated[Path, typer.Option(help="Folder of the results.")] = RESULTS,
+) -> None:
+    """Measure and write the results."""
+    versions = ("torch", "numpy", "pyarrow", "usearch", "faiss-cpu")
+    fact = facts(versions, core_count(), torch.get_num_threads())
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        exact, kept, built = _build(file, text, encoder, rows, queries, folder)
+        own = EncoderReference.to(encoder).load()
+        given = own.encode(kept)
+        if drawn:
+            exact = _write(folder / "drawn", exact, _drawn(exact, drawn), "float32", None)
+        found = _compare(exact, given, repeats, folder)
+    embedding = {size: _milliseconds(lambda s=size: own.encode(kept[:s])) for size in SIZES}
+    results = {
+        **{"facts": fact, "encoder": encoder.name, "file": file.name, "built": built},
+        **{"rows": len(exact), "width": exact.contents.width, "drawn": bool(drawn)},
+        **{"queries": len(kept), "embedding_ms": embedding, "forms": found},
+    }
+    write_results(name, results, _lines(results), out)
+
+
+def _build(
+    file: Path, text: str, encoder: Path, rows: int | None, queries: int, folder: Path
+) -> tuple[Catalogue, list[str], dict[str, Any]]:
+    """Embed the sentences, less the queries; return the catalogue, the queries and the rates."""
+    reference, kept = EncoderReference.to(encoder), []
+
+    def batches() -> Iterator[Rows]:
+        left = rows
+        for batch in read_rows(file, text=text):
+            texts = batch.texts[:left]
+            left = None if left is None else left - len(texts)
+            # The first of each batch until there are enough: queries from all over a long file.
+            taken = min(queries - len(kept), max(1, queries // 4))
+            kept.extend(texts[:taken])
+            yield Rows(texts[taken:])
+            if left == 0:
+                return
+
+    start = time.monotonic()
+    engine = LocalEngine(core_count())
+    catalogue, _ = build(folder / "exact", reference, batches(), Form("float32"), engine)
+    seconds = time.monotonic() - start
+    rate = round(len(catalogue) / seconds, 1)
+    say(f"built {len(catalogue):,} sentences in {seconds:.1f} s")
+    peak = peak_mib(resource.RUSAGE_SELF), peak_mib(resource.RUSAGE_CHILDREN)
+    own = {"sentences": len(catalogue), "seconds": round(seconds, 1), "sentences_per_second": rate}
+    return catalogue, kept, own | {"peak_mib": peak[0], "peak_mib_of_a_worker": peak[1]}
+
+
+def _drawn(catalogue: Catalogue, rows: int) -> Blocks:
+    """Yield vectors near those of the catalogue: a random row's each, with noise added."""
+    draw = np.random.default_rng(1)
+    some = catalogue.vectors[np.sort(draw.choice(len(catalogue), min(ROWS, len(catalogue)), False))]
+    noise = some.std(0) / 4
+    for start in range(0, rows, ROWS):
+        size = min(ROWS, rows - start)
+        chosen = catalogue.vectors[draw.integers(0, len(catalogue), size)]
+        yield start, (chosen + draw.normal(size=chosen.shape) * noise).astype(np.float32)
+
+
+def _write(
+    folder: Path, like: Catalogue, blocks: Blocks, storage: Any, width: int | None
+) -> Catalogue:
+    """Write vectors as a catalogue in another form; the texts are the rows' numbers."""
+    contents = replace(like.contents, storage=storage, width=width or like.contents.width)
+    shards = []
+    for start, vectors in blocks:
+        stored, scale = pack(vectors[:, : contents.width], storage)
+        columns = {
+            "text": pa.array(map(str, range(start, start + len(vectors))), pa.large_string())
+        }
+        columns |= {"vector": list_column(stored)} | (
+            {} if scale is None else {"scale": pa.array(scale)}
+        )
+        shards.append(write_shard(folder / f"{start:09d}.arrow", pa.table(columns)))
+    manifest = replace(like.shards.manifest, shards=shards)
+    write_manifest(folder, manifest)
+    return Catalogue(ShardSet(folder, manifest), contents)
+
+
+def _compare(
+    exact: Catalogue, queries: np.ndarray, repeats: int, folder: Path
+) -> dict[str, dict[str, Any]]:
+    """Return bytes, recall and latencies of every form."""
+    width = exact.contents.width
+    forms = {"float32": exact}
+    for storage in ("float16", "int8"):
+        forms[storage] = _write(folder / storage, exact, exact.blocks(ROWS), storage, None)
+    for part in (2, 4):
+        name = f"first {width // part} values, float16"
+        own = exact.blocks(ROWS)
+        forms[name] = _write(folder / f"cut{part}", exact, own, "float16", width // part)
+    finds: dict[str, Find] = {name: _exactly(own) for name, own in forms.items()}
+    found = {name: {"bytes": _bytes(own.folder)} for name, own in forms.items()}
+    for kind in KINDS:
+        path, name = folder / f"approximate.{kind}", f"{kind}, {CANDIDATES} scored in float16"
+        try:
+            start = time.monotonic()
+            write_approximate(kind, path, exact.blocks(ROWS), width)
+        except DistilleryError as error:
+            found[name] = {"failed": reason(error)}
+            continue
+        index = {"bytes": path.stat().st_size, "seconds": round(time.monotonic() - start, 1)}
+        finds[name] = _approximately(kind, path, forms["float16"])
+        found[name] = {"bytes": found["float16"]["bytes"] + index["bytes"], "index": index}
+        say(f"{name}: {index}")
+    wanted = finds["float32"](queries)
+    for name, find in finds.items():
+        shared = [np.isin(*rows).sum() for rows in zip(find(queries), wanted, strict=True)]
+        found[name]["recall"] = round(float(np.mean(shared)) / wanted.shape[1], 4)
+    for size in SIZES:
+        own = {
+            n: lambda f=f, s=size: _milliseconds(lambda: f(queries[:s])) for n, f in finds.items()
+        }
+        for name, values in take_turns(own, repeats).items():
+            found[name][f"ms_{size}"] = summary(values, 2)
+    return found
+
+
+def _exactly(catalogue: Catalogue) -> Find:
+    width = catalogue.contents.width
+    return lambda queries: best(CosineScorer(), queries[:, :width], catalogue.blocks(), K)[1]
+
+
+def _approximately(kind: str, path: Path, catalogue: Catalogue) -> Find:
+    index = open_approximate(kind, path)
+
+    def find(queries: np.ndarray) -> np.ndarray:
+        found = []
+        for query, rows in zip(queries, index.candidates(queries, CANDIDATES), strict=True):
+            rows = np.sort(rows)
+            blocks = [(0, catalogue.vectors[rows])]
+            found.append(rows[best(CosineScorer(), query[None], blocks, K)[1][0]])
+        return np.stack(found)
+
+    return find
+
+
+def _milliseconds(call: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    call()
+    return 1000 * (time.perf_counter() - start)
+
+
+def _bytes(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.iterdir())
+
+
+def _lines(results: dict[str, Any]) -> list[str]:
+    def cells(name: str, own: dict[str, Any]) -> list[str]:
+        if "failed" in own:
+            return [name, "–", "–", *["–"] * len(SIZES)]
+        ms = [f"{own[f'ms_{size}']['median']:,.1f}" for size in SIZES]
+        return [name, f"{own['bytes'] / 2**20:,.1f}", f"{100 * own['recall']:.1f}", *ms]
+
+    built, embedding = results["built"], results["embedding_ms"]
+    header = ["vectors", "MiB, texts too", f"recall@{K}, %"]
+    header += [f"ms, {size} quer{'y' if size == 1 else 'ies'}" for size in SIZES]
+    what = f"{results['rows']:,} vectors of {results['width']} values"
+    if results["drawn"]:
+        what += (
+            f", each drawn near that of one of {built['sentences']:,} sentences (Gaussian noise of "
+            "a quarter of each value's standard deviation)"
+        )
+    built_as = [
+        f"{name}: its index alone {own['index']['bytes'] / 2**20:,.1f} MiB, made in "
+        f"{own['index']['seconds']:,} s."
+        for name, own in results["forms"].items()
+        if "index" in own
+    ]
+    failed = [f"{n}: {own['failed']}" for n, own in results["forms"].items() if "failed" in own]
+    return [
+        "# An index of sentences: cost of building, of queries, and of smaller forms",
+        "",
+        f"{what} (`{results['encoder']}`), {results['queries']} queries that are not among them. "
+        f"Recall against the exact search in float32. Embedding and writing took "
+        f"{built['seconds']:,} s, {built['sentences_per_second']:,.0f} sentences a second, with "
+        f"{built['peak_mib']:,.0f} MiB at its peak and {built['peak_mib_of_a_worker']:,.0f} in a "
+        f"worker. Embedding a query takes {embedding[1]:.1f} ms, 32 of them {embedding[32]:.1f}; "
+        "the search's latency is without it.",
+        "",
+        *table(header, [cells(name, own) for name, own in results["forms"].items()]),
+        "",
+        *built_as,
+        *failed,
+    ]
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,263 @@
+"""``distill index``: make, extend and describe an index of sentences' vectors to search in."""
+
+import time
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from pipeline_lib.engine.local import LocalEngine
+    from pipeline_lib.retrieval.building import BuildReport
+    from pipeline_lib.retrieval.catalogue import Catalogue
+    from pipeline_lib.retrieval.embedders import EncoderReference
+    from pipeline_lib.retrieval.rows import Rows
+
+app = typer.Typer(
+    no_args_is_help=True, help="Make, extend and describe an index of sentences (`distill search`)."
+)
+REPORT_SECONDS = 5.0
+
+
+class Storage(StrEnum):
+    """Number formats of stored vectors; int8 has a scale per vector."""
+
+    float32 = "float32"
+    float16 = "float16"
+    int8 = "int8"
+
+
+class Pooling(StrEnum):
+    """How a transformers model's states become a sentence vector."""
+
+    cls = "cls"
+    mean = "mean"
+    pooler = "pooler"
+
+
+class Approximate(StrEnum):
+    """Libraries for approximate search, both extras."""
+
+    usearch = "usearch"
+    faiss = "faiss"
+
+
+class Format(StrEnum):
+    """What a file of sentences is: a sentence per line, rows with columns, or a shard set."""
+
+    lines = "lines"
+    jsonl = "jsonl"
+    csv = "csv"
+    tsv = "tsv"
+    parquet = "parquet"
+    shards = "shards"
+
+
+Index = Annotated[Path, typer.Argument(help="The folder of the index.")]
+File = Annotated[
+    Path, typer.Argument(help="Sentences: a file, a shard set's folder, or - for standard input.")
+]
+Form = Annotated[
+    Format | None, typer.Option("--format", help="What the file is; else its name says.")
+]
+Text = Annotated[str, typer.Option("--text", help="The column, or JSON key, of the sentences.")]
+Id = Annotated[str | None, typer.Option("--id", help="That of their ids; else they have none.")]
+Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:<number> or mps.")]
+Workers = Annotated[
+    int | None, typer.Option("--workers", min=1, help="Processes; else one per core.")
+]
+
+
+@app.command(
+    "build",
+    epilog="Example: distill index build data/mine sentences.txt --encoder data/encoders/sra",
+)
+def build(
+    index: Index,
+    file: File,
+    encoder: Annotated[
+        Path | None, typer.Option("--encoder", help="The folder of an encoder or a student.")
+    ] = None,
+    model: Annotated[
+        Path | None, typer.Option("--model", help="Instead: a transformers model's folder.")
+    ] = None,
+    pooling: Annotated[
+        Pooling, typer.Option("--pooling", help="What a model's sentence vector is.")
+    ] = Pooling.mean,
+    max_length: Annotated[
+        int | None,
+        typer.Option("--max-length", min=4, help="Word pieces that a model reads; else 128."),
+    ] = None,
+    centre: Annotated[
+        Path | None,
+        typer.Option("--centre", help="Take off the mean of this encoder's targets."),
+    ] = None,
+    storage: Annotated[
+        Storage, typer.Option("--storage", help="Number format of the vectors.")
+    ] = Storage.float16,
+    normalise: Annotated[
+        bool, typer.Option("--normalise", help="Scale vectors to length 1.")
+    ] = False,
+    dimensions: Annotated[
+        int | None, typer.Option("--dimensions", help="Keep so many values of each vector.")
+    ] = None,
+    approximate: Annotated[
+        Approximate | None, typer.Option("--approximate", help="Add an approximate index.")
+    ] = None,
+    text: Text = "text",
+    ids: Id = None,
+    form: Form = None,
+    device: Device = "auto",
+    workers: Workers = None,
+) -> None:
+    """Embed the sentences of a file into an index: vectors, texts and ids.
+
+    Empty and repeated sentences are left out. If killed, run it again: it resumes behind the last
+    whole segment; run over a changed file, it embeds what changed.
+    """
+    from pipeline_lib.base.errors import DistilleryError
+    from pipeline_lib.retrieval.building import Form, build
+    from pipeline_lib.retrieval.embedders import EncoderReference, targets_in_space
+
+    if (encoder is None) == (model is None):
+        raise DistilleryError("give either `--encoder` or `--model`: who embeds the sentences.")
+    mean = None
+    if model is None:
+        if centre is not None:
+            raise DistilleryError("centre: only a model's vectors are centred. Give `--model`.")
+        reference = EncoderReference.to(encoder)
+    else:
+        reference = EncoderReference.to(model, pooling.value, max_length)
+    if centre is not None:
+        mean = targets_in_space(centre, reference).mean
+        if mean is None:
+            raise DistilleryError(f"{centre}: trained to vectors as they are. Omit `--centre`.")
+    own = Form(storage.value, normalise, dimensions, mean, approximate and approximate.value)
+    where, engine = _engine(device, workers)
+    found, report = build(
+        *(index, reference, _rows(file, form, text, ids), own, engine, where),
+        ids=ids is not None, on_segment=_progress(),
+    )  # fmt: skip
+    _say_done(found, report)
+
+
+@app.command("add", epilog="Example: distill index add data/mine more.txt")
+def add(
+    index: Index,
+    file: File,
+    encoder: Annotated[
+        Path | None, typer.Option("--encoder", help="Where the index's encoder lies now.")
+    ] = None,
+    text: Text = "text",
+    ids: Id = None,
+    form: Form = None,
+    device: Device = "auto",
+    workers: Workers = None,
+) -> None:
+    """Embed the sentences that an index does not have yet: by id, or by text where it has none."""
+    from pipeline_lib.retrieval.building import add
+    from pipeline_lib.retrieval.catalogue import Catalogue
+
+    where, engine = _engine(device, workers)
+    found, report = add(
+        *(Catalogue.open(index), _rows(file, form, text, ids), engine, where, encoder),
+        on_segment=_progress(),
+    )
+    _say_done(found, report)
+
+
+@app.command("info", epilog="Example: distill index info data/mine --verify")
+def info(
+    index: Index,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Read all files and compare their digests.")
+    ] = False,
+) -> None:
+    """Say what an index holds, who made its vectors, and whether that encoder is still there.
+
+    With --verify it exits with status 1 if a file is missing, torn or altered.
+    """
+    from pipeline_lib.base.errors import DistilleryError
+    from pipeline_lib.retrieval.catalogue import Catalogue
+
+    catalogue = Catalogue.open(index)
+    for name, value in _facts(catalogue):
+        typer.echo(f"{name:<12} {value}")
+    if verify and (faults := catalogue.faults()):
+        raise DistilleryError(
+            "\n".join([*faults, "Run the same `distill index build` again: what is whole is kept."])
+        )
+    if verify:
+        typer.echo("verified     every file has its digest")
+
+
+def _facts(catalogue: "Catalogue") -> Iterator[tuple[str, str]]:
+    from pipeline_lib.commands.shards import size_text
+
+    own, manifest = catalogue.contents, catalogue.shards.manifest
+    size = size_text(sum(shard.bytes for shard in manifest.shards))
+    yield "rows", f"{len(catalogue):,} in {len(manifest.shards):,} segments, {size}"
+    cut = f", cut from {own.encoder_width}" if own.width < own.encoder_width else ""
+    yield "vectors", f"{own.width} values{cut}, {own.storage}"
+    yield "length", "1 (normalised)" if own.normalised else "as the encoder gives it"
+    yield "centred", f"mean {own.mean[:12]} taken off" if own.mean else "no"
+    yield "ids", "given" if own.ids else "none: rows are known by their texts"
+    pooled = f", pooling {own.encoder.pooling}, {own.encoder.max_length} word pieces"
+    yield "encoder", f"{own.encoder.folder}{pooled if own.encoder.pooling else ''}"
+    yield "", f"digest {own.encoder.digest[:12]}: {_presence(own.encoder)}"
+    found = own.approximate
+    yield "approximate", f"{found.kind}, {size_text(found.bytes)}" if found else "none"
+    yield "left out", ", ".join(f"{n:,} {why}" for why, n in manifest.counts.items())
+    yield "format", f"{own.version}, digest {manifest.digest[:12]}"
+
+
+def _presence(encoder: "EncoderReference") -> str:
+    from pipeline_lib.base.errors import DistilleryError
+
+    try:
+        encoder.found_in()
+    except DistilleryError:
+        place = (Path(encoder.folder) / "config.json").exists()
+        return "another one lies there now" if place else "not there any more"
+    return "it is there"
+
+
+def _engine(device: str, workers: int | None) -> "tuple[str, LocalEngine]":
+    from pipeline_lib.base.devices import resolve_device
+    from pipeline_lib.engine.local import LocalEngine, accelerators, core_count
+
+    own = str(resolve_device(device))
+    if own != "cpu":
+        return own, LocalEngine.on(accelerators(own))
+    return own, LocalEngine(workers or core_count())
+
+
+def _rows(file: Path, form: Format | None, text: str, ids: str | None) -> "Iterator[Rows]":
+    from pipeline_lib.base.errors import DistilleryError
+    from pipeline_lib.retrieval.rows import read_rows
+
+    if str(file) != "-" and not file.exists():
+        raise DistilleryError(f"{file}: not found. Give a file of sentences.")
+    return read_rows(None if str(file) == "-" else file, form and form.value, text, ids)
+
+
+def _progress() -> "Callable[[BuildReport], None]":
+    start = last = time.monotonic()
+
+    def on_segment(report: "BuildReport") -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last >= REPORT_SECONDS:
+            last = now
+            rate = report.rows_computed / (now - start)
+            rows = report.rows_computed + report.rows_reused
+            typer.echo(f"{rows:,} sentences, {rate:,.0f} embedded per second", err=True)
+
+    return on_segment
+
+
+def _say_done(catalogue: "Catalogue", report: "BuildReport") -> None:
+    left = ", ".join(f"{count:,} {why}" for why, count in report.left_out.items())
+    typer.echo(f"{catalogue.folder}: {len(catalogue):,} sentences; {report}; left out: {left}")

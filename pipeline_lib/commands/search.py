@@ -1,0 +1,146 @@
+"""``distill search``: the sentences of an index that are nearest to queries."""
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from pipeline_lib.retrieval.catalogue import Catalogue
+    from pipeline_lib.retrieval.search import Hit
+
+EXAMPLE = 'Example: distill search data/catalogues/wikipedia "A city in the north of Italy."'
+BATCH = 256
+
+
+class By(StrEnum):
+    """What orders answers: the cosine of the vectors, or the student's own comparison."""
+
+    cosine = "cosine"
+    student = "student"
+
+
+def search(
+    index: Annotated[Path, typer.Argument(help="The folder of the index.")],
+    query: Annotated[
+        list[str] | None, typer.Argument(metavar="[QUERY]...", help="What to look for.")
+    ] = None,
+    queries: Annotated[
+        Path | None, typer.Option("--queries", help="Read queries from here, one per line.")
+    ] = None,
+    k: Annotated[int, typer.Option("--k", min=1, help="Answers per query.")] = 10,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="JSON lines: query, rank, id, text, score.")
+    ] = False,
+    encoder: Annotated[
+        Path | None,
+        typer.Option("--encoder", help="Who embeds queries; else the index's own encoder."),
+    ] = None,
+    by: Annotated[
+        By, typer.Option("--by", help="cosine, or student: how the index's student compares.")
+    ] = By.cosine,
+    first: Annotated[
+        str | None,
+        typer.Option("--first", help="approximate:N takes N candidates from that index first."),
+    ] = None,
+    teacher: Annotated[
+        Path | None, typer.Option("--teacher", help="A teacher of pairs scores the best again.")
+    ] = None,
+    rescore: Annotated[
+        int, typer.Option("--rescore", min=1, help="How many the teacher scores per query.")
+    ] = 20,
+    label: Annotated[
+        str | None,
+        typer.Option("--label", help="The class whose probability counts; of two the second."),
+    ] = None,
+    device: Annotated[
+        str, typer.Option("--device", help="auto, cpu, cuda, cuda:<number> or mps.")
+    ] = "auto",
+) -> None:
+    """Print the sentences of an index that answer each query best.
+
+    Without QUERY and --queries, queries are read from standard input, one per line. Another
+    encoder than the index's own must have been trained to that one's vectors.
+    """
+    from pipeline_lib.base.devices import resolve_device
+    from pipeline_lib.retrieval.catalogue import Catalogue
+    from pipeline_lib.retrieval.scoring import CosineScorer
+    from pipeline_lib.retrieval.search import CrossEncoder, QueryEncoder, Search, pair_scorer
+
+    given = _queries(query or [], queries)
+    catalogue, where = Catalogue.open(index), str(resolve_device(device))
+    scorer = (
+        CosineScorer(where) if by is By.cosine else pair_scorer(catalogue, encoder, label, where)
+    )
+    way = Search(
+        catalogue,
+        QueryEncoder.of(catalogue, encoder, where),
+        scorer,
+        _candidates(first),
+        CrossEncoder.of(teacher, label, where) if teacher else None,
+        rescore if teacher else 0,
+    )
+    for batch in _batches(given):
+        for text, hits in zip(batch, way.find(batch, k), strict=True):
+            _print_lines(catalogue, text, hits) if as_json else _print_table(catalogue, text, hits)
+
+
+def _candidates(first: str | None) -> int | None:
+    from pipeline_lib.base.errors import DistilleryError
+
+    if first is None:
+        return None
+    way, _, count = first.partition(":")
+    if way != "approximate" or not count.isdigit() or int(count) < 1:
+        raise DistilleryError(f"first: {first!r}. Write `--first approximate:100`, for instance.")
+    return int(count)
+
+
+def _queries(given: list[str], file: Path | None) -> Iterable[str]:
+    from pipeline_lib.base.errors import DistilleryError
+    from pipeline_lib.base.lines import as_utf8, read_lines
+
+    if given and file:
+        raise DistilleryError("queries on the command line and --queries: give one of them.")
+    if given:
+        return [as_utf8(text, f"query {number}") for number, text in enumerate(given, 1)]
+    if file is None and sys.stdin.isatty():
+        raise DistilleryError("no queries: give them as arguments, by --queries or by a pipe.")
+    return read_lines(file)
+
+
+def _batches(queries: Iterable[str]) -> Iterator[list[str]]:
+    """Yield queries in batches, empty ones left out: a pipe can be longer than the memory."""
+    rest = (text for text in queries if text.strip())
+    while batch := list(islice(rest, BATCH)):
+        yield batch
+
+
+def _print_lines(catalogue: "Catalogue", query: str, hits: "list[Hit]") -> None:
+    for rank, hit in enumerate(hits, 1):
+        found = {"id": catalogue.id(hit.row), "text": catalogue.text(hit.row)}
+        line = {"query": query, "rank": rank, **found, "score": round(hit.score, 6)}
+        typer.echo(json.dumps(line, ensure_ascii=False))
+
+
+def _print_table(catalogue: "Catalogue", query: str, hits: "list[Hit]") -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(
+        box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), title=Text(query), title_justify="left"
+    )
+    for head in ("Rank", "Score", "Id"):
+        table.add_column(head, justify="right", no_wrap=True)
+    table.add_column("Text", overflow="fold")
+    for rank, hit in enumerate(hits, 1):
+        cells = str(rank), f"{hit.score:.4f}", str(catalogue.id(hit.row)), catalogue.text(hit.row)
+        table.add_row(*map(Text, cells))
+    Console().print(table)

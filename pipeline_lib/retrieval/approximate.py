@@ -1,0 +1,180 @@
+"""Approximate indexes of a catalogue's vectors: candidates for a query without looking at all rows.
+
+Both kinds are graphs of near neighbours (HNSW) by the cosine.  They hold the vectors as float16,
+in memory while they are made; a search maps usearch's file.  Neither is needed to install: they
+are extras.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Protocol
+
+import numpy as np
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import atomic_path
+from pipeline_lib.storage.vectors import unit
+
+Blocks = Iterable[tuple[int, np.ndarray]]
+LINKS = 32
+"""Of faiss, neighbours per vector of the graph; usearch has 16 of its own."""
+VISITED = 128
+"""Nodes that faiss visits per query at least: its own 16 finds too little."""
+
+
+class ApproximateIndex(Protocol):
+    """Finds candidates by the cosine."""
+
+    def __len__(self) -> int:
+        """How many vectors it has."""
+
+    def add(self, first: int, vectors: np.ndarray) -> None:
+        """Add vectors, float32 (rows, width), as the rows from ``first`` on."""
+
+    def candidates(self, queries: np.ndarray, count: int) -> list[np.ndarray]:
+        """Return each query's nearest rows, int64, at most ``count``.
+
+        :param queries: float32 (queries, width).
+        """
+
+    def save(self, path: Path) -> None:
+        """Write it to a file."""
+
+
+class USearchIndex:
+    """A graph of usearch, whose file is mapped and not read."""
+
+    def __init__(self, index: Any) -> None:
+        self._index = index
+
+    @classmethod
+    def new(cls, width: int) -> "USearchIndex":
+        """Return an empty one."""
+        return cls(
+            _library("usearch", "usearch.index").Index(ndim=width, metric="cos", dtype="f16")
+        )
+
+    @classmethod
+    def open(cls, path: Path, to_add: bool) -> "USearchIndex":
+        """Open one to search, or to add to."""
+        found = _library("usearch", "usearch.index").Index.restore(str(path), view=not to_add)
+        if found is None:  # what it says of a file that has no header of its own
+            raise ValueError("no header")
+        return cls(found)
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def add(self, first: int, vectors: np.ndarray) -> None:
+        """Add vectors; see :class:`ApproximateIndex`."""
+        self._index.add(np.arange(first, first + len(vectors), dtype=np.uint64), vectors)
+
+    def candidates(self, queries: np.ndarray, count: int) -> list[np.ndarray]:
+        """Return each query's nearest rows; see :class:`ApproximateIndex`."""
+        found = self._index.search(queries, min(count, len(self)))
+        # Of a single query it gives the matches themselves, of several a batch of them.
+        own = [found] if len(queries) == 1 else [found[row] for row in range(len(queries))]
+        return [matches.keys.astype(np.int64) for matches in own]
+
+    def save(self, path: Path) -> None:
+        """Write it to a file."""
+        self._index.save(str(path))
+
+
+class FaissIndex:
+    """A graph of faiss over vectors of length 1, whose products are cosines."""
+
+    def __init__(self, index: Any) -> None:
+        self._index = index
+
+    @classmethod
+    def new(cls, width: int) -> "FaissIndex":
+        """Return an empty one."""
+        faiss = _library("faiss", "faiss")
+        return cls(faiss.index_factory(width, f"HNSW{LINKS}_SQfp16", faiss.METRIC_INNER_PRODUCT))
+
+    @classmethod
+    def open(cls, path: Path, _: bool) -> "FaissIndex":
+        """Open one."""
+        return cls(_library("faiss", "faiss").read_index(str(path)))
+
+    def __len__(self) -> int:
+        return int(self._index.ntotal)
+
+    def add(self, first: int, vectors: np.ndarray) -> None:
+        """Add vectors, whose numbers must follow; see :class:`ApproximateIndex`."""
+        vectors = unit(vectors).astype(np.float32)
+        if not self._index.is_trained:
+            self._index.train(vectors)
+        if first != len(self):
+            raise ValueError(f"row {first} cannot follow {len(self)} rows")
+        self._index.add(vectors)
+
+    def candidates(self, queries: np.ndarray, count: int) -> list[np.ndarray]:
+        """Return each query's nearest rows; see :class:`ApproximateIndex`."""
+        self._index.hnsw.efSearch = max(VISITED, count)
+        _, found = self._index.search(unit(queries).astype(np.float32), count)
+        return [rows[rows >= 0].astype(np.int64) for rows in found]
+
+    def save(self, path: Path) -> None:
+        """Write it to a file."""
+        _library("faiss", "faiss").write_index(self._index, str(path))
+
+
+KINDS: dict[str, Any] = {"usearch": USearchIndex, "faiss": FaissIndex}
+
+
+def require_library(kind: str) -> None:
+    """Check that a kind's library is installed.
+
+    :raises DistilleryError: if it is not, or there is no such kind.
+    """
+    if kind not in KINDS:
+        raise DistilleryError(f"approximate: no kind {kind!r}; there are {', '.join(KINDS)}.")
+    _library(kind, kind)
+
+
+def write_approximate(
+    kind: str, path: Path, blocks: Blocks, width: int, old: Path | None = None
+) -> None:
+    """Write the index of vectors to ``path``, atomically.
+
+    :param blocks: numbers of first rows and vectors, float32 (rows, width), in the rows' order.
+    :param old: an index of the rows before those of ``blocks``, to add to; None: there are none.
+    :raises DistilleryError: if the kind's library is not installed, or the disk is full.
+    """
+    own = KINDS[kind]
+    index: ApproximateIndex = own.new(width) if old is None else own.open(old, True)
+    for first, vectors in blocks:
+        index.add(first, np.ascontiguousarray(vectors))
+    with atomic_path(path) as temporary:
+        try:
+            index.save(temporary)
+        except RuntimeError as error:  # what both libraries say of a full disk
+            raise OSError(str(error)) from error
+
+
+def open_approximate(kind: str, path: Path) -> ApproximateIndex:
+    """Open an index to search.
+
+    :raises DistilleryError: if the kind's library is not installed, or the file is damaged.
+    """
+    try:
+        return KINDS[kind].open(path, False)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise DistilleryError(
+            f"{path}: not an index of {kind} ({str(error).splitlines()[0]}). Build the index again."
+        ) from error
+
+
+def _library(kind: str, module: str) -> ModuleType:
+    import importlib
+
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise DistilleryError(
+            f"approximate: {kind} is not installed. Run `pip install 'distillery[{kind}]'`, or "
+            "search exactly."
+        ) from error

@@ -1,0 +1,265 @@
+"""A catalogue: the vectors, texts and ids of any number of sentences, in files that are mapped.
+
+It is a shard set (:mod:`pipeline_lib.storage.shards`) of kind ``catalogue``.  Its shards, here
+called segments, have the columns ``text``, ``vector``, of int8 ``scale``, and ``id`` where the
+sentences have ids.  Reading takes no more memory than what is asked for.  ``manifest.json`` says
+in ``made_from.catalogue`` what :class:`Contents` holds; beside it may stand the approximate index,
+and ``mean.npy`` where a mean vector was taken off.
+"""
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import torch
+from pydantic import TypeAdapter, ValidationError
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import sha256_file
+from pipeline_lib.retrieval.embedders import EncoderReference
+from pipeline_lib.storage.columns import matrix
+from pipeline_lib.storage.shards import Shard, ShardSet, read_manifest
+from pipeline_lib.storage.vectors import StoredVectors, unit
+from pipeline_lib.students.targets import MEAN, load_mean
+
+KIND = "catalogue"
+VERSION = 1
+"""Of the layout; bump it when catalogues written before can no longer be read."""
+UNFINISHED = "unfinished.jsonl"
+"""The whole segments of a build that has not ended: a line each, as ``manifest.json`` has them."""
+BLOCK = 8192
+"""Vectors that :meth:`Catalogue.blocks` gives at a time."""
+Storage = Literal["float32", "float16", "int8"]
+
+
+@dataclass(frozen=True)
+class ApproximateFile:
+    """An approximate index of all rows: its kind (usearch, faiss), name, bytes and SHA-256.
+
+    ``answers_to`` is the digest of the segments that it was made of.
+    """
+
+    kind: Literal["usearch", "faiss"]
+    name: str
+    bytes: int
+    sha256: str
+    answers_to: str
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a catalogue's vectors are, and who made them.
+
+    :ivar width: values per vector as stored; the encoder's first so many.
+    :ivar normalised: whether vectors have length 1.
+    :ivar mean: SHA-256 of the mean vector that was taken off before the vectors were cut, or None.
+    :ivar ids: whether the sentences have ids.
+    """
+
+    encoder: EncoderReference
+    encoder_width: int
+    width: int
+    storage: Storage
+    normalised: bool
+    mean: str | None
+    ids: bool
+    approximate: ApproximateFile | None = None
+    version: int = VERSION
+
+    @property
+    def of_vectors(self) -> dict[str, Any]:
+        """What determines the vectors besides the sentences: neither places nor the approximate."""
+        encoder = asdict(self.encoder) | {"folder": None}
+        return asdict(self) | {"encoder": encoder, "approximate": None}
+
+    def shaped(self, vectors: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
+        """Return an encoder's vectors as they are before they are packed: float32 (rows, width).
+
+        :param vectors: float32 (rows, encoder's width).
+        :param mean: what is taken off first, float32 (encoder's width,); None: nothing.
+        """
+        vectors = vectors if mean is None else vectors - mean
+        vectors = vectors[:, : self.width]
+        return unit(vectors) if self.normalised else vectors
+
+
+_CONTENTS = TypeAdapter(Contents)
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """A finished catalogue, open for reading.
+
+    :ivar shards: its segments; :ivar contents: what they are.
+    """
+
+    shards: ShardSet
+    contents: Contents
+
+    @classmethod
+    def open(cls, folder: Path) -> "Catalogue":
+        """Open the catalogue in ``folder``; only the sizes of its files are looked at.
+
+        :raises DistilleryError: if there is none, it is unfinished, of another version, or a
+            segment is missing or torn.
+        """
+        folder = Path(folder)
+        if not (folder / "manifest.json").exists():
+            if (folder / UNFINISHED).exists():
+                raise DistilleryError(
+                    f"{folder}: its build did not end. Run the same `distill index build` again: "
+                    "whole segments are kept."
+                )
+            raise DistilleryError(
+                f"{folder}: no index (there is no manifest.json). Make one with `distill index "
+                "build`."
+            )
+        found = cls.read(folder)
+        for shard in found.shards.manifest.shards:
+            path = found.shards.path(shard)
+            size = path.stat().st_size if path.exists() else None
+            if size != shard.bytes:
+                raise DistilleryError(
+                    f"{path}: {'missing' if size is None else f'{size} bytes'}, and the manifest "
+                    f"says {shard.bytes} bytes. Run the same `distill index build` again: whole "
+                    "segments are kept."
+                )
+        return found
+
+    @classmethod
+    def read(cls, folder: Path) -> "Catalogue":
+        """Read the manifest of the catalogue in ``folder``, and look at no other file.
+
+        :raises DistilleryError: if it is that of something else, or of another version.
+        """
+        manifest = read_manifest(folder)
+        if manifest.kind != KIND:
+            raise DistilleryError(
+                f"{folder}: holds {manifest.kind}, and no index. Make one with `distill index "
+                "build` in another folder."
+            )
+        raw = manifest.made_from.get("catalogue")
+        version = raw.get("version") if isinstance(raw, dict) else None
+        if version != VERSION:
+            raise DistilleryError(
+                f"{folder}/manifest.json: an index of version {version}, and this program reads "
+                f"{VERSION}. Delete the folder and build it again."
+            )
+        try:
+            return cls(ShardSet(folder, manifest), _CONTENTS.validate_python(raw, extra="forbid"))
+        except ValidationError as error:
+            fault = error.errors()[0]
+            key = ".".join(map(str, fault["loc"]))
+            raise DistilleryError(
+                f"{folder}/manifest.json: made_from.catalogue.{key}: {fault['msg']}. Delete the "
+                "folder and build the index again."
+            ) from error
+
+    def __len__(self) -> int:
+        return self.shards.manifest.rows
+
+    @property
+    def folder(self) -> Path:
+        """Where it lies."""
+        return self.shards.folder
+
+    @property
+    def approximate_path(self) -> Path | None:
+        """The file of the approximate index, or None."""
+        own = self.contents.approximate
+        return None if own is None else self.folder / own.name
+
+    @cached_property
+    def mean(self) -> np.ndarray | None:
+        """What was taken off the encoder's vectors, float32 (encoder's width,); None: nothing.
+
+        :raises DistilleryError: if its file is missing or another.
+        """
+        if self.contents.mean is None:
+            return None
+        path = self.folder / MEAN
+        mean = load_mean(path)
+        if sha256_file(path) != self.contents.mean:
+            raise DistilleryError(f"{path}: altered. Delete the folder and build the index again.")
+        return mean
+
+    @cached_property
+    def vectors(self) -> StoredVectors:
+        """The vectors by row number, as float32 (rows, width)."""
+        return StoredVectors([(table, "") for table in self._tables])
+
+    def blocks(self, size: int = BLOCK) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield the number of the first row, and the vectors, float32 (rows, width), of all."""
+        first = 0
+        for table in self._tables:
+            for start in range(0, table.num_rows, size):
+                rows = table.slice(start, size)
+                yield first + start, _decoded(rows)
+            first += table.num_rows
+
+    def rows(self) -> Iterator[tuple[list[str], list[str] | None]]:
+        """Yield texts and ids (None where there are none) of each segment."""
+        for table in self._tables:
+            yield table["text"].to_pylist(), table["id"].to_pylist() if self.contents.ids else None
+
+    def text(self, row: int) -> str:
+        """Return a row's sentence; no other is read."""
+        return self._value("text", row)
+
+    def id(self, row: int) -> str | int:
+        """Return a row's id, or its number where there are no ids."""
+        return self._value("id", row) if self.contents.ids else row
+
+    def faults(self) -> list[str]:
+        """Read everything; return one line per file that is missing, torn or altered."""
+        found = self.shards.verify()
+        files = [(MEAN, self.contents.mean)] if self.contents.mean else []
+        if own := self.contents.approximate:
+            files.append((own.name, own.sha256))
+        for name, digest in files:
+            path = self.folder / name
+            if not path.exists():
+                found.append(f"{path}: missing")
+            elif sha256_file(path) != digest:
+                found.append(f"{path}: altered (its SHA-256 is not the manifest's)")
+        return found
+
+    def _value(self, column: str, row: int) -> str:
+        part = int(np.searchsorted(self._ends, row, side="right"))
+        table = self._tables[part]
+        return table[column][row - int(self._ends[part]) + table.num_rows].as_py()
+
+    @cached_property
+    def _tables(self) -> list[pa.Table]:
+        # Arrow finds a text by its offset in the mapped file: opening reads the ends of the files.
+        return [*self.shards.tables()]
+
+    @cached_property
+    def _ends(self) -> np.ndarray:
+        return np.cumsum([table.num_rows for table in self._tables])
+
+
+def _decoded(rows: pa.Table) -> np.ndarray:
+    values = matrix(rows["vector"])
+    if "scale" in rows.column_names:
+        return np.multiply(values, rows["scale"].to_numpy()[:, None], dtype=np.float32)
+    if values.dtype == np.float32:
+        return values
+    # torch converts float16 at twice numpy's rate in one thread.  It warns that a mapped array
+    # cannot be written to, which nobody does.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return torch.from_numpy(values).float().numpy()
+
+
+def is_whole(path: Path, shard: Shard) -> bool:
+    """Whether a segment's file is there as it was described."""
+    try:
+        return path.stat().st_size == shard.bytes and sha256_file(path) == shard.sha256
+    except OSError:
+        return False

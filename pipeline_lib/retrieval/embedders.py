@@ -1,0 +1,155 @@
+"""What embeds a catalogue's sentences, and its queries: an encoder, a student's, or a model.
+
+Documents and queries are in one space where one encoder embeds both, or where a model embeds the
+documents and the queries' encoder was trained to that model's vectors (asymmetric search).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+
+from pipeline_lib.base.devices import resolve_batch_tokens, resolve_precision
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import read_json
+from pipeline_lib.base.positions import position_count
+from pipeline_lib.students.sentence_encoder import load_encoder
+from pipeline_lib.students.targets import Targets
+from pipeline_lib.teachers.model import digest_model
+from pipeline_lib.teachers.vectors import VectorModel, load_vector_model
+
+MAX_LENGTH = 128
+
+
+class Embedder(Protocol):
+    """What turns sentences into vectors."""
+
+    @property
+    def width(self) -> int:
+        """Values per vector."""
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """Return each sentence's vector, float32 (texts, width), in their order."""
+
+
+@dataclass(frozen=True)
+class PooledModel:
+    """A transformers model that gives a vector per sentence, of so many word pieces at most."""
+
+    model: VectorModel
+    max_length: int
+
+    @property
+    def width(self) -> int:
+        """Values per vector."""
+        return self.model.width
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """Return each sentence's vector, float32 (texts, width), in their order."""
+        tokens = resolve_batch_tokens(None, self.model.device)
+        return self.model.predict(texts, self.max_length, tokens)
+
+
+@dataclass(frozen=True)
+class EncoderReference:
+    """An encoder by place and content.
+
+    :ivar folder: where it lay: a hint.
+    :ivar digest: SHA-256 over its weights, configuration and tokenizer.
+    :ivar pooling: of a transformers model (cls, mean, pooler); None: an encoder or a student.
+    :ivar max_length: word pieces of a sentence that a transformers model reads, else None.
+    """
+
+    folder: str
+    digest: str
+    pooling: str | None = None
+    max_length: int | None = None
+
+    @classmethod
+    def to(
+        cls, folder: Path, pooling: str | None = None, max_length: int | None = None
+    ) -> "EncoderReference":
+        """Refer to the encoder, student or model in ``folder``.
+
+        :param max_length: None: as :func:`longest` says.
+        :raises DistilleryError: if there is none.
+        """
+        if not (Path(folder) / "config.json").exists():
+            raise DistilleryError(
+                f"{folder}: no encoder here. Give the folder of an encoder, of a student, or, with "
+                "`--model`, of a transformers model."
+            )
+        if pooling is not None and max_length is None:
+            max_length = longest(read_json(Path(folder) / "config.json"))
+        return cls(Path(folder).as_posix(), digest_model(folder), pooling, max_length)
+
+    def found_in(self, folder: Path | None = None) -> "EncoderReference":
+        """Return the reference to the same encoder in another folder; None: where it lay.
+
+        :raises DistilleryError: if another one lies there, or none.
+        """
+        place = Path(folder or self.folder)
+        if not (place / "config.json").exists():
+            raise DistilleryError(
+                f"{place}: the encoder of these vectors is not there any more. Name the folder "
+                "where it lies now by `--encoder`."
+            )
+        found = EncoderReference.to(place, self.pooling, self.max_length)
+        if found.digest != self.digest:
+            raise DistilleryError(
+                f"{place}: not the encoder of these vectors (its digest is {found.digest[:12]}, "
+                f"theirs {self.digest[:12]}). Name that one's folder, or build the index again "
+                "with this one."
+            )
+        return found
+
+    def load(self, device: str = "cpu") -> Embedder:
+        """Load it; a process keeps the last ones.
+
+        :raises DistilleryError: if the folder holds no such encoder.
+        """
+        return _loaded(self, device)
+
+
+def longest(config: Mapping[str, Any]) -> int:
+    """Return how many word pieces a model reads: 128, or its positions where it has fewer.
+
+    :param config: its ``config.json``.
+    """
+    return min(MAX_LENGTH, position_count(config) or MAX_LENGTH)
+
+
+@lru_cache(maxsize=2)
+def _loaded(reference: EncoderReference, device: str) -> Embedder:
+    folder = Path(reference.folder)
+    if reference.pooling is None:
+        return load_encoder(folder, device)
+    precision = resolve_precision("auto", torch.device(device))
+    model = load_vector_model(folder, device, precision, reference.pooling)
+    return PooledModel(model, reference.max_length)
+
+
+def targets_in_space(encoder: Path, documents: EncoderReference) -> Targets:
+    """Return what an encoder was trained to, if that is the model of these documents.
+
+    :raises DistilleryError: if it was trained to nothing, to another model, or to other vectors of
+        this one.
+    """
+    targets = Targets.read(encoder)
+    if documents.digest != targets.model:
+        raise DistilleryError(
+            f"{encoder}: trained to the vectors of another model ({targets.model[:12]}) than the "
+            f"documents' ({documents.digest[:12]}, {documents.folder}): queries and documents are "
+            "in different spaces. Build the index with that model, or train an encoder to this one."
+        )
+    if documents.pooling != targets.pooling:
+        raise DistilleryError(
+            f"{encoder}: trained to the model's vectors of pooling {targets.pooling}, and the "
+            f"documents' pooling is {documents.pooling}. Build the index with `--pooling "
+            f"{targets.pooling}`."
+        )
+    return targets

@@ -1,0 +1,254 @@
+"""Answering queries from a catalogue: exactly, or by candidates that are scored again.
+
+The cosine, or the comparison f of a siamese student (Barkan et al. 2019, section 3.4), scores all
+vectors of the catalogue, or the candidates that an approximate index gives.  A cross-encoder can
+then score the best of them once more (section 1 there: a pass per pair is affordable for a few).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from pipeline_lib.base.devices import resolve_batch_tokens, resolve_precision
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.probabilities import softmax
+from pipeline_lib.retrieval.approximate import ApproximateIndex, open_approximate
+from pipeline_lib.retrieval.catalogue import Catalogue
+from pipeline_lib.retrieval.embedders import (
+    Embedder,
+    EncoderReference,
+    longest,
+    targets_in_space,
+)
+from pipeline_lib.retrieval.scoring import CosineScorer, PairScorer, Scorer
+from pipeline_lib.retrieval.top_k import best
+from pipeline_lib.students.student import load_student
+from pipeline_lib.teachers.model import Teacher, load_teacher
+
+
+@dataclass(frozen=True)
+class Hit:
+    """One answer to a query: its row in the catalogue, and its score."""
+
+    row: int
+    score: float
+
+
+@dataclass(frozen=True)
+class QueryEncoder:
+    """What embeds the queries so that they can be compared with a catalogue's vectors.
+
+    :ivar mean: what is taken off its vectors, float32 (width,), or None.
+    :ivar document_mean: what must be taken off the catalogue's vectors, or None: an encoder that
+        was trained to centred vectors searches a catalogue of vectors as they are.
+    """
+
+    embedder: Embedder
+    mean: np.ndarray | None = None
+    document_mean: np.ndarray | None = None
+
+    @classmethod
+    def of(
+        cls, catalogue: Catalogue, folder: Path | None = None, device: str = "cpu"
+    ) -> "QueryEncoder":
+        """Return the encoder in ``folder``; None: the one that made the catalogue's vectors.
+
+        :raises DistilleryError: if its vectors are not in the catalogue's space.
+        """
+        own = catalogue.contents
+        if folder is None or (own.encoder.pooling is None):
+            found = own.encoder.found_in(folder)
+            return cls(found.load(device), catalogue.mean)
+        reference = EncoderReference.to(folder)
+        if reference.digest == own.encoder.digest:
+            return cls(own.encoder.found_in(folder).load(device), catalogue.mean)
+        targets = targets_in_space(folder, own.encoder)
+        embedder = reference.load(device)
+        if targets.mean is None and own.mean is None:
+            return cls(embedder)
+        if targets.mean is None:
+            raise DistilleryError(
+                f"{folder}: trained to vectors as they are, and the index's are centred. Build the "
+                "index without `--centre`."
+            )
+        if own.mean is None:
+            if own.normalised or catalogue.contents.approximate:
+                raise DistilleryError(
+                    f"{folder}: trained to centred vectors, and those of the index were "
+                    f"{'normalised' if own.normalised else 'linked'} as they were. Build it again "
+                    f"with `--centre {folder}`."
+                )
+            return cls(embedder, None, targets.mean[: own.width])
+        if not np.array_equal(targets.mean, catalogue.mean):
+            raise DistilleryError(
+                f"{folder}: another mean was taken off its targets than off the index's vectors. "
+                f"Build the index again with `--centre {folder}`."
+            )
+        return cls(embedder)
+
+    def encode(self, catalogue: Catalogue, texts: Sequence[str]) -> np.ndarray:
+        """Return the queries' vectors in the catalogue's space, float32 (queries, width)."""
+        return catalogue.contents.shaped(self.embedder.encode(texts), self.mean)
+
+
+@dataclass(frozen=True)
+class CrossEncoder:
+    """A fine-tuned teacher of pairs, which scores a query and a sentence in one pass.
+
+    :ivar output: the class whose probability is the score; of a regression its one output.
+    :ivar max_length: word pieces of a pair that it reads.
+    """
+
+    teacher: Teacher
+    output: int
+    max_length: int
+
+    @classmethod
+    def of(cls, folder: Path, label: str | None = None, device: str = "cpu") -> "CrossEncoder":
+        """Load the classifier in ``folder``.
+
+        :raises DistilleryError: if it is none, or the class must be named.
+        """
+        import torch
+
+        precision = resolve_precision("auto", torch.device(device))
+        teacher = load_teacher(folder, device, precision)
+        output = label_number(folder, teacher.label_names, label)
+        return cls(teacher, output, longest(teacher.model.config.to_dict()))
+
+    def scores(self, query: str, texts: Sequence[str]) -> np.ndarray:
+        """Return the scores of a query with each sentence, float32 (texts,)."""
+        pairs = [(query, text) for text in texts]
+        tokens = resolve_batch_tokens(None, self.teacher.device)
+        outputs = self.teacher.predict(pairs, self.max_length, tokens)
+        return (outputs if outputs.shape[1] == 1 else softmax(outputs))[:, self.output]
+
+
+def label_number(folder: Path, names: Sequence[str], label: str | None) -> int:
+    """Return the number of the class that counts: the named one, else the last of at most two.
+
+    :raises DistilleryError: if there is no such class, or one of several must be named.
+    """
+    if label is None and len(names) <= 2:
+        return len(names) - 1
+    if label not in names:
+        raise DistilleryError(
+            f"{folder}: {'no class ' + repr(label) if label else 'several classes'}; there are "
+            f"{', '.join(names)}. Name the one that counts by `--label`."
+        )
+    return list(names).index(label)
+
+
+def pair_scorer(
+    catalogue: Catalogue, folder: Path | None, label: str | None, device: str = "cpu"
+) -> PairScorer:
+    """Return the comparison f of the student that made the catalogue's vectors.
+
+    :param folder: where the student lies now; None: where it lay.
+    :raises DistilleryError: if it was no student of pairs, or the vectors are not as it gave them.
+    """
+    own = catalogue.contents
+    found = own.encoder.found_in(folder)
+    if own.normalised or own.mean or own.width < own.encoder_width:
+        raise DistilleryError(
+            f"{catalogue.folder}: its vectors are normalised, centred or cut, and a student "
+            "compares its vectors as they are. Build the index without `--normalise`, `--centre` "
+            "and `--dimensions`."
+        )
+    student = load_student(Path(found.folder), device)
+    number = label_number(Path(found.folder), student.label_names, label)
+    return PairScorer.of(student, number, device)
+
+
+@dataclass(frozen=True)
+class Search:
+    """A way to answer queries from a catalogue.
+
+    :ivar scorer: of the answers' order.
+    :ivar candidates: so many are taken from the approximate index and scored; None: all rows.
+    :ivar cross_encoder: scores the best ``rescored`` once more; None: nobody does.
+    """
+
+    catalogue: Catalogue
+    encoder: QueryEncoder
+    scorer: Scorer
+    candidates: int | None = None
+    cross_encoder: CrossEncoder | None = None
+    rescored: int = 0
+
+    @classmethod
+    def by_cosine(cls, catalogue: Catalogue) -> "Search":
+        """Return the exact search by the cosine, queries embedded by the catalogue's encoder."""
+        return cls(catalogue, QueryEncoder.of(catalogue), CosineScorer())
+
+    def find(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+        """Return the ``k`` best answers to each query, the best first; of equals the lower row.
+
+        :raises DistilleryError: if fewer are scored than are asked for.
+        """
+        self._check(k)
+        wanted = max(k, self.rescored)
+        vectors = self.encoder.encode(self.catalogue, queries)
+        found = [
+            [Hit(int(row), float(score)) for row, score in zip(rows, scores, strict=True)]
+            for scores, rows in self._scored(vectors, wanted)
+        ]
+        if self.cross_encoder is None:
+            return found
+        return [self._rescored(*one)[:k] for one in zip(queries, found, strict=True)]
+
+    def _scored(self, queries: np.ndarray, k: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield the scores and rows of each query's best answers."""
+        if self.candidates is None:
+            scores, rows = best(self.scorer, queries, self._blocks(), k)
+            yield from zip(scores, rows, strict=True)
+            return
+        candidates = self._approximate.candidates(queries, self.candidates)
+        for query, rows in zip(queries, candidates, strict=True):
+            rows = np.sort(rows)
+            vectors = self.catalogue.vectors[rows]
+            scores, places = best(self.scorer, query[None], [(0, vectors)], k)
+            yield scores[0], rows[places[0]]
+
+    def _blocks(self) -> Iterator[tuple[int, np.ndarray]]:
+        mean = self.encoder.document_mean
+        for first, vectors in self.catalogue.blocks():
+            yield first, vectors if mean is None else vectors - mean
+
+    @cached_property
+    def _approximate(self) -> ApproximateIndex:
+        own, folder = self.catalogue.contents.approximate, self.catalogue.folder
+        if own is None:
+            raise DistilleryError(
+                f"{folder}: has no approximate index. Build it with `--approximate usearch`, or "
+                "search exactly."
+            )
+        path = folder / own.name
+        whole = path.exists() and path.stat().st_size == own.bytes
+        if not whole or own.answers_to != self.catalogue.shards.manifest.digest:
+            raise DistilleryError(
+                f"{path}: missing, torn or of other rows. Run the same `distill index build` again."
+            )
+        return open_approximate(own.kind, path)
+
+    def _rescored(self, query: str, hits: list[Hit]) -> list[Hit]:
+        hits = hits[: self.rescored]
+        texts = [self.catalogue.text(hit.row) for hit in hits]
+        scores = self.cross_encoder.scores(query, texts).tolist()
+        found = [Hit(hit.row, score) for hit, score in zip(hits, scores, strict=True)]
+        return sorted(found, key=lambda hit: (-hit.score, hit.row))
+
+    def _check(self, k: int) -> None:
+        if self.cross_encoder is not None and self.rescored < k:
+            raise DistilleryError(
+                f"rescore: {self.rescored}, but {k} answers are asked for, and one scale orders "
+                "them. Raise `--rescore`, or lower `--k`."
+            )
+        if self.candidates is not None and self.candidates < max(k, self.rescored):
+            raise DistilleryError(
+                f"first: {self.candidates} candidates, fewer than the {max(k, self.rescored)} that "
+                "are asked for. Raise their number."
+            )

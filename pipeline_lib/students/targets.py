@@ -1,0 +1,87 @@
+"""Which vectors an encoder was trained to: the model's that gave them, and what was taken off.
+
+An encoder's sentences can be compared with the model's own where both are in one space: documents
+embedded by the large model, queries by the small one.
+"""
+
+import hashlib
+import io
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import atomic_path, read_record, write_json
+
+RECORD, MEAN = "targets.json", "mean.npy"
+
+
+@dataclass(frozen=True)
+class Targets:
+    """A model's sentence vectors, as the target of an encoder.
+
+    :ivar model: SHA-256 over its weights, configuration and tokenizer; :ivar pooling: cls, mean or
+        pooler; :ivar max_length: word pieces of a sentence that it read.
+    :ivar mean: what was subtracted from the vectors, float32 (width,); None: nothing.
+    """
+
+    model: str
+    pooling: str
+    max_length: int
+    mean: np.ndarray | None
+
+    def save(self, folder: Path) -> None:
+        """Write the record beside an encoder, and the mean where there is one."""
+        record = asdict(self) | {"mean": None}
+        if self.mean is not None:
+            save_mean(folder / MEAN, self.mean)
+            record["mean"] = MEAN
+        write_json(folder / RECORD, record)
+
+    @classmethod
+    def read(cls, folder: Path) -> "Targets":
+        """Read the record of an encoder.
+
+        :raises DistilleryError: if there is none: nobody trained it to a model's vectors, or a task
+            has trained it since.
+        """
+        path = Path(folder) / RECORD
+        if not path.exists():
+            raise DistilleryError(
+                f"{folder}: not trained to a model's vectors (there is no {RECORD}). Give an "
+                "encoder below data/encoders that `dvc repro` has trained."
+            )
+        found = read_record(path, "model", "pooling", "max_length", "mean")
+        mean = None if found["mean"] is None else load_mean(Path(folder) / MEAN)
+        return cls(found["model"], found["pooling"], found["max_length"], mean)
+
+
+def save_mean(path: Path, mean: np.ndarray) -> None:
+    """Write a mean vector as a NumPy file, float32 (width,)."""
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(_content(mean))
+
+
+def digest_mean(mean: np.ndarray) -> str:
+    """Return the SHA-256 of the file that :func:`save_mean` writes, in hex."""
+    return hashlib.sha256(_content(mean)).hexdigest()
+
+
+def _content(mean: np.ndarray) -> bytes:
+    sink = io.BytesIO()
+    np.save(sink, mean.astype(np.float32))
+    return sink.getvalue()
+
+
+def load_mean(path: Path) -> np.ndarray:
+    """Read what :func:`save_mean` wrote.
+
+    :raises DistilleryError: if it is missing or damaged.
+    """
+    try:
+        return np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise DistilleryError(
+            f"{path}: the mean vector cannot be read ({error}). Make its folder again."
+        ) from error

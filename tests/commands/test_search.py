@@ -1,0 +1,90 @@
+"""``distill index`` and ``distill search``, with an encoder made up here."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.retrieval.made_up import TEXTS, write_encoder, write_student
+
+from .running import distill, failing
+
+
+@pytest.fixture
+def index(world: Path) -> str:
+    """Make an encoder, a file of sentences and an index of them; the folder is the current one."""
+    write_encoder(Path("encoder"))
+    lines = [json.dumps({"key": f"k{n}", "text": text}) for n, text in enumerate(TEXTS[:20])]
+    Path("a.jsonl").write_text("\n".join(lines))
+    named = ("--encoder", "encoder", "--id", "key", "--workers", "1")
+    said = distill("index", "build", "index", "a.jsonl", *named)
+    assert (
+        said == "index: 20 sentences; computed 1 segments, reused 0; left out: 0 empty, 0 known\n"
+    )
+    return "index"
+
+
+def found(text: str) -> list[dict[str, object]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_queries_come_as_arguments_from_a_file_or_a_pipe(index: str) -> None:
+    hits = found(distill("search", index, TEXTS[3], TEXTS[5], "--k", "2", "--json"))
+    assert [(hit["query"], hit["rank"]) for hit in hits] == [
+        (text, rank) for text in (TEXTS[3], TEXTS[5]) for rank in (1, 2)
+    ]
+    assert (hits[0]["id"], hits[0]["text"]) == ("k3", TEXTS[3])
+    assert hits[0]["score"] == pytest.approx(1.0, abs=1e-3)
+    assert list(hits[0]) == ["query", "rank", "id", "text", "score"]
+    Path("queries.txt").write_text(f"{TEXTS[3]}\n\n{TEXTS[5]}\n")
+    options = ("--k", "2", "--json")
+    assert found(distill("search", index, "--queries", "queries.txt", *options)) == hits
+    assert found(distill("search", index, *options, given=f"{TEXTS[3]}\n{TEXTS[5]}")) == hits
+    table = distill("search", index, TEXTS[3], "--k", "1")
+    assert TEXTS[3] in table and "1.0000" in table and "k3" in table
+
+
+def test_info_and_additions(index: str) -> None:
+    said = distill("index", "info", index, "--verify")
+    for part in ("rows         20 in 1 segments", "float16", "it is there", "every file has its"):
+        assert part in said
+    rows = [{"key": "k0", "text": TEXTS[0]}, {"key": "z", "text": "word9"}]
+    Path("b.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    more = ("--id", "key", "--workers", "1")
+    assert "21 sentences; computed 1" in distill("index", "add", index, "b.jsonl", *more)
+    assert found(distill("search", index, "word9", "--k", "1", "--json"))[0]["id"] == "z"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["search", "encoder", "a"], "encoder: no index (there is no manifest.json)"),
+        (["search", "index", "a", "--first", "100"], "Write `--first approximate:100`"),
+        (["search", "index", "a", "--first", "approximate:50"], "has no approximate index"),
+        (["search", "index", "a", "--queries", "a.jsonl"], "give one of them"),
+        (["search", "index", "a", "--encoder", "student"], "not the encoder of these vectors"),
+        (["search", "index", "a", "--by", "student"], "encoder: not a trained student"),
+        (["index", "build", "b", "a.jsonl"], "give either `--encoder` or `--model`"),
+        (["index", "build", "b", "c.txt", "--encoder", "encoder"], "c.txt: not found"),
+        (["index", "build", "b", "a.jsonl", "--encoder", "data"], "data: no encoder here"),
+        (["index", "add", "index", "a.jsonl", "--workers", "1"], "have ids, and these have none"),
+    ],
+)
+def test_what_cannot_be_done_is_one_error(
+    index: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    message: str,
+) -> None:
+    write_student(Path("student"), ["no", "yes"])
+    assert message in failing(monkeypatch, capsys, *arguments)
+
+
+def test_a_students_own_comparison_scores(world: Path) -> None:
+    write_student(Path("student"), ["no", "yes"])
+    Path("a.txt").write_text("\n".join(TEXTS[:20]))
+    distill("index", "build", "index", "a.txt", "--encoder", "student", "--workers", "1")
+    hits = found(distill("search", "index", "word1", "--by", "student", "--k", "20", "--json"))
+    assert len(hits) == 20 and hits[0]["score"] > hits[-1]["score"]
+    assert isinstance(hits[0]["id"], int)

@@ -1,0 +1,57 @@
+"""Tiny encoders and students of random vectors, and the sentences that they know."""
+
+from pathlib import Path
+
+import numpy as np
+
+from pipeline_lib.engine.local import LocalEngine
+from pipeline_lib.networks.student import StudentConfig
+from pipeline_lib.params import student_settings
+from pipeline_lib.retrieval.building import Form, build
+from pipeline_lib.retrieval.catalogue import Catalogue
+from pipeline_lib.retrieval.embedders import EncoderReference
+from pipeline_lib.retrieval.rows import Rows
+from pipeline_lib.students.sentence_encoder import save_encoder
+from pipeline_lib.students.student import build_student, save_student
+from pipeline_lib.students.vocabulary import build_tokenizer
+
+WORDS = [f"word{number}" for number in range(60)]
+TEXTS = [f"{WORDS[n % 60]} {WORDS[(7 * n + 3) % 60]} {WORDS[n * n % 59]}" for n in range(50)]
+ENGINE = LocalEngine(1)
+WIDTH = 16
+VALUES = {"architecture": "static", "embeddings": "trained", "dropout": 0.0, "max_words": 8}
+SETTINGS = student_settings(VALUES | {"classifier": 4})
+
+
+def vectors(seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(len(WORDS) + 2, WIDTH)).astype(np.float32)
+
+
+def write_encoder(folder: Path, seed: int = 1) -> Path:
+    """Write an encoder whose vector is the mean of random word vectors."""
+    config = StudentConfig(len(WORDS) + 2, WIDTH, SETTINGS, False, ["no", "yes"])
+    model = build_student(config, vectors(seed)).encoder
+    save_encoder(folder, model, build_tokenizer(WORDS, True), SETTINGS)
+    return folder
+
+
+def write_student(folder: Path, labels: list[str]) -> Path:
+    """Write a student of pairs."""
+    config = StudentConfig(len(WORDS) + 2, WIDTH, SETTINGS, True, labels)
+    save_student(folder, build_student(config, vectors(2)), build_tokenizer(WORDS, True))
+    return folder
+
+
+def made(
+    folder: Path,
+    encoder: Path,
+    texts: list[str] = TEXTS,
+    ids: list[str] | None = None,
+    **form: object,
+) -> Catalogue:
+    """Build a catalogue in segments of 16 rows."""
+    batches = [Rows(texts, ids)] if texts else []
+    own = EncoderReference.to(encoder)
+    return build(folder, own, batches, Form(**form), ENGINE, ids=ids is not None, segment_rows=16)[
+        0
+    ]

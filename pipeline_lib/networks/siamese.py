@@ -19,10 +19,9 @@ from pipeline_lib.text.ragged import inside
 class SiameseTransformerEncoder(PretrainedLayers):
     """The means over a sentence's tokens of each of the last layers' states, concatenated.
 
-    The first token, [CLS], is left out and [SEP] is not: "we observed degradations in performance
-    when including the CLS token in the pooling", "thus it is excluded from it", says the paper of
-    that one alone.  Nor has it dropout between the vector and what compares two of them; there is
-    only the model's own.
+    [CLS], the first token, is left out, since the authors saw degradations with it; that one alone,
+    so that [SEP] counts as any other token does.  There is no dropout between the vector and what
+    compares two of them, only the model's own.
 
     :param words, width: of the model's input embeddings; its configuration has them too.
     :param pretrained: see :class:`PretrainedLayers`.

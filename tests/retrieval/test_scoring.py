@@ -124,6 +124,20 @@ def test_bfloat16_deviates_by_a_fortieth_of_the_spread(width: int, units: int) -
     assert deviation.mean() < 0.006
 
 
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_scores_do_not_depend_on_where_blocks_end(precision: str) -> None:
+    scorer, _ = random_layers(40, 24, precision)
+    half = random_vectors(75, 40, 3)
+    prepared, candidates = scorer.prepare(random_vectors(2, 40, 2)), np.concatenate([half, half])
+    whole = scorer.block(prepared, candidates)
+    # Equal vectors have equal scores, to the last bit, so that the lower row comes first.
+    assert torch.equal(whole[:, :75], whole[:, 75:])
+    for rows in (1, 37, 100):
+        starts = range(0, len(candidates), rows)
+        parts = [scorer.block(prepared, candidates[start : start + rows]) for start in starts]
+        assert torch.equal(torch.cat(parts, dim=1), whole)
+
+
 def test_memory_grows_with_neither_side(monkeypatch: MonkeyPatch) -> None:
     monkeypatch.setattr(scoring, "QUERY_ROWS", 8)
     monkeypatch.setattr(scoring, "CANDIDATE_ROWS", 64)

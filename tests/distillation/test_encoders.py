@@ -25,6 +25,7 @@ from pipeline_lib.params import check_params
 from pipeline_lib.storage.columns import matrix
 from pipeline_lib.storage.shards import Manifest, ShardSet, schema_of, write_manifest, write_shard
 from pipeline_lib.students.sentence_encoder import load_encoder
+from pipeline_lib.students.targets import Targets
 from pipeline_lib.teachers.vectors import VectorPass
 from pipeline_lib.text.words import split_words
 from pipeline_lib.training import loop as training
@@ -138,6 +139,7 @@ def test_it_learns_more_than_a_constant(run: MakeRow, tmp_path: Path) -> None:
 def test_a_common_direction_makes_the_loss_low(run: MakeRow, tmp_path: Path) -> None:
     short = {"epochs": 1}
     plain = train_one(run(short), tmp_path / "plain", ignore)
+    assert Targets.read(tmp_path / "plain").mean is None
     centred = train_one(run(short, centre=True), tmp_path / "centred", ignore)
     assert plain["constant_loss"] < 0.05 < plain["history"][0]["loss"]
     # Without the common direction a constant says nothing.
@@ -152,6 +154,13 @@ def test_the_losses_are_those_of_the_encoder_that_was_kept(run: MakeRow, tmp_pat
     training = first_of(own)
     teacher = VectorPass.of(training.params, training.layout.model("minilm")).teacher()
     wanted = teacher.predict(HELD_BACK, 32, 512) - mean
+    trained_to = Targets.read(tmp_path / "sra")
+    assert (trained_to.model, trained_to.pooling, trained_to.max_length) == (
+        teacher.digest,
+        teacher.pooling,
+        32,
+    )
+    np.testing.assert_allclose(trained_to.mean, mean, atol=1e-4)
     found = load_encoder(tmp_path / "sra").encode(HELD_BACK)
     cosines = (
         (wanted * found).sum(1) / np.linalg.norm(wanted, axis=1) / np.linalg.norm(found, axis=1)

@@ -66,6 +66,13 @@ class ShardPass(ABC):
         """Whether these outputs, the first that were found of an input, are all there are."""
         return len(found) == 1
 
+    def check(self, content: Any, output: pa.Table, name: str) -> None:  # noqa: B027  most trust it
+        """Refuse outputs that cannot be right, before they are stored.
+
+        :param name: of the input, for the message.
+        :raises DistilleryError: naming it, the rows, and the remedy.
+        """
+
     def load(self) -> None:  # noqa: B027  most passes have nothing to load
         """Load the models that :meth:`compute` uses, so that forked workers share them."""
 
@@ -243,10 +250,11 @@ def _compute(job: tuple[ShardPass, Piece], _: Report) -> Answer:
     shard_pass, piece = job
     content = read_shard(piece.content) if isinstance(piece.content, Path) else piece.content
     store, source = Store(shard_pass.kind), piece.digest if shard_pass.row_for_row else None
-    shards = [
-        store.add(shard_pass.key(piece.digest, part), table, source, shard_pass.computed_on, counts)
-        for part, (table, counts) in enumerate(shard_pass.outputs(content))
-    ]
+    shards = []
+    for part, (table, counts) in enumerate(shard_pass.outputs(content)):
+        shard_pass.check(content, table, str(piece.note))
+        key = shard_pass.key(piece.digest, part)
+        shards.append(store.add(key, table, source, shard_pass.computed_on, counts))
     return Answer(replace(piece, content=None), shards, reused=False)
 
 

@@ -93,7 +93,7 @@ def _is_tag(path: list[Any], i: int) -> bool:
     if i > 1 and path[i - 2] == "models":
         return path[i] in ("package", "package_parts", "path", "hub")
     if i > 0 and path[i - 1] == "tuning":
-        return path[i] in ("single", "refined", "finished")
+        return path[i] in ("single", "refined", "finished", "answers", "average")
     if i == 1 and path[0] == "engine":
         return path[i] in ("local", "ray")
     return i > 0 and path[i - 1] in ("source", "vectors") and path[i] in tags

@@ -8,6 +8,7 @@ from pipeline_lib.params.base import Section
 from pipeline_lib.params.encoders import STARTS
 from pipeline_lib.params.joint import Joint
 from pipeline_lib.params.methods import BESIDE, RUNNING, Method
+from pipeline_lib.params.models import Average, Teacher
 from pipeline_lib.params.schema import Params
 
 
@@ -71,6 +72,8 @@ def _check_teachers(params: Params) -> None:
         if name in params.methods or name == HELDOUT:
             what = "a row of `methods`" if name in params.methods else "a folder of outputs"
             raise ValueError(f"teachers.{name}: {what} has this name. Choose another")
+        if isinstance(teacher.tuning, Average):
+            _check_average(params, name, teacher)
     for task in params.tasks:
         if not params.teachers_of(task):
             raise ValueError(
@@ -79,6 +82,23 @@ def _check_teachers(params: Params) -> None:
     _check_names("sentence_vectors", params.sentence_vectors, params.models, "model")
     if params.vocabulary.vectors.kind == "model":
         _check_names("vocabulary.vectors", params.vocabulary.vectors, params.models, "model")
+
+
+def _check_average(params: Params, name: str, teacher: Teacher) -> None:
+    """Refuse an average of teachers that are not there, or do not answer all that it answers."""
+    for other in teacher.tuning.of:
+        key, own = f"teachers.{name}.tuning.of", params.teachers.get(other)
+        if own is None or isinstance(own.tuning, Average):
+            known = [n for n, t in params.teachers.items() if not isinstance(t.tuning, Average)]
+            what = "is an average itself" if own else "is no teacher"
+            raise ValueError(f"{key}: {other!r} {what}; there are {', '.join(known)}")
+        for task in (task for task in params.tasks if teacher.knows(task)):
+            recipes = [r for r in params.recipes_of(task) if teacher.answers(r)]
+            if not own.knows(task) or not all(own.answers(recipe) for recipe in recipes):
+                raise ValueError(
+                    f"{key}: {other} does not answer all of {task} that the average does. Widen "
+                    f"its `tasks` and `data`, or narrow those of {name}"
+                )
 
 
 def _check_outputs(params: Params) -> None:
@@ -149,6 +169,13 @@ def _check_running(params: Params) -> None:
                 f"methods.{name}.teacher_runs: goes with {', '.join(RUNNING)} in the "
                 "objective, whose targets are too large to be stored: give both or neither"
             )
+        for task in params.tasks if row.teacher_runs else ():
+            teacher = params.teacher_of(task, row)
+            if name in params.methods_of(task) and not params.teachers[teacher].runs:
+                raise ValueError(
+                    f"methods.{name}.teacher_runs: {teacher} has answers and no model to run. Name "
+                    "another teacher, or leave it out"
+                )
         count = params.students[row.student].state_count
         if row.teacher_runs and len(row.teacher_runs.layers) != count:
             raise ValueError(

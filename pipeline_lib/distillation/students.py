@@ -94,6 +94,12 @@ class StudentTraining(EncodedTraining):
         return self.plan.inputs.rows
 
     @property
+    def unanswered(self) -> int:
+        """How many rows are left out because the teacher did not answer them."""
+        shards = self.plan.outputs.open().manifest.shards if self.plan.outputs else []
+        return sum((shard.counts or {}).get("unanswered", 0) for shard in shards)
+
+    @property
     def started_from(self) -> ModelReference | None:
         """The model that it starts from: trained jointly, an encoder, or a pretrained one."""
         joint = self.plan.joint_start(self.seed) if self.plan.joint else None
@@ -153,6 +159,7 @@ class StudentTraining(EncodedTraining):
             save_student(folder, model, tokenizer)
             return {
                 "rows": len(train),
+                "unanswered": self.unanswered,
                 "threshold_shift": shift,
                 "label_scale": None if scale is None else asdict(scale),
             }

@@ -81,6 +81,10 @@ class ShardPass(ABC):
         """The processor, where that shows in the outputs' last digits."""
         return None
 
+    def content(self, inputs: ShardSet, shard: Shard) -> Any:
+        """Return what an input's outputs are computed from: as a rule its shard's path."""
+        return inputs.path(shard)
+
     def output_name(self, name: str, part: int) -> str:
         """Return the file name of an input's output number ``part``."""
         return name
@@ -168,7 +172,11 @@ def run_pass(
     """
     shards = inputs.manifest.shards
     clear_folder(folder)
-    pieces = [Piece(shard.sha256, inputs.path(shard), shard.name) for shard in shards]
+    contents = [shard_pass.content(inputs, shard) for shard in shards]
+    pieces = [
+        Piece(shard.sha256, content, shard.name)
+        for shard, content in zip(shards, contents, strict=True)
+    ]
     if title is None:
         answers, report = run_pieces(shard_pass, pieces, engine)
     else:

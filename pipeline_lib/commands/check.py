@@ -57,10 +57,13 @@ def named_files(params: "Params") -> list[tuple[str, Path]]:
             # A model is a folder with a config.json; an absolute path is taken as it is.
             found.append((f"models.{name}.path", inputs / source.path / "config.json"))
     for name, teacher in params.teachers.items():
-        if teacher.tuning.kind == "finished":
-            for task in (task for task in params.tasks if teacher.knows(task)):
+        for task in (task for task in params.tasks if teacher.knows(task)):
+            if teacher.tuning.kind == "finished":
                 path = inputs / teacher.tuning.path(task) / "config.json"
                 found.append((f"teachers.{name}.tuning.checkpoint", path))
+            if teacher.tuning.kind == "answers":
+                paths = [inputs / path for path in teacher.tuning.paths(task)]
+                found += [(f"teachers.{name}.tuning.files.{n}", p) for n, p in enumerate(paths)]
     if params.vocabulary.vectors.kind == "file":
         found.append(("vocabulary.vectors.path", inputs / params.vocabulary.vectors.path))
     if params.wikipedia is not None and params.wikipedia.source.kind == "files":
@@ -153,6 +156,10 @@ def _fetched(params: "Params") -> list[str]:
 def _tuned(params: "Params", name: str) -> str:
     """Say what a teacher is tuned from, and how."""
     teacher = params.teachers[name]
+    if teacher.tuning.kind == "answers":
+        return f"answers in {', '.join(teacher.tuning.files)}"
+    if teacher.tuning.kind == "average":
+        return f"the mean of {', '.join(teacher.tuning.of)}"
     if teacher.model is None:
         return f"{teacher.tuning.checkpoint}, taken as it is"
     how = "refined on its tasks together" if teacher.tuning.kind == "refined" else "fine-tuned here"

@@ -50,7 +50,8 @@ Lists = tuple[np.ndarray, np.ndarray]
 class EncodedInput:
     """What one encoded set is made of: a transfer set with its outputs, or a prepared split.
 
-    :ivar outputs: the teacher's logits, where they are targets; :ivar states: its layers' states.
+    :ivar outputs: the teacher's logits, where they are targets, or stand in for a split's labels.
+    :ivar states: its layers' states.
     :ivar prepared: whether ``inputs`` is a prepared split, of which every row is taken.
     """
 
@@ -74,9 +75,10 @@ class EncodingPass(ShardPass):
 
     Targets: ``labels`` int64, or float32 of a regression (the teacher's answer where a row has
     none) and, with outputs, ``logits`` float32.  Rows that the teacher did not answer are left out;
-    where it says how much a row counts, that is ``weights`` float32.  Layers' states stay in their own shards: beside
-    the targets stands the number of the row that each came from, ``rows``.  A synthetic row that
-    another block has too is dropped here: within a block that was done when it was made.
+    where it says how much a row counts, that is ``weights`` float32.  Layers' states stay in their
+    own shards: beside the targets stands the number of the row that each came from, ``rows``.  A
+    synthetic row that another block has too is dropped here: within a block that was done when it
+    was made.
 
     :ivar vocabulary: the folder of the tokenizer, of word pieces a model's; :ivar tokenizer: its
         digest.
@@ -122,15 +124,13 @@ class EncodingPass(ShardPass):
     def compute(self, content: EncodedInput) -> pa.Table:
         """Return columns ids (list of int32), of pairs ids_2, labels and, with outputs, logits.
 
-        With states, rows; of weighted answers, weights.  Where one sequence holds a pair, segments stand in the place of ids_2.
+        With states, rows; of weighted answers, weights.  Where one sequence holds a pair, segments
+        stand in the place of ids_2.
 
         :raises DistilleryError: if a set is damaged, the outputs answer to another, or to no row.
         """
         if content.prepared:
-            tables = list(content.inputs.open().tables())
-            labels = label_array(pa.concat_tables(tables)["label"])
-            kept = np.ones(len(labels), bool)
-            return self._table(tables, {"labels": labels}, kept)
+            return self._prepared(content)
         outputs = content.outputs.open() if content.outputs else None
         parts = list(_rows(content.inputs.open(), outputs))
         synthetic = np.concatenate([rows["iteration"].to_numpy() > 0 for rows, _ in parts])
@@ -160,6 +160,20 @@ class EncodingPass(ShardPass):
         if content.states is not None:
             targets["rows"] = numbers[kept]
         return self._table([rows for rows, _ in parts], targets, kept)
+
+    def _prepared(self, content: EncodedInput) -> pa.Table:
+        """Return a prepared split; with outputs these are its labels, for it has none."""
+        if content.outputs is None:
+            tables = list(content.inputs.open().tables())
+            labels = label_array(pa.concat_tables(tables)["label"])
+            return self._table(tables, {"labels": labels}, np.ones(len(labels), bool))
+        outputs = content.outputs.open()
+        parts = list(_aligned(content.inputs.open(), outputs))
+        logits = np.concatenate([logits for _, logits in parts])
+        kept = answered(logits)
+        _refuse_unanswered(kept, outputs)
+        labels = np.concatenate([_labels(rows, logits) for rows, logits in parts])
+        return self._table([rows for rows, _ in parts], {"labels": labels[kept]}, kept)
 
     def _table(
         self, tables: list[pa.Table], targets: dict[str, np.ndarray], kept: np.ndarray

@@ -74,7 +74,13 @@ def _check_teachers(params: Params) -> None:
             raise ValueError(f"teachers.{name}: {what} has this name. Choose another")
         if isinstance(teacher.tuning, Average):
             _check_average(params, name, teacher)
-    for task in params.tasks:
+    for task, settings in params.tasks.items():
+        for name in [] if settings.is_labelled else params.teachers_of(task):
+            if params.teachers[name].runs:
+                raise ValueError(
+                    f"teachers.{name}.tasks: {task} has no labels (`label: null`) to tune or score "
+                    "a model on. Leave it out: a teacher of kind answers or average is what it has"
+                )
         if not params.teachers_of(task):
             raise ValueError(
                 f"teachers: none knows {task}. Name it in one's `tasks`, or set that to null"
@@ -105,7 +111,7 @@ def _check_outputs(params: Params) -> None:
     """Refuse rows whose teacher is not told from others, or does not answer their rows."""
     for task in params.tasks:
         for name, row in params.methods_of(task).items():
-            if params.reads_outputs(row):
+            if params.reads_outputs(row, task):
                 _check_answered(params, f"methods.{name}", row, task, row.data)
     for name, row in params.joint.items():
         for task, recipe in row.tasks.items():
@@ -349,6 +355,14 @@ def _check_joint(params: Params) -> None:
         _check_start(params, f"joint.{name}", joint)
         _check_sets(params, f"joint.{name}", joint.tasks)
         _check_names(f"joint.{name}", joint, params.teachers, "teacher")
+        unlabelled = [
+            t for t in joint.tasks if t in params.tasks and not params.tasks[t].is_labelled
+        ]
+        if unlabelled:
+            raise ValueError(
+                f"joint.{name}.tasks: {unlabelled[0]} has no labels (`label: null`) to choose by "
+                "on dev. Leave it out, or train it by itself"
+            )
         if joint.objective.needs_states or joint.objective.needs_running_teacher:
             raise ValueError(
                 f"joint.{name}.objective: only a method's row learns from a teacher's layers; "

@@ -80,13 +80,15 @@ class Params(Section):
         """Whether a joint training's student reads words, not a model's word pieces."""
         return self.students[row.student].source_model is None
 
-    def reads_outputs(self, row: Method) -> bool:
-        """Whether a row needs a teacher's outputs.
+    def reads_outputs(self, row: Method, task: str) -> bool:
+        """Whether a row needs a teacher's outputs for a task.
 
-        Synthetic rows have no label of their own; there the teacher's argmax stands in.
+        Synthetic rows have no label of their own, nor has any of an unlabelled task; there the
+        teacher's argmax stands in.
         """
         original = self.recipe(row.data).changes_nothing or row.iterations == 0
-        return row.objective.needs_teacher or not original
+        labelled = original and self.task(task).is_labelled
+        return row.objective.needs_teacher or not labelled
 
     def states_of(self, task: str) -> dict[str, list[str]]:
         """Return the transfer sets whose rows read states, by the teacher whose states they are."""

@@ -132,14 +132,15 @@ class AugmentParams(Section):
 class TaskBase(Section):
     """One labelled task: where its text comes from and what its labels mean.
 
-    ``text`` names one column, or two for a task about sentence pairs.  The first of ``metrics``
+    ``text`` names one column, or two for a task about sentence pairs; ``label`` null: nothing is
+    labelled, and a teacher's answers are all that there is to learn.  The first of ``metrics``
     chooses on dev and is tested for significance.  ``train_fraction`` is the share of the training
     set that is used; smaller shares are parts of greater ones.
     """
 
     source: Source
     text: Annotated[list[str], Field(min_length=1, max_length=2)]
-    label: str
+    label: str | None
     split: SplitParams | None
     train_fraction: Annotated[float, Field(gt=0.0, le=1.0)]
     blocks: Positive
@@ -174,6 +175,11 @@ class TaskBase(Section):
     def is_pair(self) -> bool:
         """Whether an example is two sentences."""
         return len(self.text) == 2
+
+    @property
+    def is_labelled(self) -> bool:
+        """Whether its rows have labels."""
+        return self.label is not None
 
     @property
     def is_regression(self) -> bool:
@@ -243,7 +249,7 @@ class Regression(TaskBase):
     @property
     def label_names(self) -> list[str]:
         """The name of the one output: the label column's."""
-        return [self.label]
+        return [self.label or "score"]
 
     @property
     def positive_class(self) -> int:

@@ -115,7 +115,7 @@ def read_examples(folder: Path, task: Task) -> tuple[dict[str, list[Example]], d
     for split in split_names(task.source):
         path = folder / f"{split}.{file_format(task.source)}"
         splits[split], counts[split] = _read_split(path, split, task, labels)
-    if isinstance(labels, LabelMap):
+    if isinstance(labels, LabelMap) and task.is_labelled:
         _check_classes(splits, labels, folder)
     return splits, counts
 
@@ -139,7 +139,8 @@ def _read_split(
 ) -> tuple[list[Example], dict[str, int]]:
     columns = None if isinstance(task.source, HubDataset) else task.source.columns
     optional = [task.label] if split.startswith("test") else []
-    rows = read_rows(path, file_format(task.source), columns, [*task.text, task.label], optional)
+    wanted = [*task.text, task.label] if task.is_labelled else task.text
+    rows = read_rows(path, file_format(task.source), columns, wanted, optional)
     texts = zip(*(rows[name].to_pylist() for name in task.text), strict=True)
     hidden = task.label not in rows.column_names
     raws = [""] * rows.num_rows if hidden else rows[task.label].to_pylist()
@@ -149,7 +150,8 @@ def _read_split(
     )
     first = int(rows.schema.metadata[FIRST_ROW])
     for number, (row_texts, raw) in enumerate(zip(texts, raws, strict=True), first):
-        example = Example(tuple(text.strip() for text in row_texts), labels.classify(raw.strip()))
+        label = labels.classify(raw.strip()) if task.is_labelled else None
+        example = Example(tuple(text.strip() for text in row_texts), label)
         reason = _reason_to_drop(example, raw.strip(), f"{path}: row {number}", split, task, labels)
         if reason:
             counts[reason] += 1
@@ -171,7 +173,7 @@ def _reason_to_drop(
                 f"{where}, column {names}: empty text. Fill it in or take it out."
             )
         return "empty_text"
-    if example.label is not None:
+    if example.label is not None or not task.is_labelled:
         return None
     column = f"{where}, column {task.label!r}"
     if labels.hides(raw):

@@ -1,4 +1,4 @@
-"""A teacher's answers as they stand in files: Parquet, Arrow, CSV or JSON lines, or a batch's output.
+"""A teacher's answers as they stand in files: Parquet, Arrow, CSV, JSON lines, a batch's output.
 
 A row has a ``text`` (and ``text_pair``) and one of ``logits``, ``probs`` and ``label``; it may have
 ``weight``, ``coverage`` and ``error``.  Numbers of classes are a list, in the order of the file's
@@ -114,7 +114,8 @@ def _read_table(path: Path, kind: str) -> pa.Table:
                 return pa.ipc.open_stream(source).read_all()
     except (pa.ArrowException, OSError, ValueError) as error:
         raise DistilleryError(
-            f"{path}: not a readable {kind} file ({error}). Correct its `format`, or write it again."
+            f"{path}: not a readable {kind} file ({error}). Correct its `format`, or write it "
+            "again."
         ) from error
 
 
@@ -198,7 +199,7 @@ def _json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _json_description(path: Path) -> Described:
-    number, first = next(_json_lines(path), (0, {}))
+    _, first = next(_json_lines(path), (0, {}))
     return _description(path, first["metadata"]) if "metadata" in first else Described()
 
 
@@ -277,8 +278,8 @@ def _parsed(value: Any, where: str) -> Any:
         return json.loads(value)
     except ValueError as error:
         raise DistilleryError(
-            f"{where}: {value!r:.40} is no list of numbers ({error}). Write [0.1, 0.9], or a column "
-            "for each class, as probs.NAME."
+            f"{where}: {value!r:.40} is no list of numbers ({error}). Write [0.1, 0.9], or a "
+            "column for each class, as probs.NAME."
         ) from error
 
 

@@ -6,6 +6,7 @@ by the logarithm (Ba and Caruana 2014, section 2.2), less their mean over classe
 does not know the difference (the centred log-ratio, Aitchison 1982).
 """
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -16,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import read_record, sha256_file, write_json
+from pipeline_lib.base.files import atomic_path, read_record, sha256_file, write_json
 from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.base.probabilities import answered
 from pipeline_lib.engine.passes import Output, ShardPass
@@ -29,6 +30,8 @@ from pipeline_lib.text.masking import signed_sentences
 
 TABLE, RECORD = "answers.arrow", "answers.json"
 """A teacher's answers by content key, sorted; and what is said of them."""
+UNANSWERED = "unanswered.jsonl"
+"""Beside outputs: the rows of the set that have no answer."""
 SEPARATOR = "\x1f"
 """Stands between the two sentences of a pair in what the content key is of."""
 EXCESS = 0.01
@@ -176,7 +179,9 @@ class _Reader:
             return _score(given, self.task, where)
         if given.kind == "label":
             own = class_number(given.value, classes, self.task, where)
-            return logits_of(smoothed(own, len(self.task.label_names), self.settings), self.settings)
+            return logits_of(
+                smoothed(own, len(self.task.label_names), self.settings), self.settings
+            )
         values, named = _in_order(given.value, order, self.task, where)
         if given.kind == "logits":
             if not named.all():
@@ -236,8 +241,8 @@ def class_order(classes: Sequence[str], task: Task, where: str) -> np.ndarray:
     missing = [n for n, own in zip(task.label_names, wanted, strict=True) if own not in given]
     if missing:
         raise DistilleryError(
-            f"{where}: class {missing[0]!r} is missing among {', '.join(classes)}. Name every class "
-            "of the task's `labels`."
+            f"{where}: class {missing[0]!r} is missing among {', '.join(classes)}. Name every "
+            "class of the task's `labels`."
         )
     return np.array([given.index(own) for own in wanted])
 
@@ -346,8 +351,8 @@ def _missing(named: np.ndarray, task: Task) -> str:
 
 def _unknown(name: Any, task: Task, where: str) -> DistilleryError:
     return DistilleryError(
-        f"{where}: class {name!r} is unknown; the task's are {', '.join(task.label_names)}. Name it "
-        "as in `labels`, or correct it."
+        f"{where}: class {name!r} is unknown; the task's are {', '.join(task.label_names)}. Name "
+        "it as in `labels`, or correct it."
     )
 
 
@@ -419,6 +424,22 @@ def answered_counts(logits: np.ndarray) -> dict[str, int]:
     """Return how many rows have an answer, and how many none."""
     known = int(answered(logits).sum())
     return {"answered": known, "unanswered": len(logits) - known}
+
+
+def list_unanswered(inputs: ShardSet, outputs: ShardSet, mask: str) -> int:
+    """Write the rows of a set without an answer beside the outputs, if any; return how many.
+
+    :param mask: what stands for a masked word.
+    """
+    count = outputs.manifest.counts.get("unanswered", 0)
+    if count:
+        with (
+            atomic_path(outputs.folder / UNANSWERED) as path,
+            path.open("w", encoding="utf-8") as stream,
+        ):
+            for row in unanswered(inputs, outputs, mask):
+                stream.write(json.dumps(row, ensure_ascii=False) + "\n")
+    return count
 
 
 def unanswered(inputs: ShardSet, outputs: ShardSet, mask: str) -> Iterator[dict[str, Any]]:

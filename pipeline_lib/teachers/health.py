@@ -24,7 +24,7 @@ to bfloat16 alone makes 1e-3; an untrained head's answers differ by 1e-2."""
 MIN_LABELS = 32
 """Labelled rows from which on a shard's agreement with them says something."""
 DEVIATIONS = 4.0
-"""Standard errors below the teacher's own agreement that chance may explain (1 in 30,000 shards)."""
+"""Standard errors that chance may explain: of 30,000 sound shards one lies further below."""
 TOLERANCE = 0.03
 """What a shard's agreement may lack besides: rows of one shard can be harder."""
 SHOWN = 5

@@ -18,6 +18,7 @@ from pipeline_lib.commands import (
     shards,
     study,
     submit,
+    teacher,
 )
 
 app = typer.Typer(
@@ -35,6 +36,7 @@ app.command("encode", epilog=encode.EXAMPLE)(encode.encode)
 app.command("submit", epilog=submit.EXAMPLE)(submit.submit)
 app.command("study", epilog=study.EXAMPLE)(study.study)
 app.add_typer(shards.app, name="shards")
+app.add_typer(teacher.app, name="teacher")
 app.add_typer(profile.app, name="profile")
 
 

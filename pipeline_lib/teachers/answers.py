@@ -104,19 +104,27 @@ class Answers:
         )
 
 
-def gather(files: Sequence[Path], settings: AnswerFiles, task: Task) -> Answers:
-    """Read a task's answers out of its files.
+def read_files(files: Sequence[Path], settings: AnswerFiles, task: Task) -> Answers:
+    """Read a task's answers out of its files; there may be none.
 
     Rows with an ``error``, and those whose probabilities cover too little, have no answer.  A text
     that stands there again with the same answer counts once.
 
     :raises DistilleryError: naming file and row: of a class that the task does not have, or lacks;
-        numbers that are no probabilities; a text with two answers; or answers that cannot be right.
+        numbers that are no probabilities; or a text with two answers.
     """
     reader = _Reader(settings, task)
     for path in files:
         reader.read(path)
-    answers = reader.answers()
+    return reader.answers()
+
+
+def gather(files: Sequence[Path], settings: AnswerFiles, task: Task) -> Answers:
+    """Read a task's answers as :func:`read_files` does, and check that they can be right.
+
+    :raises DistilleryError: if there are none, or all are alike; and see :func:`read_files`.
+    """
+    answers = read_files(files, settings, task)
     where = ", ".join(path.name for path in files)
     if not len(answers.keys):
         reasons = "; ".join(f"{reason} ({count:,})" for reason, count in answers.errors.items())
@@ -270,7 +278,7 @@ def class_number(value: Any, classes: Sequence[str] | None, task: Task, where: s
 def completed(
     values: np.ndarray, named: np.ndarray, coverage: float | None, where: str
 ) -> tuple[np.ndarray, float]:
-    """Return a whole distribution, float64 (classes,), and how much of it was given.
+    """Return a whole distribution, float64 (classes,), and how much of it went to classes.
 
     What the classes that are named leave of 1 is spread evenly over the others; where all are
     named, it went to no class, and they are brought to 1.
@@ -291,7 +299,8 @@ def completed(
     if named.all():
         return values / total, covered
     others = (1.0 - covered) / (~named).sum()
-    return np.where(named, values / total * covered, others), covered
+    # Unless it is said, nothing went anywhere else: {spam: 0.1} is ham for the rest.
+    return np.where(named, values / total * covered, others), 1.0 if coverage is None else covered
 
 
 def smoothed(number: int, classes: int, settings: AnswerFiles) -> np.ndarray:

@@ -11,7 +11,6 @@ from pipeline_lib.params import Task
 from pipeline_lib.storage.shards import ShardSet
 from pipeline_lib.tasks.metrics import agreement, label_array, score
 from pipeline_lib.teachers.answers import Answers, row_keys
-from pipeline_lib.teachers.finetuning import check_unit
 from pipeline_lib.teachers.health import MIN_LABELS, chance_agreement
 
 
@@ -36,6 +35,9 @@ def describe_answers(
     known, own = labelled_answers(answers, splits["dev"], mask)
     check_related(*(np.concatenate(pair) for pair in ((labels, known), (found, own))), task, where)
     if task.is_regression and len(known) >= MIN_LABELS:
+        # Imported where it is needed: it comes with torch.
+        from pipeline_lib.teachers.finetuning import check_unit
+
         check_unit(files[0], known, own[:, 0])
     metric = task.metrics[0]
     return {

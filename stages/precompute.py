@@ -79,7 +79,6 @@ def take(params: Params, layout: Layout, task: str, teacher: str) -> None:
     from pipeline_lib.teachers.alignment import equal_keys
     from pipeline_lib.teachers.answers import AnswerPass, list_unanswered
     from pipeline_lib.teachers.averages import AveragePass
-    from pipeline_lib.text.words import MASK
 
     own, engine = params.teachers[teacher], make_engine(params, "cpu")
     recipes = filter(own.answers, params.recipes_of(task))
@@ -94,8 +93,8 @@ def take(params: Params, layout: Layout, task: str, teacher: str) -> None:
             others = {other: place(task, other, name) for other in own.tuning.of}
             answers = AveragePass.of(others, own.tuning)
         manifest, report = run_pass(answers, rows, target, engine)
-        outputs, mask = ShardSet.open(target), getattr(answers, "mask", MASK)
-        missing = list_unanswered(rows, outputs, mask)
+        outputs = ShardSet.open(target)
+        missing = list_unanswered(rows, outputs, answers.mask)
         figures = {"rows": manifest.rows, "rows_with_equal_key": equal_keys(rows, outputs)}
         write_json(target / "alignment.json", figures | manifest.counts)
         note = f", {missing:,} without an answer: {target / 'unanswered.jsonl'}" if missing else ""

@@ -22,7 +22,7 @@ from pipeline_lib.evaluation.results import ParameterCounts, TaskScores, Trainin
 from pipeline_lib.evaluation.scores import System, task_scores
 from pipeline_lib.params import Params
 from pipeline_lib.storage.columns import Text, label_type, list_column
-from pipeline_lib.storage.shards import write_shard
+from pipeline_lib.storage.shards import read_manifest, write_shard
 
 
 def evaluate_task(params: Params, task: str, layout: Layout) -> TaskScores:
@@ -40,6 +40,7 @@ def evaluate_task(params: Params, task: str, layout: Layout) -> TaskScores:
     scores = task_scores(
         settings,
         heldout,
+        read_manifest(layout.split(task, "train")).rows,
         training_labels(layout, task),
         {
             name: teacher_parameters(layout.teacher(task, name), settings.label_names, own.runs)

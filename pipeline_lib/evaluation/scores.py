@@ -47,6 +47,7 @@ class System:
 def task_scores(
     task: Task,
     heldout: dict[str, Heldout],
+    train_rows: int,
     train_labels: np.ndarray,
     teachers: dict[str, ParameterCounts | None],
     systems: dict[str, System],
@@ -55,6 +56,7 @@ def task_scores(
 ) -> TaskScores:
     """Return everything that is scored about one task.
 
+    :param train_rows: rows of the training set.
     :param train_labels: int classes or float scores, shape (rows,): the floor is made from them.
     :param teachers: how many parameters each has; None of answers that no model here gave.
     :param systems: by method name, in the order of params.yaml.
@@ -64,7 +66,7 @@ def task_scores(
         metrics=task.metrics,
         f1_label=task.f1_label,
         labels=task.label_names,
-        rows={"train": len(train_labels)} | {s: len(part.texts) for s, part in heldout.items()},
+        rows={"train": train_rows} | {s: len(part.texts) for s, part in heldout.items()},
         selection=SELECTION,
         evaluate=evaluate,
         floor=scorer.floor(train_labels),

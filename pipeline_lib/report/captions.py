@@ -72,7 +72,10 @@ def _unanswered(scores: TaskScores) -> list[str]:
     """Say what nobody labelled, and which rows a teacher did not answer."""
     lines = []
     if not scores.scored_splits:
-        lines.append("Nothing is labelled: agreement with the teacher is no score.")
+        lines.append(
+            "Nothing is labelled: the best evaluations were chosen by the teacher's answers on "
+            "dev, and agreement with the teacher is no score."
+        )
     for name, own in scores.teachers.items():
         missing = [f"{count:,} of {scores.rows[s]:,} {s}" for s, count in own.unanswered.items()]
         if missing:
@@ -98,6 +101,8 @@ def speed_line(result: TaskResult) -> str:
 def _test(scores: TaskScores) -> str:
     if "test" not in scores.rows:
         return "There is no test split."
+    if not scores.scored_splits:
+        return ""
     return "" if "test" in scores.scored_splits else "Test labels are hidden: not scored."
 
 

@@ -127,6 +127,8 @@ def _seed_scores(
 def _unscored(split: str, scores: TaskScores) -> str:
     if split in scores.scored_splits:
         return "no answers"
+    if split in scores.rows and not scores.scored_splits:
+        return "no labels"
     return "hidden" if split in scores.rows else "absent"
 
 

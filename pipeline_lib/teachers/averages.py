@@ -20,6 +20,7 @@ from pipeline_lib.params import Average
 from pipeline_lib.storage.columns import list_column, matrix
 from pipeline_lib.storage.shards import Shard, ShardSet, check_answers, read_manifest, read_shard
 from pipeline_lib.teachers.answers import answered_counts
+from pipeline_lib.text.words import MASK
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class AveragePass(ShardPass):
     """
 
     kind: ClassVar[str] = "logits"
+    mask: ClassVar[str] = MASK
     folders: tuple[Path, ...]
     digests: tuple[str, ...]
     weights: tuple[float, ...]

@@ -100,6 +100,8 @@ def covered(
         lines.append(f"{folder}: {known:,} of {rows:,} rows answered ({known / max(rows, 1):.1%})")
     if not lines:
         return ["no sets of the task are there to look for its texts: run `dvc repro augment`"]
+    if not layout.task(name).exists():
+        return lines
     splits = {split: ShardSet.open(layout.split(name, split)) for split in ("train", "dev")}
     record = describe_answers(answers, settings.mask, task, splits, [file])
     for split, key in (("training", "training_agreement"), ("dev", "best_dev")):

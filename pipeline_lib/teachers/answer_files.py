@@ -29,6 +29,8 @@ ENDINGS = {
     ".ndjson": "jsonl",
 }
 """Formats by the ending of a file's name."""
+BATCHES = {"openai-batch": {"custom_id", "response"}, "vllm": {"outputs"}}
+"""The keys by which the lines of a batch's output are known."""
 ANSWERS = ("logits", "probs", "label")
 """The columns of which a row has one."""
 COLUMNS = ("text", "text_pair", *ANSWERS, "weight", "coverage", "error")
@@ -63,11 +65,16 @@ class Described:
 
 
 def format_of(path: Path, format: str | None) -> str:
-    """Return a file's format: the one named, or that of its ending.
+    """Return a file's format: the one named, or that of its ending; a batch's by its first line.
 
-    :raises DistilleryError: if the ending says nothing.
+    :raises DistilleryError: if the ending says nothing, or the file is not there.
     """
+    if not path.is_file():
+        raise DistilleryError(f"{path}: not found. Put the file there, or correct the path.")
     found = format or ENDINGS.get(path.suffix.lower())
+    if format is None and found == "jsonl":
+        _, first = next(_json_lines(path), (0, {}))
+        return next((kind for kind, keys in BATCHES.items() if keys <= set(first)), found)
     if found is None:
         raise DistilleryError(
             f"{path}: no format goes with this ending; there are {', '.join(ENDINGS)}. Rename the "
@@ -85,8 +92,6 @@ def read_answers(
         looked for in a batch's tokens.
     :raises DistilleryError: naming the file, the row or column, and the remedy.
     """
-    if not path.is_file():
-        raise DistilleryError(f"{path}: not found. Put the file there, or correct the path.")
     kind = format_of(path, format)
     if kind in ("parquet", "arrow"):
         table = _read_table(path, kind)

@@ -306,7 +306,7 @@ def test_a_batch_goes_out_and_comes_back_by_its_keys(tmp_path: Path) -> None:
     assert "no, yes" in asked[0]["body"]["messages"][0]["content"]
     rows = [batch_line([{"yes": 0.8, "no": 0.2}]) | {"custom_id": a["custom_id"]} for a in asked]
     path = lines(tmp_path / "a.jsonl", rows)
-    answers = read_files([path], settings(format="openai-batch"), TASK)
+    answers = read_files([path], settings(), TASK)
     assert len(answers.keys) == 2 and list(requests_of(inputs, answers, "[MASK]")) == []
 
 

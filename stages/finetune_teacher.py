@@ -97,7 +97,7 @@ def take_answers(params: Params, task: str, name: str, folder: Path) -> Record:
     """Take a teacher's answers out of its files into ``folder``."""
     from pipeline_lib.storage.shards import ShardSet
     from pipeline_lib.teachers.answers import gather
-    from pipeline_lib.teachers.own_answers import describe_answers
+    from pipeline_lib.teachers.own_answers import describe_answers, unrelated_warning
 
     layout, settings = Layout(), params.teachers[name].tuning
     files = sorted(layout.checkpoint(name, task).iterdir())
@@ -108,6 +108,8 @@ def take_answers(params: Params, task: str, name: str, folder: Path) -> Record:
     write_json(folder / "training.json", record)
     counts = ", ".join(f"{count:,} {what}" for what, count in answers.counts.items() if count)
     typer.echo(f"{task} {name}: {counts.replace('_', ' ')}")
+    if warning := unrelated_warning(f"{task} {name}", record):
+        typer.echo(warning)
     return record
 
 

@@ -39,7 +39,7 @@ def check(
     ]
     faults += [f"{params}: {fault}" for fault in params_faults(loaded)]
     # What a model holds can be looked at once all are there.
-    faults = faults or model_faults(loaded) + format_faults(loaded)
+    faults = faults or model_faults(loaded) + format_faults(loaded) + answer_faults(loaded)
     if faults:
         raise DistilleryError("\n".join(faults))
     for line in [*summary(loaded), *unfair_comparisons(loaded)]:
@@ -72,6 +72,22 @@ def named_files(params: "Params") -> list[tuple[str, Path]]:
             matches = sorted(glob.glob(str(inputs / pattern), recursive=True))
             path = Path(matches[0]) if matches else inputs / pattern
             found.append((f"wikipedia.source.files.{number}", path))
+    return found
+
+
+def answer_faults(params: "Params") -> list[str]:
+    """Return one line per task whose answers in a teacher's files cannot be used."""
+    from pipeline_lib.base.errors import DistilleryError
+    from pipeline_lib.teachers.answers import gather
+
+    found = []
+    for own in (own for own in params.teachers.values() if own.tuning.kind == "answers"):
+        for name in (name for name in params.tasks if own.knows(name)):
+            paths = [Path(params.inputs) / path for path in own.tuning.paths(name)]
+            try:
+                gather(paths, own.tuning, params.tasks[name])
+            except DistilleryError as error:
+                found.append(str(error))
     return found
 
 

@@ -88,7 +88,7 @@ def covered(
     from pipeline_lib.base.layout import Layout
     from pipeline_lib.storage.shards import ShardSet, shard_sets
     from pipeline_lib.teachers.answers import row_keys
-    from pipeline_lib.teachers.own_answers import describe_answers
+    from pipeline_lib.teachers.own_answers import describe_answers, unrelated_warning
 
     layout, lines = Layout(), []
     above = [path for path in (layout.task(name), layout.transfer_sets(name)) if path.exists()]
@@ -108,6 +108,8 @@ def covered(
         if record[key] is not None:
             rows = record[f"{split}_rows"]
             lines.append(f"agreement with {rows:,} {split} labels: {record[key]:.4f}")
+    if warning := unrelated_warning(file.name, record):
+        lines.append(warning)
     return lines
 
 

@@ -21,7 +21,11 @@ from pipeline_lib.storage.shards import Manifest, ShardSet, schema_of, write_man
 from pipeline_lib.teachers.answers import AnswerPass, gather, list_unanswered, read_files
 from pipeline_lib.teachers.averages import AveragePass, mean_answer
 from pipeline_lib.teachers.batch_output import class_probabilities, read_batch_line, read_vllm_line
-from pipeline_lib.teachers.own_answers import describe_answers
+from pipeline_lib.teachers.own_answers import (
+    describe_answers,
+    foretold,
+    unrelated_warning,
+)
 from pipeline_lib.teachers.requests import batch_request, requests_of
 from tests.made_up import made_up_task
 
@@ -253,6 +257,20 @@ def test_answers_of_other_texts_are_refused_where_labels_are_known(tmp_path: Pat
     shifted = [row | {"text": text} for row, text in zip(rows, TEXTS[1:] + TEXTS[:1], strict=True)]
     with pytest.raises(DistilleryError, match=r"answers to 60 labelled texts agree .* shifted"):
         described(shifted)
+
+
+def test_answers_that_words_do_not_foretell_are_warned_of() -> None:
+    draw = np.random.default_rng(1)
+    signs = draw.integers(2, size=400)
+    texts = [f"the {('dull', 'good')[sign]} film {number % 9}" for number, sign in enumerate(signs)]
+    logits = np.stack([-signs, signs], axis=1) + 0.5 * draw.normal(size=(400, 2))
+    value = foretold(texts, logits)
+    assert value > 0.5 and unrelated_warning("llm", {"foretold": value}) is None
+    shifted = foretold(texts, np.roll(logits, 1, axis=0))
+    assert abs(shifted) < 0.1 and "llm: the words" in unrelated_warning(
+        "llm", {"foretold": shifted}
+    )
+    assert foretold(texts[:199], logits[:199]) is None
 
 
 def test_a_distribution_along_the_tokens_of_an_answer() -> None:

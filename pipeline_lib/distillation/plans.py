@@ -60,7 +60,7 @@ class ModelReference(BaseModel):
 class Plan(BaseModel):
     """All that determines a student besides its seed, the vocabulary and the dev set.
 
-    :ivar dev_outputs: the teacher's answers on dev, where nothing is labelled.
+    :ivar dev_outputs: the teacher's answers on dev, where that has no labels.
     :ivar teacher: that runs beside it, if one does; :ivar teacher_layers: that go with its own.
     :ivar encoder: the one to start from; :ivar joint: by seed, the student to start from.
     :ivar optimiser: None: that student is taken as it is.
@@ -162,8 +162,8 @@ def make_plan(params: Params, task: str, method: str, layout: Layout) -> Plan:
 
 
 def _dev_answers(params: Params, task: str, row: Method, layout: Layout) -> SetReference | None:
-    """Return the teacher's outputs for dev, which stand in for labels where a task has none."""
-    if params.task(task).is_labelled:
+    """Return the teacher's outputs for dev, which stand in for labels where it has none."""
+    if params.task(task).label_of("dev") is not None:
         return None
     folder = layout.heldout_outputs(task, params.teacher_of(task, row), "dev")
     return SetReference.to(folder)

@@ -35,7 +35,7 @@ def evaluate_task(params: Params, task: str, layout: Layout) -> TaskScores:
     """
     settings = params.task(task)
     teachers = params.teachers_of(task)
-    heldout = read_heldout(layout, task, teachers, settings.is_labelled)
+    heldout = read_heldout(layout, task, teachers, settings.label_of("dev") is not None)
     systems = run_methods(params, task, heldout, layout.students(task))
     scores = task_scores(
         settings,

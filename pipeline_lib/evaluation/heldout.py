@@ -35,7 +35,7 @@ def read_heldout(
     """Read the splits that the task has: dev, and test and further ones where there are any.
 
     :param layout: of all artifacts; :param teachers: the names of the task's.
-    :param labelled: whether the task has labels.
+    :param labelled: whether dev is to have labels.
     :raises DistilleryError: if dev is hidden, or teacher outputs are missing or not of these rows.
     """
     # dev must be there; a task can do without a test split.

@@ -68,7 +68,7 @@ class Ratio(_Record):
 class Floor(_Record):
     """What a constant answer scores: the most frequent class of training, or the mean score.
 
-    :ivar answer: None where nothing is labelled.
+    :ivar answer: None, and no scores, where the training set has no labels.
     """
 
     answer: str | Rounded | None

@@ -88,7 +88,8 @@ class _Scorer:
         """Score the constant answer: the training set's most frequent class, or mean score."""
         names = self.task.label_names
         if not len(train_labels):
-            return Floor(answer=None, scores=dict.fromkeys(self.heldout))
+            scored = {split: part.labels is not None for split, part in self.heldout.items()}
+            return Floor(answer=None, scores={s: {} if own else None for s, own in scored.items()})
         if self.task.is_regression:
             # No correlation with a constant.
             zeros = {

@@ -47,7 +47,14 @@ def _checked(raw: Any, place: Callable[[list[str]], str]) -> Params:
     return params
 
 
-_MEMBERS = ("Range", "list[str]", "literal['all']", "constrained-float")
+_MEMBERS = (
+    "Range",
+    "str",
+    "dict[constrained-str,str]",
+    "list[str]",
+    "literal['all']",
+    "constrained-float",
+)
 """Members of unions, as pydantic names them in the path to a fault."""
 
 

@@ -75,11 +75,13 @@ def _check_teachers(params: Params) -> None:
         if isinstance(teacher.tuning, Average):
             _check_average(params, name, teacher)
     for task, settings in params.tasks.items():
-        for name in [] if settings.is_labelled else params.teachers_of(task):
+        labelled = settings.learns_from_labels and settings.label_of("dev") is not None
+        for name in [] if labelled else params.teachers_of(task):
             if params.teachers[name].runs:
                 raise ValueError(
-                    f"teachers.{name}.tasks: {task} has no labels (`label: null`) to tune or score "
-                    "a model on. Leave it out: a teacher of kind answers or average is what it has"
+                    f"teachers.{name}.tasks: {task} has no labels (`label`) in train and dev to "
+                    "tune and score a model on. Leave it out: what it has is a teacher of kind "
+                    "answers or average"
                 )
         if not params.teachers_of(task):
             raise ValueError(
@@ -115,7 +117,9 @@ def _check_outputs(params: Params) -> None:
                 _check_answered(params, f"methods.{name}", row, task, row.data)
     for name, row in params.joint.items():
         for task, recipe in row.tasks.items():
-            if row.objective.needs_teacher or not params.transfer[recipe].changes_nothing:
+            original = params.transfer[recipe].changes_nothing
+            labelled = original and params.tasks[task].learns_from_labels
+            if row.objective.needs_teacher or not labelled:
                 _check_answered(params, f"joint.{name}", row, task, recipe)
 
 
@@ -355,14 +359,12 @@ def _check_joint(params: Params) -> None:
         _check_start(params, f"joint.{name}", joint)
         _check_sets(params, f"joint.{name}", joint.tasks)
         _check_names(f"joint.{name}", joint, params.teachers, "teacher")
-        unlabelled = [
-            t for t in joint.tasks if t in params.tasks and not params.tasks[t].is_labelled
-        ]
-        if unlabelled:
-            raise ValueError(
-                f"joint.{name}.tasks: {unlabelled[0]} has no labels (`label: null`) to choose by "
-                "on dev. Leave it out, or train it by itself"
-            )
+        for task in (task for task in joint.tasks if task in params.tasks):
+            if params.tasks[task].label_of("dev") is None:
+                raise ValueError(
+                    f"joint.{name}.tasks: {task} has no labels (`label`) to choose by on dev. "
+                    "Leave it out, or train it by itself"
+                )
         if joint.objective.needs_states or joint.objective.needs_running_teacher:
             raise ValueError(
                 f"joint.{name}.objective: only a method's row learns from a teacher's layers; "

@@ -270,6 +270,20 @@ def test_without_labels_there_is_agreement_and_no_score(params: Params, data: Pa
     assert found["dev"] == {"agreement": round(1 - 7 / 40, 6)}
 
 
+def test_labels_of_test_alone_are_scored(params: Params, data: Path) -> None:
+    for split in ("train", "dev"):
+        save_split(data, split, [None] * 40)
+    own = params.task("movies")
+    tasks = {"movies": own.model_copy(update={"label": {"test": "mean"}})}
+    scores = evaluate_task(params.model_copy(update={"tasks": tasks}), "movies", Layout(data))
+    assert (scores.scored_splits, scores.decisive_split) == (["test"], "test")
+    distilled = scores.methods["distilled"]
+    assert distilled.scores["test"]["accuracy"].mean == 0.875 and distilled.scores["dev"] is None
+    systems = {row.system: row for row in rows(TaskResult("movies", scores))}
+    assert set(systems) == {"teacher minilm", "plain", "distilled"}
+    assert systems["distilled"].dev == "hidden"
+
+
 def test_a_missing_student_is_named(params: Params, data: Path) -> None:
     (data / "students/movies/plain/2/config.json").unlink()
     with pytest.raises(DistilleryError, match=r"plain/2: no model here. Run `dvc repro`"):

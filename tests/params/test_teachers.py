@@ -74,7 +74,8 @@ def test_answers_in_files_and_averages_are_teachers() -> None:
         (averaged(of=["minilm", "other"]), "other does not answer all of movies that the average"),
         ({"teachers": TWO | {"llm": LLM | {"max_length": 9}}}, "`max_length` is how much a model"),
         ({"teachers": TWO | {"a": OWN | {"max_length": None}}}, "`max_length` is how much a model"),
-        ({"tasks.movies.label": None}, "teachers.minilm.tasks: movies has no labels (`label: nul"),
+        ({"tasks.movies.label": None}, "teachers.minilm.tasks: movies has no labels (`label`) in"),
+        ({"tasks.movies.label": {"dev": "mean"}}, "`label` by split names files that there are"),
     ],
 )
 def test_faulty_answers_name_their_key(changes: dict[str, Any], message: str) -> None:

@@ -21,6 +21,7 @@ from pipeline_lib.commands import (
     shards,
     study,
     submit,
+    teacher,
 )
 
 app = typer.Typer(
@@ -41,6 +42,7 @@ app.command("submit", epilog=submit.EXAMPLE)(submit.submit)
 app.command("study", epilog=study.EXAMPLE)(study.study)
 app.add_typer(shards.app, name="shards")
 app.add_typer(index.app, name="index")
+app.add_typer(teacher.app, name="teacher")
 app.add_typer(profile.app, name="profile")
 
 

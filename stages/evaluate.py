@@ -19,7 +19,8 @@ from pipeline_lib.params import load_params
 def main(task: Annotated[str, typer.Option(help="A task of params.yaml.")]) -> None:
     """Score every student of one task, and the teacher, on the held-out splits."""
     scores = evaluate_task(load_params(), task, Layout())
-    typer.echo(f"{task}: {len(scores.methods)} methods scored on {', '.join(scores.scored_splits)}")
+    splits = ", ".join(scores.scored_splits) or "no split: nothing is labelled"
+    typer.echo(f"{task}: {len(scores.methods)} methods scored on {splits}")
 
 
 if __name__ == "__main__":

@@ -4,8 +4,8 @@
 
 Reads data/tasks/<task>, data/raw/models, data/raw/checkpoints and data/refined/<task>; writes
 data/teachers/<task>/<teacher>: a transformers model folder, training.json and, of one that was
-tuned here, search.json.  What was fine-tuned before is found; if killed, it resumes
-from its last checkpoint.
+tuned here, search.json; of one whose answers stand in files, these by content key.  What was
+fine-tuned before is found; if killed, it resumes from its last checkpoint.
 """
 
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from pipeline_lib.base.entry import run_stage
-from pipeline_lib.base.files import clear_folder, link_or_copy, read_record
+from pipeline_lib.base.files import clear_folder, link_or_copy, read_record, write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.progress import show_progress
 from pipeline_lib.engine import make_engine
@@ -35,8 +35,20 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
         for path in sorted(layout.refined_teacher(task, name).iterdir()):
             link_or_copy(path, target / name / path.name)
         records[name] = read_record(target / name / "training.json", "metric", "best_dev")
+    for name in (name for name in kinds if kinds[name] == "answers"):
+        records[name] = take_answers(params, task, name, clear_folder(target / name))
+    for name in (name for name in kinds if kinds[name] == "average"):
+        # It is made of the others' outputs.
+        write_json(clear_folder(target / name) / "training.json", {"labels": labels(params, task)})
     for name, record in records.items():
-        typer.echo(f"{task} {name}: {record['metric']} {record['best_dev']:.4f} on dev")
+        best = record["best_dev"]
+        scored = "no answers to score" if best is None else f"{record['metric']} {best:.4f}"
+        typer.echo(f"{task} {name}: {scored} on dev")
+
+
+def labels(params: Params, task: str) -> list[str]:
+    """Return the names of a task's classes, which a teacher without a model is known by."""
+    return params.task(task).label_names
 
 
 def finetune(params: Params, task: str, names: list[str], target: Path) -> dict[str, Record]:
@@ -79,6 +91,26 @@ def take_finished(params: Params, task: str, name: str, folder: Path) -> Record:
     precision = resolve_precision(params.precompute.precision, device)
     finished = layout.checkpoint(name, task)
     return import_teacher(finished, folder, splits, *settings, device, precision)
+
+
+def take_answers(params: Params, task: str, name: str, folder: Path) -> Record:
+    """Take a teacher's answers out of its files into ``folder``."""
+    from pipeline_lib.storage.shards import ShardSet
+    from pipeline_lib.teachers.answers import gather
+    from pipeline_lib.teachers.own_answers import describe_answers, unrelated_warning
+
+    layout, settings = Layout(), params.teachers[name].tuning
+    files = sorted(layout.checkpoint(name, task).iterdir())
+    answers = gather(files, settings, params.task(task))
+    splits = {split: ShardSet.open(layout.split(task, split)) for split in ("train", "dev")}
+    record = describe_answers(answers, settings.mask, params.task(task), splits, files)
+    answers.write(folder, settings.mask)
+    write_json(folder / "training.json", record)
+    counts = ", ".join(f"{count:,} {what}" for what, count in answers.counts.items() if count)
+    typer.echo(f"{task} {name}: {counts.replace('_', ' ')}")
+    if warning := unrelated_warning(f"{task} {name}", record):
+        typer.echo(warning)
+    return record
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ per input shard, row for row, and alignment.json with the proof's figures.
 """
 
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,33 +31,74 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
     """Compute the teachers' logits for one task's sentences."""
     params, layout = load_params(), Layout()
     clear_folder(layout.all_outputs(task))
-    for teacher in params.teachers_of(task):
+    teachers = params.teachers_of(task)
+    # Averages last: they are made of the others' outputs.
+    for teacher in sorted(teachers, key=lambda name: teachers[name].tuning.kind == "average"):
         answer(params, layout, task, teacher)
 
 
 def answer(params: Params, layout: Layout, task: str, teacher: str) -> None:
     """Compute one teacher's logits for its transfer sets and the held-out splits."""
+    if not params.teachers[teacher].runs:
+        take(params, layout, task, teacher)
+        return
     from pipeline_lib.engine import make_engine
     from pipeline_lib.engine.passes import run_pass
     from pipeline_lib.evaluation.heldout import heldout_splits
     from pipeline_lib.teachers.outputs import LogitPass
 
     own = params.teachers[teacher]
-    logit_pass = LogitPass.of(params, layout.teacher(task, teacher), own.max_length)
+    folder = layout.teacher(task, teacher)
+    agreement = read_record(folder / "training.json", AGREEMENT)[AGREEMENT]
+    logit_pass = LogitPass.of(params, folder, own.max_length, agreement=agreement)
     engine = make_engine(params, logit_pass.device)
-    agreement = read_record(logit_pass.folder / "training.json", AGREEMENT)[AGREEMENT]
     recipes = filter(own.answers, params.recipes_of(task))
     transfer = {recipe: ShardSet.open(layout.transfer(task, recipe)) for recipe in recipes}
     for recipe, inputs in transfer.items():
         outputs = layout.outputs(task, teacher, recipe)
         precompute(inputs, logit_pass, outputs, engine, f"{teacher} {task} {recipe}")
         prove(inputs, logit_pass, outputs, agreement)
+    # Held-out rows are others than those of the agreement.
+    logit_pass = replace(logit_pass, agreement=None)
     for split in heldout_splits(layout.task(task)):
         inputs = ShardSet.open(layout.split(task, split))
         outputs = layout.heldout_outputs(task, teacher, split)
         manifest, _ = run_pass(logit_pass, inputs, outputs, engine)
         typer.echo(f"{teacher} {task} {split}: {manifest.rows:,} rows")
         prove(inputs, logit_pass, outputs, None)
+
+
+def take(params: Params, layout: Layout, task: str, teacher: str) -> None:
+    """Find a teacher's answers for its transfer sets and the held-out splits; list what has none.
+
+    They stand in files, or are the mean of other teachers' outputs.
+    """
+    from pipeline_lib.engine import make_engine
+    from pipeline_lib.engine.passes import run_pass
+    from pipeline_lib.evaluation.heldout import heldout_splits
+    from pipeline_lib.teachers.alignment import equal_keys
+    from pipeline_lib.teachers.answers import AnswerPass, list_unanswered
+    from pipeline_lib.teachers.averages import AveragePass
+
+    own, engine = params.teachers[teacher], make_engine(params, "cpu")
+    recipes = filter(own.answers, params.recipes_of(task))
+    sets = [(layout.transfer(task, recipe), layout.outputs, recipe) for recipe in recipes]
+    splits = heldout_splits(layout.task(task))
+    sets += [(layout.split(task, split), layout.heldout_outputs, split) for split in splits]
+    for folder, place, name in sets:
+        rows, target = ShardSet.open(folder), place(task, teacher, name)
+        if own.tuning.kind == "answers":
+            answers = AnswerPass.of(layout.teacher(task, teacher))
+        else:
+            others = {other: place(task, other, name) for other in own.tuning.of}
+            answers = AveragePass.of(others, own.tuning)
+        manifest, report = run_pass(answers, rows, target, engine)
+        outputs = ShardSet.open(target)
+        missing = list_unanswered(rows, outputs, answers.mask)
+        figures = {"rows": manifest.rows, "rows_with_equal_key": equal_keys(rows, outputs)}
+        write_json(target / "alignment.json", figures | manifest.counts)
+        note = f", {missing:,} without an answer: {target / 'unanswered.jsonl'}" if missing else ""
+        typer.echo(f"{teacher} {task} {name}: {manifest.rows:,} rows; {report}{note}")
 
 
 def precompute(

@@ -20,6 +20,7 @@ from pipeline_lib.params import load_params
 def main() -> None:
     """Train the sentence encoders to a model's vectors, without any task."""
     from pipeline_lib.base.devices import resolve_device
+    from pipeline_lib.distillation.collapse import collapse_warning
     from pipeline_lib.distillation.encoders import EncoderTraining, encoder_row
     from pipeline_lib.training.runs import Message
     from pipeline_lib.training.search import train_rows
@@ -48,8 +49,11 @@ def main() -> None:
         found.write(layout.encoder(name))
         typer.echo(
             f"{name}: loss {record['loss']:.4f} on {record['held_back_sentences']:,} held-back "
-            f"sentences, of one constant vector {record['constant_loss']:.4f}"
+            f"sentences, of one constant vector {record['constant_loss']:.4f}; effective rank "
+            f"{record['effective_rank']:.1f}, mean cosine {record['mean_cosine']:.3f}"
         )
+        if warning := collapse_warning(name, record):
+            typer.echo(warning)
 
 
 if __name__ == "__main__":

@@ -62,6 +62,11 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
         found.write(target / method)
         scores = ", ".join(f"{record['best_dev']:.4f}" for record in found.records)
         typer.echo(f"{task} {method}: dev {scores} (seeds {params.seeds}, rate {found.rate:g})")
+        [record, *_] = found.records
+        if missing := record["unanswered"]:
+            typer.echo(
+                f"  trained on {record['rows']:,} rows: {missing:,} have no answer of the teacher"
+            )
     for plan in (plan for plan in plans if plan.optimiser is None):
         records = take_students(plan, params.seeds, target / plan.method)
         scores = ", ".join(f"{record['best_dev']:.4f}" for record in records.values())

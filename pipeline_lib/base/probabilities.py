@@ -10,6 +10,11 @@ def softmax(logits: np.ndarray) -> np.ndarray:
     return exponents / exponents.sum(axis=1, keepdims=True)
 
 
+def answered(logits: np.ndarray) -> np.ndarray:
+    """Return which rows have an answer, bool (rows,); those without have no numbers."""
+    return ~np.isnan(logits).any(axis=1)
+
+
 def entropy_bits(probabilities: np.ndarray) -> np.ndarray:
     """Return each row's entropy in bits, shape (rows,): 0 is certain, log2(classes) a toss-up."""
     safe = np.where(probabilities > 0, probabilities, 1.0)

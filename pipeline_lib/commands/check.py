@@ -39,7 +39,7 @@ def check(
     ]
     faults += [f"{params}: {fault}" for fault in params_faults(loaded)]
     # What a model holds can be looked at once all are there.
-    faults = faults or model_faults(loaded) + format_faults(loaded)
+    faults = faults or model_faults(loaded) + format_faults(loaded) + answer_faults(loaded)
     if faults:
         raise DistilleryError("\n".join(faults))
     for line in [*summary(loaded), *unfair_comparisons(loaded)]:
@@ -57,10 +57,13 @@ def named_files(params: "Params") -> list[tuple[str, Path]]:
             # A model is a folder with a config.json; an absolute path is taken as it is.
             found.append((f"models.{name}.path", inputs / source.path / "config.json"))
     for name, teacher in params.teachers.items():
-        if teacher.tuning.kind == "finished":
-            for task in (task for task in params.tasks if teacher.knows(task)):
+        for task in (task for task in params.tasks if teacher.knows(task)):
+            if teacher.tuning.kind == "finished":
                 path = inputs / teacher.tuning.path(task) / "config.json"
                 found.append((f"teachers.{name}.tuning.checkpoint", path))
+            if teacher.tuning.kind == "answers":
+                paths = [inputs / path for path in teacher.tuning.paths(task)]
+                found += [(f"teachers.{name}.tuning.files.{n}", p) for n, p in enumerate(paths)]
     for name, row in params.retrieval.items():
         if row.source.kind == "files":
             folder = inputs / row.source.folder
@@ -75,6 +78,22 @@ def named_files(params: "Params") -> list[tuple[str, Path]]:
             matches = sorted(glob.glob(str(inputs / pattern), recursive=True))
             path = Path(matches[0]) if matches else inputs / pattern
             found.append((f"wikipedia.source.files.{number}", path))
+    return found
+
+
+def answer_faults(params: "Params") -> list[str]:
+    """Return one line per task whose answers in a teacher's files cannot be used."""
+    from pipeline_lib.base.errors import DistilleryError
+    from pipeline_lib.teachers.answers import gather
+
+    found = []
+    for own in (own for own in params.teachers.values() if own.tuning.kind == "answers"):
+        for name in (name for name in params.tasks if own.knows(name)):
+            paths = [Path(params.inputs) / path for path in own.tuning.paths(name)]
+            try:
+                gather(paths, own.tuning, params.tasks[name])
+            except DistilleryError as error:
+                found.append(str(error))
     return found
 
 
@@ -162,6 +181,10 @@ def _fetched(params: "Params") -> list[str]:
 def _tuned(params: "Params", name: str) -> str:
     """Say what a teacher is tuned from, and how."""
     teacher = params.teachers[name]
+    if teacher.tuning.kind == "answers":
+        return f"answers in {', '.join(teacher.tuning.files)}"
+    if teacher.tuning.kind == "average":
+        return f"the mean of {', '.join(teacher.tuning.of)}"
     if teacher.model is None:
         return f"{teacher.tuning.checkpoint}, taken as it is"
     how = "refined on its tasks together" if teacher.tuning.kind == "refined" else "fine-tuned here"

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json
 from pipeline_lib.base.layout import pair_of
-from pipeline_lib.base.probabilities import entropy_bits, softmax
+from pipeline_lib.base.probabilities import answered, entropy_bits, softmax
 from pipeline_lib.storage.columns import (
     FIRST,
     MASKED,
@@ -242,8 +242,8 @@ def totals(view: View, chosen: np.ndarray) -> dict[str, Any]:
         labels = view.table["label"].take(chosen)
         summarise = _spread if holds_scores(labels) else _distribution
         found["labels"] = summarise(view, labels.drop_null().to_numpy(), labels.null_count)
-    if view.entropy is not None and len(chosen):
-        found["mean entropy, bits"] = round(float(view.entropy[chosen].mean()), 4)
+    if view.entropy is not None and answered(view.logits[chosen]).any():
+        found["mean entropy, bits"] = round(float(np.nanmean(view.entropy[chosen])), 4)
     if view.logits is not None and len(chosen):
         found |= _teachers_answers(view, chosen)
     if view.vectors and len(view.table):
@@ -259,6 +259,7 @@ def _teachers_answers(view: View, chosen: np.ndarray) -> dict[str, str]:
     kinds = {"teacher's answers": chosen}
     if view.is_transfer:
         kinds["teacher's answers, synthetic rows"] = chosen[view.column("iteration")[chosen] > 0]
+    kinds = {name: rows[answered(view.logits[rows])] for name, rows in kinds.items()}
     return {
         name: _spread(view, view.logits[rows, 0], 0)
         if view.is_regression

@@ -89,6 +89,8 @@ def _changes(record: dict[str, Any], side: str) -> str:
 
 
 def _answer(view: View, row: int) -> Text:
+    if np.isnan(view.logits[row]).any():
+        return Text("  teacher: no answer", "dim")
     if view.is_regression:
         return Text("  teacher: ").append(f"{view.logits[row, 0]:.3f}", "bold green")
     logits, shares = view.logits[row], view.probabilities[row]

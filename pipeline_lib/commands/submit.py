@@ -69,6 +69,7 @@ def _system(params: "Params", task: str, systems: list[str]) -> str:
 
 def _outputs(params: "Params", task: str, split: str, system: str) -> tuple["np.ndarray", str]:
     """Return the system's outputs for one split, and the column of predictions they come from."""
+    import numpy as np
     import pyarrow.compute as pc
 
     from pipeline_lib.base.errors import DistilleryError
@@ -89,7 +90,13 @@ def _outputs(params: "Params", task: str, split: str, system: str) -> tuple["np.
             f"{folder}: no predictions for the split {split!r}. Name it in the task's source, and "
             "run `dvc repro`."
         )
-    return matrix(rows[column]), column
+    outputs = matrix(rows[column])
+    if np.isnan(outputs).any():
+        raise DistilleryError(
+            f"{folder}: {column} did not answer {int(np.isnan(outputs).any(1).sum()):,} rows of "
+            f"{split}. Submit a method, or have these answered (`distill teacher requests`)."
+        )
+    return outputs, column
 
 
 def _best_seed(scores: "TaskScores", method: str, folder: Path) -> str:

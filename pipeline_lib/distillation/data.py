@@ -17,7 +17,7 @@ from tokenizers import Tokenizer
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import sha256_file, sha256_json
-from pipeline_lib.base.probabilities import softmax
+from pipeline_lib.base.probabilities import answered, softmax
 from pipeline_lib.engine.local import LocalEngine
 from pipeline_lib.engine.passes import Piece, ShardPass, run_pieces
 from pipeline_lib.engine.protocol import Engine
@@ -50,7 +50,8 @@ Lists = tuple[np.ndarray, np.ndarray]
 class EncodedInput:
     """What one encoded set is made of: a transfer set with its outputs, or a prepared split.
 
-    :ivar outputs: the teacher's logits, where they are targets; :ivar states: its layers' states.
+    :ivar outputs: the teacher's logits, where they are targets, or stand in for a split's labels.
+    :ivar states: its layers' states.
     :ivar prepared: whether ``inputs`` is a prepared split, of which every row is taken.
     """
 
@@ -73,9 +74,11 @@ class EncodingPass(ShardPass):
     """The pass that numbers the words, or word pieces, of a whole set, and its targets beside them.
 
     Targets: ``labels`` int64, or float32 of a regression (the teacher's answer where a row has
-    none) and, with outputs, ``logits`` float32.  Layers' states stay in their own shards: beside
-    the targets stands the number of the row that each came from, ``rows``.  A synthetic row that
-    another block has too is dropped here: within a block that was done when it was made.
+    none) and, with outputs, ``logits`` float32.  Rows that the teacher did not answer are left out;
+    where it says how much a row counts, that is ``weights`` float32.  Layers' states stay in their
+    own shards: beside the targets stands the number of the row that each came from, ``rows``.  A
+    synthetic row that another block has too is dropped here: within a block that was done when it
+    was made.
 
     :ivar vocabulary: the folder of the tokenizer, of word pieces a model's; :ivar tokenizer: its
         digest.
@@ -121,21 +124,22 @@ class EncodingPass(ShardPass):
     def compute(self, content: EncodedInput) -> pa.Table:
         """Return columns ids (list of int32), of pairs ids_2, labels and, with outputs, logits.
 
-        With states, rows.  Where one sequence holds a pair, segments stand in the place of ids_2.
+        With states, rows; of weighted answers, weights.  Where one sequence holds a pair, segments
+        stand in the place of ids_2.
 
-        :raises DistilleryError: if a set is damaged, or the outputs answer to another.
+        :raises DistilleryError: if a set is damaged, the outputs answer to another, or to no row.
         """
         if content.prepared:
-            tables = list(content.inputs.open().tables())
-            labels = label_array(pa.concat_tables(tables)["label"])
-            kept = np.ones(len(labels), bool)
-            return self._table(tables, {"labels": labels}, kept)
+            return self._prepared(content)
         outputs = content.outputs.open() if content.outputs else None
         parts = list(_rows(content.inputs.open(), outputs))
         synthetic = np.concatenate([rows["iteration"].to_numpy() > 0 for rows, _ in parts])
         keys = np.concatenate([rows["key"].to_numpy() for rows, _ in parts])
         numbers = np.arange(len(keys))
         kept = _without_duplicates(keys, synthetic)
+        if outputs is not None:
+            kept &= np.concatenate([answered(logits) for _, logits in parts])
+            _refuse_unanswered(kept, outputs)
         if self.min_confidence and outputs is not None:
             confident = _confidence([logits for _, logits in parts]) >= self.min_confidence
             kept &= confident | ~synthetic
@@ -150,9 +154,26 @@ class EncodingPass(ShardPass):
         targets = {"labels": labels[kept]}
         if outputs is not None:
             targets["logits"] = np.concatenate([logits for _, logits in parts])[kept]
+            weights = _weights(outputs)
+            if weights is not None:
+                targets["weights"] = weights[numbers[kept]]
         if content.states is not None:
             targets["rows"] = numbers[kept]
         return self._table([rows for rows, _ in parts], targets, kept)
+
+    def _prepared(self, content: EncodedInput) -> pa.Table:
+        """Return a prepared split; with outputs these are its labels, for it has none."""
+        if content.outputs is None:
+            tables = list(content.inputs.open().tables())
+            labels = label_array(pa.concat_tables(tables)["label"])
+            return self._table(tables, {"labels": labels}, np.ones(len(labels), bool))
+        outputs = content.outputs.open()
+        parts = list(_aligned(content.inputs.open(), outputs))
+        logits = np.concatenate([logits for _, logits in parts])
+        kept = answered(logits)
+        _refuse_unanswered(kept, outputs)
+        labels = np.concatenate([_labels(rows, logits) for rows, logits in parts])
+        return self._table([rows for rows, _ in parts], {"labels": labels[kept]}, kept)
 
     def _table(
         self, tables: list[pa.Table], targets: dict[str, np.ndarray], kept: np.ndarray
@@ -185,7 +206,7 @@ class EncodingPass(ShardPass):
         suffixes = [suffix for suffix in (FIRST, SECOND) if f"ids{suffix}" in table.column_names]
         targets = {
             name: _values(table[name])
-            for name in ("labels", "logits")
+            for name in ("labels", "logits", "weights")
             if name in table.column_names
         }
         if states is not None:
@@ -263,6 +284,20 @@ def _aligned(inputs: ShardSet, outputs: ShardSet) -> Iterator[tuple[pa.Table, np
     check_answers(inputs.manifest, outputs.manifest)
     for rows, answers in zip(inputs.tables(), outputs.tables(), strict=True):
         yield rows, matrix(answers["logits"])
+
+
+def _refuse_unanswered(kept: np.ndarray, outputs: ShardSet) -> None:
+    if len(kept) and not kept.any():
+        raise DistilleryError(
+            f"{outputs.folder}: none of {len(kept):,} rows has an answer, so there is nothing to "
+            "train on. `distill teacher requests` writes the rows that need one."
+        )
+
+
+def _weights(outputs: ShardSet) -> np.ndarray | None:
+    """Return how much each row's answer counts, float32 (rows,); None: all alike."""
+    table = outputs.table()
+    return table["weight"].to_numpy() if "weight" in table.column_names else None
 
 
 def _states(inputs: ShardSet, states: ShardSet, rows: np.ndarray) -> ChosenVectors:

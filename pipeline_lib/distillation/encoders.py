@@ -22,6 +22,7 @@ from pipeline_lib.base.devices import resolve_student_precision
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import sha256_folder
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.distillation.collapse import sample_rows, spread_figures
 from pipeline_lib.params import Encoder, Optimiser, Params, StudentSettings
 from pipeline_lib.storage.columns import column_suffixes
 from pipeline_lib.storage.shards import ShardSet
@@ -218,6 +219,9 @@ class EncoderTraining(TrainingSpec):
         def finish(folder: Path, found: Progress) -> Record:
             save_encoder(folder, model, tokenizer, self.student)
             self._targets(mean if self.row.centre else None).save(folder)
+            answers = encode_sentences(model, held_back, device)
+            chosen, wanted = sample_rows(len(held_back)), held_back.targets["vectors"]
+            spread = spread_figures(answers[chosen], wanted[chosen] - mean)
             constant = mean_of(targets, lambda vectors: unit(vectors - mean))
             rows = np.broadcast_to(constant, (len(held_back), len(constant)))
             return {
@@ -227,6 +231,7 @@ class EncoderTraining(TrainingSpec):
                 "centred": self.row.centre,
                 "loss": -found.best_score,
                 "constant_loss": held_back_loss(rows, held_back.targets["vectors"], mean),
+                **spread,
                 "history": [{**own, "dev": -own["dev"]} for own in found.history],
             }
 

@@ -76,7 +76,8 @@ class Part:
         inputs = layout.transfer(task, recipe)
         outputs = layout.outputs(task, params.teacher_of(task, row), recipe)
         # Synthetic rows have no label of their own; there the teacher's answer stands in.
-        needs_outputs = row.objective.needs_teacher or not params.recipe(recipe).changes_nothing
+        labelled = params.recipe(recipe).changes_nothing and settings.learns_from_labels
+        needs_outputs = row.objective.needs_teacher or not labelled
         if needs_outputs:
             check_answers(read_manifest(inputs), read_manifest(outputs))
         return cls(

@@ -60,6 +60,7 @@ class ModelReference(BaseModel):
 class Plan(BaseModel):
     """All that determines a student besides its seed, the vocabulary and the dev set.
 
+    :ivar dev_outputs: the teacher's answers on dev, where that has no labels.
     :ivar teacher: that runs beside it, if one does; :ivar teacher_layers: that go with its own.
     :ivar encoder: the one to start from; :ivar joint: by seed, the student to start from.
     :ivar optimiser: None: that student is taken as it is.
@@ -79,6 +80,7 @@ class Plan(BaseModel):
     labels: list[str]
     inputs: SetReference
     outputs: SetReference | None
+    dev_outputs: SetReference | None = None
     states: SetReference | None
     teacher: ModelReference | None
     teacher_layers: list[int] | None
@@ -118,7 +120,7 @@ def make_plan(params: Params, task: str, method: str, layout: Layout) -> Plan:
         pretrained = ModelReference.to(folder)
     inputs = layout.transfer(task, row.data)
     outputs = layout.outputs(task, params.teacher_of(task, row), row.data)
-    needs_outputs = params.reads_outputs(row)
+    needs_outputs = params.reads_outputs(row, task)
     if needs_outputs:
         check_answers(read_manifest(inputs), read_manifest(outputs))
     states = None
@@ -145,6 +147,7 @@ def make_plan(params: Params, task: str, method: str, layout: Layout) -> Plan:
         pair=params.task(task).is_pair,
         labels=params.task(task).label_names,
         inputs=SetReference.to(inputs, row.iterations),
+        dev_outputs=_dev_answers(params, task, row, layout),
         outputs=SetReference.to(outputs, row.iterations) if needs_outputs else None,
         states=states,
         teacher=teacher,
@@ -156,6 +159,14 @@ def make_plan(params: Params, task: str, method: str, layout: Layout) -> Plan:
         min_confidence=row.min_confidence or 0.0,
         threshold=row.threshold,
     )
+
+
+def _dev_answers(params: Params, task: str, row: Method, layout: Layout) -> SetReference | None:
+    """Return the teacher's outputs for dev, which stand in for labels where it has none."""
+    if params.task(task).label_of("dev") is not None:
+        return None
+    folder = layout.heldout_outputs(task, params.teacher_of(task, row), "dev")
+    return SetReference.to(folder)
 
 
 def _encoder(params: Params, start: str, layout: Layout) -> ModelReference | None:

@@ -27,6 +27,7 @@ from pipeline_lib.networks.imitation import Imitation
 from pipeline_lib.networks.student import StudentNetwork
 from pipeline_lib.storage.fingerprint import code_outside
 from pipeline_lib.storage.references import SetReference
+from pipeline_lib.storage.shards import read_manifest
 from pipeline_lib.students.student import (
     attend_quickly,
     load_student,
@@ -78,7 +79,7 @@ class StudentTraining(EncodedTraining):
         place = {"folder", "iterations"}
         names = {"task": True, "method": True, "inputs": place, "outputs": place, "states": place}
         names |= {"encoder": {"folder"}, "joint": True, "model": {"folder"}, "teacher": {"folder"}}
-        names |= {"student": {"model"}, "optimiser": True}
+        names |= {"student": {"model"}, "optimiser": True, "dev_outputs": place}
         settings = self.plan.model_dump(exclude=names)
         if self.plan.encoder is not None:
             settings["start"] = "encoder"
@@ -93,6 +94,15 @@ class StudentTraining(EncodedTraining):
     def rows(self) -> int:
         """About how many rows an epoch reads; duplicates in the transfer set make it fewer."""
         return self.plan.inputs.rows
+
+    @property
+    def unanswered(self) -> int:
+        """How many rows are left out because the teacher did not answer them."""
+        own = self.plan.outputs
+        if own is None:
+            return 0
+        shards = read_manifest(Path(own.folder)).upto(own.iterations).shards
+        return sum((shard.counts or {}).get("unanswered", 0) for shard in shards)
 
     @property
     def started_from(self) -> ModelReference | None:
@@ -123,7 +133,7 @@ class StudentTraining(EncodedTraining):
         """How the dev set is encoded, and what of."""
         student = self.plan.student
         encoding = EncodingPass.of(self.words, student.max_words, reads=student.reads)
-        return encoding, EncodedInput(self.dev, prepared=True)
+        return encoding, EncodedInput(self.dev, self.plan.dev_outputs, prepared=True)
 
     @property
     def sets(self) -> list[Encoded]:
@@ -156,6 +166,7 @@ class StudentTraining(EncodedTraining):
             save_student(folder, model, tokenizer)
             return {
                 "rows": len(train),
+                "unanswered": self.unanswered,
                 "threshold_shift": shift,
                 "label_scale": None if scale is None else asdict(scale),
             }

@@ -66,6 +66,13 @@ class ShardPass(ABC):
         """Whether these outputs, the first that were found of an input, are all there are."""
         return len(found) == 1
 
+    def check(self, content: Any, output: pa.Table, name: str) -> None:  # noqa: B027  most trust it
+        """Refuse outputs that cannot be right, before they are stored.
+
+        :param name: of the input, for the message.
+        :raises DistilleryError: naming it, the rows, and the remedy.
+        """
+
     def load(self) -> None:  # noqa: B027  most passes have nothing to load
         """Load the models that :meth:`compute` uses, so that forked workers share them."""
 
@@ -73,6 +80,10 @@ class ShardPass(ABC):
     def computed_on(self) -> str | None:
         """The processor, where that shows in the outputs' last digits."""
         return None
+
+    def content(self, inputs: ShardSet, shard: Shard) -> Any:
+        """Return what an input's outputs are computed from: as a rule its shard's path."""
+        return inputs.path(shard)
 
     def output_name(self, name: str, part: int) -> str:
         """Return the file name of an input's output number ``part``."""
@@ -161,7 +172,11 @@ def run_pass(
     """
     shards = inputs.manifest.shards
     clear_folder(folder)
-    pieces = [Piece(shard.sha256, inputs.path(shard), shard.name) for shard in shards]
+    contents = [shard_pass.content(inputs, shard) for shard in shards]
+    pieces = [
+        Piece(shard.sha256, content, shard.name)
+        for shard, content in zip(shards, contents, strict=True)
+    ]
     if title is None:
         answers, report = run_pieces(shard_pass, pieces, engine)
     else:
@@ -243,10 +258,11 @@ def _compute(job: tuple[ShardPass, Piece], _: Report) -> Answer:
     shard_pass, piece = job
     content = read_shard(piece.content) if isinstance(piece.content, Path) else piece.content
     store, source = Store(shard_pass.kind), piece.digest if shard_pass.row_for_row else None
-    shards = [
-        store.add(shard_pass.key(piece.digest, part), table, source, shard_pass.computed_on, counts)
-        for part, (table, counts) in enumerate(shard_pass.outputs(content))
-    ]
+    shards = []
+    for part, (table, counts) in enumerate(shard_pass.outputs(content)):
+        shard_pass.check(content, table, str(piece.note))
+        key = shard_pass.key(piece.digest, part)
+        shards.append(store.add(key, table, source, shard_pass.computed_on, counts))
     return Answer(replace(piece, content=None), shards, reused=False)
 
 

@@ -22,7 +22,7 @@ from pipeline_lib.evaluation.results import ParameterCounts, TaskScores, Trainin
 from pipeline_lib.evaluation.scores import System, task_scores
 from pipeline_lib.params import Params
 from pipeline_lib.storage.columns import Text, label_type, list_column
-from pipeline_lib.storage.shards import write_shard
+from pipeline_lib.storage.shards import read_manifest, write_shard
 
 
 def evaluate_task(params: Params, task: str, layout: Layout) -> TaskScores:
@@ -35,13 +35,17 @@ def evaluate_task(params: Params, task: str, layout: Layout) -> TaskScores:
     """
     settings = params.task(task)
     teachers = params.teachers_of(task)
-    heldout = read_heldout(layout, task, teachers)
+    heldout = read_heldout(layout, task, teachers, settings.label_of("dev") is not None)
     systems = run_methods(params, task, heldout, layout.students(task))
     scores = task_scores(
         settings,
         heldout,
+        read_manifest(layout.split(task, "train")).rows,
         training_labels(layout, task),
-        {n: teacher_parameters(layout.teacher(task, n), settings.label_names) for n in teachers},
+        {
+            name: teacher_parameters(layout.teacher(task, name), settings.label_names, own.runs)
+            for name, own in teachers.items()
+        },
         systems,
         params.evaluate,
         shared_texts(layout.task(task)),
@@ -129,8 +133,14 @@ def run_student(run: StudentRun, report: Report) -> tuple[dict[str, np.ndarray],
     return logits, ParameterCounts(**parameter_counts(student))
 
 
-def teacher_parameters(folder: Path, names: list[str]) -> ParameterCounts:
-    """Return how many parameters one of the task's teachers has, as its tuning counted them."""
+def teacher_parameters(folder: Path, names: list[str], runs: bool = True) -> ParameterCounts | None:
+    """Return how many parameters one of the task's teachers has, as its tuning counted them.
+
+    :param runs: whether it is a model; otherwise it has none that are known.
+    """
+    if not runs:
+        check_names(folder, read_record(folder / "training.json", "labels")["labels"], names)
+        return None
     require_model(folder)
     found = read_record(folder / "config.json", "id2label")["id2label"]
     check_names(folder, [found[str(number)] for number in range(len(found))], names)

@@ -19,7 +19,8 @@ class Heldout:
     """One split in file order.
 
     ``labels`` int classes or float scores, shape (rows,), or None where hidden; ``teachers``
-    float32, (rows, outputs), by the teacher's name, and ``precision`` in which they were computed.
+    float32, (rows, outputs), by the teacher's name, no numbers where it gave no answer, and
+    ``precision`` in which they were computed.
     """
 
     texts: list[Text]
@@ -28,17 +29,20 @@ class Heldout:
     precision: dict[str, str]
 
 
-def read_heldout(layout: Layout, task: str, teachers: Iterable[str]) -> dict[str, Heldout]:
+def read_heldout(
+    layout: Layout, task: str, teachers: Iterable[str], labelled: bool = True
+) -> dict[str, Heldout]:
     """Read the splits that the task has: dev, and test and further ones where there are any.
 
     :param layout: of all artifacts; :param teachers: the names of the task's.
+    :param labelled: whether dev is to have labels.
     :raises DistilleryError: if dev is hidden, or teacher outputs are missing or not of these rows.
     """
     # dev must be there; a task can do without a test split.
     splits = dict.fromkeys(["dev", *heldout_splits(layout.task(task))])
     names = list(teachers)
     found = {split: _read(layout, task, split, names) for split in splits}
-    if found["dev"].labels is None:
+    if labelled and found["dev"].labels is None:
         raise DistilleryError(
             f"{layout.split(task, 'dev')}: no labelled dev split, so nothing to score. Name a "
             "labelled dev file in params.yaml, or let `split` draw one, and run `dvc repro`."

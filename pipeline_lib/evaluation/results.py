@@ -101,18 +101,26 @@ class Ratio(_Record):
 
 
 class Floor(_Record):
-    """What a constant answer scores: the most frequent class of training, or the mean score."""
+    """What a constant answer scores: the most frequent class of training, or the mean score.
 
-    answer: str | Rounded
+    :ivar answer: None, and no scores, where the training set has no labels.
+    """
+
+    answer: str | Rounded | None
     scores: dict[str, Scores | None]
 
 
 class TeacherScores(_Record):
-    """What a teacher scores, and in which precision its logits were computed, by split."""
+    """What a teacher scores, and in which precision its logits were computed, by split.
+
+    :ivar parameters: None of answers that no model here gave.
+    :ivar unanswered: rows without an answer, where there are any: the others alone are scored.
+    """
 
     scores: dict[str, Scores | None]
     precision: dict[str, str]
-    parameters: ParameterCounts
+    parameters: ParameterCounts | None
+    unanswered: dict[str, int] = {}
 
 
 class Training(_Record):
@@ -134,8 +142,9 @@ class MethodScores(_Record):
     """One method against the labels, its teacher and its baseline, by split.
 
     :ivar teacher: the row's own, or else the task's first.
-    :ivar agreement: with the teacher: share of equal answers, or correlation of a regression.
-    :ivar against_teacher: the mean of the first metric minus the teacher's.
+    :ivar agreement: with the teacher: share of equal answers, or correlation of a regression; of
+        the rows that the teacher answered, and None where there are none.
+    :ivar against_teacher: the mean of the first metric minus the teacher's, on the same rows.
     :ivar gain: over the baseline; None where there is none, or the labels are hidden.
     """
 
@@ -145,11 +154,11 @@ class MethodScores(_Record):
     baseline: str | None
     training: Training
     scores: dict[str, dict[Metric, SeedScores] | None]
-    agreement: dict[str, Rounded]
+    agreement: dict[str, Rounded | None]
     against_teacher: dict[str, Rounded | None]
     gain: dict[str, Gain | None]
     parameters: ParameterCounts
-    ratio: Ratio
+    ratio: Ratio | None
 
 
 class TaskScores(_File):

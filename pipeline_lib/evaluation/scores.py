@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from pipeline_lib.base.probabilities import answered
 from pipeline_lib.evaluation.heldout import Heldout
 from pipeline_lib.evaluation.results import (
     Floor,
@@ -46,16 +47,18 @@ class System:
 def task_scores(
     task: Task,
     heldout: dict[str, Heldout],
+    train_rows: int,
     train_labels: np.ndarray,
-    teachers: dict[str, ParameterCounts],
+    teachers: dict[str, ParameterCounts | None],
     systems: dict[str, System],
     evaluate: Evaluate,
     shared_texts: dict[str, dict[str, dict[str, int]]],
 ) -> TaskScores:
     """Return everything that is scored about one task.
 
+    :param train_rows: rows of the training set.
     :param train_labels: int classes or float scores, shape (rows,): the floor is made from them.
-    :param teachers: how many parameters each has.
+    :param teachers: how many parameters each has; None of answers that no model here gave.
     :param systems: by method name, in the order of params.yaml.
     """
     scorer = _Scorer(task, heldout, evaluate)
@@ -63,7 +66,7 @@ def task_scores(
         metrics=task.metrics,
         f1_label=task.f1_label,
         labels=task.label_names,
-        rows={"train": len(train_labels)} | {s: len(part.texts) for s, part in heldout.items()},
+        rows={"train": train_rows} | {s: len(part.texts) for s, part in heldout.items()},
         selection=SELECTION,
         evaluate=evaluate,
         floor=scorer.floor(train_labels),
@@ -84,6 +87,9 @@ class _Scorer:
     def floor(self, train_labels: np.ndarray) -> Floor:
         """Score the constant answer: the training set's most frequent class, or mean score."""
         names = self.task.label_names
+        if not len(train_labels):
+            scored = {split: part.labels is not None for split, part in self.heldout.items()}
+            return Floor(answer=None, scores={s: {} if own else None for s, own in scored.items()})
         if self.task.is_regression:
             # No correlation with a constant.
             zeros = {
@@ -99,17 +105,19 @@ class _Scorer:
         }
         return Floor(answer=names[majority], scores=scores)
 
-    def teacher(self, name: str, parameters: ParameterCounts) -> TeacherScores:
-        """Score a teacher's stored logits."""
+    def teacher(self, name: str, parameters: ParameterCounts | None) -> TeacherScores:
+        """Score a teacher's stored logits, where it answered."""
         parts = self.heldout.items()
+        missing = {split: int((~answered(part.teachers[name])).sum()) for split, part in parts}
         return TeacherScores(
             scores={split: self._scores(split, part.teachers[name]) for split, part in parts},
             precision={split: part.precision[name] for split, part in parts},
             parameters=parameters,
+            unanswered={split: count for split, count in missing.items() if count},
         )
 
     def methods(
-        self, systems: dict[str, System], teachers: dict[str, ParameterCounts]
+        self, systems: dict[str, System], teachers: dict[str, ParameterCounts | None]
     ) -> dict[str, MethodScores]:
         """Score every method; each split's p values are corrected for the table's rows."""
         gains: dict[str, dict[str, Gain | None]] = {name: {} for name in systems}
@@ -124,7 +132,7 @@ class _Scorer:
     def _method(
         self,
         system: System,
-        teacher_parameters: ParameterCounts,
+        teacher_parameters: ParameterCounts | None,
         gain: dict[str, Gain | None],
     ) -> MethodScores:
         """Score one method against the labels and the teacher."""
@@ -139,17 +147,27 @@ class _Scorer:
             against_teacher={split: self._to_teacher(system, split) for split in self.heldout},
             gain=gain,
             parameters=system.parameters,
-            ratio=teacher_parameters.ratio_to(system.parameters),
+            ratio=teacher_parameters and teacher_parameters.ratio_to(system.parameters),
         )
 
     def _scores(self, split: str, outputs: np.ndarray) -> Scores | None:
-        labels = self.heldout[split].labels
-        if labels is None:
+        """Return the scores of the rows that have an answer; None if none has, or no label."""
+        labels, known = self.heldout[split].labels, answered(outputs)
+        if labels is None or not known.any():
             return None
-        return {m: score(m, labels, outputs, self.task.positive_class) for m in self.task.metrics}
+        given = labels[known], outputs[known], self.task.positive_class
+        return {metric: score(metric, *given) for metric in self.task.metrics}
 
-    def _by_seed(self, system: System, split: str) -> dict[str, SeedScores] | None:
-        by_seed = {str(s): self._scores(split, o) for s, o in system.logits[split].items()}
+    def _by_seed(
+        self, system: System, split: str, rows: np.ndarray | None = None
+    ) -> dict[str, SeedScores] | None:
+        """Return each metric's mean over seeds; of some ``rows`` alone, bool (rows,)."""
+        kept = slice(None) if rows is None else rows
+        by_seed = {}
+        for seed, outputs in system.logits[split].items():
+            own = np.full_like(outputs, np.nan)
+            own[kept] = outputs[kept]
+            by_seed[str(seed)] = self._scores(split, own)
         if None in by_seed.values():
             return None
         return {
@@ -157,15 +175,18 @@ class _Scorer:
             for metric in self.task.metrics
         }
 
-    def _agreement(self, system: System, split: str) -> float:
-        regression = self.task.is_regression
-        teacher = decide(self.heldout[split].teachers[system.teacher], regression)
-        outputs = system.logits[split].values()
-        return float(np.mean([agreement(teacher, one, regression) for one in outputs]))
+    def _agreement(self, system: System, split: str) -> float | None:
+        regression, answers = self.task.is_regression, self.heldout[split].teachers[system.teacher]
+        known = answered(answers)
+        if not known.any():
+            return None
+        teacher, outputs = decide(answers[known], regression), system.logits[split].values()
+        return float(np.mean([agreement(teacher, one[known], regression) for one in outputs]))
 
     def _to_teacher(self, system: System, split: str) -> float | None:
-        teacher = self._scores(split, self.heldout[split].teachers[system.teacher])
-        own = self._by_seed(system, split)
+        answers = self.heldout[split].teachers[system.teacher]
+        teacher = self._scores(split, answers)
+        own = self._by_seed(system, split, answered(answers))
         if teacher is None or own is None:
             return None
         return own[self.task.metrics[0]].mean - teacher[self.task.metrics[0]]

@@ -31,7 +31,7 @@ def measure_task(params: Params, task: str, layout: Layout) -> dict[str, Any]:
     device = resolve_device(params.device)
     sample = sample_texts(layout, task, params.speed.sentences)
     examples = student_examples(params, task)
-    teachers = params.teachers_of(task)
+    teachers = {name: own for name, own in params.teachers_of(task).items() if own.runs}
     contestants: dict[str, Predict] = {
         f"teachers.{name}": _teacher(params, layout.teacher(task, name), own.max_length, device)
         for name, own in teachers.items()

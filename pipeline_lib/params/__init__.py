@@ -27,6 +27,9 @@ from pipeline_lib.params.methods import (
     register_objective,
 )
 from pipeline_lib.params.models import (
+    AnswerFiles,
+    AnswerFormat,
+    Average,
     FineTuning,
     Finished,
     HubModel,
@@ -113,7 +116,10 @@ __all__ = [
     "CORRELATIONS",
     "DECISIONS",
     "STARTS",
+    "AnswerFiles",
+    "AnswerFormat",
     "AugmentParams",
+    "Average",
     "BiAttentive",
     "BiLSTM",
     "CatalogueRow",

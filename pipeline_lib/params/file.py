@@ -47,7 +47,15 @@ def _checked(raw: Any, place: Callable[[list[str]], str]) -> Params:
     return params
 
 
-_MEMBERS = ("Range", "list[str]", "literal['all']", "constrained-float", "float", "str")
+_MEMBERS = (
+    "Range",
+    "str",
+    "float",
+    "dict[constrained-str,str]",
+    "list[str]",
+    "literal['all']",
+    "constrained-float",
+)
 """Members of unions, as pydantic names them in the path to a fault."""
 
 
@@ -93,7 +101,7 @@ def _is_tag(path: list[Any], i: int) -> bool:
     if i > 1 and path[i - 2] == "models":
         return path[i] in ("package", "package_parts", "path", "hub")
     if i > 0 and path[i - 1] == "tuning":
-        return path[i] in ("single", "refined", "finished")
+        return path[i] in ("single", "refined", "finished", "answers", "average")
     if i > 1 and path[i - 2] == "systems":
         return path[i] in ("student", "encoder", "model", "reranked")
     if i == 1 and path[0] == "engine":

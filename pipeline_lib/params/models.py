@@ -121,6 +121,55 @@ class Finished(Section):
         return self.checkpoint.replace("{task}", task)
 
 
+AnswerFormat = Literal["parquet", "arrow", "csv", "jsonl", "openai-batch", "vllm"]
+
+
+class AnswerFiles(Section):
+    """A teacher whose answers stand in files: those of an LLM, an ensemble, an API.
+
+    ``files`` lie below ``inputs``; ``{task}`` in them stands for the task.  ``format`` null goes by
+    the files' endings.  ``classes`` names the classes in the order of lists of numbers (null: the
+    files say).  ``mask`` stands for a masked word in the files' texts.  ``smoothing`` is the share
+    of a bare label that is spread over all classes (Szegedy et al. 2016, section 7), ``floor`` the
+    least probability of a class.  Rows whose probabilities cover less than ``min_coverage`` have no
+    answer.  ``provenance`` goes into the manifests: model, revision, prompt, licence or terms.
+    """
+
+    kind: Literal["answers"]
+    files: Annotated[list[str], Field(min_length=1)]
+    format: AnswerFormat | None
+    classes: Annotated[list[str], Field(min_length=1)] | None
+    mask: Annotated[str, Field(min_length=1)]
+    smoothing: Annotated[float, Field(ge=0.0, lt=1.0)]
+    floor: Annotated[float, Field(gt=0.0, le=0.1)]
+    min_coverage: Probability
+    provenance: dict[str, str]
+
+    def paths(self, task: str) -> list[str]:
+        """Return one task's files, below ``inputs``."""
+        return [path.replace("{task}", task) for path in self.files]
+
+
+class Average(Section):
+    """The mean of several teachers' answers: of their probabilities, or a regression's scores.
+
+    Lakshminarayanan et al. 2017, section 2.4, and Hinton et al. 2015, section 1.  ``weights`` null
+    counts all of them alike.
+    """
+
+    kind: Literal["average"]
+    of: Annotated[list[Name], Field(min_length=2)]
+    weights: list[Annotated[float, Field(gt=0)]] | None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "Average":
+        if len(set(self.of)) < len(self.of):
+            raise ValueError("`of`: each may stand only once")
+        if self.weights is not None and len(self.weights) != len(self.of):
+            raise ValueError("`weights`: one for each teacher in `of`, or null")
+        return self
+
+
 class States(Section):
     """The states of [CLS] that students learn from (Sun et al. 2019, section 3.2).
 
@@ -140,26 +189,43 @@ class States(Section):
 class Teacher(Section):
     """A teacher: the model it starts from, how it is tuned, and the tasks that it knows.
 
-    ``model`` is a name in ``models``; a finished teacher has none.  ``tasks``: null for all.
-    ``data`` names the transfer sets that it answers (null: all that its tasks have).  ``states``
-    can be left out: no row then learns from its layers.
+    ``model`` is a name in ``models``; a finished teacher has none.  ``max_length`` is null where no
+    model is run: of answers in files and averages.  ``tasks``: null for all.  ``data`` names the
+    transfer sets that it answers (null: all that its tasks have).  ``states`` can be left out: no
+    row then learns from its layers.
     """
 
     model: str | None
-    max_length: Annotated[int, Field(ge=4)]
+    max_length: Annotated[int, Field(ge=4)] | None
     tasks: Annotated[list[str], Field(min_length=1)] | None
     data: list[str] | None
-    tuning: Annotated[FineTuning | Refining | Finished, Field(discriminator="kind")]
+    tuning: Annotated[
+        FineTuning | Refining | Finished | AnswerFiles | Average, Field(discriminator="kind")
+    ]
     states: States | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> "Teacher":
-        if (self.model is None) != (self.tuning.kind == "finished"):
+        if (self.model is None) != (self.tuning.kind not in ("single", "refined")):
             raise ValueError(
                 "`model` is what a teacher is tuned from: name one of `models`, or null where "
-                "`tuning` is of kind finished"
+                "`tuning` is of kind finished, answers or average"
+            )
+        if (self.max_length is None) == self.runs:
+            raise ValueError(
+                "`max_length` is how much a model reads: give it, or null where `tuning` is of "
+                "kind answers or average"
+            )
+        if self.states is not None and not self.runs:
+            raise ValueError(
+                "`states` are those of a model's layers, and here none is run. Take them out"
             )
         return self
+
+    @property
+    def runs(self) -> bool:
+        """Whether a model is run for its answers; those of files and averages are there."""
+        return self.tuning.kind in ("single", "refined", "finished")
 
     def knows(self, task: str) -> bool:
         """Whether it is a teacher of ``task``."""

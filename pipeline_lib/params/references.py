@@ -9,6 +9,7 @@ from pipeline_lib.params.encoders import STARTS
 from pipeline_lib.params.joint import Joint
 from pipeline_lib.params.measured import check_measured
 from pipeline_lib.params.methods import BESIDE, RUNNING, Method
+from pipeline_lib.params.models import Average, Teacher
 from pipeline_lib.params.schema import Params
 
 
@@ -73,7 +74,17 @@ def _check_teachers(params: Params) -> None:
         if name in params.methods or name == HELDOUT:
             what = "a row of `methods`" if name in params.methods else "a folder of outputs"
             raise ValueError(f"teachers.{name}: {what} has this name. Choose another")
-    for task in params.tasks:
+        if isinstance(teacher.tuning, Average):
+            _check_average(params, name, teacher)
+    for task, settings in params.tasks.items():
+        labelled = settings.learns_from_labels and settings.label_of("dev") is not None
+        for name in [] if labelled else params.teachers_of(task):
+            if params.teachers[name].runs:
+                raise ValueError(
+                    f"teachers.{name}.tasks: {task} has no labels (`label`) in train and dev to "
+                    "tune and score a model on. Leave it out: what it has is a teacher of kind "
+                    "answers or average"
+                )
         if not params.teachers_of(task):
             raise ValueError(
                 f"teachers: none knows {task}. Name it in one's `tasks`, or set that to null"
@@ -83,15 +94,34 @@ def _check_teachers(params: Params) -> None:
         _check_names("vocabulary.vectors", params.vocabulary.vectors, params.models, "model")
 
 
+def _check_average(params: Params, name: str, teacher: Teacher) -> None:
+    """Refuse an average of teachers that are not there, or do not answer all that it answers."""
+    for other in teacher.tuning.of:
+        key, own = f"teachers.{name}.tuning.of", params.teachers.get(other)
+        if own is None or isinstance(own.tuning, Average):
+            known = [n for n, t in params.teachers.items() if not isinstance(t.tuning, Average)]
+            what = "is an average itself" if own else "is no teacher"
+            raise ValueError(f"{key}: {other!r} {what}; there are {', '.join(known)}")
+        for task in (task for task in params.tasks if teacher.knows(task)):
+            recipes = [r for r in params.recipes_of(task) if teacher.answers(r)]
+            if not own.knows(task) or not all(own.answers(recipe) for recipe in recipes):
+                raise ValueError(
+                    f"{key}: {other} does not answer all of {task} that the average does. Widen "
+                    f"its `tasks` and `data`, or narrow those of {name}"
+                )
+
+
 def _check_outputs(params: Params) -> None:
     """Refuse rows whose teacher is not told from others, or does not answer their rows."""
     for task in params.tasks:
         for name, row in params.methods_of(task).items():
-            if params.reads_outputs(row):
+            if params.reads_outputs(row, task):
                 _check_answered(params, f"methods.{name}", row, task, row.data)
     for name, row in params.joint.items():
         for task, recipe in row.tasks.items():
-            if row.objective.needs_teacher or not params.transfer[recipe].changes_nothing:
+            original = params.transfer[recipe].changes_nothing
+            labelled = original and params.tasks[task].learns_from_labels
+            if row.objective.needs_teacher or not labelled:
                 _check_answered(params, f"joint.{name}", row, task, recipe)
 
 
@@ -151,6 +181,13 @@ def _check_running(params: Params) -> None:
                 f"methods.{name}.teacher_runs: goes with {', '.join(RUNNING)} in the "
                 "objective, whose targets are too large to be stored: give both or neither"
             )
+        for task in params.tasks if row.teacher_runs else ():
+            teacher = params.teacher_of(task, row)
+            if name in params.methods_of(task) and not params.teachers[teacher].runs:
+                raise ValueError(
+                    f"methods.{name}.teacher_runs: {teacher} has answers and no model to run. Name "
+                    "another teacher, or leave it out"
+                )
         count = params.students[row.student].state_count
         if row.teacher_runs and len(row.teacher_runs.layers) != count:
             raise ValueError(
@@ -326,6 +363,12 @@ def _check_joint(params: Params) -> None:
         _check_start(params, f"joint.{name}", joint)
         _check_sets(params, f"joint.{name}", joint.tasks)
         _check_names(f"joint.{name}", joint, params.teachers, "teacher")
+        for task in (task for task in joint.tasks if task in params.tasks):
+            if params.tasks[task].label_of("dev") is None:
+                raise ValueError(
+                    f"joint.{name}.tasks: {task} has no labels (`label`) to choose by on dev. "
+                    "Leave it out, or train it by itself"
+                )
         if joint.objective.needs_states or joint.objective.needs_running_teacher:
             raise ValueError(
                 f"joint.{name}.objective: only a method's row learns from a teacher's layers; "

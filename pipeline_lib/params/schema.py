@@ -90,13 +90,15 @@ class Params(Section):
         """Whether a joint training's student reads words, not a model's word pieces."""
         return self.students[row.student].source_model is None
 
-    def reads_outputs(self, row: Method) -> bool:
-        """Whether a row needs a teacher's outputs.
+    def reads_outputs(self, row: Method, task: str) -> bool:
+        """Whether a row needs a teacher's outputs for a task.
 
-        Synthetic rows have no label of their own; there the teacher's argmax stands in.
+        Synthetic rows have no label of their own, nor has any of a training set without labels;
+        there the teacher's argmax stands in.
         """
         original = self.recipe(row.data).changes_nothing or row.iterations == 0
-        return row.objective.needs_teacher or not original
+        labelled = original and self.task(task).learns_from_labels
+        return row.objective.needs_teacher or not labelled
 
     def states_of(self, task: str) -> dict[str, list[str]]:
         """Return the transfer sets whose rows read states, by the teacher whose states they are."""

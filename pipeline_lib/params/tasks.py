@@ -132,14 +132,16 @@ class AugmentParams(Section):
 class TaskBase(Section):
     """One labelled task: where its text comes from and what its labels mean.
 
-    ``text`` names one column, or two for a task about sentence pairs.  The first of ``metrics``
+    ``text`` names one column, or two for a task about sentence pairs; ``label`` one, or that of
+    each split that has one; null: nothing is labelled.  Where the training set has no labels, a
+    teacher's answers are all that there is to learn.  The first of ``metrics``
     chooses on dev and is tested for significance.  ``train_fraction`` is the share of the training
     set that is used; smaller shares are parts of greater ones.
     """
 
     source: Source
     text: Annotated[list[str], Field(min_length=1, max_length=2)]
-    label: str
+    label: str | dict[Split, str] | None
     split: SplitParams | None
     train_fraction: Annotated[float, Field(gt=0.0, le=1.0)]
     blocks: Positive
@@ -151,13 +153,21 @@ class TaskBase(Section):
     def _columns(self) -> "Task":
         if len(set(self.text)) < len(self.text):
             raise ValueError(f"`text` names the column {self.text[0]!r} twice; a pair has two")
-        if self.label in self.text:
-            raise ValueError(f"`label` and `text` name one column, {self.label!r}; correct one")
+        for label in {self.label_of(split) for split in self._split_names}:
+            if label in self.text:
+                raise ValueError(f"`label` and `text` name one column, {label!r}; correct one")
         return self
 
     @model_validator(mode="after")
     def _splits(self) -> "Task":
-        names = self.source.splits if isinstance(self.source, HubDataset) else self.source.files
+        names = self._split_names
+        if isinstance(self.label, dict) and (
+            self.split is not None or set(self.label) - set(names)
+        ):
+            raise ValueError(
+                "`label` by split names files that there are, and `split` draws none from others; "
+                "name one column for all, or null"
+            )
         if self.split is None and not {"train", "dev"} <= set(names):
             raise ValueError("without `split`, the source must name both a train and a dev file")
         if "all" in names and (self.split is None or len(names) > 1):
@@ -174,6 +184,21 @@ class TaskBase(Section):
     def is_pair(self) -> bool:
         """Whether an example is two sentences."""
         return len(self.text) == 2
+
+    @property
+    def _split_names(self) -> list[str]:
+        """The splits that the source names."""
+        own = self.source
+        return list(own.splits if isinstance(own, HubDataset) else own.files)
+
+    def label_of(self, split: str) -> str | None:
+        """Return the label column of one split; None: it has no labels."""
+        return self.label.get(split) if isinstance(self.label, dict) else self.label
+
+    @property
+    def learns_from_labels(self) -> bool:
+        """Whether its training set has labels."""
+        return self.label_of("train") is not None
 
     @property
     def is_regression(self) -> bool:
@@ -243,7 +268,8 @@ class Regression(TaskBase):
     @property
     def label_names(self) -> list[str]:
         """The name of the one output: the label column's."""
-        return [self.label]
+        named = list(self.label.values()) if isinstance(self.label, dict) else [self.label]
+        return [named[0] if named and named[0] else "score"]
 
     @property
     def positive_class(self) -> int:

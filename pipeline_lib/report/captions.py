@@ -25,7 +25,7 @@ def caption(result: TaskResult, params: Params) -> list[str]:
     ]
     if shared := shared_line(scores.shared_texts):
         lines.append(f"{shared[0].upper()}{shared[1:]}.")
-    lines += _further(scores)
+    lines += [*_unanswered(scores), *_further(scores)]
     return [line.strip() for line in lines] + _missing(result, params)
 
 
@@ -56,13 +56,33 @@ def _further(scores: TaskScores) -> list[str]:
         if split in ("dev", "test"):
             continue
         each = [
-            f"{name} {100 * own.scores[split][metric]:.1f}" for name, own in scores.teachers.items()
+            f"{name} {100 * own.scores[split][metric]:.1f}"
+            for name, own in scores.teachers.items()
+            if own.scores[split] is not None
         ]
         each += [
             f"{name} {100 * own.scores[split][metric].mean:.1f}"
             for name, own in scores.methods.items()
         ]
         lines.append(f"{split}, {metric}: {', '.join(each)}.")
+    return lines
+
+
+def _unanswered(scores: TaskScores) -> list[str]:
+    """Say what nobody labelled, and which rows a teacher did not answer."""
+    lines = []
+    if not scores.scored_splits:
+        lines.append(
+            "Nothing is labelled: the best evaluations were chosen by the teacher's answers on "
+            "dev, and agreement with the teacher is no score."
+        )
+    for name, own in scores.teachers.items():
+        missing = [f"{count:,} of {scores.rows[s]:,} {s}" for s, count in own.unanswered.items()]
+        if missing:
+            lines.append(
+                f"Teacher {name} did not answer {', '.join(missing)} rows: it is scored and "
+                "compared on the others alone."
+            )
     return lines
 
 
@@ -81,6 +101,8 @@ def speed_line(result: TaskResult) -> str:
 def _test(scores: TaskScores) -> str:
     if "test" not in scores.rows:
         return "There is no test split."
+    if not scores.scored_splits:
+        return ""
     return "" if "test" in scores.scored_splits else "Test labels are hidden: not scored."
 
 
@@ -88,7 +110,7 @@ def _seeds(result: TaskResult) -> str:
     first = next(iter(result.scores.methods.values()), None)
     if first is None:
         return NONE
-    return ", ".join(first.scores["dev"][result.scores.metric].by_seed)
+    return ", ".join(first.training.best_step)
 
 
 def _missing(result: TaskResult, params: Params) -> list[str]:

@@ -57,7 +57,7 @@ def _task_metrics(scores: TaskScores) -> dict[str, Any]:
     splits = scores.scored_splits
     return {
         "teachers": {
-            name: {split: own.scores[split] for split in splits}
+            name: {split: own.scores[split] for split in splits if own.scores[split] is not None}
             for name, own in scores.teachers.items()
         },
         "methods": {name: _method_metrics(own, splits) for name, own in scores.methods.items()},
@@ -65,13 +65,17 @@ def _task_metrics(scores: TaskScores) -> dict[str, Any]:
 
 
 def _method_metrics(own: MethodScores, splits: list[str]) -> dict[str, Any]:
+    if not splits:
+        # Nothing is labelled.
+        return {split: {"agreement": v} for split, v in own.agreement.items() if v is not None}
     found: dict[str, Any] = {}
     for split in splits:
         found[split] = {
             metric: {"mean": value.mean, "std": value.std}
             for metric, value in own.scores[split].items()
         }
-        found[split]["agreement"] = own.agreement[split]
+        if own.agreement[split] is not None:
+            found[split]["agreement"] = own.agreement[split]
         if gain := own.gain[split]:
             # One seed: neither p is known.
             kept = gain.model_dump(include={"difference", "p", "p_holm"}, exclude_none=True)

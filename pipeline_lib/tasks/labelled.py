@@ -115,7 +115,7 @@ def read_examples(folder: Path, task: Task) -> tuple[dict[str, list[Example]], d
     for split in split_names(task.source):
         path = folder / f"{split}.{file_format(task.source)}"
         splits[split], counts[split] = _read_split(path, split, task, labels)
-    if isinstance(labels, LabelMap):
+    if isinstance(labels, LabelMap) and task.learns_from_labels:
         _check_classes(splits, labels, folder)
     return splits, counts
 
@@ -138,18 +138,21 @@ def _read_split(
     path: Path, split: str, task: Task, labels: LabelMap | ScoreRange
 ) -> tuple[list[Example], dict[str, int]]:
     columns = None if isinstance(task.source, HubDataset) else task.source.columns
-    optional = [task.label] if split.startswith("test") else []
-    rows = read_rows(path, file_format(task.source), columns, [*task.text, task.label], optional)
+    column = task.label_of(split)
+    optional = [column] if split.startswith("test") else []
+    wanted = task.text if column is None else [*task.text, column]
+    rows = read_rows(path, file_format(task.source), columns, wanted, optional)
     texts = zip(*(rows[name].to_pylist() for name in task.text), strict=True)
-    hidden = task.label not in rows.column_names
-    raws = [""] * rows.num_rows if hidden else rows[task.label].to_pylist()
+    hidden = column not in rows.column_names
+    raws = [""] * rows.num_rows if hidden else rows[column].to_pylist()
     examples: list[Example] = []
     counts = Counter(
         rows=rows.num_rows, kept=0, empty_text=0, outside_label_ranges=0, hidden_label=0
     )
     first = int(rows.schema.metadata[FIRST_ROW])
     for number, (row_texts, raw) in enumerate(zip(texts, raws, strict=True), first):
-        example = Example(tuple(text.strip() for text in row_texts), labels.classify(raw.strip()))
+        label = None if column is None else labels.classify(raw.strip())
+        example = Example(tuple(text.strip() for text in row_texts), label)
         reason = _reason_to_drop(example, raw.strip(), f"{path}: row {number}", split, task, labels)
         if reason:
             counts[reason] += 1
@@ -171,9 +174,9 @@ def _reason_to_drop(
                 f"{where}, column {names}: empty text. Fill it in or take it out."
             )
         return "empty_text"
-    if example.label is not None:
+    if example.label is not None or task.label_of(split) is None:
         return None
-    column = f"{where}, column {task.label!r}"
+    column = f"{where}, column {task.label_of(split)!r}"
     if labels.hides(raw):
         if split.startswith("test"):
             return None

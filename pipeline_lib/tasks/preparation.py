@@ -180,7 +180,7 @@ def _take_fraction(train: pa.Table, task: Task, name: str) -> pa.Table:
         return train
     places = splitmix64(train["key"].to_numpy() ^ salt("train_fraction", 0))
     kept = train.filter(pa.array(places < np.uint64(task.train_fraction * 2.0**64)))
-    classes = [] if task.is_regression else task.label_names
+    classes = [] if task.is_regression or not task.learns_from_labels else task.label_names
     left = set(kept["label"].to_pylist())
     missing = [label for number, label in enumerate(classes) if number not in left]
     if not kept.num_rows or missing:

@@ -29,7 +29,7 @@ def split_examples(
 ) -> np.ndarray:
     """Return ``train``, ``dev`` or ``test`` for each example.
 
-    :param examples: labelled examples.
+    :param examples: labelled examples, or such without a label, which are all alike.
     :param keys: uint64 content key of each; examples with equal keys stay together.
     :param blocks: block number of each, a function of its key.
     :param params: fractions and seed.
@@ -58,7 +58,9 @@ def split_examples(
     return names
 
 
-def _stratum(label: float, scores: Range | None) -> int:
+def _stratum(label: float | None, scores: Range | None) -> int:
+    if label is None:
+        return 0
     if scores is None:
         return int(label)
     share = (label - scores.min) / (scores.max - scores.min)

@@ -10,6 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+import numpy as np
 import pyarrow as pa
 import torch
 
@@ -17,9 +18,11 @@ from pipeline_lib.base.devices import resolve_batch_tokens, resolve_device, reso
 from pipeline_lib.base.processor import computed_on
 from pipeline_lib.engine.passes import ShardPass
 from pipeline_lib.params import Params, States
-from pipeline_lib.storage.columns import FIRST, Text, list_column
+from pipeline_lib.storage.columns import FIRST, Text, holds_scores, list_column, matrix
 from pipeline_lib.storage.fingerprint import TRAINING_LIBRARIES
-from pipeline_lib.storage.vectors import pack
+from pipeline_lib.storage.vectors import StoredVectors, pack
+from pipeline_lib.tasks.metrics import label_array
+from pipeline_lib.teachers.health import check_agreement, check_outputs
 from pipeline_lib.teachers.model import Teacher, Transformer, digest_model, load_teacher
 from pipeline_lib.text.pieces import model_inputs
 
@@ -86,6 +89,27 @@ class TeacherPass(ShardPass):
         """Return what the teacher reads of each row for the outputs of one side."""
         return self.teacher().texts(rows)
 
+    def check(self, content: pa.Table, output: pa.Table, name: str) -> None:
+        """Check that a shard's outputs are finite, and differ as those of different inputs do."""
+        rows = np.arange(output.num_rows)
+        for side in self.sides(content) if len(rows) else ():
+            values = StoredVectors([(output, side)], self.column)[rows]
+            where, flat = f"{self.kind} of {name}", values.reshape(len(rows), -1)
+            check_outputs(flat, self.different(content, side), where, self.remedy)
+
+    def different(self, rows: pa.Table, side: str) -> np.ndarray:
+        """Return numbers that differ where the inputs of one side's outputs do, (rows,)."""
+        return rows["key"].to_numpy()
+
+    @property
+    def remedy(self) -> str:
+        """What to do where the outputs cannot be right."""
+        return (
+            "Nothing of this shard was stored. Look at the model in "
+            f"{self.folder}, set `precompute.precision` in params.yaml to float32, or tune the "
+            "teacher at a lower learning rate, and run `dvc repro`."
+        )
+
     @property
     def computed_on(self) -> str:
         """The processor or accelerator: floating point differs in the last digits."""
@@ -96,11 +120,17 @@ class TeacherPass(ShardPass):
         self.teacher()
 
 
+@dataclass(frozen=True)
 class LogitPass(TeacherPass):
-    """The pass that computes a fine-tuned teacher's logits, or the scores of a regression."""
+    """The pass that computes a fine-tuned teacher's logits, or the scores of a regression.
+
+    :ivar agreement: with its training labels, which those of a shard must come near to; None where
+        the rows are others.
+    """
 
     kind: ClassVar[str] = "logits"
     column: ClassVar[str] = "logits"
+    agreement: float | None = None
 
     def teacher(self) -> Teacher:
         """Load the teacher; a process keeps the last one."""
@@ -111,6 +141,18 @@ class LogitPass(TeacherPass):
         texts = self.texts(rows, FIRST)
         logits = self.teacher().predict(texts, self.max_length, self.batch_tokens)
         return pa.table({"key": rows["key"], "logits": list_column(logits)})
+
+    def check(self, content: pa.Table, output: pa.Table, name: str) -> None:
+        """Check a shard's logits as all outputs, and against the labels that its rows have."""
+        super().check(content, output, name)
+        if self.agreement is None:
+            return
+        known = content["label"].is_valid()
+        labels = content["label"].filter(known)
+        check_agreement(
+            *(label_array(labels), matrix(output["logits"])[known.to_numpy()], self.agreement),
+            *(holds_scores(labels), f"{self.kind} of {name}", self.remedy),
+        )
 
 
 @dataclass

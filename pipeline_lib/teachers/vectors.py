@@ -10,6 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+import numpy as np
 import pyarrow as pa
 import torch
 
@@ -110,6 +111,10 @@ class VectorPass(TeacherPass):
     def texts(self, rows: pa.Table, side: str) -> list[str]:
         """Return each row's sentence of one side."""
         return self.teacher().sentences(rows, side)
+
+    def different(self, rows: pa.Table, side: str) -> np.ndarray:
+        """Return a number for each different sentence of one side: those of pairs may repeat."""
+        return rows[f"text{side}"].combine_chunks().dictionary_encode().indices.to_numpy()
 
     def compute(self, rows: pa.Table) -> pa.Table:
         """Return columns key, vector (fixed-size list) and, of int8, scale (float32) for ``rows``.

@@ -131,11 +131,26 @@ def objective_loss(
     """Return the weighted sum of an objective's terms, a scalar.
 
     :param weights: of the terms, by name.
-    :param outputs: the student's, by name; :param batch: the targets, by name.
+    :param outputs: the student's, by name; :param batch: the targets, by name, and maybe
+        ``weights``, float (rows,): how much each row counts.
     """
     terms = [(TERMS[name], weight) for name, weight in weights.items()]
     weighted = [
-        weight * term.loss(outputs[term.output], batch[term.target], temperature)
-        for term, weight in terms
+        weight * _loss(term, outputs[term.output], batch, temperature) for term, weight in terms
     ]
     return torch.stack(weighted).sum()
+
+
+def _loss(
+    term: Term, output: torch.Tensor, batch: Mapping[str, torch.Tensor], temperature: float | None
+) -> torch.Tensor:
+    """Return a term's loss, a scalar; where rows have ``weights``, the weighted mean of theirs."""
+    target, rows = batch[term.target], batch.get("weights")
+    if rows is None:
+        return term.loss(output, target, temperature)
+
+    def of_row(own: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
+        return term.loss(own[None], wanted[None], temperature)
+
+    each = torch.vmap(of_row)(output, target)
+    return (each * rows).sum() / rows.sum().clamp_min(torch.finfo(rows.dtype).tiny)

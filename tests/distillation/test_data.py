@@ -10,7 +10,7 @@ from tokenizers import Tokenizer, models
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.distillation.data import EncodedInput, EncodingPass
-from pipeline_lib.storage.columns import list_column
+from pipeline_lib.storage.columns import list_column, matrix
 from pipeline_lib.storage.references import SetReference
 from pipeline_lib.storage.shards import (
     Manifest,
@@ -109,6 +109,43 @@ def test_only_synthetic_rows_need_a_confident_teacher(
 ) -> None:
     # The teacher is sure of "c" alone; the originals stay however unsure it is.
     assert read(sets, tokenizer, 1, 0.9) == ["a", "b", "c"]
+
+
+def with_outputs(sets: tuple[ShardSet, ShardSet], folder: Path, weights: bool) -> ShardSet:
+    """Write outputs without an answer to "b" and "c"; and weighted ones."""
+    shards = []
+    for shard, table in zip(sets[1].manifest.shards, sets[1].tables(), strict=True):
+        logits = matrix(table["logits"]).copy()
+        logits[1 - len(shards)] = np.nan
+        columns = {"key": table["key"], "logits": list_column(logits)}
+        if weights:
+            columns["weight"] = pa.array(np.arange(len(logits), dtype=np.float32) + len(shards))
+        shards.append(write_shard(folder / shard.name, pa.table(columns), shard.source))
+    write_manifest(folder, replace(sets[1].manifest, shards=shards))
+    return ShardSet.open(folder)
+
+
+def test_rows_without_an_answer_are_left_out(
+    sets: tuple[ShardSet, ShardSet], tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    own = sets[0], with_outputs(sets, tmp_path / "nan", weights=True)
+    assert read(own, tokenizer) == ["a", "d"]
+    assert read(own, tokenizer, 2) == ["a", "d", "a"]
+    assert sentences(own, tokenizer, 2).targets["weights"].tolist() == [0.0, 2.0, 0.0]
+    assert np.isfinite(sentences(own, tokenizer).targets["logits"]).all()
+    assert "weights" not in sentences(sets, tokenizer).targets
+
+
+def test_a_teachers_answers_stand_in_for_the_labels_of_dev(
+    sets: tuple[ShardSet, ShardSet], tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    outputs = with_outputs(sets, tmp_path / "nan", weights=False)
+    save_tokenizer(tmp_path / "words", tokenizer)
+    content = EncodedInput(*(SetReference.to(s.folder) for s in (sets[0], outputs)), prepared=True)
+    found = EncodingPass.of(tmp_path / "words", 10).read(content)
+    assert [WORDS[i] for i in found.ids] == ["a", "d", "a"]
+    # The first has a label of its own.
+    assert found.targets["labels"].tolist() == [1, 0, 1]
 
 
 STATES = [

@@ -17,12 +17,14 @@ from pipeline_lib.base.layout import Layout
 from pipeline_lib.evaluation.evaluate import evaluate_task
 from pipeline_lib.evaluation.results import Floor, Ratio, SeedScores, TaskScores, Training
 from pipeline_lib.evaluation.speed import measure_task
-from pipeline_lib.params import Method, Params, load_params
-from pipeline_lib.report.collect import TaskResult
+from pipeline_lib.params import Method, Params, Teacher, load_params
+from pipeline_lib.report.captions import caption
+from pipeline_lib.report.collect import TaskResult, metrics
 from pipeline_lib.report.rows import rows
 from pipeline_lib.storage.columns import list_column, matrix
 from pipeline_lib.storage.shards import (
     Manifest,
+    read_manifest,
     read_shard,
     schema_of,
     write_manifest,
@@ -207,6 +209,79 @@ def test_a_task_can_do_without_a_test_split(params: Params, data: Path) -> None:
     scores = evaluate_task(params, "movies", Layout(data))
     assert "test" not in scores.methods["plain"].scores
     assert {row.test for row in rows(TaskResult("movies", scores))} == {"absent"}
+
+
+def llm(params: Params) -> Params:
+    """Return params whose teacher has answers in files."""
+    own = {"kind": "answers", "files": ["a.csv"], "format": None, "classes": None, "mask": "_"}
+    own |= {"smoothing": 0.1, "floor": 1e-4, "min_coverage": 0.5, "provenance": {}}
+    row = {"model": None, "max_length": None, "tasks": None, "data": None, "tuning": own}
+    return params.model_copy(update={"teachers": {"minilm": Teacher.model_validate(row)}})
+
+
+def save_answers(data: Path, split: str, known: int) -> None:
+    """Have the teacher answer the first rows of a split alone."""
+    logits = one_hot(wrong_every(10))
+    logits[known:] = np.nan
+    digest = read_manifest(data / "tasks/movies" / split).shards[0].sha256
+    table = pa.table({"logits": list_column(logits)})
+    save(data / "outputs/movies/heldout/minilm" / split, "logits", table, digest)
+
+
+def test_a_teacher_that_did_not_answer_all_is_compared_where_it_did(
+    params: Params, data: Path
+) -> None:
+    save_answers(data, "dev", 15)
+    save_answers(data, "test", 0)
+    (data / "teachers/movies/minilm/config.json").unlink()
+    record = {"labels": ["negative", "positive"]}
+    write_json(data / "teachers/movies/minilm/training.json", record)
+    scores = evaluate_task(llm(params), "movies", Layout(data))
+    teacher, own = scores.teachers["minilm"], scores.methods["distilled"]
+    # Of 15 rows it is wrong in two, and so is the student: in rows 0 and 10, in 0 and 8.
+    assert teacher.scores == {"dev": {"accuracy": round(13 / 15, 6)}, "test": None}
+    assert teacher.unanswered == {"dev": 25, "test": 40} and teacher.parameters is None
+    assert own.against_teacher == {"dev": 0.0, "test": None}
+    assert own.agreement == {"dev": round(13 / 15, 6), "test": None}
+    assert own.scores["dev"]["accuracy"].mean == 0.875 and own.ratio is None
+    table = {row.system: row for row in rows(TaskResult("movies", scores))}
+    assert table["teacher minilm"].test == "no answers"
+    assert table["distilled"].ratio == table["distilled"].to_teacher == "–"
+    said = " ".join(caption(TaskResult("movies", scores), params))
+    assert "minilm did not answer 25 of 40 dev, 40 of 40 test rows" in said
+    assert "test" not in metrics([TaskResult("movies", scores)])["movies"]["teachers"]["minilm"]
+    assert (
+        measure_task(llm(params), "movies", Layout(data))["sentences_per_second"]["teachers"] == {}
+    )
+
+
+def test_without_labels_there_is_agreement_and_no_score(params: Params, data: Path) -> None:
+    for split in ("train", "dev", "test"):
+        save_split(data, split, [None] * 40)
+    tasks = {"movies": params.task("movies").model_copy(update={"label": None})}
+    bare = params.model_copy(update={"tasks": tasks})
+    scores = evaluate_task(bare, "movies", Layout(data))
+    result = TaskResult("movies", scores)
+    assert scores.scored_splits == [] and scores.floor.answer is None
+    assert scores.methods["distilled"].agreement["dev"] == round(1 - 7 / 40, 6)
+    assert {row.test for row in rows(result)} == {"no labels"}
+    assert "agreement with the teacher is no score" in " ".join(caption(result, bare))
+    found = metrics([result])["movies"]["methods"]["distilled"]
+    assert found["dev"] == {"agreement": round(1 - 7 / 40, 6)}
+
+
+def test_labels_of_test_alone_are_scored(params: Params, data: Path) -> None:
+    for split in ("train", "dev"):
+        save_split(data, split, [None] * 40)
+    own = params.task("movies")
+    tasks = {"movies": own.model_copy(update={"label": {"test": "mean"}})}
+    scores = evaluate_task(params.model_copy(update={"tasks": tasks}), "movies", Layout(data))
+    assert (scores.scored_splits, scores.decisive_split) == (["test"], "test")
+    distilled = scores.methods["distilled"]
+    assert distilled.scores["test"]["accuracy"].mean == 0.875 and distilled.scores["dev"] is None
+    systems = {row.system: row for row in rows(TaskResult("movies", scores))}
+    assert set(systems) == {"teacher minilm", "plain", "distilled"}
+    assert systems["distilled"].dev == "hidden"
 
 
 def test_a_missing_student_is_named(params: Params, data: Path) -> None:

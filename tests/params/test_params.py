@@ -189,7 +189,7 @@ def test_a_row_names_the_states_it_learns_from() -> None:
     params = check_params(changed(PATIENT))
     assert params.states_of("movies") == {"minilm": ["original"]}
     assert params.states_of("tweets") == {}
-    assert params.reads_outputs(params.method("bilstm_kd"))
+    assert params.reads_outputs(params.method("bilstm_kd"), "movies")
 
 
 @pytest.mark.parametrize(

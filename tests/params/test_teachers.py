@@ -44,3 +44,39 @@ def test_a_row_of_a_teacher_is_one_of_its_tasks() -> None:
 )
 def test_faulty_teachers_name_their_key(changes: dict[str, Any], message: str) -> None:
     assert message in error_of(changed(SOUND | changes))
+
+
+FILES = {"kind": "answers", "files": ["{task}.csv"], "format": None, "classes": None}
+FILES |= {"mask": "[MASK]", "smoothing": 0.1, "floor": 1e-4, "min_coverage": 0.5, "provenance": {}}
+LLM = {"model": None, "max_length": None, "tasks": ["movies"], "data": None, "tuning": FILES}
+MEAN = LLM | {"tuning": {"kind": "average", "of": ["minilm", "llm"], "weights": None}}
+THREE = SOUND | {"teachers": TWO | {"llm": LLM, "mean": MEAN}}
+
+
+def averaged(**changes: Any) -> dict[str, Any]:
+    return {"teachers": TWO | {"llm": LLM, "mean": MEAN | {"tuning": MEAN["tuning"] | changes}}}
+
+
+def test_answers_in_files_and_averages_are_teachers() -> None:
+    params = check_params(changed(THREE | {"methods.bilstm_kd_ts.teacher": "mean"}))
+    assert params.teachers["llm"].tuning.paths("movies") == ["movies.csv"]
+    assert [own.runs for own in params.teachers.values()] == [True, True, False, False]
+    assert {key for key, *_ in params.lengths()} >= {"teachers.minilm.max_length"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (averaged(of=["minilm", "none"]), "teachers.mean.tuning.of: 'none' is no teacher; there"),
+        (averaged(of=["minilm", "mean"]), "'mean' is an average itself"),
+        (averaged(of=["minilm", "minilm"]), "`of`: each may stand only once"),
+        (averaged(weights=[1.0]), "`weights`: one for each teacher in `of`"),
+        (averaged(of=["minilm", "other"]), "other does not answer all of movies that the average"),
+        ({"teachers": TWO | {"llm": LLM | {"max_length": 9}}}, "`max_length` is how much a model"),
+        ({"teachers": TWO | {"a": OWN | {"max_length": None}}}, "`max_length` is how much a model"),
+        ({"tasks.movies.label": None}, "teachers.minilm.tasks: movies has no labels (`label`) in"),
+        ({"tasks.movies.label": {"dev": "mean"}}, "`label` by split names files that there are"),
+    ],
+)
+def test_faulty_answers_name_their_key(changes: dict[str, Any], message: str) -> None:
+    assert message in error_of(changed(THREE | changes))

@@ -104,3 +104,14 @@ def test_file_not_laid_down(tmp_path: Path, make_task: Callable) -> None:
 def test_ambiguous_labels(labels: dict[str, list[str] | Range], message: str) -> None:
     with pytest.raises(DistilleryError, match=message):
         LabelMap.of(labels)
+
+
+def test_a_split_without_labels_is_read_without(tmp_path: Path, make_task: Callable) -> None:
+    lay(tmp_path, train="index\tsentence\n0\ta\n", dev="b\t1\n")
+    splits, counts = read_examples(tmp_path, make_task(label={"dev": "label", "test": "label"}))
+    assert splits["train"] == [Example(("a",), None)] and splits["dev"] == [Example(("b",), 1)]
+    assert counts["train"]["hidden_label"] == 1
+    # Its labels are there, and not read.
+    lay(tmp_path)
+    splits, _ = read_examples(tmp_path, make_task(label=None))
+    assert {example.label for rows in splits.values() for example in rows} == {None}

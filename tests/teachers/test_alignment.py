@@ -1,5 +1,6 @@
 """The proof of alignment: sound outputs pass in every format, and rows that slipped do not."""
 
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from pipeline_lib.engine.local import LocalEngine
 from pipeline_lib.engine.passes import run_pass
 from pipeline_lib.storage.columns import matrix
 from pipeline_lib.storage.shards import Manifest, ShardSet, schema_of, write_manifest, write_shard
+from pipeline_lib.storage.store import Store
 from pipeline_lib.teachers.alignment import (
     TOLERANCE,
     different_rows,
@@ -95,6 +97,27 @@ ORDERS = {
     "reversed": lambda rows: rows[::-1],
     "at random": lambda rows: np.random.default_rng(1).permutation(rows),
 }
+
+
+def test_outputs_that_cannot_be_right_are_not_stored(
+    teachers: dict[str, Path], tmp_path: Path
+) -> None:
+    inputs, broken = write_inputs(tmp_path / "in", 4, labelled=True), tmp_path / "broken"
+    shutil.copytree(teachers["clear"], broken)
+    weights = load_file(broken / "model.safetensors")
+    weights["classifier.bias"] += float("nan")
+    save_file(weights, broken / "model.safetensors", {"format": "pt"})
+    sound = logit_pass(teachers["clear"])
+    for own, message in (
+        (logit_pass(broken), r"logits of s000\.arrow: not a finite number in the outputs of 80 of"),
+        (logit_pass(teachers["constant"]), r"logits of s000\.arrow: constant: rows 0 to 79"),
+        (replace(sound, agreement=1.0), r"s000\.arrow: the outputs of 80 labelled rows agree with"),
+    ):
+        with pytest.raises(DistilleryError, match=message):
+            computed(inputs, own, tmp_path / "out")
+        # Neither this shard, nor a manifest.
+        assert Store("logits").find(own.key(inputs.manifest.shards[0].sha256)) is None
+        assert not (tmp_path / "out/manifest.json").exists()
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)

@@ -136,3 +136,22 @@ def test_patience_stands_beside_the_weights_that_add_up_to_one() -> None:
         Objective.model_validate({"patience": 1.0})
     with pytest.raises(ValueError, match="greater than or equal to 0"):
         Objective.model_validate({"labels": 1.0, "patience": -1.0})
+
+
+@pytest.mark.parametrize("name", ["logits", "soft_labels", "labels"])
+def test_rows_that_count_more_weigh_more(name: str) -> None:
+    draw = torch.Generator().manual_seed(1)
+    own, teacher = (torch.randn(3, 2, generator=draw) for _ in range(2))
+    batch = {"logits": teacher, "labels": torch.tensor([0, 1, 1])}
+    outputs = {"logits": own.requires_grad_()}
+
+    def loss(rows: list[int], **weights: torch.Tensor) -> torch.Tensor:
+        part = {key: values[rows] for key, values in batch.items()} | weights
+        return objective_loss({name: 1.0}, {"logits": outputs["logits"][rows]}, part, 2.0)
+
+    weighted = loss([0, 1, 2], weights=torch.tensor([2.0, 1.0, 0.0]))
+    assert weighted.item() == pytest.approx(loss([0, 0, 1]).item(), rel=1e-6)
+    even = loss([0, 1, 2], weights=torch.full((3,), 0.7))
+    assert even.item() == pytest.approx(loss([0, 1, 2]).item(), rel=1e-6)
+    weighted.backward()
+    assert own.grad[2].abs().sum() == 0 < own.grad[0].abs().sum()

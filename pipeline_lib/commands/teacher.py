@@ -1,0 +1,202 @@
+"""``distill teacher``: try a file of answers, and write the rows that need one."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from pipeline_lib.params import AnswerFiles, Params, Task
+    from pipeline_lib.teachers.answers import Answers
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Answers of teachers that are no model here, as an LLM's (docs/teacher-files.md).",
+)
+ParamsFile = Annotated[Path, typer.Option("--params", help="The parameter file.")]
+
+
+class RequestFormat(StrEnum):
+    """How rows that need an answer are written."""
+
+    jsonl = "jsonl"
+    openai_batch = "openai-batch"
+
+
+@app.command("check", epilog="Example: distill teacher check answers.jsonl --task reviews")
+def check(
+    file: Annotated[Path, typer.Argument(help="A file of answers.")],
+    task: Annotated[
+        str | None, typer.Option("--task", help="A task of params.yaml; by default its only one.")
+    ] = None,
+    teacher: Annotated[
+        str | None, typer.Option("--teacher", help="The teacher's row, whose settings are taken.")
+    ] = None,
+    params: ParamsFile = Path("params.yaml"),
+) -> None:
+    """Check a file of a teacher's answers: schema, classes, texts that occur twice, coverage.
+
+    Says what it holds, how far it agrees with the task's labels, and what share of the task's sets
+    it answers, as far as these are there. Exits with status 1 and the file's row if it is unsound.
+    """
+    from pipeline_lib.params import load_params
+    from pipeline_lib.teachers.answer_files import format_of
+    from pipeline_lib.teachers.answers import gather
+
+    loaded = load_params(params)
+    name = task or _only_task(loaded)
+    settings, own = _settings(loaded, teacher), loaded.task(name)
+    answers = gather([file], settings, own)
+    typer.echo(f"{file}: {format_of(file, settings.format)}, answers for task {name}")
+    for line in described(answers, own):
+        typer.echo(f"  {line}")
+    for line in covered(answers, settings, name, own, file):
+        typer.echo(f"  {line}")
+
+
+def described(answers: "Answers", task: "Task") -> list[str]:
+    """Say what a file of answers holds."""
+    import numpy as np
+
+    from pipeline_lib.base.probabilities import softmax
+
+    lines = [", ".join(f"{n:,} {what.replace('_', ' ')}" for what, n in answers.counts.items())]
+    lines += [f"error, {count:,} rows: {reason}" for reason, count in answers.errors.items()]
+    if task.is_regression:
+        scores = answers.logits[:, 0]
+        lines.append(f"scores {scores.min():g} to {scores.max():g}, mean {scores.mean():.3f}")
+    else:
+        counts = np.bincount(answers.logits.argmax(1), minlength=len(task.label_names))
+        each = zip(task.label_names, counts.tolist(), strict=True)
+        sure = softmax(answers.logits).max(1)
+        lines.append(f"classes: {', '.join(f'{name} {count:,}' for name, count in each)}")
+        lines.append(f"probability of the class chosen: mean {sure.mean():.3f}")
+    if answers.weights is not None:
+        low, high = answers.weights.min(), answers.weights.max()
+        lines.append(f"weights {low:g} to {high:g}")
+    return lines + [f"{name}: {value}" for name, value in answers.provenance.items()]
+
+
+def covered(
+    answers: "Answers", settings: "AnswerFiles", name: str, task: "Task", file: Path
+) -> list[str]:
+    """Say which share of a task's sets has an answer, and how far answers agree with its labels.
+
+    :raises DistilleryError: if these have nothing to do with each other.
+    """
+    from pipeline_lib.base.layout import Layout
+    from pipeline_lib.storage.shards import ShardSet, shard_sets
+    from pipeline_lib.teachers.answers import row_keys
+    from pipeline_lib.teachers.own_answers import describe_answers, unrelated_warning
+
+    layout, lines = Layout(), []
+    above = [path for path in (layout.task(name), layout.transfer_sets(name)) if path.exists()]
+    for folder in (found for path in above for found in shard_sets(path)):
+        rows = known = 0
+        for table in ShardSet.open(folder).tables():
+            rows += table.num_rows
+            known += int((answers.find(row_keys(table, settings.mask)) >= 0).sum())
+        lines.append(f"{folder}: {known:,} of {rows:,} rows answered ({known / max(rows, 1):.1%})")
+    if not lines:
+        return ["no sets of the task are there to look for its texts: run `dvc repro augment`"]
+    if not layout.task(name).exists():
+        return lines
+    splits = {split: ShardSet.open(layout.split(name, split)) for split in ("train", "dev")}
+    record = describe_answers(answers, settings.mask, task, splits, [file])
+    for split, key in (("training", "training_agreement"), ("dev", "best_dev")):
+        if record[key] is not None:
+            rows = record[f"{split}_rows"]
+            lines.append(f"agreement with {rows:,} {split} labels: {record[key]:.4f}")
+    if warning := unrelated_warning(file.name, record):
+        lines.append(warning)
+    return lines
+
+
+@app.command("requests", epilog="Example: distill teacher requests reviews full llm requests.jsonl")
+def requests(
+    task: Annotated[str, typer.Argument(help="A task of params.yaml.")],
+    recipe: Annotated[str, typer.Argument(help="A transfer set of it, or a split: dev, test.")],
+    teacher: Annotated[str, typer.Argument(help="A teacher of kind `answers`.")],
+    out: Annotated[Path, typer.Argument(help="The JSON lines to write.")],
+    format: Annotated[
+        RequestFormat, typer.Option("--format", help="Rows alone, or an OpenAI batch.")
+    ] = RequestFormat.jsonl,
+    model: Annotated[
+        str | None,
+        typer.Option("--model", help="The batch's model; by default `provenance` has it."),
+    ] = None,
+    prompt: Annotated[
+        Path | None, typer.Option("--prompt", help="What a batch's model is told; {labels} in it.")
+    ] = None,
+    params: ParamsFile = Path("params.yaml"),
+) -> None:
+    """Write the rows of a set that a teacher has not answered, each text once.
+
+    What the teacher's files answer already is left out: after a raised `n_iter` only new rows are
+    written. A batch's custom_id is the row's content key, by which its output is joined.
+    """
+    import json
+    from functools import partial
+
+    from pipeline_lib.base.errors import DistilleryError
+    from pipeline_lib.base.files import atomic_path
+    from pipeline_lib.base.layout import Layout
+    from pipeline_lib.params import load_params
+    from pipeline_lib.storage.shards import ShardSet
+    from pipeline_lib.teachers.answers import read_files
+    from pipeline_lib.teachers.requests import PROMPT, batch_request, requests_of
+
+    loaded, layout = load_params(params), Layout()
+    own, settings = loaded.task(task), _settings(loaded, teacher)
+    known = recipe in loaded.recipes_of(task)
+    inputs = ShardSet.open(layout.transfer(task, recipe) if known else layout.split(task, recipe))
+    paths = [Path(loaded.inputs) / path for path in settings.paths(task)]
+    there = [path for path in paths if path.exists()]
+    answers = read_files(there, settings, own) if there else None
+    rows = requests_of(inputs, answers, settings.mask)
+    if format is RequestFormat.openai_batch:
+        asked = model or settings.provenance.get("model")
+        if asked is None:
+            raise DistilleryError(
+                f"--model: missing, and teachers.{teacher}.tuning.provenance names no `model`. "
+                "Name the model that is to answer."
+            )
+        told = PROMPT if prompt is None else prompt.read_text(encoding="utf-8")
+        rows = map(partial(batch_request, model=asked, labels=own.label_names, prompt=told), rows)
+    count = 0
+    with atomic_path(out) as temporary, temporary.open("w", encoding="utf-8") as stream:
+        for row in rows:
+            stream.write(json.dumps(row, ensure_ascii=False) + "\n")
+            count += 1
+    typer.echo(
+        f"{out}: {count:,} rows of {inputs.manifest.rows:,} need an answer"
+        + ("" if there else f" (none of {', '.join(map(str, paths))} is there yet)")
+    )
+
+
+def _only_task(params: "Params") -> str:
+    from pipeline_lib.base.errors import DistilleryError
+
+    if len(params.tasks) > 1:
+        raise DistilleryError(f"--task: missing; there are {', '.join(params.tasks)}. Name one.")
+    return next(iter(params.tasks))
+
+
+def _settings(params: "Params", teacher: str | None) -> "AnswerFiles":
+    """Return how a teacher's files are read; of none the documented settings."""
+    from pipeline_lib.base.errors import DistilleryError
+    from pipeline_lib.params import AnswerFiles
+
+    if teacher is None:
+        given = {"files": ["-"], "format": None, "classes": None, "provenance": {}}
+        usual = {"mask": "[MASK]", "smoothing": 0.1, "floor": 1e-4, "min_coverage": 0.5}
+        return AnswerFiles.model_validate({"kind": "answers", **given, **usual})
+    own = params.teachers.get(teacher)
+    if own is None or own.tuning.kind != "answers":
+        named = [n for n, row in params.teachers.items() if row.tuning.kind == "answers"]
+        raise DistilleryError(
+            f"teachers: {teacher!r} has no answers in files; there are {', '.join(named) or 'none'}"
+            ". Name one, or give it a `tuning` of kind answers."
+        )
+    return own.tuning

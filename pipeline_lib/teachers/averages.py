@@ -1,0 +1,96 @@
+"""The mean of several teachers' answers, from their stored outputs.
+
+Of classes it is that of their probabilities, as in deep ensembles (Lakshminarayanan et al. 2017,
+section 2.4): logits of different teachers are in no common unit, so that the boldest would outvote
+the others.  Of a regression it is that of their scores.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline_lib.base.probabilities import answered, softmax
+from pipeline_lib.engine.passes import Output, ShardPass
+from pipeline_lib.params import Average
+from pipeline_lib.storage.columns import list_column, matrix
+from pipeline_lib.storage.shards import Shard, ShardSet, check_answers, read_manifest, read_shard
+from pipeline_lib.teachers.answers import answered_counts
+from pipeline_lib.text.words import MASK
+
+
+@dataclass(frozen=True)
+class AveragePass(ShardPass):
+    """The pass that averages the outputs of several teachers for a shard.
+
+    A row that one of them did not answer has no answer; rows are not weighted.
+
+    :ivar folders: of the teachers' outputs for the set; :ivar digests: of these sets.
+    :ivar weights: of the teachers, together 1.
+    """
+
+    kind: ClassVar[str] = "logits"
+    mask: ClassVar[str] = MASK
+    folders: tuple[Path, ...]
+    digests: tuple[str, ...]
+    weights: tuple[float, ...]
+
+    @classmethod
+    def of(cls, folders: Mapping[str, Path], settings: Average) -> Self:
+        """Average the outputs in ``folders``, by teacher."""
+        given = settings.weights or [1.0] * len(settings.of)
+        own = tuple(folders[name] for name in settings.of)
+        digests = tuple(read_manifest(folder).digest for folder in own)
+        return cls(own, digests, tuple(weight / sum(given) for weight in given))
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What determines the outputs besides the input and the code."""
+        own = {"average_of": list(self.digests), "weights": list(self.weights)}
+        return own | {"precision": "float64"}
+
+    def content(self, inputs: ShardSet, shard: Shard) -> tuple[Path, ...]:
+        """Return the shards of all teachers' outputs that answer to an input.
+
+        :raises DistilleryError: if outputs answer to another set.
+        """
+        answers = zip(self.folders, self.digests, strict=True)
+        return tuple(_answering(*own, inputs.folder)[shard.sha256] for own in answers)
+
+    def outputs(self, content: tuple[Path, ...]) -> Iterator[Output]:
+        """Yield columns key (uint64) and logits (fixed-size list of float32)."""
+        tables = [read_shard(path) for path in content]
+        logits = mean_answer([matrix(table["logits"]) for table in tables], self.weights)
+        columns = {"key": tables[0]["key"], "logits": list_column(logits)}
+        yield pa.table(columns), answered_counts(logits)
+
+
+@lru_cache(maxsize=8)
+def _answering(folder: Path, digest: str, inputs: Path) -> dict[str, Path]:
+    """Return the shards of an output set, by the digests of those that they answer to."""
+    outputs = ShardSet.open(folder)
+    check_answers(read_manifest(inputs), outputs.manifest)
+    return {shard.source: outputs.path(shard) for shard in outputs.manifest.shards}
+
+
+def mean_answer(logits: list[np.ndarray], weights: tuple[float, ...]) -> np.ndarray:
+    """Return the weighted mean of answers as logits, float32 (rows, classes), or (rows, 1) scores.
+
+    The logits are logarithms of the mean probabilities, less their mean over classes.
+    """
+    known = np.all([answered(own) for own in logits], axis=0)
+    if logits[0].shape[1] == 1:
+        parts = [weight * own[known] for weight, own in zip(weights, logits, strict=True)]
+        mean = np.sum(parts, axis=0, dtype=np.float64)
+    else:
+        pairs = zip(weights, logits, strict=True)
+        total = np.sum([weight * softmax(own[known]) for weight, own in pairs], axis=0)
+        logs = np.log(np.maximum(total, np.finfo(np.float64).tiny))
+        mean = logs - logs.mean(axis=1, keepdims=True)
+    found = np.full(logits[0].shape, np.nan, np.float32)
+    found[known] = mean
+    return found

@@ -1,0 +1,208 @@
+"""Probabilities of classes out of a language model's tokens, with the alternatives at each of them.
+
+A class's name is one token or several.  Its probability is put together along the answered path: at
+each token the answer goes on with a probability, and the alternatives there lead to other classes,
+as far as their names begin with what was answered so far and the alternative.  What leads to no
+class is not covered.
+"""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline_lib.base.errors import DistilleryError
+
+Alternatives = dict[str, float]
+"""Tokens at one place of an answer, with their log probabilities."""
+IMPOSSIBLE = 1e-3
+"""Alternatives at one place whose probabilities add up to more than 1 by this are refused."""
+
+
+@dataclass(frozen=True)
+class BatchAnswer:
+    """One line of a batch's output.
+
+    :ivar key: the content key, where the line has no texts; :ivar probs: by class, as far as found.
+    :ivar coverage: what the classes found have of the whole probability.
+    """
+
+    key: int | None
+    texts: tuple[str, ...] | None
+    probs: dict[str, float] | None
+    coverage: float | None
+    error: str | None
+
+
+def read_batch_line(line: Mapping[str, Any], labels: Sequence[str], where: str) -> BatchAnswer:
+    """Read a line of an OpenAI batch's output, which ``vllm run-batch`` writes too.
+
+    ``custom_id`` is the content key, as ``distill teacher requests`` wrote it.
+
+    :param labels: the classes' names; :param where: for messages.
+    :raises DistilleryError: if the line is none of a batch, or its tokens' probabilities cannot be.
+    """
+    key = _content_key(line.get("custom_id"), where)
+    response = line.get("response") or {}
+    body = response.get("body") or {}
+    failed = line.get("error") or body.get("error")
+    if failed or response.get("status_code", 200) != 200:
+        return BatchAnswer(key, None, None, None, _message(failed, response))
+    choices = body.get("choices") or [{}]
+    answer = (choices[0].get("message") or {}).get("content") or choices[0].get("text")
+    return _answered(key, None, answer, _places(choices[0].get("logprobs")), labels, where)
+
+
+def read_vllm_line(line: Mapping[str, Any], labels: Sequence[str], where: str) -> BatchAnswer:
+    """Read a line with the fields of vLLM's ``RequestOutput``, and ``text`` or ``custom_id``.
+
+    ``outputs[0].logprobs`` has for each token the alternatives' ``decoded_token`` and ``logprob``,
+    and ``outputs[0].text`` the answer.
+
+    :raises DistilleryError: see :func:`read_batch_line`.
+    """
+    texts = tuple(line[name] for name in ("text", "text_pair") if name in line) or None
+    key = None if texts else _content_key(line.get("custom_id", line.get("request_id")), where)
+    if line.get("error"):
+        return BatchAnswer(key, texts, None, None, str(line["error"]))
+    output = (line.get("outputs") or [{}])[0]
+    places = [
+        {str(own["decoded_token"]): float(own["logprob"]) for own in place.values()}
+        for place in output.get("logprobs") or []
+    ]
+    return _answered(key, texts, output.get("text"), places, labels, where)
+
+
+def _answered(
+    key: int | None,
+    texts: tuple[str, ...] | None,
+    answer: str | None,
+    places: list[Alternatives],
+    labels: Sequence[str],
+    where: str,
+) -> BatchAnswer:
+    if not answer:
+        return BatchAnswer(key, texts, None, None, "no answer")
+    if not places:
+        # The answer alone: all that is known is that it was given.
+        named = [name for name in labels if _plain(name) == _plain(answer)]
+        if not named:
+            return BatchAnswer(key, texts, None, None, f"no class: {answer!r:.60}")
+        return BatchAnswer(key, texts, {named[0]: 1.0}, 1.0, None)
+    _check_possible(places, where)
+    probs = class_probabilities(answer, places, labels)
+    coverage = sum(probs.values())
+    if not coverage:
+        return BatchAnswer(key, texts, None, None, f"no class: {answer!r:.60}")
+    return BatchAnswer(key, texts, probs, min(1.0, coverage), None)
+
+
+def class_probabilities(
+    answer: str, places: Sequence[Alternatives], labels: Sequence[str]
+) -> dict[str, float]:
+    """Return the probabilities of classes along the path of an answer.
+
+    An alternative that begins several classes is shared out among them evenly.  Case and spaces
+    around a name do not count, nor what the answer says behind it.
+
+    :param places: for each token of the answer the alternatives, itself among them.
+    """
+    found: dict[str, float] = {}
+    path, reached = "", 1.0
+    for place in places:
+        taken = _taken(answer, path, place)
+        for token, logprob in place.items():
+            if token == taken or not (path + token).strip():
+                continue
+            begun = _begun(path + token, labels)
+            for name in begun:
+                share = reached * math.exp(logprob) / len(begun)
+                found[name] = found.get(name, 0.0) + share
+        if taken is None:
+            return found
+        path += taken
+        reached *= math.exp(place[taken])
+        begun = _begun(path, labels)
+        if not begun:
+            return found
+        if len(begun) == 1:
+            # No token to come can lead to another class.
+            found[begun[0]] = found.get(begun[0], 0.0) + reached
+            return found
+    for name in (name for name in labels if _plain(name) == _plain(path)):
+        found[name] = found.get(name, 0.0) + reached
+    return found
+
+
+def _taken(answer: str, path: str, place: Alternatives) -> str | None:
+    """Return the token that the answer goes on with: the longest that fits."""
+    rest = answer[len(path) :]
+    fitting = [token for token in place if token and rest.startswith(token)]
+    if not fitting and not path:
+        # Some tokenizers write the space before the first word into the token.
+        fitting = [token for token in place if token.strip() and answer.startswith(token.strip())]
+    return max(fitting, key=len, default=None)
+
+
+def _begun(path: str, labels: Sequence[str]) -> list[str]:
+    """Return the classes whose names begin with a path, or that the path names and goes on."""
+    plain = path.strip().casefold()
+    if not plain:
+        return list(labels)
+    begun = [name for name in labels if _plain(name).startswith(plain)]
+    return begun or [name for name in labels if plain.startswith(_plain(name))]
+
+
+def _plain(name: str) -> str:
+    return name.strip().strip(".\"'").casefold()
+
+
+def _places(logprobs: Mapping[str, Any] | None) -> list[Alternatives]:
+    """Return the alternatives of a chat's answer, or of a completion's."""
+    if not logprobs:
+        return []
+    if "content" in logprobs:
+        return [
+            {own["token"]: float(own["logprob"]) for own in [*part.get("top_logprobs", []), part]}
+            for part in logprobs["content"] or []
+        ]
+    tokens = zip(logprobs["tokens"], logprobs["token_logprobs"], strict=True)
+    tops = logprobs.get("top_logprobs") or [{}] * len(logprobs["tokens"])
+    return [
+        {**(top or {}), token: float(value)}
+        for (token, value), top in zip(tokens, tops, strict=True)
+    ]
+
+
+def _check_possible(places: list[Alternatives], where: str) -> None:
+    """Refuse probabilities that cannot be, as some providers return them."""
+    for number, place in enumerate(places):
+        total = sum(math.exp(value) for value in place.values())
+        if not total <= 1.0 + IMPOSSIBLE:
+            raise DistilleryError(
+                f"{where}: the alternatives of token {number} have a probability of {total:.3f} "
+                "together. The provider's log probabilities cannot be right: ask for labels alone, "
+                "or take another."
+            )
+    if len(places) > 1 and len(places[0]) > 1 and all(place == places[0] for place in places):
+        raise DistilleryError(
+            f"{where}: the same alternatives stand at all {len(places)} tokens. The provider's log "
+            "probabilities cannot be right: ask for labels alone, or take another."
+        )
+
+
+def _content_key(given: Any, where: str) -> int:
+    try:
+        return int(str(given), 16)
+    except ValueError as error:
+        raise DistilleryError(
+            f"{where}: custom_id {given!r:.40} is no content key. Make the batch with `distill "
+            "teacher requests`, or give the text instead."
+        ) from error
+
+
+def _message(error: Any, response: Mapping[str, Any]) -> str:
+    if isinstance(error, Mapping) and error.get("message"):
+        return str(error["message"])
+    return json.dumps(error) if error else f"status {response.get('status_code')}"

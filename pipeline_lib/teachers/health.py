@@ -1,0 +1,133 @@
+"""Gates that a teacher's outputs pass before they are stored.
+
+A digest vouches for bytes, whatever they say: it passes outputs that are no numbers, or the same
+for every row.  Each gate here says when it is silent, so that small shards and shards of one class
+go through.
+"""
+
+import math
+
+import numpy as np
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.tasks.metrics import agreement
+
+MIN_ROWS = 32
+"""Different inputs from which on a shard can be called constant or hardly unique: fewer may well
+get the same answer."""
+MAX_UNIQUE, UNIQUE_SHARE = 32, 0.1
+"""Hardly unique: fewer different outputs than this number, and than this share of the inputs.  In
+bfloat16 a saturated classifier of two classes still gives hundreds."""
+MIN_SPREAD = 1e-4
+"""Variance gone: the deviation between rows, as a share of the outputs' root mean square.  Rounding
+to bfloat16 alone makes 1e-3; an untrained head's answers differ by 1e-2."""
+MIN_LABELS = 32
+"""Labelled rows from which on a shard's agreement with them says something."""
+DEVIATIONS = 4.0
+"""Standard errors that chance may explain: of 30,000 sound shards one lies further below."""
+TOLERANCE = 0.03
+"""What a shard's agreement may lack besides: rows of one shard can be harder."""
+SHOWN = 5
+
+
+def check_outputs(
+    outputs: np.ndarray, keys: np.ndarray, where: str, remedy: str, few: bool = False
+) -> None:
+    """Check that a shard's outputs are finite, and differ as those of different inputs do.
+
+    :param outputs: float (rows, width); :param keys: content keys of the rows, uint64 (rows,).
+    :param where: the pass and the shard; :param remedy: what to do.
+    :param few: there may be few different ones, as of labels or rounded probabilities.
+    :raises DistilleryError: naming the shard and rows.
+    """
+    broken = np.flatnonzero(~np.isfinite(outputs).all(axis=1))
+    if len(broken):
+        raise DistilleryError(
+            f"{where}: not a finite number in the outputs of {len(broken):,} of {len(outputs):,} "
+            f"rows ({_listed(broken)}). {remedy}"
+        )
+    first = np.unique(keys, return_index=True)[1]
+    if len(first) < MIN_ROWS:
+        return
+    different = len(np.unique(outputs[first], axis=0))
+    if different == 1:
+        raise DistilleryError(
+            f"{where}: constant: rows 0 to {len(outputs) - 1}, of {len(first):,} different inputs, "
+            f"all have the same output. {remedy}"
+        )
+    if not few and different < min(MAX_UNIQUE, UNIQUE_SHARE * len(first)):
+        raise DistilleryError(
+            f"{where}: hardly unique: rows 0 to {len(outputs) - 1}, of {len(first):,} different "
+            f"inputs, have {different} different outputs. {remedy}"
+        )
+    check_spread(outputs, where, remedy)
+
+
+def check_spread(outputs: np.ndarray, where: str, remedy: str) -> None:
+    """Check that rows differ by more than rounding.
+
+    :param outputs: finite, float (rows, width).
+    :raises DistilleryError: if their variance is gone.
+    """
+    values = outputs.astype(np.float64)
+    size = math.sqrt((values**2).mean())
+    spread = math.sqrt(values.var(axis=0).mean())
+    if spread < MIN_SPREAD * size:
+        raise DistilleryError(
+            f"{where}: variance gone: the outputs of rows 0 to {len(outputs) - 1} differ by "
+            f"{spread:.3g}, which is {spread / size:.1e} of their size. {remedy}"
+        )
+
+
+def check_agreement(
+    labels: np.ndarray, outputs: np.ndarray, own: float, regression: bool, where: str, remedy: str
+) -> None:
+    """Check that a shard's outputs agree with its labels about as far as the teacher itself does.
+
+    :param labels: of the rows that have one, (rows,); :param outputs: theirs, (rows, width).
+    :param own: the teacher's agreement on its training rows: accuracy, or Pearson's r.
+    :raises DistilleryError: if it is far below.
+    """
+    if len(labels) < MIN_LABELS or (regression and np.ptp(labels) == 0):
+        return
+    found = agreement(labels, outputs, regression)
+    if found >= least_agreement(own, len(labels), regression):
+        return
+    wrong = np.arange(len(labels)) if regression else np.flatnonzero(outputs.argmax(1) != labels)
+    raise DistilleryError(
+        f"{where}: the outputs of {len(labels):,} labelled rows agree with the labels by "
+        f"{found:.1%}, the teacher itself does by {own:.1%} (among them {_listed(wrong)} of the "
+        f"labelled). {remedy}"
+    )
+
+
+def least_agreement(own: float, rows: int, regression: bool) -> float:
+    """Return the agreement that chance leaves to a shard of so many labelled rows.
+
+    Binomial for a share of equal answers, Fisher's z for a correlation.
+    """
+    if regression:
+        own = min(own, 1.0 - 1e-9)
+        return math.tanh(math.atanh(own) - DEVIATIONS / math.sqrt(rows - 3)) - TOLERANCE
+    # Of a teacher that is never wrong on its training rows, one in as many may be.
+    error = max(own * (1.0 - own), 1.0 / rows)
+    return own - DEVIATIONS * math.sqrt(error / rows) - TOLERANCE
+
+
+def chance_agreement(labels: np.ndarray, outputs: np.ndarray, regression: bool) -> float:
+    """Return the agreement up to which answers may have nothing to do with their rows.
+
+    Of classes that of the same answers in any order, of correlations 0, and the same deviations.
+    """
+    rows = len(labels)
+    if regression:
+        return DEVIATIONS / math.sqrt(max(rows - 1, 1))
+    classes = outputs.shape[1]
+    shares = [np.bincount(own, minlength=classes) / rows for own in (labels, outputs.argmax(1))]
+    expected = float(shares[0] @ shares[1])
+    return expected + DEVIATIONS * math.sqrt(expected * (1.0 - expected) / rows)
+
+
+def _listed(rows: np.ndarray) -> str:
+    more = f" and {len(rows) - SHOWN:,} more" if len(rows) > SHOWN else ""
+    return f"rows {', '.join(map(str, rows[:SHOWN].tolist()))}{more}"

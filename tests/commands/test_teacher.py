@@ -1,0 +1,72 @@
+"""``distill teacher``: a file of answers is tried, and the rows that need one are written."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from .conftest import TRANSFER
+from .running import PARAMS, distill, failing, write_params
+
+LLM = {
+    "kind": "answers",
+    **{"files": ["{task}.jsonl"], "format": None, "classes": None, "mask": "[MASK]"},
+    **{"smoothing": 0.1, "floor": 1e-4, "min_coverage": 0.5, "provenance": {"model": "m-1"}},
+}
+Captured = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def answers(world: Path) -> Path:
+    """Give params a teacher with answers, and write the file; two of four rows have one."""
+    from ruamel.yaml import YAML
+
+    given = YAML(typ="safe").load(PARAMS.read_text())
+    row = {"model": None, "max_length": None, "tasks": ["movies"], "data": None, "tuning": LLM}
+    methods = {name: own | {"teacher": "minilm"} for name, own in given["methods"].items()}
+    joint = {name: own | {"teacher": "minilm"} for name, own in given["joint"].items()}
+    write_params(teachers=given["teachers"] | {"llm": row}, methods=methods, joint=joint)
+    path = world / "data/input/movies.jsonl"
+    path.parent.mkdir(parents=True)
+    rows = [
+        {"text": "good film", "probs": {"positive": 0.9}},
+        {"text": "[MASK] film", "label": "negative", "weight": 2},
+        {"text": "bad plot", "error": "refused"},
+    ]
+    path.write_text("\n".join(map(json.dumps, rows)) + "\n")
+    return path
+
+
+def test_requests_are_the_rows_without_an_answer(answers: Path) -> None:
+    said = distill("teacher", "requests", "movies", "full", "llm", "out.jsonl")
+    assert "out.jsonl: 2 rows of 4 need an answer" in said
+    rows = [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
+    assert [row["text"] for row in rows] == ["bad plot", "a joy"]
+    answers.unlink()
+    said = distill("teacher", "requests", "movies", "full", "llm", "all.jsonl")
+    assert "4 rows of 4 need an answer (none of data/input/movies.jsonl is there yet)" in said
+
+
+def test_a_batch_is_one(answers: Path) -> None:
+    Path("prompt.txt").write_text("Say {labels}.")
+    options = "--format", "openai-batch", "--prompt", "prompt.txt"
+    distill("teacher", "requests", "movies", "full", "llm", "out.jsonl", *options)
+    line = json.loads(Path("out.jsonl").read_text().splitlines()[0])
+    assert set(line) == {"custom_id", "method", "url", "body"} and len(line["custom_id"]) == 16
+    assert line["body"]["model"] == "m-1" and line["body"]["logprobs"] is True
+    assert line["body"]["messages"][0]["content"] == "Say negative, positive."
+
+
+def test_a_file_is_tried(answers: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+    said = distill("teacher", "check", str(answers), "--task", "movies")
+    assert "3 rows, 2 answered, 0 repeated, 1 errors" in said and "error, 1 rows: refused" in said
+    assert "classes: negative 1, positive 1" in said and "weights 1 to 2" in said
+    assert f"{TRANSFER}: 2 of 4 rows answered (50.0%)" in said
+    assert "--task: missing" in failing(monkeypatch, capsys, "teacher", "check", str(answers))
+    arguments = "teacher", "check", str(answers), "--task", "movies", "--teacher", "minilm"
+    assert "'minilm' has no answers in files; there are llm" in failing(
+        monkeypatch, capsys, *arguments
+    )
+    answers.write_text('{"text": "a", "label": "so so"}\n')
+    error = failing(monkeypatch, capsys, "teacher", "check", str(answers), "--task", "movies")
+    assert "movies.jsonl: row 1: class 'so so' is unknown; the task's are negative, po" in error

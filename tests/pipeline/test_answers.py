@@ -1,0 +1,89 @@
+"""A student of a file of probabilities alone: nothing is labelled, and no teacher is run."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from pipeline_lib.base.probabilities import softmax
+from pipeline_lib.storage.columns import matrix
+from pipeline_lib.storage.shards import ShardSet, read_shard
+
+from .corpus import sentences
+from .workspace import OUTPUTS, TASK, TEACHER, TRANSFER, Workspace
+
+ROW = "bilstm_kd_ts"
+STAGES = ("fetch_data", "prepare", "lexicon", "augment", "fetch_models", "finetune_teacher")
+STAGES += ("precompute", "vocabulary", "plan", "train", "evaluate", "measure_speed", "report")
+LEFT_OUT = 7
+"""Rows of the file that the teacher did not answer."""
+
+
+def write_file(workspace: Workspace) -> None:
+    """Write what the teacher answered in the first run, as an API would have."""
+    heldout = workspace / f"data/outputs/{TASK}/heldout/{TEACHER}"
+    pairs = [(TRANSFER, workspace / OUTPUTS)]
+    pairs += [(f"data/tasks/{TASK}/{split}", heldout / split) for split in ("dev", "test")]
+    texts, probs = [], []
+    for inputs, outputs in pairs:
+        texts += ShardSet.open(workspace / inputs).table()["text"].to_pylist()
+        found = softmax(matrix(ShardSet.open(outputs).table()["logits"]))
+        probs += found[:, ::-1].round(4).tolist()
+    # A text of two blocks was answered twice, in the same way.
+    error = [None] * len(texts)
+    for row in range(LEFT_OUT):
+        probs[row], error[row] = None, "refused"
+    table = pa.table({"text": texts, "probs": probs, "error": error})
+    said = {"classes": json.dumps(["positive", "negative"]), "provenance": '{"model": "elsewhere"}'}
+    path = workspace / "data/input/answers.parquet"
+    pq.write_table(table.replace_schema_metadata(said), path)
+
+
+def edit(values: Any) -> None:
+    task = values["tasks"][TASK]
+    task |= {"label": None, "labels": {"negative": [], "positive": []}}
+    own = {"kind": "answers", "files": ["answers.parquet"], "format": None, "classes": None}
+    own |= {"mask": "[MASK]", "smoothing": 0.0, "floor": 1.0e-4, "min_coverage": 0.5}
+    row = {"model": None, "max_length": None, "tasks": None, "data": None}
+    values["teachers"] = {"llm": row | {"tuning": own | {"provenance": {"terms": "free"}}}}
+    values["methods"] = {ROW: values["methods"][ROW] | {"baseline": None}}
+    values["seeds"] = [1]
+
+
+def test_labels_are_nowhere(workspace: Workspace) -> None:
+    write_file(workspace)
+    for split, rows in sentences().items():
+        lines = ["sentence", *(text for _, text in rows)]
+        (workspace / f"data/input/{split}.tsv").write_text("\n".join(lines) + "\n")
+    workspace.params(edit)
+    workspace.distill("check").sound()
+    printed = {name: workspace.stage(name).sound().text for name in STAGES}
+    assert f"{LEFT_OUT} errors" in printed["finetune_teacher"]
+    assert "no answers to score on dev" in printed["finetune_teacher"]
+    outputs = workspace / f"data/outputs/{TASK}/llm/full"
+    listed = (outputs / "unanswered.jsonl").read_text().splitlines()
+    assert f"{len(listed)} without an answer" in printed["precompute"]
+    assert len(listed) >= LEFT_OUT and json.loads(listed[0])["text"]
+    assert f"{len(listed)} have no answer of the teacher" in printed["train"]
+    made_from = ShardSet.open(outputs).manifest.made_from
+    assert made_from["provenance"] == {"model": "elsewhere", "terms": "free"}
+    workspace.distill("shards", "verify", "data").sound()
+    scores = workspace.scores(TASK)
+    assert scores.scored_splits == [] and scores.teachers["llm"].unanswered == {}
+    assert scores.methods[ROW].agreement["test"] > 0.8
+    # What nobody told it.
+    table = read_shard(workspace / f"data/results/{TASK}/predictions.arrow")
+    answers = matrix(table.filter(pc.equal(table["split"], "test"))[f"{ROW}-1"]).argmax(1)
+    assert np.mean(answers == [label for label, _ in sentences()["test"]]) > 0.8
+    assert "agreement with the teacher is no score" in workspace.distill("results").sound().text
+    # What is damaged is refused before anything is made of it.
+    path = workspace / "data/raw/checkpoints/llm" / TASK / "000-answers.parquet"
+    content = path.read_bytes()
+    path.unlink()
+    path.write_bytes(content[: len(content) // 2])
+    assert "000-answers.parquet: not a readable parquet file" in (
+        workspace.stage("finetune_teacher").error
+    )

@@ -1,0 +1,348 @@
+"""Answers out of files: what a row may say, how it is joined, and what is refused."""
+
+import csv
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.probabilities import softmax
+from pipeline_lib.engine.local import LocalEngine
+from pipeline_lib.engine.passes import run_pass
+from pipeline_lib.params import AnswerFiles, Average, Regression, Task
+from pipeline_lib.storage.columns import MASKED, list_column, matrix
+from pipeline_lib.storage.shards import Manifest, ShardSet, schema_of, write_manifest, write_shard
+from pipeline_lib.teachers.answers import AnswerPass, gather, list_unanswered, read_files
+from pipeline_lib.teachers.averages import AveragePass, mean_answer
+from pipeline_lib.teachers.batch_output import class_probabilities, read_batch_line, read_vllm_line
+from pipeline_lib.teachers.own_answers import (
+    describe_answers,
+    foretold,
+    unrelated_warning,
+)
+from pipeline_lib.teachers.requests import batch_request, requests_of
+from tests.made_up import made_up_task
+
+SETTINGS = {
+    "kind": "answers",
+    "files": ["-"],
+    "format": None,
+    "classes": None,
+    "mask": "[MASK]",
+    "smoothing": 0.1,
+    "floor": 1e-4,
+    "min_coverage": 0.5,
+    "provenance": {},
+}
+TASK = made_up_task()
+"""Its classes are no and yes."""
+Lines = list[dict[str, Any]]
+
+
+def settings(**changes: Any) -> AnswerFiles:
+    return AnswerFiles.model_validate(SETTINGS | changes)
+
+
+def lines(path: Path, rows: Lines) -> Path:
+    path.write_text("\n".join(json.dumps(row) for row in rows) + "\n", encoding="utf-8")
+    return path
+
+
+def probs_of(path: Path, task: Task = TASK, **changes: Any) -> dict[int, list[float]]:
+    """Return the probabilities that a file comes to, by content key."""
+    found = read_files([path], settings(**changes), task)
+    return dict(zip(found.keys.tolist(), softmax(found.logits).round(3).tolist(), strict=True))
+
+
+def one(path: Path, row: dict[str, Any], **changes: Any) -> list[float]:
+    [found] = probs_of(lines(path, [{"text": "a film"} | row]), **changes).values()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("row", "changes", "wanted"),
+    [
+        ({"probs": {"yes": 0.8, "no": 0.2}}, {}, [0.2, 0.8]),
+        ({"probs": {" Yes": 0.8}}, {}, [0.2, 0.8]),
+        ({"probs": [0.8, 0.2]}, {"classes": ["yes", "no"]}, [0.2, 0.8]),
+        ({"logits": [0.0, math.log(3)]}, {"classes": ["no", "yes"]}, [0.25, 0.75]),
+        ({"logits": {"yes": math.log(3), "no": 0.0}}, {}, [0.25, 0.75]),
+        ({"label": "yes"}, {}, [0.05, 0.95]),
+        ({"label": 0}, {"classes": ["yes", "no"], "smoothing": 0.0, "floor": 0.1}, [0.091, 0.909]),
+        # Tokens that are no class have a tenth: of all classes that are named, nothing is left.
+        ({"probs": {"yes": 0.6, "no": 0.3}}, {}, [0.333, 0.667]),
+        # What the class named covers is said, and the rest goes to the other.
+        ({"probs": {"yes": 1.0}, "coverage": 0.7}, {}, [0.3, 0.7]),
+    ],
+)
+def test_every_form_of_an_answer(
+    tmp_path: Path, row: dict[str, Any], changes: dict[str, Any], wanted: list[float]
+) -> None:
+    assert one(tmp_path / "a.jsonl", row, **changes) == pytest.approx(wanted, abs=0.001)
+
+
+def test_a_short_list_of_classes_leaves_the_rest_to_the_others(tmp_path: Path) -> None:
+    labels = {name: [name] for name in "abcde"}
+    path = lines(tmp_path / "a.jsonl", [{"text": "x", "probs": {"b": 0.6, "d": 0.1}}])
+    [found] = probs_of(path, made_up_task(labels=labels)).values()
+    assert found == pytest.approx([0.1, 0.6, 0.1, 0.1, 0.1])
+
+
+def test_the_same_answers_in_every_format(tmp_path: Path) -> None:
+    texts, probs = ["a film", "so, it is"], [[0.9, 0.1], [0.4, 0.6]]
+    table = pa.table({"text": texts, "probs": probs})
+    said = {"classes": json.dumps(["yes", "no"]), "provenance": json.dumps({"model": "m"})}
+    table = table.replace_schema_metadata(said)
+    pq.write_table(table, tmp_path / "a.parquet")
+    write_shard(tmp_path / "b.arrow", table)
+    with (
+        pa.OSFile(str(tmp_path / "c.arrow"), "wb") as sink,
+        pa.ipc.new_stream(sink, table.schema) as w,
+    ):
+        w.write_table(table)
+    with (tmp_path / "d.csv").open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["text", "probs.yes", "probs.no"])
+        writer.writerows([text, *own] for text, own in zip(texts, probs, strict=True))
+    rows = [{"text": t, "probs": own} for t, own in zip(texts, probs, strict=True)]
+    lines(tmp_path / "e.jsonl", [{"metadata": {"classes": ["yes", "no"]}}, *rows])
+    wanted = probs_of(tmp_path / "a.parquet")
+    assert sorted(wanted.values()) == [[0.1, 0.9], [0.6, 0.4]]
+    for name in ("b.arrow", "c.arrow", "d.csv", "e.jsonl"):
+        assert probs_of(tmp_path / name) == wanted, name
+    found = read_files([tmp_path / "a.parquet"], settings(provenance={"terms": "t"}), TASK)
+    assert found.provenance == {"model": "m", "terms": "t"}
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([{"text": "a", "probs": {"maybe": 1.0}}], r"row 1: class 'maybe' is unknown; .* no, yes"),
+        ([{"text": "a", "logits": {"yes": 1.0}}], r"row 1: no logit for no\. Give one for each"),
+        ([{"text": "a", "probs": [0.1, 0.9]}], r"row 1: a list of numbers, and nothing says which"),
+        ([{"text": "a", "probs": {"yes": 1.2}}], r"row 1: \[1\.2\] are no probabilities"),
+        ([{"text": "a", "label": 1}], r"class 1 is unknown.* A number needs `classes`"),
+        ([{"text": "a", "label": "yes", "probs": {}}], r"found probs and label\. Keep one"),
+        ([{"text": " ", "label": "yes"}], r"row 1: `text` is missing"),
+        ([{"text": "a"}], r"row 1: one of logits, probs, label is wanted, found none"),
+        ([{"text": "a", "label": "yes", "weight": -1}], r"`weight` is below 0"),
+        (
+            [{"text": "a", "text_pair": "b", "label": "yes"}],
+            r"row 1: 2 texts, and the task reads 1",
+        ),
+        ([{"text": "a", "logits": {"yes": "nan", "no": 1}}], r"not a finite number"),
+        (
+            [{"text": "a", "label": "yes"}, {"text": " a ", "label": "no"}],
+            r"row 2: the same text as .*a\.jsonl: row 1, with another answer",
+        ),
+        ([{"metadata": {"classes": ["no", "ja"]}}], r"class 'ja' is unknown"),
+        ([{"metadata": {"classes": ["no"]}}], r"class 'yes' is missing among no"),
+        ([{"text": "a", "error": "refused"}], r"no answers\. refused \(1\)"),
+    ],
+)
+def test_a_faulty_row_is_named(tmp_path: Path, rows: Lines, message: str) -> None:
+    with pytest.raises(DistilleryError, match=message):
+        gather([lines(tmp_path / "a.jsonl", rows)], settings(), TASK)
+
+
+def test_rows_without_an_answer_are_counted(tmp_path: Path) -> None:
+    rows: Lines = [
+        {"text": "a", "label": "yes"},
+        {"text": "a", "label": "yes"},
+        {"text": "a", "error": "timed out"},
+        {"text": "b", "error": "timed out", "label": None},
+        {"text": "c", "probs": {"yes": 0.2}, "coverage": 0.2},
+        {"text": "d", "label": "no", "weight": 2.5},
+    ]
+    found = read_files([lines(tmp_path / "a.jsonl", rows)], settings(), TASK)
+    wanted = {"rows": 6, "answered": 2, "repeated": 1, "errors": 2, "low_coverage": 1}
+    assert found.counts == wanted and found.errors == {"timed out": 2}
+    assert sorted(found.weights.tolist()) == [1.0, 2.5]
+
+
+def test_a_constant_file_is_refused(tmp_path: Path) -> None:
+    rows = [{"text": f"text {n}", "probs": {"yes": 0.9}} for n in range(40)]
+    with pytest.raises(DistilleryError, match=r"a\.jsonl: constant: rows 0 to 39"):
+        gather([lines(tmp_path / "a.jsonl", rows)], settings(), TASK)
+    assert len(gather([lines(tmp_path / "b.jsonl", rows[:31])], settings(), TASK).keys) == 31
+
+
+def test_scores_are_taken_as_they_are(tmp_path: Path) -> None:
+    given = TASK.model_dump() | {"kind": "regression", "metrics": ["pearson"]}
+    task = Regression.model_validate(given | {"labels": {"min": 0.0, "max": 5.0}})
+    rows = [{"text": "a", "label": 2.5}, {"text": "b", "logits": [4.0]}]
+    found = read_files([lines(tmp_path / "a.jsonl", rows)], settings(), task)
+    assert sorted(found.logits[:, 0].tolist()) == [2.5, 4.0]
+    lines(tmp_path / "b.jsonl", [{"text": "a", "probs": {"yes": 1}}])
+    with pytest.raises(DistilleryError, match="label is a score, and this row has probs"):
+        read_files([tmp_path / "b.jsonl"], settings(), task)
+
+
+TEXTS = [f"sentence {number}" for number in range(60)]
+
+
+def write_rows(
+    folder: Path, texts: list[str], labels: list[int | None], **columns: Any
+) -> ShardSet:
+    table = pa.table(
+        {
+            "key": pa.array(range(len(texts)), pa.uint64()),
+            "label": pa.array(labels, pa.int32()),
+            "text": texts,
+            **columns,
+        }
+    )
+    shard = write_shard(folder / "b000-i000.arrow", table)
+    write_manifest(folder, Manifest("transfer", schema_of(table), [shard]))
+    return ShardSet.open(folder)
+
+
+def test_answers_are_found_by_content(tmp_path: Path, store_home: Path) -> None:
+    rules = {
+        "words": [["so", "it", "is"], ["a", "[MASK]"], ["new"]],
+        "rules": pa.array([[0, 0, 0], [0, MASKED], [0]], pa.list_(pa.int8())),
+    }
+    inputs = write_rows(tmp_path / "in", ["so it is", "a [MASK]", "new"], [1, None, None], **rules)
+    rows: Lines = [
+        {"text": "a ___", "label": "no"},
+        {"text": "nobody asked", "label": "no"},
+        {"text": "so it is ", "label": "yes", "weight": 3},
+    ]
+    own = settings(mask="___", provenance={"terms": "free"})
+    gather([lines(tmp_path / "a.jsonl", rows)], own, TASK).write(tmp_path / "llm", own.mask)
+    found = AnswerPass.of(tmp_path / "llm")
+    manifest, _ = run_pass(found, inputs, tmp_path / "out", LocalEngine(1))
+    assert manifest.kind == "logits" and manifest.counts == {"answered": 2, "unanswered": 1}
+    assert manifest.made_from["provenance"] == {"terms": "free"}
+    outputs = ShardSet.open(tmp_path / "out")
+    table = outputs.table()
+    assert matrix(table["logits"]).argmax(1)[:2].tolist() == [1, 0]
+    assert np.isnan(matrix(table["logits"])[2]).all()
+    assert table["weight"].to_pylist() == [3.0, 1.0, 1.0]
+    assert list_unanswered(inputs, outputs, own.mask) == 1
+    listed = json.loads((tmp_path / "out/unanswered.jsonl").read_text())
+    assert (listed["shard"], listed["row"], listed["text"]) == ("b000-i000.arrow", 2, "new")
+    # Asked for: what has no answer, with the teacher's sign, by the key of the list.
+    answers = read_files([tmp_path / "a.jsonl"], own, TASK)
+    assert list(requests_of(inputs, answers, own.mask)) == [{"key": listed["key"], "text": "new"}]
+    texts = [row["text"] for row in requests_of(inputs, None, own.mask)]
+    assert texts == ["so it is", "a ___", "new"]
+
+
+def test_answers_of_other_texts_are_refused_where_labels_are_known(tmp_path: Path) -> None:
+    labels = [number % 3 // 2 for number in range(60)]
+    rows = [
+        {"text": text, "probs": {"yes": 0.8 if label else 0.1 + number / 1000}}
+        for number, (text, label) in enumerate(zip(TEXTS, labels, strict=True))
+    ]
+    splits = {
+        "train": write_rows(tmp_path / "train", TEXTS[:50], labels[:50]),
+        "dev": write_rows(tmp_path / "dev", TEXTS[50:], labels[50:]),
+    }
+
+    def described(rows: Lines) -> dict[str, Any]:
+        path = lines(tmp_path / "a.jsonl", rows)
+        answers = gather([path], settings(), TASK)
+        return describe_answers(answers, "[MASK]", TASK, splits, [path])
+
+    record = described(rows)
+    assert (record["training_agreement"], record["best_dev"], record["dev_rows"]) == (1.0, 1.0, 10)
+    assert described(rows[:50])["best_dev"] is None
+    shifted = [row | {"text": text} for row, text in zip(rows, TEXTS[1:] + TEXTS[:1], strict=True)]
+    with pytest.raises(DistilleryError, match=r"answers to 60 labelled texts agree .* shifted"):
+        described(shifted)
+
+
+def test_answers_that_words_do_not_foretell_are_warned_of() -> None:
+    draw = np.random.default_rng(1)
+    signs = draw.integers(2, size=400)
+    texts = [f"the {('dull', 'good')[sign]} film {number % 9}" for number, sign in enumerate(signs)]
+    logits = np.stack([-signs, signs], axis=1) + 0.5 * draw.normal(size=(400, 2))
+    value = foretold(texts, logits)
+    assert value > 0.5 and unrelated_warning("llm", {"foretold": value}) is None
+    shifted = foretold(texts, np.roll(logits, 1, axis=0))
+    assert abs(shifted) < 0.1 and "llm: the words" in unrelated_warning(
+        "llm", {"foretold": shifted}
+    )
+    assert foretold(texts[:199], logits[:199]) is None
+
+
+def test_a_distribution_along_the_tokens_of_an_answer() -> None:
+    log = math.log
+    places = [
+        {"very": log(0.7), "neutral": log(0.2), "Good": log(0.05), "<eos>": log(0.05)},
+        {" good": log(0.6), " bad": log(0.3), "!": log(0.1)},
+    ]
+    labels = ["very good", "very bad", "neutral", "good"]
+    found = class_probabilities("very good", places, labels)
+    wanted = {"very good": 0.42, "very bad": 0.21, "neutral": 0.2, "good": 0.05}
+    assert found == pytest.approx(wanted)
+
+
+def batch_line(tokens: list[dict[str, float]], content: str = "yes") -> dict[str, Any]:
+    top = [[{"token": t, "logprob": math.log(p)} for t, p in place.items()] for place in tokens]
+    places = [{**own[0], "top_logprobs": own} for own in top]
+    choice = {"message": {"content": content}, "logprobs": {"content": places}}
+    body = {"choices": [choice]}
+    return {"custom_id": "00ff", "response": {"status_code": 200, "body": body}, "error": None}
+
+
+def test_a_batchs_output_is_read() -> None:
+    found = read_batch_line(batch_line([{"yes": 0.7, "No": 0.2}]), ["no", "yes"], "f")
+    assert found.key == 255 and found.coverage == pytest.approx(0.9)
+    assert found.probs == pytest.approx({"yes": 0.7, "no": 0.2})
+    refused = {"custom_id": "1", "response": None, "error": {"message": "expired"}}
+    assert read_batch_line(refused, ["no", "yes"], "f").error == "expired"
+    other = read_batch_line(batch_line([{"perhaps": 0.9}], "perhaps"), ["no", "yes"], "f")
+    assert other.error == "no class: 'perhaps'"
+    with pytest.raises(DistilleryError, match="f: the alternatives of token 0 have a probabi"):
+        read_batch_line(batch_line([{"yes": 0.9, "no": 0.9}]), ["no", "yes"], "f")
+    with pytest.raises(DistilleryError, match="f: the same alternatives stand at all 2 tokens"):
+        read_batch_line(batch_line([{"y": 0.5, "n": 0.3}] * 2, "yn"), ["no", "yes"], "f")
+    with pytest.raises(DistilleryError, match="custom_id 'row-1' is no content key"):
+        read_batch_line({"custom_id": "row-1"}, ["no", "yes"], "f")
+
+
+def test_vllms_output_is_read() -> None:
+    place = {"12": {"decoded_token": " yes", "logprob": math.log(0.6), "rank": 1}}
+    place |= {"7": {"decoded_token": " no", "logprob": math.log(0.4), "rank": 2}}
+    line = {"text": "a film", "outputs": [{"text": " yes", "logprobs": [place]}]}
+    found = read_vllm_line(line, ["no", "yes"], "f")
+    assert found.texts == ("a film",) and found.probs == pytest.approx({"yes": 0.6, "no": 0.4})
+
+
+def test_a_batch_goes_out_and_comes_back_by_its_keys(tmp_path: Path) -> None:
+    inputs = write_rows(tmp_path / "in", ["a film", "dull"], [None, None])
+    asked = [batch_request(row, "m", ["no", "yes"]) for row in requests_of(inputs, None, "[MASK]")]
+    assert asked[0]["body"]["messages"][1]["content"] == "a film"
+    assert "no, yes" in asked[0]["body"]["messages"][0]["content"]
+    rows = [batch_line([{"yes": 0.8, "no": 0.2}]) | {"custom_id": a["custom_id"]} for a in asked]
+    path = lines(tmp_path / "a.jsonl", rows)
+    answers = read_files([path], settings(), TASK)
+    assert len(answers.keys) == 2 and list(requests_of(inputs, answers, "[MASK]")) == []
+
+
+def test_an_average_is_that_of_probabilities(tmp_path: Path, store_home: Path) -> None:
+    inputs = write_rows(tmp_path / "in", ["a", "b"], [None, None])
+    given = {"bold": [[0.0, 40.0], [0.0, 1.0]], "meek": [[1.0, 0.0], [np.nan, np.nan]]}
+    for name, logits in given.items():
+        table = pa.table({"key": [0, 1], "logits": list_column(np.array(logits, np.float32))})
+        shard = inputs.manifest.shards[0]
+        written = write_shard(tmp_path / name / shard.name, table, shard.sha256)
+        write_manifest(tmp_path / name, Manifest("logits", schema_of(table), [written]))
+    own = Average.model_validate({"kind": "average", "of": ["bold", "meek"], "weights": [1, 3]})
+    average = AveragePass.of({name: tmp_path / name for name in given}, own)
+    manifest, _ = run_pass(average, inputs, tmp_path / "out", LocalEngine(1))
+    assert manifest.counts == {"answered": 1, "unanswered": 1}
+    found = matrix(ShardSet.open(tmp_path / "out").table()["logits"])
+    wanted = 0.25 * 1.0 + 0.75 / (1 + math.e)
+    assert softmax(found[:1])[0, 1] == pytest.approx(wanted)
+    assert np.isnan(found[1]).all()
+    scores = [np.array([[1.0]], np.float32), np.array([[3.0]], np.float32)]
+    assert mean_answer(scores, (0.25, 0.75)).tolist() == [[2.5]]

@@ -148,6 +148,7 @@ ENCODERS: dict[str, type[nn.Module]] = {
     "linear": NgramEncoder,
     "biattentive": BiAttentiveReader,
     "transformer": TransformerReader,
+    "bert": TransformerReader,
 }
 """Architecture name, as in params.yaml, to its encoder, or to what reads both sentences at once."""
 

@@ -1,6 +1,7 @@
-"""A few layers of a pretrained transformers encoder as a student.
+"""A few layers of a pretrained transformers encoder as a student, or a BERT of a student's sizes.
 
-Liu 2020, section 4.1.3 (MKD-Transformer), and Sun et al. 2019 (BERT-PKD).  transformers is imported
+Liu 2020, section 4.1.3 (MKD-Transformer), Sun et al. 2019 (BERT-PKD), and Jiao et al. 2020
+(TinyBERT).  transformers is imported
 where it is used: other students need none of it.
 """
 
@@ -12,7 +13,7 @@ import torch
 from torch import nn
 
 from pipeline_lib.cpu.dropout import Dropout, replace_dropout
-from pipeline_lib.params import StudentSettings
+from pipeline_lib.params import BERT, StudentSettings
 from pipeline_lib.text.pieces import model_inputs
 
 DROPOUTS = (
@@ -27,10 +28,10 @@ HEADS = ("_name_or_path", "architectures", "id2label", "label2id", "problem_type
 
 
 class TransformerReader(nn.Module):
-    """The embeddings and some layers of a pretrained encoder, and a pool of their first states.
+    """The embeddings and layers of a transformers encoder, and a pool of their first states.
 
     :param words, width: of the model's input embeddings; its configuration has them too.
-    :param pretrained: the configuration of the model that :func:`cut` left.
+    :param pretrained: the configuration of the model that :func:`cut` left, or of a new one.
     """
 
     def __init__(
@@ -76,6 +77,10 @@ class TransformerReader(nn.Module):
         outputs = {"vector": self.dropout(vector), "states": states, "hidden": found.hidden_states}
         return outputs | ({"attentions": found.attentions} if self.gives_scores else {})
 
+    def outputs(self, batch: Mapping[str, torch.Tensor]) -> dict[str, Any]:
+        """Return the named outputs for a batch of :class:`~pipeline_lib.text.ragged.Sentences`."""
+        return self(batch["ids"], batch["lengths"], segments=batch.get("segments"))
+
     def attend_quickly(self, training: bool) -> None:
         """Take the layers that are quickest on this device: for training, or for predicting."""
         from pipeline_lib.cpu.attention import use_short_attention, use_training_attention
@@ -118,6 +123,27 @@ def cut(model: Any, layers: Sequence[int], dropout: float | None) -> dict[str, A
     if dropout is not None:
         own |= {name: dropout for name in DROPOUTS if name in own}
     return {name: value for name, value in own.items() if name not in HEADS}
+
+
+def bert_configuration(settings: BERT, words: int, padding: int, segments: int) -> dict[str, Any]:
+    """Return the configuration of a BERT of a student's sizes, as transformers has it.
+
+    :param words: of the vocabulary; :param padding: the padding's number in it.
+    :param segments: how many kinds of segments it is told.
+    """
+    return {
+        "model_type": "bert",
+        "vocab_size": words,
+        "hidden_size": settings.width,
+        "num_hidden_layers": settings.depth,
+        "num_attention_heads": settings.heads,
+        "intermediate_size": settings.feedforward,
+        "hidden_dropout_prob": settings.dropout,
+        "attention_probs_dropout_prob": settings.dropout,
+        "max_position_embeddings": settings.max_words,
+        "type_vocab_size": segments,
+        "pad_token_id": padding,
+    }
 
 
 def _drop_pooler(model: Any) -> None:

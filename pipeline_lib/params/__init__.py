@@ -8,6 +8,7 @@ DVC, and stale results would stand.  Every stage loads its parameters through :f
 from pipeline_lib.params.encoders import (
     STARTS,
     Encoder,
+    GeneralEncoder,
     SentenceVectors,
 )
 from pipeline_lib.params.file import (
@@ -46,6 +47,7 @@ from pipeline_lib.params.models import (
 )
 from pipeline_lib.params.students import (
     ARCHITECTURES,
+    BERT,
     CNN,
     BiAttentive,
     BiLSTM,
@@ -96,6 +98,7 @@ from pipeline_lib.params.wikipedia import (
 
 __all__ = [
     "ARCHITECTURES",
+    "BERT",
     "CNN",
     "CORRELATIONS",
     "DECISIONS",
@@ -112,6 +115,7 @@ __all__ = [
     "Evaluate",
     "FineTuning",
     "Finished",
+    "GeneralEncoder",
     "GlueFolder",
     "HubCorpus",
     "HubDataset",

@@ -61,10 +61,7 @@ class RunningTeacher:
         scores: bool,
     ) -> Self:
         """Load the pretrained model in ``folder``, which has no task; else as :meth:`load`."""
-        from pipeline_lib.cpu.attention import use_short_attention
-
         model, tokenizer = load_pretrained(folder, "AutoModel", {})
-        use_short_attention(model)
         own = cls(model.to(device).eval().requires_grad_(False), layers, scores)
         return own._beside(folder, Pieces.of(tokenizer), student, pieces)
 

@@ -67,14 +67,14 @@ class GeneralEncoder(Section):
         return self
 
 
-def _imitates(values: Any) -> str:
-    """Tell the rows apart: only those trained to layers say which run beside."""
-    if isinstance(values, dict):
-        return "layers" if "teacher_runs" in values else "vectors"
-    return "layers" if isinstance(values, GeneralEncoder) else "vectors"
+def _learned(row: Any) -> str:
+    """Tell the rows apart by their keys: what the student learns, vectors or layers."""
+    if isinstance(row, dict):
+        return "layers" if {"teacher_runs", "objective"} & row.keys() else "vectors"
+    return "layers" if isinstance(row, GeneralEncoder) else "vectors"
 
 
 AnyEncoder = Annotated[
     Annotated[Encoder, Tag("vectors")] | Annotated[GeneralEncoder, Tag("layers")],
-    Discriminator(_imitates),
+    Discriminator(_learned),
 ]

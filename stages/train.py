@@ -60,20 +60,21 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
         def on_done(training: StudentTraining) -> None:
             finished[training.name] = training.planned_steps
 
+        encoders, trainers = make_engine(params, "cpu"), make_engine(params, device)
         trained: dict[str, Searched[StudentTraining]] = {}
         for turn in turns:
             told = [plan.started(layout, params.seeds) for plan in turn]
             rows = [student_row(plan, *inputs) for plan in told]
-            encode_sets(rows, make_engine(params, "cpu"))
-            searched = train_rows(rows, make_engine(params, device), on_progress, on_done)
+            encode_sets(rows, encoders)
+            searched = train_rows(rows, trainers, on_progress, on_done)
             for method, found in searched.items():
                 for seed, (training, _) in found.trainings.items():
                     training.result.link_into(target / method / str(seed))
                 found.write(target / method)
             trained |= searched
     for method, found in trained.items():
-        of_layers = params.method(method).objective.is_of_layers
-        name, sign = ("loss on dev", -1) if of_layers else ("dev", 1)
+        [(first, _), *_] = found.trainings.values()
+        name, sign = ("loss on dev", -1) if first.plan.objective.is_of_layers else ("dev", 1)
         scores = ", ".join(f"{sign * record['best_dev']:.4f}" for record in found.records)
         typer.echo(f"{task} {method}: {name} {scores} (seeds {params.seeds}, rate {found.rate:g})")
 

@@ -48,7 +48,7 @@ class RunningTeacher:
         """
         teacher = load_teacher(folder, device, "float32")
         own = cls(teacher.model.base_model.requires_grad_(False), layers, scores)
-        return own._beside(folder, teacher.pieces, student, pieces)
+        return own._matched(folder, teacher.pieces, student, pieces)
 
     @classmethod
     def load_pretrained(
@@ -63,18 +63,19 @@ class RunningTeacher:
         """Load the pretrained model in ``folder``, which has no task; else as :meth:`load`."""
         model, tokenizer = load_pretrained(folder, "AutoModel", {})
         own = cls(model.to(device).eval().requires_grad_(False), layers, scores)
-        return own._beside(folder, Pieces.of(tokenizer), student, pieces)
+        return own._matched(folder, Pieces.of(tokenizer), student, pieces)
 
-    def _beside(
+    def _matched(
         self,
         folder: Path,
-        own: Pieces,
+        read: Pieces,
         student: StudentNetwork | TransformerReader,
         pieces: Pieces,
     ) -> Self:
+        """Return the teacher, which reads ``read``, once both give what is compared."""
         from pipeline_lib.networks.attention_scores import give_scores
 
-        own, other = own.tokenizer.get_vocab(), pieces.tokenizer.get_vocab()
+        own, other = read.tokenizer.get_vocab(), pieces.tokenizer.get_vocab()
         if own != other:
             raise DistilleryError(
                 f"{folder}: the teacher has {len(own):,} word pieces and the student {len(other):,}"

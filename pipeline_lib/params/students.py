@@ -188,7 +188,7 @@ class TransformerLayers(StudentSettings):
 
 
 class BERT(StudentSettings):
-    """A BERT of its own sizes, as those of Jiao et al. 2020 (TinyBERT), section 4.1.
+    """A BERT of its own sizes, as those of Jiao et al. 2020 (TinyBERT), section 4.2.
 
     ``model`` is a name in ``models``: it has that one's word pieces, and general distillation
     imitates it.  ``depth`` counts layers, ``width`` the values of a token's state, which ``heads``

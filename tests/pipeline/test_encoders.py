@@ -168,8 +168,9 @@ def test_pretraining_goes_on_from_its_checkpoint(
     workspace.forget(ENCODER, ".distillery/encoders")
     with workspace.started("pretrain", prelude=SLOW_TRAINING) as stage:
         stage.kill_when(lambda: _written(workspace, "encoders-*.safetensors", after=25))
-    [(step, steps)] = _resumed(workspace.stage("pretrain", prelude=TELL_RESUMED))
-    assert 25 <= step < steps
+    # The longest is trained first: the other had not begun.
+    [(step, steps), (other, _)] = _resumed(workspace.stage("pretrain", prelude=TELL_RESUMED))
+    assert 25 <= step < steps and other == 0
     assert workspace.digests(ENCODER) == encoded[0].digests(ENCODER)
     assert list((workspace / CHECKPOINTS).glob("encoders-*")) == []
 

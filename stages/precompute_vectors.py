@@ -22,8 +22,8 @@ def main() -> None:
     """Compute a model's vector of every sentence that an encoder is trained on."""
     params, layout = load_params(), Layout()
     clear_folder(layout.vectors)
-    if not params.encoders:
-        typer.echo("no encoders in params.yaml: no vectors")
+    if not params.sentence_encoders():
+        typer.echo("no sentence encoders in params.yaml: no vectors")
         return
     from pipeline_lib.engine import make_engine
     from pipeline_lib.teachers.precompute import precompute_vectors
@@ -44,7 +44,7 @@ def wanted(params: Params, layout: Layout) -> dict[Path, Path]:
         layout.wikipedia_vectors(split): layout.wikipedia(split)
         for split in ("train", "validation")
     }
-    for encoder in params.encoders.values():
+    for encoder in params.sentence_encoders().values():
         for task, recipe in encoder.tasks.items():
             if recipe is not None:
                 sets[layout.task_vectors(task, recipe)] = layout.transfer(task, recipe)

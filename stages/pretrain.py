@@ -1,4 +1,4 @@
-"""Train the sentence encoders of params.yaml to a model's vectors, without any task.
+"""Train the encoders of params.yaml without any task, to a model's vectors or its layers.
 
     python stages/pretrain.py
 
@@ -14,14 +14,15 @@ from pipeline_lib.base.files import clear_folder
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.progress import show_progress
 from pipeline_lib.engine import make_engine
-from pipeline_lib.params import load_params
+from pipeline_lib.params import Encoder, GeneralEncoder, load_params
 
 
 def main() -> None:
-    """Train the sentence encoders to a model's vectors, without any task."""
+    """Train the encoders without any task, to a model's vectors or its layers."""
     from pipeline_lib.base.devices import resolve_device
     from pipeline_lib.distillation.collapse import collapse_warning
     from pipeline_lib.distillation.encoders import EncoderTraining, encoder_row
+    from pipeline_lib.distillation.general import GeneralTraining, general_row
     from pipeline_lib.training.runs import Message
     from pipeline_lib.training.search import train_rows
 
@@ -31,12 +32,14 @@ def main() -> None:
         typer.echo("no encoders in params.yaml")
         return
     device = str(resolve_device(params.device))
-    rows = [encoder_row(params, name, layout, device) for name in params.encoders]
+    row_of = {Encoder: encoder_row, GeneralEncoder: general_row}
+    own = params.encoders.items()
+    rows = [row_of[type(row)](params, name, layout, device) for name, row in own]
     total = sum(row.planned_steps for row in rows)
     done: dict[tuple[str, float], int] = {}
     with show_progress("pretraining", "steps") as advance:
 
-        def on_progress(training: EncoderTraining, message: Message) -> None:
+        def on_progress(training: EncoderTraining | GeneralTraining, message: Message) -> None:
             step, _, loss, best = message
             done[training.name, training.rate] = step
             note = f"{training.name}: loss {loss:.4f} held back {-best:.4f}"
@@ -47,10 +50,13 @@ def main() -> None:
         [(training, record)] = found.trainings.values()
         training.result.link_into(layout.encoder(name))
         found.write(layout.encoder(name))
+        line = f"{name}: loss {record['loss']:.4f} on {record['held_back_sentences']:,} held-back"
+        if "constant_loss" not in record:
+            typer.echo(f"{line} sentences")
+            continue
         typer.echo(
-            f"{name}: loss {record['loss']:.4f} on {record['held_back_sentences']:,} held-back "
-            f"sentences, of one constant vector {record['constant_loss']:.4f}; effective rank "
-            f"{record['effective_rank']:.1f}, mean cosine {record['mean_cosine']:.3f}"
+            f"{line} sentences, of one constant vector {record['constant_loss']:.4f}; effective "
+            f"rank {record['effective_rank']:.1f}, mean cosine {record['mean_cosine']:.3f}"
         )
         if warning := collapse_warning(name, record):
             typer.echo(warning)

@@ -136,11 +136,11 @@ class Layout:
 
     @property
     def encoders(self) -> Path:
-        """The folder of all sentence encoders."""
+        """The folder of all encoders."""
         return self.data / "encoders"
 
     def encoder(self, name: str) -> Path:
-        """Return a sentence encoder."""
+        """Return an encoder."""
         return self.encoders / name
 
     def catalogue(self, name: str) -> Path:

@@ -57,7 +57,7 @@ def _system(params: "Params", task: str, systems: list[str]) -> str:
     """Return the first of the systems that a task has."""
     from pipeline_lib.base.errors import DistilleryError
 
-    known = [*params.teachers_of(task), *params.methods_of(task)]
+    known = [*params.teachers_of(task), *params.scored_methods_of(task)]
     found = next((system for system in systems if system in known), None)
     if found is None:
         raise DistilleryError(

@@ -1,4 +1,4 @@
-"""A teacher that runs beside its student in training (Jiao et al. 2020, TinyBERT)."""
+"""A teacher, or a pretrained model, that runs beside its student (Jiao et al. 2020, TinyBERT)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,15 +8,19 @@ from typing import Any, Self
 import torch
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.networks.imitation import token_states
+from pipeline_lib.networks.imitation import Imitation, reader_of, token_states
 from pipeline_lib.networks.student import StudentNetwork
-from pipeline_lib.teachers.model import load_teacher
+from pipeline_lib.networks.transformer import TransformerReader
+from pipeline_lib.teachers.model import load_pretrained, load_teacher
 from pipeline_lib.text.pieces import Pieces, model_inputs
+from pipeline_lib.text.ragged import Sentences, to_device
+from pipeline_lib.training.batches import LengthSorted
+from pipeline_lib.training.objectives import objective_loss
 
 
 @dataclass(frozen=True)
 class RunningTeacher:
-    """A fine-tuned teacher, and which of its layers go with the student's, counted from 1.
+    """A teacher, and which of its layers go with the student's, counted from 1.
 
     :ivar encoder: transformers' model below the teacher's head.
     :ivar scores: whether its attention is compared too.
@@ -36,33 +40,58 @@ class RunningTeacher:
         device: str,
         scores: bool,
     ) -> Self:
-        """Load the teacher in ``folder``, and have the student give what it is asked for.
+        """Load a fine-tuned teacher, and have the student give what it is asked for.
 
         :param pieces: the student's.
         :raises DistilleryError: if the two read different word pieces, or one of them keeps its
             attention to itself.
         """
+        teacher = load_teacher(folder, device, "float32")
+        own = cls(teacher.model.base_model.requires_grad_(False), layers, scores)
+        return own._matched(folder, teacher.pieces, student, pieces)
+
+    @classmethod
+    def load_pretrained(
+        cls,
+        folder: Path,
+        layers: Sequence[int],
+        student: TransformerReader,
+        pieces: Pieces,
+        device: str,
+        scores: bool,
+    ) -> Self:
+        """Load the pretrained model in ``folder``, which has no task; else as :meth:`load`."""
+        model, tokenizer = load_pretrained(folder, "AutoModel", {})
+        own = cls(model.to(device).eval().requires_grad_(False), layers, scores)
+        return own._matched(folder, Pieces.of(tokenizer), student, pieces)
+
+    def _matched(
+        self,
+        folder: Path,
+        read: Pieces,
+        student: StudentNetwork | TransformerReader,
+        pieces: Pieces,
+    ) -> Self:
+        """Return the teacher, which reads ``read``, once both give what is compared."""
         from pipeline_lib.networks.attention_scores import give_scores
 
-        teacher = load_teacher(folder, device, "float32")
-        own, other = teacher.pieces.tokenizer.get_vocab(), pieces.tokenizer.get_vocab()
+        own, other = read.tokenizer.get_vocab(), pieces.tokenizer.get_vocab()
         if own != other:
             raise DistilleryError(
                 f"{folder}: the teacher has {len(own):,} word pieces and the student {len(other):,}"
                 " others, so their states cannot be compared. Take a student whose `model` reads "
                 "the same, or leave out `teacher_runs`."
             )
-        encoder = teacher.model.base_model.requires_grad_(False)
-        if scores:
+        if self.scores:
             try:
-                give_scores(encoder)
-                student.encoder.give_scores()
+                give_scores(self.encoder)
+                reader_of(student).give_scores()
             except ValueError as error:
                 raise DistilleryError(
                     f"{folder}: objective.attentions compares the teacher's attention with the "
                     f"student's, and {error}. Leave the term out, or use another model."
                 ) from error
-        return cls(encoder, layers, scores)
+        return self
 
     @property
     def width(self) -> int:
@@ -82,3 +111,23 @@ class RunningTeacher:
         scores = [found.attentions[n - 1] for n in self.layers] if self.scores else None
         states = token_states(hidden, scores, batch)
         return {f"teacher_{name}": values for name, values in states.items()}
+
+
+def held_back_loss(
+    model: Imitation,
+    teacher: RunningTeacher,
+    sentences: Sentences,
+    weights: Mapping[str, float],
+    batch_size: int,
+    device: torch.device,
+) -> float:
+    """Return an objective's loss on sentences that are not trained on, the mean over their rows.
+
+    :param weights: of terms of layers alone, by name.
+    """
+    total = 0.0
+    for rows in LengthSorted(sentences, batch_size, seed=0).epoch(0):
+        batch = to_device(sentences.batch(rows), device)
+        targets = teacher.targets(batch)
+        total += len(rows) * float(objective_loss(weights, model.outputs(batch), targets))
+    return total / len(sentences)

@@ -6,7 +6,9 @@ to train on and of the models to start from.  Training depends on that file alon
 exactly when it changes.
 """
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -16,6 +18,9 @@ from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.model_sizes import head_count, layer_count, layer_width
 from pipeline_lib.base.positions import position_count
 from pipeline_lib.params import (
+    BERT,
+    STARTS,
+    GeneralEncoder,
     Method,
     Objective,
     Optimiser,
@@ -62,7 +67,9 @@ class Plan(BaseModel):
 
     :ivar dev_outputs: the teacher's answers on dev, where that has no labels.
     :ivar teacher: that runs beside it, if one does; :ivar teacher_layers: that go with its own.
-    :ivar encoder: the one to start from; :ivar joint: by seed, the student to start from.
+    :ivar encoder: the one to start from.
+    :ivar students: by seed, the one to start from: of a joint training; or of the row ``start``,
+        once that is trained.
     :ivar optimiser: None: that student is taken as it is.
     """
 
@@ -85,24 +92,41 @@ class Plan(BaseModel):
     teacher: ModelReference | None
     teacher_layers: list[int] | None
     encoder: ModelReference | None
-    joint: dict[int, ModelReference] | None
+    students: dict[int, ModelReference] | None
     model: ModelReference | None
     repeat_originals: int
     min_confidence: float
     threshold: str | None
 
-    def joint_start(self, seed: int) -> ModelReference:
-        """Return the joint training's student that the one of this seed starts from.
+    @property
+    def row_before(self) -> str | None:
+        """The row whose students it starts from and is not told yet, if it does."""
+        known = self.start in STARTS or self.encoder is not None or self.students is not None
+        return None if known else self.start
+
+    def student_start(self, seed: int) -> ModelReference:
+        """Return the student that the one of this seed starts from.
 
         :raises DistilleryError: if the plan was made for other seeds.
         """
-        if seed not in self.joint:
-            planned = ", ".join(map(str, self.joint))
+        if seed not in self.students:
+            planned = ", ".join(map(str, self.students))
             raise DistilleryError(
                 f"{self.task} {self.method}: planned for the seeds {planned}, not for {seed}. Run "
                 "`dvc repro plan` again."
             )
-        return self.joint[seed]
+        return self.students[seed]
+
+    def started(self, layout: Layout, seeds: Sequence[int]) -> "Plan":
+        """Return the plan told of the students it starts from, once they are trained.
+
+        One that starts from no other row is returned as it is.
+        """
+        if self.row_before is None:
+            return self
+        folders = {seed: layout.student(self.task, self.row_before, seed) for seed in seeds}
+        students = {seed: ModelReference.to(folder) for seed, folder in folders.items()}
+        return self.model_copy(update={"students": students})
 
 
 def make_plan(params: Params, task: str, method: str, layout: Layout) -> Plan:
@@ -127,12 +151,13 @@ def make_plan(params: Params, task: str, method: str, layout: Layout) -> Plan:
     if row.objective.needs_states:
         folder = layout.states(task, params.teacher_of(task, row), row.data)
         check_answers(read_manifest(inputs), read_manifest(folder))
-        check_width(f"methods.{method}", layout.model(student.source_model), folder)
+        check_width(f"methods.{method}", student, layout.model(student.source_model), folder)
         states = SetReference.to(folder, row.iterations)
     teacher = None
     if row.teacher_runs:
         folder = layout.teacher(task, params.teacher_of(task, row))
-        check_beside(f"methods.{method}", row, layout.model(student.source_model), folder)
+        own = layout.model(student.source_model)
+        check_beside(f"methods.{method}", row, student, own, folder)
         check_positions(f"students.{row.student}", student, folder)
         teacher = ModelReference.to(folder)
     return Plan(
@@ -153,7 +178,7 @@ def make_plan(params: Params, task: str, method: str, layout: Layout) -> Plan:
         teacher=teacher,
         teacher_layers=row.teacher_runs.layers if row.teacher_runs else None,
         encoder=_encoder(params, row.start, layout),
-        joint=_joint_students(params, row.start, task, layout),
+        students=_joint_students(params, row.start, task, layout),
         model=pretrained,
         repeat_originals=row.repeat_originals or 1,
         min_confidence=row.min_confidence or 0.0,
@@ -229,28 +254,31 @@ def check_positions(key: str, student: StudentSettings, folder: Path) -> None:
         )
 
 
-def check_width(key: str, model: Path, states: Path) -> None:
-    """Check that a student's states, which are as wide as its model, can be compared with others.
+def check_width(key: str, student: StudentSettings, model: Path, states: Path) -> None:
+    """Check that a student's states can be compared with others.
 
-    :param key: of the row in params.yaml; :param states: the set of the teacher's.
+    :param key: of the row in params.yaml; :param model: the folder of the student's model.
+    :param states: the set of the teacher's.
     :raises DistilleryError: if these are of another width.
     """
-    own, width = layer_width(read_json(model / "config.json")), state_width(states)
+    own, width = layer_width(_configuration(student, model)), state_width(states)
     if width not in (own, None):
         raise DistilleryError(
-            f"{key}.objective: the states of {model} have {own} values, those of its teacher "
-            f"{width}. Take a student of a model with {width}, or another teacher."
+            f"{key}.objective: the states of {_name(student, model)} have {own} values, those of "
+            f"its teacher {width}. Take a student of a model with {width}, or another teacher."
         )
 
 
-def check_beside(key: str, row: Method, model: Path, teacher: Path) -> None:
+def check_beside(
+    key: str, row: Method | GeneralEncoder, student: StudentSettings, model: Path, teacher: Path
+) -> None:
     """Check that a teacher has the layers of a row, and as many heads as its student.
 
     :param key: of the row in params.yaml.
     :param model: the folder of the student's model; :param teacher: the teacher's.
     :raises DistilleryError: if it does not.
     """
-    own, other = (read_json(folder / "config.json") for folder in (model, teacher))
+    own, other = _configuration(student, model), read_json(teacher / "config.json")
     count, wanted = layer_count(other), max(row.teacher_runs.layers)
     if count is not None and wanted > count:
         raise DistilleryError(
@@ -260,10 +288,21 @@ def check_beside(key: str, row: Method, model: Path, teacher: Path) -> None:
     heads = head_count(own), head_count(other)
     if "attentions" in row.objective.weights and heads[0] != heads[1]:
         raise DistilleryError(
-            f"{key}.objective.attentions: {model} has {heads[0]} heads of attention, its teacher "
-            f"{heads[1]}, and they are compared one by one. Leave the term out, or take a student "
-            "of another model."
+            f"{key}.objective.attentions: {_name(student, model)} has {heads[0]} heads of "
+            f"attention, its teacher {heads[1]}, and they are compared one by one. Leave the term "
+            "out, or take another student."
         )
+
+
+def _configuration(student: StudentSettings, model: Path) -> Mapping[str, Any]:
+    """Return what a student's model says of its layers: its own sizes, or those of its model."""
+    if isinstance(student, BERT):
+        return {"hidden_size": student.width, "num_attention_heads": student.heads}
+    return read_json(model / "config.json")
+
+
+def _name(student: StudentSettings, model: Path) -> str:
+    return "the student" if isinstance(student, BERT) else str(model)
 
 
 def state_width(folder: Path) -> int | None:

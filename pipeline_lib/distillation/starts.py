@@ -11,8 +11,8 @@ from tokenizers import Tokenizer
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.networks.student import StudentConfig, StudentNetwork
-from pipeline_lib.networks.transformer import cut
-from pipeline_lib.params import StudentSettings
+from pipeline_lib.networks.transformer import bert_configuration, cut
+from pipeline_lib.params import BERT, StudentSettings
 from pipeline_lib.students.sentence_encoder import encoder_weights, encoder_words
 from pipeline_lib.students.student import build_student
 from pipeline_lib.students.vocabulary import load_vocabulary, piece_vectors
@@ -55,6 +55,8 @@ def start_of(folder: Path, student: StudentSettings, start: str) -> Start:
         return start_from_vocabulary(folder, start == "vectors")
     if student.pretrained:
         return start_from_layers(folder, student)
+    if isinstance(student, BERT):
+        return start_from_sizes(folder, student)
     return start_from_pieces(folder, student, start == "vectors")
 
 
@@ -64,8 +66,10 @@ def start_from_vocabulary(folder: Path, with_vectors: bool) -> Start:
     return Start(tokenizer, *vectors.shape, vectors if with_vectors else None)
 
 
-def start_from_encoder(folder: Path) -> Start:
-    """Start from a sentence encoder, and its words."""
+def start_from_encoder(folder: Path, settings: StudentSettings) -> Start:
+    """Start from an encoder: a sentence encoder and its words, or a model and its word pieces."""
+    if isinstance(settings, BERT):
+        return start_from_layers(folder, settings)
     tokenizer, vectors = encoder_words(folder)
     return Start(tokenizer, *vectors.shape, weights=encoder_weights(folder))
 
@@ -75,6 +79,13 @@ def start_from_pieces(folder: Path, settings: StudentSettings, with_vectors: boo
     pieces, width = load_pieces(folder, settings.reads), settings.embedding_size
     vectors = piece_vectors(folder, pieces.size, width) if with_vectors else None
     return Start(pieces, pieces.size, width, vectors)
+
+
+def start_from_sizes(folder: Path, settings: BERT) -> Start:
+    """Start from chance, with a pretrained model's word pieces (Jiao et al. 2020, section 4.2)."""
+    pieces = load_pieces(folder, settings.reads)
+    config = bert_configuration(settings, pieces.size, pieces.pad_id, 2 if pieces.segments else 1)
+    return Start(pieces, pieces.size, settings.width, pretrained=config)
 
 
 def start_from_layers(folder: Path, settings: StudentSettings) -> Start:

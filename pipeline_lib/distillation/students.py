@@ -10,8 +10,9 @@ import numpy as np
 import torch
 
 from pipeline_lib.base.devices import resolve_student_precision
+from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import link_or_copy, read_json, sha256_folder
-from pipeline_lib.distillation.beside import RunningTeacher
+from pipeline_lib.distillation.beside import RunningTeacher, held_back_loss
 from pipeline_lib.distillation.data import (
     Encoded,
     EncodedInput,
@@ -78,13 +79,14 @@ class StudentTraining(EncodedTraining):
         """The plan without names and places, the vocabulary, the dev set."""
         place = {"folder", "iterations"}
         names = {"task": True, "method": True, "inputs": place, "outputs": place, "states": place}
-        names |= {"encoder": {"folder"}, "joint": True, "model": {"folder"}, "teacher": {"folder"}}
-        names |= {"student": {"model"}, "optimiser": True, "dev_outputs": place}
+        names |= {"encoder": {"folder"}, "students": True, "model": {"folder"}}
+        names |= {"teacher": {"folder"}, "student": {"model"}, "optimiser": True}
+        names |= {"dev_outputs": place}
         settings = self.plan.model_dump(exclude=names)
         if self.plan.encoder is not None:
             settings["start"] = "encoder"
-        if self.plan.joint is not None:
-            settings |= {"start": "joint", "joint": self.plan.joint_start(self.seed).digest}
+        if self.plan.students is not None:
+            settings |= {"start": "student", "from": self.plan.student_start(self.seed).digest}
         words = None if self.started_from else sha256_folder(self.vocabulary)
         losses = [TERMS[name].loss for name in self.plan.objective.weights]
         own = code_outside(ENCODERS[self.plan.student.name()], *losses)
@@ -106,9 +108,9 @@ class StudentTraining(EncodedTraining):
 
     @property
     def started_from(self) -> ModelReference | None:
-        """The model that it starts from: trained jointly, an encoder, or a pretrained one."""
-        joint = self.plan.joint_start(self.seed) if self.plan.joint else None
-        return joint or self.plan.encoder or self.plan.model
+        """The model that it starts from: a student, an encoder, or a pretrained one."""
+        student = self.plan.student_start(self.seed) if self.plan.students else None
+        return student or self.plan.encoder or self.plan.model
 
     @cached_property
     def words(self) -> Path:
@@ -157,7 +159,10 @@ class StudentTraining(EncodedTraining):
             targets = batch if teacher is None else {**batch, **teacher.targets(batch)}
             return objective_loss(objective.weights, outputs, targets, objective.temperature)
 
-        def evaluate(_: StudentNetwork | Imitation) -> float:
+        def evaluate(trained: StudentNetwork | Imitation) -> float:
+            if plan.objective.is_of_layers:
+                own = plan.objective.weights, plan.optimiser.batch_size, device
+                return -held_back_loss(trained, teacher, dev, *own)
             outputs = predict_sentences(model, dev, device)
             return score(plan.metric, dev.targets["labels"], outputs, plan.positive)
 
@@ -189,7 +194,7 @@ class StudentTraining(EncodedTraining):
     def _started(self, scale: LabelScale | None) -> tuple[StudentNetwork, Any]:
         """Return the student as its training begins, and its tokenizer."""
         plan = self.plan
-        if plan.joint is None:
+        if plan.students is None:
             start = self.start()
             torch.manual_seed(self.seed)
             return start.build(plan.student, plan.pair, plan.labels), start.tokenizer
@@ -202,7 +207,7 @@ class StudentTraining(EncodedTraining):
     def start(self) -> Start:
         """Load what an untrained student starts from."""
         if self.plan.encoder is not None:
-            return start_from_encoder(self.words)
+            return start_from_encoder(self.words, self.plan.student)
         return start_of(self.words, self.plan.student, self.plan.start)
 
 
@@ -221,6 +226,26 @@ def student_row(
     return Row(plan.method, plan.optimiser.learning_rates, seeds, spec)
 
 
+def plans_in_turn(plans: Sequence[Plan]) -> list[list[Plan]]:
+    """Return a task's plans that are trained: each turn starts from students of those before it.
+
+    :raises DistilleryError: if a row starts from another that has no plan.
+    """
+    ready = {None, *(plan.method for plan in plans if plan.optimiser is None)}
+    left, turns = [plan for plan in plans if plan.optimiser is not None], []
+    while left:
+        turn = [plan for plan in left if plan.row_before in ready]
+        if not turn:
+            raise DistilleryError(
+                f"{left[0].task} {left[0].method}: its start, the row {left[0].row_before}, has no "
+                "plan. Run `dvc repro plan`."
+            )
+        turns.append(turn)
+        ready |= {plan.method for plan in turn}
+        left = [plan for plan in left if plan not in turn]
+    return turns
+
+
 def take_students(plan: Plan, seeds: Sequence[int], target: Path) -> dict[int, Record]:
     """Link a joint training's students, which the row takes as they are, into ``<target>/<seed>``.
 
@@ -229,7 +254,7 @@ def take_students(plan: Plan, seeds: Sequence[int], target: Path) -> dict[int, R
     :returns: their records by seed.
     :raises DistilleryError: if one is another than planned, or damaged.
     """
-    folders = {seed: plan.joint_start(seed).open() for seed in seeds}
+    folders = {seed: plan.student_start(seed).open() for seed in seeds}
     for seed, folder in folders.items():
         for path in sorted(folder.iterdir()):
             link_or_copy(path, target / str(seed) / path.name)

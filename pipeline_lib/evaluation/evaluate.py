@@ -75,7 +75,8 @@ def run_methods(
     """
     texts = {split: part.texts for split, part in heldout.items()}
     names = params.task(task).label_names
-    keys = [(method, seed) for method in params.methods_of(task) for seed in params.seeds]
+    rows = params.scored_methods_of(task)
+    keys = [(method, seed) for method in rows for seed in params.seeds]
     jobs = [StudentRun(folder / method / str(seed), texts, names) for method, seed in keys]
     # Always on the CPU: students are small, and scores are to be the same everywhere.
     engine = make_engine(params, "cpu")
@@ -89,7 +90,7 @@ def run_methods(
             found[method, params.seeds[-1]][1],
             read_training(folder / method, params.seeds),
         )
-        for method, row in params.methods_of(task).items()
+        for method, row in rows.items()
     }
 
 

@@ -55,7 +55,7 @@ def measure_task(params: Params, task: str, layout: Layout) -> dict[str, Any]:
 def student_examples(params: Params, task: str) -> dict[str, str]:
     """Return, for each student architecture of the task, the first method that trains it."""
     examples: dict[str, str] = {}
-    for name, method in params.methods_of(task).items():
+    for name, method in params.scored_methods_of(task).items():
         examples.setdefault(method.student, name)
     return examples
 

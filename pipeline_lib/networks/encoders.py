@@ -150,6 +150,7 @@ ENCODERS: dict[str, type[nn.Module]] = {
     "biattentive": BiAttentiveReader,
     "transformer": TransformerReader,
     "dse": SiameseTransformerEncoder,
+    "bert": TransformerReader,
 }
 """Architecture name, as in params.yaml, to its encoder, or to what reads both sentences at once."""
 

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from pipeline_lib.networks.student import StudentNetwork
+from pipeline_lib.networks.transformer import TransformerReader
 from pipeline_lib.text.ragged import inside
 
 
@@ -20,13 +21,13 @@ class Imitation(nn.Module):
     The projections are learned with it, and left behind when it is saved: one of the embeddings,
     and one that all layers share.
 
-    :param width: of the teacher's states.
+    :param student: of a task, or a reader alone; :param width: of the teacher's states.
     """
 
-    def __init__(self, student: StudentNetwork, width: int) -> None:
+    def __init__(self, student: StudentNetwork | TransformerReader, width: int) -> None:
         super().__init__()
         self.student = student
-        own = student.encoder.model.config.hidden_size
+        own = reader_of(student).width
         self.embeddings = nn.Linear(own, width, bias=False)
         self.hidden = nn.Linear(own, width, bias=False)
 
@@ -37,6 +38,11 @@ class Imitation(nn.Module):
         own["embeddings"] = self.embeddings(own["embeddings"])
         own["hidden"] = self.hidden(own["hidden"])
         return found | own
+
+
+def reader_of(student: StudentNetwork | TransformerReader) -> TransformerReader:
+    """Return what reads the input: of a task's student, all below its head."""
+    return student.encoder if isinstance(student, StudentNetwork) else student
 
 
 def token_states(

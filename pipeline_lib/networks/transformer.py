@@ -1,6 +1,7 @@
-"""A few layers of a pretrained transformers encoder as a student.
+"""A few layers of a pretrained transformers encoder as a student, or a BERT of a student's sizes.
 
-Liu 2020, section 4.1.3 (MKD-Transformer), and Sun et al. 2019 (BERT-PKD).  transformers is imported
+Liu 2020, section 4.1.3 (MKD-Transformer), Sun et al. 2019 (BERT-PKD), and Jiao et al. 2020
+(TinyBERT).  transformers is imported
 where it is used: other students need none of it.
 """
 
@@ -12,7 +13,7 @@ import torch
 from torch import nn
 
 from pipeline_lib.cpu.dropout import Dropout, replace_dropout
-from pipeline_lib.params import StudentSettings
+from pipeline_lib.params import BERT, StudentSettings
 from pipeline_lib.text.pieces import model_inputs
 
 DROPOUTS = (
@@ -29,7 +30,7 @@ HEADS = ("_name_or_path", "architectures", "id2label", "label2id", "problem_type
 class PretrainedLayers(nn.Module):
     """The embeddings and some layers of a pretrained encoder.
 
-    :param pretrained: the configuration of the model that :func:`cut` left.
+    :param pretrained: the configuration of the model that :func:`cut` left, or of a new one.
     """
 
     def __init__(self, pretrained: Mapping[str, Any]) -> None:
@@ -96,6 +97,10 @@ class TransformerReader(PretrainedLayers):
         outputs = {"vector": self.dropout(vector), "states": states, "hidden": found.hidden_states}
         return outputs | ({"attentions": found.attentions} if self.gives_scores else {})
 
+    def outputs(self, batch: Mapping[str, torch.Tensor]) -> dict[str, Any]:
+        """Return the named outputs for a batch of :class:`~pipeline_lib.text.ragged.Sentences`."""
+        return self(batch["ids"], batch["lengths"], segments=batch.get("segments"))
+
     def give_scores(self) -> None:
         """Give the scores of its attention along, which is slower.
 
@@ -133,6 +138,27 @@ def _keep_layers(model: Any, numbers: Sequence[int]) -> None:
     del whole[0][:]
     whole[0].extend(kept)
     model.config.num_hidden_layers = len(kept)
+
+
+def bert_configuration(settings: BERT, words: int, padding: int, segments: int) -> dict[str, Any]:
+    """Return the configuration of a BERT of a student's sizes, as transformers has it.
+
+    :param words: of the vocabulary; :param padding: the padding's number in it.
+    :param segments: how many kinds of segments it is told.
+    """
+    return {
+        "model_type": "bert",
+        "vocab_size": words,
+        "hidden_size": settings.width,
+        "num_hidden_layers": settings.depth,
+        "num_attention_heads": settings.heads,
+        "intermediate_size": settings.feedforward,
+        "hidden_dropout_prob": settings.dropout,
+        "attention_probs_dropout_prob": settings.dropout,
+        "max_position_embeddings": settings.max_words,
+        "type_vocab_size": segments,
+        "pad_token_id": padding,
+    }
 
 
 def _drop_pooler(model: Any) -> None:

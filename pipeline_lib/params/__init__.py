@@ -9,6 +9,7 @@ from pipeline_lib.params.encoders import (
     STARTS,
     CatalogueRow,
     Encoder,
+    GeneralEncoder,
     SentenceVectors,
 )
 from pipeline_lib.params.file import (
@@ -62,6 +63,7 @@ from pipeline_lib.params.retrieval import (
 )
 from pipeline_lib.params.students import (
     ARCHITECTURES,
+    BERT,
     CNN,
     BiAttentive,
     BiLSTM,
@@ -112,6 +114,7 @@ from pipeline_lib.params.wikipedia import (
 
 __all__ = [
     "ARCHITECTURES",
+    "BERT",
     "CNN",
     "CORRELATIONS",
     "DECISIONS",
@@ -133,6 +136,7 @@ __all__ = [
     "Evaluate",
     "FineTuning",
     "Finished",
+    "GeneralEncoder",
     "GlueFolder",
     "HubCorpus",
     "HubDataset",

@@ -1,13 +1,14 @@
-"""Sentence encoders of params.yaml: a model's sentence vectors, and what is trained to them.
+"""Encoders of params.yaml: trained on Wikipedia to a model's sentence vectors, or to its layers.
 
 And catalogues: sentences embedded by such an encoder, to be searched.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from pipeline_lib.params.base import Count, Positive, Section, Seed
+from pipeline_lib.params.methods import RUNNING, Objective, TeacherRuns
 
 STARTS = ("vectors", "random", "model")
 """Where a student can start besides an encoder's name: word vectors, chance, or the layers of a
@@ -43,6 +44,43 @@ class Encoder(Section):
     centre: bool
     optimiser: str
     seed: Seed
+
+
+class GeneralEncoder(Section):
+    """A Transformer started at random, trained to a model's layers (Jiao et al. 2020, section 3.2).
+
+    ``student`` is of architecture bert; the model that runs beside it is the student's ``model``,
+    whose layers ``teacher_runs`` names.  ``wikipedia`` is how many of its sentences are used (null:
+    all that were split).
+    """
+
+    student: str
+    wikipedia: Count | None
+    teacher_runs: TeacherRuns
+    objective: Objective
+    optimiser: str
+    seed: Seed
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "GeneralEncoder":
+        if not self.objective.is_of_layers:
+            raise ValueError(
+                f"`objective`: without a task there are no answers; give {', '.join(RUNNING)} alone"
+            )
+        return self
+
+
+def _learned(row: Any) -> str:
+    """Tell the rows apart by their keys: what the student learns, vectors or layers."""
+    if isinstance(row, dict):
+        return "layers" if {"teacher_runs", "objective"} & row.keys() else "vectors"
+    return "layers" if isinstance(row, GeneralEncoder) else "vectors"
+
+
+AnyEncoder = Annotated[
+    Annotated[Encoder, Tag("vectors")] | Annotated[GeneralEncoder, Tag("layers")],
+    Discriminator(_learned),
+]
 
 
 class CatalogueRow(Section):

@@ -100,6 +100,8 @@ def _is_tag(path: list[Any], i: int) -> bool:
     tags = ("package", "files", "glue", "hub", "neighbours", "path", "model", "file", "task")
     if i > 1 and path[i - 2] == "models":
         return path[i] in ("package", "package_parts", "path", "hub")
+    if i > 1 and path[i - 2] == "encoders":
+        return path[i] in ("vectors", "layers")
     if i > 0 and path[i - 1] == "tuning":
         return path[i] in ("single", "refined", "finished", "answers", "average")
     if i > 1 and path[i - 2] == "systems":

@@ -61,7 +61,8 @@ class Objective(Section):
     """Weights of the terms of a loss, by their names in :data:`OBJECTIVES`; they add up to 1.
 
     A null weight and an absent term play no part.  The weights of :data:`BESIDE`, as β of Sun et
-    al. 2019, equation 8, stand outside of the sum and may exceed 1.
+    al. 2019, equation 8, stand outside of the sum and may exceed 1.  Those of :data:`RUNNING` can
+    also stand alone: then layers are learned and no answers (Jiao et al. 2020, section 3.2).
     """
 
     model_config = ConfigDict(extra="allow")
@@ -75,7 +76,8 @@ class Objective(Section):
             if name not in OBJECTIVES:
                 raise ValueError(f"no term {name!r}; there are {', '.join(OBJECTIVES)}")
         summed = [name for name in OBJECTIVES if name not in BESIDE]
-        if abs(sum(self.weights.get(name, 0.0) for name in summed) - 1.0) > 1e-9:
+        total = sum(self.weights.get(name, 0.0) for name in summed)
+        if abs(total - 1.0) > 1e-9 and not self.is_of_layers:
             raise ValueError(f"the weights of {', '.join(summed)} must add up to 1")
         if ("soft_labels" in self.weights) != (self.temperature is not None):
             raise ValueError("`temperature` goes with `soft_labels`: give both or neither")
@@ -87,6 +89,11 @@ class Objective(Section):
         given = self.__pydantic_extra__
         # In the terms' order, whatever that in the file: sums of floats know the difference.
         return {name: given[name] for name in OBJECTIVES if given.get(name)}
+
+    @property
+    def is_of_layers(self) -> bool:
+        """Whether layers alone are learned, and no answers."""
+        return bool(self.weights) and all(name in RUNNING for name in self.weights)
 
     @property
     def needs_teacher(self) -> bool:
@@ -107,6 +114,7 @@ class Objective(Section):
 class TeacherRuns(Section):
     """The teacher runs beside the student in training (Jiao et al. 2020, TinyBERT).
 
+    Of a method it is the row's teacher; of a row of ``encoders``, the student's ``model``.
     ``layers``, counted from 1, go with the student's, one with each.
     """
 
@@ -117,8 +125,10 @@ class Method(Section):
     """One system: student, start, transfer set, objective, optimiser.
 
     ``start`` is ``vectors`` (the vocabulary's, or of word pieces the student's model's),
-    ``random``, ``model`` (layers of the student's model), or the name of an encoder or of a joint
-    training, whose student for the task is then tuned, or taken as it is (``optimiser: null``).
+    ``random``, ``model`` (layers of the student's model), or the name of an encoder; of a joint
+    training, whose student for the task is then tuned, or taken as it is (``optimiser: null``); or
+    of another row, whose students are then trained on, each by the one of its seed (Jiao et al.
+    2020, section 3.2: first layers, then answers).
     ``tasks`` names those that have the row (null: all that have its transfer set, its teacher and
     its start).
     ``iterations`` takes the transfer set's first ones alone (0: the originals); null takes all.

@@ -5,7 +5,7 @@ from typing import Any
 
 from pipeline_lib.base.layout import HELDOUT
 from pipeline_lib.params.base import Section
-from pipeline_lib.params.encoders import STARTS
+from pipeline_lib.params.encoders import STARTS, GeneralEncoder
 from pipeline_lib.params.joint import Joint
 from pipeline_lib.params.measured import check_measured
 from pipeline_lib.params.methods import BESIDE, RUNNING, Method
@@ -27,6 +27,7 @@ def check_references(params: Params) -> None:
     _check_outputs(params)
     _check_states(params)
     _check_running(params)
+    _check_of_layers(params)
     _check_jointly_started(params)
     for name, task in params.tasks.items():
         if task.source.kind == "neighbours" and params.wikipedia is None:
@@ -188,13 +189,42 @@ def _check_running(params: Params) -> None:
                     f"methods.{name}.teacher_runs: {teacher} has answers and no model to run. Name "
                     "another teacher, or leave it out"
                 )
-        count = params.students[row.student].state_count
-        if row.teacher_runs and len(row.teacher_runs.layers) != count:
+        if row.teacher_runs:
+            _check_layers(params, f"methods.{name}", row)
+
+
+def _check_layers(params: Params, where: str, row: Method | GeneralEncoder) -> None:
+    count, layers = params.students[row.student].state_count, row.teacher_runs.layers
+    if len(layers) != count:
+        raise ValueError(
+            f"{where}.teacher_runs.layers: one for each layer of {row.student}, which must be a "
+            f"transformer: it has {count} (found {len(layers)})"
+        )
+
+
+def _check_of_layers(params: Params) -> None:
+    """Refuse rows that learn layers alone where answers are needed, or nobody goes on from them."""
+    before = {params.row_before(name) for name in params.methods}
+    for name, row in params.methods.items():
+        base = params.methods.get(row.baseline)
+        if base is not None and base.objective.is_of_layers:
             raise ValueError(
-                f"methods.{name}.teacher_runs.layers: one for each layer of {row.student}, "
-                f"which must be a transformer: it has {count} "
-                f"(found {len(row.teacher_runs.layers)})"
+                f"methods.{name}.baseline: {row.baseline} learns layers alone and answers nothing. "
+                "Name a row that learns answers, or set null"
             )
+        if not row.objective.is_of_layers:
+            continue
+        if name not in before:
+            raise ValueError(
+                f"methods.{name}.objective: it learns layers alone and answers nothing, and no row "
+                f"starts from it. Name it as another's start, or add logits, soft_labels or labels"
+            )
+        for key in ("baseline", "threshold"):
+            if getattr(row, key) is not None:
+                raise ValueError(
+                    f"methods.{name}.{key}: the row learns layers alone and answers nothing. Set "
+                    "null"
+                )
 
 
 def _check_decisions(params: Params) -> None:
@@ -215,6 +245,7 @@ def _check_decisions(params: Params) -> None:
 
 def _check_methods(params: Params) -> None:
     starts = {**dict.fromkeys(STARTS), **params.encoders, **params.joint}
+    starts |= {name: row for name, row in params.methods.items() if name not in starts}
     for name, method in params.methods.items():
         _check_names(f"methods.{name}", method, params.students, "student")
         _check_names(f"methods.{name}", method, params.transfer, "data")
@@ -223,7 +254,7 @@ def _check_methods(params: Params) -> None:
         _check_names(f"methods.{name}", method, starts, "start")
         _check_names(f"methods.{name}", method, params.teachers, "teacher")
         _check_start(params, f"methods.{name}", method)
-        trained = params.encoders.get(method.start) or params.joint.get(method.start)
+        trained = starts[method.start]
         if trained is not None and trained.student != method.student:
             raise ValueError(
                 f"methods.{name}.student: {method.student}, but its start {method.start} is "
@@ -233,16 +264,17 @@ def _check_methods(params: Params) -> None:
             _check_taken(params, name, method)
     for name in params.methods:
         _check_baselines_end(params, name)
+        if params.row_before(name) and name in (before := params.rows_before(name)):
+            circle = " → ".join([name, *before])
+            raise ValueError(
+                f"methods.{name}.start: {circle} leads back to the row itself. Name another start"
+            )
 
 
 def _check_start(params: Params, where: str, row: Method | Joint) -> None:
     """Refuse a start that the row's student cannot have."""
     student = params.students[row.student]
-    if student.source_model not in (None, *params.models):
-        raise ValueError(
-            f"students.{row.student}.model: no {student.source_model!r}; there are "
-            f"{', '.join(params.models)}"
-        )
+    _check_model(params, row.student)
     if student.pretrained and row.start in ("vectors", "random"):
         raise ValueError(
             f"{where}.start: a {student.architecture} student is made of a pretrained model's "
@@ -256,6 +288,14 @@ def _check_start(params: Params, where: str, row: Method | Joint) -> None:
     if not student.word_vectors and row.start == "vectors":
         raise ValueError(
             f"{where}.start: a {student.architecture} student has no word vectors; use random"
+        )
+
+
+def _check_model(params: Params, name: str) -> None:
+    model = params.students[name].source_model
+    if model not in (None, *params.models):
+        raise ValueError(
+            f"students.{name}.model: no {model!r}; there are {', '.join(params.models)}"
         )
 
 
@@ -336,7 +376,9 @@ def _check_encoders(params: Params) -> None:
             raise ValueError(f"encoders.{name}: the name has a meaning of its own; take another")
         _check_names(f"encoders.{name}", encoder, params.students, "student")
         _check_names(f"encoders.{name}", encoder, params.optimisers, "optimiser")
-        if params.students[encoder.student].sentence_width is None:
+        if isinstance(encoder, GeneralEncoder):
+            _check_general(params, name, encoder)
+        elif params.students[encoder.student].sentence_width is None:
             raise ValueError(
                 f"encoders.{name}.student: {encoder.student} has no sentence vector of the "
                 "teacher's width; use one of architecture bilstm_sra"
@@ -346,9 +388,26 @@ def _check_encoders(params: Params) -> None:
                 f"encoders.{name}.wikipedia: {encoder.wikipedia}, but wikipedia.sentences "
                 f"splits {params.wikipedia.sentences}. Raise that, or set null for all of them"
             )
-        _check_sets(params, f"encoders.{name}", encoder.tasks)
+        if not isinstance(encoder, GeneralEncoder):
+            _check_sets(params, f"encoders.{name}", encoder.tasks)
     for name, catalogue in params.catalogues.items():
         _check_names(f"catalogues.{name}", catalogue, params.encoders, "encoder")
+        if isinstance(params.encoders[catalogue.encoder], GeneralEncoder):
+            raise ValueError(
+                f"catalogues.{name}.encoder: {catalogue.encoder} learns a model's layers and has "
+                "no vectors of sentences. Name one that is trained to vectors"
+            )
+
+
+def _check_general(params: Params, name: str, encoder: GeneralEncoder) -> None:
+    student = params.students[encoder.student]
+    if student.name() != "bert":
+        raise ValueError(
+            f"encoders.{name}.student: {encoder.student} is a {student.name()}, and general "
+            "distillation starts a Transformer at random; use one of architecture bert"
+        )
+    _check_model(params, encoder.student)
+    _check_layers(params, f"encoders.{name}", encoder)
 
 
 def _check_joint(params: Params) -> None:

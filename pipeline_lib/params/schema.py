@@ -6,7 +6,13 @@ from pydantic import Field
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.params.base import Name, Positive, Section, Seed
-from pipeline_lib.params.encoders import CatalogueRow, Encoder, SentenceVectors
+from pipeline_lib.params.encoders import (
+    STARTS,
+    AnyEncoder,
+    CatalogueRow,
+    Encoder,
+    SentenceVectors,
+)
 from pipeline_lib.params.engine import EngineSettings
 from pipeline_lib.params.joint import Joint
 from pipeline_lib.params.methods import Evaluate, Method, Optimiser, Speed
@@ -36,7 +42,7 @@ class Params(Section):
     sentence_vectors: SentenceVectors
     students: dict[Name, Student]
     optimisers: dict[Name, Optimiser]
-    encoders: dict[Name, Encoder]
+    encoders: dict[Name, AnyEncoder]
     catalogues: dict[Name, CatalogueRow]
     joint: dict[Name, Joint]
     methods: Annotated[dict[Name, Method], Field(min_length=1)]
@@ -54,13 +60,45 @@ class Params(Section):
     def methods_of(self, task: str) -> dict[str, Method]:
         """Return the rows of one task: those meant for it whose transfer set and teacher it has.
 
-        Rows that start from a joint training are those of its tasks alone.
+        Rows that start from a joint training are those of its tasks alone, and rows that start
+        from another row those of that row's.
         """
         rows = {n: m for n, m in self.methods.items() if m.tasks is None or task in m.tasks}
         rows = {n: m for n, m in rows.items() if self.transfer[m.data].covers(task)}
         known = {None, *self.teachers_of(task)}
         others = {name for name, joint in self.joint.items() if task not in joint.tasks}
-        return {n: m for n, m in rows.items() if m.teacher in known and m.start not in others}
+        rows = {n: m for n, m in rows.items() if m.teacher in known and m.start not in others}
+        return {n: m for n, m in rows.items() if {*self.rows_before(n)} <= rows.keys()}
+
+    def scored_methods_of(self, task: str) -> dict[str, Method]:
+        """Return the rows of one task whose students answer: not those that learn layers alone."""
+        rows = self.methods_of(task).items()
+        return {name: row for name, row in rows if not row.objective.is_of_layers}
+
+    def row_before(self, method: str) -> str | None:
+        """Return the row whose students one starts from, if it does.
+
+        A start's name is that of an encoder or of a joint training first.
+        """
+        start = self.methods[method].start
+        named_first = {*STARTS, *self.encoders, *self.joint}
+        return start if start in self.methods and start not in named_first else None
+
+    def rows_before(self, method: str) -> list[str]:
+        """Return the rows whose students one is trained on from, the nearest first.
+
+        A circle ends where it closes: checking refuses it.
+        """
+        chain: list[str] = []
+        before = self.row_before(method)
+        while before is not None and before not in chain:
+            chain.append(before)
+            before = self.row_before(before)
+        return chain
+
+    def sentence_encoders(self) -> dict[str, Encoder]:
+        """Return the encoders that are trained to a model's sentence vectors."""
+        return {name: row for name, row in self.encoders.items() if isinstance(row, Encoder)}
 
     def teachers_of(self, task: str) -> dict[str, Teacher]:
         """Return the teachers that know one task."""

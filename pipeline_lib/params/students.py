@@ -228,6 +228,55 @@ class SiameseTransformer(StudentSettings):
         return _without_repeats(self, "layers")
 
 
+class BERT(StudentSettings):
+    """A BERT of its own sizes, as those of Jiao et al. 2020 (TinyBERT), section 4.2.
+
+    ``model`` is a name in ``models``: it has that one's word pieces, and general distillation
+    imitates it.  ``depth`` counts layers, ``width`` the values of a token's state, which ``heads``
+    divides, and ``feedforward`` a layer's inner units.  ``pool`` and ``classifier`` are those of
+    :class:`TransformerLayers`.  ``max_words``, word pieces with the special tokens among them, is
+    the number of its positions.
+    """
+
+    word_vectors: ClassVar[bool] = False
+    joint: ClassVar[bool] = True
+
+    architecture: Literal["bert"]
+    model: str
+    depth: Positive
+    width: Positive
+    heads: Positive
+    feedforward: Positive
+    pool: Literal["mean", "last"]
+    classifier: Positive | None
+
+    @property
+    def reads(self) -> Reads:
+        """A whole input in one sequence."""
+        return "sequence"
+
+    @property
+    def layers(self) -> list[int]:
+        """The numbers of its layers, from 0."""
+        return list(range(self.depth))
+
+    @property
+    def state_count(self) -> int:
+        """One of each layer."""
+        return self.depth
+
+    @property
+    def sentence_width(self) -> None:
+        """None: no vectors of sentences are imitated."""
+        return None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "BERT":
+        if self.width % self.heads:
+            raise ValueError("`heads` divides `width`: each head has an equal share of the values")
+        return self
+
+
 Settings = TypeVar("Settings", bound=StudentSettings)
 
 
@@ -240,7 +289,7 @@ def _without_repeats(settings: Settings, key: str) -> Settings:
 
 _BUILT_IN = (
     *(BiLSTM, SentenceBiLSTM, CNN, Static, Linear),
-    *(BiAttentive, TransformerLayers, SiameseTransformer),
+    *(BiAttentive, TransformerLayers, BERT, SiameseTransformer),
 )
 ARCHITECTURES: dict[str, type[StudentSettings]] = {
     settings.name(): settings for settings in _BUILT_IN
@@ -254,6 +303,7 @@ Student = Annotated[
     | Linear
     | BiAttentive
     | TransformerLayers
+    | BERT
     | SiameseTransformer,
     Field(discriminator="architecture"),
 ]

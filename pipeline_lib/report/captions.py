@@ -116,7 +116,7 @@ def _seeds(result: TaskResult) -> str:
 def _missing(result: TaskResult, params: Params) -> list[str]:
     lines = []
     found = result.scores.methods
-    absent = [name for name in params.methods_of(result.task) if name not in found]
+    absent = [name for name in params.scored_methods_of(result.task) if name not in found]
     if absent:
         lines.append(f"Not run yet: {', '.join(absent)} (`dvc repro`).")
     stale = [name for name in found if name not in params.methods]

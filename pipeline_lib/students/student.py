@@ -166,8 +166,8 @@ def load_student(folder: Path, device: torch.device | str = "cpu") -> Student:
 
 
 def attend_quickly(model: StudentNetwork, training: bool) -> None:
-    """Have a student of a pretrained model's layers take those that are quickest on its device."""
-    if model.config.settings.pretrained:
+    """Have a student that is a transformers model take the layers quickest on its device."""
+    if model.config.pretrained is not None:
         model.encoder.attend_quickly(training)
 
 

@@ -79,10 +79,16 @@ class Rows:
                 "undistilled one: name its row as the baseline, or choose another with --row."
             )
         for name in (baseline, distilled):
-            if raw["methods"][name]["start"] in raw["joint"]:
+            start = raw["methods"][name]["start"]
+            if start in raw["joint"]:
                 raise DistilleryError(
-                    f"methods.{name}.start: {raw['methods'][name]['start']} is trained on several "
-                    "tasks, and a study has one. Choose another row with --row."
+                    f"methods.{name}.start: {start} is trained on several tasks, and a study has "
+                    "one. Choose another row with --row."
+                )
+            if start in raw["methods"] and start not in raw["encoders"]:
+                raise DistilleryError(
+                    f"methods.{name}.start: {start} is another row, and a study has none between a "
+                    "row and its baseline. Choose another row with --row."
                 )
         params = copy.deepcopy(raw)
         methods, task_rows = params["methods"], {"tasks": None}
@@ -96,8 +102,9 @@ class Rows:
         params |= {"tasks": {task: params["tasks"][task]}, "methods": rows}
         params |= {"joint": {}, "retrieval": {}, "similarity": {}}
         for encoder in params["encoders"].values():
-            # Its corpus stays; of the tasks that join it, the study has one.
-            encoder["tasks"] = {t: r for t, r in encoder["tasks"].items() if t == task}
+            # Its corpus stays; of the tasks that join it, if any can, the study has one.
+            if "tasks" in encoder:
+                encoder["tasks"] = {t: r for t, r in encoder["tasks"].items() if t == task}
         return cls(params, task, distilled, baseline, encoded)
 
     def finish(self, methods: Raw, **changes: Raw) -> Raw:
@@ -107,7 +114,9 @@ class Rows:
         params["encoders"] = {n: e for n, e in params["encoders"].items() if n in starts}
         params["catalogues"] = {}
         recipes = {row["data"] for row in methods.values()}
-        recipes |= {r for e in params["encoders"].values() for r in e["tasks"].values() if r}
+        recipes |= {
+            r for e in params["encoders"].values() for r in e.get("tasks", {}).values() if r
+        }
         sets = params["transfer"].items()
         params["transfer"] = {n: recipe | {"tasks": None} for n, recipe in sets if n in recipes}
         pairs = any(t["source"]["kind"] == "neighbours" for t in params["tasks"].values())
@@ -217,6 +226,8 @@ def fractions(rows: Rows) -> Study:
 
 
 def _renamed(encoder: Raw, task: str, name: str) -> Raw:
+    if "tasks" not in encoder:
+        return encoder
     tasks = encoder["tasks"]
     return encoder | {"tasks": {name: tasks[task]} if task in tasks else {}}
 

@@ -27,6 +27,7 @@ LAYERS = {
     **{"architecture": "transformer", "model": "minilm", "layers": [0, 1], "pool": "last"},
     **{"classifier": None, "dropout": 0.0, "max_words": 14},
 }
+STUDENT = student_settings(LAYERS)
 
 
 def write_teacher(folder: Path, family: str) -> Path:
@@ -153,14 +154,16 @@ def row_with(**changes: Any) -> Method:
 
 def test_layers_and_heads_must_be_there(tmp_path: Path) -> None:
     folder = write_model(tmp_path / "a", "bert")
-    check_beside("methods.tiny", row_with(), folder, folder)
+    check_beside("methods.tiny", row_with(), STUDENT, folder, folder)
     with pytest.raises(DistilleryError, match=r"methods\.tiny\.teacher_runs\.layers: 4, but .* 3 "):
-        check_beside("methods.tiny", row_with(teacher_runs={"layers": [4]}), folder, folder)
+        check_beside(
+            "methods.tiny", row_with(teacher_runs={"layers": [4]}), STUDENT, folder, folder
+        )
     other = write_model(tmp_path / "b", "distilbert")
     config = other / "config.json"
     config.write_text(config.read_text().replace('"n_heads": 2', '"n_heads": 4'))
     message = r"methods\.tiny\.objective\.attentions: .* has 2 heads of attention, its teacher 4"
     with pytest.raises(DistilleryError, match=message):
-        check_beside("methods.tiny", row_with(), folder, other)
+        check_beside("methods.tiny", row_with(), STUDENT, folder, other)
     hidden = row_with(objective={"labels": 1.0, "hidden": math.pi})
-    check_beside("methods.tiny", hidden, folder, other)
+    check_beside("methods.tiny", hidden, STUDENT, folder, other)

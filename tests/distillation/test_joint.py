@@ -291,7 +291,7 @@ def test_tuning_starts_where_the_joint_training_ended(
     plans: Callable[..., Any], layout: Layout, tmp_path: Path, task: str, texts: Any
 ) -> None:
     plan = plans(task, "tuned")
-    assert plan.encoder is None and list(plan.joint) == [1, 2]
+    assert plan.encoder is None and list(plan.students) == [1, 2]
     # At a rate of next to nothing: encoder and head are those of the start, in the labels' unit.
     tuned = student_of(plan, layout, tmp_path).predict(texts)
     start = load_student(layout.joint_student("mtl", 1, task)).predict(texts)
@@ -309,14 +309,14 @@ def test_a_tuned_student_depends_on_its_own_seeds_start_alone(
         row = student_row(own, tmp_path, dev, [1, 2], "cpu")
         return [row.spec(seed, 0.01).result.key for seed in (1, 2)]
 
-    moved = plan.joint | {2: plan.joint[2].model_copy(update={"digest": "0" * 64})}
-    place = {1: plan.joint[1].model_copy(update={"folder": "elsewhere"}), 2: moved[2]}
-    before, after = keys(plan), keys(plan.model_copy(update={"joint": moved}))
+    moved = plan.students | {2: plan.students[2].model_copy(update={"digest": "0" * 64})}
+    place = {1: plan.students[1].model_copy(update={"folder": "elsewhere"}), 2: moved[2]}
+    before, after = keys(plan), keys(plan.model_copy(update={"students": moved}))
     assert before[0] == after[0] and before[1] != after[1]
-    assert keys(plan.model_copy(update={"joint": place})) == after
+    assert keys(plan.model_copy(update={"students": place})) == after
     assert before[0] != before[1]
     with pytest.raises(DistilleryError, match="planned for the seeds 1, 2, not for 3"):
-        plan.joint_start(3)
+        plan.student_start(3)
 
 
 def test_students_are_taken_as_they_are(

@@ -66,9 +66,9 @@ def test_states_are_as_wide_as_the_students(tmp_path: Path, family: str) -> None
         table = pa.table({"states": list_column(np.zeros((3, 2, width), np.float16))})
         shards = [write_shard(states / "s0.arrow", table)]
         write_manifest(states, Manifest("states", schema_of(table), shards))
-    check_width("methods.pkd", folder, tmp_path / "16")
+    check_width("methods.pkd", student_settings(LAYERS), folder, tmp_path / "16")
     message = (
         r"methods\.pkd\.objective: the states of .*model have 16 values, those of its teacher 24"
     )
     with pytest.raises(DistilleryError, match=message):
-        check_width("methods.pkd", folder, tmp_path / "24")
+        check_width("methods.pkd", student_settings(LAYERS), folder, tmp_path / "24")

@@ -60,8 +60,29 @@ ROWS = (
 )
 TUNING = "teachers.minilm.tuning"
 FILES = {"kind": "files", "files": {"all": "a.tsv"}, "format": "tsv", "columns": None}
+TINY = {
+    **{"architecture": "bert", "model": "minilm", "depth": 2, "width": 24, "heads": 12},
+    **{"feedforward": 40, "pool": "last", "classifier": None, "dropout": 0.1, "max_words": 64},
+}
+GENERAL = {
+    **{"student": "tiny", "wikipedia": None, "teacher_runs": {"layers": [3, 6]}, "seed": 1},
+    **{"objective": {"hidden": 1.0, "attentions": 1.0}, "optimiser": "short"},
+}
+TINY_ROW = {
+    **{"student": "tiny", "data": "original", "iterations": None, "optimiser": "short"},
+    **{"baseline": None, "tasks": ["movies"]},
+}
+TWO_STAGES = {
+    "students.tiny": TINY,
+    "encoders.general": GENERAL,
+    "methods.layers": TINY_ROW
+    | {"start": "general", "objective": {"hidden": 1.0}, "teacher_runs": {"layers": [3, 6]}},
+    "methods.answers": TINY_ROW | {"start": "layers", "objective": {"labels": 1.0}},
+}
+"""A row that learns layers, from a Transformer that general distillation made, and one after it."""
 VARIANTS = {
     "shipped": {},
+    "general": {"students.tiny": TINY, "encoders.general": GENERAL},
     "own files": {
         "tasks.movies.source": FILES,
         "models.minilm": {"kind": "path", "path": "model"},
@@ -270,6 +291,50 @@ def test_a_row_names_the_states_it_learns_from() -> None:
 )
 def test_states_that_cannot_be_compared_are_refused(changes: dict[str, Any], message: str) -> None:
     assert message in error_of(changed(PATIENT | changes))
+
+
+def test_a_row_that_learns_layers_alone_is_not_scored() -> None:
+    params = check_params(changed(TWO_STAGES))
+    assert {*params.methods_of("movies")} - {*params.scored_methods_of("movies")} == {"layers"}
+    assert params.row_before("answers") == "layers" and params.rows_before("layers") == []
+    # Encoders and joint trainings come first where a row has their name.
+    named = {"methods.sra": TINY_ROW | {"start": "random", "objective": {"labels": 1.0}}}
+    assert check_params(changed(named | TWO_STAGES)).row_before("bilstm_sra") is None
+    # A task without the first row has no second.
+    elsewhere = {"methods.answers.tasks": None, "methods.layers.tasks": ["tweets"]}
+    assert "answers" not in check_params(changed(TWO_STAGES | elsewhere)).methods_of("movies")
+    assert list(params.sentence_encoders()) == ["sra"]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("methods.answers.start", "general", "methods.layers.objective: it learns layers alone"),
+        ("methods.layers.threshold", "dev", "methods.layers.threshold: the row learns layers alo"),
+        ("methods.layers.baseline", "bilstm", "methods.layers.baseline: the row learns layers al"),
+        ("methods.bilstm_kd.baseline", "layers", "methods.bilstm_kd.baseline: layers learns laye"),
+        ("methods.layers.start", "answers", "methods.layers.start: layers → answers → layers lea"),
+        ("methods.answers.start", "answers", "methods.answers.start: answers → answers leads ba"),
+        ("methods.bilstm.start", "layers", "methods.bilstm.student: bilstm, but its start layers"),
+        ("methods.layers.start", "model", "methods.layers.start: a bert student takes no layers"),
+        ("methods.layers.start", "vectors", "methods.layers.start: a bert student has no word ve"),
+        ("methods.layers.objective", {"hidden": 1.0, "patience": 1.0}, "logits, soft_labels, lab"),
+        ("methods.answers.optimiser", None, "methods.answers.optimiser: null takes a joint train"),
+        ("encoders.general.objective", {"labels": 1.0}, "encoders.general: `objective`: without"),
+        ("encoders.general.student", "bilstm", "encoders.general.student: bilstm is a bilstm, an"),
+        ("encoders.general.teacher_runs", {"layers": [6]}, "encoders.general.teacher_runs.layers"),
+        ("encoders.general.wikipedia", 10**9, "encoders.general.wikipedia: 1000000000, but wikip"),
+        ("encoders.general.min_count", 1, "encoders.general.min_count: unknown key"),
+        ("encoders.sra.student", "tiny", "encoders.sra.student: tiny has no sentence vector of"),
+        ("students.tiny.heads", 5, "students.tiny: `heads` divides `width`"),
+        ("students.tiny.model", "none", "students.tiny.model: no 'none'; there are minilm"),
+    ],
+)
+def test_stages_that_do_not_fit_are_refused(path: str, value: Any, message: str) -> None:
+    raw = changed(TWO_STAGES)
+    *keys, last = path.split(".")
+    functools.reduce(dict.__getitem__, keys, raw)[last] = value
+    assert message in error_of(raw)
 
 
 @pytest.mark.parametrize("device", ["meta", "gpu", "cuda:first"])

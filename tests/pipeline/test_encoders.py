@@ -1,4 +1,4 @@
-"""Sentences, their vectors, an encoder and students that start from it, through every stage."""
+"""Sentences, encoders trained on them, and students that start there, through every stage."""
 
 import json
 from pathlib import Path
@@ -49,12 +49,22 @@ def _edit(values: Any) -> None:
         }
     }
     values["catalogues"] = {"wiki": {"encoder": "sra", "storage": "int8", "approximate": None}}
+    values["students"]["tiny"] = {
+        **{"architecture": "bert", "model": "minilm", "depth": 1, "width": 16, "heads": 2},
+        **{"feedforward": 32, "pool": "last", "classifier": None, "dropout": 0.0, "max_words": 32},
+    }
+    layers = {"embeddings": 1.0, "hidden": 1.0, "attentions": 1.0}
+    beside = {"student": "tiny", "objective": layers, "teacher_runs": {"layers": [2]}}
+    general = {"wikipedia": 100, "optimiser": "pretraining", "seed": 1}
+    values["encoders"]["general"] = beside | general
     row = {"student": "bilstm_sra", "start": "sra", "data": "original", "iterations": None}
     row |= {"optimiser": "pairs", "baseline": "bilstm", "tasks": None}
     values["methods"] = {
         "bilstm": values["methods"]["bilstm"],
         "bilstm_sra": row | {"objective": {"labels": 1.0}},
         "bilstm_sra_kd": row | {"objective": {"logits": 1.0}},
+        "tiny_layers": row | beside | {"start": "general", "baseline": None},
+        "tiny": row | {"student": "tiny", "start": "tiny_layers", "objective": {"logits": 1.0}},
     }
 
 
@@ -87,6 +97,35 @@ def test_students_start_from_the_encoder(encoded: tuple[Workspace, Run]) -> None
     assert set(search["best_dev_by_rate"]) == {"0.0001", "0.01"}
     assert "held back" in run.text and "bilstm_sra_kd" in run.text
     assert workspace.dvc("repro").sound().stages == []
+
+
+def test_layers_are_learned_first_and_answers_after(encoded: tuple[Workspace, Run]) -> None:
+    workspace, run = encoded
+    record = json.loads((workspace / "data/encoders/general/training.json").read_text())
+    assert 0.0 < record["loss"] < record["history"][0]["dev"] and record["sentences"] == 100
+    students = workspace / f"data/students/{TASK}"
+    first = [json.loads((students / f"tiny_layers/{s}/training.json").read_text()) for s in (1, 2)]
+    assert all(own["history"][0]["dev"] < own["best_dev"] < 0.0 for own in first)
+    scores = workspace.scores(TASK).methods
+    assert "tiny_layers" not in scores and scores["tiny"].scores["dev"]["accuracy"].mean > 0.8
+    assert f"{TASK} tiny_layers: loss on dev" in run.text and f"{TASK} tiny: dev" in run.text
+
+
+def test_the_second_stage_leaves_the_first_alone(workspace: Workspace) -> None:
+    def edit(values: Any) -> None:
+        values["optimisers"]["second"] = dict(values["optimisers"]["pairs"]) | {"warmup": 0.1}
+        values["methods"]["tiny"]["optimiser"] = "second"
+
+    before, folder = workspace.trained(), f"data/students/{TASK}"
+    first = workspace.digests(f"{folder}/tiny_layers")
+    second = workspace.digests(f"{folder}/tiny")
+    workspace.params(edit)
+    workspace.stage("plan").sound()
+    workspace.stage("train").sound()
+    # Two rates with the first seed, and the better one with the second.
+    assert len(workspace.trained() - before) == 3
+    assert workspace.digests(f"{folder}/tiny_layers") == first
+    assert workspace.digests(f"{folder}/tiny") != second
 
 
 def test_vectors_answer_to_their_sentences(encoded: tuple[Workspace, Run]) -> None:
@@ -153,8 +192,9 @@ def test_pretraining_goes_on_from_its_checkpoint(
     workspace.forget(ENCODER, ".distillery/encoders")
     with workspace.started("pretrain", prelude=SLOW_TRAINING) as stage:
         stage.kill_when(lambda: _written(workspace, "encoders-*.safetensors", after=25))
-    [(step, steps)] = _resumed(workspace.stage("pretrain", prelude=TELL_RESUMED))
-    assert 25 <= step < steps
+    # The longest is trained first: the other had not begun.
+    [(step, steps), (other, _)] = _resumed(workspace.stage("pretrain", prelude=TELL_RESUMED))
+    assert 25 <= step < steps and other == 0
     assert workspace.digests(ENCODER) == encoded[0].digests(ENCODER)
     assert list((workspace / CHECKPOINTS).glob("encoders-*")) == []
 

@@ -170,7 +170,7 @@ def test_another_student_than_planned_is_refused(workspace: Workspace) -> None:
     for other in {*plans.glob("*.json")} - {plans / "tuned.json", plans / "taken.json"}:
         other.unlink()
     for method in ("tuned", "taken"):
-        assert json.loads(plans.joinpath(f"{method}.json").read_text())["joint"].keys() == {
+        assert json.loads(plans.joinpath(f"{method}.json").read_text())["students"].keys() == {
             "1",
             "2",
         }

@@ -321,8 +321,8 @@ def _score(given: Given, task: Task, where: str) -> np.ndarray:
         [value] = given.value.values() if isinstance(given.value, Mapping) else given.value
     if not _is_number(value):
         raise DistilleryError(
-            f"{where}: {task.label_names[0]} is a score, and this row has {given.kind} {given.value!r:.40}. "
-            "Give one number in `label` or `logits`."
+            f"{where}: {task.label_names[0]} is a score, and this row has {given.kind} "
+            f"{given.value!r:.40}. Give one number in `label` or `logits`."
         )
     return np.array([value], np.float32)
 

@@ -133,6 +133,10 @@ def _described(path: Path, schema: pa.Schema) -> Described:
             f"{path}: the metadata `classes` and `provenance` are not JSON ({error}). Write them "
             "with json.dumps."
         ) from error
+    if "classes" not in given and b"huggingface" in found:
+        # `datasets` keeps the names of a ClassLabel.
+        features = json.loads(found[b"huggingface"]).get("info", {}).get("features", {})
+        given["classes"] = features.get("label", {}).get("names")
     return _description(path, given)
 
 
@@ -294,6 +298,8 @@ def _numbers(value: Any, where: str) -> Numbers:
         named = {name: _number(part, name, where) for name, part in value.items()}
         return {name: part for name, part in named.items() if part is not None}
     if isinstance(value, list):
+        if value and isinstance(value[0], tuple):  # a map of Arrow's
+            return _numbers(dict(value), where)
         found = [_number(part, "a class", where) for part in value]
         if None in found:
             raise DistilleryError(f"{where}: a class has no number. Fill it in, or name `error`.")

@@ -120,6 +120,19 @@ def test_the_same_answers_in_every_format(tmp_path: Path) -> None:
     assert found.provenance == {"model": "m", "terms": "t"}
 
 
+def test_columns_as_other_tools_write_them(tmp_path: Path) -> None:
+    label = {"label": {"names": ["yes", "no"], "_type": "ClassLabel"}}
+    said = {"huggingface": json.dumps({"info": {"features": label}})}
+    table = pa.table({"text": ["a", "b"], "label": [0, 1]}).replace_schema_metadata(said)
+    pq.write_table(table, tmp_path / "a.parquet")
+    assert sorted(probs_of(tmp_path / "a.parquet").values()) == [[0.05, 0.95], [0.95, 0.05]]
+    shares = pa.array([[("yes", 0.9), ("no", 0.1)]], pa.map_(pa.string(), pa.float64()))
+    structs = pa.array([{"yes": 0.9, "no": None}])
+    for name, column in (("b", shares), ("c", structs)):
+        pq.write_table(pa.table({"text": ["a"], "probs": column}), tmp_path / f"{name}.parquet")
+        assert list(probs_of(tmp_path / f"{name}.parquet").values()) == [[0.1, 0.9]]
+
+
 @pytest.mark.parametrize(
     ("rows", "message"),
     [

@@ -1,13 +1,14 @@
 """What ``scores.json`` holds: one task's scores, as written by ``evaluate`` and read by the report.
 
 Scores are by split and metric.  A split whose labels are hidden has null in place of scores, and a
-split that the task does not have is no key.  Numbers are rounded to six decimals, so that the file
-is reproducible to the byte; nothing that is timed stands in it.
+split that the task does not have is no key.  Numbers are rounded to six decimals, thresholds to
+twelve, so that the file is reproducible to the byte; nothing that is timed stands in it.
 """
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
+import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from pipeline_lib.base.errors import DistilleryError
@@ -16,7 +17,13 @@ from pipeline_lib.params import Evaluate, Metric
 
 # + 0.0: a rounded -0.0 would print as such.
 Rounded = Annotated[float, AfterValidator(lambda value: round(value, 6) + 0.0)]
+Threshold = Annotated[float, AfterValidator(lambda value: round(value, 12))]
+"""Of confidences: sure students have many that differ behind the sixth decimal only."""
 Scores = dict[Metric, Rounded]
+Detail = Literal["nll", "ece", "accuracy_at_50", "accuracy_at_80", "mean_absolute_error"]
+"""What is scored beside the metrics: of classes all but the last, of a regression the last."""
+Source = Literal["gold", "teacher", "both"]
+"""Whose answers a student learned from: the labels, a teacher's, or some of either."""
 
 
 class _Record(BaseModel):
@@ -29,6 +36,14 @@ class SeedScores(_Record):
     mean: Rounded
     std: Rounded
     by_seed: dict[str, Rounded]
+
+    @classmethod
+    def of(cls, by_seed: dict[str, float]) -> "SeedScores":
+        """Summarise the scores of a method's seeds."""
+        values = list(by_seed.values())
+        # The sample's standard deviation; one seed says nothing about the spread.
+        spread = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+        return cls(mean=float(np.mean(values)), std=spread, by_seed=by_seed)
 
 
 class Gain(_Record):
@@ -72,12 +87,70 @@ class Floor(_Record):
     scores: dict[str, Scores | None]
 
 
+class TeacherDetails(_Record):
+    """What is scored of a teacher beside the metrics, by split.
+
+    :ivar recall: by label, those without a row left out; empty of a regression.
+    """
+
+    scores: dict[str, dict[Detail, Rounded] | None]
+    recall: dict[str, dict[str, Rounded] | None]
+
+
 class TeacherScores(_Record):
     """What a teacher scores, and in which precision its logits were computed, by split."""
 
     scores: dict[str, Scores | None]
+    details: TeacherDetails
     precision: dict[str, str]
     parameters: ParameterCounts
+
+
+class MethodDetails(_Record):
+    """What is scored of a method beside the metrics, by split.
+
+    :ivar temperature: what each seed's logits are divided by here and in use, chosen on dev; None
+        where the row does not ask for it.
+    :ivar recall: by label, those without a row left out; empty of a regression.
+    :ivar gain: over the baseline, in what it is compared by (nll and ece, or the mean absolute
+        error): below zero is better; None where there is none, or the labels are hidden.
+    """
+
+    temperature: dict[str, Rounded] | None
+    scores: dict[str, dict[Detail, SeedScores] | None]
+    recall: dict[str, dict[str, SeedScores] | None]
+    gain: dict[str, dict[Detail, Gain] | None]
+
+
+class RoutingPoint(_Record):
+    """A student that answers what it is sure of, and leaves the rest to its teacher.
+
+    :ivar share: of dev that the teacher is to answer; :ivar thresholds: by seed, the confidence up
+        to which a row goes on to the teacher.
+    :ivar routed: the share of rows that went on, mean over seeds, by split.
+    :ivar accuracy: of the two together, by split; None where the labels are hidden.
+    :ivar cost: parameters that a row runs through, embeddings left out, for one of the teacher.
+    """
+
+    share: Rounded
+    thresholds: dict[str, Threshold]
+    routed: dict[str, Rounded]
+    accuracy: dict[str, SeedScores | None]
+    cost: dict[str, Rounded]
+
+
+class Routing(_Record):
+    """A student with its teacher behind it, at rising shares of rows that go on to the teacher.
+
+    :ivar teacher_accuracy: by split; hidden ones are left out.
+    :ivar best: the least share at which the two are, on dev, no more than ``max_loss`` below
+        the teacher's accuracy.
+    """
+
+    teacher_accuracy: dict[str, Rounded]
+    max_loss: Rounded
+    best: RoutingPoint
+    curve: list[RoutingPoint]
 
 
 class Training(_Record):
@@ -98,14 +171,17 @@ class Training(_Record):
 class MethodScores(_Record):
     """One method against the labels, its teacher and its baseline, by split.
 
+    :ivar learned_from: whose answers its objective compares with.
     :ivar teacher: the row's own, or else the task's first.
     :ivar agreement: with the teacher: share of equal answers, or correlation of a regression.
     :ivar against_teacher: the mean of the first metric minus the teacher's.
     :ivar gain: over the baseline; None where there is none, or the labels are hidden.
+    :ivar routing: together with the teacher; None of a regression, which has no confidence.
     """
 
     student: str
     data: str
+    learned_from: Source
     teacher: str
     baseline: str | None
     training: Training
@@ -113,6 +189,8 @@ class MethodScores(_Record):
     agreement: dict[str, Rounded]
     against_teacher: dict[str, Rounded | None]
     gain: dict[str, Gain | None]
+    details: MethodDetails
+    routing: Routing | None
     parameters: ParameterCounts
     ratio: Ratio
 

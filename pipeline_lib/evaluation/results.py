@@ -1,8 +1,8 @@
 """What ``scores.json`` holds: one task's scores, as written by ``evaluate`` and read by the report.
 
 Scores are by split and metric.  A split whose labels are hidden has null in place of scores, and a
-split that the task does not have is no key.  Numbers are rounded to six decimals, thresholds to
-twelve, so that the file is reproducible to the byte; nothing that is timed stands in it.
+split that the task does not have is no key.  Numbers are rounded to six decimals, so that the file
+is reproducible to the byte; nothing that is timed stands in it.
 """
 
 from pathlib import Path
@@ -13,12 +13,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json, write_json
-from pipeline_lib.params import Evaluate, Metric
+from pipeline_lib.params import CORRELATIONS, Evaluate, Metric
 
 # + 0.0: a rounded -0.0 would print as such.
 Rounded = Annotated[float, AfterValidator(lambda value: round(value, 6) + 0.0)]
-Threshold = Annotated[float, AfterValidator(lambda value: round(value, 12))]
-"""Of confidences: sure students have many that differ behind the sixth decimal only."""
 Scores = dict[Metric, Rounded]
 Detail = Literal["nll", "ece", "accuracy_at_50", "accuracy_at_80", "mean_absolute_error"]
 """What is scored beside the metrics: of classes all but the last, of a regression the last."""
@@ -126,14 +124,14 @@ class RoutingPoint(_Record):
     """A student that answers what it is sure of, and leaves the rest to its teacher.
 
     :ivar share: of dev that the teacher is to answer; :ivar thresholds: by seed, the confidence up
-        to which a row goes on to the teacher.
+        to which a row goes on to the teacher; not rounded, since rows can be equally sure.
     :ivar routed: the share of rows that went on, mean over seeds, by split.
     :ivar accuracy: of the two together, by split; None where the labels are hidden.
     :ivar cost: parameters that a row runs through, embeddings left out, for one of the teacher.
     """
 
     share: Rounded
-    thresholds: dict[str, Threshold]
+    thresholds: dict[str, float]
     routed: dict[str, Rounded]
     accuracy: dict[str, SeedScores | None]
     cost: dict[str, Rounded]
@@ -219,6 +217,11 @@ class TaskScores(_Record):
     def metric(self) -> Metric:
         """The first metric, which choices and gains are made by."""
         return self.metrics[0]
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether labels are numbers rather than classes."""
+        return self.metric in CORRELATIONS
 
     @property
     def scored_splits(self) -> list[str]:

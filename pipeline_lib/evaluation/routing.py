@@ -33,7 +33,7 @@ def threshold_at(confidences: np.ndarray, share: float) -> float:
     if count == len(confidences):
         return 1.0
     rising = np.sort(confidences)
-    return round(float(rising[count - 1 : count + 1].mean()), 12)
+    return float(rising[count - 1 : count + 1].mean())
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ def _task_metrics(scores: TaskScores) -> dict[str, Any]:
     splits = scores.scored_splits
     return {
         "teachers": {
-            name: {split: own.scores[split] for split in splits}
+            name: {split: own.scores[split] | own.details.scores[split] for split in splits}
             for name, own in scores.teachers.items()
         },
         "methods": {name: _method_metrics(own, splits) for name, own in scores.methods.items()},
@@ -72,6 +72,8 @@ def _method_metrics(own: MethodScores, splits: list[str]) -> dict[str, Any]:
             for metric, value in own.scores[split].items()
         }
         found[split]["agreement"] = own.agreement[split]
+        for detail, value in own.details.scores[split].items():
+            found[split][detail] = {"mean": value.mean, "std": value.std}
         if gain := own.gain[split]:
             # One seed: neither p is known.
             kept = gain.model_dump(include={"difference", "p", "p_holm"}, exclude_none=True)

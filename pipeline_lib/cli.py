@@ -12,6 +12,7 @@ from pipeline_lib.base.entry import guard
 from pipeline_lib.commands import (
     check,
     encode,
+    explain,
     predict,
     profile,
     results,
@@ -31,6 +32,7 @@ app = typer.Typer(
 app.command("check", epilog=check.EXAMPLE)(check.check)
 app.command("results", epilog=results.EXAMPLE)(results.results)
 app.command("predict", epilog=predict.EXAMPLE)(predict.predict)
+app.command("explain", epilog=explain.EXAMPLE)(explain.explain)
 app.command("encode", epilog=encode.EXAMPLE)(encode.encode)
 app.command("submit", epilog=submit.EXAMPLE)(submit.submit)
 app.command("study", epilog=study.EXAMPLE)(study.study)

@@ -91,7 +91,7 @@ def _name(folder: Path) -> str:
     from pipeline_lib.base.layout import student_place
 
     place = student_place(folder)
-    return folder.name if place is None else place.method
+    return str(folder) if place is None else place.method
 
 
 def _heat_map(found: dict[str, "Importance"], names: list[str]) -> "Table":

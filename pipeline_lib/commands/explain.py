@@ -107,9 +107,11 @@ def _heat_map(found: dict[str, "Importance"], names: list[str]) -> "Table":
     table.add_row("nothing", *(Text(_answer(own, names)) for own in found.values()))
     table.add_row("", *(f"{own.entropy:.3f} bits" for own in found.values()), end_section=True)
     most = max(float(abs(own.changes).max()) for own in found.values()) or 1.0
-    words = [word for side in next(iter(found.values())).words for word in side]
-    for i, word in enumerate(words):
-        table.add_row(Text(word), *(_cell(own, i, most, names) for own in found.values()))
+    first, *second = next(iter(found.values())).words
+    for i, word in enumerate([*first, *(word for side in second for word in side)]):
+        cells = (_cell(own, i, most, names) for own in found.values())
+        # A line parts the sentences of a pair.
+        table.add_row(Text(word), *cells, end_section=i == len(first) - 1)
     return table
 
 

@@ -12,6 +12,7 @@ from pipeline_lib.base.entry import guard
 from pipeline_lib.commands import (
     check,
     encode,
+    explain,
     export,
     index,
     predict,
@@ -35,6 +36,7 @@ app = typer.Typer(
 app.command("check", epilog=check.EXAMPLE)(check.check)
 app.command("results", epilog=results.EXAMPLE)(results.results)
 app.command("predict", epilog=predict.EXAMPLE)(predict.predict)
+app.command("explain", epilog=explain.EXAMPLE)(explain.explain)
 app.command("encode", epilog=encode.EXAMPLE)(encode.encode)
 app.command("export", epilog=export.EXAMPLE)(export.export)
 app.command("search", epilog=search.EXAMPLE)(search.search)

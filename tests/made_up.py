@@ -29,18 +29,57 @@ def made_up_task(**changes: Any) -> Classification:
     return Classification.model_validate(values | changes)
 
 
+def _seeds(mean: float, std: float, step: float) -> dict[str, Any]:
+    """Return a score of two seeds, the second's a step above the first's."""
+    return {"mean": mean, "std": std, "by_seed": {"1": mean, "2": mean + step}}
+
+
+def _route(share: float, accuracy: float) -> dict[str, Any]:
+    return {
+        "share": share,
+        "thresholds": {"1": 0.7, "2": 0.72},
+        "routed": {"dev": share, "test": share + 0.01},
+        "accuracy": dict.fromkeys(SPLITS, _seeds(accuracy, 0.003, 0.001)),
+        "cost": {"dev": share + 0.07, "test": share + 0.08},
+    }
+
+
+def _details(gain: Any) -> dict[str, Any]:
+    values = {"nll": 0.41, "ece": 0.048, "accuracy_at_50": 0.945, "accuracy_at_80": 0.878}
+    scores = {name: _seeds(value, 0.002, 0.001) for name, value in values.items()}
+    recalls = {"negative": _seeds(0.84, 0.01, 0.02), "positive": _seeds(0.8, 0.01, 0.02)}
+    less = gain and {
+        detail: {"difference": -0.2, "low": -0.3, "high": -0.1, "p": 0.01, "p_holm": 0.02}
+        for detail in ("nll", "ece")
+    }
+    return {
+        "temperature": None,
+        "scores": dict.fromkeys(SPLITS, scores),
+        "recall": dict.fromkeys(SPLITS, recalls),
+        "gain": dict.fromkeys(SPLITS, less),
+    }
+
+
 def made_up_method(mean: float, gain: Any = None) -> dict[str, Any]:
     """Return the scores of a method whose two seeds have ``mean`` and a little more."""
-    value = {"accuracy": {"mean": mean, "std": 0.004, "by_seed": {"1": mean, "2": mean + 0.001}}}
+    value = {"accuracy": _seeds(mean, 0.004, 0.001)}
     return {
         "student": "bilstm",
         "data": "full",
+        "learned_from": "teacher" if gain else "gold",
         "teacher": "minilm",
         "baseline": "bilstm",
         "scores": dict.fromkeys(SPLITS, value),
         "agreement": dict.fromkeys(SPLITS, 0.92),
         "against_teacher": {"dev": -0.02, "test": -0.0004},
         "gain": dict.fromkeys(SPLITS, gain),
+        "details": _details(gain),
+        "routing": {
+            "teacher_accuracy": dict.fromkeys(SPLITS, 0.91),
+            "max_loss": 0.005,
+            "best": _route(0.25, 0.906),
+            "curve": [_route(0.0, mean), _route(1.0, 0.91)],
+        },
         "parameters": {"without_embeddings": 700_000, "with_embeddings": 6_000_000},
         "ratio": {"without_embeddings": 15.3, "with_embeddings": 3.77},
         "training": {
@@ -70,6 +109,14 @@ def made_up_scores(methods: dict[str, Any]) -> TaskScores:
             "teachers": {
                 "minilm": {
                     "scores": {split: {"accuracy": 0.91} for split in SPLITS},
+                    "details": {
+                        "scores": dict.fromkeys(
+                            SPLITS,
+                            {"nll": 0.352, "ece": 0.046}
+                            | {"accuracy_at_50": 0.97, "accuracy_at_80": 0.912},
+                        ),
+                        "recall": {s: {"negative": 0.857, "positive": 0.845} for s in SPLITS},
+                    },
                     "precision": dict.fromkeys(SPLITS, "float32"),
                     "parameters": sizes,
                 },

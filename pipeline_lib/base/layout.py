@@ -209,6 +209,28 @@ class Layout:
 
 
 @dataclass(frozen=True)
+class StudentPlace:
+    """Which student lies in a folder."""
+
+    layout: Layout
+    task: str
+    method: str
+    seed: int
+
+
+def student_place(folder: Path) -> StudentPlace | None:
+    """Return which student's folder this is, by its path; None if it is none.
+
+    The inverse of :meth:`Layout.student`.
+    """
+    parts = Path(os.path.abspath(folder)).parts
+    if len(parts) < 5 or parts[-4] != "students" or not parts[-1].isdecimal():
+        return None
+    data = Path(os.path.relpath(Path(*parts[:-4])))
+    return StudentPlace(Layout(data), parts[-3], parts[-2], int(parts[-1]))
+
+
+@dataclass(frozen=True)
 class Pair:
     """Inputs and the teacher's outputs for them; either folder may not be there (yet)."""
 

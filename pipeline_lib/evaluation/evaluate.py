@@ -18,9 +18,10 @@ from pipeline_lib.evaluation.heldout import (
     shared_texts,
     training_labels,
 )
-from pipeline_lib.evaluation.results import ParameterCounts, TaskScores, Training
-from pipeline_lib.evaluation.scores import System, task_scores
-from pipeline_lib.params import Params
+from pipeline_lib.evaluation.results import ParameterCounts, Source, TaskScores, Training
+from pipeline_lib.evaluation.scores import task_scores
+from pipeline_lib.evaluation.systems import System
+from pipeline_lib.params import Method, Params
 from pipeline_lib.storage.columns import Text, label_type, list_column
 from pipeline_lib.storage.shards import read_manifest, write_shard
 
@@ -86,12 +87,23 @@ def run_methods(
         method: System(
             row,
             params.teacher_of(task, row),
+            learned_from(params, row),
             {s: {seed: found[method, seed][0][s] for seed in params.seeds} for s in heldout},
             found[method, params.seeds[-1]][1],
             read_training(folder / method, params.seeds),
         )
         for method, row in rows.items()
     }
+
+
+def learned_from(params: Params, row: Method) -> Source:
+    """Return whose answers a row learns from.
+
+    Synthetic rows have no label: there an objective of labels takes the teacher's.
+    """
+    if not params.reads_outputs(row):
+        return "gold"
+    return "both" if "labels" in row.objective.weights else "teacher"
 
 
 def _import_students() -> None:

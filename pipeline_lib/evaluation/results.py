@@ -8,18 +8,22 @@ is reproducible to the byte; nothing that is timed stands in it.
 """
 
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json, write_json
-from pipeline_lib.params import Evaluate, Metric
+from pipeline_lib.params import CORRELATIONS, Evaluate, Metric
 
 # + 0.0: a rounded -0.0 would print as such.
 Rounded = Annotated[float, AfterValidator(lambda value: round(value, 6) + 0.0)]
 Scores = dict[Metric, Rounded]
+Detail = Literal["nll", "ece", "accuracy_at_50", "accuracy_at_80", "mean_absolute_error"]
+"""What is scored beside the metrics: of classes all but the last, of a regression the last."""
+Source = Literal["gold", "teacher", "both"]
+"""Whose answers a student learned from: the labels, a teacher's, or some of either."""
 
 
 class _Record(BaseModel):
@@ -59,7 +63,7 @@ class SeedScores(_Record):
 
     @classmethod
     def of(cls, by_seed: dict[str, float]) -> Self:
-        """Summarise the seeds' scores."""
+        """Summarise the scores of a method's seeds."""
         values = list(by_seed.values())
         # The sample's standard deviation; one seed says nothing about the spread.
         spread = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
@@ -110,6 +114,16 @@ class Floor(_Record):
     scores: dict[str, Scores | None]
 
 
+class TeacherDetails(_Record):
+    """What is scored of a teacher beside the metrics, by split.
+
+    :ivar recall: by label, those without a row left out; empty of a regression.
+    """
+
+    scores: dict[str, dict[Detail, Rounded] | None]
+    recall: dict[str, dict[str, Rounded] | None]
+
+
 class TeacherScores(_Record):
     """What a teacher scores, and in which precision its logits were computed, by split.
 
@@ -118,9 +132,57 @@ class TeacherScores(_Record):
     """
 
     scores: dict[str, Scores | None]
+    details: TeacherDetails
     precision: dict[str, str]
     parameters: ParameterCounts | None
     unanswered: dict[str, int] = {}
+
+
+class MethodDetails(_Record):
+    """What is scored of a method beside the metrics, by split.
+
+    :ivar temperature: what each seed's logits are divided by here and in use, chosen on dev; None
+        where the row does not ask for it.
+    :ivar recall: by label, those without a row left out; empty of a regression.
+    :ivar gain: over the baseline, in what it is compared by (nll and ece, or the mean absolute
+        error): below zero is better; None where there is none, or the labels are hidden.
+    """
+
+    temperature: dict[str, Rounded] | None
+    scores: dict[str, dict[Detail, SeedScores] | None]
+    recall: dict[str, dict[str, SeedScores] | None]
+    gain: dict[str, dict[Detail, Gain] | None]
+
+
+class RoutingPoint(_Record):
+    """A student that answers what it is sure of, and leaves the rest to its teacher.
+
+    :ivar share: of dev that the teacher is to answer; :ivar thresholds: by seed, the confidence up
+        to which a row goes on to the teacher; not rounded, since rows can be equally sure.
+    :ivar routed: the share of rows that went on, mean over seeds, by split.
+    :ivar accuracy: of the two together, by split; None where the labels are hidden.
+    :ivar cost: parameters that a row runs through, embeddings left out, for one of the teacher.
+    """
+
+    share: Rounded
+    thresholds: dict[str, float]
+    routed: dict[str, Rounded]
+    accuracy: dict[str, SeedScores | None]
+    cost: dict[str, Rounded]
+
+
+class Routing(_Record):
+    """A student with its teacher behind it, at rising shares of rows that go on to the teacher.
+
+    :ivar teacher_accuracy: by split; hidden ones are left out.
+    :ivar best: the least share at which the two are, on dev, no more than ``max_loss`` below
+        the teacher's accuracy.
+    """
+
+    teacher_accuracy: dict[str, Rounded]
+    max_loss: Rounded
+    best: RoutingPoint
+    curve: list[RoutingPoint]
 
 
 class Training(_Record):
@@ -141,15 +203,18 @@ class Training(_Record):
 class MethodScores(_Record):
     """One method against the labels, its teacher and its baseline, by split.
 
+    :ivar learned_from: whose answers its objective compares with.
     :ivar teacher: the row's own, or else the task's first.
     :ivar agreement: with the teacher: share of equal answers, or correlation of a regression; of
         the rows that the teacher answered, and None where there are none.
     :ivar against_teacher: the mean of the first metric minus the teacher's, on the same rows.
     :ivar gain: over the baseline; None where there is none, or the labels are hidden.
+    :ivar routing: together with the teacher; None of a regression, which has no confidence.
     """
 
     student: str
     data: str
+    learned_from: Source
     teacher: str
     baseline: str | None
     training: Training
@@ -157,6 +222,8 @@ class MethodScores(_Record):
     agreement: dict[str, Rounded | None]
     against_teacher: dict[str, Rounded | None]
     gain: dict[str, Gain | None]
+    details: MethodDetails
+    routing: Routing | None
     parameters: ParameterCounts
     ratio: Ratio | None
 
@@ -185,6 +252,11 @@ class TaskScores(_File):
     def metric(self) -> Metric:
         """The first metric, which choices and gains are made by."""
         return self.metrics[0]
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether labels are numbers rather than classes."""
+        return self.metric in CORRELATIONS
 
     @property
     def scored_splits(self) -> list[str]:

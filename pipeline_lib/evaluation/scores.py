@@ -3,11 +3,12 @@
 Pure functions of labels and logits.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 import numpy as np
 
 from pipeline_lib.base.probabilities import answered
+from pipeline_lib.evaluation.details import DetailScorer
 from pipeline_lib.evaluation.heldout import Heldout
 from pipeline_lib.evaluation.results import (
     Floor,
@@ -18,30 +19,16 @@ from pipeline_lib.evaluation.results import (
     SeedScores,
     TaskScores,
     TeacherScores,
-    Training,
 )
 from pipeline_lib.evaluation.significance import Difference, compare, holm
-from pipeline_lib.params import Evaluate, Method, Task
+from pipeline_lib.evaluation.systems import System
+from pipeline_lib.params import Evaluate, Task
 from pipeline_lib.tasks.metrics import agreement, decide, score
 
 SELECTION = (
     "Each run's best evaluation, and a teacher's best epoch and learning rate, were chosen on "
     "dev: dev scores are optimistic, test scores took part in no choice."
 )
-
-
-@dataclass(frozen=True)
-class System:
-    """One method's trained students, and the teacher that they are compared with.
-
-    ``logits`` holds, by split and seed, float32 of shape (rows, classes).
-    """
-
-    method: Method
-    teacher: str
-    logits: dict[str, dict[int, np.ndarray]]
-    parameters: ParameterCounts
-    training: Training
 
 
 def task_scores(
@@ -61,7 +48,7 @@ def task_scores(
     :param teachers: how many parameters each has; None of answers that no model here gave.
     :param systems: by method name, in the order of params.yaml.
     """
-    scorer = _Scorer(task, heldout, evaluate)
+    scorer = _Scorer(task, heldout, evaluate, DetailScorer(task, heldout, evaluate, systems))
     return TaskScores(
         metrics=task.metrics,
         f1_label=task.f1_label,
@@ -79,10 +66,17 @@ def task_scores(
 class _Scorer:
     """Holds what every score of the task needs."""
 
-    def __init__(self, task: Task, heldout: dict[str, Heldout], evaluate: Evaluate) -> None:
+    def __init__(
+        self,
+        task: Task,
+        heldout: dict[str, Heldout],
+        evaluate: Evaluate,
+        details: DetailScorer,
+    ) -> None:
         self.task = task
         self.heldout = heldout
         self.evaluate = evaluate
+        self.details = details
 
     def floor(self, train_labels: np.ndarray) -> Floor:
         """Score the constant answer: the training set's most frequent class, or mean score."""
@@ -111,6 +105,7 @@ class _Scorer:
         missing = {split: int((~answered(part.teachers[name])).sum()) for split, part in parts}
         return TeacherScores(
             scores={split: self._scores(split, part.teachers[name]) for split, part in parts},
+            details=self.details.teacher(name),
             precision={split: part.precision[name] for split, part in parts},
             parameters=parameters,
             unanswered={split: count for split, count in missing.items() if count},
@@ -125,12 +120,13 @@ class _Scorer:
             for name, gain in self._gains(systems, split).items():
                 gains[name][split] = gain
         return {
-            name: self._method(system, teachers[system.teacher], gains[name])
+            name: self._method(name, system, teachers[system.teacher], gains[name])
             for name, system in systems.items()
         }
 
     def _method(
         self,
+        name: str,
         system: System,
         teacher_parameters: ParameterCounts | None,
         gain: dict[str, Gain | None],
@@ -139,6 +135,7 @@ class _Scorer:
         return MethodScores(
             student=system.method.student,
             data=system.method.data,
+            learned_from=system.learned_from,
             teacher=system.teacher,
             baseline=system.method.baseline,
             training=system.training,
@@ -146,6 +143,8 @@ class _Scorer:
             agreement={split: self._agreement(system, split) for split in self.heldout},
             against_teacher={split: self._to_teacher(system, split) for split in self.heldout},
             gain=gain,
+            details=self.details.method(name),
+            routing=self.details.routing(name, teacher_parameters),
             parameters=system.parameters,
             ratio=teacher_parameters and teacher_parameters.ratio_to(system.parameters),
         )

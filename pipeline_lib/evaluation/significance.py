@@ -63,15 +63,39 @@ def compare(
     answers = np.concatenate([a, b])
     for one in answers:
         labels = check_labels(labels, one)
-    score_samples = partial(_scores, labels, answers, metric, classes, positive)
-    everything = np.arange(len(labels))[None]
+    return compare_samples(
+        partial(_scores, labels, answers, metric, classes, positive),
+        len(labels),
+        (len(a), len(b)),
+        resamples=resamples,
+        confidence=confidence,
+        seed=seed,
+    )
+
+
+def compare_samples(
+    score_samples: ScoreSamples,
+    rows: int,
+    seeds: tuple[int, int],
+    *,
+    resamples: int,
+    confidence: float,
+    seed: int,
+) -> Difference:
+    """Return the mean of the first system's scores minus that of the second's; see :func:`compare`.
+
+    :param score_samples: scores the seeds of both systems, the first system's before the second's.
+    :param rows: how many examples there are; :param seeds: how many each system has.
+    """
+    everything = np.arange(rows)[None]
     scores = score_samples(everything)[0]
+    first, second = scores[: seeds[0]], scores[seeds[0] :]
     # Equal means of different seeds differ in the last bit; that is a tie, not a win.
-    observed = round(float(scores[: len(a)].mean() - scores[len(a) :].mean()), 12)
-    if min(len(a), len(b)) < 2:
+    observed = round(float(first.mean() - second.mean()), 12)
+    if min(seeds) < 2:
         return Difference(observed, None, None, None)
-    drawn = _resampled(score_samples, *answers.shape, resamples, seed)
-    return _test(observed, scores, np.cov(drawn, rowvar=False), len(a), confidence)
+    drawn = _resampled(score_samples, sum(seeds), rows, resamples, seed)
+    return _test(observed, scores, np.cov(drawn, rowvar=False), seeds[0], confidence)
 
 
 def holm(p_values: Mapping[str, float | None]) -> dict[str, float | None]:

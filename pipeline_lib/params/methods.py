@@ -133,12 +133,13 @@ class Method(Section):
     its start).
     ``iterations`` takes the transfer set's first ones alone (0: the originals); null takes all.
 
-    Five keys can be left out.  ``teacher`` is the row's; one that reads outputs must name it where
+    Six keys can be left out.  ``teacher`` is the row's; one that reads outputs must name it where
     its task has several.  ``teacher_runs`` goes with the terms :data:`RUNNING`.  The others then
     play no part: ``repeat_originals`` says how often every original row is taken,
     ``min_confidence`` leaves out synthetic rows to whose class the teacher gives a lower
-    probability, and ``threshold: dev`` moves the decision between two classes to where the first
-    metric is best on dev.
+    probability, ``threshold: dev`` moves the decision between two classes to where the first
+    metric is best on dev, and ``temperature: dev`` divides the trained student's logits by what
+    makes its probabilities fit dev's labels best, which moves no answer.
     """
 
     student: str
@@ -154,6 +155,7 @@ class Method(Section):
     repeat_originals: Positive | None = None
     min_confidence: Annotated[float, Field(gt=0, lt=1)] | None = None
     threshold: Literal["dev"] | None = None
+    temperature: Literal["dev"] | None = None
 
 
 class Evaluate(Section):

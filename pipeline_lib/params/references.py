@@ -236,6 +236,11 @@ def _check_decisions(params: Params) -> None:
                     f"methods.{name}.min_confidence: {task} is a regression, whose teacher has "
                     "no confidence. Take it out, or restrict the row by its `tasks`"
                 )
+            if method.temperature is not None and settings.is_regression:
+                raise ValueError(
+                    f"methods.{name}.temperature: {task} is a regression, which has no "
+                    "probabilities. Take it out, or restrict the row by its `tasks`"
+                )
             if method.threshold is not None and len(settings.label_names) != 2:
                 raise ValueError(
                     f"methods.{name}.threshold: {task} does not have two classes. Take it "

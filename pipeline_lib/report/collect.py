@@ -57,7 +57,11 @@ def _task_metrics(scores: TaskScores) -> dict[str, Any]:
     splits = scores.scored_splits
     return {
         "teachers": {
-            name: {split: own.scores[split] for split in splits if own.scores[split] is not None}
+            name: {
+                split: own.scores[split] | own.details.scores[split]
+                for split in splits
+                if own.scores[split] is not None
+            }
             for name, own in scores.teachers.items()
         },
         "methods": {name: _method_metrics(own, splits) for name, own in scores.methods.items()},
@@ -76,6 +80,8 @@ def _method_metrics(own: MethodScores, splits: list[str]) -> dict[str, Any]:
         }
         if own.agreement[split] is not None:
             found[split]["agreement"] = own.agreement[split]
+        for detail, value in own.details.scores[split].items():
+            found[split][detail] = {"mean": value.mean, "std": value.std}
         if gain := own.gain[split]:
             # One seed: neither p is known.
             kept = gain.model_dump(include={"difference", "p", "p_holm"}, exclude_none=True)

@@ -7,6 +7,7 @@ from pipeline_lib.base.files import atomic_path
 from pipeline_lib.params import Params
 from pipeline_lib.report.captions import caption
 from pipeline_lib.report.collect import TaskResult
+from pipeline_lib.report.details import TextTable, calibration, notes, routing
 from pipeline_lib.report.measured import MeasuredTable
 from pipeline_lib.report.rows import Row, rows
 
@@ -49,12 +50,29 @@ def _task(result: TaskResult, params: Params) -> list[str]:
         "",
         *(f"- {line}" for line in caption(result, params)),
         "",
+        *_details(result),
     ]
 
 
 def _measured(given: MeasuredTable) -> list[str]:
     lines = _lines(given.header, given.rows)
     return [f"## {given.title}", "", *lines, "", *(f"- {line}" for line in given.caption), ""]
+
+
+def _details(result: TaskResult) -> list[str]:
+    """Return what is scored beside the metrics; timings differ from run to run and stay out."""
+    tables = [calibration(result), routing(result, timed=False)]
+    lines = [line for one in tables if one is not None for line in _titled(one)]
+    return [*lines, *(f"- {line}" for line in notes(result, timed=False)), ""]
+
+
+def _titled(given: TextTable) -> list[str]:
+    columns = {"System": given.systems} | {k: v for part in given.columns for k, v in part.items()}
+    heads = [" ".join(head.split()) for head in columns]
+    cells = [
+        [" ".join(cell.split()) for cell in row] for row in zip(*columns.values(), strict=True)
+    ]
+    return [f"### {given.title}", "", *_lines(heads, cells), ""]
 
 
 def table(given: list[Row]) -> list[str]:

@@ -59,13 +59,13 @@ def _floor(scores: TaskScores) -> Row:
 
 def _teacher(result: TaskResult, name: str) -> Row:
     scores, teacher = result.scores, result.scores.teachers[name]
-    rate = _rate(result, "teachers", name)
+    speed = rate(result, "teachers", name)
     return Row(
         f"teacher {name}",
         *(_scores(teacher.scores, split, scores) for split in ("dev", "test")),
         parameters=_known(_millions, teacher.parameters),
-        speed=_thousands(rate),
-        speed_up="1×" if rate else NONE,
+        speed=_thousands(speed),
+        speed_up="1×" if speed else NONE,
         is_teacher=True,
     )
 
@@ -74,27 +74,27 @@ def _method(result: TaskResult, name: str) -> Row:
     scores, own = result.scores, result.scores.methods[name]
     split, gain = scores.decisive_split, own.gain[scores.decisive_split]
     training = own.training
-    rate = _rate(result, "students", own.student)
-    teacher_rate = _rate(result, "teachers", own.teacher)
+    speed = rate(result, "students", own.student)
+    teacher_speed = rate(result, "teachers", own.teacher)
     return Row(
         name,
         *(_seed_scores(own.scores, split, scores) for split in ("dev", "test")),
-        gain=_signed(gain.difference) if gain else NONE,
+        gain=signed(gain.difference) if gain else NONE,
         interval=_interval(gain),
-        p=_p_value(gain.p_holm) if gain and gain.p_holm is not None else NONE,
-        to_teacher=_known(_signed, own.against_teacher[split]),
-        agreement=_known(_percent, own.agreement[split]),
+        p=p_value(gain.p_holm) if gain and gain.p_holm is not None else NONE,
+        to_teacher=_known(signed, own.against_teacher[split]),
+        agreement=_known(percent, own.agreement[split]),
         parameters=_millions(own.parameters),
         ratio=_known(_times, own.ratio),
         rate=f"{training.learning_rate:g}",
         steps=f"{training.steps:,} × {training.batch_size}",
         rows=f"{training.rows:,}",
-        speed=_thousands(rate),
-        speed_up=f"{rate / teacher_rate:.0f}×" if rate and teacher_rate else NONE,
+        speed=_thousands(speed),
+        speed_up=f"{speed / teacher_speed:.0f}×" if speed and teacher_speed else NONE,
     )
 
 
-def _rate(result: TaskResult, kind: str, name: str) -> float | None:
+def rate(result: TaskResult, kind: str, name: str) -> float | None:
     """Return the median sentences per second of a teacher or a student architecture."""
     if result.speed is None:
         return None
@@ -107,7 +107,7 @@ def _scores(found: dict[str, Scores | None], split: str, scores: TaskScores) -> 
     value = found.get(split)
     if value is None:
         return _unscored(split, scores)
-    return " / ".join(_percent(value[metric]) for metric in scores.metrics)
+    return " / ".join(percent(value[metric]) for metric in scores.metrics)
 
 
 def _seed_scores(
@@ -117,7 +117,7 @@ def _seed_scores(
     value = found.get(split)
     if value is None:
         return _unscored(split, scores)
-    means = [_percent(value[metric].mean) for metric in scores.metrics]
+    means = [percent(value[metric].mean) for metric in scores.metrics]
     first = value[scores.metric]
     if len(first.by_seed) > 1:
         means[0] += f" ± {100 * first.std:.1f}"
@@ -137,11 +137,13 @@ def _known(show: Callable[[Any], str], value: Any) -> str:
     return NONE if value is None else show(value)
 
 
-def _percent(value: float) -> str:
+def percent(value: float) -> str:
+    """Return a share in percent."""
     return f"{100 * value:.1f}"
 
 
-def _signed(value: float) -> str:
+def signed(value: float) -> str:
+    """Return a difference of shares in points."""
     # Rounded first: a difference of -0.0001 is to read +0.0, not -0.0.
     return f"{round(100 * value, 1) + 0.0:+.1f}"
 
@@ -150,10 +152,11 @@ def _interval(gain: Gain | None) -> str:
     # Of a single seed nothing is known about the noise of training.
     if gain is None or gain.low is None or gain.high is None:
         return NONE
-    return f"[{_signed(gain.low)}, {_signed(gain.high)}]"
+    return f"[{signed(gain.low)}, {signed(gain.high)}]"
 
 
-def _p_value(p: float) -> str:
+def p_value(p: float) -> str:
+    """Return a p value; the least that is told apart is a bound."""
     return "≤0.001" if p <= 0.001 else f"{p:.3f}"
 
 

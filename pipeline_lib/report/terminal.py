@@ -8,6 +8,7 @@ from rich.text import Text
 from pipeline_lib.params import Params
 from pipeline_lib.report.captions import caption, speed_line
 from pipeline_lib.report.collect import TaskResult
+from pipeline_lib.report.details import TextTable, calibration, notes, routing
 from pipeline_lib.report.measured import MeasuredTable
 from pipeline_lib.report.rows import NONE, Row, rows
 
@@ -38,7 +39,15 @@ def print_result(console: Console, result: TaskResult, params: Params) -> None:
         console.print(_table(given, columns, None if i else title))
     if methods := [row for row in given if row.rate != NONE]:
         console.print(_table(methods, _training(methods), None))
-    for line in [*caption(result, params), speed_line(result)]:
+    _print_lines(console, [*caption(result, params), speed_line(result)])
+    for table in (calibration(result), routing(result, timed=True)):
+        if table is not None:
+            _print_details(console, table)
+    _print_lines(console, notes(result, timed=True))
+
+
+def _print_lines(console: Console, lines: list[str]) -> None:
+    for line in lines:
         console.print(Text(line, "dim"), highlight=False)
     console.print()
 
@@ -52,9 +61,25 @@ def print_measured(console: Console, given: MeasuredTable) -> None:
     for cells in given.rows:
         table.add_row(*map(Text, cells))
     console.print(table)
-    for line in given.caption:
-        console.print(Text(line, "dim"), highlight=False)
-    console.print()
+    _print_lines(console, given.caption)
+
+
+def _print_details(console: Console, given: TextTable) -> None:
+    """Print a table of what is scored beside the metrics: in one piece where it fits."""
+    whole = {head: cells for part in given.columns for head, cells in part.items()}
+    parts = [whole] if _width(given.systems, whole) <= console.width else [*given.columns]
+    for number, columns in enumerate(filter(None, parts)):
+        table = _empty(given.systems, columns, None if number else given.title)
+        for i, system in enumerate(given.systems):
+            cells = [system, *(column[i] for column in columns.values())]
+            table.add_row(*map(Text, cells), style="bold" if i < given.teachers else None)
+        console.print(table)
+
+
+def _width(systems: list[str], columns: dict[str, list[str]]) -> int:
+    """Return how many characters wide a table is: columns stand two apart."""
+    parts = [systems, *([head, *cells] for head, cells in columns.items())]
+    return sum(2 + max(len(line) for cell in part for line in cell.split("\n")) for part in parts)
 
 
 def _training(methods: list[Row]) -> dict[str, list[str]]:
@@ -66,6 +91,7 @@ def _training(methods: list[Row]) -> dict[str, list[str]]:
 
 
 def _table(given: list[Row], columns: dict[str, list[str]], title: str | None) -> Table:
+    table = _empty([row.system for row in given], columns, title)
     # Text is never read as markup: a label may hold brackets.
     table = _box(title)
     longest = max(len(row.system) for row in given)
@@ -78,7 +104,17 @@ def _table(given: list[Row], columns: dict[str, list[str]], title: str | None) -
     return table
 
 
+def _empty(systems: list[str], columns: dict[str, list[str]], title: str | None) -> Table:
+    """Return a table with its columns and no rows."""
+    table = _box(title)
+    table.add_column("System", overflow="fold", min_width=min(24, max(map(len, systems))))
+    for head in columns:
+        table.add_column(head, justify="right", overflow="fold")
+    return table
+
+
 def _box(title: str | None) -> Table:
+    # A task's name is letters, digits and underscores: nothing in a title is markup.
     return Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
 
 

@@ -36,6 +36,7 @@ class TestHelp:
             "check",
             "results",
             "predict",
+            "explain",
             "export",
             "study",
             "submit",
@@ -173,7 +174,7 @@ class TestPredict:
             return np.array([[0.0, 2.0 if "good" in text else -2.0] for text in texts], np.float32)
 
         student = SimpleNamespace(
-            predict=predict, label_names=["negative", "positive"], is_pair=False
+            predict=predict, label_names=["negative", "positive"], is_pair=False, tokenizer=None
         )
         module = SimpleNamespace(load_student=lambda folder: student)
         monkeypatch.setitem(sys.modules, "pipeline_lib.students.student", module)
@@ -206,6 +207,75 @@ class TestPredict:
         found = json.loads(line)
         assert (found["label"], found["logits"]) == ("positive", [0.0, 2.0])
         assert sum(found["probabilities"].values()) == pytest.approx(1.0)
+
+    @pytest.fixture
+    def teacher(self, monkeypatch: pytest.MonkeyPatch) -> Path:
+        """Make a teacher that finds everything negative, without a doubt."""
+
+        def predict(texts: Sequence[str], *_: int) -> np.ndarray:
+            return np.array([[9.0, 0.0] for _ in texts], np.float32)
+
+        own = SimpleNamespace(
+            predict=predict,
+            label_names=["negative", "positive"],
+            model=SimpleNamespace(config=SimpleNamespace(to_dict=dict)),
+            pieces=SimpleNamespace(mask_sign="<mask>"),
+        )
+        target = "pipeline_lib.evaluation.companions.load_teacher"
+        monkeypatch.setattr(target, lambda *_: own)
+        Path("teacher").mkdir()
+        Path("teacher/config.json").write_text("{}")
+        return Path("teacher")
+
+    @pytest.mark.parametrize("by", ["student", "teacher"])
+    def test_every_line_says_who_answered_it(self, teacher: Path, by: str) -> None:
+        # The student is 0.88 sure of everything.
+        options = ["--threshold", "0.9" if by == "teacher" else "0.8", "--teacher", str(teacher)]
+        label, share = ("negative", "0.9999") if by == "teacher" else ("positive", "0.8808")
+        found = distill("predict", "student", *options, "so good")
+        assert found == f"{label}\t{share}\t{by}\tso good\n"
+        found = json.loads(distill("predict", "student", *options, "good", "--format", "jsonl"))
+        assert (found["answered_by"], found["label"]) == (by, label)
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            (["--teacher", "x"], "--teacher: nothing goes on to it"),
+            (["--route", "0.3", "--threshold", "0.5"], "give one of them"),
+            (["--route", "0.3"], "student: no answers to dev, by which a share could be routed"),
+            (["--threshold", "0.5"], "Name it with --teacher"),
+            (["--threshold", "0.5", "--teacher", "absent"], "absent: no model here"),
+        ],
+    )
+    def test_what_cannot_be_routed_is_refused(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+        options: list[str],
+        message: str,
+    ) -> None:
+        assert message in failing(monkeypatch, capsys, "predict", "student", "good", *options)
+
+    def test_a_regression_has_no_confidence_to_route_by(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        module = sys.modules["pipeline_lib.students.student"]
+        monkeypatch.setattr(module.load_student(Path("student")), "label_names", ["score"])
+        found = failing(monkeypatch, capsys, "predict", "student", "good", "--route", "0.3")
+        assert "student: a regression, which has no confidence to route by" in found
+
+    def test_explaining_shows_a_number_per_word_and_model(self, teacher: Path) -> None:
+        found = distill("explain", "student", "good film", "--teacher", str(teacher))
+        rows = [line.split() for line in found.splitlines() if line.strip()]
+        assert rows[0] == ["Masked", "teacher", "teacher", "student"]
+        assert ["nothing", "negative", "1.000", "positive", "0.881"] in rows
+        # Without its word the student is as sure of the other class.
+        assert ["good", "+0.000", "+0.000", "negative"] in rows
+        assert ["film", "+0.000", "+0.000"] in rows
+        (found,) = json.loads(
+            distill("explain", "student", "good film", "--baseline", "student", "--json")
+        )
+        assert found["models"]["student"]["masked_labels"] == ["negative", "positive"]
 
     @pytest.mark.parametrize("mark", ["\u2028", "\x0b", "\x0c", "\x1c", "\x85", "\r"])
     def test_only_line_feeds_end_a_line(self, mark: str) -> None:

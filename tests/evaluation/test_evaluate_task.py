@@ -146,6 +146,50 @@ def test_scores_are_those_worked_out_by_hand(params: Params, data: Path) -> None
     assert scores.shared_texts == {"dev": {}, "test": {}}
 
 
+def test_details_are_those_worked_out_by_hand(params: Params, data: Path) -> None:
+    scores = evaluate_task(params, "movies", Layout(data))
+    # Every answer has a logit of 1 against 0: the probability is the same in every row.
+    sure = np.e / (1 + np.e)
+    for name, accuracy in (("plain", 0.5), ("distilled", 0.875)):
+        own = scores.methods[name]
+        found = {detail: value.mean for detail, value in own.details.scores["test"].items()}
+        assert found == {
+            "nll": pytest.approx(1 - accuracy - np.log(sure), abs=1e-6),
+            "ece": pytest.approx(abs(sure - accuracy), abs=1e-6),
+            "accuracy_at_50": pytest.approx(accuracy),
+            "accuracy_at_80": pytest.approx(accuracy),
+        }
+        assert own.details.temperature is None
+    # "distilled" errs in five rows, all of the first class; "plain" in all of that class.
+    distilled, plain = scores.methods["distilled"], scores.methods["plain"]
+    recalls = {label: value.mean for label, value in distilled.details.recall["test"].items()}
+    assert recalls == {"negative": 0.75, "positive": 1.0}
+    assert scores.teachers["minilm"].details.recall["test"] == {"negative": 0.8, "positive": 1.0}
+    gain = distilled.details.gain["test"]["nll"]
+    assert gain.difference == pytest.approx(-0.375) and gain.p < 0.05
+    assert plain.details.gain == {"dev": None, "test": None}
+    assert (distilled.learned_from, plain.learned_from) == ("gold", "gold")
+
+
+def test_routing_and_temperature_are_chosen_on_dev(params: Params, data: Path) -> None:
+    row = params.methods["distilled"].model_copy(update={"temperature": "dev"})
+    params = params.model_copy(update={"methods": {**params.methods, "distilled": row}})
+    raw = evaluate_task(params, "movies", Layout(data)).methods["distilled"]
+    # Right in 7 of 8 rows, each as sure as the others: the best temperature makes it 7/8 sure.
+    best = 1 / np.log(7)
+    assert raw.details.temperature == dict.fromkeys("12", pytest.approx(best, abs=1e-5))
+    assert raw.details.scores["dev"]["ece"].mean == pytest.approx(0.0, abs=1e-5)
+    assert raw.scores["dev"]["accuracy"].mean == 0.875
+    predictions = read_shard(data / "results/movies/predictions.arrow")
+    np.testing.assert_array_equal(matrix(predictions["distilled-2"])[:40], one_hot(wrong_every(8)))
+    # Rows that are equally sure go on together, or not at all.
+    routing = raw.routing
+    assert routing.teacher_accuracy == {"dev": 0.9, "test": 0.9}
+    assert (routing.curve[0].accuracy["dev"].mean, routing.curve[0].routed["dev"]) == (0.875, 0.0)
+    assert (routing.best.accuracy["test"].mean, routing.best.routed["test"]) == (0.9, 1.0)
+    assert routing.best.cost["test"] == 2.0
+
+
 @pytest.mark.parametrize(("positive", "f1"), [(None, 40 / 45), ("negative", 30 / 35)])
 def test_f1_is_that_of_the_label_that_params_name(
     params: Params, data: Path, positive: str | None, f1: float
@@ -193,6 +237,8 @@ def test_a_hidden_test_split_gets_no_score(params: Params, data: Path) -> None:
     own = scores.methods["distilled"]
     assert own.scores["test"] is own.gain["test"] is own.against_teacher["test"] is None
     assert scores.teachers["minilm"].scores["test"] is scores.floor.scores["test"] is None
+    assert own.details.scores["test"] is own.details.recall["test"] is None
+    assert own.routing.best.accuracy["test"] is own.details.gain["test"] is None
     # Agreement needs no labels.
     assert own.agreement["test"] == round(1 - 7 / 40, 6)
     assert read_shard(data / "results/movies/predictions.arrow")["label"].null_count == 40

@@ -703,9 +703,9 @@ def test_values_out_of_bounds_name_their_key(dotted: str, value: Any, message: s
     assert found.startswith("params.yaml: ") and message in found
 
 
-@pytest.mark.parametrize("key", ["min_confidence", "threshold"])
+@pytest.mark.parametrize("key", ["min_confidence", "threshold", "temperature"])
 def test_what_only_classes_decide_is_refused_of_scores(key: str) -> None:
-    value = {"min_confidence": 0.9, "threshold": "dev"}[key]
+    value = {"min_confidence": 0.9}.get(key, "dev")
     row = f"methods.bilstm_kd_ts.{key}"
     message = error_of(changed({row: value}))
     assert row in message and "tweets" in message

@@ -6,6 +6,11 @@ from typing import Any
 
 import pytest
 
+from pipeline_lib.storage.columns import texts
+from pipeline_lib.storage.shards import ShardSet
+from pipeline_lib.students.student import load_student
+from tests.commands.running import distill
+
 from .conftest import Finished
 from .workspace import METHODS, TASK, Workspace
 
@@ -36,6 +41,42 @@ def test_scores_are_those_of_students_that_learned(finished: Finished) -> None:
     means = [scores["methods"][name]["test"]["accuracy"]["mean"] for name in METHODS]
     for value in (scores["teachers"]["minilm"]["test"]["accuracy"], *means):
         assert 0.8 < value <= 1.0, scores
+
+
+def test_scores_say_what_distillation_gives(finished: Finished) -> None:
+    scores = finished.workspace.scores(TASK)
+    own = [scores.methods[name] for name in METHODS]
+    assert [one.learned_from for one in own] == ["gold", "teacher", "teacher"]
+    assert own[0].details.gain == {"dev": None, "test": None}
+    assert [one.details.temperature is not None for one in own] == [False, True, False]
+    for one in own[1:]:
+        assert set(one.details.gain["test"]) == {"nll", "ece"}
+        assert one.details.gain["test"]["nll"].low is not None
+        teacher = one.routing.teacher_accuracy["dev"]
+        assert one.routing.best.accuracy["dev"].mean >= teacher - one.routing.max_loss - 1e-6
+    report = (finished.workspace / "data/report/results.md").read_text()
+    assert f"### {TASK}: calibration on test" in report and f"### {TASK}: routing" in report
+
+
+def test_a_student_in_use_is_scaled_routed_and_explained(
+    finished: Finished, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(finished.workspace.folder)
+    student, lines = f"data/students/{TASK}/bilstm_kd/1", ["The film is very good.", "It is dull."]
+    temperature = finished.workspace.scores(TASK).methods["bilstm_kd"].details.temperature["1"]
+    found = distill("predict", student, *lines, "--format", "jsonl")
+    raw = load_student(finished.workspace / student).predict(lines) / temperature
+    for line, logits in zip(found.splitlines(), raw, strict=True):
+        assert json.loads(line)["logits"] == pytest.approx(logits.tolist(), abs=1e-5)
+    dev = texts(ShardSet.open(finished.workspace / f"data/tasks/{TASK}/dev").table())
+    answered = [
+        line.split("\t")[2]
+        for line in distill("predict", student, "--route", "0.5", given="\n".join(dev)).splitlines()
+    ]
+    assert len(answered) == len(dev) and abs(answered.count("teacher") / len(dev) - 0.5) < 0.1
+    (explained,) = json.loads(distill("explain", student, lines[0], "--json"))
+    assert list(explained["models"]) == ["teacher minilm", "bilstm_kd", "bilstm"]
+    assert len(explained["models"]["bilstm"]["changes"]) == 6
 
 
 def test_the_outputs_answer_to_the_transfer_set(finished: Finished) -> None:

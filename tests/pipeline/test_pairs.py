@@ -11,6 +11,8 @@ from safetensors.numpy import load_file
 
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.processor import computed_on
+from pipeline_lib.evaluation.companions import Router, open_teacher, student_in_use
+from pipeline_lib.evaluation.importance import word_importance
 from pipeline_lib.evaluation.results import RetrievalScores, SimilarityScores
 from pipeline_lib.storage.columns import matrix, texts
 from pipeline_lib.storage.shards import ShardSet, read_shard
@@ -375,6 +377,30 @@ def test_looking_predicting_and_verifying(finished_pairs: tuple[Workspace, Run])
     assert answer.split("\t")[0] in ("no", "yes")
     refused = workspace.distill("predict", "data/students/praise/bilstm/1", "only one sentence")
     assert "with a tab between them" in refused.error
+
+
+def test_pairs_are_routed_and_explained_and_scores_have_an_error(
+    finished_pairs: tuple[Workspace, Run],
+) -> None:
+    workspace, _ = finished_pairs
+    warmth = workspace.scores("warmth").methods["bilstm_kd_ts"]
+    assert warmth.routing is None and warmth.details.recall["dev"] == {}
+    assert 0 < warmth.details.scores["dev"]["mean_absolute_error"].mean < 5.0
+    praise = workspace.scores("praise").methods["mkd_lstm"]
+    assert praise.routing.curve[-1].routed == {"dev": 1.0, "test": 1.0}
+    assert set(praise.routing.curve[-1].accuracy) == {"dev", "test"}
+    folder = workspace / "data/students/praise/mkd_lstm/1"
+    student = load_student(folder)
+    teacher = workspace / "data/teachers/praise/minilm"
+    opened, behind = open_teacher(teacher, student.label_names, 32)
+    predict, mask = student_in_use(folder, student)
+    assert mask == opened.pieces.mask_sign == "[MASK]"
+    pair = ("The film is good.", "The plot is not.")
+    logits, routed = Router(predict, behind, 1.0).predict([pair])
+    assert routed.all()
+    np.testing.assert_array_equal(logits, behind([pair]))
+    for own in (predict, behind):
+        assert word_importance(pair, own, mask).masked.shape == (10, 2)
 
 
 def test_a_score_out_of_range_is_one_clear_error(

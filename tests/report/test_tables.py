@@ -40,6 +40,9 @@ def scores() -> TaskScores:
     )
 
 
+DETAILS = ("details/scores", "details/recall", "details/gain")
+
+
 def changed(scores: TaskScores, path: str, value: Any) -> TaskScores:
     """Return the scores with another value at a path of keys, with slashes between them."""
     content = scores.model_dump()
@@ -53,10 +56,11 @@ def changed(scores: TaskScores, path: str, value: Any) -> TaskScores:
 
 def hide_test(scores: TaskScores) -> TaskScores:
     """Make the scores those of a task whose test labels are hidden."""
-    for part in ("floor/scores", "teachers/minilm/scores"):
+    teacher = "teachers/minilm"
+    for part in ("floor/scores", *(f"{teacher}/{p}" for p in ("scores", *DETAILS[:2]))):
         scores = changed(scores, f"{part}/test", None)
     for name in scores.methods:
-        for part in ("scores", "against_teacher", "gain"):
+        for part in ("scores", "against_teacher", "gain", *DETAILS, "routing/best/accuracy"):
             scores = changed(scores, f"methods/{name}/{part}/test", None)
     return scores
 
@@ -145,7 +149,9 @@ def test_the_caption_names_the_class_of_f1(scores: TaskScores, params: Params) -
 def test_metrics_are_plain_numbers_for_dvc(scores: TaskScores) -> None:
     found = metrics([TaskResult("movies", scores)])
     assert found["movies"]["methods"]["bilstm"]["test"]["accuracy"]["mean"] == 0.88
-    assert found["movies"]["teachers"]["minilm"]["test"] == {"accuracy": 0.91}
+    teacher = found["movies"]["teachers"]["minilm"]["test"]
+    assert (teacher["accuracy"], teacher["nll"], teacher["ece"]) == (0.91, 0.352, 0.046)
+    assert found["movies"]["methods"]["bilstm"]["test"]["nll"] == {"mean": 0.41, "std": 0.002}
     assert "gain" not in found["movies"]["methods"]["bilstm"]["test"]
 
 
@@ -158,6 +164,52 @@ def test_markdown_holds_no_timings_and_is_stable(
     assert text == (tmp_path / "b.md").read_text()
     assert "| bilstm_kd_mask_pos | 90.0 ± 0.4 | 90.0 ± 0.4 | +1.9 | [+0.4, +3.3] |" in text
     assert "12,500" not in text
+
+
+@pytest.mark.parametrize("width", [80, 120, 160])
+def test_three_lines_say_what_distillation_gives(
+    scores: TaskScores, params: Params, width: int
+) -> None:
+    text = printed(TaskResult("movies", scores, SPEED), params, width)
+    assert max(len(line) for line in text.splitlines()) <= width
+    _, beside = text.split("movies: calibration on test")
+    table, routes = beside.split("movies: routing")
+    lines = [line.split() for line in table.splitlines()]
+    teacher, gold, distilled = (
+        next(line for line in lines if name in line)
+        for name in ("minilm", "bilstm", "bilstm_kd_mask_pos")
+    )
+    assert teacher[:4] == ["teacher", "minilm", "–", "0.352"]
+    assert gold[1:7] == ["gold", "0.410", "±", "0.002", "4.8", "±"]
+    assert distilled[1] == "teacher"
+    for whole in ("-0.200 p 0.020", "[-0.300, -0.100]", "-20.0 p 0.020", "84.0 / 80.0", "94.5"):
+        assert whole in table
+    (route,) = (line.split() for line in routes.splitlines() if "mask_pos" in line)
+    # A student takes 250/12,500 of the teacher's time, and 26 % of the rows take both.
+    assert " ".join(route[1:]) == "25.0 90.6 26.0 90.6 ± 0.3 91.0 0.28"
+
+
+def test_the_report_counts_cost_in_parameters(
+    scores: TaskScores, params: Params, tmp_path: Path
+) -> None:
+    scores = changed(scores, "methods/bilstm/details/temperature", {"1": 1.25, "2": 0.8})
+    write_report(tmp_path / "a.md", [TaskResult("movies", scores, SPEED)], params)
+    text = (tmp_path / "a.md").read_text()
+    assert "### movies: calibration on test" in text
+    assert "| bilstm | 25.0 | 90.6 | 26.0 | 90.6 ± 0.3 | 91.0 | 0.33 |" in text
+    assert "Cost (parameters) |" in text and "Cost (time)" not in text
+    assert "Temperatures by seed, chosen on dev by NLL: bilstm 1.25, 0.80." in text
+
+
+def test_many_classes_show_their_lowest_recall(scores: TaskScores, params: Params) -> None:
+    names = [f"class{number}" for number in range(6)]
+    shares = {name: 0.9 - number / 10 for number, name in enumerate(names)}
+    scores = changed(scores, "labels", names)
+    scores = changed(scores, "teachers/minilm/details/recall/test", shares)
+    text = printed(TaskResult("movies", scores), params, 200)
+    assert "of the class that is found least" in text
+    line = next(line for line in text.splitlines() if "teacher minilm" in line and "0.352" in line)
+    assert line.split()[-1] == "40.0"
 
 
 def test_reading_results(scores: TaskScores, tmp_path: Path) -> None:

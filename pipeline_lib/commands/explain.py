@@ -1,0 +1,132 @@
+"""``distill explain``: which words a prediction hangs on, for teacher, student and baseline."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text as Cell
+
+    from pipeline_lib.evaluation.companions import Predict
+    from pipeline_lib.evaluation.importance import Importance
+    from pipeline_lib.students.student import Student
+
+EXAMPLE = 'Example: distill explain data/students/movies/bilstm_kd_ts/1 "A joy from start to end."'
+WARM, COLD = (255, 90, 60), (70, 130, 255)
+"""The colours of the greatest rise and fall of the entropy."""
+
+
+def explain(
+    model: Annotated[Path, typer.Argument(help="A student's folder.")],
+    texts: Annotated[
+        list[str], typer.Argument(metavar="TEXT...", help="Sentences; a pair has a tab between.")
+    ],
+    teacher: Annotated[
+        Path | None, typer.Option("--teacher", help="A teacher's folder; else that of its row.")
+    ] = None,
+    baseline: Annotated[
+        Path | None, typer.Option("--baseline", help="Another student; else its row's baseline.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    params: Annotated[Path, typer.Option("--params", help="The parameter file.")] = Path(
+        "params.yaml"
+    ),
+) -> None:
+    """Show how the entropy of the prediction changes as each word is masked.
+
+    A row per word, a column per model: the teacher, the student, and the student that was trained
+    without a teacher. A word that matters makes a model unsure when it is masked: its number, in
+    bits, is high. Behind it stands the class that is answered without the word, if it is another.
+    """
+    from rich.console import Console
+
+    from pipeline_lib.commands.predict import as_examples
+    from pipeline_lib.evaluation import importance
+    from pipeline_lib.evaluation.evaluate import require_model
+
+    require_model(model)
+    from pipeline_lib.students.student import load_student
+
+    student = load_student(model)
+    console, explained = Console(), []
+    models = dict(_models(model, student, teacher, baseline, params))
+    for text in as_examples(texts, student.is_pair):
+        found = {name: importance.word_importance(text, *own) for name, own in models.items()}
+        if as_json:
+            explained.append(importance.as_json(text, found, student.label_names))
+        else:
+            console.print(_heat_map(found, student.label_names))
+    if as_json:
+        typer.echo(json.dumps(explained, indent=2, ensure_ascii=False))
+
+
+def _models(
+    model: Path, student: "Student", teacher: Path | None, baseline: Path | None, params: Path
+) -> Iterator[tuple[str, tuple["Predict", str]]]:
+    """Yield what is known of the teacher, the student and its baseline: name, predict, mask."""
+    from pipeline_lib.base.layout import student_place
+    from pipeline_lib.evaluation import companions
+    from pipeline_lib.params import load_params
+    from pipeline_lib.students.student import load_student
+
+    length = None
+    if student_place(model) is not None and params.exists():
+        loaded = load_params(params)
+        if teacher is None:
+            teacher, length = companions.teacher_of(model, loaded)
+        baseline = baseline or companions.baseline_of(model, loaded)
+    if teacher is not None:
+        opened, predict = companions.open_teacher(teacher, student.label_names, length)
+        yield f"teacher {teacher.name}", (predict, opened.pieces.mask_sign)
+    yield _name(model), companions.student_in_use(model, student)
+    if baseline is not None:
+        yield _name(baseline), companions.student_in_use(baseline, load_student(baseline))
+
+
+def _name(folder: Path) -> str:
+    from pipeline_lib.base.layout import student_place
+
+    place = student_place(folder)
+    return str(folder) if place is None else place.method
+
+
+def _heat_map(found: dict[str, "Importance"], names: list[str]) -> "Table":
+    """Return a row per word and a column per model; the colour says what the number says."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("Masked", overflow="fold")
+    for name in found:
+        table.add_column(Text(name), justify="right", overflow="fold")
+    table.add_row("nothing", *(Text(_answer(own, names)) for own in found.values()))
+    table.add_row("", *(f"{own.entropy:.3f} bits" for own in found.values()), end_section=True)
+    most = max(float(abs(own.changes).max()) for own in found.values()) or 1.0
+    first, *second = next(iter(found.values())).words
+    for i, word in enumerate([*first, *(word for side in second for word in side)]):
+        cells = (_cell(own, i, most, names) for own in found.values())
+        # A line parts the sentences of a pair.
+        table.add_row(Text(word), *cells, end_section=i == len(first) - 1)
+    return table
+
+
+def _answer(own: "Importance", names: list[str]) -> str:
+    best = int(own.probabilities.argmax())
+    return f"{names[best]} {own.probabilities[best]:.3f}"
+
+
+def _cell(own: "Importance", word: int, most: float, names: list[str]) -> "Cell":
+    from rich.text import Text
+
+    change, answer = float(own.changes[word]), int(own.masked[word].argmax())
+    other = "" if answer == int(own.probabilities.argmax()) else f" {names[answer]}"
+    part = abs(change) / most
+    colour = WARM if change > 0 else COLD
+    red, green, blue = (round(255 + part * (end - 255)) for end in colour)
+    # + 0.0 after rounding: nothing is to read -0.000.
+    return Text(f"{round(change, 3) + 0.0:+.3f}{other}", f"black on rgb({red},{green},{blue})")

@@ -1,0 +1,159 @@
+"""A student in use, and what belongs to it: temperature, teacher, undistilled baseline.
+
+A student's folder says by its place which row of params.yaml it is of.  A student that was moved
+elsewhere stands alone: then its teacher has to be named.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow.compute as pc
+
+from pipeline_lib.base.devices import resolve_batch_tokens, resolve_device, resolve_precision
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import read_json
+from pipeline_lib.base.layout import StudentPlace, student_place
+from pipeline_lib.base.positions import position_count
+from pipeline_lib.evaluation.calibration import confidence
+from pipeline_lib.evaluation.evaluate import check_names, require_model
+from pipeline_lib.evaluation.routing import threshold_at
+from pipeline_lib.params import Params
+from pipeline_lib.storage.columns import Text, matrix
+from pipeline_lib.storage.shards import read_shard
+from pipeline_lib.teachers.model import Teacher, load_teacher
+from pipeline_lib.text.pieces import Pieces
+from pipeline_lib.text.words import MASK
+
+if TYPE_CHECKING:
+    from pipeline_lib.students.student import Student
+
+MOST_PIECES = 512
+"""Word pieces that a teacher without a limit of its own reads."""
+Predict = Callable[[Sequence[Text]], np.ndarray]
+"""Texts or pairs to logits, float32 (texts, classes)."""
+
+
+@dataclass(frozen=True)
+class Router:
+    """A student that leaves what it is unsure of to its teacher, if there is one behind it.
+
+    :ivar threshold: the confidence up to which the teacher answers.
+    """
+
+    student: Predict
+    teacher: Predict | None = None
+    threshold: float = 0.0
+
+    def predict(self, texts: Sequence[Text]) -> tuple[np.ndarray, np.ndarray]:
+        """Return the outputs, float (texts, classes), and whether they are the teacher's."""
+        logits = self.student(texts)
+        if self.teacher is None:
+            return logits, np.zeros(len(logits), bool)
+        routed = confidence(logits) <= self.threshold
+        if routed.any():
+            logits[routed] = self.teacher([texts[row] for row in np.flatnonzero(routed)])
+        return logits, routed
+
+
+def temperature_of(folder: Path) -> float:
+    """Return what the student's logits are to be divided by: 1 unless its row has a temperature.
+
+    It stands with the task's scores, since it is chosen after training.
+    """
+    place = student_place(folder)
+    if place is None or not place.layout.scores(place.task).exists():
+        return 1.0
+    scores = read_json(place.layout.scores(place.task))
+    # Read as it is: what else the file holds, or lacks, does not matter to a student in use.
+    for key in ("methods", place.method, "details", "temperature", str(place.seed)):
+        scores = scores.get(key) if isinstance(scores, dict) else None
+    return 1.0 if scores is None else float(scores)
+
+
+def scaled(predict: Predict, temperature: float) -> Predict:
+    """Return the function whose logits are divided by the temperature."""
+    if temperature == 1.0:
+        return predict
+    return lambda texts: predict(texts) / temperature
+
+
+def student_in_use(folder: Path, student: "Student") -> tuple[Predict, str]:
+    """Return what a student predicts with, temperature and all, and its sign of a masked word."""
+    tokenizer = student.tokenizer
+    sign = tokenizer.mask_sign if isinstance(tokenizer, Pieces) else MASK
+    return scaled(student.predict, temperature_of(folder)), sign
+
+
+def threshold_of(folder: Path, share: float) -> float:
+    """Return the confidence up to which the given share of the task's dev rows goes on.
+
+    :param folder: a student's, which was evaluated.
+    :raises DistilleryError: if it was not.
+    """
+    place = student_place(folder)
+    path = None if place is None else place.layout.predictions(place.task)
+    if path is None or not path.exists():
+        raise DistilleryError(
+            f"{folder}: no answers to dev, by which a share could be routed. Evaluate it with "
+            "`dvc repro`, or give the confidence itself with --threshold."
+        )
+    table, column = read_shard(path), f"{place.method}-{place.seed}"
+    if column not in table.column_names:
+        raise DistilleryError(
+            f"{path}: no answers of {column}. Run `dvc repro`, or give the confidence with "
+            "--threshold."
+        )
+    logits = matrix(table.filter(pc.equal(table["split"], "dev"))[column])
+    return threshold_at(confidence(logits / temperature_of(folder)), share)
+
+
+def teacher_of(folder: Path, params: Params) -> tuple[Path, int]:
+    """Return the folder of a student's teacher, and how many word pieces it reads.
+
+    :raises DistilleryError: if the student's place does not say whose it is.
+    """
+    place = _place(folder, "--teacher")
+    name = params.teacher_of(place.task, params.method(place.method))
+    return place.layout.teacher(place.task, name), params.teachers[name].max_length
+
+
+def baseline_of(folder: Path, params: Params) -> Path | None:
+    """Return the undistilled student of the same seed, or None where the row has no baseline.
+
+    :raises DistilleryError: if the student's place does not say whose it is.
+    """
+    place = _place(folder, "--baseline")
+    baseline = params.method(place.method).baseline
+    if baseline is None:
+        return None
+    return place.layout.student(place.task, baseline, place.seed)
+
+
+def open_teacher(folder: Path, names: list[str], max_length: int | None) -> tuple[Teacher, Predict]:
+    """Load a teacher for use, on the quickest device here, and return what it predicts with.
+
+    :param names: the student's classes, which must be the teacher's.
+    :param max_length: word pieces that it reads; None: as many as it can, to :data:`MOST_PIECES`.
+    :raises DistilleryError: if there is none, or its classes are others.
+    """
+    require_model(folder)
+    device = resolve_device("auto")
+    teacher = load_teacher(folder, device, resolve_precision("auto", device))
+    check_names(folder, teacher.label_names, names)
+    positions = position_count(teacher.model.config.to_dict()) or MOST_PIECES
+    length = max_length or min(positions, MOST_PIECES)
+    tokens = resolve_batch_tokens(None, device)
+    return teacher, lambda texts: teacher.predict(texts, length, tokens)
+
+
+def _place(folder: Path, option: str) -> StudentPlace:
+    place = student_place(folder)
+    if place is None:
+        raise DistilleryError(
+            f"{folder}: not below data/students, so what belongs to it is not known. Name it with "
+            f"{option}."
+        )
+    return place

@@ -1,0 +1,165 @@
+"""What is scored of a task beside its metrics: see :mod:`pipeline_lib.evaluation.calibration`."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from functools import partial
+
+import numpy as np
+
+from pipeline_lib.base.probabilities import answered
+from pipeline_lib.evaluation.calibration import (
+    best_temperature,
+    confidence,
+    detail_samples,
+    details,
+    hits,
+    recall,
+)
+from pipeline_lib.evaluation.heldout import Heldout
+from pipeline_lib.evaluation.results import (
+    Detail,
+    Gain,
+    MethodDetails,
+    ParameterCounts,
+    Routing,
+    SeedScores,
+    TeacherDetails,
+)
+from pipeline_lib.evaluation.routing import Routed
+from pipeline_lib.evaluation.significance import Difference, compare_samples, holm
+from pipeline_lib.evaluation.systems import System
+from pipeline_lib.params import Evaluate, Task
+
+
+class DetailScorer:
+    """Holds the labels, and every method's outputs as its row has them used.
+
+    Outputs are divided by the temperature where the row asks for one.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        heldout: Mapping[str, Heldout],
+        evaluate: Evaluate,
+        systems: Mapping[str, System],
+    ) -> None:
+        self.task = task
+        self.heldout = heldout
+        self.evaluate = evaluate
+        self.systems = systems
+        self.temperatures = {name: self._temperatures(own) for name, own in systems.items()}
+        self.outputs = {name: self._scaled(name, own) for name, own in systems.items()}
+        self.gains = {split: self._gains(split) for split in heldout}
+
+    def teacher(self, name: str) -> TeacherDetails:
+        """Score a teacher's stored logits."""
+        parts = {split: part.teachers[name] for split, part in self.heldout.items()}
+        return TeacherDetails(
+            scores={split: self._details(split, outputs) for split, outputs in parts.items()},
+            recall={split: self._recall(split, outputs) for split, outputs in parts.items()},
+        )
+
+    def method(self, name: str) -> MethodDetails:
+        """Score one method's students against the labels, and against the baseline's."""
+        found, temperatures = self.outputs[name].items(), self.temperatures[name]
+        return MethodDetails(
+            temperature={str(s): own for s, own in temperatures.items()} if temperatures else None,
+            scores={split: _by_seed(each, partial(self._details, split)) for split, each in found},
+            recall={split: _by_seed(each, partial(self._recall, split)) for split, each in found},
+            gain={split: gains[name] for split, gains in self.gains.items()},
+        )
+
+    def routing(self, name: str, teacher: ParameterCounts | None) -> Routing | None:
+        """Return what a method's students and their teacher do together.
+
+        None of a regression, where dev has no labels, and where the teacher is no model here or
+        left a labelled row without an answer.
+
+        :param teacher: how many parameters it has.
+        """
+        system, found = self.systems[name], self.outputs[name]
+        labelled = {s: part for s, part in self.heldout.items() if part.labels is not None}
+        whole = all(answered(part.teachers[system.teacher]).all() for part in labelled.values())
+        if self.task.is_regression or teacher is None or "dev" not in labelled or not whole:
+            return None
+        routed = Routed(
+            {s: {seed: confidence(own) for seed, own in each.items()} for s, each in found.items()},
+            {
+                split: {seed: hits(part.labels, own) for seed, own in found[split].items()}
+                for split, part in labelled.items()
+            },
+            {s: hits(part.labels, part.teachers[system.teacher]) for s, part in labelled.items()},
+            system.parameters.without_embeddings / max(teacher.without_embeddings, 1),
+        )
+        return routed.routing()
+
+    def _details(self, split: str, outputs: np.ndarray) -> dict[Detail, float] | None:
+        labels, known = self.heldout[split].labels, answered(outputs)
+        if labels is None or not known.any():
+            return None
+        return details(labels[known], outputs[known], self.task.is_regression)
+
+    def _recall(self, split: str, outputs: np.ndarray) -> dict[str, float] | None:
+        labels, known = self.heldout[split].labels, answered(outputs)
+        if labels is None or not known.any():
+            return None
+        if self.task.is_regression:
+            return {}
+        found = recall(labels[known], outputs[known])
+        return {self.task.label_names[number]: share for number, share in found.items()}
+
+    def _temperatures(self, system: System) -> dict[int, float] | None:
+        if system.method.temperature is None:
+            return None
+        labels, outputs = self.heldout["dev"].labels, system.logits["dev"].items()
+        # Rounded as it is written, so that students in use answer as those that were scored.
+        return {seed: round(best_temperature(labels, own), 6) for seed, own in outputs}
+
+    def _scaled(self, name: str, system: System) -> dict[str, dict[int, np.ndarray]]:
+        temperatures = self.temperatures[name]
+        if temperatures is None:
+            return system.logits
+        return {
+            split: {seed: own / temperatures[seed] for seed, own in by_seed.items()}
+            for split, by_seed in system.logits.items()
+        }
+
+    def _gains(self, split: str) -> dict[str, dict[Detail, Gain] | None]:
+        """Compare every method with its baseline; p values are corrected for the table's rows."""
+        found = {name: self._differences(name, split) for name in self.systems}
+        gains: dict[str, dict[Detail, Gain] | None] = {
+            name: None if each is None else {} for name, each in found.items()
+        }
+        compared = {name: each for name, each in found.items() if each is not None}
+        for detail in dict.fromkeys(detail for each in compared.values() for detail in each):
+            corrected = holm({name: each[detail].p for name, each in compared.items()})
+            for name, each in compared.items():
+                gains[name][detail] = Gain(**asdict(each[detail]), p_holm=corrected[name])
+        return gains
+
+    def _differences(self, name: str, split: str) -> dict[Detail, Difference] | None:
+        labels, baseline = self.heldout[split].labels, self.systems[name].method.baseline
+        if labels is None or baseline not in self.outputs:
+            return None
+        pair = [list(self.outputs[one][split].values()) for one in (name, baseline)]
+        samples = detail_samples(labels, np.stack([*pair[0], *pair[1]]), self.task.is_regression)
+        return {
+            detail: compare_samples(
+                scores, len(labels), (len(pair[0]), len(pair[1])), **self.evaluate.model_dump()
+            )
+            for detail, scores in samples.items()
+        }
+
+
+def _by_seed(
+    outputs: Mapping[int, np.ndarray], score: Callable[[np.ndarray], dict[str, float] | None]
+) -> dict[str, SeedScores] | None:
+    """Return each score of a method's seeds, or None where they have none."""
+    found = {str(seed): score(own) for seed, own in outputs.items()}
+    if None in found.values():
+        return None
+    names = next(iter(found.values()))
+    return {
+        name: SeedScores.of({seed: each[name] for seed, each in found.items()}) for name in names
+    }

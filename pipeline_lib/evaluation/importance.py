@@ -1,0 +1,104 @@
+"""How much each word matters to a prediction: the change in its entropy as the word is masked.
+
+Liu 2020, section 3.5.4 and figure 3.4: without the one word that tells, a model that understood the
+sentence is unsure, and its entropy rises; a model that did not stays sure.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.probabilities import entropy_bits, softmax
+from pipeline_lib.storage.columns import Text
+from pipeline_lib.text.words import join_words, split_words
+
+
+@dataclass(frozen=True)
+class Importance:
+    """What a model says to a text, and to the text with each of its words masked.
+
+    :ivar words: of the sentence, or of each sentence of a pair.
+    :ivar probabilities: to the text as it is, float64 (classes,).
+    :ivar masked: to the text with each word masked, float64 (words, classes): the words of the
+        first sentence, then those of the second.
+    """
+
+    words: tuple[list[str], ...]
+    probabilities: np.ndarray
+    masked: np.ndarray
+
+    @property
+    def entropy(self) -> float:
+        """The entropy of the prediction, in bits."""
+        return float(entropy_bits(self.probabilities[None])[0])
+
+    @property
+    def changes(self) -> np.ndarray:
+        """How far the entropy rises as each word is masked, in bits, float64 (words,)."""
+        return entropy_bits(self.masked) - self.entropy
+
+
+def word_importance(
+    text: Text, predict: Callable[[Sequence[Text]], np.ndarray], mask: str
+) -> Importance:
+    """Mask each word of a text in turn.
+
+    :param text: a sentence, or a pair of which the words of both are masked.
+    :param predict: texts to logits, float (texts, classes).
+    :param mask: what the model reads for a masked word.
+    :raises DistilleryError: if there is no word, or the model is a regression: its answers have no
+        entropy.
+    """
+    sentences = (text,) if isinstance(text, str) else text
+    words = tuple(split_words(sentence)[0] for sentence in sentences)
+    if not any(words):
+        raise DistilleryError(f"{text!r:.80}: no word to mask.")
+    masked = [
+        variant if isinstance(text, str) else (*text[:side], variant, *text[side + 1 :])
+        for side, sentence in enumerate(sentences)
+        for variant in masked_variants(sentence, mask)
+    ]
+    logits = predict([text, *masked])
+    if logits.shape[1] == 1:
+        raise DistilleryError(
+            "a regression's answer is a number without entropy, so no word's part in it can be "
+            "told. Explain a student of a classification."
+        )
+    probabilities = softmax(logits)
+    return Importance(words, probabilities[0], probabilities[1:])
+
+
+def masked_variants(sentence: str, mask: str) -> list[str]:
+    """Return the sentence with each of its words masked, spaces made single."""
+    words, spaces = split_words(sentence)
+    return [join_words([*words[:i], mask, *words[i + 1 :]], spaces) for i in range(len(words))]
+
+
+def as_json(text: Text, found: Mapping[str, Importance], names: Sequence[str]) -> dict[str, Any]:
+    """Return the importances of one text, by model, as plain values; entropies are in bits.
+
+    :param names: of the classes.
+    """
+    sentences = [text] if isinstance(text, str) else [*text]
+    return {
+        "text": sentences,
+        "words": list(next(iter(found.values())).words),
+        "models": {model: _model_json(own, names) for model, own in found.items()},
+    }
+
+
+def _model_json(own: Importance, names: Sequence[str]) -> dict[str, Any]:
+    def answer(probabilities: np.ndarray) -> str:
+        return names[int(probabilities.argmax())]
+
+    shares = zip(names, own.probabilities.tolist(), strict=True)
+    return {
+        "label": answer(own.probabilities),
+        "probabilities": {name: round(share, 6) for name, share in shares},
+        "entropy": round(own.entropy, 6),
+        "changes": [round(change, 6) for change in own.changes.tolist()],
+        "masked_labels": [answer(one) for one in own.masked],
+    }

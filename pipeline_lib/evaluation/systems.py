@@ -1,0 +1,23 @@
+"""What is scored: the trained students of one method, with their answers to the held-out splits."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline_lib.evaluation.results import ParameterCounts, Source, Training
+from pipeline_lib.params import Method
+
+
+@dataclass(frozen=True)
+class System:
+    """One method's trained students, and the teacher that they are compared with.
+
+    ``logits`` holds, by split and seed, float32 of shape (rows, classes).
+    """
+
+    method: Method
+    teacher: str
+    learned_from: Source
+    logits: dict[str, dict[int, np.ndarray]]
+    parameters: ParameterCounts
+    training: Training

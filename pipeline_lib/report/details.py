@@ -1,0 +1,188 @@
+"""The tables beside the scores: how far probabilities can be trusted, and what routing keeps.
+
+The Markdown report and the terminal show the same cells.  Cost is in time where speeds were
+measured and may be shown, else in parameters.
+"""
+
+from dataclasses import dataclass
+
+from pipeline_lib.evaluation.results import (
+    Detail,
+    Gain,
+    MethodScores,
+    SeedScores,
+    TaskScores,
+    TeacherScores,
+)
+from pipeline_lib.report.collect import TaskResult
+from pipeline_lib.report.rows import NONE, p_value, percent, rate, signed
+
+MOST_RECALLS = 4
+"""Of more classes the lowest recall is shown."""
+HEADS: dict[Detail, str] = {
+    "nll": "NLL",
+    "ece": "ECE",
+    "accuracy_at_50": "Top 50 %",
+    "accuracy_at_80": "Top 80 %",
+    "mean_absolute_error": "Mean error",
+}
+IN_PERCENT: tuple[Detail, ...] = ("ece", "accuracy_at_50", "accuracy_at_80")
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """A table as text, a row per system.
+
+    :ivar columns: heads to cells, of two lines at most; a second group can stand below the first.
+    :ivar teachers: how many of the first rows are teachers.
+    """
+
+    title: str
+    systems: list[str]
+    columns: tuple[dict[str, list[str]], ...]
+    teachers: int
+
+
+def calibration(result: TaskResult) -> TextTable:
+    """Return, for teachers and methods, what is scored beside the metrics on the decisive split."""
+    scores, split = result.scores, result.scores.decisive_split
+    systems: list[TeacherScores | MethodScores] = [
+        *scores.teachers.values(),
+        *scores.methods.values(),
+    ]
+    scored = next(iter(scores.teachers.values())).details.scores[split]
+    known = [detail for detail in HEADS if detail in scored]
+    columns = {"Learned from": [_source(own) for own in systems]}
+    for detail in known:
+        columns[HEADS[detail]] = [_cell(own, detail, split) for own in systems]
+    more = {
+        f"{HEADS[detail]} gain": [_gain(own, detail, split) for own in systems]
+        for detail in known
+        if any(_gain(own, detail, split) != NONE for own in systems)
+    }
+    if not scores.is_regression:
+        more["Recall"] = [_recall(own, split, scores.labels) for own in systems]
+    names = [f"teacher {name}" for name in scores.teachers] + [*scores.methods]
+    title = "mean error" if scores.is_regression else "calibration"
+    return TextTable(
+        f"{result.task}: {title} on {split}", names, (columns, more), len(scores.teachers)
+    )
+
+
+def routing(result: TaskResult, timed: bool) -> TextTable | None:
+    """Return the least share that each method leaves to its teacher, and what the two have then.
+
+    :param timed: whether cost may be told in time.
+    :returns: None where nothing is routed: of a regression, or without a method.
+    """
+    scores, split = result.scores, result.scores.decisive_split
+    found = {name: own for name, own in scores.methods.items() if own.routing}
+    if not found:
+        return None
+    best = [own.routing.best for own in found.values()]
+    columns = {"Routed\n(dev)": [percent(point.routed["dev"]) for point in best]}
+    columns["Dev"] = [percent(point.accuracy["dev"].mean) for point in best]
+    if split != "dev":
+        columns[f"Routed\n({split})"] = [percent(point.routed[split]) for point in best]
+        columns[split.capitalize()] = [_accuracy(point.accuracy[split]) for point in best]
+    columns["Teacher"] = [percent(own.routing.teacher_accuracy[split]) for own in found.values()]
+    timed = timed and all(_timed_cost(result, own, split) for own in found.values())
+    columns["Cost\n(time)" if timed else "Cost\n(parameters)"] = [
+        f"{_timed_cost(result, own, split) if timed else own.routing.best.cost[split]:.2f}"
+        for own in found.values()
+    ]
+    return TextTable(f"{result.task}: routing", [*found], (columns,), 0)
+
+
+def notes(result: TaskResult, timed: bool) -> list[str]:
+    """Return the sentences that go with the two tables."""
+    scores = result.scores
+    if scores.is_regression:
+        return [
+            "Mean error: mean absolute error in the labels' unit; gain over the baseline as above, "
+            "below zero is better."
+        ]
+    lines = [
+        "Learned from: gold (labels), a teacher's answers, or both. NLL: negative log-likelihood "
+        "in nats; ECE: expected calibration error in percent, over 15 bins of equal mass (Guo et "
+        "al. 2017, Nguyen and O'Connor 2015); top: accuracy on the most confident rows. Gains over "
+        "the baseline as above, below zero is better.",
+        f"Recall: {_recalled(scores)}.",
+    ]
+    scaled = [
+        f"{name} {', '.join(f'{value:.2f}' for value in own.details.temperature.values())}"
+        for name, own in scores.methods.items()
+        if own.details.temperature
+    ]
+    if scaled:
+        lines.append(f"Temperatures by seed, chosen on dev by NLL: {'; '.join(scaled)}.")
+    if table := routing(result, timed):
+        first = next(own.routing for own in scores.methods.values() if own.routing)
+        cost = "seconds" if any("time" in head for head in table.columns[0]) else "parameters"
+        lines.append(
+            "Routing: the least share of rows, those that the student is least sure of, that the "
+            f"teacher must answer to keep its accuracy on dev within {100 * first.max_loss:.1f} "
+            f"points; accuracy of the two together; cost: {cost} per row for one of the teacher's."
+        )
+    return lines
+
+
+def _recalled(scores: TaskScores) -> str:
+    if len(scores.labels) > MOST_RECALLS:
+        return "of the class that is found least"
+    return " / ".join(scores.labels)
+
+
+def _source(own: TeacherScores | MethodScores) -> str:
+    return own.learned_from if isinstance(own, MethodScores) else NONE
+
+
+def _cell(own: TeacherScores | MethodScores, detail: Detail, split: str) -> str:
+    value = own.details.scores[split][detail]
+    if not isinstance(value, SeedScores):
+        return _number(detail, value)
+    cell = _number(detail, value.mean)
+    spread = len(value.by_seed) > 1 and detail not in ("accuracy_at_50", "accuracy_at_80")
+    return f"{cell} ± {_number(detail, value.std)}" if spread else cell
+
+
+def _number(detail: Detail, value: float) -> str:
+    return percent(value) if detail in IN_PERCENT else f"{value:.3f}"
+
+
+def _gain(own: TeacherScores | MethodScores, detail: Detail, split: str) -> str:
+    gains = own.details.gain[split] if isinstance(own, MethodScores) else None
+    if gains is None or detail not in gains:
+        return NONE
+    return _difference(gains[detail], detail)
+
+
+def _difference(gain: Gain, detail: Detail) -> str:
+    def shown(value: float) -> str:
+        return signed(value) if detail in IN_PERCENT else f"{round(value, 3) + 0.0:+.3f}"
+
+    if gain.low is None or gain.high is None or gain.p_holm is None:
+        return shown(gain.difference)
+    interval = f"[{shown(gain.low)}, {shown(gain.high)}]"
+    return f"{shown(gain.difference)} p {p_value(gain.p_holm)}\n{interval}"
+
+
+def _recall(own: TeacherScores | MethodScores, split: str, labels: list[str]) -> str:
+    found = [own.details.recall[split].get(label) for label in labels]
+    shares = [share.mean if isinstance(share, SeedScores) else share for share in found]
+    shares = [share for share in shares if share is not None]
+    return " / ".join(map(percent, shares if len(shares) <= MOST_RECALLS else [min(shares)]))
+
+
+def _accuracy(value: SeedScores) -> str:
+    spread = f" ± {percent(value.std)}" if len(value.by_seed) > 1 else ""
+    return percent(value.mean) + spread
+
+
+def _timed_cost(result: TaskResult, own: MethodScores, split: str) -> float | None:
+    """Return seconds per row for one of the teacher's, or None where they were not measured."""
+    student = rate(result, "students", own.student)
+    teacher = rate(result, "teachers", own.teacher)
+    if not student or not teacher:
+        return None
+    return teacher / student + own.routing.best.routed[split]

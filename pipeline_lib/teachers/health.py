@@ -15,6 +15,8 @@ from pipeline_lib.tasks.metrics import agreement
 MIN_ROWS = 32
 """Different inputs from which on a shard can be called constant or hardly unique: fewer may well
 get the same answer."""
+MAX_ROWS = 4096
+"""Different inputs of a shard that are looked at, evenly spread, besides whether all are finite."""
 MAX_UNIQUE, UNIQUE_SHARE = 32, 0.1
 """Hardly unique: fewer different outputs than this number, and than this share of the inputs.  In
 bfloat16 a saturated classifier of two classes still gives hundreds."""
@@ -49,33 +51,21 @@ def check_outputs(
     first = np.unique(keys, return_index=True)[1]
     if len(first) < MIN_ROWS:
         return
-    different = len(np.unique(outputs[first], axis=0))
-    if different == 1:
-        raise DistilleryError(
-            f"{where}: constant: rows 0 to {len(outputs) - 1}, of {len(first):,} different inputs, "
-            f"all have the same output. {remedy}"
-        )
-    if not few and different < min(MAX_UNIQUE, UNIQUE_SHARE * len(first)):
-        raise DistilleryError(
-            f"{where}: hardly unique: rows 0 to {len(outputs) - 1}, of {len(first):,} different "
-            f"inputs, have {different} different outputs. {remedy}"
-        )
-    check_spread(outputs, where, remedy)
-
-
-def check_spread(outputs: np.ndarray, where: str, remedy: str) -> None:
-    """Check that rows differ by more than rounding.
-
-    :param outputs: finite, float (rows, width).
-    :raises DistilleryError: if their variance is gone.
-    """
-    values = outputs.astype(np.float64)
-    size = math.sqrt((values**2).mean())
+    chosen = first[:: -(-len(first) // MAX_ROWS)]
+    values = outputs[chosen].astype(np.float64)
+    different, size = len(np.unique(values, axis=0)), math.sqrt((values**2).mean())
     spread = math.sqrt(values.var(axis=0).mean())
-    if spread < MIN_SPREAD * size:
+    fault = None
+    if different == 1:
+        fault = "constant: the same output"
+    elif not few and different < min(MAX_UNIQUE, UNIQUE_SHARE * len(chosen)):
+        fault = f"hardly unique: {different} different outputs"
+    elif spread < MIN_SPREAD * size:
+        fault = f"variance gone: a deviation of {spread:.3g}, {spread / size:.1e} of their size,"
+    if fault:
         raise DistilleryError(
-            f"{where}: variance gone: the outputs of rows 0 to {len(outputs) - 1} differ by "
-            f"{spread:.3g}, which is {spread / size:.1e} of their size. {remedy}"
+            f"{where}: {fault} for {len(chosen):,} different inputs of rows 0 to "
+            f"{len(outputs) - 1}. {remedy}"
         )
 
 

@@ -386,6 +386,9 @@ def test_pairs_are_routed_and_explained_and_scores_have_an_error(
     warmth = workspace.scores("warmth").methods["bilstm_kd_ts"]
     assert warmth.routing is None and warmth.details.recall["dev"] == {}
     assert 0 < warmth.details.scores["dev"]["mean_absolute_error"].mean < 5.0
+    report = (workspace / "data/report/results.md").read_text()
+    assert "### warmth: mean error on dev" in report and "### warmth: routing" not in report
+    assert "### praise: calibration on dev" in report and "### praise: routing" in report
     praise = workspace.scores("praise").methods["mkd_lstm"]
     assert praise.routing.curve[-1].routed == {"dev": 1.0, "test": 1.0}
     assert set(praise.routing.curve[-1].accuracy) == {"dev", "test"}

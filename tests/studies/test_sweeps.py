@@ -223,3 +223,19 @@ def test_rows_of_several_tasks_are_no_study_and_do_not_stay() -> None:
         Rows.of(params, "movies", "mtl")
     study = SWEEPS["size"](Rows.of(params, "movies", "bilstm_kd_ts"))
     assert check_params(study.params).joint == {}
+
+
+def test_rows_that_start_from_another_row_are_no_study() -> None:
+    params = raw()
+    params["methods"]["twice"] = params["methods"]["bilstm_kd"] | {"start": "bilstm_kd_ts"}
+    with pytest.raises(DistilleryError, match=r"methods\.twice\.start: bilstm_kd_ts is another ro"):
+        Rows.of(params, "movies", "twice")
+
+
+def test_general_distillation_has_no_tasks_that_join_it() -> None:
+    params = raw()
+    params["encoders"]["general"] = {"student": "tiny", "wikipedia": None, "seed": 1}
+    rows = Rows.of(params, "neighbours", "bilstm_sra")
+    assert "tasks" not in rows.params["encoders"]["general"]
+    fractions = SWEEPS["fractions"](rows).params["encoders"]
+    assert list(fractions) == ["sra"] and len(fractions["sra"]["tasks"]) == 1

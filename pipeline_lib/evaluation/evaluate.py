@@ -87,7 +87,7 @@ def run_methods(
         method: System(
             row,
             params.teacher_of(task, row),
-            learned_from(params, row),
+            learned_from(params, row, task),
             {s: {seed: found[method, seed][0][s] for seed in params.seeds} for s in heldout},
             found[method, params.seeds[-1]][1],
             read_training(folder / method, params.seeds),
@@ -96,14 +96,15 @@ def run_methods(
     }
 
 
-def learned_from(params: Params, row: Method) -> Source:
-    """Return whose answers a row learns from.
+def learned_from(params: Params, row: Method, task: str) -> Source:
+    """Return whose answers a row learns from, in a task.
 
     Synthetic rows have no label: there an objective of labels takes the teacher's.
     """
-    if not params.reads_outputs(row):
+    if not params.reads_outputs(row, task):
         return "gold"
-    return "both" if "labels" in row.objective.weights else "teacher"
+    labelled = params.task(task).learns_from_labels and "labels" in row.objective.weights
+    return "both" if labelled else "teacher"
 
 
 def _import_students() -> None:

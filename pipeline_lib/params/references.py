@@ -241,6 +241,12 @@ def _check_decisions(params: Params) -> None:
                     f"methods.{name}.temperature: {task} is a regression, which has no "
                     "probabilities. Take it out, or restrict the row by its `tasks`"
                 )
+            for key in ("threshold", "temperature"):
+                if getattr(method, key) is not None and settings.label_of("dev") is None:
+                    raise ValueError(
+                        f"methods.{name}.{key}: {task} has no labels in dev to choose it on. Take "
+                        "it out, or restrict the row by its `tasks`"
+                    )
             if method.threshold is not None and len(settings.label_names) != 2:
                 raise ValueError(
                     f"methods.{name}.threshold: {task} does not have two classes. Take it "

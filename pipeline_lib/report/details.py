@@ -43,14 +43,19 @@ class TextTable:
     teachers: int
 
 
-def calibration(result: TaskResult) -> TextTable:
-    """Return, for teachers and methods, what is scored beside the metrics on the decisive split."""
+def calibration(result: TaskResult) -> TextTable | None:
+    """Return, for teachers and methods, what is scored beside the metrics on the decisive split.
+
+    :returns: None where nothing is scored: no split has labels.
+    """
     scores, split = result.scores, result.scores.decisive_split
     systems: list[TeacherScores | MethodScores] = [
         *scores.teachers.values(),
         *scores.methods.values(),
     ]
-    scored = next(iter(scores.teachers.values())).details.scores[split]
+    scored = next((found for own in systems if (found := own.details.scores[split])), None)
+    if scored is None:
+        return None
     known = [detail for detail in HEADS if detail in scored]
     columns = {"Learned from": [_source(own) for own in systems]}
     for detail in known:
@@ -97,6 +102,8 @@ def routing(result: TaskResult, timed: bool) -> TextTable | None:
 def notes(result: TaskResult, timed: bool) -> list[str]:
     """Return the sentences that go with the two tables."""
     scores = result.scores
+    if calibration(result) is None:
+        return []
     if scores.is_regression:
         return [
             "Mean error: mean absolute error in the labels' unit; gain over the baseline as above, "
@@ -138,7 +145,10 @@ def _source(own: TeacherScores | MethodScores) -> str:
 
 
 def _cell(own: TeacherScores | MethodScores, detail: Detail, split: str) -> str:
-    value = own.details.scores[split][detail]
+    scored = own.details.scores[split]
+    if scored is None:
+        return NONE
+    value = scored[detail]
     if not isinstance(value, SeedScores):
         return _number(detail, value)
     cell = _number(detail, value.mean)
@@ -168,7 +178,10 @@ def _difference(gain: Gain, detail: Detail) -> str:
 
 
 def _recall(own: TeacherScores | MethodScores, split: str, labels: list[str]) -> str:
-    found = [own.details.recall[split].get(label) for label in labels]
+    recalled = own.details.recall[split]
+    if recalled is None:
+        return NONE
+    found = [recalled.get(label) for label in labels]
     shares = [share.mean if isinstance(share, SeedScores) else share for share in found]
     shares = [share for share in shares if share is not None]
     return " / ".join(map(percent, shares if len(shares) <= MOST_RECALLS else [min(shares)]))

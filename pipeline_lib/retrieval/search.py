@@ -160,7 +160,7 @@ def pair_scorer(
         )
     student = load_student(Path(found.folder), device)
     number = label_number(Path(found.folder), student.label_names, label)
-    return PairScorer.of(student, number, device)
+    return PairScorer.of(student, number, device, "float32")
 
 
 @dataclass(frozen=True)

@@ -32,8 +32,8 @@ ROOMS = (
 )
 """From the lowest to the highest."""
 MOST_ARROWS = 124
-"""Pairs of rooms, stages and benchmarks among them, of which one imports from the other: half of
-what there were before."""
+"""Pairs of rooms, stages and benchmarks among them, of which one imports from the other.  More of
+them come with a new room only."""
 
 
 def room_of(module: str) -> str:

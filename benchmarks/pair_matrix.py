@@ -50,7 +50,7 @@ from harness import (
     write_results,
 )
 
-from pipeline_lib.base.devices import resolve_batch_tokens, resolve_precision
+from pipeline_lib.base.devices import DTYPES, resolve_batch_tokens, resolve_precision
 from pipeline_lib.networks.student import StudentConfig
 from pipeline_lib.params import student_settings
 from pipeline_lib.retrieval.scoring import (
@@ -325,10 +325,13 @@ def _blocks(vectors: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
 
 def _sentence_transformers(work: Work) -> System:
     from sentence_transformers import SentenceTransformer, util
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 
-    # A folder without modules.json: an encoder with mean pooling, as its documents say.
-    kind = {"dtype": resolve_precision("auto", CPU)}
-    model = SentenceTransformer(str(work.model), device="cpu", model_kwargs=kind)
+    # The modules that the model was published with: the package lacks the second one's settings.
+    kind = {"dtype": DTYPES[resolve_precision("auto", CPU)]}
+    words = Transformer(str(work.model), model_kwargs=kind)
+    pooling = Pooling(words.get_embedding_dimension(), "mean")
+    model = SentenceTransformer(modules=[words, pooling], device="cpu")
     model.max_seq_length = work.max_length
     encode = partial(model.encode, show_progress_bar=False, batch_size=128)
     search = partial(util.semantic_search, top_k=BEST)

@@ -101,12 +101,12 @@ def save_encoder(
     write_json(folder / "config.json", config)
 
 
-def load_encoder(folder: Path, device: torch.device | str = "cpu") -> SentenceEncoder:
+def load_encoder(folder: Path | str, device: torch.device | str = "cpu") -> SentenceEncoder:
     """Load a sentence encoder, or the encoder of a student.
 
     :raises DistilleryError: if the folder holds neither.
     """
-    device = torch.device(device)
+    folder, device = Path(folder), torch.device(device)
     try:
         config = read_json(folder / "config.json")
         if config["model_type"] == MODEL_TYPE:

@@ -144,11 +144,12 @@ def save_student(folder: Path, model: StudentNetwork, tokenizer: Tokenizer | Pie
     write_json(folder / "config.json", config)
 
 
-def load_student(folder: Path, device: torch.device | str = "cpu") -> Student:
+def load_student(folder: Path | str, device: torch.device | str = "cpu") -> Student:
     """Load a trained student.
 
     :raises DistilleryError: if the folder holds none.
     """
+    folder = Path(folder)
     try:
         model = StudentNetwork(_config(read_json(folder / "config.json")))
         model.load_state_dict(load_file(folder / "model.safetensors"))

@@ -95,7 +95,7 @@ def test_vectors_are_the_papers_whatever_stands_beside_them(
     expected = plain_vectors(family, texts, last)
     student = make_student(family, last=last)
     save_student(tmp_path, student.model, student.tokenizer)
-    encoder = load_encoder(tmp_path)
+    encoder = load_encoder(str(tmp_path))
     assert encoder.width == expected.shape[1] == 16 * last
     for size in (1, 5, 12):
         monkeypatch.setattr(student_module, "SIAMESE_BATCH", size)
@@ -134,7 +134,7 @@ def test_save_load_and_transformers(
     student, texts = make_student(family, pair, labels), PAIRS if pair else SINGLES
     expected = student.predict(texts)
     save_student(tmp_path, student.model, student.tokenizer)
-    loaded = load_student(tmp_path)
+    loaded = load_student(str(tmp_path))
     assert loaded.is_pair == pair and loaded.label_names == [*labels]
     np.testing.assert_allclose(loaded.predict(texts), expected, atol=1e-6)
     assert loaded.parameters(True) == student.parameters(True)

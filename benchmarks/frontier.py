@@ -1,0 +1,195 @@
+"""The frontier: accuracy and calibration against speed from raw text and bytes on disk, in one run.
+
+The teacher in torch, ONNX and ONNX int8; every student in torch, ONNX, int8 and numpy; and on the
+same splits what people would use instead: fastText, a TF-IDF regression, model2vec (distilled from
+the same teacher, then trained), SetFit (on the teacher's model).  What a peer chooses it chooses on
+dev; test takes part in no choice.
+
+    pip install 'distillery[onnx]' 'model2vec[distill,train]==0.10.0' setfit==1.2.0
+    pip install fasttext-wheel==0.9.2
+    distill profile use benchmarks/frontier.yaml && dvc repro
+    python benchmarks/frontier.py
+
+Sentences a second count tokenizing, and are taken in two processes of their own: one held to one
+core and one thread, one free to take all.  It writes results/frontier.json, .md and .png.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from frontier_rates import environment
+from frontier_systems import PEERS, Rows, System, ours, peer
+from harness import RESULTS, facts, reason, say, spread, table, usable_cores, write_results
+
+from pipeline_lib.evaluation.calibration import details
+from pipeline_lib.params import load_params
+
+PACKAGES = (
+    *("torch", "transformers", "onnxruntime", "numpy", "scikit-learn"),
+    *("fasttext-wheel", "model2vec", "setfit"),
+)
+
+
+def main(
+    tasks: Annotated[
+        list[str] | None, typer.Option("--task", help="Single-sentence tasks; else all.")
+    ] = None,
+    sentences: Annotated[int, typer.Option(help="How many to time.")] = 4000,
+    repeats: Annotated[int, typer.Option(help="Turns of each.")] = 5,
+    name: Annotated[str, typer.Option(help="Of the results.")] = "frontier",
+    work: Annotated[Path, typer.Option(help="Where trained peers and exports are kept.")] = Path(
+        "data/frontier"
+    ),
+    out: Annotated[Path, typer.Option(help="Folder of the results.")] = RESULTS,
+) -> None:
+    """Make, score and time every system of every task."""
+    results: dict[str, Any] = {"facts": facts(PACKAGES, usable_cores(), "1 and all"), "tasks": {}}
+    for task in tasks or list(load_params().tasks):
+        train, dev, test = (Rows.of(task, split) for split in ("train", "dev", "test"))
+        systems, failed = _make(task, train, dev, work / task)
+        found = _scored(systems, test)
+        sample = (test.texts * (1 + sentences // len(test.texts)))[:sentences]
+        for cores in (1, usable_cores()):
+            for system, rates in _timed(systems, sample, cores, repeats, work / task).items():
+                found[system][f"rates_{cores}"] = rates
+        results["tasks"][task] = {
+            "systems": found,
+            "failed": failed,
+            "rows": {"train": len(train.texts), "test": len(test.texts)},
+        }
+    write_results(name, results, _lines(results), out)
+    _plot(results, out / f"{name}.png")
+
+
+def _make(task: str, train: Rows, dev: Rows, work: Path) -> tuple[list[System], dict[str, str]]:
+    """Return every system that could be made, and why the others could not."""
+    seeds = load_params().seeds
+    systems, failed = list(ours(task, seeds, work)), {}
+    for name in PEERS:
+        try:
+            # SetFit takes many minutes for each.
+            own = seeds[:1] if name == "SetFit" else seeds
+            systems += [peer(name, seed, train, dev, work) for seed in own]
+        except (ImportError, RuntimeError, ValueError, TypeError, OSError, AttributeError) as error:
+            failed[name] = reason(error)
+            say(f"{task}, {name}: {failed[name]}")
+    return systems, failed
+
+
+def _scored(systems: Sequence[System], test: Rows) -> dict[str, dict[str, Any]]:
+    """Return accuracy, likelihood and calibration of each system, over its seeds, and its size."""
+    scores: dict[str, list[dict[str, float]]] = {}
+    sizes: dict[str, int] = {}
+    for system in systems:
+        shares = system.load()(test.texts)
+        logits = np.log(np.clip(shares, 1e-12, None))
+        own = {"accuracy": float((shares.argmax(1) == test.labels).mean())}
+        own |= {key: details(test.labels, logits, False)[key] for key in ("nll", "ece")}
+        scores.setdefault(system.name, []).append(own)
+        sizes[system.name] = system.bytes()
+        say(f"{system.name}, seed {system.seed}: {100 * own['accuracy']:.1f}")
+    return {name: _over_seeds(all_) | {"bytes": sizes[name]} for name, all_ in scores.items()}
+
+
+def _over_seeds(scores: Sequence[dict[str, float]]) -> dict[str, Any]:
+    found: dict[str, Any] = {"seeds": len(scores)}
+    for key in scores[0]:
+        values = [one[key] for one in scores]
+        found[key] = float(np.mean(values))
+        found[f"{key}_sd"] = float(np.std(values, ddof=1)) if len(values) > 1 else None
+    return found
+
+
+def _timed(
+    systems: Sequence[System], sample: list[str], cores: int, repeats: int, work: Path
+) -> dict[str, dict[str, float]]:
+    """Time the first seed of each system in a process that has so many cores."""
+    first = {system.name: system for system in reversed(systems)}
+    job = {"systems": [asdict(s) for s in first.values()], "sample": sample, "repeats": repeats}
+    asked, answer = work / f"timing_{cores}.json", work / f"rates_{cores}.json"
+    asked.write_text(json.dumps(job), "utf-8")
+    program = Path(__file__).with_name("frontier_rates.py")
+    command = [sys.executable, program, asked, answer, str(cores)]
+    subprocess.run(command, check=True, env=environment(cores))
+    return json.loads(answer.read_text("utf-8"))
+
+
+def _lines(results: dict[str, Any]) -> list[str]:
+    lines = ["# Accuracy and calibration against speed and size", ""]
+    cores = results["facts"]["cores"]
+    for task, own in results["tasks"].items():
+        rows = own["rows"]
+        lines += [
+            f"## {task}: {rows['train']:,} rows to train on, {rows['test']:,} of test",
+            "",
+            "Accuracy, negative log-likelihood (nats) and expected calibration error (points) on "
+            "test, mean ± standard deviation over the seeds; sentences a second from raw text to "
+            "probabilities, median (lowest–highest) of the turns; what is deployed, in MB.",
+            "",
+            *table(
+                ("system", "accuracy", "NLL", "ECE", "1 core", f"{cores} cores", "MB"),
+                [_row(name, system, cores) for name, system in _by_rate(own["systems"])],
+            ),
+            *[f"\n{name} did not run: {why}" for name, why in own["failed"].items()],
+            "",
+        ]
+    return lines[:-1]
+
+
+def _by_rate(systems: dict[str, Any]) -> list[tuple[str, Any]]:
+    return sorted(systems.items(), key=lambda item: -item[1]["rates_1"]["median"])
+
+
+def _row(name: str, system: dict[str, Any], cores: int) -> tuple[str, ...]:
+    return (
+        name,
+        _figure(system, "accuracy", 100, 1),
+        _figure(system, "nll", 1, 3),
+        _figure(system, "ece", 100, 1),
+        spread(system["rates_1"]),
+        spread(system[f"rates_{cores}"]),
+        f"{system['bytes'] / 1e6:.1f}",
+    )
+
+
+def _figure(system: dict[str, Any], key: str, factor: int, digits: int) -> str:
+    mean, deviation = system[key], system[f"{key}_sd"]
+    said = f"{factor * mean:.{digits}f}"
+    return said if deviation is None else f"{said} ± {factor * deviation:.{digits}f}"
+
+
+def _plot(results: dict[str, Any], path: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    count = len(results["tasks"])
+    drawing, panels = pyplot.subplots(
+        1, count, figsize=(7.2 * count, 5.5), layout="constrained", sharey=True, squeeze=False
+    )
+    for axes, (task, own) in zip(panels[0], results["tasks"].items(), strict=True):
+        for name, system in own["systems"].items():
+            place = system["rates_1"]["median"], 100 * system["accuracy"]
+            color = "tab:red" if name in PEERS else "tab:blue"
+            color = "black" if name.startswith("teacher") else color
+            axes.plot(*place, "s" if name in PEERS else "o", color=color)
+            axes.annotate(name, place, xytext=(5, 4), textcoords="offset points", fontsize=7)
+        axes.set_xscale("log")
+        axes.set_xlabel("sentences a second from raw text, one core")
+        axes.set_ylabel("accuracy on test (%)")
+        axes.set_title(f"{task}: {own['rows']['train']:,} training rows")
+        axes.margins(x=0.2)
+        axes.grid(alpha=0.3)
+    drawing.savefig(path, dpi=130)
+
+
+if __name__ == "__main__":
+    typer.run(main)

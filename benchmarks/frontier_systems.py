@@ -1,0 +1,301 @@
+"""The frontier's systems: how each is made, kept in a folder, and loaded to give probabilities.
+
+A kind of system is a function that makes it from labelled rows and one that loads its folder.  Ours
+are copied or exported from a workspace where `dvc repro` has finished.
+"""
+
+import io
+import pickle
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+
+from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.probabilities import softmax
+from pipeline_lib.params import load_params
+from pipeline_lib.storage.shards import ShardSet
+from pipeline_lib.text.pieces import Pieces, load_fast_tokenizer, tokenizer_files
+
+Predict = Callable[[Sequence[str]], np.ndarray]
+"""Sentences to probabilities, (sentences, classes)."""
+FORMS = ("onnx", "onnx-int8", "numpy")
+LENGTH = 128
+"""Word pieces that a teacher reads of a sentence."""
+SETFIT_STEPS = 250
+"""SetFit's own default is an epoch over all pairs of rows: hours on two cores."""
+
+
+@dataclass(frozen=True)
+class System:
+    """One trained system as it is deployed: what loads its folder, and its seed."""
+
+    name: str
+    loader: str
+    folder: str
+    seed: int
+
+    def load(self) -> Predict:
+        """Return what predicts with it."""
+        return LOADERS[self.loader](Path(self.folder))
+
+    def bytes(self) -> int:
+        """Return what its folder weighs."""
+        return sum(file.stat().st_size for file in Path(self.folder).rglob("*") if file.is_file())
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Labelled sentences; classes count from 0."""
+
+    texts: list[str]
+    labels: np.ndarray
+
+    @classmethod
+    def of(cls, task: str, split: str) -> "Rows":
+        """Read a split of a task."""
+        rows = ShardSet.open(Layout().task(task) / split).table()
+        return cls(rows["text"].to_pylist(), rows["label"].to_numpy())
+
+
+def ours(task: str, seeds: Sequence[int], folder: Path) -> Iterator[System]:
+    """Yield the teacher and every student of a task, as they are and exported."""
+    params = load_params()
+    teacher = Layout().teacher(task, next(iter(params.teachers_of(task))))
+    yield System("teacher, torch", "teacher", str(teacher), 1)
+    for form in FORMS[:2]:
+        out = folder / "teacher" / form / "1"
+        if not out.exists():
+            _export_teacher(teacher, form, out)
+        yield System(f"teacher, {form.replace('-', ' ')}", "exported teacher", str(out), 1)
+    for method in params.methods_of(task):
+        for seed in seeds:
+            student = Layout().student(task, method, seed)
+            yield System(f"{method}, torch", "student", str(student), seed)
+            for form in FORMS:
+                out = folder / method / form / str(seed)
+                if not out.exists():
+                    command = ["distill", "export", str(student), str(out), "--to", form]
+                    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+                yield System(f"{method}, {form.replace('-', ' ')}", "student", str(out), seed)
+
+
+def _export_teacher(own: Path, form: str, out: Path) -> None:
+    """Write a teacher as others do: traced by torch's exporter, quantised dynamically."""
+    import onnx
+    from pipeline_lib.exports.onnx_export import quantise
+
+    from pipeline_lib.teachers.model import load_teacher
+
+    model = load_teacher(own, "cpu", "float32").model.eval()
+    model.set_attn_implementation("eager")
+    names = ("input_ids", "attention_mask")
+    example = (torch.full((2, 4), 3), torch.tensor([[1, 1, 1, 1], [1, 1, 1, 0]]))
+    graph = io.BytesIO()
+    torch.onnx.export(
+        _Logits(model), example, graph, dynamo=False, opset_version=17, input_names=names,
+        output_names=["logits"],
+        dynamic_axes={name: {0: "rows", 1: "tokens"} for name in names} | {"logits": {0: "rows"}},
+    )  # fmt: skip
+    written = onnx.load_from_string(graph.getvalue())
+    out.mkdir(parents=True)
+    for file in tokenizer_files(own):
+        shutil.copy(file, out)
+    written = quantise(written) if form == "onnx-int8" else written
+    (out / "model.onnx").write_bytes(written.SerializeToString())
+
+
+class _Logits(nn.Module):
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        return self.model(input_ids=ids, attention_mask=mask).logits
+
+
+def _load_exported_teacher(folder: Path) -> Predict:
+    from pipeline_lib.exports.onnx_student import open_session, run
+
+    pieces = Pieces.of(load_fast_tokenizer(folder))
+    session = open_session((folder / "model.onnx").read_bytes())
+    return lambda texts: softmax(run(session, pieces.number(list(texts), LENGTH), 2))
+
+
+def peer(name: str, seed: int, train: Rows, dev: Rows, folder: Path) -> System:
+    """Train one of :data:`PEERS` on labels, keep it and return it."""
+    out = folder / name.replace(" ", "_") / str(seed)
+    if not out.exists():
+        unfinished = out.with_name(f"{out.name}.unfinished")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        unfinished.mkdir(parents=True)
+        PEERS[name](train, dev, seed, unfinished)
+        unfinished.rename(out)
+    return System(name, name, str(out), seed)
+
+
+def _train_tfidf(train: Rows, dev: Rows, seed: int, out: Path) -> None:
+    """scikit-learn's usual baseline: TF-IDF of words and bigrams, logistic regression; C by dev."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+
+    def fit(c: float) -> object:
+        features = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True)
+        regression = LogisticRegression(max_iter=1000, C=c, random_state=seed)
+        return make_pipeline(features, regression).fit(train.texts, train.labels)
+
+    best = max((fit(c) for c in (1.0, 3.0, 10.0, 30.0)), key=lambda m: m.score(*_pair(dev)))
+    (out / "model.pkl").write_bytes(pickle.dumps(best))
+
+
+def _pair(rows: Rows) -> tuple[list[str], np.ndarray]:
+    return rows.texts, rows.labels
+
+
+def _train_fasttext(train: Rows, dev: Rows, seed: int, out: Path) -> None:
+    """fastText, supervised, with bigrams; epochs and rate by dev."""
+    import fasttext
+
+    file = out / "train.txt"
+    lines = zip(train.texts, train.labels, strict=True)
+    file.write_text("".join(f"__label__{label} {_line(text)}" for text, label in lines), "utf-8")
+    best, model = -1.0, None
+    for epochs in (5, 25):
+        for rate in (0.1, 0.5):
+            own = fasttext.train_supervised(
+                *(str(file), rate), epoch=epochs, wordNgrams=2, dim=100, bucket=200_000,
+                seed=seed, thread=1, verbose=0,
+            )  # fmt: skip
+            right = float((_fasttext(own)(dev.texts).argmax(1) == dev.labels).mean())
+            if right > best:
+                best, model = right, own
+    file.unlink()
+    model.save_model(str(out / "model.bin"))
+
+
+def _line(text: str) -> str:
+    return " ".join(text.lower().split()) + "\n"
+
+
+def _fasttext(model: object) -> Predict:
+    count = len(model.get_labels())
+
+    def predict(texts: Sequence[str]) -> np.ndarray:
+        # Below its predict(), which makes arrays in a way that numpy 2 refuses; of several lines
+        # at once this wheel gives the first class's share for all.
+        found = np.zeros((len(texts), count))
+        for row, text in enumerate(texts):
+            for share, name in model.f.predict(_line(text), count, 0.0, "strict"):
+                found[row, int(name.removeprefix("__label__"))] = share
+        return found
+
+    return predict
+
+
+def _load_fasttext(folder: Path) -> Predict:
+    import fasttext
+
+    return _fasttext(fasttext.load_model(str(folder / "model.bin")))
+
+
+def _train_model2vec(train: Rows, dev: Rows, seed: int, out: Path) -> None:
+    """model2vec: vectors distilled from the fine-tuned teacher, then trained on labels."""
+    from model2vec.distill import distill
+    from model2vec.train import StaticModelForClassification
+
+    torch.manual_seed(seed)
+    task = out.parents[1].name
+    teacher = next(iter(load_params().teachers_of(task)))
+    static = distill(model_name=str(Layout().teacher(task, teacher)), pca_dims=256)
+    classifier = StaticModelForClassification.from_static_model(model=static)
+    classifier.fit(
+        *(train.texts, train.labels.tolist()), X_val=dev.texts, y_val=dev.labels.tolist(),
+        device="cpu",
+    )  # fmt: skip
+    classifier.to_pipeline().save_pretrained(str(out))
+
+
+def _load_model2vec(folder: Path) -> Predict:
+    from model2vec.inference import StaticModelPipeline
+
+    model = StaticModelPipeline.from_pretrained(str(folder))
+    return lambda texts: np.asarray(model.predict_proba(list(texts)))
+
+
+def _train_setfit(train: Rows, dev: Rows, seed: int, out: Path) -> None:
+    """SetFit on the teacher's model, untuned: pairs of rows first, then a regression on vectors."""
+    from datasets import Dataset
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+    from setfit import SetFitModel, Trainer, TrainingArguments
+    from sklearn.linear_model import LogisticRegression
+
+    # The packaged folder lacks its pooling's settings.
+    words = Transformer(str(_packaged_model()))
+    pooling = Pooling(words.get_embedding_dimension(), pooling_mode="mean")
+    body = SentenceTransformer(modules=[words, pooling], device="cpu")
+    model = SetFitModel(model_body=body, model_head=LogisticRegression(random_state=seed))
+    arguments = TrainingArguments(
+        output_dir=str(out / "runs"), batch_size=16, max_steps=SETFIT_STEPS, seed=seed,
+        num_epochs=1, save_strategy="no", report_to="none",
+    )  # fmt: skip
+    rows = Dataset.from_dict({"text": train.texts, "label": train.labels})
+    Trainer(model, args=arguments, train_dataset=rows).train()
+    shutil.rmtree(out / "runs", ignore_errors=True)
+    model.save_pretrained(str(out))
+
+
+def _packaged_model() -> Path:
+    params = load_params()
+    return Layout().model(next(iter(params.models)))
+
+
+def _load_setfit(folder: Path) -> Predict:
+    from setfit import SetFitModel
+
+    model = SetFitModel.from_pretrained(str(folder))
+    return lambda texts: np.asarray(model.predict_proba(list(texts), show_progress_bar=False))
+
+
+def _load_tfidf(folder: Path) -> Predict:
+    return pickle.loads((folder / "model.pkl").read_bytes()).predict_proba
+
+
+def _load_teacher(folder: Path) -> Predict:
+    from pipeline_lib.base.devices import resolve_batch_tokens, resolve_precision
+    from pipeline_lib.teachers.model import load_teacher
+
+    cpu = torch.device("cpu")
+    teacher = load_teacher(folder, "cpu", resolve_precision("auto", cpu))
+    tokens = resolve_batch_tokens(None, cpu)
+    return lambda texts: softmax(teacher.predict(list(texts), LENGTH, tokens))
+
+
+def _load_student(folder: Path) -> Predict:
+    from pipeline_lib.exports.opening import open_student
+
+    predict = open_student(folder).predict
+    return lambda texts: softmax(predict(list(texts)))
+
+
+PEERS: dict[str, Callable[[Rows, Rows, int, Path], None]] = {
+    "TF-IDF regression": _train_tfidf,
+    "fastText": _train_fasttext,
+    "model2vec": _train_model2vec,
+    "SetFit": _train_setfit,
+}
+LOADERS: dict[str, Callable[[Path], Predict]] = {
+    "teacher": _load_teacher,
+    "exported teacher": _load_exported_teacher,
+    "student": _load_student,
+    "TF-IDF regression": _load_tfidf,
+    "fastText": _load_fasttext,
+    "model2vec": _load_model2vec,
+    "SetFit": _load_setfit,
+}

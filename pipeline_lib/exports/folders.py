@@ -8,6 +8,8 @@ from tokenizers import Tokenizer
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path, read_json, write_json
+from pipeline_lib.params import StudentSettings
+from pipeline_lib.students.student import read_tokenizer
 from pipeline_lib.students.vocabulary import PAD, save_tokenizer
 from pipeline_lib.text.pieces import Pieces
 from pipeline_lib.text.ragged import PAD_ID
@@ -53,6 +55,17 @@ def write_tokenizer(out: Path, tokenizer: Tokenizer | Pieces, limit: int) -> Non
         temporary.write_text(copy.to_str(pretty=True), encoding="utf-8")
     path = out / "tokenizer_config.json"
     write_json(path, read_json(path) | {"model_max_length": limit, "padding_side": "right"})
+
+
+def exported_tokenizer(folder: Path, settings: StudentSettings) -> Tokenizer | Pieces:
+    """Return what :func:`write_tokenizer` wrote, without its padding.
+
+    :raises ValueError: if there is none, or it is damaged.
+    """
+    tokenizer = read_tokenizer(folder, settings)
+    if isinstance(tokenizer, Tokenizer):
+        tokenizer.no_padding()
+    return tokenizer
 
 
 def padding_number(tokenizer: Tokenizer | Pieces) -> int:

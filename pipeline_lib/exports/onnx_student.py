@@ -11,12 +11,11 @@ import numpy as np
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json
-from pipeline_lib.exports.folders import CONFIG
+from pipeline_lib.exports.folders import CONFIG, exported_tokenizer
 from pipeline_lib.exports.graphs import FIRST, SECOND, require_onnx
 from pipeline_lib.exports.reading import Reader
 from pipeline_lib.params import student_settings
 from pipeline_lib.storage.columns import Text
-from pipeline_lib.students.student import read_tokenizer
 from pipeline_lib.text.pieces import SEGMENTS
 from pipeline_lib.text.ragged import Sentences
 
@@ -65,12 +64,12 @@ def load_onnx_student(folder: Path) -> OnnxStudent:
     try:
         config = read_json(folder / CONFIG)
         settings = student_settings(config["architecture"])
-        reader = Reader(read_tokenizer(folder, settings), settings, config.get("pair", False))
+        reader = Reader(exported_tokenizer(folder, settings), settings, config.get("pair", False))
         names = config.get("id2label", {})
         labels = [names[str(number)] for number in range(len(names))]
         session = open_session((folder / FILES[config["form"]]).read_bytes())
         width = session.get_outputs()[0].shape[1]
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise DistilleryError(
             f"{folder}: no ONNX student that can be opened ({str(error).splitlines()[0]}). Export "
             "it again."
@@ -81,14 +80,17 @@ def load_onnx_student(folder: Path) -> OnnxStudent:
 def open_session(model: bytes) -> "onnxruntime.InferenceSession":
     """Return what runs a model, each call in one thread.
 
-    :raises RuntimeError: if it is damaged.
+    :raises ValueError: if it is damaged.
     """
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.log_severity_level = 3
-    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    try:
+        return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # the library's own are of no common class
+        raise ValueError(str(error)) from error
 
 
 def run(

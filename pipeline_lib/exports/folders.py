@@ -1,4 +1,4 @@
-"""What every exported folder has: the student's configuration and a tokenizer that cuts and pads."""
+"""What exported folders share: the student's configuration, a tokenizer that cuts and pads."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -39,8 +39,8 @@ def form_of(folder: Path) -> str | None:
 def write_tokenizer(out: Path, tokenizer: Tokenizer | Pieces, limit: int) -> None:
     """Write a tokenizer that gives whole batches: cut to ``limit`` words, and padded behind them.
 
-    ``Tokenizer.from_file(file).encode_batch(texts)`` gives what the student reads, less this: a text
-    without a word is a row without one, which the exported forms read as one unknown word.
+    ``Tokenizer.from_file(file).encode_batch(texts)`` gives what the student reads, but for this: a
+    text without a word is a row without one, which exported students read as one unknown word.
     """
     if isinstance(tokenizer, Pieces):
         tokenizer.save(out)

@@ -93,9 +93,7 @@ class Graph:
             for name, (_, width) in outputs.items()
         ]
         constants = list(self._constants.values())
-        graph = helper.make_graph(
-            [*self._nodes, *nodes], "student", self._inputs, infos, constants
-        )
+        graph = helper.make_graph([*self._nodes, *nodes], "student", self._inputs, infos, constants)
         opset = [helper.make_opsetid("", OPSET)]
         model = helper.make_model(graph, opset_imports=opset, ir_version=IR_VERSION)
         onnx.checker.check_model(model)

@@ -10,8 +10,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path
 from pipeline_lib.exports.deviation import Deviation, measure
@@ -103,15 +101,19 @@ def build(subject: Subject) -> "onnx.ModelProto":
 
 
 def quantise(model: "onnx.ModelProto") -> "onnx.ModelProto":
-    """Return the model with its weights in int8; what they are multiplied with is made int8, too,
-    batch by batch (onnxruntime's dynamic quantisation; an LSTM is its ``DynamicQuantizeLSTM``).
+    """Return the model with its weights in int8.
+
+    What they are multiplied with is made int8 batch by batch: onnxruntime's dynamic quantisation,
+    of an LSTM its ``DynamicQuantizeLSTM``.
     """
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     constants = {constant.name for constant in model.graph.initializer}
     # A Gather from what was computed has no weights.
-    others = [n.name for n in model.graph.node if n.op_type == "Gather" and n.input[0] not in constants]
+    others = [
+        n.name for n in model.graph.node if n.op_type == "Gather" and n.input[0] not in constants
+    ]
     root = logging.getLogger()
     level = root.level
     # It advises, on the root logger, steps that graphs from elsewhere may need.

@@ -99,7 +99,9 @@ def bilstm(graph: Graph, module: Any, words: Words) -> str:
 
 def sentence_bilstm(graph: Graph, module: Any, words: Words) -> str:
     """Add a BiLSTM and its projection."""
-    return graph.add("Tanh", graph.linear(bilstm(graph, module, words), module.projection.weight, None))
+    return graph.add(
+        "Tanh", graph.linear(bilstm(graph, module, words), module.projection.weight, None)
+    )
 
 
 def cnn(graph: Graph, module: Any, words: Words) -> str:
@@ -175,9 +177,7 @@ def biattentive(graph: Graph, module: Any, words: Words, second: Words | None) -
     sides = [(states, both.inside)] * 2
     if second is not None:
         sides = list(zip(_halves(graph, states), _halves(graph, both.inside), strict=True))
-    pooled = [
-        part for side, own in enumerate(sides) for part in _pools(graph, module, side, *own)
-    ]
+    pooled = [part for side, own in enumerate(sides) for part in _pools(graph, module, side, *own)]
     found = graph.linear(
         graph.add("Concat", *pooled, axis=1), module.shared.weight, module.shared.bias
     )
@@ -303,4 +303,3 @@ def _places(graph: Graph, ids: str) -> str:
     """Return the numbers of the columns, int64 (columns,)."""
     end = graph.add("Squeeze", _columns(graph, ids), [0])
     return graph.add("Range", np.array(0), end, np.array(1))
-

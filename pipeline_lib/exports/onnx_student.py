@@ -93,9 +93,7 @@ def open_session(model: bytes) -> "onnxruntime.InferenceSession":
         raise ValueError(str(error)) from error
 
 
-def run(
-    session: "onnxruntime.InferenceSession", sentences: Sentences, width: int
-) -> np.ndarray:
+def run(session: "onnxruntime.InferenceSession", sentences: Sentences, width: int) -> np.ndarray:
     """Return the model's output of each sentence, float32 (sentences, width).
 
     Batches are of like length, and the cores that this process may use share them.

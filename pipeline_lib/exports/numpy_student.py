@@ -247,14 +247,15 @@ def sigmoid(values: np.ndarray) -> np.ndarray:
 
 
 def main(texts: Iterable[str]) -> None:
-    """Print the answer to each text; the two sentences of a pair have a tab between them."""
+    """Print each text's answer, or its vector; a pair's sentences have a tab between them."""
     student = Student(Path(__file__).parent)
     for text in texts:
-        given = tuple(text.split("\t", 1)) if student.is_pair else text
-        (answer,) = student.predict([given])
+        if not student.label_names:
+            print(json.dumps(student.encode([text])[0].tolist()))
+            continue
+        (answer,) = student.predict([tuple(text.split("\t", 1)) if student.is_pair else text])
         best = int(answer.argmax())
-        name = student.label_names[best]
-        print(f"{name}\t{answer[best]:.4f}\t{text}")
+        print(f"{student.label_names[best]}\t{answer[best]:.4f}\t{text}")
 
 
 if __name__ == "__main__":

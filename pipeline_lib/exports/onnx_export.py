@@ -181,5 +181,5 @@ def _told(subject: Subject, found: dict[str, Deviation]) -> str:
     own = found.get("dev") or found["made up"]
     rows = f"{own.rows:,} rows of {'dev' if 'dev' in found else 'random words'}"
     same = "" if own.same_class is None else f", the same class on {own.same_class:.2%}"
-    what = "vectors' values" if subject.labels is None else "outputs"
+    what = "vectors" if subject.labels is None else "outputs"
     return f"{what} at most {own.largest:.2g} from torch's{same} ({rows})"

@@ -130,8 +130,8 @@ def predict(
         missing = _answer_all(batches, student, router, write, out is not None)
     if missing:
         typer.echo(
-            f"{len(missing):,} rows have no sentence and no answer, the first of them row "
-            f"{missing[0]}",
+            f"rows without a sentence, which have no answer: {len(missing):,}, the first of them "
+            f"row {missing[0]}",
             err=True,
         )
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 BATCH = 32
 """Rows that are read at once.  More of them leave the cache: on one core of a Xeon with VNNI a
 BiLSTM in int8 read 32 at once 1.3 times as fast as 256."""
+CHUNK = 512
+"""Texts that one core reads, the shortest first."""
 FILES = {"onnx": "onnx/model.onnx", "onnx-int8": "onnx/model_quantized.onnx"}
 """Form to the model's place in its folder, where transformers.js looks for it."""
 
@@ -52,7 +54,13 @@ class OnnxStudent:
 
         Logits are divided by the student's temperature already.
         """
-        return run(self.session, self.reader.encode(texts), self.width)
+        parts = (texts[start : start + CHUNK] for start in range(0, len(texts), CHUNK))
+        with ThreadPoolExecutor(usable_cores()) as pool:
+            # Numbered here, one part after the other, while others are read already.
+            numbered = (self.reader.encode(part) for part in parts)
+            found = [pool.submit(run, self.session, own, self.width) for own in numbered]
+            outputs = [own.result() for own in found]
+        return np.concatenate([np.empty((0, self.width), np.float32), *outputs])
 
 
 def load_onnx_student(folder: Path) -> OnnxStudent:
@@ -93,27 +101,19 @@ def open_session(model: bytes) -> "onnxruntime.InferenceSession":
         raise ValueError(str(error)) from error
 
 
-def run(session: "onnxruntime.InferenceSession", sentences: Sentences, width: int) -> np.ndarray:
-    """Return the model's output of each sentence, float32 (sentences, width).
+def usable_cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
-    Batches are of like length, and the cores that this process may use share them.
-    """
+
+def run(session: "onnxruntime.InferenceSession", sentences: Sentences, width: int) -> np.ndarray:
+    """Return what the model gives for each sentence, float32 (sentences, width)."""
     outputs = np.empty((len(sentences), width), np.float32)
     name = session.get_outputs()[0].name
     order = np.argsort(sentences.lengths, kind="stable")
-
-    def compute(rows: np.ndarray) -> None:
+    for start in range(0, len(order), BATCH):
+        rows = order[start : start + BATCH]
         (outputs[rows],) = session.run([name], inputs(sentences, rows))
-
-    batches = [order[start : start + BATCH] for start in range(0, len(order), BATCH)]
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    if cores == 1 or len(batches) == 1:
-        for rows in batches:
-            compute(rows)
-        return outputs
-    with ThreadPoolExecutor(cores) as pool:
-        for _ in pool.map(compute, batches):
-            pass
     return outputs
 
 

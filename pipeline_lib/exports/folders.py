@@ -8,6 +8,7 @@ from tokenizers import Tokenizer
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path, read_json, write_json
+from pipeline_lib.exports.portable_words import make_portable, make_quick
 from pipeline_lib.params import StudentSettings
 from pipeline_lib.students.student import read_tokenizer
 from pipeline_lib.students.vocabulary import PAD, save_tokenizer
@@ -49,6 +50,7 @@ def write_tokenizer(out: Path, tokenizer: Tokenizer | Pieces, limit: int) -> Non
         save_tokenizer(out, tokenizer)
         own, padding = tokenizer, PAD
     copy = Tokenizer.from_str(own.to_str())
+    make_portable(copy)
     copy.enable_truncation(limit, strategy="longest_first")
     copy.enable_padding(pad_id=padding_number(tokenizer), pad_token=padding)
     with atomic_path(out / TOKENIZER) as temporary:
@@ -65,6 +67,7 @@ def exported_tokenizer(folder: Path, settings: StudentSettings) -> Tokenizer | P
     tokenizer = read_tokenizer(folder, settings)
     if isinstance(tokenizer, Tokenizer):
         tokenizer.no_padding()
+        make_quick(tokenizer)
     return tokenizer
 
 

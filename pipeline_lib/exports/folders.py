@@ -87,6 +87,8 @@ def unknown_number(tokenizer: Tokenizer | Pieces) -> int:
 def write_config(out: Path, config: Mapping[str, Any], form: str, **more: Any) -> None:
     """Write the student's configuration, its form, and what else is said about it.
 
-    Last of all: without it nothing is opened in a folder that was left half written.
+    Last of all: without it nothing is opened in a folder that was left half written.  The type is
+    another than a student's own: its tokenizer pads, which a student's does not.
     """
-    write_json(out / CONFIG, {**config, FORM: form, **more})
+    kind = {"model_type": f"{config['model_type']}_{form.replace('-', '_')}", FORM: form}
+    write_json(out / CONFIG, {**config, **kind, **more})

@@ -40,6 +40,8 @@ def test_answers_are_those_of_torch(
     np.testing.assert_allclose(student.logits(given[3:4]), wanted[3:4], atol=2e-6)
     assert student.logits([]).shape == (0, 3)
     assert (student.label_names, student.is_pair) == (["no", "yes", "neither"], pair)
+    with pytest.raises(DistilleryError, match="describes a distillery_student_numpy"):
+        load_student(tmp_path / "out")
 
 
 def test_scores_and_sentence_vectors(tmp_path: Path) -> None:

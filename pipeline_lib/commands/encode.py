@@ -34,17 +34,17 @@ def encode(
     if out.suffix not in writers:
         raise DistilleryError(f"{out}: give a name that ends in {' or '.join(writers)}.")
     require_model(model)
+    from pipeline_lib.exports.opening import open_encoder
     from pipeline_lib.storage.vectors import unit
-    from pipeline_lib.students.sentence_encoder import load_encoder
 
-    encoder = load_encoder(model)
+    encoder, width = open_encoder(model)
 
     def vectors(texts: list[str]) -> "np.ndarray":
-        found = encoder.encode(texts)
+        found = encoder(texts)
         return unit(found) if normalise else found
 
-    rows = writers[out.suffix](out, ((b, vectors(b)) for b in _batches(file)), encoder.width)
-    typer.echo(f"{out}: {rows:,} vectors of {encoder.width} values", err=True)
+    rows = writers[out.suffix](out, ((b, vectors(b)) for b in _batches(file)), width)
+    typer.echo(f"{out}: {rows:,} vectors of {width} values", err=True)
 
 
 Encoded = Iterable[tuple[list[str], "np.ndarray"]]

@@ -44,7 +44,7 @@ def explain(
     """
     from rich.console import Console
 
-    from pipeline_lib.commands.predict import as_examples
+    from pipeline_lib.commands.given_rows import as_examples
     from pipeline_lib.evaluation import importance
     from pipeline_lib.evaluation.evaluate import require_model
 

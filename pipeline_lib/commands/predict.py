@@ -1,24 +1,32 @@
-"""``distill predict``: a student's answers to sentences from the command line, a file or a pipe."""
+"""``distill predict``: a student's answers to texts from the command line, a file or a pipe."""
 
-import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from enum import StrEnum
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    import numpy as np
+from pipeline_lib.commands.given_rows import (
+    Batch,
+    Columns,
+    Input,
+    input_of,
+    line_batches,
+    parquet_types,
+    read_batches,
+)
 
+if TYPE_CHECKING:
+    from pipeline_lib.commands.answer_files import Answers
     from pipeline_lib.evaluation.companions import Router
-    from pipeline_lib.storage.columns import Text
-    from pipeline_lib.students.student import Student
+    from pipeline_lib.exports.opening import Opened
 
 EXAMPLE = 'Example: distill predict data/students/movies/bilstm_kd_ts/1 "A joy from start to end."'
-BATCH = 1024
+TEXT, SECOND = "text", "text_pair"
+"""The columns of a table's sentences, where no others are named."""
 
 
 class Format(StrEnum):
@@ -29,13 +37,33 @@ class Format(StrEnum):
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(help="A student's folder.")],
+    model: Annotated[Path, typer.Argument(help="A student's folder, or an exported one.")],
     texts: Annotated[
         list[str] | None, typer.Argument(metavar="[TEXT]...", help="Sentences to classify.")
     ] = None,
     file: Annotated[
-        Path | None, typer.Option("--file", help="Read sentences from here, one per line.")
+        Path | None,
+        typer.Option("--file", help="Read from here: lines, .csv, .tsv, .jsonl or .parquet."),
     ] = None,
+    text: Annotated[
+        str | None, typer.Option("--text", help=f"A table's column of sentences; else {TEXT}.")
+    ] = None,
+    text2: Annotated[
+        str | None, typer.Option("--text2", help=f"Of pairs, the second one's; else {SECOND}.")
+    ] = None,
+    keep: Annotated[
+        list[str] | None, typer.Option("--keep", help="Another column to write along; repeatable.")
+    ] = None,
+    reads: Annotated[
+        Input | None,
+        typer.Option("--input-format", help="Of a pipe, or of a file with another ending."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Write here: .csv, .jsonl or .parquet.")
+    ] = None,
+    prefix: Annotated[
+        str, typer.Option("--prefix", help="What stands before the names of answers in --out.")
+    ] = "",
     form: Annotated[
         Format, typer.Option("--format", help="text: label, probability, sentence. jsonl: all.")
     ] = Format.text,
@@ -56,38 +84,119 @@ def predict(
         "params.yaml"
     ),
 ) -> None:
-    """Classify or score sentences with a student, one line per sentence.
+    """Classify or score texts with a student, in the order in which they are given.
 
-    A line has label and probability, or the score of a regression. Without TEXT and --file,
+    MODEL is a student's folder, or what `distill export` made of one. Without TEXT and --file,
     sentences are read from standard input, one per line. A student of pairs wants both sentences
-    with a tab between them. With --route the sentences that the student is least sure of go on to
-    its teacher, about so many of them: the confidence that this takes is that of the task's dev.
-    Or --threshold says the confidence itself. Each line then says who answered it.
+    with a tab between them. Of a table's rows the columns --text and --text2 are read; a row
+    without a sentence has no answer.
+
+    A line has label and probability, or the score of a regression; --format jsonl and --out have
+    the probability of every class. Only a few thousand rows are in memory at a time.
+
+    With --route the sentences that the student is least sure of go on to its teacher, about so
+    many of them: the confidence that this takes is that of the task's dev. Or --threshold says the
+    confidence itself. Each line then says who answered it.
     """
-    from pipeline_lib.base.probabilities import softmax
+    from pipeline_lib.commands import answer_files
     from pipeline_lib.evaluation.evaluate import require_model
+    from pipeline_lib.exports.opening import open_student
 
     require_model(model)
-    sentences = _sentences(texts or [], file)
-    from pipeline_lib.students.student import load_student
-
-    student = load_student(model)
+    if out is not None:
+        answer_files.require_ending(out)
+    chosen = None if file == Path("-") else file
+    kind = Input.lines if texts else input_of(chosen, reads)
+    columns = _columns(kind, text, text2, keep)
+    lines = _sentences(texts or [], chosen) if kind is Input.lines else None
+    student = open_student(model)
     router = _router(model, student, route, threshold, teacher, params)
-    for batch in _batches(sentences):
-        outputs, routed = router.predict(list(as_examples(batch, student.is_pair)))
-        if outputs.shape[1] == 1:
-            for text, score in zip(batch, outputs[:, 0].tolist(), strict=True):
-                typer.echo(_score(form, text, student.label_names[0], score))
-            continue
-        rows = zip(batch, outputs, softmax(outputs), routed.tolist(), strict=True)
-        for text, logits, shares, by_teacher in rows:
-            by = None if router.teacher is None else ("teacher" if by_teacher else "student")
-            typer.echo(_line(form, text, student.label_names, logits, shares, by))
+    if lines is not None:
+        batches = line_batches(lines, student.is_pair)
+        types = {}
+    else:
+        given = _for_student(columns, student)
+        batches = read_batches(chosen, kind, given)
+        types = parquet_types(chosen, given) if kind is Input.parquet and chosen else {}
+    printed = answer_files.text_lines if form is Format.text else answer_files.json_lines
+
+    def show(answers: "Answers") -> None:
+        for line in printed(answers):
+            typer.echo(line)
+
+    writing: AbstractContextManager[Callable[[Answers], None]]
+    writing = nullcontext(show) if out is None else answer_files.answer_writer(out, prefix, types)
+    with writing as write:
+        missing = _answer_all(batches, student, router, write, out is not None)
+    if missing:
+        typer.echo(
+            f"rows without a sentence, which have no answer: {len(missing):,}, the first of them "
+            f"row {missing[0]}",
+            err=True,
+        )
+
+
+def _answer_all(
+    batches: Iterable[Batch],
+    student: "Opened",
+    router: "Router",
+    write: Callable[["Answers"], None],
+    even_none: bool,
+) -> list[int]:
+    """Answer every batch; return the numbers of rows without a sentence.
+
+    :param even_none: whether to write a batch without rows where there are none.
+    """
+    missing: list[int] = []
+    written = False
+    for batch in batches:
+        write(_answer(batch, student, router))
+        missing += [batch.first + row for row, own in enumerate(batch.texts) if own is None]
+        written = True
+    if even_none and not written:
+        write(_answer(Batch({}, [], 1), student, router))
+    return missing
+
+
+def _answer(batch: Batch, student: "Opened", router: "Router") -> "Answers":
+    import numpy as np
+
+    from pipeline_lib.commands.answer_files import Answers
+
+    rows = [row for row, own in enumerate(batch.texts) if own is not None]
+    outputs = np.full((len(batch.texts), len(student.label_names)), np.nan)
+    routed = np.zeros(len(batch.texts), bool)
+    if rows:
+        outputs[rows], routed[rows] = router.predict([batch.texts[row] for row in rows])
+    by = None if router.teacher is None else routed
+    return Answers(batch.columns, student.label_names, outputs, by)
+
+
+def _columns(kind: Input, text: str | None, second: str | None, keep: list[str] | None) -> Columns:
+    from pipeline_lib.base.errors import DistilleryError
+
+    if kind is Input.lines and (text or second or keep):
+        raise DistilleryError(
+            "--text, --text2 and --keep name columns of a table: give one with --file, or say "
+            "--input-format."
+        )
+    return Columns(text or TEXT, second, tuple(keep or ()))
+
+
+def _for_student(columns: Columns, student: "Opened") -> Columns:
+    """Return the columns to read: one of sentences, or two where the student compares them."""
+    from pipeline_lib.base.errors import DistilleryError
+
+    if student.is_pair:
+        return Columns(columns.text, columns.second or SECOND, columns.keep)
+    if columns.second is not None:
+        raise DistilleryError("--text2: this student reads one sentence. Leave it out.")
+    return columns
 
 
 def _router(
     model: Path,
-    student: "Student",
+    student: "Opened",
     route: float | None,
     threshold: float | None,
     teacher: Path | None,
@@ -97,7 +206,7 @@ def _router(
     from pipeline_lib.base.errors import DistilleryError
     from pipeline_lib.evaluation import companions
 
-    own = companions.scaled(student.predict, companions.temperature_of(model))
+    own = student.predict
     if route is None and threshold is None:
         if teacher is not None:
             raise DistilleryError("--teacher: nothing goes on to it. Give --route or --threshold.")
@@ -120,70 +229,14 @@ def _router(
     return companions.Router(own, behind, threshold)
 
 
-def _sentences(texts: list[str], file: Path | None) -> Iterable[str]:
+def _sentences(texts: list[str], file: Path | None) -> Iterator[str]:
     from pipeline_lib.base.errors import DistilleryError
     from pipeline_lib.base.lines import as_utf8, read_lines
 
     if texts and file:
         raise DistilleryError("sentences on the command line and --file: give one of them.")
     if texts:
-        return [as_utf8(text, f"sentence {number}") for number, text in enumerate(texts, 1)]
+        return iter([as_utf8(text, f"sentence {number}") for number, text in enumerate(texts, 1)])
     if file is None and sys.stdin.isatty():
         raise DistilleryError("no sentences: give them as arguments, by --file or by a pipe.")
     return read_lines(file)
-
-
-def _batches(sentences: Iterable[str]) -> Iterator[list[str]]:
-    """Yield sentences in batches, empty ones left out: a pipe can be longer than the memory."""
-    rest = (sentence for sentence in sentences if sentence.strip())
-    while batch := list(islice(rest, BATCH)):
-        yield batch
-
-
-def as_examples(lines: Iterable[str], is_pair: bool) -> Iterator["Text"]:
-    """Yield lines as a student reads them: as they are, or as pairs with a tab between.
-
-    :raises DistilleryError: if a line is no pair and should be one.
-    """
-    return map(_pair, lines) if is_pair else iter(lines)
-
-
-def _pair(line: str) -> tuple[str, str]:
-    from pipeline_lib.base.errors import DistilleryError
-
-    first, tab, second = line.partition("\t")
-    if not tab or not first.strip() or not second.strip():
-        raise DistilleryError(
-            f"{line!r:.80}: no pair. This student compares two sentences: write both in one line, "
-            "with a tab between them."
-        )
-    return first, second
-
-
-def _score(form: Format, text: str, name: str, score: float) -> str:
-    if form is Format.text:
-        return f"{score:.4f}\t{text}"
-    return json.dumps({"text": text, name: round(score, 6)}, ensure_ascii=False)
-
-
-def _line(
-    form: Format,
-    text: str,
-    names: list[str],
-    logits: "np.ndarray",
-    shares: "np.ndarray",
-    by: str | None,
-) -> str:
-    best = int(shares.argmax())
-    if form is Format.text:
-        who = "" if by is None else f"{by}\t"
-        return f"{names[best]}\t{shares[best]:.4f}\t{who}{text}"
-    answer = {
-        "text": text,
-        **({} if by is None else {"answered_by": by}),
-        "label": names[best],
-        "probability": round(float(shares[best]), 6),
-        "probabilities": {n: round(float(s), 6) for n, s in zip(names, shares, strict=True)},
-        "logits": [round(float(value), 6) for value in logits],
-    }
-    return json.dumps(answer, ensure_ascii=False)

@@ -19,6 +19,7 @@ from tokenizers import Tokenizer
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path, read_json, write_json
 from pipeline_lib.exports import distilled_encoder
+from pipeline_lib.exports.folders import require_new_folder
 from pipeline_lib.students.sentence_encoder import SentenceEncoder, load_encoder
 from pipeline_lib.text.pieces import Pieces
 from pipeline_lib.text.ragged import PAD_ID
@@ -42,8 +43,7 @@ def export_sentence_transformers(folder: Path, out: Path) -> int:
             f"{folder}: a {name} student has no form for sentence-transformers. Export one of "
             f"{', '.join(WRITERS)}."
         )
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise DistilleryError(f"{out}: there is something here already. Name a new folder.")
+    require_new_folder(out)
     modules = WRITERS[name](encoder, config, out)
     write_json(
         out / "config_sentence_transformers.json",

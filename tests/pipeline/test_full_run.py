@@ -68,6 +68,13 @@ def test_a_student_in_use_is_scaled_routed_and_explained(
     raw = load_student(finished.workspace / student).predict(lines) / temperature
     for line, logits in zip(found.splitlines(), raw, strict=True):
         assert json.loads(line)["logits"] == pytest.approx(logits.tolist(), abs=1e-5)
+    for form in ("onnx", "onnx-int8", "numpy"):
+        told, out = distill("export", student, f"out-{form}", "--to", form), f"out-{form}"
+        assert ("rows of dev)" in told) is (form != "numpy")
+        exported = distill("predict", out, *lines, "--format", "jsonl").splitlines()
+        apart = 0.1 if form == "onnx-int8" else 1e-5
+        for line, logits in zip(exported, raw, strict=True):
+            assert json.loads(line)["logits"] == pytest.approx(logits.tolist(), abs=apart)
     dev = texts(ShardSet.open(finished.workspace / f"data/tasks/{TASK}/dev").table())
     answered = [
         line.split("\t")[2]

@@ -1,0 +1,158 @@
+"""A student in torch, ONNX, ONNX int8 and numpy: sentences a second, bytes, and the same answers.
+
+All are timed from raw text to logits, tokenising included, taking turns in one run: on one core,
+and on all that the process may use.  torch reads with one thread wherever it runs, since an LSTM's
+steps are too small to share; the ONNX forms share the texts among the cores.
+
+    pip install 'distillery[onnx]'
+    python benchmarks/export_rates.py data/students/movies/bilstm_kd_ts/1
+
+Run it where `dvc repro` has finished with the student.  It writes results/export_rates.json, .md.
+"""
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any
+
+os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+
+import numpy as np
+import typer
+from harness import RESULTS, facts, ratio, spread, summary, table, take_turns, write_results
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.layout import StudentPlace, student_place
+from pipeline_lib.exports.numpy_export import export_numpy
+from pipeline_lib.exports.onnx_export import export_onnx, export_onnx_int8
+from pipeline_lib.exports.opening import open_student
+from pipeline_lib.storage.columns import Text, texts
+from pipeline_lib.storage.shards import ShardSet
+
+FORMS = {"onnx": export_onnx, "onnx-int8": export_onnx_int8, "numpy": export_numpy}
+Predict = Callable[[Sequence[Text]], np.ndarray]
+
+
+def main(
+    student: Annotated[Path, typer.Argument(help="A student's folder below data/students.")],
+    sentences: Annotated[int, typer.Option(help="How many to time.")] = 8000,
+    repeats: Annotated[int, typer.Option(help="Turns of each.")] = 5,
+    out: Annotated[Path, typer.Option(help="Folder of the results.")] = RESULTS,
+) -> None:
+    """Measure every form that the student has."""
+    place = student_place(student)
+    if place is None:
+        raise typer.BadParameter("not below data/students")
+    cores = sorted(os.sched_getaffinity(0))
+    start = facts(("torch", "onnxruntime", "numpy", "tokenizers"), len(cores), "1 a core")
+    given = _texts(place)
+    sample = (given * (1 + sentences // len(given)))[:sentences]
+    with TemporaryDirectory() as folder:
+        forms = _forms(student, Path(folder))
+        systems = {name: open_student(own).predict for name, own in forms.items()}
+        sizes = {name: _bytes(own) for name, own in forms.items()}
+        for predict in systems.values():
+            predict(sample[:300])
+        rates = {
+            count: take_turns({n: _timed(p, sample, used) for n, p in systems.items()}, repeats)
+            for count, used in {1: cores[:1], len(cores): cores}.items()
+        }
+    answers = {name: predict(given) for name, predict in systems.items()}
+    found = {
+        name: {"bytes": sizes[name]}
+        | _apart(answers["torch"], answers[name])
+        | {
+            f"cores {count}": {
+                "rates": summary(own[name]),
+                "ratio to torch": ratio(own[name], own["torch"]),
+            }
+            for count, own in rates.items()
+        }
+        for name in systems
+    }
+    results = {"facts": start, "student": "/".join(student.parts[-3:]), "sentences": sentences}
+    results |= {"rows compared": len(given), "words": _words(sample), "forms": found}
+    write_results("export_rates", results, _lines(results, list(rates)), out)
+
+
+def _texts(place: StudentPlace) -> list[Text]:
+    folders = [place.layout.split(place.task, split) for split in ("dev", "test", "train")]
+    return [t for own in folders if own.exists() for t in texts(ShardSet.open(own).table())]
+
+
+def _words(sample: list[Text]) -> float:
+    whole = (text if isinstance(text, str) else " ".join(text) for text in sample)
+    return round(float(np.mean([len(text.split()) for text in whole])), 1)
+
+
+def _forms(student: Path, folder: Path) -> dict[str, Path]:
+    """Return the folder of each form that the student has."""
+    found = {"torch": student}
+    for name, write in FORMS.items():
+        try:
+            write(student, folder / name)
+            found[name] = folder / name
+        except DistilleryError as error:
+            typer.echo(str(error), err=True)
+    return found
+
+
+def _bytes(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def _timed(predict: Predict, sample: list[Text], cores: list[int]) -> Callable[[], float]:
+    def measure() -> float:
+        before = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, cores)
+        start = time.perf_counter()
+        predict(sample)
+        rate = len(sample) / (time.perf_counter() - start)
+        os.sched_setaffinity(0, before)
+        return rate
+
+    return measure
+
+
+def _apart(wanted: np.ndarray, found: np.ndarray) -> dict[str, float]:
+    largest = {"largest difference": float(np.abs(wanted - found).max())}
+    if wanted.shape[1] == 1:
+        return largest
+    return largest | {"same class": float((wanted.argmax(1) == found.argmax(1)).mean())}
+
+
+def _lines(results: dict[str, Any], counts: list[int]) -> list[str]:
+    cells = []
+    for name, own in results["forms"].items():
+        rates = [
+            cell
+            for count in counts
+            for cell in (
+                spread(own[f"cores {count}"]["rates"]),
+                f"{own[f'cores {count}']['ratio to torch']['median']:.2f}",
+            )
+        ]
+        same = f"{own['same class']:.2%}" if "same class" in own else "–"
+        size = f"{own['bytes'] / 1e6:.1f} MB"
+        cells.append((name, size, *rates, same, f"{own['largest difference']:.2g}"))
+    heads = [
+        head
+        for count in counts
+        for head in (f"sentences/s, {count} {'core' if count == 1 else 'cores'}", "ratio")
+    ]
+    return [
+        f"# A student's forms: {results['student']}",
+        "",
+        f"From raw text to logits, tokenising included, {results['words']} words a sentence; "
+        "median (lowest–highest) of the turns, ratios to torch turn by turn. Same class and "
+        "largest difference of logits: against torch, on "
+        f"{results['rows compared']:,} rows of the task.",
+        "",
+        *table(["form", "folder", *heads, "same class", "difference"], cells),
+    ]
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,211 @@
+"""A student's answers as lines, JSON, CSV and Parquet, written batch by batch."""
+
+import csv
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import atomic_path
+from pipeline_lib.base.probabilities import softmax
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BY, LABEL, PROBABILITY = "answered_by", "label", "probability"
+ENDINGS = (".csv", ".jsonl", ".parquet")
+DIGITS = 6
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What is known about a batch of rows.
+
+    :ivar columns: the rows' own columns, by name.
+    :ivar names: of the classes, or of a regression's score.
+    :ivar outputs: logits or scores, float (rows, outputs); NaN: a row without an answer.
+    :ivar routed: whether the teacher answered, bool (rows,); None: nothing is routed.
+    """
+
+    columns: dict[str, list[Any]]
+    names: list[str]
+    outputs: np.ndarray
+    routed: np.ndarray | None = None
+
+    def records(self, prefix: str = "") -> Iterator[dict[str, Any]]:
+        """Yield each row as JSON has it.
+
+        :param prefix: what stands before each name that is not the row's own.
+        """
+        shares = softmax(self.outputs)
+        for row, logits in enumerate(self.outputs):
+            answer = self._by(row) | self._answer(logits, shares[row])
+            own = {name: values[row] for name, values in self.columns.items()}
+            yield own | {prefix + name: value for name, value in answer.items()}
+
+    def flat(self, prefix: str = "") -> dict[str, list[Any]]:
+        """Return the answers' columns by name, as CSV and Parquet have them.
+
+        :param prefix: what stands before each name.
+        """
+        answered = ~np.isnan(self.outputs).any(axis=1)
+
+        def values(numbers: np.ndarray) -> list[float | None]:
+            return [round(float(v), DIGITS) if a else None for v, a in zip(numbers, answered)]  # noqa: B905
+
+        if len(self.names) == 1:
+            return {prefix + self.names[0]: values(self.outputs[:, 0])}
+        shares = softmax(self.outputs)
+        best = np.where(answered, shares.argmax(1), 0)
+        labels = [self.names[b] if a else None for b, a in zip(best, answered, strict=True)]
+        found = {LABEL: labels, PROBABILITY: values(shares.max(1))}
+        found |= {f"{PROBABILITY}_{n}": values(shares[:, c]) for c, n in enumerate(self.names)}
+        if self.routed is not None:
+            found = {BY: [self._by(row)[BY] for row in range(len(answered))]} | found
+        return {prefix + name: own for name, own in found.items()}
+
+    def _by(self, row: int) -> dict[str, str]:
+        if self.routed is None:
+            return {}
+        return {BY: "teacher" if self.routed[row] else "student"}
+
+    def _answer(self, logits: np.ndarray, shares: np.ndarray) -> dict[str, Any]:
+        missing = bool(np.isnan(logits).any())
+        if len(self.names) == 1:
+            return {self.names[0]: None if missing else round(float(logits[0]), DIGITS)}
+        if missing:
+            return {LABEL: None}
+        best = int(shares.argmax())
+        by_name = zip(self.names, shares, strict=True)
+        return {
+            LABEL: self.names[best],
+            PROBABILITY: round(float(shares[best]), DIGITS),
+            "probabilities": {name: round(float(share), DIGITS) for name, share in by_name},
+            "logits": [round(float(value), DIGITS) for value in logits],
+        }
+
+
+def text_lines(answers: Answers) -> Iterator[str]:
+    """Yield label, probability and sentences, or score and sentences, with tabs between them."""
+    for record in answers.records():
+        own = [str(record[name]).replace("\n", " ") for name in answers.columns]
+        if len(answers.names) == 1:
+            score = record[answers.names[0]]
+            yield "\t".join(["" if score is None else f"{score:.4f}", *own])
+            continue
+        share = record.get(PROBABILITY)
+        by = [record[BY]] if BY in record else []
+        told = [record[LABEL] or "", "" if share is None else f"{share:.4f}"]
+        yield "\t".join([*told, *by, *own])
+
+
+def json_lines(answers: Answers) -> Iterator[str]:
+    """Yield each row as JSON."""
+    for record in answers.records():
+        yield json.dumps(record, ensure_ascii=False, default=str)
+
+
+@contextmanager
+def answer_writer(
+    path: Path, prefix: str, types: "dict[str, pa.DataType]"
+) -> Iterator[Callable[[Answers], None]]:
+    """Return what writes answers to a file, batch by batch; it appears once all are written.
+
+    :param prefix: what stands before the answers' names.
+    :param types: of the rows' own columns in Parquet, where they are known; others become text.
+    :raises DistilleryError: if an answer has a column's name, or the file's ending says nothing.
+    """
+    require_ending(path)
+    open_ = {".csv": _open_csv, ".jsonl": _open_jsonl, ".parquet": _open_parquet}[path.suffix]
+    with atomic_path(path) as temporary, open_(temporary, prefix, types) as write:
+        yield write
+
+
+def require_ending(path: Path) -> None:
+    """Check that a file's name says how answers are to be written.
+
+    :raises DistilleryError: if it does not.
+    """
+    if path.suffix not in ENDINGS:
+        raise DistilleryError(f"{path}: give a name that ends in {', '.join(ENDINGS)}.")
+
+
+@contextmanager
+def _open_jsonl(path: Path, prefix: str, _: object) -> Iterator[Callable[[Answers], None]]:
+    with open(path, "w", encoding="utf-8", newline="\n") as sink:
+
+        def write(answers: Answers) -> None:
+            _require_apart(answers, prefix)
+            for record in answers.records(prefix):
+                sink.write(json.dumps(record, ensure_ascii=False, default=str) + "\n")
+
+        yield write
+
+
+@contextmanager
+def _open_csv(path: Path, prefix: str, _: object) -> Iterator[Callable[[Answers], None]]:
+    with open(path, "w", encoding="utf-8", newline="") as sink:
+        writer = csv.writer(sink, lineterminator="\n")
+
+        def write(answers: Answers) -> None:
+            _require_apart(answers, prefix)
+            columns = answers.columns | answers.flat(prefix)
+            if not sink.tell():
+                writer.writerow(columns)
+            texts = ([_as_text(value) for value in values] for values in columns.values())
+            writer.writerows(zip(*texts, strict=True))
+
+        yield write
+
+
+@contextmanager
+def _open_parquet(
+    path: Path, prefix: str, types: "dict[str, pa.DataType]"
+) -> Iterator[Callable[[Answers], None]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with ExitStack() as stack:
+        writers: list[pq.ParquetWriter] = []
+
+        def write(answers: Answers) -> None:
+            _require_apart(answers, prefix)
+            own = {
+                name: pa.array(values, types[name])
+                if name in types
+                else pa.array([_as_text(value) for value in values], pa.string())
+                for name, values in answers.columns.items()
+            }
+            named = {prefix + BY, prefix + LABEL}
+            found = {
+                name: pa.array(values, pa.string() if name in named else pa.float64())
+                for name, values in answers.flat(prefix).items()
+            }
+            table = pa.table(own | found)
+            if not writers:
+                writers.append(stack.enter_context(pq.ParquetWriter(path, table.schema)))
+            writers[0].write_table(table)
+
+        yield write
+
+
+def _require_apart(answers: Answers, prefix: str) -> None:
+    names = {*answers.flat(prefix), *(prefix + name for name in ("probabilities", "logits"))}
+    both = [name for name in answers.columns if name in names]
+    if both:
+        raise DistilleryError(
+            f"column {both[0]!r} is in the file already, and an answer has this name too. Say what "
+            "stands before the answers' names, as in --prefix predicted_."
+        )
+
+
+def _as_text(value: Any) -> str | None:
+    """Return a value as text; what is no text is written as JSON."""
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, default=str)

@@ -1,0 +1,247 @@
+"""Texts to be answered, row by row from a file or standard input, in batches.
+
+Lines, CSV, TSV, JSON lines and Parquet; only a batch is in memory at a time.
+"""
+
+import csv
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.lines import read_lines
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from pipeline_lib.storage.columns import Text
+
+BATCH = 4096
+LONGEST_FIELD = 2**31 - 1
+"""Characters of a CSV field, which Python's reader limits to 131,072 unless told."""
+
+
+class Input(StrEnum):
+    """How rows are given: a sentence per line, or a table."""
+
+    lines = "lines"
+    csv = "csv"
+    tsv = "tsv"
+    jsonl = "jsonl"
+    parquet = "parquet"
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a table that are read.
+
+    :ivar text: of the sentence; :ivar second: of pairs, of the second one.
+    :ivar keep: those that are written beside the answers.
+    """
+
+    text: str
+    second: str | None
+    keep: tuple[str, ...] = ()
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Those of the sentences."""
+        return (self.text,) if self.second is None else (self.text, self.second)
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """Each of them once."""
+        return tuple(dict.fromkeys([*self.texts, *self.keep]))
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows as they were given.
+
+    :ivar columns: name to values, those of the sentences first.
+    :ivar texts: what a student reads; None: a row without a sentence, or without one of its two.
+    :ivar first: the number of the first of them in the file, from 1, a header included.
+    """
+
+    columns: dict[str, list[Any]]
+    texts: "list[Text | None]"
+    first: int
+
+
+def input_of(file: Path | None, given: Input | None) -> Input:
+    """Return the format that was named, or that of the file's ending."""
+    endings = {"." + form.value: form for form in Input} | {".ndjson": Input.jsonl}
+    return given or endings.get(file.suffix.lower() if file else "", Input.lines)
+
+
+def read_batches(file: Path | None, form: Input, columns: Columns) -> Iterator[Batch]:
+    """Yield the rows of a table, of which only these columns are read.
+
+    :param file: None: standard input, of every format but Parquet.
+    :raises DistilleryError: naming the file, the row or column, and the remedy.
+    """
+    if form is Input.parquet:
+        yield from _read_parquet(file, columns)
+        return
+    first = 1 if form is Input.jsonl else 2
+    readers = {Input.csv: _csv_rows, Input.tsv: _tsv_rows, Input.jsonl: _jsonl_rows}
+    rows = readers[form](file, columns)
+    while given := list(islice(rows, BATCH)):
+        values = {name: list(part) for name, part in zip(columns.all, zip(*given), strict=True)}  # noqa: B905
+        yield _batch(values, columns, first, file)
+        first += len(given)
+
+
+def line_batches(lines: Iterable[str], pair: bool, size: int = BATCH) -> Iterator[Batch]:
+    """Yield lines that are not blank, of pairs with a tab between the sentences.
+
+    :raises DistilleryError: if a line is no pair and should be one.
+    """
+    rest = (line for line in lines if line.strip())
+    first = 1
+    while given := list(islice(rest, size)):
+        texts = list(as_examples(given, pair))
+        sides = zip(*texts, strict=True) if pair else [texts]
+        names = ("text", "text_pair")
+        yield Batch(dict(zip(names, map(list, sides))), texts, first)  # noqa: B905
+        first += len(given)
+
+
+def as_examples(lines: Iterable[str], is_pair: bool) -> "Iterator[Text]":
+    """Yield lines as a student reads them: as they are, or as pairs with a tab between.
+
+    :raises DistilleryError: if a line is no pair and should be one.
+    """
+    return map(_pair, lines) if is_pair else iter(lines)
+
+
+def _pair(line: str) -> tuple[str, str]:
+    first, tab, second = line.partition("\t")
+    if not tab or not first.strip() or not second.strip():
+        raise DistilleryError(
+            f"{line!r:.80}: no pair. This student compares two sentences: write both in one line, "
+            "with a tab between them."
+        )
+    return first, second
+
+
+def parquet_types(file: Path, columns: Columns) -> "dict[str, pa.DataType]":
+    """Return the types of the columns that are read of a Parquet file."""
+    schema = _parquet(file).schema_arrow
+    return {name: schema.field(name).type for name in columns.all if name in schema.names}
+
+
+def _batch(values: dict[str, list[Any]], columns: Columns, first: int, file: Path | None) -> Batch:
+    sides = [[_text(v, file, first + n) for n, v in enumerate(values[c])] for c in columns.texts]
+    if len(sides) == 1:
+        return Batch(values, sides[0], first)
+    pairs = [None if None in pair else pair for pair in zip(*sides, strict=True)]
+    return Batch(values, pairs, first)
+
+
+def _text(value: Any, file: Path | None, row: int) -> str | None:
+    """Return a text, or None for a cell that is empty or blank."""
+    if value is not None and not isinstance(value, str):
+        raise DistilleryError(
+            f"{_name(file)}: row {row}: {value!r:.80} is no text. Name the column of texts with "
+            "--text (of pairs also with --text2)."
+        )
+    return value if value and value.strip() else None
+
+
+def _csv_rows(file: Path | None, columns: Columns) -> Iterator[list[str]]:
+    # The line ends belong to the reader: a quoted text may have some.
+    lines = (line + "\n" for line in read_lines(file))
+    limit = csv.field_size_limit(LONGEST_FIELD)
+    try:
+        records = (record for record in csv.reader(lines, strict=True) if record)
+        yield from _delimited(records, file, columns, "comma")
+    except csv.Error as error:
+        raise DistilleryError(
+            f"{_name(file)}: not valid CSV ({error}). Quote texts with commas or quotes, and "
+            "double the quotes inside; or say --input-format tsv."
+        ) from error
+    finally:
+        csv.field_size_limit(limit)
+
+
+def _tsv_rows(file: Path | None, columns: Columns) -> Iterator[list[str]]:
+    records = (line.split("\t") for line in read_lines(file) if line)
+    yield from _delimited(records, file, columns, "tab")
+
+
+def _delimited(
+    records: Iterable[list[str]], file: Path | None, columns: Columns, between: str
+) -> Iterator[list[str]]:
+    records = iter(records)
+    names = next(records, [])
+    _require(names, file, columns)
+    places = [names.index(name) for name in columns.all]
+    for number, record in enumerate(records, 2):
+        if len(record) != len(names):
+            raise DistilleryError(
+                f"{_name(file)}: row {number} has {len(record)} columns, not {len(names)}. One "
+                f"{between} stands between columns; correct the row."
+            )
+        yield [record[place] for place in places]
+
+
+def _jsonl_rows(file: Path | None, columns: Columns) -> Iterator[list[Any]]:
+    for number, line in enumerate(read_lines(file), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise DistilleryError(
+                f"{_name(file)}: line {number} is not valid JSON ({error}). Write one object per "
+                "line."
+            ) from error
+        if not isinstance(row, dict):
+            raise DistilleryError(f"{_name(file)}: line {number} is no object, but {line!r:.80}.")
+        _require(list(row), file, Columns(columns.text, columns.second), f"line {number}: ")
+        yield [row.get(name) for name in columns.all]
+
+
+def _read_parquet(file: Path | None, columns: Columns) -> Iterator[Batch]:
+    opened, first = _parquet(file), 1
+    _require(opened.schema_arrow.names, file, columns)
+    for part in opened.iter_batches(BATCH, columns=list(columns.all)):
+        found = part.to_pydict()
+        yield _batch({name: found[name] for name in columns.all}, columns, first, file)
+        first += part.num_rows
+
+
+def _parquet(file: Path | None) -> Any:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if file is None:
+        raise DistilleryError("standard input: Parquet is read from its end. Give it as --file.")
+    try:
+        return pq.ParquetFile(file)
+    except pa.ArrowException as error:
+        raise DistilleryError(f"{file}: not a Parquet file ({error}). Save it again.") from error
+
+
+def _require(names: list[str], file: Path | None, columns: Columns, where: str = "") -> None:
+    for name in columns.all:
+        if name not in names:
+            option = {columns.text: "--text", columns.second: "--text2"}.get(name, "--keep")
+            raise DistilleryError(
+                f"{_name(file)}: {where}no column {name!r}; there are "
+                f"{', '.join(map(repr, names)) or 'none'}. Name one of them with {option}."
+            )
+        if names.count(name) > 1:
+            raise DistilleryError(
+                f"{_name(file)}: column {name!r} stands {names.count(name)} times. Name each "
+                "column once."
+            )
+
+
+def _name(file: Path | None) -> str:
+    return str(file or "standard input")

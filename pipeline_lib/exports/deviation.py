@@ -1,0 +1,93 @@
+"""How far an exported student's answers are from those that it gives in torch."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pipeline_lib.base.layout import student_place
+from pipeline_lib.exports.subject import Subject
+from pipeline_lib.storage.columns import Text, texts
+from pipeline_lib.storage.shards import ShardSet
+from pipeline_lib.text.pieces import Pieces
+from pipeline_lib.text.ragged import Sentences
+
+MADE_UP, FROM_DEV = 256, 2048
+"""Texts that answers are compared on."""
+Outputs = Callable[[Sentences], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """Two tables of answers compared, those in torch with those of another form.
+
+    :ivar largest, mean: of the absolute differences of logits, scores or vectors' values.
+    :ivar relative: the largest difference over the largest value in torch.
+    :ivar same_class: the share of rows with the same class; None: there are no classes.
+    """
+
+    rows: int
+    largest: float
+    mean: float
+    relative: float
+    same_class: float | None
+
+    @classmethod
+    def between(cls, wanted: np.ndarray, found: np.ndarray, classes: bool) -> "Deviation":
+        """Compare outputs, float (rows, width)."""
+        apart = np.abs(wanted.astype(np.float64) - found)
+        same = float((wanted.argmax(1) == found.argmax(1)).mean()) if classes else None
+        scale = max(float(np.abs(wanted).max()), 1e-6)
+        largest = float(apart.max())
+        return cls(len(wanted), largest, float(apart.mean()), largest / scale, same)
+
+    def record(self) -> dict[str, Any]:
+        """Return the numbers as they are written down."""
+        return {
+            name: round(value, 6) if isinstance(value, float) else value
+            for name, value in vars(self).items()
+            if value is not None
+        }
+
+
+def measure(subject: Subject, outputs: Outputs) -> dict[str, Deviation]:
+    """Compare a form of a student with itself in torch.
+
+    :param outputs: what the form answers to sentences.
+    :returns: ``made up``, on random words of all lengths, and ``dev``, on rows of its task, where
+        the student's place says which those are.
+    """
+    given = {"made up": made_up_texts(subject), "dev": dev_texts(subject)}
+    encoded = {name: subject.reader.encode(own) for name, own in given.items() if own}
+    classes = subject.labels is not None and len(subject.labels) > 1
+    return {
+        name: Deviation.between(subject.outputs(own), outputs(own), classes)
+        for name, own in encoded.items()
+    }
+
+
+def made_up_texts(subject: Subject) -> list[Text]:
+    """Return texts, or pairs, of random words, of no word to more than the student reads."""
+    tokenizer = subject.reader.tokenizer
+    own = tokenizer.tokenizer if isinstance(tokenizer, Pieces) else tokenizer
+    words = np.array(sorted(own.get_vocab()), object)
+    draw = np.random.default_rng(0)
+    longest = min(subject.reader.settings.max_words, 64) + 2
+
+    def text(number: int) -> str:
+        return " ".join(draw.choice(words, number % longest))
+
+    numbers = range(MADE_UP)
+    if subject.reader.pair:
+        return [(text(number), text(7 * number + 3)) for number in numbers]
+    return [text(number) for number in numbers]
+
+
+def dev_texts(subject: Subject) -> list[Text]:
+    """Return rows of the student's task; none where its place does not say which task that is."""
+    place = student_place(subject.folder)
+    folder = None if place is None else place.layout.split(place.task, "dev")
+    if folder is None or not folder.exists():
+        return []
+    return texts(ShardSet.open(folder).table().slice(0, FROM_DEV))

@@ -1,0 +1,94 @@
+"""What exported folders share: the student's configuration, a tokenizer that cuts and pads."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tokenizers import Tokenizer
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import atomic_path, read_json, write_json
+from pipeline_lib.exports.portable_words import make_portable, make_quick
+from pipeline_lib.params import StudentSettings
+from pipeline_lib.students.student import read_tokenizer
+from pipeline_lib.students.vocabulary import PAD, save_tokenizer
+from pipeline_lib.text.pieces import Pieces
+from pipeline_lib.text.ragged import PAD_ID
+from pipeline_lib.text.words import MASK
+
+CONFIG, TOKENIZER = "config.json", "tokenizer.json"
+FORM = "form"
+"""The key of an exported folder's configuration that says in which form the student is in it."""
+
+
+def require_new_folder(out: Path) -> None:
+    """Check that nothing would be overwritten.
+
+    :raises DistilleryError: if anything lies in ``out``.
+    """
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise DistilleryError(f"{out}: there is something here already. Name a new folder.")
+
+
+def form_of(folder: Path) -> str | None:
+    """Return the form of an exported folder, or None if it is a student's own or none at all."""
+    path = folder / CONFIG
+    config = read_json(path) if path.exists() else None
+    return config.get(FORM) if isinstance(config, dict) else None
+
+
+def write_tokenizer(out: Path, tokenizer: Tokenizer | Pieces, limit: int) -> None:
+    """Write a tokenizer that gives whole batches: cut to ``limit`` words, and padded behind them.
+
+    ``Tokenizer.from_file(file).encode_batch(texts)`` gives what the student reads, but for this: a
+    text without a word is a row without one, which exported students read as one unknown word.
+    """
+    if isinstance(tokenizer, Pieces):
+        tokenizer.save(out)
+        own, padding = tokenizer.tokenizer, tokenizer.padding or PAD
+    else:
+        save_tokenizer(out, tokenizer)
+        own, padding = tokenizer, PAD
+    copy = Tokenizer.from_str(own.to_str())
+    make_portable(copy)
+    copy.enable_truncation(limit, strategy="longest_first")
+    copy.enable_padding(pad_id=padding_number(tokenizer), pad_token=padding)
+    with atomic_path(out / TOKENIZER) as temporary:
+        temporary.write_text(copy.to_str(pretty=True), encoding="utf-8")
+    path = out / "tokenizer_config.json"
+    write_json(path, read_json(path) | {"model_max_length": limit, "padding_side": "right"})
+
+
+def exported_tokenizer(folder: Path, settings: StudentSettings) -> Tokenizer | Pieces:
+    """Return what :func:`write_tokenizer` wrote, without its padding.
+
+    :raises ValueError: if there is none, or it is damaged.
+    """
+    tokenizer = read_tokenizer(folder, settings)
+    if isinstance(tokenizer, Tokenizer):
+        tokenizer.no_padding()
+        make_quick(tokenizer)
+    return tokenizer
+
+
+def padding_number(tokenizer: Tokenizer | Pieces) -> int:
+    """Return the number of what fills up shorter rows."""
+    return tokenizer.pad_id if isinstance(tokenizer, Pieces) else PAD_ID
+
+
+def unknown_number(tokenizer: Tokenizer | Pieces) -> int:
+    """Return the number that a text without a word is read as."""
+    if not isinstance(tokenizer, Pieces):
+        return tokenizer.token_to_id(MASK)
+    sign = tokenizer.unknown
+    return (sign and tokenizer.tokenizer.token_to_id(sign)) or tokenizer.pad_id
+
+
+def write_config(out: Path, config: Mapping[str, Any], form: str, **more: Any) -> None:
+    """Write the student's configuration, its form, and what else is said about it.
+
+    Last of all: without it nothing is opened in a folder that was left half written.  The type is
+    another than a student's own: its tokenizer pads, which a student's does not.
+    """
+    kind = {"model_type": f"{config['model_type']}_{form.replace('-', '_')}", FORM: form}
+    write_json(out / CONFIG, {**config, **kind, **more})

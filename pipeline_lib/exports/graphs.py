@@ -1,0 +1,119 @@
+"""Graphs of ONNX operators, put together one node at a time.
+
+A student's LSTM is not exported by running it: what a tracer or torch's exporter makes of one is
+right for the example's length alone (pytorch#191855).  Here it is the LSTM operator, which is told
+each row's length.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from pipeline_lib.base.errors import DistilleryError
+
+if TYPE_CHECKING:
+    import onnx
+
+OPSET, IR_VERSION = 18, 9
+"""The newest operators that a graph has (``BitwiseXor``), and the format that came with them."""
+ROWS, COLUMNS = "rows", "columns"
+FIRST, SECOND = "", "_2"
+"""What stands behind the inputs' names for a sentence, and for the second one of a pair."""
+Value = str | np.ndarray | torch.Tensor | Sequence[int]
+"""The name of what a node or an input gives, or a constant."""
+
+
+def require_onnx() -> None:
+    """Check that what writes and runs ONNX files is installed.
+
+    :raises DistilleryError: if it is not.
+    """
+    try:
+        import onnx  # noqa: F401
+        import onnxruntime  # noqa: F401
+    except ImportError as error:
+        raise DistilleryError(
+            f"ONNX files need onnx and onnxruntime ({error}): pip install 'distillery[onnx]'."
+        ) from error
+
+
+class Graph:
+    """Inputs, constants and nodes, in the order in which they are added."""
+
+    def __init__(self) -> None:
+        self._nodes: list[Any] = []
+        self._inputs: list[Any] = []
+        self._constants: dict[str, Any] = {}
+        self._kept: dict[int, tuple[Value, str]] = {}
+
+    def input(self, name: str, second: str = COLUMNS) -> str:
+        """Add an input, int64 (rows, columns)."""
+        from onnx import TensorProto, helper
+
+        shape = [ROWS, second]
+        self._inputs.append(helper.make_tensor_value_info(name, TensorProto.INT64, shape))
+        return name
+
+    def add(self, operator: str, *inputs: Value | None, outputs: int = 1, **attributes: Any) -> Any:
+        """Add a node and return the name of its output, or the names where there are several.
+
+        :param inputs: names or constants; None: an optional one that is left out.
+        """
+        from onnx import helper
+
+        given = ["" if value is None else self._name(value) for value in inputs]
+        names = [f"{operator.lower()}_{len(self._nodes)}_{n}" for n in range(outputs)]
+        self._nodes.append(helper.make_node(operator, given, names, names[0], **attributes))
+        return names[0] if outputs == 1 else names
+
+    def cast(self, value: Value, kind: str) -> str:
+        """Return a value in another number format: ``FLOAT``, ``INT64``, ``INT32``."""
+        from onnx import TensorProto
+
+        return self.add("Cast", value, to=getattr(TensorProto, kind))
+
+    def linear(self, value: str, weight: torch.Tensor, bias: torch.Tensor | None) -> str:
+        """Return what a layer (outputs, inputs) makes of the last axis."""
+        product = self.add("MatMul", value, weight.T)
+        return product if bias is None else self.add("Add", product, bias)
+
+    def model(self, outputs: dict[str, tuple[str, int]]) -> "onnx.ModelProto":
+        """Return the finished model.
+
+        :param outputs: name to the value that it gives and its width; all are float (rows, width).
+        """
+        import onnx
+        from onnx import TensorProto, helper
+
+        nodes = [helper.make_node("Identity", [value], [n]) for n, (value, _) in outputs.items()]
+        infos = [
+            helper.make_tensor_value_info(name, TensorProto.FLOAT, [ROWS, width])
+            for name, (_, width) in outputs.items()
+        ]
+        constants = list(self._constants.values())
+        graph = helper.make_graph([*self._nodes, *nodes], "student", self._inputs, infos, constants)
+        opset = [helper.make_opsetid("", OPSET)]
+        model = helper.make_model(graph, opset_imports=opset, ir_version=IR_VERSION)
+        onnx.checker.check_model(model)
+        return model
+
+    def _name(self, value: Value) -> str:
+        if isinstance(value, str):
+            return value
+        kept = self._kept.get(id(value))
+        if kept is None:
+            # Kept itself, too: another object would else get the id of one that is gone.
+            kept = self._kept[id(value)] = value, self._constant(value)
+        return kept[1]
+
+    def _constant(self, value: Value) -> str:
+        from onnx import numpy_helper
+
+        if isinstance(value, torch.Tensor):
+            value = value.detach().cpu().numpy()
+        array = np.ascontiguousarray(value) if isinstance(value, np.ndarray) else np.array(value)
+        name = f"constant_{len(self._constants)}"
+        self._constants[name] = numpy_helper.from_array(array, name)
+        return name

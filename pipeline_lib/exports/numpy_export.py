@@ -1,0 +1,41 @@
+"""A student as a folder that needs numpy and tokenizers alone: weights, tokenizer, one module."""
+
+import shutil
+from pathlib import Path
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import atomic_path
+from pipeline_lib.exports import numpy_student
+from pipeline_lib.exports.folders import (
+    require_new_folder,
+    unknown_number,
+    write_config,
+    write_tokenizer,
+)
+from pipeline_lib.exports.subject import read_subject
+
+MODULE = "student.py"
+
+
+def export_numpy(folder: Path, out: Path) -> str:
+    """Write the student in ``folder`` to the new folder ``out``; return what to tell.
+
+    :raises DistilleryError: if there is none, one that is a transformers model, or anything lies in
+        ``out``.
+    """
+    require_new_folder(out)
+    subject = read_subject(folder)
+    if subject.architecture not in numpy_student.ARCHITECTURES:
+        raise DistilleryError(
+            f"{folder}: a {subject.architecture} student has no form in numpy alone. Export one of "
+            f"{', '.join(numpy_student.ARCHITECTURES)}, or this one with --to onnx."
+        )
+    out.mkdir(parents=True, exist_ok=True)
+    copies = {"model.safetensors": folder / "model.safetensors"}
+    for name, source in (copies | {MODULE: Path(numpy_student.__file__)}).items():
+        with atomic_path(out / name) as temporary:
+            shutil.copyfile(source, temporary)
+    write_tokenizer(out, subject.reader.tokenizer, subject.reader.settings.max_words)
+    own = {"unknown": unknown_number(subject.reader.tokenizer), "temperature": subject.temperature}
+    write_config(out, subject.config, "numpy", **own)
+    return f"needs numpy and tokenizers: python {out / MODULE} TEXT"

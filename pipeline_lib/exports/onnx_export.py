@@ -1,0 +1,185 @@
+"""A student or a sentence encoder as an ONNX file, in float32 or int8, in a folder of its own.
+
+The folder is laid out as those that transformers.js and onnxruntime's users know: ``onnx/``, the
+tokenizer, the configuration.  docs/export.md has inputs, outputs and metadata.
+"""
+
+import json
+import logging
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import atomic_path
+from pipeline_lib.exports.deviation import Deviation, measure
+from pipeline_lib.exports.folders import (
+    require_new_folder,
+    unknown_number,
+    write_config,
+    write_tokenizer,
+)
+from pipeline_lib.exports.graphs import Graph, require_onnx
+from pipeline_lib.exports.onnx_networks import BUILT, encoder, network, read_words
+from pipeline_lib.exports.onnx_student import FILES, open_session, run
+from pipeline_lib.exports.onnx_tracing import TRACED, trace
+from pipeline_lib.exports.subject import Subject, read_subject
+
+if TYPE_CHECKING:
+    import onnx
+
+LOGITS, VECTOR = "logits", "sentence_embedding"
+"""What the model gives: of a student, and of a sentence encoder."""
+MOST_APART = 1e-3
+"""How far float32 may be from torch, of the greatest value: sums are added up in another order."""
+QUANTISED = ("MatMul", "Gather", "LSTM")
+"""The operators whose weights become int8: layers, tables of vectors, LSTMs."""
+
+
+def export_onnx(folder: Path, out: Path) -> str:
+    """Write the student in ``folder`` in float32 to the new folder ``out``; return what to tell.
+
+    :raises DistilleryError: if there is none, none with an ONNX form, or anything lies in ``out``;
+        or if the file's answers are not the student's.
+    """
+    return _export(folder, out, "onnx")
+
+
+def export_onnx_int8(folder: Path, out: Path) -> str:
+    """Write it with weights in int8; see :func:`export_onnx`."""
+    return _export(folder, out, "onnx-int8")
+
+
+def _export(folder: Path, out: Path, form: str) -> str:
+    require_onnx()
+    require_new_folder(out)
+    subject = read_subject(folder)
+    model = build(subject)
+    found = _measured(subject, model)
+    worst = max(found.values(), key=lambda own: own.relative)
+    if worst.relative > MOST_APART:
+        raise DistilleryError(
+            f"{folder}: its ONNX form gives other answers than the student (by up to "
+            f"{worst.largest:.3g}), so nothing was written. Please report the model's family, and "
+            "take the student's own folder."
+        )
+    if form == "onnx-int8":
+        model = quantise(model)
+        found = _measured(subject, model)
+    about = description(subject, form, found)
+    _describe(model, about)
+    path = out / FILES[form]
+    path.parent.mkdir(parents=True)
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(model.SerializeToString())
+    write_tokenizer(out, subject.reader.tokenizer, subject.reader.settings.max_words)
+    own = ("temperature", "max_length", "deviation", "problem_type")
+    write_config(out, subject.config, form, **{key: about[key] for key in own if key in about})
+    return _told(subject, found)
+
+
+def build(subject: Subject) -> "onnx.ModelProto":
+    """Return a student, or a sentence encoder, as an ONNX model in float32.
+
+    :raises DistilleryError: if its architecture has no such form.
+    """
+    output = VECTOR if subject.labels is None else LOGITS
+    if isinstance(subject.encoder, TRACED):
+        segments = subject.reader.segments
+        return trace(subject.network, output, segments, subject.temperature)
+    if not isinstance(subject.encoder, BUILT):
+        raise DistilleryError(
+            f"{subject.folder}: a {subject.architecture} student, an architecture from outside the "
+            "library, has no ONNX form. Take its own folder."
+        )
+    graph, unknown = Graph(), unknown_number(subject.reader.tokenizer)
+    if subject.labels is None:
+        value = encoder(graph, subject.network, read_words(graph, unknown))
+    else:
+        value = network(graph, subject.network, unknown, subject.temperature)
+    return graph.model({output: (value, subject.width)})
+
+
+def quantise(model: "onnx.ModelProto") -> "onnx.ModelProto":
+    """Return the model with its weights in int8.
+
+    What they are multiplied with is made int8 batch by batch: onnxruntime's dynamic quantisation,
+    of an LSTM its ``DynamicQuantizeLSTM``.
+    """
+    import onnx
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    constants = {constant.name for constant in model.graph.initializer}
+    # A Gather from what was computed has no weights.
+    others = [
+        n.name for n in model.graph.node if n.op_type == "Gather" and n.input[0] not in constants
+    ]
+    root = logging.getLogger()
+    level = root.level
+    # It advises, on the root logger, steps that graphs from elsewhere may need.
+    root.setLevel(logging.ERROR)
+    try:
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / "model.onnx"
+            quantize_dynamic(
+                model,
+                path,
+                op_types_to_quantize=[*QUANTISED],
+                per_channel=True,
+                weight_type=QuantType.QInt8,
+                nodes_to_exclude=others,
+            )
+            return onnx.load(path)
+    finally:
+        root.setLevel(level)
+
+
+def description(subject: Subject, form: str, found: dict[str, Deviation]) -> dict[str, Any]:
+    """Return what the file's metadata says about the model."""
+    about = {
+        "form": form,
+        "architecture": subject.architecture,
+        "max_length": subject.reader.settings.max_words,
+        "pair": subject.reader.pair,
+        "deviation": {name: own.record() for name, own in found.items()},
+    }
+    if subject.labels is None:
+        return about | {"kind": "sentence encoder", "width": subject.width}
+    regression = len(subject.labels) == 1
+    return about | {
+        "kind": "regression" if regression else "classification",
+        "problem_type": "regression" if regression else "single_label_classification",
+        "labels": subject.labels,
+        "activation": "none" if regression else "softmax",
+        "temperature": subject.temperature,
+    }
+
+
+def _describe(model: "onnx.ModelProto", about: dict[str, Any]) -> None:
+    from onnx import helper
+
+    texts = {
+        key: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        for key, value in about.items()
+    }
+    helper.set_model_props(model, texts)
+    model.producer_name = "distillery"
+    model.doc_string = (
+        f"A distilled {about['architecture']} student ({about['kind']}, {about['form']}). Logits "
+        "are divided by the temperature already."
+        if "temperature" in about
+        else f"A distilled {about['architecture']} sentence encoder ({about['form']})."
+    )
+
+
+def _measured(subject: Subject, model: "onnx.ModelProto") -> dict[str, Deviation]:
+    session = open_session(model.SerializeToString())
+    return measure(subject, lambda sentences: run(session, sentences, subject.width))
+
+
+def _told(subject: Subject, found: dict[str, Deviation]) -> str:
+    own = found.get("dev") or found["made up"]
+    rows = f"{own.rows:,} rows of {'dev' if 'dev' in found else 'random words'}"
+    same = "" if own.same_class is None else f", the same class on {own.same_class:.2%}"
+    what = "vectors" if subject.labels is None else "outputs"
+    return f"{what} at most {own.largest:.2g} from torch's{same} ({rows})"

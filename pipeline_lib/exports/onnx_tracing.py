@@ -1,0 +1,120 @@
+"""Students that are transformers models as ONNX graphs, written by torch's exporter.
+
+Its tracing one, which knows every family's layers and keeps the number of rows and tokens open: a
+transformer has no steps that a trace could count.  What it wrote is compared with the student
+before it is kept (:mod:`pipeline_lib.exports.deviation`).
+"""
+
+import copy
+import io
+import warnings
+from typing import TYPE_CHECKING
+
+import torch
+from torch import nn
+
+from pipeline_lib.exports.graphs import COLUMNS, FIRST, OPSET, ROWS, SECOND
+from pipeline_lib.networks.layers import mean
+from pipeline_lib.networks.siamese import SiameseTransformerEncoder
+from pipeline_lib.networks.student import StudentNetwork
+from pipeline_lib.networks.transformer import TransformerReader
+from pipeline_lib.text.pieces import SEGMENTS
+
+if TYPE_CHECKING:
+    import onnx
+
+TRACED = (TransformerReader, SiameseTransformerEncoder)
+"""The modules that are written so."""
+
+
+def trace(
+    student: StudentNetwork | SiameseTransformerEncoder,
+    output: str,
+    segments: bool,
+    temperature: float = 1.0,
+) -> "onnx.ModelProto":
+    """Return a student, or a sentence encoder, as an ONNX model.
+
+    :param output: the name of what it gives.
+    :param segments: whether it is told which sentence of a pair a token belongs to.
+    :param temperature: what logits are divided by.
+    """
+    import onnx
+
+    own = copy.deepcopy(student).eval()
+    reader = getattr(own, "encoder", own)
+    # The other kinds of attention leave out the mask where the example needs none.
+    reader.model.set_attn_implementation("eager")
+    pair = own is not reader and own.config.pair
+    apart = pair and not own.config.settings.joint
+    suffixes = (FIRST, SECOND) if apart else (FIRST,)
+    names = [f"{name}{side}" for side in suffixes for name in ("input_ids", "attention_mask")]
+    names += [SEGMENTS] if segments else []
+    axes = {
+        name: {0: ROWS, 1: COLUMNS + (SECOND if name.endswith(SECOND) else "")} for name in names
+    }
+    file = io.BytesIO()
+    with warnings.catch_warnings(), torch.no_grad():
+        # Of being the older exporter, and of shapes that it takes for constants.
+        warnings.simplefilter("ignore")
+        torch.onnx.export(
+            _Traced(own, temperature).eval(),
+            tuple(_example(name) for name in names),
+            file,
+            dynamo=False,
+            input_names=names,
+            output_names=[output],
+            dynamic_axes=axes | {output: {0: ROWS}},
+            opset_version=OPSET,
+        )
+    return onnx.load_from_string(file.getvalue())
+
+
+class _Traced(nn.Module):
+    """A student whose arguments are those of the graph, and whose result is one tensor."""
+
+    def __init__(
+        self, student: StudentNetwork | SiameseTransformerEncoder, temperature: float
+    ) -> None:
+        super().__init__()
+        self.student, self.temperature = student, temperature
+
+    def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
+        """Return logits, or sentence vectors."""
+        student = self.student
+        if isinstance(student, SiameseTransformerEncoder):
+            return _sentence_vectors(student, *inputs)
+        if student.config.settings.joint:
+            judged = student.judge(_first_state(student.encoder, *inputs))
+        else:
+            sides = [inputs[place : place + 2] for place in range(0, len(inputs), 2)]
+            judged = student.judge(*(_sentence_vectors(student.encoder, *own) for own in sides))
+        return judged["logits"] / self.temperature
+
+
+def _sentence_vectors(
+    encoder: SiameseTransformerEncoder, ids: torch.Tensor, mask: torch.Tensor
+) -> torch.Tensor:
+    """Return what the encoder computes, without a step that depends on the example."""
+    found = encoder.model(input_ids=ids, attention_mask=mask, output_hidden_states=True)
+    counted = torch.cat([torch.zeros_like(mask[:, :1]), mask[:, 1:]], dim=1).float()
+    return torch.cat([mean(layer, counted) for layer in found.hidden_states[-encoder.last :]], -1)
+
+
+def _first_state(
+    reader: TransformerReader,
+    ids: torch.Tensor,
+    mask: torch.Tensor,
+    segments: torch.Tensor | None = None,
+) -> torch.Tensor:
+    told = {} if segments is None else {SEGMENTS: segments}
+    found = reader.model(input_ids=ids, attention_mask=mask, output_hidden_states=True, **told)
+    states = torch.stack([layer[:, 0] for layer in found.hidden_states[1:]], dim=1)
+    return states[:, -1] if reader.pool == "last" else states.mean(1)
+
+
+def _example(name: str) -> torch.Tensor:
+    """Return two rows, of which one is padded."""
+    if name.startswith("attention_mask"):
+        return torch.tensor([[1, 1, 1, 1], [1, 1, 1, 0]])
+    return torch.zeros(2, 4, dtype=torch.long) if name == SEGMENTS else torch.full((2, 4), 3)

@@ -1,0 +1,46 @@
+r"""The project's word pattern in a form that other engines of regular expressions read alike.
+
+:data:`~pipeline_lib.text.words.PATTERN` is written for the tokenizers library, whose engine takes
+letters of every script for ``\w``.  JavaScript's, by which transformers.js splits, takes ASCII
+alone, and refuses ``(?i:…)`` where it is not of 2025 or later.  Here the classes are named.
+"""
+
+from functools import cache
+
+from tokenizers import Regex, Tokenizer
+from tokenizers.pre_tokenizers import PreTokenizer, Split
+
+from pipeline_lib.text.words import word_splitter
+
+_WORD = r"\p{Alphabetic}\p{M}\p{Nd}\p{Pc}²³¹¼½¾"
+"""What the tokenizers library takes for ``\\w``, and for a space, by name and sign."""
+_SPACE = "\t\n\x0b\x0c\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+_NOT = rf"[nN]['’][tT](?![{_WORD}])"
+PORTABLE = (
+    r"\[MASK\]"
+    rf"|{_NOT}|['’](?:[sSſ]|[mM]|[dD]|[rR][eE]|[vV][eE]|[lL][lL])(?![{_WORD}])"
+    rf"|[{_WORD}]+?(?={_NOT})"
+    rf"|\p{{Nd}}+(?:[.,]\p{{Nd}}+)*|[{_WORD}]+|\.{{2,}}|[^{_WORD}{_SPACE}]"
+)
+
+
+@cache
+def portable_splitter() -> PreTokenizer:
+    """Return what splits as :func:`~pipeline_lib.text.words.word_splitter` does."""
+    return Split(Regex(PORTABLE), behavior="removed", invert=True)
+
+
+def make_portable(tokenizer: Tokenizer) -> None:
+    """Have a tokenizer split by the portable pattern, if it splits by the project's."""
+    _exchange(tokenizer, word_splitter(), portable_splitter())
+
+
+def make_quick(tokenizer: Tokenizer) -> None:
+    """Have it split by the project's pattern again, of which quicker ways are known."""
+    _exchange(tokenizer, portable_splitter(), word_splitter())
+
+
+def _exchange(tokenizer: Tokenizer, old: PreTokenizer, new: PreTokenizer) -> None:
+    own = tokenizer.pre_tokenizer
+    if own is not None and own.__getstate__() == old.__getstate__():
+        tokenizer.pre_tokenizer = new

@@ -1,0 +1,80 @@
+"""The student, or the sentence encoder, that is exported."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import read_json
+from pipeline_lib.evaluation.companions import temperature_of
+from pipeline_lib.exports.reading import Reader
+from pipeline_lib.networks.student import StudentNetwork
+from pipeline_lib.params import student_settings
+from pipeline_lib.students.sentence_encoder import ENCODER_TYPE, encode_sentences, load_encoder
+from pipeline_lib.students.student import load_student, predict_sentences
+from pipeline_lib.text.ragged import Sentences
+
+CPU = torch.device("cpu")
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is exported.
+
+    :ivar config: the folder's config.json.
+    :ivar network: a :class:`~pipeline_lib.networks.student.StudentNetwork`, or a sentence encoder's
+        module.
+    :ivar labels: names of the classes, or of a regression's score; None: a sentence encoder.
+    :ivar temperature: what logits are divided by.
+    """
+
+    folder: Path
+    config: dict[str, Any]
+    network: torch.nn.Module
+    reader: Reader
+    labels: list[str] | None
+    temperature: float = 1.0
+
+    @property
+    def encoder(self) -> torch.nn.Module:
+        """What reads words."""
+        return self.network.encoder if isinstance(self.network, StudentNetwork) else self.network
+
+    @property
+    def width(self) -> int:
+        """How many numbers it gives for a text or a pair."""
+        return self.network.width if self.labels is None else len(self.labels)
+
+    @property
+    def architecture(self) -> str:
+        """Its architecture's name in params.yaml."""
+        return self.reader.settings.name()
+
+    def outputs(self, sentences: Sentences) -> np.ndarray:
+        """Return what it computes in torch, float32 (sentences, width)."""
+        if self.labels is None:
+            return encode_sentences(self.network, sentences, CPU)
+        return predict_sentences(self.network, sentences, CPU) / self.temperature
+
+
+def read_subject(folder: Path) -> Subject:
+    """Load a trained student or a sentence encoder.
+
+    :raises DistilleryError: if there is neither in ``folder``.
+    """
+    config = read_json(folder / "config.json")
+    if not isinstance(config, dict):
+        raise DistilleryError(f"{folder}: config.json describes no student.")
+    if config.get("model_type") == ENCODER_TYPE:
+        encoder = load_encoder(folder)
+        settings = student_settings(config["architecture"])
+        return Subject(
+            folder, config, encoder.model, Reader(encoder.tokenizer, settings, False), None
+        )
+    student = load_student(folder)
+    reader = Reader(student.tokenizer, student.model.config.settings, student.is_pair)
+    labels, temperature = student.label_names, temperature_of(folder)
+    return Subject(folder, config, student.model, reader, labels, temperature)

@@ -1,0 +1,140 @@
+"""Tables in and out of ``distill predict``, with students made up here."""
+
+import csv
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipeline_lib.commands import given_rows
+from pipeline_lib.exports.opening import Opened
+
+from .running import distill, failing
+
+QUOTED = 'good, "very" good\nto the end'
+"""A text that CSV has to quote."""
+
+
+@pytest.fixture(autouse=True)
+def student(monkeypatch: pytest.MonkeyPatch) -> list[list[object]]:
+    """Make a student to which what has good in it is good; return what it is asked."""
+    asked: list[list[object]] = []
+
+    def predict(texts: Sequence[object]) -> np.ndarray:
+        asked.append(list(texts))
+        return np.array([[0.0, 2.0 if "good" in str(text) else -2.0] for text in texts], np.float32)
+
+    opened = {
+        "student": Opened(["negative", "positive"], False, predict),
+        "pairs": Opened(["negative", "positive"], True, predict),
+        "scores": Opened(["stars"], False, lambda texts: predict(texts)[:, 1:]),
+    }
+    for name in opened:
+        Path(name).mkdir()
+        Path(name, "config.json").write_text("{}")
+    monkeypatch.setattr(
+        "pipeline_lib.exports.opening.open_student", lambda folder: opened[folder.name]
+    )
+    return asked
+
+
+def write_csv(name: str, rows: list[list[object]]) -> None:
+    with open(name, "w", newline="") as sink:
+        csv.writer(sink).writerows(rows)
+
+
+def test_a_table_stays_row_for_row_from_form_to_form(
+    student: list[list[object]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(given_rows, "BATCH", 2)
+    rows = [["id", "review", "label"], [1, QUOTED, "x"], [2, " ", "y"], [3, "dull", "z"]]
+    write_csv("in.csv", rows)
+    kept = ["--text", "review", "--keep", "id"]
+    told = distill("predict", "student", "--file", "in.csv", *kept, "--out", "out.parquet")
+    assert told == "rows without a sentence, which have no answer: 1, the first of them row 3\n"
+    assert student == [[QUOTED], ["dull"]], "no more than a batch at a time"
+    found = pq.read_table("out.parquet").to_pydict()
+    assert found["review"] == [QUOTED, " ", "dull"] and found["id"] == ["1", "2", "3"]
+    assert found["label"] == ["positive", None, "negative"]
+    assert found["probability"] == [pytest.approx(0.880797), None, pytest.approx(0.880797)]
+    assert found["probability_positive"][2] == pytest.approx(0.119203)
+    again = ["--keep", "label", "--prefix", "new_", "--out", "out.jsonl"]
+    distill("predict", "student", "--file", "out.parquet", *kept, *again)
+    lines = [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
+    assert [line["label"] for line in lines] == [line["new_label"] for line in lines]
+    assert lines[0]["new_probabilities"]["positive"] == pytest.approx(0.880797)
+    assert lines[1] == {"review": " ", "id": "2", "label": None, "new_label": None}
+    piped = Path("out.jsonl").read_text()
+    distill("predict", "student", "--input-format", "jsonl", *kept, "--out", "o.csv", given=piped)
+    header, first, second, _ = csv.reader(Path("o.csv").read_text().splitlines(keepends=True))
+    assert header == ["review", "id", "label", "probability"] + [
+        f"probability_{name}" for name in ("negative", "positive")
+    ]
+    assert first == [QUOTED, "1", "positive", "0.880797", "0.119203", "0.880797"]
+    assert second == [" ", "2", "", "", "", ""]
+
+
+def test_pairs_and_scores() -> None:
+    Path("in.tsv").write_text("text\ttext_pair\nso\tgood\n\tdull\n")
+    found = distill("predict", "pairs", "--file", "in.tsv", "--format", "jsonl").splitlines()
+    first = json.loads(found[0])
+    assert (first["text"], first["text_pair"], first["label"]) == ("so", "good", "positive")
+    assert json.loads(found[1])["label"] is None
+    distill("predict", "pairs", "so\tgood", "--out", "out.csv")
+    assert Path("out.csv").read_text().startswith("text,text_pair,label,probability,")
+    pq.write_table(pa.table({"text": ["good", None], "n": [1, 2]}), "in.parquet")
+    told = ["--keep", "n", "--file", "in.parquet", "--out"]
+    distill("predict", "scores", *told, "out.parquet")
+    found = pq.read_table("out.parquet")
+    assert found.to_pydict() == {"text": ["good", None], "n": [1, 2], "stars": [2.0, None]}
+    assert found.schema.field("n").type == pa.int64()
+    write_csv("none.csv", [["text"]])
+    distill("predict", "scores", "--file", "none.csv", "--out", "none.jsonl")
+    assert Path("none.jsonl").read_text() == ""
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "message"),
+    [
+        (b"a,text\n1,good\n2\n", [], "in.csv: row 3 has 1 columns, not 2"),
+        (
+            b"a,b\n1,good\n",
+            [],
+            "no column 'text'; there are 'a', 'b'. Name one of them with --text",
+        ),
+        (b"text,text\nx,y\n", [], "column 'text' stands 2 times"),
+        (b'text\n"open\n', [], "in.csv: not valid CSV"),
+        (b"text\ngo\xffod\n", [], "in.csv: line 2: not UTF-8"),
+        (b"text\ngood\n", ["--keep", "id"], "no column 'id'; there are 'text'. Name one of them"),
+        (b"text\ngood\n", ["--text2", "text"], "--text2: this student reads one sentence"),
+        (b"text,label\ngood,1\n", ["--keep", "label"], "column 'label' is in the file already"),
+        (b"{}\n", ["--input-format", "jsonl"], "line 1: no column 'text'; there are none"),
+        (b'{"text": 3}\n', ["--input-format", "jsonl"], "row 1: 3 is no text"),
+        (b"[1]\n{\n", ["--input-format", "jsonl"], "line 1 is no object"),
+        (b"{\n", ["--input-format", "jsonl"], "line 1 is not valid JSON"),
+        (b"PAR1", ["--input-format", "parquet"], "in.csv: not a Parquet file"),
+        (b"good\n", ["--input-format", "lines", "--keep", "id"], "name columns of a table"),
+    ],
+)
+def test_what_cannot_be_read_is_named(
+    content: bytes,
+    options: list[str],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("in.csv").write_bytes(content)
+    given = ["predict", "student", "--file", "in.csv", "--out", "out.csv", *options]
+    assert message in failing(monkeypatch, capsys, *given)
+    assert not Path("out.csv").exists()
+
+
+def test_a_files_name_says_how_it_is_written(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = failing(monkeypatch, capsys, "predict", "student", "good", "--out", "out.txt")
+    assert "out.txt: give a name that ends in .csv, .jsonl, .parquet" in found

@@ -1,0 +1,66 @@
+"""Tiny students of every architecture with random weights, for the tests of their exports."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from pipeline_lib.distillation.starts import start_from_layers, start_from_pieces, start_from_sizes
+from pipeline_lib.networks.student import StudentConfig
+from pipeline_lib.params import student_settings
+from pipeline_lib.students.student import build_student, save_student
+from pipeline_lib.students.vocabulary import build_tokenizer
+from tests.pretrained import write_model
+
+WORDS = ["a", "film", "good", "dull", "n't", "is", ".", "plot", "café", "the"]
+WIDTH, MAX_WORDS = 6, 9
+COMMON = {"classifier": 5, "dropout": 0.1, "max_words": MAX_WORDS}
+READER = COMMON | {"model": "mini", "pool": "mean", "classifier": None}
+TWO_LSTMS = {"feedforward": 4, "hidden": 3, "shared": 6}
+PIECES = {"tokens": "pieces", "model": "mini", "embedding_size": 5, "pools": ["max", "self"]}
+ONLY_WORDS = {"tokens": "words", "model": None, "embedding_size": None}
+VALUES: dict[str, dict[str, Any]] = {
+    "bilstm": COMMON | {"architecture": "bilstm", "hidden": 5, "embeddings": "multichannel"},
+    "bilstm_sra": COMMON
+    | {"architecture": "bilstm_sra", "hidden": 5, "width": 7, "embeddings": "trained"},
+    "cnn": COMMON
+    | {"architecture": "cnn", "widths": [1, 2, 4], "filters": 3, "embeddings": "static"},
+    "static": COMMON | {"architecture": "static", "embeddings": "trained"},
+    "linear": {"architecture": "linear", "ngrams": 3, "buckets": 97, "dimensions": 4}
+    | {"dropout": 0.1, "max_words": MAX_WORDS},
+    "biattentive": COMMON
+    | TWO_LSTMS
+    | ONLY_WORDS
+    | {"architecture": "biattentive", "pools": ["max", "mean", "self", "min"]},
+    "biattentive-pieces": COMMON | TWO_LSTMS | PIECES | {"architecture": "biattentive"},
+    "transformer": READER | {"architecture": "transformer", "layers": [0, 2]},
+    "bert": READER
+    | {"architecture": "bert", "depth": 2, "width": 8, "heads": 2, "feedforward": 6}
+    | {"dropout": 0.1, "pool": "last", "classifier": 5},
+    "dse": COMMON
+    | {"architecture": "dse", "model": "mini", "layers": None, "last": 2, "frozen": False},
+}
+
+
+def write_student(
+    folder: Path, name: str, pair: bool, labels: list[str], family: str = "bert"
+) -> Path:
+    """Write a student with random weights.
+
+    :param family: of the model that its layers or word pieces are of, if it has any.
+    """
+    settings = student_settings(VALUES[name])
+    torch.manual_seed(3)
+    if settings.source_model is None:
+        config = StudentConfig(len(WORDS) + 2, WIDTH, settings, pair, labels)
+        save_student(folder, build_student(config, None), build_tokenizer(WORDS, lowercase=True))
+        return folder
+    model = write_model(folder.with_name(f"model-{family}"), family)
+    if settings.pretrained:
+        start = start_from_layers(model, settings)
+    elif settings.joint and settings.reads == "pieces":
+        start = start_from_pieces(model, settings, False)
+    else:
+        start = start_from_sizes(model, settings)
+    save_student(folder, start.build(settings, pair, labels), start.tokenizer)
+    return folder

@@ -1,0 +1,86 @@
+"""Students in numpy answer as they do in torch, and need nothing else."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.probabilities import softmax
+from pipeline_lib.exports.numpy_export import export_numpy
+from pipeline_lib.exports.numpy_student import ARCHITECTURES, Student
+from pipeline_lib.networks.encoders import build_encoder
+from pipeline_lib.params import student_settings
+from pipeline_lib.students.sentence_encoder import load_encoder, save_encoder
+from pipeline_lib.students.student import load_student
+from pipeline_lib.students.vocabulary import build_tokenizer
+
+from .students import VALUES, WIDTH, WORDS, write_student
+from .test_onnx import sample
+
+NAMES = [name for name, own in VALUES.items() if own["architecture"] in ARCHITECTURES]
+
+
+@pytest.mark.parametrize("pair", [False, True])
+@pytest.mark.parametrize("name", NAMES)
+def test_answers_are_those_of_torch(
+    name: str, pair: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipeline_lib.exports.subject.temperature_of", lambda _: 0.5)
+    monkeypatch.setattr("pipeline_lib.exports.numpy_student.BATCH", 5)
+    folder = write_student(tmp_path / "student", name, pair, ["no", "yes", "neither"])
+    export_numpy(folder, tmp_path / "out")
+    student, given = Student(tmp_path / "out"), sample(pair)
+    wanted = load_student(folder).predict(given) / 0.5
+    np.testing.assert_allclose(student.logits(given), wanted, atol=2e-6)
+    np.testing.assert_allclose(student.predict(given), softmax(wanted), atol=1e-6)
+    np.testing.assert_allclose(student.logits(given[3:4]), wanted[3:4], atol=2e-6)
+    assert student.logits([]).shape == (0, 3)
+    assert (student.label_names, student.is_pair) == (["no", "yes", "neither"], pair)
+    with pytest.raises(DistilleryError, match="describes a distillery_student_numpy"):
+        load_student(tmp_path / "out")
+
+
+def test_scores_and_sentence_vectors(tmp_path: Path) -> None:
+    folder = write_student(tmp_path / "student", "cnn", False, ["stars"])
+    export_numpy(folder, tmp_path / "scores")
+    given = sample(False)
+    wanted = load_student(folder).predict(given)
+    np.testing.assert_allclose(Student(tmp_path / "scores").predict(given), wanted, atol=2e-6)
+    settings = student_settings(VALUES["bilstm_sra"])
+    model = build_encoder(settings, len(WORDS) + 2, WIDTH)
+    save_encoder(tmp_path / "encoder", model, build_tokenizer(WORDS, True), settings)
+    export_numpy(tmp_path / "encoder", tmp_path / "vectors")
+    wanted = load_encoder(tmp_path / "encoder").encode(given)
+    np.testing.assert_allclose(Student(tmp_path / "vectors").encode(given), wanted, atol=2e-6)
+
+
+def test_nothing_else_is_needed(tmp_path: Path) -> None:
+    folder = write_student(tmp_path / "student", "bilstm", True, ["no", "yes"])
+    export_numpy(folder, tmp_path / "out")
+    code = (
+        "import runpy, sys; sys.argv[1:] = ['a good film\\tdull']; "
+        "runpy.run_path('student.py', run_name='__main__'); "
+        "print({'torch', 'safetensors', 'pipeline_lib', 'onnxruntime'} & {*sys.modules})"
+    )
+    bare = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path / "out", env=bare, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    answer, loaded = done.stdout.splitlines()
+    label, probability, text = answer.split("\t", 2)
+    (wanted,) = softmax(load_student(folder).predict([("a good film", "dull")]))
+    assert (label, text) == (["no", "yes"][wanted.argmax()], "a good film\tdull")
+    assert float(probability) == pytest.approx(wanted.max(), abs=1e-4)
+    assert loaded == "set()"
+
+
+def test_a_transformer_is_refused(tmp_path: Path) -> None:
+    folder = write_student(tmp_path / "student", "dse", False, ["no", "yes"])
+    with pytest.raises(DistilleryError, match=r"a dse student has no form in numpy.*--to onnx"):
+        export_numpy(folder, tmp_path / "out")
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,192 @@
+"""Students in ONNX answer as they do in torch, whatever the lengths, the batch and the padding."""
+
+import json
+import random
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from tokenizers import Tokenizer
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.exports.deviation import Deviation
+from pipeline_lib.exports.onnx_export import export_onnx, export_onnx_int8, quantise
+from pipeline_lib.exports.onnx_student import (
+    FILES,
+    OnnxStudent,
+    inputs,
+    load_onnx_student,
+    open_session,
+    run,
+)
+from pipeline_lib.networks.encoders import build_encoder
+from pipeline_lib.params import ARCHITECTURES, student_settings
+from pipeline_lib.storage.columns import Text
+from pipeline_lib.students.sentence_encoder import load_encoder, save_encoder
+from pipeline_lib.students.student import load_student
+from pipeline_lib.students.vocabulary import build_tokenizer
+from pipeline_lib.text.ragged import Sentences
+
+from .students import MAX_WORDS, VALUES, WIDTH, WORDS, write_student
+
+CASES = [
+    *(("bilstm", False, "bert"), ("bilstm", True, "bert"), ("bilstm_sra", False, "bert")),
+    *(("cnn", False, "bert"), ("static", True, "bert"), ("linear", False, "bert")),
+    *(("biattentive", False, "bert"), ("biattentive", True, "bert")),
+    *(("biattentive-pieces", True, "bert"), ("bert", False, "bert")),
+    *(("transformer", True, "bert"), ("dse", True, "mpnet")),
+]
+"""Architecture, whether it compares pairs, and the family that its layers or word pieces are of."""
+
+
+def sample(pair: bool) -> list[Text]:
+    """Return texts of all lengths up to beyond the cut, without a word and with unknown ones."""
+    drawn, words = random.Random(5), [*WORDS, "unheard", "Ω"]
+    lengths = [*range(MAX_WORDS + 4), 0, 5, 2]
+    made = [" ".join(drawn.choices(words, k=length)) for length in lengths]
+    return list(zip(made, made[::-1], strict=True)) if pair else made
+
+
+def by_file(session: object, folder: Path, texts: list[Text]) -> np.ndarray:
+    """Return what a stranger computes: by the file of the tokenizer and the graph's own inputs."""
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    names = [given.name for given in session.get_inputs()]
+
+    def encode(part: list[Text], suffix: str) -> dict[str, np.ndarray]:
+        rows = tokenizer.encode_batch(part)
+        kinds = {"input_ids": "ids", "attention_mask": "attention_mask"}
+        kinds |= {"token_type_ids": "type_ids"} if "token_type_ids" in names else {}
+        return {
+            f"{name}{suffix}": np.array([getattr(r, kind) for r in rows], np.int64).reshape(
+                len(rows), -1
+            )
+            for name, kind in kinds.items()
+        }
+
+    if "input_ids_2" in names:
+        first, second = zip(*texts, strict=True)
+        return session.run(None, encode(list(first), "") | encode(list(second), "_2"))[0]
+    return session.run(None, encode(texts, ""))[0]
+
+
+@pytest.mark.parametrize(("name", "pair", "family"), CASES)
+def test_answers_are_those_of_torch(name: str, pair: bool, family: str, tmp_path: Path) -> None:
+    folder = write_student(tmp_path / "student", name, pair, ["no", "yes", "neither"], family)
+    export_onnx(folder, tmp_path / "out")
+    given, student = sample(pair), load_student(folder)
+    wanted, exported = student.predict(given), load_onnx_student(tmp_path / "out")
+    assert exported.label_names == ["no", "yes", "neither"] and exported.is_pair is pair
+    np.testing.assert_allclose(exported.predict(given), wanted, atol=2e-6)
+    for size in (1, 3, len(given)):
+        found = [
+            by_file(exported.session, tmp_path / "out", given[start : start + size])
+            for start in range(0, len(given), size)
+        ]
+        np.testing.assert_allclose(np.concatenate(found), wanted, atol=2e-6)
+    # The comparison can fail.
+    assert np.ptp(wanted, axis=0).max() > 1e-4
+    check_padding(exported, given)
+    check_int8(folder, tmp_path / "out", student.encode(given), wanted)
+
+
+def check_padding(exported: OnnxStudent, given: list[Text]) -> None:
+    """Other numbers in the padding, and more of it, change no answer."""
+    rows = exported.reader.encode(given)
+    batch = inputs(rows, np.arange(len(given))[2:5])
+    more = [(0, 0), (0, 2 * (exported.reader.settings.name() != "bert"))]
+    wider = {name: np.pad(values, more) for name, values in batch.items()}
+    for name in [name for name in wider if name.startswith("input_ids")]:
+        words = wider[name.replace("input_ids", "attention_mask")]
+        wider[name] = np.where(words, wider[name], 3)
+    found = [exported.session.run(None, own)[0] for own in (wider, batch)]
+    np.testing.assert_allclose(*found, atol=2e-6)
+
+
+def check_int8(folder: Path, out: Path, rows: Sentences, wanted: np.ndarray) -> None:
+    """Weights in int8 change answers a little, and are int8."""
+    model = quantise(onnx.load(out / FILES["onnx"]))
+    stored = {tensor.data_type for tensor in model.graph.initializer if len(tensor.dims) > 1}
+    assert onnx.TensorProto.INT8 in stored
+    found = run(open_session(model.SerializeToString()), rows, wanted.shape[1])
+    apart = Deviation.between(wanted, found, classes=True)
+    assert 0 < apart.largest < 0.1 * max(1.0, np.abs(wanted).max())
+
+
+def test_every_architecture_has_a_form() -> None:
+    named = {VALUES[name]["architecture"] for name, *_ in CASES}
+    assert named == {values["architecture"] for values in VALUES.values()} == set(ARCHITECTURES)
+
+
+def test_the_folder_says_what_the_model_is(tmp_path: Path) -> None:
+    folder = write_student(tmp_path / "student", "bilstm", False, ["no", "yes"])
+    told = export_onnx_int8(folder, tmp_path / "out")
+    assert told.startswith("outputs at most 0.") and "(256 rows of random words)" in told
+    found = {str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*.*")}
+    assert found == {
+        *("config.json", "tokenizer.json", "tokenizer_config.json", "onnx/model_quantized.onnx"),
+    }
+    config = json.loads((tmp_path / "out/config.json").read_text())
+    assert config["id2label"] == {"0": "no", "1": "yes"} and config["form"] == "onnx-int8"
+    session = load_onnx_student(tmp_path / "out").session
+    about = session.get_modelmeta().custom_metadata_map
+    assert json.loads(about["labels"]) == ["no", "yes"]
+    assert (about["kind"], about["activation"]) == ("classification", "softmax")
+    assert (about["temperature"], about["max_length"]) == ("1.0", str(MAX_WORDS))
+    deviation = json.loads(about["deviation"])["made up"]
+    assert deviation == config["deviation"]["made up"] and 0 < deviation["largest"] < 0.5
+    assert session.get_inputs()[0].shape == ["rows", "columns"]
+
+
+def test_a_temperature_is_in_the_logits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline_lib.exports.subject.temperature_of", lambda _: 2.0)
+    for name in ("cnn", "bert"):
+        folder = write_student(tmp_path / name, name, False, ["no", "yes"])
+        export_onnx(folder, tmp_path / f"{name}-out")
+        exported, given = load_onnx_student(tmp_path / f"{name}-out"), sample(False)
+        found = 2.0 * exported.predict(given)
+        np.testing.assert_allclose(found, load_student(folder).predict(given), atol=4e-6)
+        assert exported.session.get_modelmeta().custom_metadata_map["temperature"] == "2.0"
+
+
+def test_a_regression_and_a_sentence_encoder(tmp_path: Path) -> None:
+    folder = write_student(tmp_path / "student", "static", True, ["stars"])
+    assert "class" not in export_onnx(folder, tmp_path / "score")
+    about = load_onnx_student(tmp_path / "score").session.get_modelmeta().custom_metadata_map
+    assert (about["kind"], about["activation"]) == ("regression", "none")
+    settings = student_settings(VALUES["bilstm_sra"])
+    model = build_encoder(settings, len(WORDS) + 2, WIDTH)
+    save_encoder(tmp_path / "encoder", model, build_tokenizer(WORDS, True), settings)
+    export_onnx(tmp_path / "encoder", tmp_path / "vectors")
+    exported, given = load_onnx_student(tmp_path / "vectors"), sample(False)
+    assert exported.label_names == []
+    assert exported.session.get_outputs()[0].name == "sentence_embedding"
+    wanted = load_encoder(tmp_path / "encoder").encode(given)
+    np.testing.assert_allclose(exported.predict(given), wanted, atol=2e-6)
+
+
+def test_other_answers_than_the_students_are_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_student(tmp_path / "student", "bilstm", False, ["no", "yes"])
+    # As by an exporter that confuses the gates.
+    monkeypatch.setattr("pipeline_lib.exports.onnx_networks._gates", lambda weight: weight)
+    with pytest.raises(DistilleryError, match="its ONNX form gives other answers"):
+        export_onnx(folder, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_without_onnx_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    for use in (lambda: export_onnx(tmp_path, tmp_path), lambda: load_onnx_student(tmp_path)):
+        with pytest.raises(DistilleryError, match=r"pip install 'distillery\[onnx\]'"):
+            use()
+
+
+def test_a_damaged_folder_is_named(tmp_path: Path) -> None:
+    folder = write_student(tmp_path / "student", "static", False, ["no", "yes"])
+    export_onnx(folder, tmp_path / "out")
+    (tmp_path / "out/onnx/model.onnx").write_bytes(b"torn")
+    with pytest.raises(DistilleryError, match="out: no ONNX student that can be opened"):
+        load_onnx_student(tmp_path / "out")

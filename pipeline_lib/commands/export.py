@@ -10,9 +10,10 @@ EXAMPLE = "Example: distill export data/encoders/sra exported/sra --to sentence-
 
 
 class Target(StrEnum):
-    """What is written: sentence-transformers, a folder for its ``SentenceTransformer``."""
+    """What is written: a folder for ``SentenceTransformer``, or one for transformers' hub."""
 
     sentence_transformers = "sentence-transformers"
+    hub = "hub"
 
 
 def export(
@@ -20,16 +21,25 @@ def export(
     out: Annotated[Path, typer.Argument(help="The new folder to write.")],
     to: Annotated[Target, typer.Option("--to", help="The form to write it in.")],
 ) -> None:
-    """Write a sentence encoder, or a siamese student's, in a form that others load.
+    """Write a student, or a sentence encoder, in a form that others load.
 
     sentence-transformers: SentenceTransformer(OUT, trust_remote_code=True).encode(texts) gives the
     vectors of `distill encode`, and needs nothing of this library. The code to be trusted is one
     file in OUT; a static student's folder has none.
+
+    hub: pipeline("text-classification", OUT, trust_remote_code=True) of transformers gives what
+    `distill predict` does, and needs nothing of this library. README.md in OUT is its model card:
+    scores, calibration, data, licences, limits. Push it with `hf upload NAME OUT`.
     """
     from pipeline_lib.evaluation.evaluate import require_model
+    from pipeline_lib.exports.hub import export_hub
     from pipeline_lib.exports.sentence_transformers import export_sentence_transformers
 
     require_model(model)
+    if to is Target.hub:
+        outputs = export_hub(model, out)
+        typer.echo(f"{out}: hub, {outputs} output{'s' * (outputs > 1)}; read its README.md")
+        return
     writers = {Target.sentence_transformers: export_sentence_transformers}
     width = writers[to](model, out)
     typer.echo(f"{out}: {to.value}, vectors of {width} values")

@@ -5,11 +5,12 @@ files among it, is escaped.
 """
 
 import platform
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
 from pipeline_lib import __version__
-from pipeline_lib.base.files import sha256_file
+from pipeline_lib.base.files import read_record, sha256_file
 from pipeline_lib.exports.card_scores import (
     calibration_section,
     differences_section,
@@ -22,6 +23,7 @@ from pipeline_lib.exports.front_matter import front_matter
 from pipeline_lib.exports.markdown import bullets, code, escape, fenced, table
 from pipeline_lib.exports.origins import Origin, origins
 from pipeline_lib.exports.settings import settings_of
+from pipeline_lib.params import STARTS
 from pipeline_lib.report.splits import shared_line
 from pipeline_lib.students.student import Student
 
@@ -74,7 +76,9 @@ def _learned(facts: Facts) -> str:
         return "From whom it learned, and what it scores, is not known here."
     teacher = f"the answers of a larger model, the teacher {code(facts.own.teacher)}"
     learned = {"gold": "labels alone", "teacher": teacher, "both": f"labels and {teacher}"}
-    return f"It learned from {learned[facts.own.learned_from]}."
+    start = None if facts.row is None else facts.row.method.start
+    before = "" if start in (None, *STARTS) else f", after a start from {code(start)}"
+    return f"It learned from {learned[facts.own.learned_from]}{before}."
 
 
 def _use(facts: Facts) -> list[str]:
@@ -165,20 +169,21 @@ def _reproduce(facts: Facts) -> list[str]:
     told.append(
         f"Exported by distillery {__version__}, Python {platform.python_version()}, {libraries}."
     )
-    told += [f"SHA-256 of {name}: `{sha256_file(path)}`" for name, path in _files(facts)]
+    told += [f"SHA-256 of {name}: `{digest}`" for name, digest in _digests(facts)]
     return [*lines, *bullets(told)]
 
 
-def _files(facts: Facts) -> list[tuple[str, Path]]:
-    """Return files whose digests tell whether what was made again is the same."""
-    found = [(f"`{name}`", facts.folder / name) for name in ("model.safetensors", "tokenizer.json")]
-    if facts.row is not None:
-        layout, task = facts.place.layout, facts.place.task
-        weights = layout.teacher(task, facts.row.teacher) / "model.safetensors"
-        found.append((f"the weights of teacher {code(facts.row.teacher)}", weights))
-        found += [
-            (f"the data's {code(path.name)}", path)
-            for path in sorted(layout.raw_task(task).glob("*"))
-            if path.is_file() and path.name != "source.json"
-        ]
-    return [(name, path) for name, path in found if path.exists()]
+def _digests(facts: Facts) -> Iterator[tuple[str, str]]:
+    """Yield what tells whether a student that was made again is the same, and made of the same."""
+    for name in ("model.safetensors", "tokenizer.json"):
+        yield code(name), sha256_file(facts.folder / name)
+    if facts.row is None:
+        return
+    layout, task = facts.place.layout, facts.place.task
+    weights = layout.teacher(task, facts.row.teacher) / "model.safetensors"
+    if weights.exists():
+        yield f"the weights of teacher {code(facts.row.teacher)}", sha256_file(weights)
+    fetched = layout.raw_task(task) / "source.json"
+    if fetched.exists():
+        for name, digest in read_record(fetched, "sha256")["sha256"].items():
+            yield f"the data's {code(name)}", digest

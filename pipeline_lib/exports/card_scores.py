@@ -60,7 +60,7 @@ def _caption(facts: Facts) -> list[str]:
     ]
     if own.baseline is not None:
         lines.append(
-            f"Gain: over the same student on labels, {code(own.baseline)}, with its "
+            f"Gain: over its undistilled baseline, {code(own.baseline)}, with its "
             f"{100 * scores.evaluate.confidence:.0f} % interval over seeds and examples "
             "(Obuchowski and Rockette 1995); p corrected for all rows of the task's table (Holm "
             "1979). Of one seed neither is known."
@@ -80,7 +80,7 @@ def calibration_section(facts: Facts) -> list[str]:
     if facts.is_regression:
         return []
     scaled = (
-        "Its temperature is 1: none was chosen, and probabilities are as trained."
+        "Its temperature is 1: no other is known here, and probabilities are as trained."
         if facts.temperature == 1.0
         else f"Logits are divided by {facts.temperature:.4g} (`{TEMPERATURE}` in config.json), "
         "chosen on dev by negative log-likelihood; that moves no answer (Guo et al. 2017)."

@@ -16,7 +16,7 @@ from pipeline_lib.params import check_params, student_settings
 from pipeline_lib.sources.licences import card_licences, package_licences
 from pipeline_lib.students.student import build_student, load_student, save_student
 from pipeline_lib.students.vocabulary import build_tokenizer
-from tests.archives import tar_bytes, zip_bytes
+from tests.archives import tar_bytes, write_files, zip_bytes
 from tests.commands.running import PARAMS
 from tests.made_up import made_up_method, made_up_scores
 
@@ -34,7 +34,9 @@ def write_student(folder: Path, names: list[str], pair: bool = False) -> Path:
 
 
 def card_of(folder: Path) -> ModelCard:
-    return ModelCard(model_card(folder, load_student(folder)))
+    path = folder / "README.md"
+    path.write_text(model_card(folder, load_student(folder)), encoding="utf-8")
+    return ModelCard.load(path)
 
 
 @pytest.fixture
@@ -111,6 +113,34 @@ def test_what_is_on_the_hub_is_named_for_it(workspace: Path) -> None:
     assert (card.data.base_model, card.data.datasets) == (["some/bert"], ["some/films"])
     assert card.data.eval_results[0].dataset_type == "some/films"
     assert f"some/bert, revision {revision} | unknown |" in card.text
+
+
+def test_who_made_a_teachers_answers_is_told(workspace: Path) -> None:
+    given: dict[str, Any] = YAML(typ="safe").load(PARAMS.read_text())
+    answers = {"kind": "answers", "files": ["{task}.csv"], "format": None, "classes": None}
+    answers |= {"mask": "[MASK]", "smoothing": 0.1, "floor": 0.01, "min_coverage": 0.5}
+    answers |= {"provenance": {"model": "some_llm", "terms": "no | competitors"}}
+    row = {"model": None, "max_length": None, "tasks": None, "data": None}
+    given["teachers"]["llm"] = row | {"tuning": answers}
+    mean = {"kind": "average", "of": ["minilm", "llm"], "weights": None}
+    given["teachers"]["both"] = row | {"tuning": mean}
+    given["models"]["minilm"] = {"kind": "path", "path": "model"}
+    write_files(Path("data/input/model"), {"README.md": b"---\nlicense: cc-by-4.0\n---\n"})
+    for method in given["methods"].values():
+        method["teacher"] = "both"
+    given["joint"]["mtl"]["teacher"] = "both"
+    with open("params.yaml", "w") as file:
+        YAML().dump(given, file)
+    text = card_of(workspace).text
+    for line in (
+        "| teacher minilm of movies | fine-tuned here from model minilm, model "
+        "| its README.md: cc-by-4.0 |",
+        "| teacher llm of movies | answers in movies.csv (model: some\\_llm; terms: no \\| "
+        "competitors) | terms: no \\| competitors |",
+        "| its word vectors, at the start | model minilm, model | its README.md: cc-by-4.0 |",
+    ):
+        assert line in text, line
+    assert "base_model" not in text
 
 
 @pytest.mark.parametrize("pair", [False, True])

@@ -1,5 +1,6 @@
 """The model card says what is known of a student, says what is not, and escapes text from data."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import torch
 from huggingface_hub import ModelCard
 from ruamel.yaml import YAML
 
-from pipeline_lib.base.files import sha256_file, write_json
+from pipeline_lib.base.files import read_json, sha256_file, write_json
 from pipeline_lib.exports.card import model_card
 from pipeline_lib.exports.markdown import code, escape, fenced
 from pipeline_lib.networks.student import StudentConfig
@@ -141,6 +142,38 @@ def test_who_made_a_teachers_answers_is_told(workspace: Path) -> None:
     ):
         assert line in text, line
     assert "base_model" not in text
+
+
+def test_where_nothing_is_labelled_agreement_is_no_score(workspace: Path) -> None:
+    path, nothing = Path("data/results/movies/scores.json"), dict.fromkeys(("dev", "test"))
+    scores = read_json(path)
+    scores["floor"] = {"answer": None, "scores": nothing}
+    for own in (*scores["teachers"].values(), *scores["methods"].values()):
+        own["scores"] = own["details"]["scores"] = own["details"]["recall"] = nothing
+    for own in scores["methods"].values():
+        own |= {"gain": nothing, "against_teacher": nothing, "routing": None}
+        own["details"]["gain"] = nothing
+    write_json(path, scores)
+    card = card_of(workspace)
+    assert card.data.eval_results is None
+    assert (
+        "answers as its teacher does in 92.0 % (agreement with a teacher is no score)" in card.text
+    )
+    assert "Not known: there is no split with labels that the teacher answered." in card.text
+    assert "## With the teacher behind it" not in card.text
+
+
+def test_of_a_regression_the_errors_are_compared(workspace: Path) -> None:
+    path = Path("data/results/movies/scores.json")
+    scores = read_json(path)
+    for own in scores["methods"].values():
+        own["routing"] = None
+    text = json.dumps(scores).replace('"accuracy"', '"pearson"')
+    path.write_text(text.replace('"nll"', '"mean_absolute_error"'))
+    card = card_of(write_student(workspace, ["stars"]))
+    assert {one.metric_type for one in card.data.eval_results} == {"pearsonr"}
+    assert "teacher 0.352, student 0.410 ± 0.002, this file 0.411; difference +0.058." in card.text
+    assert "## Calibration" not in card.text and "no probability" in card.text
 
 
 @pytest.mark.parametrize("pair", [False, True])

@@ -7,7 +7,7 @@ somewhere), ``cpu`` (faster versions of what torch does too), ``networks`` (the 
 ``training`` (the one loop), ``tasks`` (labelled rows, their tags and metrics), ``wikipedia``
 (sentences without labels), ``augmentation`` (transfer sets), ``students``, ``teachers``,
 ``distillation`` (params.yaml's rows made into trainings), ``retrieval`` (vectors compared with
-many others), ``evaluation``, ``exports`` (students in other people's formats), ``report``,
+many others), ``evaluation``, ``report``, ``exports`` (students in other people's formats),
 ``studies``, ``commands``.
 """
 

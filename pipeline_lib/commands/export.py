@@ -17,6 +17,7 @@ class Target(StrEnum):
     onnx_int8 = "onnx-int8"
     numpy = "numpy"
     sentence_transformers = "sentence-transformers"
+    hub = "hub"
 
 
 def export(
@@ -34,6 +35,10 @@ def export(
     sentence-transformers: SentenceTransformer(OUT, trust_remote_code=True).encode(texts) gives the
     vectors of `distill encode`, of an encoder or of a student that has a vector of a sentence. The
     code to be trusted is one file in OUT; a static student's folder has none.
+
+    hub: pipeline("text-classification", OUT, trust_remote_code=True) of transformers gives what
+    `distill predict` does, and needs nothing of this library. README.md in OUT is its model card:
+    scores, calibration, data, licences, limits. Push it with `hf upload NAME OUT`.
     """
     from pipeline_lib.evaluation.evaluate import require_model
 
@@ -50,6 +55,7 @@ def _writer(to: Target) -> Callable[[Path, Path], str]:
         Target.onnx_int8: onnx_export.export_onnx_int8,
         Target.numpy: numpy_export.export_numpy,
         Target.sentence_transformers: _write_sentence_transformers,
+        Target.hub: _write_hub,
     }
     return writers[to]
 
@@ -58,3 +64,10 @@ def _write_sentence_transformers(model: Path, out: Path) -> str:
     from pipeline_lib.exports.sentence_transformers import export_sentence_transformers
 
     return f"vectors of {export_sentence_transformers(model, out)} values"
+
+
+def _write_hub(model: Path, out: Path) -> str:
+    from pipeline_lib.exports.hub import export_hub
+
+    outputs = export_hub(model, out)
+    return f"{outputs} output{'s' * (outputs > 1)}; read its README.md"

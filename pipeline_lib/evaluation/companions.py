@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 MOST_PIECES = 512
 """Word pieces that a teacher without a limit of its own reads."""
+TEMPERATURE = "calibration_temperature"
+"""The key in config.json of a student that was exported; `temperature` is one of generation's."""
 Predict = Callable[[Sequence[Text]], np.ndarray]
 """Texts or pairs to logits, float32 (texts, classes)."""
 
@@ -61,10 +63,13 @@ class Router:
 def temperature_of(folder: Path) -> float:
     """Return what the student's logits are to be divided by: 1 unless its row has a temperature.
 
-    It stands with the task's scores, since it is chosen after training.
+    It stands with the task's scores, since it is chosen after training; a folder that was exported
+    for the hub has it in its own configuration.
     """
     place = student_place(folder)
-    if place is None or not place.layout.scores(place.task).exists():
+    if place is None:
+        return float(read_json(folder / "config.json").get(TEMPERATURE, 1.0))
+    if not place.layout.scores(place.task).exists():
         return 1.0
     scores = read_json(place.layout.scores(place.task))
     # Read as it is: what else the file holds, or lacks, does not matter to a student in use.

@@ -72,14 +72,14 @@ class CNN(nn.Module):
 
     def forward(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         """Return sentence vectors (rows, width)."""
-        vectors = self.embeddings(ids) * _inside(ids, lengths)[:, :, None]
+        vectors = self.embeddings(ids) * inside(ids, lengths)[:, :, None]
         missing = max(layer.kernel_size[0] for layer in self.filters) - ids.shape[1]
         vectors = nn.functional.pad(vectors, (0, 0, 0, max(0, missing))).transpose(1, 2)
         found = []
         for layer in self.filters:
             answers = torch.relu(layer(vectors))
             windows = (lengths - layer.kernel_size[0] + 1).clamp(min=1)
-            found.append((answers * _inside(answers[:, 0], windows)[:, None]).amax(2))
+            found.append((answers * inside(answers[:, 0], windows)[:, None]).amax(2))
         return torch.cat(found, dim=1)
 
 
@@ -99,10 +99,10 @@ class Ngrams(nn.Module):
             if size > 1:
                 keys = keys[:, :-1] * MULTIPLIER + ids[:, size - 1 :] + size
             places.append((keys ^ (keys >> 29)) % self.table.num_embeddings)
-            counted.append(_inside(keys, lengths - size + 1))
-        inside = torch.cat(counted, 1)
-        total = (self.table(torch.cat(places, 1)) * inside[:, :, None]).sum(1)
-        return total / inside.sum(1, keepdim=True).clamp(min=1)
+            counted.append(inside(keys, lengths - size + 1))
+        every = torch.cat(counted, 1)
+        total = (self.table(torch.cat(places, 1)) * every[:, :, None]).sum(1)
+        return total / every.sum(1, keepdim=True).clamp(min=1)
 
 
 class LayerMeans(nn.Module):
@@ -120,11 +120,11 @@ class LayerMeans(nn.Module):
 
     def forward(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         """Return sentence vectors (rows, width)."""
-        inside = _inside(ids, lengths)
-        found = self.model(ids, attention_mask=inside.long(), output_hidden_states=True)
-        inside[:, 0] = False
+        counted = inside(ids, lengths)
+        found = self.model(ids, attention_mask=counted.long(), output_hidden_states=True)
+        counted[:, 0] = False
         states = torch.cat(found.hidden_states[-self.last :], dim=-1).float()
-        return (states * inside[:, :, None]).sum(1) / inside.sum(1, keepdim=True).clamp(min=1)
+        return (states * counted[:, :, None]).sum(1) / counted.sum(1, keepdim=True).clamp(min=1)
 
 
 MULTIPLIER = 0x9E3779B97F4A7C15 - (1 << 64)
@@ -163,7 +163,7 @@ class DistilledEncoder(nn.Module):
         parts = [torch.tensor(row) for row in rows]
         ids = nn.utils.rnn.pad_sequence(parts, batch_first=True, padding_value=padding)
         lengths = torch.tensor([len(row) for row in rows])
-        return {"input_ids": ids, "attention_mask": _inside(ids, lengths).long()}
+        return {"input_ids": ids, "attention_mask": inside(ids, lengths).long()}
 
     def preprocess(
         self, inputs: list[str], prompt: str | None = None, **_: Any
@@ -194,5 +194,6 @@ class DistilledEncoder(nn.Module):
         save_file(tensors, folder / WEIGHTS)
 
 
-def _inside(ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+def inside(ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+    """Return bool (rows, columns): whether a column stands before the row's length."""
     return torch.arange(ids.shape[1], device=ids.device) < lengths[:, None]

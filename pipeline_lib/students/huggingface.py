@@ -16,11 +16,15 @@ from transformers import (
 )
 from transformers.modeling_outputs import BaseModelOutputWithPooling, SequenceClassifierOutput
 
+from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.networks.encoders import build_encoder
 from pipeline_lib.networks.student import StudentConfig, StudentNetwork
 from pipeline_lib.params import student_settings
 from pipeline_lib.students.sentence_encoder import ENCODER_TYPE
 from pipeline_lib.students.student import MODEL_TYPE
+
+EXPORTED = "calibration_temperature"
+"""A key in config.json of students that were exported for the hub alone."""
 
 
 class HubStudentConfig(PretrainedConfig):
@@ -37,6 +41,12 @@ class HubStudentConfig(PretrainedConfig):
         pretrained: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
+        if EXPORTED in kwargs:
+            # Registered classes come before a folder's own, which alone know its temperature.
+            raise DistilleryError(
+                "a student that was exported for the hub, with classes of its own. Load it where "
+                "pipeline_lib.students.huggingface is not imported, or by load_student(folder)."
+            )
         super().__init__(**kwargs)
         self.vocab_size = vocab_size
         self.embedding_size = embedding_size

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -58,8 +59,8 @@ def test_scores_say_what_distillation_gives(finished: Finished) -> None:
     assert f"### {TASK}: calibration on test" in report and f"### {TASK}: routing" in report
 
 
-def test_a_student_in_use_is_scaled_routed_and_explained(
-    finished: Finished, monkeypatch: pytest.MonkeyPatch
+def test_a_student_in_use_is_scaled_routed_explained_and_exported(
+    finished: Finished, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(finished.workspace.folder)
     student, lines = f"data/students/{TASK}/bilstm_kd/1", ["The film is very good.", "It is dull."]
@@ -84,6 +85,10 @@ def test_a_student_in_use_is_scaled_routed_and_explained(
     (explained,) = json.loads(distill("explain", student, lines[0], "--json"))
     assert list(explained["models"]) == ["teacher minilm", "bilstm_kd", "bilstm"]
     assert len(explained["models"]["bilstm"]["changes"]) == 6
+    distill("export", student, str(tmp_path / "hub"), "--to", "hub")
+    assert distill("predict", str(tmp_path / "hub"), *lines, "--format", "jsonl") == found
+    card = (tmp_path / "hub" / "README.md").read_text()
+    assert f"Logits are divided by {temperature:.4g}" in card and "bilstm_kd:" in card
 
 
 def test_the_outputs_answer_to_the_transfer_set(finished: Finished) -> None:

@@ -13,6 +13,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer, pipe
 import pipeline_lib.students.huggingface  # noqa: F401  registers the students
 from pipeline_lib.base.devices import resolve_student_precision, runs_lstm_in_bfloat16
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import read_json, write_json
 from pipeline_lib.networks.encoders import WordEmbeddings
 from pipeline_lib.networks.student import StudentConfig
 from pipeline_lib.params import StudentSettings, student_settings
@@ -173,6 +174,16 @@ def test_transformers_loads_a_student(tmp_path: Path) -> None:
     for row, expected in zip(found, scores, strict=True):
         by_label = {entry["label"]: entry["score"] for entry in row}
         assert [by_label[n] for n in ("no", "yes", "so")] == pytest.approx(expected, abs=1e-5)
+
+
+def test_what_was_exported_is_left_to_its_own_classes(tmp_path: Path) -> None:
+    student = make_student()
+    save_student(tmp_path, student.model, student.tokenizer)
+    config = read_json(tmp_path / "config.json") | {"calibration_temperature": 2.0}
+    write_json(tmp_path / "config.json", config)
+    with pytest.raises(DistilleryError, match="exported for the hub, with classes of its own"):
+        AutoModelForSequenceClassification.from_pretrained(tmp_path)
+    assert np.array_equal(load_student(tmp_path).predict(TEXTS), student.predict(TEXTS))
 
 
 def test_a_folder_without_a_student_is_refused(tmp_path: Path) -> None:

@@ -1,0 +1,189 @@
+"""The model card of a student: what it is, what it scores, what it lacks, how to make it again.
+
+What is not known is said to be unknown.  Everything that may come from data, names of classes and
+files among it, is escaped.
+"""
+
+import platform
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+
+from pipeline_lib import __version__
+from pipeline_lib.base.files import read_record, sha256_file
+from pipeline_lib.exports.card_scores import (
+    calibration_section,
+    differences_section,
+    routing_section,
+    scores_section,
+    size_section,
+)
+from pipeline_lib.exports.facts import Facts, read_facts
+from pipeline_lib.exports.front_matter import front_matter
+from pipeline_lib.exports.markdown import bullets, code, escape, fenced, table
+from pipeline_lib.exports.origins import Origin, origins
+from pipeline_lib.exports.settings import settings_of
+from pipeline_lib.params import STARTS
+from pipeline_lib.report.splits import shared_line
+from pipeline_lib.students.student import Student
+
+LIBRARIES = ("torch", "transformers", "tokenizers")
+
+
+def model_card(folder: Path, student: Student) -> str:
+    """Return the README.md of a student's folder: front matter for the hub, and Markdown."""
+    facts = read_facts(folder, student)
+    parts = origins(facts)
+    sections = {
+        "Use": _use(facts),
+        "Scores": scores_section(facts),
+        "Calibration": calibration_section(facts),
+        "Differences to the teacher": differences_section(facts),
+        "With the teacher behind it": routing_section(facts),
+        "Speed and size": size_section(facts),
+        "Data, teacher, licences": _origins(facts, parts),
+        "Limits": _limits(facts),
+        "How to reproduce": _reproduce(facts),
+    }
+    lines = ["---", front_matter(facts, parts), "---", "", f"# {_title(facts)}", "", *_what(facts)]
+    for head, section in sections.items():
+        lines += ["", f"## {head}", "", *section] if section else []
+    return "\n".join(lines) + "\n"
+
+
+def _title(facts: Facts) -> str:
+    place = facts.place
+    name = facts.student.model.config.settings.name()
+    if place is None:
+        return f"A distilled {escape(name)} student"
+    return f"{escape(place.task)}: {escape(place.method)}, seed {place.seed}"
+
+
+def _what(facts: Facts) -> list[str]:
+    student = facts.student
+    reads = "pairs of sentences" if student.is_pair else "sentences"
+    names = ", ".join(map(escape, student.label_names))
+    gives = f"gives {reads} a score, {names}" if facts.is_regression else f"sorts {reads}: {names}"
+    every, small = (student.parameters(embeddings=own) for own in (True, False))
+    return [
+        f"A small model ({code(student.model.config.settings.name())}) that {gives}. It has "
+        f"{every:,} parameters, {small:,} without embedding tables. {_learned(facts)}"
+    ]
+
+
+def _learned(facts: Facts) -> str:
+    if facts.own is None:
+        return "From whom it learned, and what it scores, is not known here."
+    teacher = f"the answers of a larger model, the teacher {code(facts.own.teacher)}"
+    learned = {"gold": "labels alone", "teacher": teacher, "both": f"labels and {teacher}"}
+    start = None if facts.row is None else facts.row.method.start
+    before = "" if start in (None, *STARTS) else f", after a start from {code(start)}"
+    return f"It learned from {learned[facts.own.learned_from]}{before}."
+
+
+def _use(facts: Facts) -> list[str]:
+    given = '{"text": "One sentence.", "text_pair": "Another one."}'
+    given = given if facts.student.is_pair else '"A sentence."'
+    probabilities = "" if facts.is_regression else ", top_k=None"
+    program = (
+        "from transformers import pipeline\n\n"
+        'model = pipeline("text-classification", "this/folder", trust_remote_code=True)\n'
+        f"print(model({given}{probabilities}))"
+    )
+    told = "the score itself, which is no probability" if facts.is_regression else "probabilities"
+    return [
+        *fenced(program, "python"),
+        "",
+        f"This gives {told}. What is to be trusted is the code of the two Python files in this "
+        "folder, which need torch and transformers. `distill predict this/folder` reads it too.",
+    ]
+
+
+def _origins(facts: Facts, parts: list[Origin]) -> list[str]:
+    choose = (
+        "No licence was chosen for this student (`license: unknown` above): choose one before you "
+        "publish it, by what its parts allow."
+    )
+    if not parts:
+        return [f"Data, teacher and their licences are not known here. {choose}"]
+    cells = [
+        [escape(one.part), escape(one.source), escape("; ".join(one.licences)) or "unknown"]
+        for one in parts
+    ]
+    return [
+        *table(["Part", "From", "Licence, as declared"], cells, numbers=False),
+        "",
+        "Unknown: what it came with declares none. A package's own licence need not be that of the "
+        f"model or the texts inside it. {choose}",
+    ]
+
+
+def _limits(facts: Facts) -> list[str]:
+    student, settings = facts.student, facts.student.model.config.settings
+    words = settings.reads == "words"
+    unit = "words" if words else "word pieces"
+    whole = student.is_pair and settings.reads == "sequence"
+    lines = [
+        f"It reads {settings.max_words} {unit} of a {'pair' if whole else 'sentence'}; what is "
+        "longer is cut."
+    ]
+    if words:
+        lines.append(
+            f"It knows {student.model.config.vocab_size:,} words; all others, those of other "
+            "languages among them, are one unknown word to it."
+        )
+        lines.append(
+            "`tokenizer.json` lists the words of its training texts, rare names among them: look "
+            "at it before you publish what was trained on private texts."
+        )
+    lines += [
+        "Nothing is known of other texts than those of its task. Its language is not recorded.",
+        "It learned its teacher's errors too, where it learned from one, and adds its own: see the "
+        "differences above.",
+    ]
+    shared = "" if facts.result is None else shared_line(facts.result.scores.shared_texts)
+    return bullets([*lines, *([f"{shared[0].upper()}{shared[1:]}."] if shared else [])])
+
+
+def _reproduce(facts: Facts) -> list[str]:
+    lines = []
+    if facts.row is not None:
+        place = facts.place
+        commands = (
+            "dvc repro\n"
+            f"distill export data/students/{place.task}/{place.method}/{place.seed} FOLDER --to hub"
+        )
+        lines += ["With these rows of params.yaml:", "", *fenced(settings_of(facts), "yaml"), ""]
+        lines += [*fenced(commands, "sh"), ""]
+    elif facts.place is not None:
+        lines += ["Its row does not stand in params.yaml, or there is none.", ""]
+    told = []
+    if own := facts.training.get("settings"):
+        values = ", ".join(f"{key} {value}" for key, value in sorted(own.items()))
+        steps, kept, count = (facts.training[key] for key in ("steps", "best_step", "rows"))
+        told.append(
+            f"Trained with {escape(values)}, for {steps:,} steps on {count:,} rows, of which step "
+            f"{kept:,} was kept; on {escape(str(facts.training['computed_on']))}."
+        )
+    libraries = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
+    told.append(
+        f"Exported by distillery {__version__}, Python {platform.python_version()}, {libraries}."
+    )
+    told += [f"SHA-256 of {name}: `{digest}`" for name, digest in _digests(facts)]
+    return [*lines, *bullets(told)]
+
+
+def _digests(facts: Facts) -> Iterator[tuple[str, str]]:
+    """Yield what tells whether a student that was made again is the same, and made of the same."""
+    for name in ("model.safetensors", "tokenizer.json"):
+        yield code(name), sha256_file(facts.folder / name)
+    if facts.row is None:
+        return
+    layout, task = facts.place.layout, facts.place.task
+    weights = layout.teacher(task, facts.row.teacher) / "model.safetensors"
+    if weights.exists():
+        yield f"the weights of teacher {code(facts.row.teacher)}", sha256_file(weights)
+    fetched = layout.raw_task(task) / "source.json"
+    if fetched.exists():
+        for name, digest in read_record(fetched, "sha256")["sha256"].items():
+            yield f"the data's {code(name)}", digest

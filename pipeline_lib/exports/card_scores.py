@@ -1,0 +1,186 @@
+"""What a model card says of a student's scores, in figures and what goes with them."""
+
+from pipeline_lib.evaluation.companions import TEMPERATURE
+from pipeline_lib.evaluation.results import SeedScores
+from pipeline_lib.exports.facts import Facts
+from pipeline_lib.exports.markdown import bullets, code, escape, table
+from pipeline_lib.report.captions import speed_line
+from pipeline_lib.report.details import TextTable, calibration, notes, routing
+from pipeline_lib.report.rows import NONE, percent, rate, rows, signed
+
+MOST_CLASSES = 30
+"""Of more classes those are shown in which student and teacher differ most."""
+OUTSIDE = (
+    "Not known: it was exported apart from the workspace that trained it, or its row was not "
+    "evaluated there."
+)
+
+
+def scores_section(facts: Facts) -> list[str]:
+    """Return the table of scores: teacher, baseline, the student's row, and this file."""
+    if facts.result is None:
+        return [OUTSIDE]
+    scores, own = facts.result.scores, facts.own
+    if not scores.scored_splits:
+        return [
+            "No split has labels, so nothing is scored. On dev it answers as its teacher does in "
+            f"{_share(own.agreement.get('dev'))} % (agreement with a teacher is no score)."
+        ]
+    split, cells = scores.decisive_split, []
+    sources = {name: one.learned_from for name, one in scores.methods.items()}
+    for row in rows(facts.result):
+        gain = row.gain if row.interval == NONE else f"{row.gain} {row.interval}, p {row.p}"
+        source = sources.get(row.system, NONE)
+        found = (row.dev, row.test, gain, row.to_teacher, row.agreement)
+        cells.append([escape(row.system), source, *found])
+    seed = str(facts.place.seed)
+    one = [
+        " / ".join(percent(found[metric].by_seed[seed]) for metric in scores.metrics)
+        if (found := own.scores.get(name))
+        else NONE
+        for name in ("dev", "test")
+    ]
+    cells.append([f"this file (seed {seed})", own.learned_from, *one, NONE, NONE, NONE])
+    head = ["System", "Learned from", "Dev", "Test", f"Gain ({split})", "To teacher", "Agreement"]
+    return [*table(head, cells), "", *bullets(_caption(facts))]
+
+
+def _caption(facts: Facts) -> list[str]:
+    """Return the sentences that go with the scores."""
+    scores, own = facts.result.scores, facts.own
+    sizes = ", ".join(f"{count:,} {name}" for name, count in scores.rows.items())
+    f1 = f" (f1 of class {escape(scores.f1_label)})" if scores.f1_label else ""
+    lines = [
+        f"{' / '.join(map(escape, scores.metrics))} in percent{f1}; rows: {sizes}. Methods: mean "
+        f"over seeds {', '.join(own.training.best_step)}, ± standard deviation of "
+        f"{escape(scores.metric)}.",
+        scores.selection,
+        "To teacher: mean score less the teacher's. Agreement: how often, or how closely, it "
+        "answers as the teacher does, which is no accuracy.",
+    ]
+    if own.baseline is not None:
+        lines.append(
+            f"Gain: over its undistilled baseline, {code(own.baseline)}, with its "
+            f"{100 * scores.evaluate.confidence:.0f} % interval over seeds and examples "
+            "(Obuchowski and Rockette 1995); p corrected for all rows of the task's table (Holm "
+            "1979). Of one seed neither is known."
+        )
+    for name, teacher in scores.teachers.items():
+        missing = [f"{count:,} {part}" for part, count in teacher.unanswered.items()]
+        if missing:
+            lines.append(
+                f"Teacher {escape(name)} left {', '.join(missing)} rows without an answer, and is "
+                "scored on the others."
+            )
+    return lines
+
+
+def calibration_section(facts: Facts) -> list[str]:
+    """Return how far probabilities can be trusted; nothing of a regression."""
+    if facts.is_regression:
+        return []
+    scaled = (
+        "Its temperature is 1: no other is known here, and probabilities are as trained."
+        if facts.temperature == 1.0
+        else f"Logits are divided by {facts.temperature:.4g} (`{TEMPERATURE}` in config.json), "
+        "chosen on dev by negative log-likelihood; that moves no answer (Guo et al. 2017)."
+    )
+    found = None if facts.result is None else calibration(facts.result)
+    if found is None:
+        return [f"{scaled} How far its probabilities can be trusted is not known here."]
+    told = [line for line in notes(facts.result, timed=False) if not line.startswith("Routing")]
+    return [*_text_table(found), "", *bullets([scaled, *map(escape, told)])]
+
+
+def differences_section(facts: Facts) -> list[str]:
+    """Return how much less, or more, the student finds than its teacher: by class, or the error."""
+    if facts.result is None:
+        return [OUTSIDE]
+    scores, own, teacher = facts.result.scores, facts.own, facts.teacher
+    split = scores.decisive_split
+    mine, theirs = own.details.recall.get(split), teacher.details.recall.get(split)
+    if facts.is_regression:
+        return _errors(facts)
+    if not mine or theirs is None:
+        return ["Not known: there is no split with labels that the teacher answered."]
+    seed = str(facts.place.seed)
+    found = {name: mine[name].mean - theirs[name] for name in mine if name in theirs}
+    shown = sorted(sorted(found, key=lambda name: -abs(found[name]))[:MOST_CLASSES], key=found.get)
+    cells = [
+        [
+            *(escape(name), percent(theirs[name]), _spread(mine[name])),
+            *(signed(found[name]), percent(mine[name].by_seed[seed])),
+        ]
+        for name in shown
+    ]
+    head = ["Class", f"Teacher {code(own.teacher)}", "Student", "Difference", f"Seed {seed}"]
+    left = len(found) - len(shown)
+    more = f" {left:,} more classes differ less." if left else ""
+    return [
+        f"Recall by class on {split}, in percent: the student's mean over seeds less the "
+        f"teacher's, the greatest losses first.{more}",
+        "",
+        *table(head, cells),
+    ]
+
+
+def _errors(facts: Facts) -> list[str]:
+    split, key = facts.result.scores.decisive_split, "mean_absolute_error"
+    mine, theirs = facts.own.details.scores.get(split), facts.teacher.details.scores.get(split)
+    if mine is None or theirs is None:
+        return ["Not known: there is no split with labels that the teacher answered."]
+    error, seed = mine[key], str(facts.place.seed)
+    return [
+        f"Mean absolute error on {split}, in the labels' unit: teacher {theirs[key]:.3f}, student "
+        f"{error.mean:.3f} ± {error.std:.3f}, this file {error.by_seed[seed]:.3f}; difference "
+        f"{error.mean - theirs[key]:+.3f}."
+    ]
+
+
+def routing_section(facts: Facts) -> list[str]:
+    """Return what student and teacher do together; nothing where that was not scored."""
+    found = None if facts.result is None else routing(facts.result, timed=False)
+    if found is None:
+        return []
+    told = [line for line in notes(facts.result, timed=False) if line.startswith("Routing")]
+    return [*_text_table(found), "", *bullets(map(escape, told))]
+
+
+def size_section(facts: Facts) -> list[str]:
+    """Return bytes, parameters, and the speed where it was measured."""
+    names = ("model.safetensors", "tokenizer.json")
+    sizes = [f"{name} {(facts.folder / name).stat().st_size / 1e6:.2f} MB" for name in names]
+    lines = [f"On disk: {', '.join(sizes)}."]
+    if facts.own is not None and facts.own.ratio is not None:
+        ratio = facts.own.ratio
+        lines.append(
+            f"Parameters: {ratio.with_embeddings:.3g} times fewer than the teacher's, "
+            f"{ratio.without_embeddings:.3g} times without embeddings."
+        )
+    student = teacher = None
+    if facts.own is not None:
+        student = rate(facts.result, "students", facts.own.student)
+        teacher = rate(facts.result, "teachers", facts.own.teacher)
+    if student is None:
+        return bullets([*lines, "Its speed was not measured."])
+    timed = f"{student:,.0f} {'pairs' if facts.student.is_pair else 'sentences'} a second"
+    if teacher is not None:
+        timed += f", {student / teacher:.1f} times the teacher's {teacher:,.0f}"
+    lines.append(f"{timed}, as distillery runs both. {escape(speed_line(facts.result))}")
+    return bullets(lines)
+
+
+def _text_table(given: TextTable) -> list[str]:
+    """Return the lines of a table of the report."""
+    columns = {"System": given.systems} | {k: v for part in given.columns for k, v in part.items()}
+    cells = zip(*columns.values(), strict=True)
+    return table(list(map(escape, columns)), (map(escape, row) for row in cells))
+
+
+def _spread(value: SeedScores) -> str:
+    spread = f" ± {percent(value.std)}" if len(value.by_seed) > 1 else ""
+    return percent(value.mean) + spread
+
+
+def _share(value: float | None) -> str:
+    return NONE if value is None else percent(value)

@@ -1,0 +1,45 @@
+"""Markdown of which every part may hold text from data: nothing in it becomes markup."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+_MARKUP = re.compile(r"[\\`*_\[\]<>|~&$#!{}]|:(?=//)|(?<=www)\.", re.IGNORECASE)
+"""What begins markup, HTML, a formula or a link within a line, or ends a table's cell."""
+
+
+def escape(text: str) -> str:
+    """Return text from data as one line that Markdown shows as it is."""
+    return _MARKUP.sub(r"\\\g<0>", " ".join(text.split()))
+
+
+def code(text: str) -> str:
+    """Return text from data as code within a line."""
+    line = " ".join(text.split())
+    ticks = "`" * (_longest_ticks(line) + 1)
+    space = " " if "`" in line else ""
+    # A bar would end a table's cell even within code.
+    return f"{ticks}{space}{line}{space}{ticks}".replace("|", "\\|")
+
+
+def fenced(text: str, language: str) -> list[str]:
+    """Return the lines of a code block."""
+    ticks = "`" * max(3, _longest_ticks(text) + 1)
+    return [f"{ticks}{language}", *text.rstrip("\n").split("\n"), ticks]
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], numbers: bool = True) -> list[str]:
+    """Return the lines of a table whose cells are Markdown.
+
+    :param numbers: whether all columns but the first stand on the right.
+    """
+    rule = ["---"] + ["---:" if numbers else "---"] * (len(header) - 1)
+    return [f"| {' | '.join(cells)} |" for cells in (header, rule, *rows)]
+
+
+def bullets(lines: Iterable[str]) -> list[str]:
+    """Return the lines of a list."""
+    return [f"- {line}" for line in lines]
+
+
+def _longest_ticks(text: str) -> int:
+    return max(map(len, re.findall(r"`+", text)), default=0)

@@ -1,0 +1,150 @@
+"""Where a student's parts are from, and what is declared of their licences."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pipeline_lib.base.files import read_record
+from pipeline_lib.base.layout import Layout, StudentPlace
+from pipeline_lib.exports.facts import Facts
+from pipeline_lib.params import (
+    AnswerFiles,
+    Average,
+    Encoder,
+    Finished,
+    HubCorpus,
+    HubDataset,
+    HubModel,
+    LocalModel,
+    Method,
+    ModelVectors,
+    NeighbourPairs,
+    PackageCorpus,
+    PackageFiles,
+    PackageParts,
+    Params,
+)
+from pipeline_lib.sources.licences import card_licences, package_licences
+
+LICENCE_KEYS = ("licence", "license", "terms")
+"""What the provenance of a teacher's answers calls their licence."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A part of a student.
+
+    :ivar part: what it is; :ivar source: where it is from.
+    :ivar licences: who declares which licence; empty where nobody does.
+    :ivar hub: its name on the Hugging Face hub, if it was taken from there.
+    :ivar is_data: whether it is a data set rather than a model.
+    """
+
+    part: str
+    source: str
+    licences: list[str] = field(default_factory=list)
+    hub: str | None = None
+    is_data: bool = False
+
+
+def origins(facts: Facts) -> list[Origin]:
+    """Return the parts of a student: data, teachers, and what it starts from.
+
+    None are known where its row of params.yaml is not.
+    """
+    if facts.row is None:
+        return []
+    place, params = facts.place, facts.row.params
+    found = [_data(params, place.task)]
+    for name in (place.method, *params.rows_before(place.method)):
+        method = params.methods[name]
+        if params.reads_outputs(method, place.task):
+            teacher = params.teacher_of(place.task, method)
+            found += _teacher(params, place.layout, place.task, teacher)
+        found += _start(params, place, method)
+    return list({(one.part, one.source): one for one in found}.values())
+
+
+def _data(params: Params, task: str) -> Origin:
+    source, part = params.tasks[task].source, f"data of {task}"
+    if isinstance(source, PackageFiles):
+        declared = package_licences(source.requirement, source.artifact, source.sha256)
+        return Origin(part, f"package {source.requirement}", declared, is_data=True)
+    if isinstance(source, HubDataset):
+        # A folder in the hub's layout stands in for the hub.
+        own = (Path(params.inputs) / source.dataset).exists()
+        told = f"{source.dataset}, revision {source.revision}"
+        return Origin(part, told, hub=None if own else source.dataset, is_data=True)
+    if isinstance(source, NeighbourPairs):
+        return _wikipedia(params, f"{part}, pairs of Wikipedia's sentences")
+    return Origin(part, f"own files: {', '.join(source.files.values())}", is_data=True)
+
+
+def _wikipedia(params: Params, part: str) -> Origin:
+    source = None if params.wikipedia is None else params.wikipedia.source
+    if isinstance(source, PackageCorpus):
+        declared = package_licences(source.requirement, source.artifact, source.sha256)
+        return Origin(part, f"package {source.requirement}", declared, is_data=True)
+    if isinstance(source, HubCorpus):
+        own = (Path(params.inputs) / source.dataset).exists()
+        return Origin(part, source.dataset, hub=None if own else source.dataset, is_data=True)
+    return Origin(part, "own files", is_data=True)
+
+
+def _teacher(params: Params, layout: Layout, task: str, name: str) -> list[Origin]:
+    teacher, part = params.teachers[name], f"teacher {name} of {task}"
+    tuning = teacher.tuning
+    if isinstance(tuning, Average):
+        return [origin for one in tuning.of for origin in _teacher(params, layout, task, one)]
+    if isinstance(tuning, AnswerFiles):
+        record = layout.teacher(task, name) / "answers.json"
+        # That of the files' own metadata among it.
+        said = read_record(record, "provenance")["provenance"] if record.exists() else {}
+        said = said or tuning.provenance
+        told = "; ".join(f"{key}: {value}" for key, value in said.items())
+        source = f"answers in {', '.join(tuning.paths(task))}" + (f" ({told})" if told else "")
+        return [Origin(part, source, [f"{k}: {said[k]}" for k in LICENCE_KEYS if k in said])]
+    if isinstance(tuning, Finished):
+        path = tuning.path(task)
+        declared = card_licences(Path(params.inputs) / path)
+        return [Origin(part, f"fine-tuned elsewhere, in {path}", declared)]
+    return [_model(params, teacher.model, part, "fine-tuned here from ")]
+
+
+def _start(params: Params, place: StudentPlace, method: Method) -> list[Origin]:
+    """Return whose word vectors, word pieces, layers or texts a row's student starts from."""
+    settings, vectors = params.students[method.student], params.vocabulary.vectors
+    found = []
+    if settings.source_model is not None:
+        part = "its layers" if settings.pretrained else "its word pieces"
+        found.append(_model(params, settings.source_model, part))
+    elif settings.word_vectors and method.start != "random":
+        part = "its word vectors, at the start"
+        own = isinstance(vectors, ModelVectors)
+        found.append(_model(params, vectors.model, part) if own else Origin(part, vectors.path))
+    encoder, joint = params.encoders.get(method.start), params.joint.get(method.start)
+    if encoder is not None:
+        found.append(_wikipedia(params, "texts of the encoder it starts from"))
+        if isinstance(encoder, Encoder):
+            part = "teacher of the encoder it starts from"
+            found.append(_model(params, params.sentence_vectors.model, part))
+    for task in joint.tasks if joint else ():
+        teacher = params.teacher_of(task, joint)
+        found += [_data(params, task), *_teacher(params, place.layout, task, teacher)]
+    return found
+
+
+def _model(params: Params, name: str, part: str, how: str = "") -> Origin:
+    source = params.models[name]
+    told = f"{how}model {name}, {{}}".format
+    if isinstance(source, HubModel):
+        return Origin(part, told(f"{source.model}, revision {source.revision}"), hub=source.model)
+    if isinstance(source, LocalModel):
+        declared = card_licences(Path(params.inputs) / source.path)
+        return Origin(part, told(source.path), declared)
+    if isinstance(source, PackageParts):
+        own = source.parts[0]
+        declared = package_licences(own.requirement, own.artifact, own.sha256)
+        return Origin(part, told(f"package {own.requirement} and its other parts"), declared)
+    pinned = source.requirement, source.artifact, source.sha256
+    declared = package_licences(*pinned, folder=source.folder)
+    return Origin(part, told(f"package {source.requirement}"), declared)

@@ -1,0 +1,65 @@
+"""The rows of params.yaml that make a student, as YAML."""
+
+import io
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from pipeline_lib.exports.facts import Facts
+from pipeline_lib.params import Encoder, ModelVectors, Params
+
+
+def settings_of(facts: Facts) -> str:
+    """Return the rows that lead to a student whose row is known, as its params.yaml has them."""
+    params, task, method = facts.row.params, facts.place.task, facts.place.method
+    names = [method, *params.rows_before(method)]
+    names += [base for name in names if (base := params.methods[name].baseline) in params.methods]
+    methods = {name: params.methods[name] for name in names}
+    starts = {row.start for row in methods.values()}
+    rows: dict[str, dict[str, Any]] = {"methods": methods}
+    for group in ("encoders", "joint"):
+        found = getattr(params, group)
+        rows[group] = {name: row for name, row in found.items() if name in starts}
+    trained = [row for found in rows.values() for row in found.values()]
+    tasks = dict.fromkeys([task, *(own for row in rows["joint"].values() for own in row.tasks)])
+    recipes = {row.data for row in methods.values()}
+    recipes |= {recipe for row in rows["joint"].values() for recipe in row.tasks.values()}
+    taught = [row for row in trained if not hasattr(row, "wikipedia")]
+    wanted = {
+        "tasks": tasks,
+        "transfer": recipes,
+        "teachers": {params.teacher_of(own, row) for row in taught for own in tasks},
+        "students": {row.student for row in trained},
+        "optimisers": {row.optimiser for row in trained},
+    }
+    for group, kept in wanted.items():
+        found = getattr(params, group)
+        rows[group] = {name: row for name, row in found.items() if name in kept}
+    rows["models"] = {name: params.models[name] for name in _models(params, rows)}
+    shown: dict[str, Any] = {
+        group: {name: row.model_dump(mode="json", exclude_unset=True) for name, row in own.items()}
+        for group in (*wanted, "models", "encoders", "joint", "methods")
+        if (own := rows[group])
+    }
+    for group in ("vocabulary", "tagger", "precompute", "evaluate"):
+        shown[group] = getattr(params, group).model_dump(mode="json", exclude_unset=True)
+    return _yaml(shown | {"seeds": params.seeds})
+
+
+def _models(params: Params, rows: dict[str, dict[str, Any]]) -> list[str]:
+    """Return the names of the models that some of the rows start from."""
+    named = {row.model for row in rows["teachers"].values()}
+    named |= {row.source_model for row in rows["students"].values()}
+    if any(isinstance(row, Encoder) for row in rows["encoders"].values()):
+        named.add(params.sentence_vectors.model)
+    if isinstance(params.vocabulary.vectors, ModelVectors):
+        named.add(params.vocabulary.vectors.model)
+    return [name for name in params.models if name in named]
+
+
+def _yaml(values: dict[str, Any]) -> str:
+    yaml, text = YAML(typ="safe", pure=True), io.StringIO()
+    yaml.sort_base_mapping_type_on_output = False
+    yaml.default_flow_style, yaml.width = None, 1000
+    yaml.dump(values, text)
+    return text.getvalue()

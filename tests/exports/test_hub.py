@@ -1,0 +1,253 @@
+"""Students exported for the hub give the logits of the originals, without this library."""
+
+import ast
+import json
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import CONFIG_MAPPING, PreTrainedTokenizerFast
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import read_json, write_json
+from pipeline_lib.base.probabilities import softmax
+from pipeline_lib.distillation.starts import start_from_layers, start_from_pieces
+from pipeline_lib.evaluation.companions import temperature_of
+from pipeline_lib.exports import distilled_student
+from pipeline_lib.exports.hub import export_hub
+from pipeline_lib.networks.student import StudentConfig
+from pipeline_lib.networks.transformer import bert_configuration
+from pipeline_lib.params import ARCHITECTURES, student_settings
+from pipeline_lib.students.student import MODEL_TYPE, build_student, load_student, save_student
+from pipeline_lib.students.vocabulary import build_tokenizer
+from pipeline_lib.text.pieces import load_pieces
+from tests.commands.running import distill
+from tests.made_up import made_up_method, made_up_scores
+from tests.pretrained import write_model
+
+WORDS = ["a", "film", "good", "dull", "n't", "is", ".", "plot", "café", "the"]
+WIDTH, MAX_WORDS = 6, 10
+COMMON = {"classifier": 5, "dropout": 0.1, "max_words": MAX_WORDS}
+LSTM = COMMON | {"hidden": 5, "embeddings": "trained"}
+TWO = COMMON | {"feedforward": 6, "hidden": 4, "pools": ["max", "mean", "self", "min"], "shared": 7}
+CUT = COMMON | {"model": "mini", "layers": [0, 2], "pool": "mean"}
+VALUES: dict[str, dict[str, Any]] = {
+    "bilstm": LSTM | {"embeddings": "multichannel"},
+    "bilstm_sra": LSTM | {"width": 7},
+    "cnn": COMMON | {"widths": [1, 2, 4], "filters": 3, "embeddings": "trained"},
+    "static": COMMON | {"embeddings": "static"},
+    "linear": {"ngrams": 3, "buckets": 97, "dimensions": 4, "dropout": 0.1, "max_words": MAX_WORDS},
+    "biattentive": TWO | {"tokens": "words", "model": None, "embedding_size": None},
+    "biattentive pieces": TWO | {"tokens": "pieces", "model": "mini", "embedding_size": 5},
+    "dse": COMMON | {"model": "mini", "layers": None, "last": 2, "frozen": False},
+    "transformer": CUT,
+    "transformer last": CUT | {"pool": "last", "classifier": None},
+    "bert": COMMON
+    | {"model": "mini", "depth": 2, "width": 8, "heads": 2, "feedforward": 9, "pool": "mean"},
+}
+FAMILIES = {"dse": "mpnet", "transformer last": "roberta"}
+NAMES = {True: ["no", "yes"], False: ["score"]}
+
+
+def write_student(folder: Path, kind: str, pair: bool, names: list[str]) -> Path:
+    """Write a student with random weights."""
+    settings = student_settings({"architecture": kind.split()[0]} | VALUES[kind])
+    torch.manual_seed(3)
+    if settings.reads == "words":
+        config = StudentConfig(len(WORDS) + 2, WIDTH, settings, pair, names)
+        model, tokenizer = build_student(config, None), build_tokenizer(WORDS, lowercase=True)
+    else:
+        own = write_model(folder.with_name(f"{folder.name}_model"), FAMILIES.get(kind, "bert"))
+        if settings.name() == "bert":
+            tokenizer = load_pieces(own, settings.reads)
+            config = bert_configuration(settings, tokenizer.size, tokenizer.pad_id, 2)
+            # With the usual range random weights hardly tell texts apart.
+            config["initializer_range"] = 0.3
+            sizes = tokenizer.size, settings.width
+            model = build_student(StudentConfig(*sizes, settings, pair, names, config), None)
+        else:
+            pieces = settings.reads == "pieces"
+            start = (
+                start_from_pieces(own, settings, True)
+                if pieces
+                else start_from_layers(own, settings)
+            )
+            model, tokenizer = start.build(settings, pair, names), start.tokenizer
+    save_student(folder, model, tokenizer)
+    return folder
+
+
+def sample(pair: bool, texts: list[str]) -> list[Any]:
+    """Return texts or pairs of all lengths, with unknown words and empty texts among them."""
+    drawn = random.Random(5)
+    words = [*WORDS, "unheard", "3.14", "Ω"]
+    made = [" ".join(drawn.choices(words, k=length)) for length in (0, 1, 2, 5, 8, 11, 25) * 2]
+    given = ["", "  \t", "film " * 30, *texts, *made]
+    return list(zip(given, drawn.sample(given, len(given)), strict=True)) if pair else given
+
+
+def loaded(folder: Path) -> tuple[Any, Any]:
+    """Return tokenizer and model as transformers loads them."""
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
+    found = AutoModelForSequenceClassification.from_pretrained(folder, trust_remote_code=True)
+    return tokenizer, found.eval()
+
+
+def outputs(tokenizer: Any, model: Any, given: list[Any], size: int) -> np.ndarray:
+    """Return logits, in batches of so many."""
+    found = []
+    for start in range(0, len(given), size):
+        rows = given[start : start + size]
+        apart = map(list, zip(*rows, strict=True)) if isinstance(rows[0], tuple) else [rows]
+        batch = tokenizer(*apart, padding=True, return_tensors="pt")
+        with torch.inference_mode():
+            found.append(model(**batch).logits.numpy())
+    return np.concatenate(found)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _own_modules(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    # Where transformers keeps the module files that it has loaded.
+    cache = str(tmp_path_factory.mktemp("modules"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", cache)
+        patch.setattr(sys, "path", [*sys.path])
+        # Other tests register the library's own classes, which would come before the folder's.
+        patch.delitem(CONFIG_MAPPING._extra_content, MODEL_TYPE, raising=False)
+        yield
+    for name in [name for name in sys.modules if name.startswith("transformers_modules")]:
+        del sys.modules[name]
+
+
+@pytest.mark.parametrize("pair", [False, True], ids=["sentences", "pairs"])
+@pytest.mark.parametrize("kind", VALUES)
+def test_logits_are_those_of_the_student(
+    kind: str, pair: bool, texts: list[str], tmp_path: Path
+) -> None:
+    # A regression of sentences, classes of pairs: what differs is the same for all students.
+    folder = write_student(tmp_path / "student", kind, pair, NAMES[pair])
+    given = sample(pair, texts)
+    wanted = load_student(folder).predict(given)
+    assert export_hub(folder, tmp_path / "out") == len(NAMES[pair])
+    own = loaded(tmp_path / "out")
+    for size, count in ((1, 12), (7, len(given)), (len(given), len(given))):
+        found = outputs(*own, given[:count], size)
+        np.testing.assert_allclose(found, wanted[:count], atol=2e-5)
+    # The comparison can fail.
+    assert np.abs(wanted - wanted[0]).max() > 1e-3
+    np.testing.assert_array_equal(load_student(tmp_path / "out").predict(given), wanted)
+
+
+@pytest.mark.parametrize(("kind", "pair"), [("cnn", False), ("dse", True), ("transformer", True)])
+def test_what_transformers_saves_it_loads_again(kind: str, pair: bool, tmp_path: Path) -> None:
+    export_hub(write_student(tmp_path / "s", kind, pair, NAMES[pair]), tmp_path / "out")
+    own, given = loaded(tmp_path / "out"), sample(pair, [])
+    for part in own:
+        part.save_pretrained(tmp_path / "again")
+    again = loaded(tmp_path / "again")
+    assert again[1].config.id2label == dict(enumerate(NAMES[pair]))
+    assert isinstance(again[0], PreTrainedTokenizerFast)
+    np.testing.assert_array_equal(outputs(*again, given, 9), outputs(*own, given, 9))
+
+
+def test_nothing_of_this_library_is_needed(tmp_path: Path) -> None:
+    pair = write_student(tmp_path / "pair", "biattentive", True, ["no", "yes"])
+    score = write_student(tmp_path / "score", "static", False, ["stars"])
+    for folder in (pair, score):
+        export_hub(folder, folder.with_name(f"{folder.name}_out"))
+    code = """
+import json, sys
+sys.modules["pipeline_lib"] = None
+from transformers import pipeline
+ask = lambda name: pipeline("text-classification", name, trust_remote_code=True, device="cpu")
+pairs = [{"text": "a good film", "text_pair": "dull ."}, {"text": "", "text_pair": "film"}]
+print(json.dumps([ask("pair_out")(pairs, top_k=None, batch_size=2), ask("score_out")("good")]))
+"""
+    own = {"HF_HOME": str(tmp_path / "hf"), "PATH": "", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", code]
+    run = subprocess.run(command, cwd=tmp_path, env=own, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    classes, (found,) = json.loads(run.stdout.splitlines()[-1])
+    logits = load_student(pair).predict([("a good film", "dull ."), ("", "film")])
+    for row, shares in zip(classes, softmax(logits), strict=True):
+        by_label = {one["label"]: one["score"] for one in row}
+        assert [by_label["no"], by_label["yes"]] == pytest.approx(shares.tolist(), abs=1e-5)
+    expected = float(load_student(score).predict(["good"])[0, 0])
+    assert found == {"label": "stars", "score": pytest.approx(expected, abs=1e-5)}
+
+
+def test_the_temperature_goes_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = write_student(
+        Path("data/students/films/kd/2"), "bilstm", False, ["negative", "positive"]
+    )
+    own = made_up_method(0.8, None)
+    own["details"]["temperature"] = {"1": 1.0, "2": 2.5}
+    made_up_scores({"kd": own}).write(Path("data/results/films/scores.json"))
+    told = distill("export", str(folder), "out", "--to", "hub")
+    assert told == "out: hub, 2 outputs; read its README.md\n"
+    raw, texts = load_student(folder).predict(["a good film", "dull"]), ["a good film", "dull"]
+    np.testing.assert_allclose(
+        outputs(*loaded(Path("out").absolute()), texts, 2), raw / 2.5, atol=1e-5
+    )
+    # So it does where this library reads the folder.
+    answers = [
+        distill("predict", name, *texts, "--format", "jsonl") for name in (str(folder), "out")
+    ]
+    assert answers[0] == answers[1] and temperature_of(Path("out")) == 2.5
+    card = Path("out/README.md").read_text()
+    assert "Logits are divided by 2.5 (`calibration_temperature` in config.json)" in card
+
+
+def test_the_loss_comes_along_with_labels(tmp_path: Path) -> None:
+    export_hub(write_student(tmp_path / "s", "linear", False, ["stars"]), tmp_path / "out")
+    tokenizer, model = loaded(tmp_path / "out")
+    batch = tokenizer(["a good film", "dull"], padding=True, return_tensors="pt")
+    found = model(**batch, labels=torch.tensor([1.0, 2.0]))
+    wanted = (found.logits[:, 0] - torch.tensor([1.0, 2.0])).square().mean()
+    assert torch.allclose(found.loss, wanted)
+
+
+def test_what_a_pair_lacks_or_has_too_much_of_is_told(tmp_path: Path) -> None:
+    export_hub(write_student(tmp_path / "s", "bert", True, ["no", "yes"]), tmp_path / "out")
+    tokenizer, model = loaded(tmp_path / "out")
+    with pytest.raises(ValueError, match=r"compares two sentences: call tokenizer\(first, second"):
+        tokenizer(["a film", "dull"])
+    long = tokenizer("film " * 9, "a " * 9, truncation=False, return_tensors="pt")
+    with pytest.raises(ValueError, match="21 tokens, where 10 are read"):
+        model(**long)
+    export_hub(write_student(tmp_path / "cnn", "cnn", True, ["no", "yes"]), tmp_path / "other")
+    _, model = loaded(tmp_path / "other")
+    with pytest.raises(ValueError, match="without token_type_ids"):
+        model(torch.tensor([[2, 3]]))
+
+
+def test_every_architecture_has_a_form() -> None:
+    assert set(distilled_student.READERS) == set(ARCHITECTURES)
+    assert {kind.split()[0] for kind in VALUES} == set(ARCHITECTURES)
+
+
+def test_the_module_files_need_nothing_of_this_library() -> None:
+    tree = ast.parse(Path(distilled_student.__file__).read_text())
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    names = {getattr(node, "module", None) or node.names[0].name for node in nodes}
+    outside = {"torch", "transformers", "transformers.modeling_outputs"}
+    assert names == outside | {"typing", "distilled_encoder"}
+
+
+def test_what_is_no_student_is_refused(tmp_path: Path) -> None:
+    write_json(tmp_path / "encoder" / "config.json", {"model_type": "distillery_encoder"})
+    with pytest.raises(DistilleryError, match=r"no classes\. Export it with --to sentence-trans"):
+        export_hub(tmp_path / "encoder", tmp_path / "out")
+    folder = write_student(tmp_path / "student", "static", False, ["stars"])
+    with pytest.raises(DistilleryError, match=r"student: there is something here already\. Name"):
+        export_hub(folder, folder)
+    assert "auto_map" not in read_json(folder / "config.json")

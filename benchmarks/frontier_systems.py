@@ -88,8 +88,8 @@ def ours(task: str, seeds: Sequence[int], folder: Path) -> Iterator[System]:
 def _export_teacher(own: Path, form: str, out: Path) -> None:
     """Write a teacher as others do: traced by torch's exporter, quantised dynamically."""
     import onnx
-    from pipeline_lib.exports.onnx_export import quantise
 
+    from pipeline_lib.exports.onnx_export import quantise
     from pipeline_lib.teachers.model import load_teacher
 
     model = load_teacher(own, "cpu", "float32").model.eval()

@@ -132,7 +132,7 @@ def init(
     write_params(profile, params)
     typer.echo(f"written   {profile}; {params} from it (back: distill profile use default)\n")
     check(params)
-    _say_next(request.name, found.sections)
+    _say_next(request.name, found.sections, pair=len(looked.understood.text) == 2)
 
 
 def show(console: "Console", looked: "Looked") -> None:
@@ -140,11 +140,13 @@ def show(console: "Console", looked: "Looked") -> None:
     from rich.text import Text
 
     for title, line in _lines(looked):
-        console.print(Text(f"{title:<10}", "bold").append(line, ""), highlight=False)
+        said = Text(f"{title:<11}", "bold").append(line, "")
+        console.print(said, highlight=False, soft_wrap=True)
     if looked.findings.classes and any(looked.findings.classes.values()):
         console.print(_class_table(looked.findings))
     for line in _oddities(looked):
-        console.print(Text("odd       ", "bold yellow").append(line, ""), highlight=False)
+        said = Text(f"{'odd':<11}", "bold yellow").append(line, "")
+        console.print(said, highlight=False, soft_wrap=True)
 
 
 def _lines(looked: "Looked") -> Iterator[tuple[str, str]]:
@@ -218,19 +220,25 @@ def _class_table(findings: "Findings") -> "Table":
 
 
 def _oddities(looked: "Looked") -> Iterator[str]:
+    from pipeline_lib.onboarding.findings import LONELY
+
     findings = looked.findings
     for odd in findings.odd:
         what = "left out" if looked.leaves_out or not odd.stops else "cannot stay"
-        what = "kept" if odd.reason.startswith("the only") else what
-        yield f"{odd.split}: {len(odd.places):,} with {odd.reason} ({what}): {_rows(odd.places)}"
+        what = "kept" if odd.reason == LONELY else what
+        yield f"{odd.split}: {_count(odd.places)} {odd.reason} ({what}): {_rows(odd.places)}"
     if findings.repeated:
         other = f", {findings.conflicts:,} under another label" if findings.conflicts else ""
-        yield f"{findings.repeated:,} rows repeat a text of their split{other}"
+        yield f"{findings.repeated:,} of the rows repeat a text of their split{other}"
     for own in findings.shared:
         other = f", {own.other_label:,} under another label" if own.other_label else ""
         yield (
             f"{own.rows:,} of {own.split} stand in {own.earlier} too{other}: {_rows(own.places)}"
         )
+
+
+def _count(places: Sequence["Place"]) -> str:
+    return "1 row" if len(places) == 1 else f"{len(places):,} rows"
 
 
 def _rows(places: Sequence["Place"]) -> str:
@@ -260,7 +268,9 @@ def _ask(question: "Question") -> str:
     typer.echo(question.text)
     for number, choice in enumerate(question.choices, 1):
         typer.echo(f"  {number}  {choice}")
-    chosen = typer.prompt("Which", type=typer.IntRange(1, len(question.choices)), default=1)
+    chosen = 0
+    while not 1 <= chosen <= len(question.choices):
+        chosen = typer.prompt(f"1 to {len(question.choices)}", type=int)
     return question.choices[chosen - 1]
 
 
@@ -329,11 +339,12 @@ def _command() -> str:
     return shlex.join(["distill", *sys.argv[1:]]).replace("\n", " ")
 
 
-def _say_next(task: str, sections: dict[str, Any]) -> None:
+def _say_next(task: str, sections: dict[str, Any], pair: bool) -> None:
     [*_, last] = (name for name in sections["methods"] if name.startswith("bilstm"))
     student = f"data/students/{task}/{last}/1"
     typer.echo("")
     typer.echo("Next:  dvc repro")
     typer.echo("       distill results")
-    typer.echo(f'       distill predict {student} "a sentence"')
+    example = "$'one sentence\\tand another'" if pair else '"a sentence"'
+    typer.echo(f"       distill predict {student} {example}")
     typer.echo(f"       distill export {student} FOLDER --to FORM")

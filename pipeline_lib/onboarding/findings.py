@@ -5,7 +5,7 @@ The rows are read and split as ``prepare`` does it, so that it finds no other fa
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,11 +19,11 @@ from pipeline_lib.params import Task
 from pipeline_lib.tasks.labelled import Example, LabelMap, ScoreRange
 from pipeline_lib.tasks.preparation import shared_rows, split_tables
 
-EMPTY = "empty text"
-MISSING = "no label"
-NO_NUMBER = "a label that is no number"
-UNKNOWN = "a label that no class has"
-LONELY = "the only row of its class"
+EMPTY = "with empty text"
+MISSING = "without a label"
+NO_NUMBER = "with a label that is no number"
+UNKNOWN = "with a label that no class has"
+LONELY = "alone in their class"
 OUTSIDE = "outside the label ranges"
 Place = tuple[Path, int]
 """A file, and a row of it as an editor shows it."""
@@ -99,19 +99,21 @@ def find(understood: Understood) -> Findings:
         hidden += [split] if found.hidden else []
         examples[split], numbers[split] = found.examples, found.numbers
     lonely = _lonely(understood, task, examples, numbers)
-    odd += lonely
     try:
         tables = split_tables(examples, task)
-    except DistilleryError as error:
-        for path, row in lonely[0].places if lonely else ():
-            raise DistilleryError(
-                f"{path}: row {row} is the only one of its class ({error}) Correct its label, "
-                "merge classes with --labels, or leave such rows out with --leave-out."
-            ) from error
-        raise
+    except DistilleryError:
+        others = without_lonely(understood)
+        if not lonely or others == understood:
+            raise
+        # Drawn for dev or test, the row leaves its class without an example to train on.
+        odd += [replace(own, stops=True) for own in lonely]
+        return replace(find(others), odd=odd, lonely=_names(lonely, understood, task))
+    odd += lonely
     return Findings(
         rows={name: table.num_rows for name, table in tables.items()},
-        classes={name: _counts(table, task) for name, table in tables.items()},
+        classes={
+            name: _counts(table, task) for name, table in tables.items() if name not in hidden
+        },
         odd=odd,
         shared=_shared(understood, tables, numbers),
         repeated=sum(_repeats(table)[0] for table in tables.values()),

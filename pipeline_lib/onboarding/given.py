@@ -45,30 +45,28 @@ def files_by_split(
     :param paths: files and folders; :param dev: the dev file; :param test: the test file.
     :raises DistilleryError: if a file is not there, of no known format, or of no known split.
     """
-    found: dict[str, list[Path]] = {}
     groups = [group for path in paths for group in _groups(path)]
-    alone = len(groups) == 1
-    for group in groups:
-        split = split_of(group[0])
-        # Further files without a name for themselves cannot be told apart.
-        split = "all" if alone and split is None else split
-        if split is None or split in found:
-            _refuse(group[0], split, found)
-        found[split] = group
+    found: dict[str, list[Path]] = {}
+    if len(groups) == 1:
+        # Whatever its name is: there is no other.
+        found["train"] = groups[0][1]
+    else:
+        for split, files in groups:
+            if split is None or split in found:
+                _refuse(files[0], split, found)
+            found[split] = files
     for split, path in (("dev", dev), ("test", test)):
         if path is not None:
             found[split] = [checked(path)]
     if set(found) == {"train"}:
         return {"all": found["train"]}
-    if "all" in found and len(found) > 1:
-        found["train"] = found.pop("all")
-    if not {"train", "all"} & set(found):
+    if "train" not in found:
         raise DistilleryError(
             f"{', '.join(map(str, paths))}: no training file, only {', '.join(found) or 'none'}. "
             "Name one: distill init TRAIN --dev DEV --test TEST."
         )
-    order = ("train", "all", "dev", "test")
-    return {name: found[name] for name in sorted(found, key=lambda n: (n not in order, n))}
+    order = [name for name in ("train", "dev", "test") if name in found]
+    return {name: found[name] for name in [*order, *sorted(set(found) - set(order))]}
 
 
 def checked(path: Path) -> Path:
@@ -86,12 +84,12 @@ def checked(path: Path) -> Path:
     return path
 
 
-def split_of(path: Path) -> str | None:
-    """Return the split that a file's name says, or that of its folder; None: neither says one.
+def split_of(*names: str) -> str | None:
+    """Return the split that a name says, the first of these that says one; None: none does.
 
     MNLI's mismatched sets are splits beside its matched ones, which are dev and test.
     """
-    for name in (path.stem, path.parent.name):
+    for name in names:
         words = re.split(r"[^a-z]+", name.lower())
         splits = {_NAMES[word] for word in words if word in _NAMES}
         if len(splits) == 1:
@@ -99,27 +97,33 @@ def split_of(path: Path) -> str | None:
     return None
 
 
-def _groups(path: Path) -> list[list[Path]]:
-    """Return the files at a path; those that are parts of one split together."""
+def _groups(path: Path) -> list[tuple[str | None, list[Path]]]:
+    """Return the files at a path with their split; those that are parts of one together."""
     if not path.is_dir():
-        return [[checked(path)]]
-    files = [
-        file
-        for file in sorted(path.rglob("*"))
-        if file.suffix.lower() in FORMATS and not _is_hidden(file.relative_to(path))
-    ]
-    tables = [file for file in files if file.suffix.lower() != ".txt"]
+        return [(split_of(path.stem), [checked(path)])]
     groups: dict[tuple[Path, str, str], list[Path]] = {}
-    for file in tables:
-        # The stem of a part is its number alone where the folder is the split.
-        key = (file.parent, _PART.sub("", file.stem), file.suffix.lower())
-        groups.setdefault(key, []).append(file)
+    for file in sorted(path.rglob("*")):
+        ending = file.suffix.lower()
+        if ending in FORMATS and ending != ".txt" and not _is_hidden(file.relative_to(path)):
+            # The stem of a part is its number alone where the folder is the split.
+            key = (file.parent, _PART.sub("", file.stem), ending)
+            groups.setdefault(key, []).append(file)
     if not groups:
         raise DistilleryError(
             f"{path}: no data files in this folder; their endings are {', '.join(FORMATS)}."
         )
-    named = [group for group in groups.values() if split_of(group[0])]
-    return named or list(groups.values())
+    found = []
+    for (folder, stem, _), files in groups.items():
+        inner = () if folder == path else (folder.name,)
+        found.append((split_of(stem, *inner), stem, files))
+    # Of MRPC's dev.tsv and dev_ids.tsv the first is meant.
+    plain = {split for split, stem, _ in found if stem.lower() in _NAMES}
+    named = [
+        (split, files)
+        for split, stem, files in found
+        if split and (stem.lower() in _NAMES or split not in plain)
+    ]
+    return named or [(split, files) for split, _, files in found]
 
 
 def _is_hidden(path: Path) -> bool:

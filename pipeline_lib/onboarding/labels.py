@@ -102,9 +102,9 @@ def _as_ranges(found: Labels, values: set[str]) -> Labels:
     return ranges
 
 
-def _order(value: str) -> tuple[float, str]:
+def _order(value: str) -> tuple[float, str, str]:
     found = number(value)
-    return (math.inf if found is None else found, value.casefold())
+    return (math.inf if found is None else found, value.casefold(), value)
 
 
 def _number(value: str, whole: str) -> float:

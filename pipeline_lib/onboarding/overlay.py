@@ -50,11 +50,11 @@ def overlay(wanted: Wanted, base: Mapping[str, Any]) -> dict[str, Any]:
 
     :param base: the values of that run's parameter file.
     """
-    train, words = wanted.findings.rows["train"], wanted.findings.words[1]
+    train, (_, words, _) = wanted.findings.rows["train"], wanted.findings.words
     teacher, recipes = wanted.teacher, _recipes(wanted)
     texts = train + wanted.unlabelled
     n_iter = iterations(texts) if teacher.runs else 0
-    pieces = piece_limit(words) * (2 if len(wanted.understood.text) == 2 else 1)
+    pieces = piece_limit(words * len(wanted.understood.text))
     models = {**base["models"]}
     if teacher.path is not None and teacher.kind == "single":
         models[teacher.model] = {"kind": "path", "path": wanted.place}
@@ -63,7 +63,7 @@ def overlay(wanted: Wanted, base: Mapping[str, Any]) -> dict[str, Any]:
     tuning = next(t["tuning"] for t in base["teachers"].values() if t["model"] is not None)
     row = {
         "model": teacher.model,
-        "max_length": min(512, pieces) if teacher.runs else None,
+        "max_length": pieces if teacher.runs else None,
         "tasks": None,
         "data": None,
         "tuning": tuning_of(teacher, wanted.place, train, tuning),
@@ -76,7 +76,7 @@ def overlay(wanted: Wanted, base: Mapping[str, Any]) -> dict[str, Any]:
         "students": student_rows(
             wanted.students,
             word_limit(words),
-            min(512, pieces),
+            pieces,
             teacher.model or next(iter(models)),
         ),
         "optimisers": optimisers(wanted.students, train, texts * (1 + n_iter)),

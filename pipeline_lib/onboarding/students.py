@@ -22,11 +22,14 @@ _WANTED_ROWS = 24_000
 """Rows of a transfer set that two cores answer in a few minutes."""
 _MOST_ITERATIONS = 20
 """``n_iter`` of Tang et al. 2019, section 4.2, for SST-2."""
-_RATES = {
-    **{"bilstm": [2.0e-3, 5.0e-3], "static": [1.0e-3, 3.0e-3], "cnn": [1.0e-3, 3.0e-3]},
-    **{"linear": [1.0e-2, 2.0e-2], "biattentive": [1.0e-3, 3.0e-3]},
-    **{"transformer": [1.0e-4, 3.0e-4], "dse": [1.0e-4, 3.0e-4]},
+_GROUPS = {
+    "": ([2.0e-3, 5.0e-3], ("bilstm",)),
+    "slow_": ([1.0e-3, 3.0e-3], ("static", "cnn", "biattentive")),
+    "linear_": ([1.0e-2, 2.0e-2], ("linear",)),
+    "tuning_": ([1.0e-4, 3.0e-4], ("transformer", "dse")),
 }
+"""Learning rates, and who tries them, by the beginning of the optimisers' names."""
+_STARTS = {"linear": "random", "transformer": "model", "dse": "model"}
 
 
 def iterations(texts: int) -> int:
@@ -68,7 +71,7 @@ def student_rows(names: tuple[str, ...], words: int, pieces: int, model: str) ->
 
 
 def optimisers(names: tuple[str, ...], labelled: int, transfer: int) -> dict[str, Any]:
-    """Return ``optimisers``: two for each architecture.
+    """Return ``optimisers``: a short and a long one for architectures that try the same rates.
 
     :param labelled: rows of the training set; :param transfer: of the largest transfer set.
     """
@@ -77,14 +80,15 @@ def optimisers(names: tuple[str, ...], labelled: int, transfer: int) -> dict[str
     # Ten evaluations on dev.
     steps = min(_MOST_STEPS, -(-steps // 10) * 10)
     found = {}
-    for name in names:
-        own = {"name": "adam", "learning_rates": _RATES[name], "schedule": "linear", "warmup": 0.0}
+    for group, (rates, members) in _GROUPS.items():
+        if not set(members) & set(names):
+            continue
+        own = {"name": "adam", "learning_rates": rates, "schedule": "linear", "warmup": 0.0}
         own |= {"batch_size": _BATCH}
         rest = {"clip_norm": 1.0, "precision": "auto"}
         short = {"epochs": epochs, "max_steps": None, "evaluate_every": None}
         long = {"epochs": 100, "max_steps": steps, "evaluate_every": steps // 10}
-        found[f"{name}_short"] = own | short | rest
-        found[f"{name}_long"] = own | long | rest
+        found |= {f"{group}short": own | short | rest, f"{group}long": own | long | rest}
     return found
 
 
@@ -100,25 +104,25 @@ def method_rows(
     """
     rows: dict[str, dict[str, Any]] = {}
     for name in names:
-        start = {"linear": "random", "transformer": "model", "dse": "model"}.get(name, "vectors")
-        own = {"student": name, "start": start, "iterations": None, "tasks": None}
-
-        def row(
-            data: str, term: str, length: str, own: dict[str, Any] = own, name: str = name
-        ) -> dict[str, Any]:
-            baseline = name if from_labels and term == "logits" else None
-            objective = {term: 1.0}
-            return own | {
-                "data": data,
-                "objective": objective,
-                "optimiser": f"{name}_{length}",
-                "baseline": baseline,
-            }
-
+        baseline = name if from_labels else None
         if from_labels:
-            rows[name] = row("original", "labels", "short")
-        if name == "bilstm" or recipes == ["original"]:
-            rows[f"{name}_kd"] = row("original", "logits", "short")
+            rows[name] = _row(name, "original", "labels", "short", None)
+        if name == "bilstm" or len(recipes) == 1:
+            rows[f"{name}_kd"] = _row(name, "original", "logits", "short", baseline)
         if len(recipes) > 1:
-            rows[f"{name}_kd_ts"] = row(recipes[-1], "logits", "long")
+            rows[f"{name}_kd_ts"] = _row(name, recipes[-1], "logits", "long", baseline)
     return rows
+
+
+def _row(student: str, data: str, term: str, length: str, baseline: str | None) -> dict[str, Any]:
+    [group] = [group for group, (_, members) in _GROUPS.items() if student in members]
+    return {
+        "student": student,
+        "start": _STARTS.get(student, "vectors"),
+        "data": data,
+        "iterations": None,
+        "objective": {term: 1.0},
+        "optimiser": f"{group}{length}",
+        "baseline": baseline,
+        "tasks": None,
+    }

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from pipeline_lib.onboarding.understanding import Understood, Wishes
 
 EXAMPLE = "Example: distill init reviews.csv"
-PROFILES = Path("profiles")
-BASE = PROFILES / "default.yaml"
+BASE = Path("profiles/default.yaml")
 SHOWN = 8
 """Row numbers, and classes, that are named before the rest is counted."""
 
@@ -110,7 +109,7 @@ def init(
         *(files, proposal.name_of(name, files), wishes, ALL if students == "all" else SMALL),
         *(dev_file, test_file, _listed(columns) or None, unlabelled, teacher),
     )
-    profile = PROFILES / f"{request.name}.yaml"
+    profile = proposal.profile_of(request.name, BASE)
     if not force:
         keep_own_changes(params)
     base, console = read_values(BASE), Console()
@@ -123,7 +122,7 @@ def init(
         looked = proposal.leave_out(looked)
     found = proposal.propose(request, looked, base)
     header = f"{request.name}: written by `distill init`. What a key does stands in default.yaml."
-    said = overlay_text(found.sections, BASE, PROFILES, f"{header}\n    {_command()}")
+    said = overlay_text(found.sections, BASE, BASE.parent, f"{header}\n    {_command()}")
     _refuse_other(profile, said, force)
     found.placement.write(force)
     for path in (*found.placement.copies, *found.placement.tables):
@@ -140,12 +139,12 @@ def show(console: "Console", looked: "Looked") -> None:
     from rich.text import Text
 
     for title, line in _lines(looked):
-        said = Text(f"{title:<11}", "bold").append(line, "")
+        said = Text().append(f"{title:<11}", "bold").append(line)
         console.print(said, highlight=False, soft_wrap=True)
     if looked.findings.classes and any(looked.findings.classes.values()):
         console.print(_class_table(looked.findings))
     for line in _oddities(looked):
-        said = Text(f"{'odd':<11}", "bold yellow").append(line, "")
+        said = Text().append(f"{'odd':<11}", "bold yellow").append(line)
         console.print(said, highlight=False, soft_wrap=True)
 
 

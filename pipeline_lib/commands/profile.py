@@ -60,7 +60,7 @@ def keep_own_changes(target: Path) -> None:
     if not target.exists():
         return
     present = target.read_text(encoding="utf-8")
-    if present not in {plain_text(known) for known in _known()}:
+    if not any(present == plain_text(known) for known in _known()):
         raise DistilleryError(
             f"{target}: it has changes of its own, which would be lost. Move it away, or say "
             "--force."

@@ -86,6 +86,17 @@ def name_of(given: str | None, files: list[Path]) -> str:
     return name.strip("_")[:100] or "task"
 
 
+def profile_of(name: str, base: Path) -> Path:
+    """Return where the profile of a task goes, beside the one that it extends.
+
+    :raises DistilleryError: if it would be that one.
+    """
+    path = base.with_name(f"{name}.yaml")
+    if path == base:
+        raise DistilleryError(f"{path}: it is what profiles extend. Choose another --name.")
+    return path
+
+
 def look(request: Request, base: Mapping[str, Any], ask: Ask) -> Looked:
     """Say what files are about, and what is odd about their rows.
 

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from shlex import quote
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.onboarding.contents import Content
@@ -33,7 +34,7 @@ MOST_CLASSES = 200
 _FEW = 20
 """Different whole numbers that may be classes."""
 _SAMPLE = 20_000
-_ENDS = (("1", "2"), ("a", "b"), ("one", "two"), ("left", "right"))
+_ENDS = (("a", "b"), ("one", "two"), ("left", "right"))
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,7 @@ def choose_texts(
     found = [*usual, *(name for name in found if name not in usual)]
     choices = [*found, *(",".join(two) for two in combinations(found, 2))]
     question = f"{_where(contents)}: several columns read like text. Which is it (two are a pair)?"
-    return ask(Question(question, choices, f"--text {found[0]}")).split(",")
+    return ask(Question(question, choices, f"--text {quote(found[0])}")).split(",")
 
 
 def choose_label(
@@ -229,11 +230,10 @@ def _pair(names: Sequence[str], texts: Sequence[str]) -> list[str] | None:
     lower = {name.lower(): name for name in names}
     pairs = [*PAIRS]
     for name in lower:
-        for one, two in _ENDS:
-            if name.endswith(one):
-                pairs.append((name, name[: -len(one)] + two))
+        pairs.append((name, name.replace("1", "2", 1)))
+        pairs += [(name, name[: -len(a)] + b) for a, b in _ENDS if name.endswith(a)]
     for one, two in pairs:
-        if one in lower and two in lower and {lower[one], lower[two]} & set(texts):
+        if one != two and {one, two} <= lower.keys() and {lower[one], lower[two]} & set(texts):
             return [lower[one], lower[two]]
     return None
 

@@ -22,6 +22,11 @@ from pipeline_lib.onboarding.understanding import (
 
 from .made_up import review
 
+PAIRS = (
+    *(("sentence1", "sentence2"), ("premise", "hypothesis"), ("text_a", "text_b")),
+    ("#1 String", "#2 String"),
+)
+
 
 def content(name: str = "all.csv", **columns: Sequence[Any]) -> Content:
     arrays = {n: pa.array(map(str, v), pa.large_string()) for n, v in columns.items()}
@@ -76,7 +81,7 @@ def test_classes_or_scores(name: str, values: list[Any], kind: str | None) -> No
 def test_pairs_are_known_by_their_names() -> None:
     other = [review(n + 500) for n in range(40)]
     scores = [n / 8 for n in range(40)]
-    for one, two in (("sentence1", "sentence2"), ("premise", "hypothesis"), ("text_a", "text_b")):
+    for one, two in PAIRS:
         columns = {one: [review(n) for n in range(40)], two: other, "score": scores}
         found = about(content(**columns))
         assert found.text == [one, two] and found.labels == {"min": 0.0, "max": 5.0}

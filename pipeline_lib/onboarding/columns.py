@@ -34,6 +34,8 @@ MOST_CLASSES = 200
 _FEW = 20
 """Different whole numbers that may be classes."""
 _SAMPLE = 20_000
+_IDEOGRAPHS = 0x2E80
+"""The first sign of the scripts of East Asia."""
 _ENDS = (("a", "b"), ("one", "two"), ("left", "right"))
 
 
@@ -42,8 +44,8 @@ class Column:
     """What a column holds.
 
     :ivar filled: rows with a value; :ivar distinct: different values; :ivar numbers: whether all
-        values are numbers; :ivar whole: whether these are whole; :ivar words: blanks-separated
-        words of a value, on average.
+        values are numbers; :ivar whole: whether these are whole; :ivar words: of a value, parted by
+        blanks, on average; :ivar letters: of a script that has none between words.
     """
 
     name: str
@@ -68,8 +70,7 @@ class Column:
             numeric,
             numeric and all(value == int(value) for value in found),
             sum(len(value.split()) for value in given) / filled,
-            # Scripts without blanks between words.
-            sum(sum(ord(sign) > 0x2E80 for sign in value) for value in given) / filled,
+            sum(ord(sign) > _IDEOGRAPHS for value in given for sign in value) / filled,
         )
 
     @property
@@ -106,11 +107,15 @@ def look_at(contents: dict[str, Content]) -> list[Column]:
 
 
 def choose_texts(
-    columns: Sequence[Column], contents: dict[str, Content], named: Sequence[str], ask: Ask
+    columns: Sequence[Column],
+    contents: dict[str, Content],
+    named: Sequence[str],
+    label: str | None,
+    ask: Ask,
 ) -> list[str]:
     """Return the text column, or the two of a pair.
 
-    :param named: those that the user named, first.
+    :param named: those that the user named, first; :param label: the label that the user named.
     :raises DistilleryError: if a file lacks one, or no column reads like text.
     """
     if named:
@@ -120,6 +125,7 @@ def choose_texts(
             raise DistilleryError(f"--text: {len(named)} columns; one is a text, two are a pair.")
         return [*named]
     parts = contents.values()
+    columns = [column for column in columns if column.name != label]
     everywhere = [column for column in columns if all(column.name in part.names for part in parts)]
     found = [column.name for column in everywhere if column.is_text]
     if not found:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.onboarding.columns import number
@@ -143,7 +143,11 @@ def _task(understood: Understood) -> Task:
     """Return the task as it is to be; where its files will lie plays no part."""
     files = {split: f"{split}.parquet" for split in understood.contents}
     source = {"kind": "files", "files": files, "format": "parquet", "columns": None}
-    return _TASK.validate_python(understood.task(source, n_iter=0))
+    try:
+        return _TASK.validate_python(understood.task(source, n_iter=0))
+    except ValidationError as error:
+        faults = "; ".join(fault["msg"].removeprefix("Value error, ") for fault in error.errors())
+        raise DistilleryError(f"{faults}. Correct the flag that says so.") from error
 
 
 class _Rows:

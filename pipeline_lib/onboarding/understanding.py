@@ -5,7 +5,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.onboarding.columns import choose_kind, choose_label, choose_texts, look_at
+from pipeline_lib.onboarding.columns import (
+    choose_kind,
+    choose_label,
+    choose_texts,
+    look_at,
+    number,
+)
 from pipeline_lib.onboarding.contents import Content
 from pipeline_lib.onboarding.labels import (
     Labels,
@@ -116,7 +122,7 @@ def understand(
     :raises DistilleryError: if they cannot be understood, or are ambiguous and ``ask`` refuses.
     """
     columns = look_at(contents)
-    text = choose_texts(columns, contents, wishes.text, ask)
+    text = choose_texts(columns, contents, wishes.text, wishes.label, ask)
     name = choose_label(columns, contents, text, wishes.label, told is None, ask)
     with_label = [split for split, content in contents.items() if name in content.names]
     values = [value for split in with_label for value in contents[split].values(name)]
@@ -159,7 +165,7 @@ def unlabelled_texts(content: Content, text: Sequence[str], ask: Ask) -> Content
     """
     if set(text) <= set(content.names):
         return content
-    own = choose_texts(look_at({UNLABELLED: content}), {UNLABELLED: content}, (), ask)
+    own = choose_texts(look_at({UNLABELLED: content}), {UNLABELLED: content}, (), None, ask)
     if len(own) != len(text):
         raise DistilleryError(
             f"{content.paths[0]}: {len(own)} text columns ({', '.join(own)}), and the task reads "
@@ -208,8 +214,8 @@ def _shown(values: Sequence[str]) -> list[str]:
 def _count(meaning: Any, values: Sequence[str]) -> int:
     if isinstance(meaning, list):
         return sum(value in meaning for value in values)
-    found = (float(value) for value in values if value.replace(".", "").lstrip("-").isdecimal())
-    return sum(meaning["min"] <= value <= meaning["max"] for value in found)
+    numbers = (number(value) for value in values)
+    return sum(n is not None and meaning["min"] <= n <= meaning["max"] for n in numbers)
 
 
 def _checked_metrics(given: Sequence[str], kind: str) -> list[str]:

@@ -100,6 +100,12 @@ def test_what_is_open_is_asked() -> None:
     with pytest.raises(DistilleryError, match=r"several columns read like text.*--text review"):
         about(given)
     assert about(given, text=["title"]).text == ["title"]
+    assert about(reviews(reply=[review(n // 2) for n in range(40)]), label="reply").text == [
+        "review"
+    ]
+    for wrong in ({"dev": 0.6, "test": 0.5}, {"text": ["label"], "label": "label"}):
+        with pytest.raises(DistilleryError, match="Correct the flag"):
+            find(about(reviews(label=[0, 1] * 20), **wrong))
     with pytest.raises(DistilleryError, match=r"which column is the label\?.*--label"):
         about(reviews(a=["x", "y"] * 20, b=["x", "y"] * 20))
 

@@ -96,8 +96,8 @@ def _as_ranges(found: Labels, values: set[str]) -> Labels:
         for name, own in lists.items()
     }
     for name, own in ranges.items():
-        inside = {v for v in values | claimed if own["min"] <= numbers[v] <= own["max"]}
-        if inside - set(lists[name]):
+        inside = {n for n in numbers.values() if own["min"] <= n <= own["max"]}
+        if inside - {numbers[value] for value in lists[name]}:
             return found
     return ranges
 

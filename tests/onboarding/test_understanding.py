@@ -128,6 +128,8 @@ def test_labels_can_be_merged() -> None:
     ranges = {"bad": {"min": 1.0, "max": 2.0}, "good": {"min": 4.0, "max": 5.0}}
     assert parse_labels("bad=1,2;good=4,5", values) == ranges
     assert parse_labels("bad=1..2; good=4..5", values) == ranges
+    # 1.0 is 1, however it is written.
+    assert parse_labels("bad=1,2;good=4,5", [f"{value}.0" for value in values]) == ranges
     assert parse_labels("bad=1,2,3;good=4,5", values) == {
         "bad": ["1", "2", "3"],
         "good": ["4", "5"],

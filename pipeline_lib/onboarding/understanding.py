@@ -125,7 +125,7 @@ def understand(
     text = choose_texts(columns, contents, wishes.text, wishes.label, ask)
     name = choose_label(columns, contents, text, wishes.label, told is None, ask)
     with_label = [split for split, content in contents.items() if name in content.names]
-    values = [value for split in with_label for value in contents[split].values(name)]
+    values = [v for split in with_label for v in _known(split, contents[split].values(name))]
     if name is None and told is None:
         raise DistilleryError(
             "nothing is labelled, and no teacher's answers are given. Name the label column with "
@@ -200,15 +200,13 @@ def _of_column(
         return kind, score_range(values, wishes.labels)
     if wishes.labels is not None:
         return kind, parse_labels(wishes.labels, values)
-    # Hidden labels of a test file are no class.
-    return kind, classes_of([v for v in values if v != "-1"] if names else _shown(values), names)
+    return kind, classes_of(values, names)
 
 
-def _shown(values: Sequence[str]) -> list[str]:
-    """Return the values without those of a hidden label, -1 beside whole numbers from 0."""
-    others = {value for value in values if value and value != "-1"}
-    hidden = others and all(value.isdecimal() for value in others)
-    return [value for value in values if not (hidden and value == "-1")]
+def _known(split: str, values: Sequence[str]) -> Sequence[str]:
+    """Return a split's labels; none of a test set whose labels are hidden, as GLUE's -1."""
+    hidden = split.startswith("test") and not set(values) - {"", "-1", "-1.0"}
+    return () if hidden else values
 
 
 def _count(meaning: Any, values: Sequence[str]) -> int:

@@ -186,6 +186,16 @@ def test_leaks_between_splits() -> None:
     assert found.hidden == ["test"] and "test" not in found.classes
 
 
+def test_hidden_scores_are_no_scores() -> None:
+    splits = {
+        "train": reviews(score=[n / 10 for n in range(40)]),
+        "dev": reviews(score=[n / 10 for n in range(40)]),
+        "test": reviews(score=["-1"] * 40),
+    }
+    found = understand(splits, Wishes(), None, refuse)
+    assert found.labels == {"min": 0.0, "max": 4.0} and find(found).hidden == ["test"]
+
+
 def test_unlabelled_texts_get_the_names() -> None:
     own = unlabelled_texts(content(comment=[review(n) for n in range(40)]), ["review"], refuse)
     assert own.names == ["review"] and own.format is None

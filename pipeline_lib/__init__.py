@@ -8,7 +8,7 @@ somewhere), ``cpu`` (faster versions of what torch does too), ``networks`` (the 
 (sentences without labels), ``augmentation`` (transfer sets), ``students``, ``teachers``,
 ``distillation`` (params.yaml's rows made into trainings), ``retrieval`` (vectors compared with
 many others), ``evaluation``, ``report``, ``exports`` (students in other people's formats),
-``studies``, ``commands``.
+``studies``, ``onboarding`` (from files to parameters), ``commands``.
 """
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""The ``distill`` command: check params.yaml, look into shards, read results, use a student.
+"""The ``distill`` command: describe files, check params.yaml, look into shards, use a student.
 
 The pipeline itself is run by ``dvc repro``; this command is for before and after.
 """
@@ -15,6 +15,7 @@ from pipeline_lib.commands import (
     explain,
     export,
     index,
+    init,
     predict,
     profile,
     results,
@@ -33,6 +34,7 @@ app = typer.Typer(
     help="Compress BERT-class models into students a hundred times smaller.",
     epilog="Run the pipeline with: dvc repro",
 )
+app.command("init", epilog=init.EXAMPLE)(init.init)
 app.command("check", epilog=check.EXAMPLE)(check.check)
 app.command("results", epilog=results.EXAMPLE)(results.results)
 app.command("predict", epilog=predict.EXAMPLE)(predict.predict)

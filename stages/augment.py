@@ -2,8 +2,8 @@
 
     python stages/augment.py --task movies
 
-Reads data/tasks/<task>/train and data/lexicons/<task>; writes data/transfer/<task>/<recipe>: a
-shard per block and iteration.
+Reads data/tasks/<task>/train, with the unlabelled texts in it, and data/lexicons/<task>; writes
+data/transfer/<task>/<recipe>: a shard per block and iteration.
 """
 
 import time
@@ -19,20 +19,28 @@ from pipeline_lib.engine import make_engine
 from pipeline_lib.engine.passes import run_pass
 from pipeline_lib.params import load_params
 from pipeline_lib.storage.shards import ShardSet
+from pipeline_lib.tasks.unlabelled import training_texts
 
 
 def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:
     """Make all transfer sets of one task."""
     params, layout = load_params(), Layout()
     settings = params.task(task)
-    examples = ShardSet.open(layout.split(task, "train"))
-    check_cap(task, settings, examples.manifest.rows)
+    folder, recipes = layout.split(task, "train"), params.recipes_of(task)
+    sets = {False: ShardSet.open(folder), True: training_texts(folder)}
+    used = {params.recipe(name).unlabelled for name in recipes}
+    check_cap(task, settings, max((sets[own].manifest.rows for own in used), default=0))
     lexicon = layout.lexicon(task)
     engine = make_engine(params, "cpu")
     clear_folder(layout.transfer_sets(task))
-    for recipe in params.recipes_of(task):
+    for recipe in recipes:
         start = time.monotonic()
-        augmentation = AugmentationPass.of(params.recipe(recipe), settings, lexicon)
+        own = params.recipe(recipe)
+        examples = sets[own.unlabelled]
+        # A cap is shared out among all blocks; which these are is no rule of one block's.
+        blocks = settings.model_copy(update={"blocks": len(examples.manifest.shards)})
+        rules = own.model_copy(update={"unlabelled": False})
+        augmentation = AugmentationPass.of(rules, blocks, lexicon)
         manifest, report = run_pass(augmentation, examples, layout.transfer(task, recipe), engine)
         seconds = time.monotonic() - start
         typer.echo(

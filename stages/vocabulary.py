@@ -2,8 +2,8 @@
 
     python stages/vocabulary.py --task movies
 
-Reads data/tasks/<task>/train, and data/raw/models or data/raw/vectors; writes
-data/vocabularies/<task>: a tokenizer and vectors.safetensors.
+Reads data/tasks/<task>/train, with the unlabelled texts in it, and data/raw/models or
+data/raw/vectors; writes data/vocabularies/<task>: a tokenizer and vectors.safetensors.
 """
 
 from typing import Annotated
@@ -15,7 +15,7 @@ from pipeline_lib.base.files import clear_folder
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import load_params
 from pipeline_lib.storage.columns import sentences
-from pipeline_lib.storage.shards import ShardSet
+from pipeline_lib.tasks.unlabelled import training_texts
 
 
 def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:
@@ -23,7 +23,7 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
     from pipeline_lib.students import vocabulary
 
     params, layout = load_params().vocabulary, Layout()
-    train = ShardSet.open(layout.split(task, "train")).table()
+    train = training_texts(layout.split(task, "train")).table()
     words = sentences(train, "words").combine_chunks().flatten().to_pylist()
     source = vocabulary.vector_source(params, layout)
     counted = vocabulary.count_normalised(words, params.lowercase)

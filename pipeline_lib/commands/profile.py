@@ -42,24 +42,40 @@ def use(
 
     `default` brings the embedded run back. A params.yaml that was changed by hand is kept.
     """
+    path = _find(name)
+    if not force:
+        keep_own_changes(target)
+    write_params(path, target)
+    typer.echo(f"{target}: {path.as_posix()}. Run `dvc repro`; back: distill profile use default")
+
+
+def keep_own_changes(target: Path) -> None:
+    """Check that a parameter file is that of a profile as it stands.
+
+    :raises DistilleryError: if it is not: what was changed by hand would be lost.
+    """
     from pipeline_lib.base.errors import DistilleryError
+    from pipeline_lib.params.profiles import plain_text
+
+    if not target.exists():
+        return
+    present = target.read_text(encoding="utf-8")
+    if not any(present == plain_text(known) for known in _known()):
+        raise DistilleryError(
+            f"{target}: it has changes of its own, which would be lost. Move it away, or say "
+            "--force."
+        )
+
+
+def write_params(profile: Path, target: Path) -> None:
+    """Write a parameter file from a profile and its base, once they are checked."""
     from pipeline_lib.base.files import atomic_path
     from pipeline_lib.params import load_params
     from pipeline_lib.params.profiles import plain_text
 
-    path = _find(name)
-    load_params(path)
-    text = plain_text(path)
-    if target.exists() and not force:
-        present = target.read_text(encoding="utf-8")
-        if present not in {text, *(plain_text(known) for known in _known())}:
-            raise DistilleryError(
-                f"{target}: it has changes of its own, which would be lost. Move it away, or say "
-                "--force."
-            )
+    load_params(profile)
     with atomic_path(target) as temporary:
-        temporary.write_text(text, encoding="utf-8")
-    typer.echo(f"{target}: {path.as_posix()}. Run `dvc repro`; back: distill profile use default")
+        temporary.write_text(plain_text(profile), encoding="utf-8")
 
 
 def _known() -> list[Path]:

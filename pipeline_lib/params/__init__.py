@@ -80,6 +80,7 @@ from pipeline_lib.params.students import (
 from pipeline_lib.params.tasks import (
     CORRELATIONS,
     DECISIONS,
+    UNLABELLED,
     AugmentParams,
     Classification,
     Correlation,
@@ -119,6 +120,7 @@ __all__ = [
     "CORRELATIONS",
     "DECISIONS",
     "STARTS",
+    "UNLABELLED",
     "AnswerFiles",
     "AnswerFormat",
     "AugmentParams",

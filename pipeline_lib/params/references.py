@@ -61,6 +61,13 @@ def _check_restrictions(params: Params) -> None:
                     f"{where}.tasks: no task {task!r}; there are {', '.join(params.tasks)}. "
                     "Correct it, or set null for all of them"
                 )
+    for name, recipe in params.transfer.items():
+        covered = [task for own, task in params.tasks.items() if recipe.covers(own)]
+        if recipe.unlabelled and not any(task.has_unlabelled for task in covered):
+            raise ValueError(
+                f"transfer.{name}.unlabelled: none of its tasks has unlabelled texts. Name a file "
+                "of them in `source.files.unlabelled` of one, or take the key out"
+            )
 
 
 def _check_teachers(params: Params) -> None:

@@ -131,10 +131,11 @@ class Params(Section):
     def reads_outputs(self, row: Method, task: str) -> bool:
         """Whether a row needs a teacher's outputs for a task.
 
-        Synthetic rows have no label of their own, nor has any of a training set without labels;
-        there the teacher's argmax stands in.
+        Synthetic rows have no label of their own, nor have unlabelled texts or any row of a
+        training set without labels; there the teacher's argmax stands in.
         """
-        original = self.recipe(row.data).changes_nothing or row.iterations == 0
+        recipe = self.recipe(row.data)
+        original = recipe.changes_nothing or (row.iterations == 0 and not recipe.unlabelled)
         labelled = original and self.task(task).learns_from_labels
         return row.objective.needs_teacher or not labelled
 

@@ -15,8 +15,10 @@ from pipeline_lib.params.base import (
     Sha256,
 )
 
-Split = Annotated[str, Field(pattern=r"^(train|all|(dev|test)(_[a-z0-9]+)?)$")]
-"""A task can have further dev and test sets, as MNLI: dev_mismatched, test_mismatched."""
+UNLABELLED = "unlabelled"
+Split = Annotated[str, Field(pattern=r"^(train|all|unlabelled|(dev|test)(_[a-z0-9]+)?)$")]
+"""A task can have further dev and test sets, as MNLI: dev_mismatched, test_mismatched.  Texts of
+``unlabelled``, whatever its columns, join the transfer sets that take them, with no label."""
 Decision = Literal["accuracy", "f1", "matthews_correlation"]
 Correlation = Literal["pearson", "spearman"]
 Metric = Decision | Correlation
@@ -170,8 +172,10 @@ class TaskBase(Section):
             )
         if self.split is None and not {"train", "dev"} <= set(names):
             raise ValueError("without `split`, the source must name both a train and a dev file")
-        if "all" in names and (self.split is None or len(names) > 1):
-            raise ValueError("an `all` file stands alone and needs `split`")
+        if "all" in names and (self.split is None or set(names) - {"all", UNLABELLED}):
+            raise ValueError("an `all` file stands alone, or beside `unlabelled`; it needs `split`")
+        if isinstance(self.label, dict) and UNLABELLED in self.label:
+            raise ValueError("`label`: `unlabelled` has none; take it out")
         if "all" not in names and "train" not in names:
             raise ValueError("the source must name a `train` file, or one `all` file and a `split`")
         if self.split is not None and self.split.dev + self.split.test >= 1.0:
@@ -193,7 +197,14 @@ class TaskBase(Section):
 
     def label_of(self, split: str) -> str | None:
         """Return the label column of one split; None: it has no labels."""
+        if split == UNLABELLED:
+            return None
         return self.label.get(split) if isinstance(self.label, dict) else self.label
+
+    @property
+    def has_unlabelled(self) -> bool:
+        """Whether it has texts beside its examples, without a label."""
+        return UNLABELLED in self._split_names
 
     @property
     def learns_from_labels(self) -> bool:

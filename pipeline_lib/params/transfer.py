@@ -18,6 +18,8 @@ class Recipe(Section):
     """Which augmentation rules make a transfer set (Tang et al. 2019, section 3.3).
 
     ``tasks`` restricts it to those tasks; methods that train on it are rows of theirs alone.
+    ``unlabelled`` can be left out: true adds a task's unlabelled texts to its training set, and
+    what the rules make of them.  It is no setting of a block's augmentation, and in no key.
     """
 
     p_mask: Probability
@@ -27,6 +29,7 @@ class Recipe(Section):
     ngram_max: Positive
     seed: Seed
     tasks: Annotated[list[str], Field(min_length=1)] | None
+    unlabelled: Annotated[bool, Field(exclude=True)] = False
 
     @model_validator(mode="after")
     def _consistent(self) -> "Recipe":
@@ -43,4 +46,4 @@ class Recipe(Section):
     @property
     def changes_nothing(self) -> bool:
         """Whether the recipe keeps the original examples only."""
-        return self.p_mask == self.p_pos == self.p_ngram == 0.0
+        return self.p_mask == self.p_pos == self.p_ngram == 0.0 and not self.unlabelled

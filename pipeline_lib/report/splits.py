@@ -22,7 +22,14 @@ def prepared_line(task: str, manifests: "Mapping[str, Manifest]") -> str:
     if total["hidden_label"]:
         parts.append(f"{total['hidden_label']:,} with a hidden label")
     shared = {name: part.counts.get("shared_with", {}) for name, part in manifests.items()}
-    return "; ".join([*parts, shared_line(shared) or "no text stands in two splits"])
+    parts.append(shared_line(shared) or "no text stands in two splits")
+    if "unlabelled" in manifests:
+        counts = manifests["unlabelled"].counts
+        parts.append(
+            f"of the unlabelled texts left out: {counts['in_a_split']:,} that stand in a split, "
+            f"{counts['repeated']:,} repeated"
+        )
+    return "; ".join(parts)
 
 
 def shared_line(shared: Mapping[str, Mapping[str, Any]]) -> str:

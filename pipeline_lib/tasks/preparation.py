@@ -17,12 +17,13 @@ from pipeline_lib.base.files import sha256_json
 from pipeline_lib.base.hashing import pair_keys, salt, splitmix64, string_key
 from pipeline_lib.engine.passes import Piece, run_pieces
 from pipeline_lib.engine.protocol import Engine
-from pipeline_lib.params import Tagger, Task
+from pipeline_lib.params import UNLABELLED, Tagger, Task
 from pipeline_lib.storage.columns import FIRST, SECOND, column_suffixes, for_sides, label_type
 from pipeline_lib.storage.shards import Manifest, Shard, schema_of, write_manifest, write_shard
 from pipeline_lib.tasks.labelled import Example
 from pipeline_lib.tasks.splits import split_examples
 from pipeline_lib.tasks.tagging import TaggingPass
+from pipeline_lib.tasks.unlabelled import texts_of_no_split, unlabelled_folder
 from pipeline_lib.text.words import split_words
 
 HELDOUT_ROWS = 1000
@@ -59,13 +60,16 @@ def prepare_task(
 ) -> dict[str, Manifest]:
     """Write ``folder/{train,dev,test}`` and return their manifests.
 
+    Unlabelled texts are written within ``train``, in blocks of their own.
+
     :param splits: examples by split, or all of them under ``all``.
     :param dropped: what was left out while reading, for the manifests; they also count the rows
         whose text stands in an earlier split, see :func:`shared_rows`.
     :raises DistilleryError: if a split ends up empty.
     """
     _refuse_empty(splits, folder)
-    tables = _split_tables(splits, task)
+    tables = split_tables(splits, task)
+    unlabelled = tables.pop(UNLABELLED, None)
     tables["train"] = _take_fraction(tables["train"], task, folder.name)
     _refuse_empty(tables, folder)
     made_from = {
@@ -92,6 +96,18 @@ def prepare_task(
             "prepared", schema_of(schema.empty_table()), shards, made_from, counts
         )
         write_manifest(folder / name, manifests[name])
+    if unlabelled is not None:
+        kept, left_out = texts_of_no_split(unlabelled, tables.values(), folder.name)
+        schema = prepared_schema(task.is_pair, task.is_regression, tagged=True)
+        place = unlabelled_folder(folder / "train")
+        shards = [
+            _write_block(place / f"u{number:03d}.arrow", part, schema)
+            for number, part in enumerate(_tagged(_blocks(kept, task.blocks), tagger, engine))
+        ]
+        manifests[UNLABELLED] = Manifest(
+            "prepared", schema_of(schema.empty_table()), shards, made_from, left_out
+        )
+        write_manifest(place, manifests[UNLABELLED])
     return manifests
 
 
@@ -155,7 +171,11 @@ def _content_keys(parts: Sequence[Sequence[Sequence[str]]]) -> np.ndarray:
     )
 
 
-def _split_tables(splits: dict[str, list[Example]], task: Task) -> dict[str, pa.Table]:
+def split_tables(splits: dict[str, list[Example]], task: Task) -> dict[str, pa.Table]:
+    """Return each split's rows with key, label, texts, words and spaces, once those are drawn.
+
+    :raises DistilleryError: if a split that is drawn, or a class of its training set, is empty.
+    """
     tables = {name: _to_table(rows, task) for name, rows in splits.items()}
     if task.split is None:
         return tables

@@ -33,6 +33,7 @@ class TestHelp:
     @pytest.mark.parametrize(
         "command",
         [
+            "init",
             "check",
             "results",
             "predict",

@@ -1,4 +1,7 @@
-"""A student of a file of probabilities alone: nothing is labelled, and no teacher is run."""
+"""A student of a file of probabilities alone: nothing is labelled, and no teacher is run.
+
+Beside the examples stand unlabelled texts with a word of their own.
+"""
 
 import json
 from typing import Any
@@ -18,6 +21,7 @@ from .workspace import OUTPUTS, TASK, TEACHER, TRANSFER, Workspace
 ROW = "bilstm_kd_ts"
 STAGES = ("fetch_data", "prepare", "lexicon", "augment", "fetch_models", "finetune_teacher")
 STAGES += ("precompute", "vocabulary", "plan", "train", "evaluate", "measure_speed", "report")
+MORE = 3
 LEFT_OUT = 7
 """Rows of the file that the teacher did not answer."""
 
@@ -32,6 +36,10 @@ def write_file(workspace: Workspace) -> None:
         texts += ShardSet.open(workspace / inputs).table()["text"].to_pylist()
         found = softmax(matrix(ShardSet.open(outputs).table()["logits"]))
         probs += found[:, ::-1].round(4).tolist()
+    for label, text in sentences()["train"][:MORE]:
+        texts.append(f"{text} anew")
+        probs.append([0.9, 0.1] if label else [0.1, 0.9])
+    (workspace / "data/input/more.tsv").write_text("\n".join(["sentence", *texts[-MORE:]]) + "\n")
     # A text of two blocks was answered twice, in the same way.
     error = [None] * len(texts)
     for row in range(LEFT_OUT):
@@ -45,6 +53,8 @@ def write_file(workspace: Workspace) -> None:
 def edit(values: Any) -> None:
     task = values["tasks"][TASK]
     task |= {"label": None, "labels": {"negative": [], "positive": []}}
+    task["source"]["files"]["unlabelled"] = "more.tsv"
+    values["transfer"]["full"]["unlabelled"] = True
     own = {"kind": "answers", "files": ["answers.parquet"], "format": None, "classes": None}
     own |= {"mask": "[MASK]", "smoothing": 0.0, "floor": 1.0e-4, "min_coverage": 0.5}
     row = {"model": None, "max_length": None, "tasks": None, "data": None}
@@ -61,6 +71,14 @@ def test_labels_are_nowhere(workspace: Workspace) -> None:
     workspace.params(edit)
     workspace.distill("check").sound()
     printed = {name: workspace.stage(name).sound().text for name in STAGES}
+    assert f"unlabelled {MORE} rows" in printed["prepare"]
+    transfer = ShardSet.open(workspace / TRANSFER)
+    added = [shard.name for shard in transfer.manifest.shards if shard.name.startswith("u")]
+    assert [name for name in added if "i000" in name] == [f"u{n:03d}-i000.arrow" for n in range(3)]
+    originals = ShardSet.open(workspace / TRANSFER.with_name("original")).manifest
+    assert not any(shard.name.startswith("u") for shard in originals.shards)
+    vocabulary = workspace / f"data/vocabularies/{TASK}/tokenizer.json"
+    assert "anew" in json.loads(vocabulary.read_text())["model"]["vocab"]
     assert f"{LEFT_OUT} errors" in printed["finetune_teacher"]
     assert "no answers to score on dev" in printed["finetune_teacher"]
     outputs = workspace / f"data/outputs/{TASK}/llm/full"

@@ -1,0 +1,1 @@
+"""From files to parameters: what a user's files hold, and the settings that this asks for."""

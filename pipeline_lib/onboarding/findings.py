@@ -1,0 +1,298 @@
+"""What is odd about rows: empty texts, missing labels, lonely classes, repeats, leaks.
+
+The rows are read and split as ``prepare`` does it, so that it finds no other fault afterwards.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from pydantic import TypeAdapter, ValidationError
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.onboarding.columns import number
+from pipeline_lib.onboarding.understanding import Understood
+from pipeline_lib.params import Task
+from pipeline_lib.tasks.labelled import Example, LabelMap, ScoreRange
+from pipeline_lib.tasks.preparation import shared_rows, split_tables
+
+EMPTY = "with empty text"
+MISSING = "without a label"
+NO_NUMBER = "with a label that is no number"
+UNKNOWN = "with a label that no class has"
+LONELY = "alone in their class"
+OUTSIDE = "outside the label ranges"
+Place = tuple[Path, int]
+"""A file, and a row of it as an editor shows it."""
+
+
+@dataclass(frozen=True)
+class Odd:
+    """Rows of one split that are odd in one way.
+
+    :ivar rows: of the split's table; :ivar stops: whether the pipeline would refuse them; others
+        it leaves out and counts, or keeps.
+    """
+
+    split: str
+    reason: str
+    rows: list[int]
+    places: list[Place]
+    stops: bool
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Texts of a split that stand in an earlier one: what is scored there was trained on."""
+
+    split: str
+    earlier: str
+    rows: int
+    other_label: int
+    places: list[Place]
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What was found in the rows.
+
+    :ivar rows: of each split, once those are drawn; :ivar classes: of these, rows by class.
+    :ivar repeated: rows whose text stands above already in the same split; :ivar conflicts: of
+        these, under another label; :ivar words: of each text, quantiles 0.5, 0.95 and 1.
+    :ivar hidden: test splits without labels; :ivar lonely: classes of one row.
+    """
+
+    rows: dict[str, int]
+    classes: dict[str, dict[str, int]]
+    odd: list[Odd]
+    shared: list[Shared]
+    repeated: int
+    conflicts: int
+    words: tuple[int, int, int]
+    hidden: list[str] = field(default_factory=list)
+    lonely: list[str] = field(default_factory=list)
+
+    @property
+    def stopping(self) -> list[Odd]:
+        """What the pipeline would refuse."""
+        return [odd for odd in self.odd if odd.stops]
+
+
+def find(understood: Understood) -> Findings:
+    """Look at all rows; what the pipeline would leave out or refuse is not counted.
+
+    :raises DistilleryError: if the rows cannot be split.
+    """
+    task = _task(understood)
+    scores = task.score_range
+    meaning = ScoreRange(scores.min, scores.max) if scores else LabelMap.of(task.labels)
+    examples: dict[str, list[Example]] = {}
+    numbers: dict[str, list[int]] = {}
+    odd: list[Odd] = []
+    hidden: list[str] = []
+    for split in understood.contents:
+        found = _Rows(understood, split, task, meaning)
+        odd += found.odd()
+        hidden += [split] if found.hidden else []
+        examples[split], numbers[split] = found.examples, found.numbers
+    lonely = _lonely(understood, task, examples, numbers)
+    try:
+        tables = split_tables(examples, task)
+    except DistilleryError:
+        others = without_lonely(understood)
+        if not lonely or others == understood:
+            raise
+        # Drawn for dev or test, the row leaves its class without an example to train on.
+        odd += [replace(own, stops=True) for own in lonely]
+        return replace(find(others), odd=odd, lonely=_names(lonely, understood, task))
+    odd += lonely
+    return Findings(
+        rows={name: table.num_rows for name, table in tables.items()},
+        classes={
+            name: _counts(table, task) for name, table in tables.items() if name not in hidden
+        },
+        odd=odd,
+        shared=_shared(understood, tables, numbers),
+        repeated=sum(_repeats(table)[0] for table in tables.values()),
+        conflicts=sum(_repeats(table)[1] for table in tables.values()),
+        words=_lengths(tables.values()),
+        hidden=hidden,
+        lonely=_names(lonely, understood, task),
+    )
+
+
+def without_lonely(understood: Understood) -> Understood:
+    """Return it without the classes of one row, whose rows no class has then."""
+    task = _task(understood)
+    if task.is_regression or task.label_of(understood.examples) is None:
+        return understood
+    meaning = LabelMap.of(task.labels)
+    values = understood.contents[understood.examples].values(task.label_of(understood.examples))
+    counts = Counter(meaning.classify(value) for value in values)
+    names = [name for place, name in enumerate(task.label_names) if counts[place] == 1]
+    return understood.without(names) if len(names) < len(task.label_names) - 1 else understood
+
+
+_TASK: TypeAdapter[Task] = TypeAdapter(Task)
+
+
+def _task(understood: Understood) -> Task:
+    """Return the task as it is to be; where its files will lie plays no part."""
+    files = {split: f"{split}.parquet" for split in understood.contents}
+    source = {"kind": "files", "files": files, "format": "parquet", "columns": None}
+    try:
+        return _TASK.validate_python(understood.task(source, n_iter=0))
+    except ValidationError as error:
+        faults = "; ".join(fault["msg"].removeprefix("Value error, ") for fault in error.errors())
+        raise DistilleryError(f"{faults}. Correct the flag that says so.") from error
+
+
+class _Rows:
+    """The rows of one split: examples, and what is odd."""
+
+    def __init__(
+        self, understood: Understood, split: str, task: Task, meaning: LabelMap | ScoreRange
+    ) -> None:
+        self.split, self.content = split, understood.contents[split]
+        self.meaning, self.column = meaning, task.label_of(split)
+        self.is_test = split.startswith("test")
+        self.given = self.column is not None and self.column in self.content.names
+        texts = list(zip(*(self.content.values(name) for name in task.text), strict=True))
+        raws = self.content.values(self.column) if self.given else [""] * len(texts)
+        # A test set is scored where all its labels are there, and not at all where none is.
+        known = [raw != "" and meaning.classify(raw) is not None for raw in raws]
+        self.hidden = self.is_test and self.column is not None and not any(known)
+        self.found: dict[str, list[int]] = {}
+        self.examples: list[Example] = []
+        self.numbers: list[int] = []
+        for row, (own, raw) in enumerate(zip(texts, raws, strict=True)):
+            self._add(row, own, raw)
+
+    def _add(self, row: int, texts: tuple[str, ...], raw: str) -> None:
+        label = self.meaning.classify(raw) if self.given else None
+        reason = EMPTY if not all(texts) else None
+        if reason is None and label is None and self.given and not self.hidden:
+            reason = self._reason(raw)
+        if reason is not None:
+            self.found.setdefault(reason, []).append(row)
+            return
+        self.examples.append(Example(texts, label))
+        self.numbers.append(row)
+
+    def _reason(self, raw: str) -> str:
+        ranges = self.meaning.ranges if isinstance(self.meaning, LabelMap) else []
+        if self.meaning.hides(raw):
+            return MISSING
+        if ranges and number(raw) is not None:
+            return OUTSIDE
+        return NO_NUMBER if isinstance(self.meaning, ScoreRange) else UNKNOWN
+
+    def odd(self) -> list[Odd]:
+        """Return the odd rows by reason."""
+        held_out = self.split.startswith(("dev", "test"))
+        return [
+            Odd(
+                self.split,
+                reason,
+                rows,
+                [self.content.place(row) for row in rows],
+                stops=reason not in (EMPTY, OUTSIDE) or (reason == EMPTY and held_out),
+            )
+            for reason, rows in self.found.items()
+        ]
+
+
+def _lonely(
+    understood: Understood,
+    task: Task,
+    examples: dict[str, list[Example]],
+    numbers: dict[str, list[int]],
+) -> list[Odd]:
+    """Return the rows that are alone in their class: no student learns it, and none is scored."""
+    split = understood.examples
+    if task.is_regression or task.label_of(split) is None:
+        return []
+    counts = Counter(example.label for example in examples[split])
+    rows = [
+        row
+        for example, row in zip(examples[split], numbers[split], strict=True)
+        if counts[example.label] == 1
+    ]
+    content = understood.contents[split]
+    return [Odd(split, LONELY, rows, [content.place(r) for r in rows], False)] if rows else []
+
+
+def _names(lonely: list[Odd], understood: Understood, task: Task) -> list[str]:
+    if not lonely:
+        return []
+    meaning, found = LabelMap.of(task.labels), []
+    for odd in lonely:
+        values = understood.contents[odd.split].values(task.label_of(odd.split))
+        found += [task.label_names[meaning.classify(values[row])] for row in odd.rows]
+    return found
+
+
+def _counts(table: pa.Table, task: Task) -> dict[str, int]:
+    if task.is_regression:
+        return {}
+    counts = Counter(table["label"].to_pylist())
+    return {name: counts[place] for place, name in enumerate(task.label_names) if counts[place]}
+
+
+def _shared(
+    understood: Understood, tables: dict[str, pa.Table], numbers: dict[str, list[int]]
+) -> list[Shared]:
+    found, order = [], [*tables]
+    for place, split in enumerate(order):
+        for earlier in order[:place]:
+            counts = shared_rows(tables[split], tables[earlier])
+            if not counts["rows"]:
+                continue
+            places: list[Place] = []
+            # Of splits that were drawn, rows have no place of their own; they share no text.
+            if split in understood.contents and len(numbers[split]) == tables[split].num_rows:
+                known = np.isin(tables[split]["key"].to_numpy(), tables[earlier]["key"].to_numpy())
+                content = understood.contents[split]
+                places = [content.place(numbers[split][row]) for row in np.flatnonzero(known)]
+            found.append(Shared(split, earlier, counts["rows"], counts["other_label"], places))
+    return found
+
+
+def _repeats(table: pa.Table) -> tuple[int, int]:
+    """Return how many rows repeat a text, and of these how many under another label."""
+    first: dict[int, object] = {}
+    repeated = conflicts = 0
+    for key, label in zip(table["key"].to_pylist(), table["label"].to_pylist(), strict=True):
+        if key in first:
+            repeated += 1
+            conflicts += first[key] != label
+        first.setdefault(key, label)
+    return repeated, conflicts
+
+
+def _lengths(tables: Iterable[pa.Table]) -> tuple[int, int, int]:
+    lengths = [
+        np.array([len(words) for words in table[name].to_pylist()])
+        for table in tables
+        for name in table.column_names
+        if name.startswith("words")
+    ]
+    found = np.quantile(np.concatenate(lengths), (0.5, 0.95, 1.0))
+    return tuple(int(value) for value in found)
+
+
+def kept_rows(understood: Understood, findings: Findings | None) -> dict[str, Sequence[int]]:
+    """Return the rows of each split that stay: all, or those that are not odd.
+
+    :param findings: of odd rows to leave out, or None.
+    """
+    gone: dict[str, set[int]] = {}
+    for odd in findings.odd if findings else ():
+        gone.setdefault(odd.split, set()).update(odd.rows if odd.reason != OUTSIDE else ())
+    return {
+        split: [n for n in range(content.table.num_rows) if n not in gone.get(split, ())]
+        for split, content in understood.contents.items()
+    }

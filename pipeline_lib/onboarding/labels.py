@@ -1,0 +1,114 @@
+"""What the values of a label column mean: classes by name, or the range of a score."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.onboarding.columns import number
+
+Labels = dict[str, Any]
+"""``labels`` of a task in params.yaml."""
+COMMON = 0.75
+"""The share of one class from which on accuracy says little."""
+
+
+def classes_of(values: Sequence[str], names: Sequence[str] | None) -> Labels:
+    """Return a class for each value; values that differ in case alone are one class.
+
+    :param names: what 0, 1, 2, … are called, where the file says so.
+    """
+    given = sorted({value for value in values if value}, key=_order)
+    if names is not None and all(value.isdecimal() and int(value) < len(names) for value in given):
+        return {name: [str(place)] for place, name in enumerate(names) if str(place) in given}
+    found: dict[str, list[str]] = {}
+    for value in given:
+        found.setdefault(value.casefold(), []).append(value)
+    counted = {value: 0 for value in given}
+    for value in values:
+        counted[value] = counted.get(value, 0) + 1
+    return {max(own, key=counted.__getitem__): own for own in found.values()}
+
+
+def parse_labels(given: str, values: Sequence[str]) -> Labels:
+    """Return the classes that the user described: ``bad=1,2;good=4,5`` or ``bad=-4..-1;good=1..4``.
+
+    Numbers that no class has, as 3 above, are left out and counted: then classes are ranges.
+
+    :param values: the label column's, of which classes named without values have their own name.
+    :raises DistilleryError: if it cannot be understood.
+    """
+    found: Labels = {}
+    for part in filter(None, (part.strip() for part in given.split(";"))):
+        name, sign, meaning = (piece.strip() for piece in part.partition("="))
+        low, dots, high = meaning.partition("..")
+        if dots:
+            found[name] = {"min": _number(low, part), "max": _number(high, part)}
+        else:
+            found[name] = [v.strip() for v in meaning.split(",")] if sign else [name]
+    if len(found) < 2:
+        raise DistilleryError(
+            f"--labels: {given!r} names {len(found)} classes. Write 'bad=1,2;good=4,5', or ranges, "
+            "'bad=-4..-1;good=1..4'."
+        )
+    return _as_ranges(found, {value for value in values if value})
+
+
+def score_range(values: Sequence[str], given: str | None) -> Labels:
+    """Return the range of a regression: the one given as ``0..5``, or whole numbers around all.
+
+    :raises DistilleryError: if no value is a number, or all are the same.
+    """
+    if given is not None:
+        low, _, high = given.partition("..")
+        return {"min": _number(low, given), "max": _number(high, given)}
+    numbers = [found for value in values if (found := number(value)) is not None]
+    if len(set(numbers)) < 2:
+        raise DistilleryError("the label column has no two different numbers. Name another.")
+    low, high = min(numbers), max(numbers)
+    if high - low >= 0.5:
+        low, high = math.floor(low), math.ceil(high)
+    return {"min": float(low), "max": float(high)}
+
+
+def metrics_of(kind: str, counts: Sequence[int]) -> tuple[list[str], int | None]:
+    """Return the metrics, the first chooses; and the place of the class whose f1 is meant.
+
+    :param counts: rows per class, in the order of the classes.
+    """
+    if kind == "regression":
+        return ["pearson", "spearman"], None
+    if sum(counts) and max(counts) > COMMON * sum(counts):
+        rare = min(range(len(counts)), key=counts.__getitem__)
+        return ["f1", "accuracy"], rare if len(counts) == 2 else None
+    return ["accuracy"], None
+
+
+def _as_ranges(found: Labels, values: set[str]) -> Labels:
+    """Return classes of numbers as ranges where some numbers belong to none of them."""
+    lists = {name: own for name, own in found.items() if isinstance(own, list)}
+    claimed = {value for own in lists.values() for value in own}
+    numbers = {value: number(value) for value in values | claimed}
+    if len(lists) < len(found) or not values - claimed or None in numbers.values():
+        return found
+    ranges = {
+        name: {"min": min(numbers[v] for v in own), "max": max(numbers[v] for v in own)}
+        for name, own in lists.items()
+    }
+    for name, own in ranges.items():
+        inside = {n for n in numbers.values() if own["min"] <= n <= own["max"]}
+        if inside - {numbers[value] for value in lists[name]}:
+            return found
+    return ranges
+
+
+def _order(value: str) -> tuple[float, str, str]:
+    found = number(value)
+    return (math.inf if found is None else found, value.casefold(), value)
+
+
+def _number(value: str, whole: str) -> float:
+    found = number(value.strip())
+    if found is None:
+        raise DistilleryError(f"--labels: {whole!r}: {value!r} is no number. Write 0..5.")
+    return found

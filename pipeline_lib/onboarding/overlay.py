@@ -1,0 +1,151 @@
+"""The profile of a user's own task: what differs from the embedded run, as short as it can be."""
+
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
+
+from pipeline_lib.onboarding.findings import Findings
+from pipeline_lib.onboarding.students import (
+    ORIGINAL,
+    RECIPE,
+    iterations,
+    method_rows,
+    optimisers,
+    piece_limit,
+    student_rows,
+    word_limit,
+)
+from pipeline_lib.onboarding.teachers import Chosen, tuning_of
+from pipeline_lib.onboarding.understanding import Understood
+from pipeline_lib.params import UNLABELLED
+
+_NULL = ("tag:yaml.org,2002:null", "null")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a profile is made of.
+
+    :ivar name: of the task; :ivar source: of its files; :ivar unlabelled: how many texts stand
+        beside the examples; :ivar place: of the teacher's folder or file.
+    """
+
+    name: str
+    understood: Understood
+    findings: Findings
+    source: Mapping[str, Any]
+    unlabelled: int
+    teacher: Chosen
+    place: str | None
+    students: tuple[str, ...]
+
+
+def overlay(wanted: Wanted, base: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the sections that differ from the embedded run's.
+
+    :param base: the values of that run's parameter file.
+    """
+    train, (_, words, _) = wanted.findings.rows["train"], wanted.findings.words
+    teacher, recipes = wanted.teacher, _recipes(wanted)
+    texts = train + wanted.unlabelled
+    n_iter = iterations(texts) if teacher.runs else 0
+    pieces = piece_limit(words * len(wanted.understood.text))
+    models = {**base["models"]}
+    if teacher.path is not None and teacher.kind == "single":
+        models[teacher.model] = {"kind": "path", "path": wanted.place}
+    methods = method_rows(wanted.students, [*recipes], wanted.understood.is_labelled)
+    name = f"{teacher.name}_teacher" if teacher.name in methods else teacher.name
+    tuning = next(t["tuning"] for t in base["teachers"].values() if t["model"] is not None)
+    row = {
+        "model": teacher.model,
+        "max_length": pieces if teacher.runs else None,
+        "tasks": None,
+        "data": None,
+        "tuning": tuning_of(teacher, wanted.place, train, tuning),
+    }
+    found = {
+        "tasks": {wanted.name: wanted.understood.task(wanted.source, n_iter)},
+        "transfer": recipes,
+        "models": models,
+        "teachers": {name: row},
+        "students": student_rows(
+            wanted.students,
+            word_limit(words),
+            pieces,
+            teacher.model or next(iter(models)),
+        ),
+        "optimisers": optimisers(wanted.students, train, texts * (1 + n_iter)),
+        "methods": methods,
+        **{name: {} for name in ("encoders", "catalogues", "joint", "retrieval", "similarity")},
+        "wikipedia": None,
+    }
+    return {key: value for key, value in found.items() if value != base[key]}
+
+
+def overlay_text(values: Mapping[str, Any], base: Path, folder: Path, header: str) -> str:
+    """Return a profile as text.
+
+    :param base: the file that it extends; :param folder: where it is to lie.
+    :param header: comment lines on top.
+    """
+    yaml = YAML(typ="rt", pure=True)
+    yaml.width = 4096
+    yaml.representer.add_representer(type(None), lambda dumper, _: dumper.represent_scalar(*_NULL))
+    lines = "".join(f"# {line}\n" for line in header.splitlines())
+    parts = [f"{lines}extends: {_relative(base, folder)}\n"]
+    for key, value in values.items():
+        sink = io.StringIO()
+        yaml.dump(CommentedMap({key: _section(key, value)}), sink)
+        parts.append(sink.getvalue())
+    return "\n".join(parts)
+
+
+def _recipes(wanted: Wanted) -> dict[str, Any]:
+    """Return ``transfer``: the texts as they are, and more of them.
+
+    What the rules make of texts no file of answers knows: then there are unlabelled texts at most.
+    """
+    more = {UNLABELLED: True} if wanted.unlabelled else {}
+    if wanted.teacher.runs:
+        return {"original": ORIGINAL, "full": RECIPE | more}
+    return {"original": ORIGINAL} | ({"extended": ORIGINAL | more} if more else {})
+
+
+def _section(key: str, value: Any) -> Any:
+    """Return a section with a line per row, and one per key of a task."""
+    if not isinstance(value, dict) or not value:
+        return _flow(value)
+    if key == "tasks":
+        return CommentedMap(
+            {
+                name: CommentedMap({k: _flow(v) for k, v in own.items()})
+                for name, own in value.items()
+            }
+        )
+    return CommentedMap({name: _flow(own) for name, own in value.items()})
+
+
+def _flow(value: Any) -> Any:
+    """Return a value that is written on one line."""
+    if isinstance(value, dict):
+        found: Any = CommentedMap({name: _flow(own) for name, own in value.items()})
+    elif isinstance(value, list):
+        found = CommentedSeq(map(_flow, value))
+    else:
+        return value
+    found.fa.set_flow_style()
+    return found
+
+
+def _relative(base: Path, folder: Path) -> str:
+    base, folder = base.resolve(), folder.resolve()
+    if base.is_relative_to(folder):
+        return base.relative_to(folder).as_posix()
+    if base.is_relative_to(folder.parent):
+        return f"../{base.relative_to(folder.parent).as_posix()}"
+    return base.as_posix()

@@ -1,0 +1,155 @@
+"""From what a user gave to what is proposed: a task, its files, the sections of a profile."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.onboarding.contents import Content, read_content
+from pipeline_lib.onboarding.findings import Findings, find, kept_rows, without_lonely
+from pipeline_lib.onboarding.given import checked, files_by_split
+from pipeline_lib.onboarding.overlay import Wanted, overlay
+from pipeline_lib.onboarding.placing import Placement, place
+from pipeline_lib.onboarding.questions import Ask
+from pipeline_lib.onboarding.teachers import Chosen, choose_teacher
+from pipeline_lib.onboarding.understanding import (
+    Understood,
+    Wishes,
+    understand,
+    unlabelled_texts,
+)
+from pipeline_lib.params import UNLABELLED
+
+_SPLIT_NAMES = ("train", "training", "all", "data")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a user gave.
+
+    :ivar dev: the dev file; :ivar test: the test file; :ivar columns: of files without a header
+        line; :ivar teacher: see :func:`~pipeline_lib.onboarding.teachers.choose_teacher`.
+    :ivar students: architectures.
+    """
+
+    files: list[Path]
+    name: str
+    wishes: Wishes
+    students: tuple[str, ...]
+    dev: Path | None = None
+    test: Path | None = None
+    columns: list[str] | None = None
+    unlabelled: Path | None = None
+    teacher: str | None = None
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What was found in what a user gave.
+
+    :ivar leaves_out: whether odd rows are to be left out.
+    """
+
+    understood: Understood
+    findings: Findings
+    teacher: Chosen
+    unlabelled: Content | None
+    leaves_out: bool = False
+
+    @property
+    def further_texts(self) -> int:
+        """How many unlabelled texts there are."""
+        return self.unlabelled.table.num_rows if self.unlabelled else 0
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """The files to write, and the sections of the profile."""
+
+    placement: Placement
+    sections: dict[str, Any]
+
+
+def name_of(given: str | None, files: list[Path]) -> str:
+    """Return the task's name: the one given, or that of the first file or its folder.
+
+    :raises DistilleryError: if a given name has other signs than a name may have.
+    """
+    if given is not None:
+        if not given.replace("_", "").isalnum() or not given.isascii():
+            raise DistilleryError(f"--name {given!r}: letters, digits and _ make a name.")
+        return given
+    path = files[0].resolve()
+    stem = path.parent.name if path.stem.lower() in _SPLIT_NAMES else path.stem
+    name = "".join(sign if sign.isascii() and sign.isalnum() else "_" for sign in stem.lower())
+    return name.strip("_")[:100] or "task"
+
+
+def profile_of(name: str, base: Path) -> Path:
+    """Return where the profile of a task goes, beside the one that it extends.
+
+    :raises DistilleryError: if it would be that one.
+    """
+    path = base.with_name(f"{name}.yaml")
+    if path == base:
+        raise DistilleryError(f"{path}: it is what profiles extend. Choose another --name.")
+    return path
+
+
+def look(request: Request, base: Mapping[str, Any], ask: Ask) -> Looked:
+    """Say what files are about, and what is odd about their rows.
+
+    :param base: the values of the parameter file that a profile is to extend.
+    :raises DistilleryError: if files cannot be read, understood or split.
+    """
+    given = files_by_split(request.files, request.dev, request.test)
+    contents = {split: read_content(paths, request.columns) for split, paths in given.items()}
+    [default] = [t["model"] for t in base["teachers"].values() if t["model"] is not None]
+    classes = (request.wishes.labels or "").replace(",", ";").split(";")
+    named = [name.partition("=")[0].strip() for name in classes if name]
+    teacher = choose_teacher(request.teacher, [*base["models"]], default, named)
+    understood = understand(contents, request.wishes, teacher.told, ask)
+    if teacher.runs and not understood.is_labelled:
+        raise DistilleryError(
+            f"--teacher {request.teacher}: a model is tuned and scored on labels, and the training "
+            "rows have none. Give a file of answers (docs/teacher-files.md)."
+        )
+    unlabelled = None
+    if request.unlabelled is not None:
+        own = read_content([checked(request.unlabelled)])
+        unlabelled = unlabelled_texts(own, understood.text, ask)
+    return Looked(understood, find(understood), teacher, unlabelled)
+
+
+def leave_out(looked: Looked) -> Looked:
+    """Return it without the odd rows, and without the classes of one row."""
+    understood = without_lonely(looked.understood)
+    return replace(looked, understood=understood, findings=find(understood), leaves_out=True)
+
+
+def propose(request: Request, looked: Looked, base: Mapping[str, Any]) -> Proposal:
+    """Return what is to be written."""
+    understood, inputs = looked.understood, Path(base["inputs"])
+    contents = {**understood.contents}
+    kept = kept_rows(understood, looked.findings if looked.leaves_out else None)
+    if looked.unlabelled is not None:
+        contents[UNLABELLED] = looked.unlabelled
+        kept[UNLABELLED] = range(looked.further_texts)
+    label = understood.label
+    labels = [label] if isinstance(label, str) else dict.fromkeys((label or {}).values())
+    placement = place(contents, [*understood.text, *labels], kept, request.name, inputs)
+    path, where = looked.teacher.path, None
+    if path is not None:
+        inside = path.resolve().is_relative_to(inputs.resolve())
+        where = path.resolve().as_posix()
+        if inside:
+            where = path.resolve().relative_to(inputs.resolve()).as_posix()
+        elif path.is_file():
+            placement.copies[inputs / request.name / path.name] = path
+            where = f"{request.name}/{path.name}"
+    wanted = Wanted(
+        *(request.name, understood, looked.findings, placement.source, looked.further_texts),
+        *(looked.teacher, where, request.students),
+    )
+    return Proposal(placement, overlay(wanted, base))

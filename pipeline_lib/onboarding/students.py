@@ -1,0 +1,128 @@
+"""Which students a task gets, and how long each of them is trained: sections of params.yaml.
+
+Sizes and rates are those of the embedded run and of benchmarks/sst2_rows.yaml; lengths follow the
+rows.  Nothing here looks at a score.
+"""
+
+from typing import Any
+
+SMALL = ("bilstm", "static")
+ALL = (*SMALL, "cnn", "linear", "biattentive", "transformer", "dse")
+"""Architectures of ``--students``; ``bilstm_sra`` and ``bert`` are for pretraining on Wikipedia."""
+RECIPE: dict[str, Any] = {"p_mask": 0.1, "p_pos": 0.1, "p_ngram": 0.25}
+RECIPE |= {"ngram_min": 1, "ngram_max": 5, "seed": 1, "tasks": None}
+ORIGINAL = RECIPE | {"p_mask": 0.0, "p_pos": 0.0, "p_ngram": 0.0}
+_BATCH = 64
+_SHORT_STEPS = 378
+"""Six epochs of 4,028 rows, after which labels alone have nothing more to give."""
+_LONG_STEPS, _PASSES = 800, 2.25
+"""What the embedded run takes for its transfer set: so many steps, so often through it."""
+_MOST_STEPS = 6000
+_WANTED_ROWS = 24_000
+"""Rows of a transfer set that two cores answer in a few minutes."""
+_MOST_ITERATIONS = 20
+"""``n_iter`` of Tang et al. 2019, section 4.2, for SST-2."""
+_GROUPS = {
+    "": ([2.0e-3, 5.0e-3], ("bilstm",)),
+    "slow_": ([1.0e-3, 3.0e-3], ("static", "cnn", "biattentive")),
+    "linear_": ([1.0e-2, 2.0e-2], ("linear",)),
+    "tuning_": ([1.0e-4, 3.0e-4], ("transformer", "dse")),
+}
+"""Learning rates, and who tries them, by the beginning of the optimisers' names."""
+_STARTS = {"linear": "random", "transformer": "model", "dse": "model"}
+
+
+def iterations(texts: int) -> int:
+    """Return how many synthetic rows per text make a transfer set of a usual size; at least one."""
+    return min(_MOST_ITERATIONS, max(1, round(_WANTED_ROWS / max(texts, 1)) - 1))
+
+
+def word_limit(words: int) -> int:
+    """Return where students cut texts of which all but a few have so many words."""
+    return min(256, max(64, -(-words // 32) * 32))
+
+
+def piece_limit(words: int) -> int:
+    """Return where a teacher cuts such texts: a word is about one and a half word pieces."""
+    return min(512, max(128, -(-words * 3 // 2 // 64) * 64))
+
+
+def student_rows(names: tuple[str, ...], words: int, pieces: int, model: str) -> dict[str, Any]:
+    """Return ``students``.
+
+    :param words: at which they cut; :param pieces: at which those of word pieces do.
+    :param model: whose word pieces and layers they have.
+    """
+    own = {"embeddings": "trained", "dropout": 0.2, "max_words": words}
+    of_pieces = {"model": model, "classifier": 200, "dropout": None, "max_words": pieces}
+    known: dict[str, dict[str, Any]] = {
+        "bilstm": {"hidden": 100, "classifier": 200, **own},
+        "static": {"classifier": 200, **own},
+        "cnn": {"widths": [3, 4, 5], "filters": 100, "classifier": 200, **own},
+        "linear": {"ngrams": 2, "buckets": 200_000, "dimensions": 16}
+        | {"dropout": 0.0, "max_words": words},
+        "biattentive": {"tokens": "words", "model": None, "embedding_size": None}
+        | {"feedforward": 128, "hidden": 64, "pools": ["max", "mean", "self"], "shared": 256}
+        | {"classifier": 256, "dropout": 0.1, "max_words": words},
+        "transformer": {"layers": [0, 1, 2], "pool": "mean", **of_pieces},
+        "dse": {"layers": [0, 1, 2], "last": 1, "frozen": False, **of_pieces},
+    }
+    return {name: {"architecture": name, **known[name]} for name in names}
+
+
+def optimisers(names: tuple[str, ...], labelled: int, transfer: int) -> dict[str, Any]:
+    """Return ``optimisers``: a short and a long one for architectures that try the same rates.
+
+    :param labelled: rows of the training set; :param transfer: of the largest transfer set.
+    """
+    epochs = min(40, max(3, -(-_SHORT_STEPS * _BATCH // max(labelled, 1))))
+    steps = max(_LONG_STEPS, round(_PASSES * transfer / _BATCH))
+    # Ten evaluations on dev.
+    steps = min(_MOST_STEPS, -(-steps // 10) * 10)
+    found = {}
+    for group, (rates, members) in _GROUPS.items():
+        if not set(members) & set(names):
+            continue
+        own = {"name": "adam", "learning_rates": rates, "schedule": "linear", "warmup": 0.0}
+        own |= {"batch_size": _BATCH}
+        rest = {"clip_norm": 1.0, "precision": "auto"}
+        short = {"epochs": epochs, "max_steps": None, "evaluate_every": None}
+        long = {"epochs": 100, "max_steps": steps, "evaluate_every": steps // 10}
+        found |= {f"{group}short": own | short | rest, f"{group}long": own | long | rest}
+    return found
+
+
+def method_rows(
+    names: tuple[str, ...], recipes: list[str], from_labels: bool
+) -> dict[str, dict[str, Any]]:
+    """Return ``methods``: on labels, on the teacher's answers, and on those to more texts.
+
+    Of a BiLSTM all three, of the others the first and the last; each is tested against the first.
+
+    :param recipes: ``original``, then one of more texts where there is one.
+    :param from_labels: whether there are labels to learn from.
+    """
+    rows: dict[str, dict[str, Any]] = {}
+    for name in names:
+        baseline = name if from_labels else None
+        if from_labels:
+            rows[name] = _row(name, "original", "labels", "short", None)
+        if name == "bilstm" or len(recipes) == 1:
+            rows[f"{name}_kd"] = _row(name, "original", "logits", "short", baseline)
+        if len(recipes) > 1:
+            rows[f"{name}_kd_ts"] = _row(name, recipes[-1], "logits", "long", baseline)
+    return rows
+
+
+def _row(student: str, data: str, term: str, length: str, baseline: str | None) -> dict[str, Any]:
+    [group] = [group for group, (_, members) in _GROUPS.items() if student in members]
+    return {
+        "student": student,
+        "start": _STARTS.get(student, "vectors"),
+        "data": data,
+        "iterations": None,
+        "objective": {term: 1.0},
+        "optimiser": f"{group}{length}",
+        "baseline": baseline,
+        "tasks": None,
+    }

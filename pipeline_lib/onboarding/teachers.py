@@ -1,0 +1,104 @@
+"""Who teaches: a row of ``models``, a folder of a model, or a file of answers."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import read_json
+from pipeline_lib.onboarding.columns import number
+from pipeline_lib.onboarding.understanding import Told
+from pipeline_lib.teachers.answer_files import read_answers
+
+_HEADS = ("ForSequenceClassification",)
+_SIGN = "[MASK]"
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A teacher.
+
+    :ivar name: of its row; :ivar kind: of its tuning; :ivar model: the row of ``models`` that it
+        is tuned from; :ivar path: its folder or file; :ivar told: what its answers say of the task.
+    """
+
+    name: str
+    kind: str
+    model: str | None = None
+    path: Path | None = None
+    told: Told | None = None
+
+    @property
+    def runs(self) -> bool:
+        """Whether a model is run for its answers."""
+        return self.kind != "answers"
+
+
+def choose_teacher(
+    given: str | None, models: Sequence[str], default: str, classes: Sequence[str]
+) -> Chosen:
+    """Return the teacher that a user named.
+
+    :param given: a row of ``models``, a folder, or a file; None: the default one.
+    :param models: the rows that there are; :param default: the one to tune.
+    :param classes: the task's, as far as they are named: a batch's tokens are searched for them.
+    :raises DistilleryError: if it is none of these.
+    """
+    if given is None or given in models:
+        return Chosen(given or default, "single", given or default)
+    path = Path(given)
+    if path.is_dir():
+        return _model(path)
+    if not path.is_file():
+        raise DistilleryError(
+            f"--teacher {given}: no model of params.yaml ({', '.join(models)}), no folder of a "
+            "model and no file of answers. Correct it."
+        )
+    return Chosen("answers", "answers", path=path, told=_told(path, classes))
+
+
+def tuning_of(chosen: Chosen, place: str, rows: int, base: Mapping[str, Any]) -> dict[str, Any]:
+    """Return ``tuning`` of its row.
+
+    :param place: its folder or file, below ``inputs``; :param rows: of the training set.
+    :param base: the tuning of the teacher that it stands for.
+    """
+    if chosen.kind == "finished":
+        return {"kind": "finished", "checkpoint": place}
+    if chosen.kind == "answers":
+        own = {"kind": "answers", "files": [place], "format": None, "classes": None}
+        own |= {"mask": _SIGN, "smoothing": 0.1, "floor": 1.0e-4, "min_coverage": 0.5}
+        return own | {"provenance": {}}
+    steps = -(-rows // base["batch_size"])
+    # As many steps as the embedded run takes, for two epochs of 4,028 rows.
+    epochs = min(10, max(2, -(-126 // max(steps, 1))))
+    return {**base, "epochs": epochs}
+
+
+def _model(path: Path) -> Chosen:
+    if not (path / "config.json").is_file():
+        raise DistilleryError(f"--teacher {path}: no config.json, so no model. Correct the folder.")
+    heads = read_json(path / "config.json").get("architectures") or []
+    name = "".join(sign if sign.isalnum() else "_" for sign in path.resolve().name)
+    if any(head.endswith(_HEADS) for head in heads):
+        return Chosen(name, "finished", path=path)
+    return Chosen(name, "single", name, path)
+
+
+def _told(path: Path, classes: Sequence[str]) -> Told:
+    """Return what answers say of their task: the classes that they name, or scores."""
+    described, rows = read_answers(path, None, [*classes])
+    names: dict[str, None] = dict.fromkeys(described.classes or classes)
+    scores: list[str] = []
+    for row in rows:
+        if row.kind == "label":
+            own = str(row.value)
+            (scores.append(own) if number(own) is not None else names.setdefault(own))
+        elif isinstance(row.value, dict):
+            names.update(dict.fromkeys(row.value))
+        elif row.kind == "logits" and len(row.value) == 1:
+            scores.append(str(row.value[0]))
+    if scores and not names:
+        return Told("regression", scores=scores)
+    return Told("classification", [*names])

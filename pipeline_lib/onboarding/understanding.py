@@ -1,0 +1,239 @@
+"""What files are about: texts, label, classes or scores, splits; a guess, but for what is said."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.onboarding.columns import (
+    choose_kind,
+    choose_label,
+    choose_texts,
+    look_at,
+    number,
+)
+from pipeline_lib.onboarding.contents import Content
+from pipeline_lib.onboarding.labels import (
+    Labels,
+    classes_of,
+    metrics_of,
+    parse_labels,
+    score_range,
+)
+from pipeline_lib.onboarding.questions import Ask
+from pipeline_lib.params import CORRELATIONS, DECISIONS, UNLABELLED
+
+DEV, TEST = 0.1, 0.2
+"""Shares that are drawn for dev and test where nothing is given."""
+MOST_BLOCKS = 16
+FEW_ROWS = 1000
+"""Below so many rows dev has a greater share: it chooses between rates and steps."""
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the user said, each in place of a guess; None, or empty: nothing.
+
+    :ivar dev: the share of the rows that is drawn for dev; :ivar test: for test.
+    """
+
+    text: Sequence[str] = ()
+    label: str | None = None
+    kind: str | None = None
+    labels: str | None = None
+    metrics: Sequence[str] = ()
+    dev: float | None = None
+    test: float | None = None
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a teacher's answers in files say of a task: the classes, or that they are scores."""
+
+    kind: str
+    classes: list[str] = field(default_factory=list)
+    scores: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Understood:
+    """What files are about.
+
+    :ivar contents: by split; :ivar text: one column, or two; :ivar label: a column, one by split,
+        or None; :ivar labels: as in params.yaml; :ivar split: shares that are drawn, or None.
+    """
+
+    contents: dict[str, Content]
+    text: list[str]
+    label: str | dict[str, str] | None
+    kind: str
+    labels: Labels
+    metrics: list[str]
+    positive: str | None
+    split: dict[str, Any] | None
+
+    @property
+    def examples(self) -> str:
+        """The split that students are trained on, or drawn from."""
+        return "all" if "all" in self.contents else "train"
+
+    @property
+    def rows(self) -> int:
+        """Rows of that split."""
+        return self.contents[self.examples].table.num_rows
+
+    @property
+    def is_labelled(self) -> bool:
+        """Whether the rows that students are trained on have labels."""
+        return isinstance(self.label, str)
+
+    def without(self, classes: Sequence[str]) -> "Understood":
+        """Return it without some of its classes."""
+        labels = {name: own for name, own in self.labels.items() if name not in classes}
+        return replace(self, labels=labels)
+
+    def task(self, source: Mapping[str, Any], n_iter: int) -> dict[str, Any]:
+        """Return the task as params.yaml has it."""
+        blocks = min(MOST_BLOCKS, max(2, self.rows // 1000))
+        return {
+            "source": {**source},
+            "text": self.text,
+            "label": self.label,
+            "kind": self.kind,
+            "labels": self.labels,
+            "metrics": self.metrics,
+            "positive": self.positive,
+            "split": self.split,
+            "train_fraction": 1.0,
+            "blocks": blocks,
+            "lexicon": None,
+            "augment": {"n_iter": n_iter, "cap": None},
+            "submission": None,
+        }
+
+
+def understand(
+    contents: dict[str, Content], wishes: Wishes, told: Told | None, ask: Ask
+) -> Understood:
+    """Say what files are about.
+
+    :param contents: by split, unlabelled texts apart.
+    :param told: what a teacher's answers say, where these are given.
+    :raises DistilleryError: if they cannot be understood, or are ambiguous and ``ask`` refuses.
+    """
+    columns = look_at(contents)
+    text = choose_texts(columns, contents, wishes.text, wishes.label, ask)
+    name = choose_label(columns, contents, text, wishes.label, told is None, ask)
+    with_label = [split for split, content in contents.items() if name in content.names]
+    values = [v for split in with_label for v in _known(split, contents[split].values(name))]
+    if name is None and told is None:
+        raise DistilleryError(
+            "nothing is labelled, and no teacher's answers are given. Name the label column with "
+            "--label, or a file of answers with --teacher FILE."
+        )
+    kind, labels = (
+        _of_teacher(told, wishes)
+        if name is None
+        else _of_column(name, values, wishes, ask, contents)
+    )
+    label: str | dict[str, str] | None = name
+    if name is not None and not {"train", "all"} & set(with_label):
+        if told is None:
+            raise DistilleryError(
+                f"column {name!r} is in {', '.join(with_label)} alone, so that nothing is learned "
+                "from it. Name another with --label, or a file of answers with --teacher FILE."
+            )
+        label = {split: name for split in with_label}
+    if isinstance(labels, dict) and kind == "classification" and len(labels) < 2:
+        raise DistilleryError(
+            f"column {name!r}: one class alone, {', '.join(labels)}. Name another with --label."
+        )
+    counts = [_count(own, values) for own in labels.values()] if kind == "classification" else []
+    metrics, rare = metrics_of(kind, counts)
+    positive = None if rare is None else [*labels][rare]
+    if wishes.metrics:
+        metrics = _checked_metrics(wishes.metrics, kind)
+        positive = positive if "f1" in metrics else None
+    split = _split(contents, wishes)
+    return Understood(contents, text, label, kind, labels, metrics, positive, split)
+
+
+def unlabelled_texts(content: Content, text: Sequence[str], ask: Ask) -> Content:
+    """Return unlabelled texts under the names that the task's text columns have.
+
+    :raises DistilleryError: if they are not as many columns.
+    """
+    if set(text) <= set(content.names):
+        return content
+    own = choose_texts(look_at({UNLABELLED: content}), {UNLABELLED: content}, (), None, ask)
+    if len(own) != len(text):
+        raise DistilleryError(
+            f"{content.paths[0]}: {len(own)} text columns ({', '.join(own)}), and the task reads "
+            f"{len(text)}. Give them the task's names: {', '.join(text)}."
+        )
+    table = content.table.select(own).rename_columns([*text])
+    return replace(content, table=table, format=None)
+
+
+def _of_teacher(told: Told, wishes: Wishes) -> tuple[str, Labels]:
+    kind = wishes.kind or told.kind
+    if kind == "regression":
+        return kind, score_range(told.scores, wishes.labels)
+    if wishes.labels is not None:
+        return kind, parse_labels(wishes.labels, ())
+    if not told.classes:
+        raise DistilleryError(
+            "--teacher: the file does not name its classes. Name them in their order: "
+            "--labels 'bad;good'."
+        )
+    return kind, {name: [name] for name in told.classes}
+
+
+def _of_column(
+    name: str, values: Sequence[str], wishes: Wishes, ask: Ask, contents: dict[str, Content]
+) -> tuple[str, Labels]:
+    names = next((c.class_names[name] for c in contents.values() if name in c.class_names), None)
+    described = wishes.labels is not None and "=" in wishes.labels
+    kind = wishes.kind or ("classification" if names or described else None)
+    kind = choose_kind(name, values, kind, ask)
+    if kind == "regression":
+        return kind, score_range(values, wishes.labels)
+    if wishes.labels is not None:
+        return kind, parse_labels(wishes.labels, values)
+    return kind, classes_of(values, names)
+
+
+def _known(split: str, values: Sequence[str]) -> Sequence[str]:
+    """Return a split's labels; none of a test set whose labels are hidden, as GLUE's -1."""
+    hidden = split.startswith("test") and not set(values) - {"", "-1", "-1.0"}
+    return () if hidden else values
+
+
+def _count(meaning: Any, values: Sequence[str]) -> int:
+    if isinstance(meaning, list):
+        return sum(value in meaning for value in values)
+    numbers = (number(value) for value in values)
+    return sum(n is not None and meaning["min"] <= n <= meaning["max"] for n in numbers)
+
+
+def _checked_metrics(given: Sequence[str], kind: str) -> list[str]:
+    known = DECISIONS if kind == "classification" else CORRELATIONS
+    for name in given:
+        if name not in known:
+            raise DistilleryError(
+                f"--metrics: {name!r} is none of a {kind}; there are {', '.join(known)}."
+            )
+    return [*given]
+
+
+def _split(contents: dict[str, Content], wishes: Wishes) -> dict[str, Any] | None:
+    """Return the shares that are drawn; None: dev is given."""
+    if "dev" in contents:
+        for share, flag in ((wishes.dev, "--dev"), (wishes.test, "--test")):
+            if share is not None:
+                raise DistilleryError(f"{flag} {share:g}: a dev file is given, so none is drawn.")
+        return None
+    rows = next(iter(contents.values())).table.num_rows
+    dev = wishes.dev or (DEV if rows >= FEW_ROWS else 2 * DEV)
+    test = 0.0 if "test" in contents else TEST if wishes.test is None else wishes.test
+    return {"dev": dev, "test": test, "seed": 1}

@@ -1,0 +1,129 @@
+"""``distill init``: from files to parameters that are sound."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from pipeline_lib.params import load_params
+from tests.onboarding.made_up import review, write_answers, write_csv, write_pairs, write_reviews
+
+from .running import PARAMS, distill, failing
+
+
+@pytest.fixture(autouse=True)
+def base(world: Path) -> None:
+    """Put the default profile where it belongs."""
+    (world / "profiles").mkdir()
+    shutil.copy(PARAMS.parent / "profiles" / "default.yaml", world / "profiles")
+
+
+def task_of(name: str) -> dict[str, Any]:
+    return YAML(typ="safe").load(Path(f"profiles/{name}.yaml").read_text())["tasks"][name]
+
+
+def test_a_file_of_reviews() -> None:
+    write_reviews(Path("reviews.csv"))
+    printed = distill("init", "reviews.csv")
+    assert "sentiment: classification, 2 classes: bad, good" in printed
+    assert "(drawn: dev 20%, test 20%; equal texts stay together)" in printed
+    assert "params.yaml is sound." in printed and "data/students/reviews/bilstm_kd_ts/1" in printed
+    params = load_params()
+    assert list(params.tasks) == ["reviews"] and params.wikipedia is None
+    assert list(params.methods)[:3] == ["bilstm", "bilstm_kd", "bilstm_kd_ts"]
+    assert Path("data/input/reviews/all.csv").read_bytes() == Path("reviews.csv").read_bytes()
+    # Again is the same; other parameters of one's own are kept, unless they are given up.
+    distill("init", "reviews.csv", "--force")
+    distill("profile", "use", "default")
+
+
+def test_what_was_changed_by_hand_is_kept(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_reviews(Path("reviews.csv"))
+    own = Path("params.yaml").read_text() + "# mine\n"
+    Path("params.yaml").write_text(own)
+    assert "changes of its own" in failing(monkeypatch, capsys, "init", "reviews.csv")
+    assert Path("params.yaml").read_text() == own and not Path("data/input").exists()
+
+
+def test_odd_rows_are_refused_or_left_out(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_reviews(Path("reviews.csv"), odd=True)
+    error = failing(monkeypatch, capsys, "init", "reviews.csv")
+    assert "without a label: reviews.csv row 4" in error and "--leave-out" in error
+    assert not Path("profiles/reviews.yaml").exists()
+    printed = distill("init", "reviews.csv", "--leave-out")
+    assert "1 row with empty text (left out): reviews.csv row 6" in printed
+    assert "1 row with a label that no class has (left out): reviews.csv row 9" in printed
+    assert task_of("reviews")["labels"] == {"bad": ["bad"], "good": ["good"]}
+    assert task_of("reviews")["source"]["files"] == {"all": "reviews/all.parquet"}
+
+
+def test_pairs_in_three_files_and_every_student() -> None:
+    write_pairs(Path("mine/closeness"))
+    printed = distill("init", "mine/closeness", "--students", "all")
+    assert "first, second (a pair)" in printed and "score: regression, 0 to 5" in printed
+    assert "1 of dev stand in train too" in printed and "mine/closeness/dev.csv row 2" in printed
+    architectures = {student.name() for student in load_params().students.values()}
+    assert architectures == {
+        *("bilstm", "static", "cnn", "linear", "biattentive", "transformer", "dse"),
+    }
+
+
+def test_unlabelled_texts_and_answers_in_a_file() -> None:
+    texts = [[review(number)] for number in range(60)]
+    write_csv(Path("texts.csv"), ["comment"], texts)
+    Path("more.txt").write_text("\n".join(review(number) for number in range(100, 120)) + "\n")
+    write_answers(Path("answers.jsonl"))
+    printed = distill(
+        *("init", "texts.csv", "--teacher", "answers.jsonl", "--unlabelled", "more.txt"),
+        *("--name", "mine"),
+    )
+    assert "none: classification, 2 classes: bad, good" in printed
+    assert "more.txt: 20, answered by the teacher" in printed
+    params = load_params()
+    assert task_of("mine")["source"]["files"] == {
+        "all": "mine/all.parquet",
+        "unlabelled": "mine/unlabelled.parquet",
+    }
+    assert params.transfer["extended"].unlabelled and not params.transfer["original"].unlabelled
+    assert params.methods["bilstm_kd_ts"].baseline is None
+    assert params.reads_outputs(params.methods["bilstm_kd_ts"], "mine")
+
+
+def test_labels_and_more_texts_under_a_model() -> None:
+    write_reviews(Path("reviews.csv"))
+    write_csv(Path("more.csv"), ["review"], [[review(number)] for number in range(100, 120)])
+    distill("init", "reviews.csv", "--unlabelled", "more.csv", "--dev", "0.3", "--test", "0")
+    params, own = load_params(), task_of("reviews")
+    assert own["source"]["files"]["unlabelled"] == "reviews/unlabelled.csv"
+    assert own["split"] == {"dev": 0.3, "test": 0.0, "seed": 1}
+    assert params.transfer["full"].unlabelled
+    # Of rows that learn from labels there are none without.
+    assert not params.reads_outputs(params.methods["bilstm"], "reviews")
+
+
+def test_what_is_ambiguous_names_its_flag(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [[review(number), number % 4 + 1] for number in range(60)]
+    write_csv(Path("stars.csv"), ["review", "stars"], rows)
+    assert "Say it with --kind" in failing(monkeypatch, capsys, "init", "stars.csv")
+    distill("init", "stars.csv", "--labels", "bad=1;good=4", "--metrics", "f1,accuracy")
+    ranges = {"bad": {"min": 1.0, "max": 1.0}, "good": {"min": 4.0, "max": 4.0}}
+    assert task_of("stars")["labels"] == ranges
+    assert task_of("stars")["metrics"] == ["f1", "accuracy"]
+
+
+def test_a_terminal_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pipeline_lib.commands import init
+    from pipeline_lib.onboarding.questions import Question
+
+    monkeypatch.setattr(init.sys, "stdin", type("Terminal", (), {"isatty": lambda self: True})())
+    answers = iter([3, 2])
+    monkeypatch.setattr(init.typer, "prompt", lambda *_, **__: next(answers))
+    assert init._ask(Question("Which is it?", ["one", "two"], "--it")) == "two"

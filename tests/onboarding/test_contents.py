@@ -1,0 +1,76 @@
+"""What stands in files: columns as text, header lines, separators, class names, row numbers."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.onboarding.contents import read_content
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "names", "format", "first"),
+    [
+        ("a.csv", 'text,label\n"so, so",1\n', ["text", "label"], "csv", 2),
+        # Another separator, and an index without a name.
+        ("a.csv", "text;label\nso, so;1\n", ["text", "label"], None, 2),
+        ("a.csv", ",text,label\n0,so so,1\n", ["text", "label"], "csv", 2),
+        ("a.tsv", 'text\tlabel\n"so\t1\n', ["text", "label"], "tsv", 2),
+        # A number, or a value of its column, is no name.
+        ("a.tsv", "so so\t1\nwell\t0\n", ["column_1", "column_2"], "tsv", 1),
+        ("a.csv", "fine,good\nso so,bad\nwell,good\n", ["column_1", "column_2"], "csv", 1),
+        ("a.jsonl", '{"text": "so", "label": 1, "more": [1]}\n', ["text", "label"], "jsonl", 1),
+        ("a.txt", "so so\n\nwell\n", ["text"], None, 1),
+    ],
+)
+def test_columns(
+    tmp_path: Path, name: str, text: str, names: list[str], format: str | None, first: int
+) -> None:
+    found = read_content([write(tmp_path / name, text)])
+    assert found.names == names and found.format == format
+    assert found.place(0) == (tmp_path / name, first)
+    assert found.columns == (names if first == 1 and name[-3:] in ("csv", "tsv") else None)
+
+
+def test_names_can_be_given(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tsv", "gj04\t1\t\tWell so.\n")
+    columns = ["source", "label", "mark", "sentence"]
+    assert read_content([path], columns).values("sentence") == ["Well so."]
+    with pytest.raises(DistilleryError, match=r"4 columns, and --columns names 2"):
+        read_content([path], ["a", "b"])
+
+
+def test_parts_stand_one_behind_the_other(tmp_path: Path) -> None:
+    said = {"info": {"features": {"label": {"names": ["neg", "pos"], "_type": "ClassLabel"}}}}
+    for number, texts in enumerate((["a", "b"], ["c"])):
+        table = pa.table({"text": texts, "label": [0] * len(texts), "vector": [[1.0]] * len(texts)})
+        table = table.replace_schema_metadata({"huggingface": json.dumps(said)})
+        pq.write_table(table, tmp_path / f"train-{number}.parquet")
+    with (
+        pa.OSFile(str(tmp_path / "c.arrow"), "wb") as sink,
+        pa.ipc.new_stream(sink, table.schema) as writer,
+    ):
+        writer.write_table(table)
+    found = read_content([tmp_path / f"train-{number}.parquet" for number in range(2)])
+    assert found.names == ["text", "label"] and found.class_names == {"label": ["neg", "pos"]}
+    assert found.place(2) == (tmp_path / "train-1.parquet", 1) and found.format is None
+    saved = read_content([tmp_path / "c.arrow"])
+    assert saved.values("label") == ["0"] and saved.class_names == found.class_names
+
+
+def test_faults_name_the_row(tmp_path: Path) -> None:
+    with pytest.raises(DistilleryError, match=r"a\.csv: row 3 has 1 columns, not 2"):
+        read_content([write(tmp_path / "a.csv", "a;b\n1;2\n3\n")])
+    with pytest.raises(DistilleryError, match=r"column 'a' stands 2 times"):
+        read_content([write(tmp_path / "a.csv", "a,a\nx,y\n")])
+    (tmp_path / "a.csv").write_bytes(b"a,b\n\xe4,1\n")
+    with pytest.raises(DistilleryError, match=r"row 2 is not UTF-8"):
+        read_content([tmp_path / "a.csv"])

@@ -1,0 +1,88 @@
+"""Which files were given, and which split each of them is."""
+
+from pathlib import Path
+
+import pytest
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.onboarding.given import files_by_split
+
+
+def touch(folder: Path, *names: str) -> list[Path]:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
+    return [folder / name for name in names]
+
+
+@pytest.mark.parametrize(
+    ("names", "splits"),
+    [
+        (["reviews.csv"], ["all"]),
+        # One file is what all is drawn from, whatever its name.
+        (["train.csv"], ["all"]),
+        (["sts-test.csv", "sts-dev.csv", "sts-train.csv"], ["train", "dev", "test"]),
+        (["training.jsonl", "validation.jsonl"], ["train", "dev"]),
+        (
+            ["train.tsv", "dev_matched.tsv", "dev_mismatched.tsv"],
+            ["train", "dev", "dev_mismatched"],
+        ),
+    ],
+)
+def test_names_say_the_split(tmp_path: Path, names: list[str], splits: list[str]) -> None:
+    found = files_by_split(touch(tmp_path, *names))
+    assert list(found) == splits
+
+
+def test_flags_name_files(tmp_path: Path) -> None:
+    one, two, three = touch(tmp_path, "a.csv", "b.csv", "c.csv")
+    found = files_by_split([one], two, three)
+    assert found == {"train": [one], "dev": [two], "test": [three]}
+
+
+@pytest.mark.parametrize(
+    ("names", "splits"),
+    [
+        # GLUE, with files that are no split or another form of one.
+        (["train.tsv", "dev.tsv", "dev_ids.tsv", "test.tsv", "original/x.txt"], [1, 1, 1]),
+        # The hub, where a split may be in parts.
+        (
+            [
+                *("README.md", "data/train-00000-of-00002.parquet"),
+                *("data/train-00001-of-00002.parquet", "data/test-00000-of-00001.parquet"),
+            ],
+            [2, 1],
+        ),
+        # datasets' save_to_disk; what it cached beside it does not count.
+        (
+            [
+                *("dataset_dict.json", "train/data-00000-of-00001.arrow", "train/cache-1.arrow"),
+                "validation/data-00000-of-00001.arrow",
+            ],
+            [1, 1],
+        ),
+    ],
+)
+def test_folders(tmp_path: Path, names: list[str], splits: list[int]) -> None:
+    touch(tmp_path / "set", *names)
+    assert [len(files) for files in files_by_split([tmp_path / "set"]).values()] == splits
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["a.csv", "b.csv"], r"a\.csv: its name says no split .* --dev and --test"),
+        (["train.csv", "train.tsv"], r"train is .*train\.csv already"),
+        (["dev.csv", "test.csv"], r"no training file, only dev, test"),
+        (["a.xlsx"], r"no format goes with this ending; .*a sheet as CSV"),
+    ],
+)
+def test_what_is_not_clear_is_refused(tmp_path: Path, names: list[str], message: str) -> None:
+    with pytest.raises(DistilleryError, match=message):
+        files_by_split(touch(tmp_path, *names))
+
+
+def test_a_folder_of_two_data_sets_is_refused(tmp_path: Path) -> None:
+    touch(tmp_path, "cola/train.parquet", "rte/train.parquet")
+    with pytest.raises(DistilleryError, match="the folder of one data set"):
+        files_by_split([tmp_path])

@@ -1,0 +1,203 @@
+"""What files are about: guesses, flags in their place, questions where it is open."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.onboarding.contents import Content
+from pipeline_lib.onboarding.findings import find, without_lonely
+from pipeline_lib.onboarding.labels import classes_of, parse_labels, score_range
+from pipeline_lib.onboarding.questions import Question, refuse
+from pipeline_lib.onboarding.understanding import (
+    Told,
+    Understood,
+    Wishes,
+    understand,
+    unlabelled_texts,
+)
+
+from .made_up import review
+
+PAIRS = (
+    *(("sentence1", "sentence2"), ("premise", "hypothesis"), ("text_a", "text_b")),
+    ("#1 String", "#2 String"),
+)
+
+
+def content(name: str = "all.csv", **columns: Sequence[Any]) -> Content:
+    arrays = {n: pa.array(map(str, v), pa.large_string()) for n, v in columns.items()}
+    return Content([Path(name)], pa.table(arrays), [(0, 2)], "csv")
+
+
+def reviews(rows: int = 40, **columns: Sequence[Any]) -> Content:
+    return content(review=[review(n) for n in range(rows)], **columns)
+
+
+def about(given: Content, **wishes: Any) -> Understood:
+    return understand({"all": given}, Wishes(**wishes), None, refuse)
+
+
+def test_two_columns() -> None:
+    found = about(reviews(id=range(40), sentiment=["bad", "good", "Good ", "good"] * 10))
+    assert found.text == ["review"] and found.label == "sentiment"
+    # What differs in case alone is one class.
+    assert found.labels == {"bad": ["bad"], "good": ["Good", "good"]}
+    assert found.kind == "classification" and found.metrics == ["accuracy"]
+    assert found.split == {"dev": 0.2, "test": 0.2, "seed": 1}
+
+
+def test_a_rare_class_is_what_counts() -> None:
+    found = about(reviews(spam=["no"] * 35 + ["yes"] * 5))
+    assert found.metrics == ["f1", "accuracy"] and found.positive == "yes"
+    own = about(reviews(spam=["no"] * 35 + ["yes"] * 5), metrics=["matthews_correlation"])
+    assert own.metrics == ["matthews_correlation"] and own.positive is None
+    with pytest.raises(DistilleryError, match="'pearson' is none of a classification"):
+        about(reviews(spam=["no", "yes"] * 20), metrics=["pearson"])
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "kind"),
+    [
+        ("label", [0, 1, 2, 3], "classification"),
+        ("target", ["0.5", "1.5", "2", "3"], "regression"),
+        ("stars", [1, 2], "classification"),
+        ("stars", [1, 2, 3, 5], None),
+    ],
+)
+def test_classes_or_scores(name: str, values: list[Any], kind: str | None) -> None:
+    given = reviews(**{name: values * (40 // len(values))})
+    if kind is None:
+        with pytest.raises(DistilleryError, match=r"4 different whole numbers.*--kind"):
+            about(given)
+        assert about(given, kind="regression").labels == {"min": 1.0, "max": 5.0}
+    else:
+        assert about(given).kind == kind
+
+
+def test_pairs_are_known_by_their_names() -> None:
+    other = [review(n + 500) for n in range(40)]
+    scores = [n / 8 for n in range(40)]
+    for one, two in PAIRS:
+        columns = {one: [review(n) for n in range(40)], two: other, "score": scores}
+        found = about(content(**columns))
+        assert found.text == [one, two] and found.labels == {"min": 0.0, "max": 5.0}
+
+
+def test_what_is_open_is_asked() -> None:
+    given = reviews(title=[review(n + 500) for n in range(40)], label=[0, 1] * 20)
+    asked: list[Question] = []
+
+    def ask(question: Question) -> str:
+        asked.append(question)
+        return question.choices[-1]
+
+    found = understand({"all": given}, Wishes(), None, ask)
+    assert found.text == ["review", "title"] and asked[0].choices[0] == "review"
+    with pytest.raises(DistilleryError, match=r"several columns read like text.*--text review"):
+        about(given)
+    assert about(given, text=["title"]).text == ["title"]
+    assert about(reviews(reply=[review(n // 2) for n in range(40)]), label="reply").text == [
+        "review"
+    ]
+    for wrong in ({"dev": 0.6, "test": 0.5}, {"text": ["label"], "label": "label"}):
+        with pytest.raises(DistilleryError, match="Correct the flag"):
+            find(about(reviews(label=[0, 1] * 20), **wrong))
+    with pytest.raises(DistilleryError, match=r"which column is the label\?.*--label"):
+        about(reviews(a=["x", "y"] * 20, b=["x", "y"] * 20))
+
+
+def test_nothing_labelled_needs_answers() -> None:
+    with pytest.raises(DistilleryError, match=r"no column can be the label.*--teacher FILE"):
+        about(reviews())
+    told = Told("classification", ["bad", "good"])
+    found = understand({"all": reviews()}, Wishes(), told, refuse)
+    assert found.label is None and found.labels == {"bad": ["bad"], "good": ["good"]}
+    scores = understand({"all": reviews()}, Wishes(), Told("regression", [], ["1.5", "3"]), refuse)
+    assert scores.kind == "regression" and scores.labels == {"min": 1.0, "max": 3.0}
+    splits = {"train": reviews(), "dev": reviews(label=[0, 1] * 20)}
+    assert understand(splits, Wishes(), told, refuse).label == {"dev": "label"}
+
+
+def test_labels_can_be_merged() -> None:
+    values = ["1", "2", "3", "4", "5"]
+    # What no class has lies outside of ranges, and is left out.
+    ranges = {"bad": {"min": 1.0, "max": 2.0}, "good": {"min": 4.0, "max": 5.0}}
+    assert parse_labels("bad=1,2;good=4,5", values) == ranges
+    assert parse_labels("bad=1..2; good=4..5", values) == ranges
+    # 1.0 is 1, however it is written.
+    assert parse_labels("bad=1,2;good=4,5", [f"{value}.0" for value in values]) == ranges
+    assert parse_labels("bad=1,2,3;good=4,5", values) == {
+        "bad": ["1", "2", "3"],
+        "good": ["4", "5"],
+    }
+    assert parse_labels("no;yes", ()) == {"no": ["no"], "yes": ["yes"]}
+    # 3 is within 2 to 4: no range can leave it out.
+    assert parse_labels("odd=1,5;even=2,4", values)["even"] == ["2", "4"]
+    with pytest.raises(DistilleryError, match="names 1 classes"):
+        parse_labels("good=1", values)
+
+
+def test_names_of_numbers() -> None:
+    assert classes_of(["1", "0", "0"], ["neg", "pos"]) == {"neg": ["0"], "pos": ["1"]}
+    assert list(classes_of(["10", "9", ""], None)) == ["9", "10"]
+    assert score_range(["0.1", "0.9", "x"], None) == {"min": 0.0, "max": 1.0}
+    assert score_range([], "-4..4") == {"min": -4.0, "max": 4.0}
+
+
+def test_odd_rows_have_their_numbers() -> None:
+    labels = ["bad", "good"] * 20
+    labels[3], labels[9], labels[11] = "", "godo", "bad "
+    texts = [review(n) for n in range(40)]
+    texts[5], texts[7], texts[8] = "", texts[6], texts[1]
+    given = content(review=texts, label=labels)
+    found = find(about(given))
+    rows = {odd.reason: [row for _, row in odd.places] for odd in found.odd}
+    assert rows == {"with empty text": [7], "without a label": [5], "alone in their class": [11]}
+    assert [odd.reason for odd in found.stopping] == ["without a label", "alone in their class"]
+    assert found.repeated == 2 and found.conflicts == 2 and found.lonely == ["godo"]
+    assert sum(found.rows.values()) == 37
+    left = find(without_lonely(about(given)))
+    assert {odd.reason for odd in left.odd} == {
+        "with empty text",
+        "without a label",
+        "with a label that no class has",
+    }
+    assert sum(left.rows.values()) == 37
+
+
+def test_leaks_between_splits() -> None:
+    def part(name: str, start: int, label: Sequence[Any]) -> Content:
+        texts = [review(n) for n in range(start, start + 10)]
+        return content(f"{name}.csv", review=texts, label=label)
+
+    splits = {
+        "train": part("train", 0, [0, 1] * 5),
+        "dev": part("dev", 8, [1, 1] * 5),
+        "test": part("test", 30, [""] * 10),
+    }
+    found = find(understand(splits, Wishes(), None, refuse))
+    [shared] = found.shared
+    assert (shared.split, shared.earlier, shared.rows, shared.other_label) == ("dev", "train", 2, 1)
+    assert shared.places == [(Path("dev.csv"), 2), (Path("dev.csv"), 3)]
+    assert found.hidden == ["test"] and "test" not in found.classes
+
+
+def test_hidden_scores_are_no_scores() -> None:
+    splits = {
+        "train": reviews(score=[n / 10 for n in range(40)]),
+        "dev": reviews(score=[n / 10 for n in range(40)]),
+        "test": reviews(score=["-1"] * 40),
+    }
+    found = understand(splits, Wishes(), None, refuse)
+    assert found.labels == {"min": 0.0, "max": 4.0} and find(found).hidden == ["test"]
+
+
+def test_unlabelled_texts_get_the_names() -> None:
+    own = unlabelled_texts(content(comment=[review(n) for n in range(40)]), ["review"], refuse)
+    assert own.names == ["review"] and own.format is None
+    with pytest.raises(DistilleryError, match=r"1 text columns .comment., and the task reads 2"):
+        unlabelled_texts(content(comment=[review(n) for n in range(40)]), ["a", "b"], refuse)

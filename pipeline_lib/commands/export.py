@@ -37,8 +37,7 @@ def export(
 
     require_model(model)
     if to is Target.hub:
-        outputs = export_hub(model, out)
-        typer.echo(f"{out}: hub, {outputs} output{'s' * (outputs > 1)}; read its README.md")
+        typer.echo(f"{out}: {to.value}, {export_hub(model, out)}")
         return
     writers = {Target.sentence_transformers: export_sentence_transformers}
     width = writers[to](model, out)

@@ -48,14 +48,14 @@ def export(
 
 def _writer(to: Target) -> Callable[[Path, Path], str]:
     """Return what writes the form, and says in a line what it wrote."""
-    from pipeline_lib.exports import numpy_export, onnx_export
+    from pipeline_lib.exports import hub, numpy_export, onnx_export
 
     writers = {
         Target.onnx: onnx_export.export_onnx,
         Target.onnx_int8: onnx_export.export_onnx_int8,
         Target.numpy: numpy_export.export_numpy,
         Target.sentence_transformers: _write_sentence_transformers,
-        Target.hub: _write_hub,
+        Target.hub: hub.export_hub,
     }
     return writers[to]
 
@@ -64,10 +64,3 @@ def _write_sentence_transformers(model: Path, out: Path) -> str:
     from pipeline_lib.exports.sentence_transformers import export_sentence_transformers
 
     return f"vectors of {export_sentence_transformers(model, out)} values"
-
-
-def _write_hub(model: Path, out: Path) -> str:
-    from pipeline_lib.exports.hub import export_hub
-
-    outputs = export_hub(model, out)
-    return f"{outputs} output{'s' * (outputs > 1)}; read its README.md"

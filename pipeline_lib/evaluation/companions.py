@@ -68,7 +68,8 @@ def temperature_of(folder: Path) -> float:
     """
     place = student_place(folder)
     if place is None:
-        return float(read_json(folder / "config.json").get(TEMPERATURE, 1.0))
+        config = folder / "config.json"
+        return float(read_json(config).get(TEMPERATURE, 1.0)) if config.exists() else 1.0
     if not place.layout.scores(place.task).exists():
         return 1.0
     scores = read_json(place.layout.scores(place.task))

@@ -27,8 +27,8 @@ MODULES = ("distilled_student", "distilled_encoder")
 COPIED = ("model.safetensors", "tokenizer.json")
 
 
-def export_hub(folder: Path, out: Path) -> int:
-    """Write the student in ``folder`` to the new folder ``out``; return how many outputs it has.
+def export_hub(folder: Path, out: Path) -> str:
+    """Write the student in ``folder`` to the new folder ``out``; return what to say of it.
 
     Its temperature goes along, if it is in its place below ``data/students``; and so do the scores,
     into the card.
@@ -70,7 +70,7 @@ def export_hub(folder: Path, out: Path) -> int:
     }
     # Last: without it nothing is loaded from a folder that was left half written.
     write_json(out / "config.json", config | own | reading)
-    return len(names)
+    return f"{len(names)} output{'s' * (len(names) > 1)}; read its README.md"
 
 
 def _tokenizer(student: Student, folder: Path, out: Path) -> dict[str, Any]:

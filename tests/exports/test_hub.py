@@ -136,7 +136,8 @@ def test_logits_are_those_of_the_student(
     folder = write_student(tmp_path / "student", kind, pair, NAMES[pair])
     given = sample(pair, texts)
     wanted = load_student(folder).predict(given)
-    assert export_hub(folder, tmp_path / "out") == len(NAMES[pair])
+    outs = "2 outputs" if pair else "1 output"
+    assert export_hub(folder, tmp_path / "out") == f"{outs}; read its README.md"
     own = loaded(tmp_path / "out")
     for size, count in ((1, 12), (7, len(given)), (len(given), len(given))):
         found = outputs(*own, given[:count], size)

@@ -177,8 +177,7 @@ class TestPredict:
         student = SimpleNamespace(
             predict=predict, label_names=["negative", "positive"], is_pair=False, tokenizer=None
         )
-        module = SimpleNamespace(load_student=lambda folder: student)
-        monkeypatch.setitem(sys.modules, "pipeline_lib.students.student", module)
+        monkeypatch.setattr("pipeline_lib.students.student.load_student", lambda folder: student)
 
     def test_arguments(self) -> None:
         found = distill("predict", "student", "so good", "so bad")

@@ -1,0 +1,228 @@
+"""The report as one page: a file without network, script or font from elsewhere.
+
+Texts come from data, and are escaped by the template engine.  Beyond that the page's policy lets no
+script run and no style count but the page's own two, by their digests.
+"""
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from pipeline_lib.base.files import atomic_path
+from pipeline_lib.report.charts import (
+    Figure,
+    flow_chart,
+    intervals,
+    learning_chart,
+    reliability_chart,
+    routing_chart,
+    scatter,
+)
+from pipeline_lib.report.details import HEADS, IN_PERCENT
+
+HERE = Path(__file__).parent
+BYTES = {10**9: "GB", 10**6: "MB", 10**3: "kB"}
+
+
+def write_page(path: Path, content: Mapping[str, Any], tables: Mapping[str, list[Any]]) -> None:
+    """Write the page.
+
+    :param content: see :func:`pipeline_lib.report.content.page_content`.
+    :param tables: by task, those that the Markdown report has too.
+    """
+    style, script = ((HERE / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
+    html = _template().render(
+        content=content,
+        tasks=[_task(task, tables[task["task"]]) for task in content["tasks"]],
+        encoders=_curves("encoders", content["encoders"], {}),
+        flow=_flow(content["flow"]),
+        style=Markup(style),
+        script=Markup(script),
+        policy=_policy(style, script),
+    )
+    with atomic_path(path) as temporary:
+        temporary.write_text(html, encoding="utf-8")
+
+
+def write_content(path: Path, content: Mapping[str, Any]) -> None:
+    """Write what the page shows as JSON; no number is NaN, which JSON does not know."""
+    with atomic_path(path) as temporary:
+        text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
+        temporary.write_text(text + "\n", encoding="utf-8")
+
+
+@cache
+def _template() -> Any:
+    environment = Environment(
+        loader=FileSystemLoader(HERE),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"heat": heat, "shade": shade, "size": size, "seconds": seconds, "rows": rows}
+    return environment.get_template("page.html")
+
+
+def _policy(style: str, script: str) -> str:
+    """Return the page's content security policy: nothing is fetched, and nothing else runs."""
+    of_style, of_script = (
+        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script)
+    )
+    return (
+        f"default-src 'none'; style-src 'sha256-{of_style}'; script-src 'sha256-{of_script}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _task(task: Mapping[str, Any], tables: list[Any]) -> dict[str, Any]:
+    """Return a task's content with its figures."""
+    name, scores = task["task"], task["scores"]
+    series = {own["system"]: number for number, own in enumerate(task["systems"])}
+    regression, split = task["is_regression"], task["split"]
+    return {
+        **task,
+        "id": f"task-{name}",
+        "metric": scores["metrics"][0],
+        "tables": tables,
+        "gain_figures": list(_gain_figures(task, series)),
+        "cost_figures": list(_cost_figures(task, series)),
+        "reliability_figures": [
+            reliability_chart(f"{name}-reliability-{series[s]}", s, series[s], bins, regression)
+            for s, bins in task["reliability"].items()
+        ],
+        "routing_figure": task["routing"]
+        and routing_chart(
+            f"{name}-routing",
+            [{**one, "series": series[one["system"]]} for one in task["routing"]["methods"]],
+            split,
+            task["routing"]["cost"],
+        ),
+        "learning_figures": _curves(name, task["curves"], series),
+        "most_change": _most_change(task["importance"]),
+    }
+
+
+def _gain_figures(task: Mapping[str, Any], series: Mapping[str, int]) -> Any:
+    measures = dict.fromkeys(gain["measure"] for gain in task["gains"])
+    for number, measure in enumerate(measures):
+        gains = [
+            {**gain, "series": series[gain["method"]]}
+            for gain in task["gains"]
+            if gain["measure"] == measure
+        ]
+        better = "right of zero is better" if number == 0 else "left of zero is better"
+        in_points = number == 0 or measure in IN_PERCENT
+        unit = f"{HEADS.get(measure, measure)}{', points' if in_points else ''}: {better}"
+        title = f"{HEADS.get(measure, measure)} on {task['split']}, over the baseline"
+        name = f"{task['task']}-gain-{number}"
+        yield intervals(name, title, unit, gains, 100.0 if in_points else 1.0)
+
+
+def _cost_figures(task: Mapping[str, Any], series: Mapping[str, int]) -> Any:
+    metric = task["scores"]["metrics"][0]
+    axes = {
+        "rate": ("Score against speed", "sentences a second"),
+        "parameters": ("Score against parameters", "parameters, embeddings included"),
+        "bytes": ("Score against size on disk", "bytes"),
+    }
+    for key, (title, label) in axes.items():
+        points = [
+            {**own, "x": own[key], "series": series[own["system"]]}
+            for own in task["systems"]
+            if own[key] and own["score"] is not None
+        ]
+        if points:
+            yield scatter(f"{task['task']}-{key}", title, label, metric, points)
+
+
+def _curves(
+    name: str, curves: list[dict[str, Any]], series: Mapping[str, int]
+) -> list[tuple[Figure, Figure]]:
+    """Return score and loss of each system's trainings, in pairs."""
+    shown = {"teacher": "teacher {}", "joint": "{}, of several tasks", "encoder": "encoder {}"}
+    by_system: dict[str, list[dict[str, Any]]] = {}
+    for curve in curves:
+        system = shown.get(curve["kind"], "{}").format(curve["system"])
+        by_system.setdefault(system, []).append(curve)
+    return [
+        tuple(
+            learning_chart(
+                f"{name}-curve-{number}-{key}", system, series.get(system, number), own, key
+            )
+            for key in ("dev", "loss")
+        )
+        for number, (system, own) in enumerate(by_system.items())
+    ]
+
+
+def _flow(flow: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the flow with its chart and a line of text for each stage."""
+    stages = [{**stage, "line": _line(stage["runs"])} for stage in flow["stages"]]
+    longest = max((run["seconds"] for stage in stages for run in stage["runs"]), default=0.0)
+    chart = flow_chart("flow-chart", stages) if stages else ""
+    return {"stages": stages, "longest": longest, "chart": chart, "seconds": flow["seconds"]}
+
+
+def _line(runs: list[dict[str, Any]]) -> str:
+    if not runs:
+        return "no run recorded"
+    line = seconds(sum(run["seconds"] for run in runs))
+    reused, computed = (
+        sum(own.get(key, 0) for run in runs for own in run["counts"].values())
+        for key in ("reused", "computed")
+    )
+    return f"{line}, {reused} of {reused + computed} found" if reused + computed else line
+
+
+def _most_change(importance: Mapping[str, Any] | None) -> float:
+    """Return the greatest change of entropy, by which the colours are scaled."""
+    if importance is None:
+        return 1.0
+    changes = (
+        abs(change)
+        for example in importance["examples"]
+        for own in example["models"].values()
+        for change in own["changes"]
+    )
+    return max(changes, default=0.0) or 1.0
+
+
+def rows(records: list[Mapping[str, Any]], *keys: str) -> list[list[Any]]:
+    """Return the values of records as a table's rows."""
+    return [[record[key] for key in keys] for record in records]
+
+
+def heat(change: float, most: float) -> str:
+    """Return the class of a change's colour: five steps either way, and none near zero."""
+    step = round(5 * min(abs(change) / most, 1.0) ** 0.5)
+    return f"{'rise' if change > 0 else 'fall'}{step}" if step else "level"
+
+
+def shade(share: float) -> str:
+    """Return the class of a share's colour, in ten steps."""
+    return f"shade{round(10 * min(max(share, 0.0), 1.0))}"
+
+
+def size(count: float | None) -> str:
+    """Return bytes in the unit that suits them."""
+    if count is None:
+        return "–"
+    for unit, name in BYTES.items():
+        if count >= unit:
+            return f"{count / unit:.3g} {name}"
+    return f"{count} B"
+
+
+def seconds(value: float) -> str:
+    """Return seconds, or minutes and seconds."""
+    if value < 60:
+        return f"{value:.1f} s"
+    return f"{int(value // 60)} min {int(value % 60)} s"

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from pipeline_lib.report.svg import WIDTH, Axis, Plot, image, mark, tag
 
-SMALL = (300, 220)
+SMALL = (256, 205)
 """Of charts that stand side by side, one per system."""
 ROW, NAMES = 30, 150
 """Height of a row of intervals, and the width of its name."""
@@ -244,7 +244,7 @@ def learning_chart(
     return Figure(system, plot.drawn(name, f"{system}: {measure}", described), head, rows)
 
 
-BOX, GAP = (148, 48), (34, 14)
+BOX, GAP = (132, 46), (26, 14)
 """Size of a stage's box in the flow, and the room between boxes."""
 
 
@@ -253,18 +253,13 @@ def flow_chart(name: str, stages: list[dict[str, Any]]) -> Markup:
 
     :param stages: see :func:`pipeline_lib.report.flow.read_flow`, with ``line``: a text for each.
     """
-    column: dict[str, int] = {}
+    columns = _columns({stage["name"]: stage["after"] for stage in stages})
     rows: dict[int, int] = {}
     places = {}
-    for stage in stages:
-        depth = 1 + max((column[other] for other in stage["after"]), default=-1)
-        column[stage["name"]] = depth
-        row = rows.setdefault(depth, 0)
-        rows[depth] += 1
-        places[stage["name"]] = (
-            1 + depth * (BOX[0] + GAP[0]),
-            1 + row * (BOX[1] + GAP[1]),
-        )
+    for name_of_stage, column in columns.items():
+        row = rows.setdefault(column, 0)
+        rows[column] += 1
+        places[name_of_stage] = 1 + column * (BOX[0] + GAP[0]), 1 + row * (BOX[1] + GAP[1])
     parts = []
     for stage in stages:
         for other in stage["after"]:
@@ -286,3 +281,15 @@ def flow_chart(name: str, stages: list[dict[str, Any]]) -> Markup:
         for s in stages
     )
     return image(name, "The stages", described, width, height, *parts)
+
+
+def _columns(after: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """Return each stage's column: behind those that it waits for, and near those that wait."""
+    found: dict[str, int] = {}
+    for name, others in after.items():
+        found[name] = 1 + max((found[other] for other in others), default=-1)
+    for name in reversed(after):
+        waiting = [found[other] for other, own in after.items() if name in own]
+        if not after[name] and waiting:
+            found[name] = min(waiting) - 1
+    return found

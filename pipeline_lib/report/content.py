@@ -1,5 +1,6 @@
 """What the page shows, as plain values: the content of ``report.json``, and of the page."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -7,20 +8,39 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.evaluation.results import Gain, TaskScores
+from pipeline_lib.inspection.work_lists import work_lists
 from pipeline_lib.params import Params
 from pipeline_lib.report.answers import confusion_of, read_outputs, reliability_of
 from pipeline_lib.report.captions import caption, speed_line
 from pipeline_lib.report.checks import task_checks
 from pipeline_lib.report.collect import TaskResult
-from pipeline_lib.report.details import notes
+from pipeline_lib.report.details import TextTable, calibration, notes, routing
 from pipeline_lib.report.flow import read_flow
 from pipeline_lib.report.measured import MeasuredTable
 from pipeline_lib.report.provenance import provenance
-from pipeline_lib.report.rows import rate
+from pipeline_lib.report.rows import NONE, rate, rows
 from pipeline_lib.report.trainings import encoder_curves, task_curves
 
 FORMAT = 1
 """Version of the layout of ``report.json``."""
+MOST_ROWS = 30
+"""Of each work list; `distill shards list` shows more."""
+COLUMNS = {
+    "system": "System",
+    "dev": "Dev",
+    "test": "Test",
+    "gain": "Gain",
+    "interval": "Interval",
+    "p": "p (Holm)",
+    "to_teacher": "To teacher",
+    "agreement": "Agreement",
+    "speed": "Sentences/s",
+    "speed_up": "Faster",
+    "parameters": "Parameters (M)",
+    "ratio": "Smaller",
+}
+"""Of the table of scores."""
+TRAINING = {"system": "System", "rate": "Rate", "steps": "Steps × batch", "rows": "Rows"}
 
 
 def page_content(
@@ -48,17 +68,23 @@ def page_content(
 
 
 def _task(params: Params, layout: Layout, result: TaskResult) -> dict[str, Any]:
-    task, scores = result.task, result.scores
+    task, scores, split = result.task, result.scores, result.scores.decisive_split
     found = read_outputs(layout, task, scores)
     regression = scores.is_regression
     return {
         "task": task,
-        "split": scores.decisive_split,
+        "split": split,
         "is_regression": regression,
         "caption": [*caption(result, params), speed_line(result)],
         "notes": notes(result, timed=True),
         "scores": scores.model_dump(),
         "speed": result.speed,
+        "tables": {
+            "scores": _rows(f"{task}: {scores.metric}, gain on {split}", COLUMNS, result),
+            "training": _rows(f"{task}: trainings", TRAINING, result),
+            "calibration": _plain(calibration(result)),
+            "routing": _plain(routing(result, timed=True)),
+        },
         "checks": task_checks(task, scores, layout),
         "systems": _systems(result, layout),
         "gains": _gains(scores),
@@ -67,6 +93,27 @@ def _task(params: Params, layout: Layout, result: TaskResult) -> dict[str, Any]:
         "routing": _routing(result),
         "curves": task_curves(params, task, layout),
         "importance": _importance(layout.importance(task)),
+        "work_lists": [asdict(one) for one in work_lists(layout, params, task, MOST_ROWS)],
+    }
+
+
+def _rows(title: str, columns: dict[str, str], result: TaskResult) -> dict[str, Any]:
+    """Return some of the columns of the table of scores, less the rows that have none of them."""
+    cells = [[getattr(row, name) for name in columns] for row in rows(result)]
+    known = [row for row in cells if set(row[1:]) != {NONE}]
+    return {"title": title, "header": list(columns.values()), "rows": known}
+
+
+def _plain(given: TextTable | None) -> dict[str, Any] | None:
+    """Return a table's title, header and rows, each cell on one line."""
+    if given is None:
+        return None
+    columns = {"System": given.systems} | {k: v for part in given.columns for k, v in part.items()}
+    cells = zip(*columns.values(), strict=True)
+    return {
+        "title": given.title,
+        "header": [" ".join(head.split()) for head in columns],
+        "rows": [[" ".join(cell.split()) for cell in row] for row in cells],
     }
 
 

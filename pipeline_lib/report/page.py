@@ -28,19 +28,17 @@ from pipeline_lib.report.charts import (
 from pipeline_lib.report.details import HEADS, IN_PERCENT
 
 HERE = Path(__file__).parent
+MOST_CHARACTERS = 600
+"""Of a sentence in a work list."""
 BYTES = {10**9: "GB", 10**6: "MB", 10**3: "kB"}
 
 
-def write_page(path: Path, content: Mapping[str, Any], tables: Mapping[str, list[Any]]) -> None:
-    """Write the page.
-
-    :param content: see :func:`pipeline_lib.report.content.page_content`.
-    :param tables: by task, those that the Markdown report has too.
-    """
+def write_page(path: Path, content: Mapping[str, Any]) -> None:
+    """Write the page of what :func:`pipeline_lib.report.content.page_content` gathered."""
     style, script = ((HERE / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
     html = _template().render(
         content=content,
-        tasks=[_task(task, tables[task["task"]]) for task in content["tasks"]],
+        tasks=[_task(task) for task in content["tasks"]],
         encoders=_curves("encoders", content["encoders"], {}),
         flow=_flow(content["flow"]),
         style=Markup(style),
@@ -67,14 +65,24 @@ def _template() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"heat": heat, "shade": shade, "size": size, "seconds": seconds, "rows": rows}
+    environment.filters |= {
+        "heat": heat,
+        "shade": shade,
+        "size": size,
+        "seconds": seconds,
+        "rows": rows,
+        "pieces": pieces,
+        "leads": leads,
+        "ordered": ordered,
+    }
     return environment.get_template("page.html")
 
 
 def _policy(style: str, script: str) -> str:
     """Return the page's content security policy: nothing is fetched, and nothing else runs."""
     of_style, of_script = (
-        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script)
+        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        for text in (style, script)
     )
     return (
         f"default-src 'none'; style-src 'sha256-{of_style}'; script-src 'sha256-{of_script}'; "
@@ -82,7 +90,7 @@ def _policy(style: str, script: str) -> str:
     )
 
 
-def _task(task: Mapping[str, Any], tables: list[Any]) -> dict[str, Any]:
+def _task(task: Mapping[str, Any]) -> dict[str, Any]:
     """Return a task's content with its figures."""
     name, scores = task["task"], task["scores"]
     series = {own["system"]: number for number, own in enumerate(task["systems"])}
@@ -91,7 +99,6 @@ def _task(task: Mapping[str, Any], tables: list[Any]) -> dict[str, Any]:
         **task,
         "id": f"task-{name}",
         "metric": scores["metrics"][0],
-        "tables": tables,
         "gain_figures": list(_gain_figures(task, series)),
         "cost_figures": list(_cost_figures(task, series)),
         "reliability_figures": [
@@ -106,8 +113,63 @@ def _task(task: Mapping[str, Any], tables: list[Any]) -> dict[str, Any]:
             task["routing"]["cost"],
         ),
         "learning_figures": _curves(name, task["curves"], series),
-        "most_change": _most_change(task["importance"]),
+        "examples": _examples(task["importance"]),
+        "listed": [_listed(one, row) for one in task["work_lists"] for row in one["rows"]],
     }
+
+
+def _listed(work_list: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a work list's row with the words that it can be found by."""
+    said = {
+        "list": work_list["name"],
+        "label": row["label"],
+        "teacher": row["teacher"] and row["teacher"]["answer"],
+        "student": row["student"] and row["student"]["answer"],
+    }
+    words = [_word(key, value) for key, value in said.items() if isinstance(value, str)]
+    return {**row, "list": work_list, "words": [*words, *(f"rule:{rule}" for rule in row["rules"])]}
+
+
+def _word(key: str, value: str) -> str:
+    return f"{key}:{'_'.join(value.split())}"
+
+
+def leads(task: Mapping[str, Any], system: str, label: str, answer: str) -> str:
+    """Return the words that find the listed rows of this label and this answer of a system.
+
+    Empty where no row is listed, and of systems whose answers the lists do not have.
+    """
+    students = {one["student"] for one in task["work_lists"] if one["student"]}
+    if system.startswith("teacher "):
+        kind = "teacher"
+    elif any(name.rpartition("-")[0] == system for name in students):
+        kind = "student"
+    else:
+        return ""
+    words = [_word("label", label), _word(kind, answer)]
+    found = any(set(words) <= set(row["words"]) for row in task["listed"])
+    return " ".join(words) if found else ""
+
+
+def pieces(sentence: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return a sentence in pieces: text, the rule that wrote it or None, and what stood there.
+
+    What is longer than :data:`MOST_CHARACTERS` is cut.
+    """
+    text, end, found = sentence["text"], 0, []
+    for span in sentence["spans"]:
+        if span["end"] > MOST_CHARACTERS:
+            break
+        found.append({"text": text[end : span["start"]], "rule": None, "was": None})
+        own = {"text": text[span["start"] : span["end"]], "rule": span["rule"], "was": span["was"]}
+        found.append(own)
+        end = span["end"]
+    rest = text[end : max(end, MOST_CHARACTERS)]
+    left = len(text) - end - len(rest)
+    found.append({"text": rest, "rule": None, "was": None})
+    if left:
+        found.append({"text": f" … ({left:,} more characters)", "rule": "cut", "was": None})
+    return [piece for piece in found if piece["text"]]
 
 
 def _gain_figures(task: Mapping[str, Any], series: Mapping[str, int]) -> Any:
@@ -182,17 +244,19 @@ def _line(runs: list[dict[str, Any]]) -> str:
     return f"{line}, {reused} of {reused + computed} found" if reused + computed else line
 
 
-def _most_change(importance: Mapping[str, Any] | None) -> float:
-    """Return the greatest change of entropy, by which the colours are scaled."""
-    if importance is None:
-        return 1.0
-    changes = (
-        abs(change)
-        for example in importance["examples"]
-        for own in example["models"].values()
-        for change in own["changes"]
-    )
-    return max(changes, default=0.0) or 1.0
+def _examples(importance: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+    """Return the explained rows, each with its greatest change, by which colours are scaled."""
+    found = []
+    for example in importance["examples"] if importance else []:
+        changes = [abs(change) for own in example["models"].values() for change in own["changes"]]
+        found.append({**example, "most": max(changes, default=0.0) or 1.0})
+    return found
+
+
+def ordered(models: Mapping[str, Any], importance: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Return what the models say: teacher, distilled and undistilled student."""
+    names = f"teacher {importance['teacher']}", importance["method"], importance["baseline"]
+    return [(name, models[name]) for name in names if name in models]
 
 
 def rows(records: list[Mapping[str, Any]], *keys: str) -> list[list[Any]]:
@@ -202,7 +266,7 @@ def rows(records: list[Mapping[str, Any]], *keys: str) -> list[list[Any]]:
 
 def heat(change: float, most: float) -> str:
     """Return the class of a change's colour: five steps either way, and none near zero."""
-    step = round(5 * min(abs(change) / most, 1.0) ** 0.5)
+    step = round(5 * min(abs(change) / most, 1.0))
     return f"{'rise' if change > 0 else 'fall'}{step}" if step else "level"
 
 

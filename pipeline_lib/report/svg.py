@@ -7,7 +7,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-WIDTH, HEIGHT = 440, 290
+WIDTH, HEIGHT = 428, 285
 LEFT, RIGHT, TOP, BOTTOM = 58, 12, 12, 44
 
 

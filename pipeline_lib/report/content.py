@@ -7,10 +7,10 @@ from typing import Any
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.evaluation.diagrams import confusion_of, read_outputs, reliability_of
 from pipeline_lib.evaluation.results import Gain, TaskScores
 from pipeline_lib.inspection.work_lists import work_lists
 from pipeline_lib.params import Params
-from pipeline_lib.report.answers import confusion_of, read_outputs, reliability_of
 from pipeline_lib.report.captions import caption, speed_line
 from pipeline_lib.report.checks import task_checks
 from pipeline_lib.report.collect import TaskResult

@@ -14,7 +14,6 @@ from importlib.metadata import PackageNotFoundError, distribution, requires
 from pathlib import Path
 from typing import Any
 
-from pipeline_lib import __version__
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json, sha256_file, sha256_json
 from pipeline_lib.base.layout import Layout, state_folder
@@ -34,7 +33,7 @@ def provenance(params: Params, layout: Layout, command: str) -> dict[str, Any]:
     return {
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": command,
-        "version": __version__,
+        "version": _version(),
         "commit": _commit(),
         "seeds": params.seeds,
         "processor": cpu_name(),
@@ -44,6 +43,13 @@ def provenance(params: Params, layout: Layout, command: str) -> dict[str, Any]:
         "sources": list(_sources(params)),
         "packages": _packages(),
     }
+
+
+def _version() -> str:
+    try:
+        return distribution("distillery").version
+    except PackageNotFoundError:
+        return UNKNOWN
 
 
 def _commit() -> dict[str, Any] | None:

@@ -29,7 +29,7 @@ from pipeline_lib.text.words import split_words
 EACH = 3
 """Rows on which distillation helped, and rows on which it hurt."""
 WORDS = range(4, 25)
-"""How many words a row may have: each is a text for every model, and a column of the page."""
+"""How many words each sentence of a row may have: every word is a text for every model."""
 
 
 def write_importance(params: Params, task: str, layout: Layout, scores: TaskScores) -> int:
@@ -105,14 +105,15 @@ def extremes(differences: np.ndarray, given: list[Text]) -> list[tuple[int, str]
         for row in map(int, rows):
             if not left or not sign * differences[row] > 0:
                 break
-            if given[row] not in chosen and _words(given[row]) in WORDS:
+            if given[row] not in chosen and _is_short(given[row]):
                 chosen[given[row]] = row, kind
                 left -= 1
     return list(chosen.values())
 
 
-def _words(text: Text) -> int:
-    return sum(len(split_words(part)[0]) for part in ((text,) if isinstance(text, str) else text))
+def _is_short(text: Text) -> bool:
+    parts = (text,) if isinstance(text, str) else text
+    return all(len(split_words(part)[0]) in WORDS for part in parts)
 
 
 def _labels(column: Any, teacher: np.ndarray) -> np.ndarray:

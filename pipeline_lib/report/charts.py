@@ -212,36 +212,46 @@ def learning_chart(
     """
     percent = key == "dev" and curves[0]["measure"] != "loss"
     measure = "training loss" if key == "loss" else f"{curves[0]['measure']} on dev"
-    y = f"{measure} (%)" if percent else measure
-    steps = [0.0, *(float(one["step"]) for curve in curves for one in curve["history"])]
-    values = [one[key] for curve in curves for one in curve["history"]]
-    plot = Plot.of(("step", steps), (y, values), SMALL, percent="y" if percent else "")
-    show: Callable[[float], str] = _percent if percent else (lambda v: f"{v:.4f}")
-    rows = []
-    for curve in curves:
-        plot.line([(one["step"], one[key]) for one in curve["history"]], series, "thin")
-        for one in curve["history"]:
-            kept = one["step"] == curve["best_step"]
-            if kept or len(curve["history"]) == 1:
+    label = f"{measure} (%)" if percent else measure
+    show: Callable[[float | None], str] = _percent if percent else _decimals
+    # A score can be no number: a correlation of constants.
+    known = [[one for one in curve["history"] if one[key] is not None] for curve in curves]
+    steps = [0.0, *(float(one["step"]) for own in known for one in own)]
+    values = [one[key] for own in known for one in own] or [0.0]
+    plot = Plot.of(("step", steps), (label, values), SMALL, percent="y" if percent else "")
+    for curve, own in zip(curves, known, strict=True):
+        plot.line([(one["step"], one[key]) for one in own], series, "thin")
+        for one in own:
+            if one["step"] == curve["best_step"]:
                 text = f"seed {curve['seed']}, step {one['step']}: {show(one[key])}"
                 plot.mark(one["step"], one[key], series, text)
-            sign = "kept" if kept else ""
-            rows.append(
-                [
-                    str(curve["seed"]),
-                    f"{one['step']:,}",
-                    f"{one['epoch']:.2f}",
-                    f"{one['loss']:.4f}",
-                    show(one["dev"]),
-                    sign,
-                ]
-            )
     described = "; ".join(
-        f"seed {c['seed']}: {show(c['history'][0][key])} to {show(c['history'][-1][key])}"
-        for c in curves
+        f"seed {curve['seed']}: {show(own[0][key])} to {show(own[-1][key])}"
+        for curve, own in zip(curves, known, strict=True)
+        if own
     )
-    head = ["Seed", "Step", "Epoch", "Training loss", "Dev", "Weights"]
+    head = ["Seed", "Step", "Epoch", label.capitalize(), "Weights"]
+    rows = [row for curve in curves for row in _learning_rows(curve, key, show)]
     return Figure(system, plot.drawn(name, f"{system}: {measure}", described), head, rows)
+
+
+def _learning_rows(
+    curve: Mapping[str, Any], key: str, show: Callable[[float | None], str]
+) -> list[list[str]]:
+    return [
+        [
+            str(curve["seed"]),
+            f"{one['step']:,}",
+            f"{one['epoch']:.2f}",
+            show(one[key]),
+            "kept" if one["step"] == curve["best_step"] else "",
+        ]
+        for one in curve["history"]
+    ]
+
+
+def _decimals(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4f}"
 
 
 BOX, GAP = (132, 46), (26, 14)

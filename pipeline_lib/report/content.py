@@ -1,5 +1,6 @@
 """What the page shows, as plain values: the content of ``report.json``, and of the page."""
 
+import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -54,7 +55,7 @@ def page_content(
 
     :param pipeline: dvc.yaml, for the flow.
     """
-    return {
+    content = {
         "format": FORMAT,
         "tasks": [_task(params, layout, result) for result in results],
         "encoders": encoder_curves(params, layout),
@@ -65,6 +66,16 @@ def page_content(
         "flow": read_flow(pipeline, layout),
         "provenance": provenance(params, layout, "dvc repro"),
     }
+    return _finite(content)
+
+
+def _finite(value: Any) -> Any:
+    """Return plain values with None for what is no number, such as a correlation of constants."""
+    if isinstance(value, dict):
+        return {key: _finite(own) for key, own in value.items()}
+    if isinstance(value, list):
+        return [_finite(own) for own in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _task(params: Params, layout: Layout, result: TaskResult) -> dict[str, Any]:
@@ -166,7 +177,7 @@ def _gains(scores: TaskScores) -> list[dict[str, Any]]:
         found += [
             {"measure": measure, "method": name, "baseline": own.baseline, **gain.model_dump()}
             for measure, gain in each.items()
-            if gain is not None
+            if gain is not None and math.isfinite(gain.difference)
         ]
     return found
 
@@ -204,6 +215,7 @@ def _routing(result: TaskResult) -> dict[str, Any] | None:
 def _importance(path: Path) -> dict[str, Any] | None:
     """Return what ``evaluate`` found of a few rows' words, or None where it explained none."""
     try:
-        return read_json(path) or None
+        found = read_json(path)
     except DistilleryError:
         return None
+    return found if found.get("examples") else None

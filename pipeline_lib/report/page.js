@@ -71,7 +71,7 @@ function filter(form) {
   form.querySelector("output").textContent = `${shown} of ${table.tBodies[0].rows.length} rows`;
 }
 for (const form of document.querySelectorAll("form.filter")) {
-  form.addEventListener("input", () => filter(form));
+  for (const kind of ["input", "change"]) form.addEventListener(kind, () => filter(form));
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("reset", () => setTimeout(() => filter(form)));
   filter(form);

@@ -254,7 +254,7 @@ def _decimals(value: float | None) -> str:
     return "–" if value is None else f"{value:.4f}"
 
 
-BOX, GAP = (132, 46), (26, 14)
+BOX, GAP = (154, 46), (26, 14)
 """Size of a stage's box in the flow, and the room between boxes."""
 
 

@@ -241,7 +241,7 @@ def _line(runs: list[dict[str, Any]]) -> str:
         sum(own.get(key, 0) for run in runs for own in run["counts"].values())
         for key in ("reused", "computed")
     )
-    return f"{line}, {reused} of {reused + computed} found" if reused + computed else line
+    return f"{line}, {reused}/{reused + computed} found" if reused + computed else line
 
 
 def _examples(importance: Mapping[str, Any] | None) -> list[dict[str, Any]]:

@@ -82,3 +82,16 @@ def rules_of(record: Mapping[str, Any], sentences: Sequence[Sentence]) -> list[R
     if any(own.ngram for own in sentences):
         used["ngram"] = None
     return sorted(used) if record["iteration"] else ["original"]
+
+
+def in_words(sentence: Sentence) -> str:
+    """Say what was changed in a sentence."""
+    replaced = [sentence.text[s.start : s.end] for s in sentence.spans if s.rule == "replace"]
+    masked = sum(span.rule == "mask" for span in sentence.spans)
+    parts = [f"masked {masked}"] if masked else []
+    if replaced:
+        parts.append(f"replaced {len(replaced)} ({', '.join(replaced)})")
+    if sentence.ngram:
+        first, last = sentence.ngram
+        parts.append(f"n-gram: words {first}–{last} of the source")
+    return " · ".join(parts) or "unchanged"

@@ -62,43 +62,41 @@ class Batch:
 
 @dataclass(frozen=True)
 class JoinedSet:
-    """A set of inputs, and the sets that answer to it row for row: logits, vectors."""
+    """A set of inputs, and the sets that answer to it row for row: logits, vectors.
+
+    :ivar name: as it is shown, that of the inputs' folder unless another was given.
+    """
 
     inputs: ShardSet
-    answers: tuple[ShardSet, ...] = ()
+    answers: tuple[ShardSet, ...]
+    name: str
 
     @classmethod
-    def open(cls, folder: Path, outputs: Path | None = None) -> Self:
+    def open(cls, folder: Path, outputs: Path | None = None, name: str | None = None) -> Self:
         """Open a set and what belongs to it by the layout of ``data``.
 
         :param folder: inputs, or outputs, whose inputs are then found.
         :param outputs: a teacher's; else those that the layout names, if they are there.
+        :param name: what to call it.
         :raises DistilleryError: if a set is unfinished, or outputs belong to other inputs.
         """
         pair = pair_of(folder)
         if pair is None or not _is_set(pair.inputs):
-            return cls(ShardSet.open(folder))
+            return cls(ShardSet.open(folder), (), name or folder.as_posix())
         wanted = [outputs or pair.outputs, *_vectors_beside(pair.inputs)]
         # Asked for by name, outputs must be there.
         found = [f for f in wanted if _is_set(f) or f in (folder, outputs)]
-        return cls._of(ShardSet.open(pair.inputs), [ShardSet.open(f) for f in dict.fromkeys(found)])
-
-    @classmethod
-    def _of(cls, inputs: ShardSet, answers: list[ShardSet]) -> Self:
+        inputs = ShardSet.open(pair.inputs)
+        answers = [ShardSet.open(own) for own in dict.fromkeys(found)]
         for own in answers:
             try:
                 check_answers(inputs.manifest, own.manifest)
             except DistilleryError as error:
                 raise DistilleryError(f"{own.folder}: {error}") from error
-        return cls(inputs, tuple(answers))
+        return cls(inputs, tuple(answers), name or pair.inputs.as_posix())
 
     def __len__(self) -> int:
         return self.inputs.manifest.rows
-
-    @property
-    def name(self) -> str:
-        """The folder of the inputs, as it is shown."""
-        return self.inputs.folder.as_posix()
 
     @property
     def is_pair(self) -> bool:
@@ -151,6 +149,14 @@ class JoinedSet:
                 yield self._batch(opened, number, start, min(rows, shard.rows - start), first)
             first += shard.rows
 
+    def locate(self, row: int) -> tuple[int, int]:
+        """Return (shard, row in it) of a row number of the whole set."""
+        for number, shard in enumerate(self.inputs.manifest.shards):
+            if row < shard.rows:
+                return number, row
+            row -= shard.rows
+        raise IndexError(row)
+
     def row(self, shard: int, row: int) -> Batch:
         """Return a batch of one row."""
         first = sum(own.rows for own in self.inputs.manifest.shards[:shard])
@@ -160,8 +166,8 @@ class JoinedSet:
         """Return a column of one shard, mapped."""
         return read_shard(self.inputs.path(self.inputs.manifest.shards[shard]))[name]
 
-    def _open(self, number: int) -> dict[ShardSet | None, pa.Table]:
-        """Return the shard's tables by what is read of them."""
+    def _open(self, number: int) -> dict[Path, pa.Table]:
+        """Return the shard's tables by the folders of their sets."""
         opened = {}
         for own in (self.inputs, *self.answers):
             shard = own.manifest.shards[number]

@@ -64,14 +64,16 @@ def work_lists(
     task: str,
     limit: int,
     method: str | None = None,
+    wanted: Sequence[ListName] = LISTS,
     cleanlab: bool = False,
 ) -> list[WorkList]:
-    """Return a task's work lists, always all four, of at most ``limit`` rows each.
+    """Return a task's work lists of at most ``limit`` rows each; one without rows says why.
 
     Rows come from the transfer sets and held-out splits that the teacher of the student's row has
     answered; the student's answers are those that ``evaluate`` stored.
 
     :param method: the row whose student is held against the teacher; else the best on dev.
+    :param wanted: which lists.
     :param cleanlab: whether cleanlab counts label errors where it is installed, with the same
         result: what is to be the same everywhere says no.
     :raises DistilleryError: if the task or the row is unknown, or a set is damaged.
@@ -81,7 +83,7 @@ def work_lists(
     parts = task_parts(layout, params, task, student)
     names = None if settings.is_regression else settings.label_names
     own = student and student.name
-    return lists_of(parts, names, limit, settings.is_regression, own, cleanlab=cleanlab)
+    return lists_of(parts, names, limit, settings.is_regression, own, wanted, cleanlab)
 
 
 def task_parts(

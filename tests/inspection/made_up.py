@@ -38,7 +38,9 @@ def transfer_table(rows: Sequence[Record], regression: bool = False) -> pa.Table
     label = label_type(regression)
     fields = [("key", pa.uint64()), ("example", pa.uint64()), ("iteration", pa.int32())]
     schema = pa.schema([*fields, ("label", label), *for_sides(_SENTENCE, pair)])
-    return pa.Table.from_pylist([{"iteration": 0, "label": None} | row for row in rows], schema)
+    return pa.Table.from_pylist(
+        [{"iteration": 0, "example": row.get("key"), "label": None} | row for row in rows], schema
+    )
 
 
 def write_set(

@@ -25,7 +25,7 @@ from pipeline_lib.report.trainings import encoder_curves, task_curves
 FORMAT = 1
 """Version of the layout of ``report.json``."""
 MOST_ROWS = 30
-"""Of each work list; `distill shards list` shows more."""
+"""Of each work list; `distill shards worklist` shows more."""
 COLUMNS = {
     "system": "System",
     "dev": "Dev",

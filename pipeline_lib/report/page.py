@@ -7,7 +7,7 @@ script run and no style count but the page's own two, by their digests.
 import base64
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,6 @@ from pipeline_lib.report.details import HEADS, IN_PERCENT
 HERE = Path(__file__).parent
 MOST_CHARACTERS = 600
 """Of a sentence in a work list."""
-BYTES = {10**9: "GB", 10**6: "MB", 10**3: "kB"}
 
 
 def write_page(path: Path, content: Mapping[str, Any]) -> None:
@@ -68,7 +67,6 @@ def _template() -> Any:
     environment.filters |= {
         "heat": heat,
         "shade": shade,
-        "size": size,
         "seconds": seconds,
         "rows": rows,
         "pieces": pieces,
@@ -92,12 +90,12 @@ def _policy(style: str, script: str) -> str:
 
 def _task(task: Mapping[str, Any]) -> dict[str, Any]:
     """Return a task's content with its figures."""
-    name, scores = task["task"], task["scores"]
+    name, scores = f"task-{task['task']}", task["scores"]
     series = {own["system"]: number for number, own in enumerate(task["systems"])}
     regression, split = task["is_regression"], task["split"]
     return {
         **task,
-        "id": f"task-{name}",
+        "id": name,
         "metric": scores["metrics"][0],
         "gain_figures": list(_gain_figures(task, series)),
         "cost_figures": list(_cost_figures(task, series)),
@@ -172,7 +170,7 @@ def pieces(sentence: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [piece for piece in found if piece["text"]]
 
 
-def _gain_figures(task: Mapping[str, Any], series: Mapping[str, int]) -> Any:
+def _gain_figures(task: Mapping[str, Any], series: Mapping[str, int]) -> Iterator[Figure]:
     measures = dict.fromkeys(gain["measure"] for gain in task["gains"])
     for number, measure in enumerate(measures):
         gains = [
@@ -184,11 +182,11 @@ def _gain_figures(task: Mapping[str, Any], series: Mapping[str, int]) -> Any:
         in_points = number == 0 or measure in IN_PERCENT
         unit = f"{HEADS.get(measure, measure)}{', points' if in_points else ''}: {better}"
         title = f"{HEADS.get(measure, measure)} on {task['split']}, over the baseline"
-        name = f"{task['task']}-gain-{number}"
+        name = f"task-{task['task']}-gain-{number}"
         yield intervals(name, title, unit, gains, 100.0 if in_points else 1.0)
 
 
-def _cost_figures(task: Mapping[str, Any], series: Mapping[str, int]) -> Any:
+def _cost_figures(task: Mapping[str, Any], series: Mapping[str, int]) -> Iterator[Figure]:
     metric = task["scores"]["metrics"][0]
     axes = {
         "rate": ("Score against speed", "sentences a second"),
@@ -202,7 +200,7 @@ def _cost_figures(task: Mapping[str, Any], series: Mapping[str, int]) -> Any:
             if own[key] and own["score"] is not None
         ]
         if points:
-            yield scatter(f"{task['task']}-{key}", title, label, metric, points)
+            yield scatter(f"task-{task['task']}-{key}", title, label, metric, points)
 
 
 def _curves(
@@ -273,16 +271,6 @@ def heat(change: float, most: float) -> str:
 def shade(share: float) -> str:
     """Return the class of a share's colour, in ten steps."""
     return f"shade{round(10 * min(max(share, 0.0), 1.0))}"
-
-
-def size(count: float | None) -> str:
-    """Return bytes in the unit that suits them."""
-    if count is None:
-        return "–"
-    for unit, name in BYTES.items():
-        if count >= unit:
-            return f"{count / unit:.3g} {name}"
-    return f"{count} B"
 
 
 def seconds(value: float) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from copy import deepcopy
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from pipeline_lib.report import page
 from pipeline_lib.report.page import heat, pieces, seconds, write_content, write_page
 from pipeline_lib.report.svg import Axis
 
-from .made_up import HOSTILE, LABELS, METHODS, TASK, made_up_content
+from .made_up import HOSTILE, LABELS, METHODS, TASK
 
 HERE = Path(page.__file__).parent
 TAGS = {
@@ -59,11 +60,6 @@ class Read(HTMLParser):
 
     def named(self, *names: str) -> list[dict[str, str | None]]:
         return [attributes for tag, attributes in self.tags if tag in names]
-
-
-@pytest.fixture(scope="module")
-def content(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return made_up_content(tmp_path_factory.mktemp("project"))
 
 
 @pytest.fixture(scope="module")
@@ -157,8 +153,8 @@ def test_the_same_content_is_json(content: dict[str, Any], tmp_path: Path) -> No
     assert lists["labels"]["rows"][0]["sentences"][0]["text"] == HOSTILE
 
 
-def test_a_task_without_scored_rows_has_a_page(tmp_path: Path) -> None:
-    content = made_up_content(tmp_path)
+def test_a_task_without_scored_rows_has_a_page(content: dict[str, Any], tmp_path: Path) -> None:
+    content = deepcopy(content)
     [task] = content["tasks"]
     bare = {"gains": [], "reliability": {}, "confusion": None, "routing": None, "curves": []}
     tables = {**task["tables"], "calibration": None, "routing": None}

@@ -4,12 +4,13 @@ import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pipeline_lib.report.page import write_content, write_page
 
-from .made_up import HOSTILE, TASK, made_up_content
+from .made_up import HOSTILE, TASK
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 from selenium.webdriver.common.by import By  # noqa: E402  it may be missing
@@ -26,9 +27,8 @@ ROWS = f"#task-{TASK}-list tbody tr"
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> str:
+def address(content: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("page")
-    content = made_up_content(folder)
     write_page(folder / "index.html", content)
     write_content(folder / "report.json", content)
     return (folder / "index.html").as_uri()
@@ -37,6 +37,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
 FLAGS = (
     *("--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-extensions"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+    *("--force-prefers-reduced-motion", "--window-size=800,600"),
 )
 
 
@@ -89,7 +90,7 @@ def press(page: WebDriver, *keys: str) -> None:
         page.switch_to.active_element.send_keys(key)
 
 
-def test_a_click_sorts_and_a_third_one_restores(page: WebDriver) -> None:
+def test_clicks_sort_restore_and_lead_to_rows_and_json(page: WebDriver) -> None:
     # No hostile text became an element, or ran.
     assert page.find_elements(By.CSS_SELECTOR, "img, b, [onclick]") == []
     assert HOSTILE in page.find_element(By.TAG_NAME, "main").get_attribute("textContent")
@@ -105,6 +106,13 @@ def test_a_click_sorts_and_a_third_one_restores(page: WebDriver) -> None:
     button.click()
     assert head.get_attribute("aria-sort") is None
     assert column(page, 0) == before
+    json_link = page.find_element(By.LINK_TEXT, "report.json").get_attribute("href")
+    assert json.loads(Path(json_link.removeprefix("file://")).read_text())["format"] == 1
+    link = page.find_element(By.CSS_SELECTOR, "a[data-filter]")
+    page.execute_script("arguments[0].click()", link)
+    field = page.find_element(By.CSS_SELECTOR, "form.filter input")
+    assert field.get_attribute("value") == link.get_attribute("data-filter")
+    assert shown(page)
 
 
 def test_the_keyboard_alone_reaches_everything(page: WebDriver) -> None:
@@ -152,16 +160,6 @@ def test_rows_are_filtered_by_list_and_by_text(page: WebDriver) -> None:
     assert shown(page) and all("</script>" in text for text in shown(page))
     page.find_element(By.CSS_SELECTOR, "form.filter button").click()
     assert shown(page) == everything
-
-
-def test_links_lead_to_rows_and_to_the_json(page: WebDriver) -> None:
-    json_link = page.find_element(By.LINK_TEXT, "report.json").get_attribute("href")
-    assert json.loads(Path(json_link.removeprefix("file://")).read_text())["format"] == 1
-    link = page.find_element(By.CSS_SELECTOR, "a[data-filter]")
-    page.execute_script("arguments[0].click()", link)
-    field = page.find_element(By.CSS_SELECTOR, "form.filter input")
-    assert field.get_attribute("value") == link.get_attribute("data-filter")
-    assert shown(page)
 
 
 def test_both_themes_every_width_and_paper(page: WebDriver) -> None:

@@ -35,7 +35,7 @@ from .made_up import TASK, TEACHER, sentence, transfer_table
 
 SMALL, LARGE = 2, 12
 """Blocks, of two shards each."""
-ROWS = 512
+ROWS = 256
 """Of a shard: so many are read together."""
 POOLS: list[pa.MemoryPool] = []
 

@@ -18,7 +18,8 @@ def print_row(console: Console, row: Row, measure: str = "", gap: bool = True) -
     head = Text(row.id, "bold")
     if row.rules:
         head.append(f"  {', '.join(row.rules)}")
-    head.append("  no label" if row.label is None else f"  label {_value(row.label)}")
+    if row.label is not None:
+        head.append(f"  label {_value(row.label)}")
     if row.score is not None:
         head.append(f"  {row.score:.4f} {measure}", "dim")
     _print(console, head)
@@ -27,8 +28,7 @@ def print_row(console: Console, row: Row, measure: str = "", gap: bool = True) -
         if row.rules and row.rules != ["original"]:
             _print(console, Text(f"  {in_words(sentence)}", "dim"))
     print_answer(console, "teacher", row.teacher)
-    if row.student is not None:
-        print_answer(console, "student", row.student)
+    print_answer(console, "student", row.student)
     if row.original is not None:
         for sentence in row.original.sentences:
             _print(console, Text("  from: ", "dim").append(sentence.text))
@@ -46,11 +46,11 @@ def coloured(sentence: Sentence) -> Text:
 
 
 def print_answer(console: Console, who: str, answer: Answer | None) -> None:
-    """Print a line with what someone answers."""
-    line = Text(f"  {who}: ")
+    """Print a line with what someone answers; none where there is no answer."""
     if answer is None:
-        line.append("no answer", "dim")
-    elif answer.entropy is None:
+        return
+    line = Text(f"  {who}: ")
+    if answer.entropy is None:
         line.append(_value(answer.answer), "bold green")
     else:
         shares = "  ".join(f"{name} {share:.3f}" for name, share in answer.probabilities.items())

@@ -137,7 +137,8 @@ def _print_bars(console: "Console", counts: Mapping[str, int], rows: int | None 
     numbers = max(len(f"{rows:,}") for rows in counts.values())
     for head, rows in counts.items():
         bar = "█" * round(BAR * rows / most) or ("▏" if rows else "")
-        say(console, f"  {head:<{wide}}  {rows:>{numbers},} {rows / total:>6.1%}  {bar}")
+        line = f"  {head:<{wide}}  {rows:>{numbers},} {rows / total:>6.1%}  {bar}"
+        say(console, line.rstrip())
 
 
 def say(console: "Console", text: str, style: str = "") -> None:

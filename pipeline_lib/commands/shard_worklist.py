@@ -56,7 +56,8 @@ def worklist(
     from rich.console import Console
 
     wanted = [kind.value for kind in kinds or Kind]
-    if (Path(what) / "manifest.json").exists():
+    # No task's name has a slash.
+    if "/" in what or (Path(what) / "manifest.json").exists():
         found = _of_set(Path(what), wanted, rows, method, student, params)
     else:
         found = _of_task(what, wanted, rows, method, student, params, data)

@@ -12,8 +12,7 @@ from pipeline_lib.base.probabilities import answered, entropy_bits, softmax
 from pipeline_lib.inspection.changes import in_words, rules_of, sentences_of
 from pipeline_lib.inspection.distances import moved
 from pipeline_lib.inspection.filters import Filter
-from pipeline_lib.inspection.models import Embed
-from pipeline_lib.inspection.rows import Names, Student, label_name
+from pipeline_lib.inspection.rows import Embed, Names, Student, label_name
 from pipeline_lib.inspection.sets import Batch, JoinedSet
 from pipeline_lib.storage.columns import FIRST, SECOND, column_suffixes
 

@@ -1,6 +1,5 @@
 """Students and encoders that answer the rows of a set while it is read."""
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import numpy as np
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.evaluation.companions import student_in_use
 from pipeline_lib.evaluation.evaluate import check_names, require_model
-from pipeline_lib.inspection.rows import Names, Student
+from pipeline_lib.inspection.rows import Embed, Names, Student
 from pipeline_lib.inspection.sets import Batch, JoinedSet
 from pipeline_lib.storage.columns import column_suffixes
 from pipeline_lib.students.sentence_encoder import SentenceEncoder, load_encoder
@@ -17,9 +16,6 @@ from pipeline_lib.students.student import load_student
 from pipeline_lib.text.masking import signed_sentences
 from pipeline_lib.text.pieces import Pieces
 from pipeline_lib.text.words import MASK
-
-Embed = Callable[[Batch, str], np.ndarray]
-"""Sentence vectors of one side of a batch: float32 (rows, width)."""
 
 
 def running_student(folder: Path, rows: JoinedSet, names: Names) -> Student:

@@ -46,11 +46,13 @@ def _cached(revision: str) -> Iterator[tuple[Path, Path]]:
     """Yield path and file in the cache of the shards and manifests of a revision."""
     from dvc.api import DVCFileSystem
     from dvc.exceptions import DvcException
+    from scmrepo.exceptions import SCMError
 
     try:
         with DVCFileSystem(".", rev=revision).repo as repository:
-            outs, cache = list(repository.index.outs), repository.cache.local
-    except DvcException as error:
+            cache, root = repository.cache.local, repository.root_dir
+            outs = list(repository.index.outs)
+    except (DvcException, SCMError) as error:
         raise DistilleryError(
             f"{revision}: no such revision here ({error}). Run the command at the root of the "
             "repository, with a commit, tag or branch of its own."
@@ -60,7 +62,7 @@ def _cached(revision: str) -> Iterator[tuple[Path, Path]]:
             listing = Path(cache.oid_to_path(out.hash_info.value))
             for file in _listed(listing):
                 cached = Path(cache.oid_to_path(file["md5"])).absolute()
-                place = Path(out.def_path) / file["relpath"]
+                place = Path(out.fs_path).relative_to(root) / file["relpath"]
                 if cached.exists() and (place.suffix == ".arrow" or place.name == "manifest.json"):
                     yield place, cached
 

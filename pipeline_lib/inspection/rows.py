@@ -19,6 +19,8 @@ Names = Sequence[str] | None
 """The task's class names by number, where they are known."""
 Student = Callable[[Batch], np.ndarray]
 """A student's answers to the rows of a batch: float32 (rows, classes), temperature and all."""
+Embed = Callable[[Batch, str], np.ndarray]
+"""Sentence vectors of one side of a batch: float32 (rows, width)."""
 
 
 @dataclass(frozen=True)

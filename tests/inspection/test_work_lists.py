@@ -9,6 +9,7 @@ import pytest
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.inspection.changes import Span
+from pipeline_lib.inspection.originals import Originals
 from pipeline_lib.inspection.sets import JoinedSet
 from pipeline_lib.inspection.top import Top
 from pipeline_lib.inspection.work_lists import Part, WorkList, lists_of, work_lists
@@ -150,3 +151,25 @@ def test_the_greatest_scores_are_kept_and_the_first_of_equal_ones() -> None:
     wanted = known[np.argsort(-scores[known], kind="stable")][:20]
     assert [row for _, (_, _, row) in top.best()] == wanted.tolist()
     assert top.seen == len(known) and not Top(0).best()
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+def test_originals_are_found_window_by_window(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_order: bool
+) -> None:
+    monkeypatch.setattr("pipeline_lib.inspection.originals.WINDOW", 3)
+    examples = np.random.default_rng(1).integers(0, 20, 40)
+    examples = np.sort(examples) if in_order else examples
+    made = [{"key": 100 + n, "example": int(e), "iteration": 1} for n, e in enumerate(examples)]
+    tables = {
+        "b000-i000": transfer_table([{"key": n, **sentence("a")} for n in range(20)]),
+        "b000-i001": transfer_table([row | sentence("b") for row in made]),
+    }
+    folder = tmp_path / "transfer" / TASK / "full"
+    logits = [[float(n), 0.0] for n in range(60)]
+    write_set(folder, tables, tmp_path / "outputs" / TASK / TEACHER / "full", logits)
+    rows = JoinedSet.open(folder)
+    originals = Originals(rows)
+    synthetic = [batch for batch in rows.batches(7) if batch.shard]
+    found = np.concatenate([originals.logits(batch)[:, 0] for batch in synthetic])
+    assert found.tolist() == examples.tolist()

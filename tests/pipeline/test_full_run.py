@@ -2,12 +2,17 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from pipeline_lib.storage.columns import texts
-from pipeline_lib.storage.shards import ShardSet
+from pipeline_lib.base.layout import Layout
+from pipeline_lib.inspection.work_lists import work_lists
+from pipeline_lib.params import load_params
+from pipeline_lib.storage.columns import matrix, texts
+from pipeline_lib.storage.shards import ShardSet, read_shard
 from pipeline_lib.students.student import load_student
 from tests.commands.running import distill
 
@@ -99,6 +104,25 @@ def test_a_student_in_use_is_scaled_routed_and_explained(
     (explained,) = json.loads(distill("explain", student, lines[0], "--json"))
     assert list(explained["models"]) == ["teacher minilm", "bilstm_kd", "bilstm"]
     assert len(explained["models"]["bilstm"]["changes"]) == 6
+
+
+def test_a_finished_run_is_looked_into(
+    finished: Finished, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(finished.workspace.folder)
+    dev, student = f"data/tasks/{TASK}/dev", "data/students/reviews/bilstm_kd/1"
+    lists = work_lists(Layout(Path("data")), load_params(), TASK, 5)
+    assert [len(found.rows) for found in lists] == [5] * 4
+    stored = work_lists(Layout(Path("data")), load_params(), TASK, 5, "bilstm_kd", ["student"])[0]
+    assert stored.student.startswith("bilstm_kd-")
+    # The student that runs answers as it did when it was evaluated, temperature and all.
+    out = str(tmp_path / "dev.jsonl")
+    distill("shards", "export", dev, "--to", out, "--student", student)
+    written = [json.loads(line) for line in Path(out).read_text().splitlines()]
+    table = read_shard(Path(f"data/results/{TASK}/predictions.arrow"))
+    logits = matrix(table["bilstm_kd-1"])[: len(written)]
+    logits = logits / finished.workspace.scores(TASK).methods["bilstm_kd"].details.temperature["1"]
+    np.testing.assert_allclose([row["student_logits"] for row in written], logits, atol=1e-5)
 
 
 def test_the_outputs_answer_to_the_transfer_set(finished: Finished) -> None:

@@ -7,8 +7,9 @@ somewhere), ``cpu`` (faster versions of what torch does too), ``networks`` (the 
 ``training`` (the one loop), ``tasks`` (labelled rows, their tags and metrics), ``wikipedia``
 (sentences without labels), ``augmentation`` (transfer sets), ``students``, ``teachers``,
 ``distillation`` (params.yaml's rows made into trainings), ``retrieval`` (vectors compared with
-many others), ``evaluation``, ``report``, ``exports`` (students in other people's formats),
-``studies``, ``onboarding`` (from files to parameters), ``commands``.
+many others), ``evaluation``, ``inspection`` (stored rows, looked into), ``report``, ``exports``
+(students in other people's formats), ``studies``, ``onboarding`` (from files to parameters),
+``commands``.
 """
 
 __version__ = "0.1.0"

@@ -3,7 +3,7 @@
     python stages/evaluate.py --task movies
 
 Reads data/tasks, data/outputs/<task>/heldout, data/teachers, data/students; writes
-data/results/<task>/scores.json and predictions.arrow.
+data/results/<task>/scores.json, predictions.arrow and importance.json.
 """
 
 from typing import Annotated
@@ -18,9 +18,15 @@ from pipeline_lib.params import load_params
 
 def main(task: Annotated[str, typer.Option(help="A task of params.yaml.")]) -> None:
     """Score every student of one task, and the teacher, on the held-out splits."""
-    scores = evaluate_task(load_params(), task, Layout())
+    from pipeline_lib.evaluation.explained import write_importance
+
+    params, layout = load_params(), Layout()
+    scores = evaluate_task(params, task, layout)
+    explained = write_importance(params, task, layout, scores)
     splits = ", ".join(scores.scored_splits) or "no split: nothing is labelled"
-    typer.echo(f"{task}: {len(scores.methods)} methods scored on {splits}")
+    typer.echo(
+        f"{task}: {len(scores.methods)} methods scored on {splits}; {explained} rows explained"
+    )
 
 
 if __name__ == "__main__":

@@ -1,28 +1,39 @@
-"""Gathers all tasks' scores into metrics.json and data/report/results.md.
+"""Gathers everything into metrics.json, data/report/results.md and the page beside it.
 
     python stages/report.py
 
-Reads data/results/<task>/scores.json of every task in params.yaml, and those of the rows of
-`retrieval` and `similarity`.
+Reads data/results of every task in params.yaml and of the rows of `retrieval` and `similarity`,
+data/speed, the records of trained models, and the shard sets for rows to look at; writes
+data/report: results.md, index.html, and the page's content as report.json.
 """
 
 from pathlib import Path
+
+import typer
 
 from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.files import write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import load_params
-from pipeline_lib.report.collect import metrics, read_results
+from pipeline_lib.report.collect import metrics, read_finished, read_results
+from pipeline_lib.report.content import page_content
 from pipeline_lib.report.markdown import write_report
 from pipeline_lib.report.measured import read_measured
+from pipeline_lib.report.page import write_content, write_page
 
 
 def main() -> None:
-    """Gather all tasks' scores into metrics.json and data/report/results.md."""
-    params = load_params()
-    results = read_results(Layout(), list(params.tasks))
-    write_report(Layout().report, results, params, read_measured(params, Layout()))
+    """Gather everything into metrics.json, data/report/results.md and the page beside it."""
+    params, layout = load_params(), Layout()
+    results = read_results(layout, list(params.tasks))
+    measured = read_measured(params, layout)
+    write_report(layout.report, results, params, measured)
     write_json(Path("metrics.json"), metrics(results))
+    # With the timings, which differ from run to run and stand on the page alone.
+    content = page_content(params, layout, read_finished(layout, list(params.tasks)), measured)
+    write_content(layout.page_content, content)
+    write_page(layout.page, content)
+    typer.echo(f"report: {layout.page}")
 
 
 if __name__ == "__main__":

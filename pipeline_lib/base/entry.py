@@ -8,12 +8,16 @@ import typer
 from rich.console import Console
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.stage_records import recorded
 
 
 def run_stage(main: Callable[..., None]) -> None:
-    """Run ``main`` as a Typer command; exit with status 1 and one clear line on an error."""
+    """Run ``main`` as a Typer command; exit with status 1 and one clear line on an error.
+
+    A stage that ends well leaves a record: see :mod:`pipeline_lib.base.stage_records`.
+    """
     command = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    command.command()(main)
+    command.command()(recorded(main))
     guard(command)
 
 

@@ -188,6 +188,10 @@ class Layout:
         """Return the file of everyone's answers to a task's held-out splits."""
         return self.results(task) / "predictions.arrow"
 
+    def importance(self, task: str) -> Path:
+        """Return the file of how much words matter to the answers to a few of a task's rows."""
+        return self.results(task) / "importance.json"
+
     # Beside the tasks' results, whose names have no hyphen: the report waits for one folder.
 
     def retrieval(self, name: str) -> Path:
@@ -206,6 +210,20 @@ class Layout:
     def report(self) -> Path:
         """The report of all tasks."""
         return self.data / "report" / "results.md"
+
+    @property
+    def page(self) -> Path:
+        """The same as a page, with what else is known of the run."""
+        return self.data / "report" / "index.html"
+
+    @property
+    def page_content(self) -> Path:
+        """What the page shows, as JSON."""
+        return self.data / "report" / "report.json"
+
+    def stage_record(self, stage: str) -> Path:
+        """Return when a stage last ran here; ``train@movies`` is one of a matrix."""
+        return self.data / "stages" / f"{stage}.json"
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from pipeline_lib.commands.inspection import View
+from pipeline_lib.inspection.changes import in_words, sentences_of
 from pipeline_lib.storage.columns import FIRST, MASKED, REPLACED, SECOND
 
 STYLES = {MASKED: "bold red", REPLACED: "cyan underline"}
@@ -20,10 +21,10 @@ def print_rows(console: Console, view: View, chosen: np.ndarray) -> None:
     """Print the chosen rows, one block each."""
     for row, record in zip(chosen.tolist(), view.table.take(chosen).to_pylist(), strict=True):
         _print(console, _head(view, row, record))
-        for side in (FIRST, SECOND) if f"text{SECOND}" in record else (FIRST,):
+        for number, side in enumerate((FIRST, SECOND) if f"text{SECOND}" in record else (FIRST,)):
             _print(console, _sentence(record, side))
             if view.is_transfer:
-                _print(console, Text(f"  {_changes(record, side)}", "dim"))
+                _print(console, Text(f"  {in_words(sentences_of(record)[number])}", "dim"))
         if view.logits is not None:
             _print(console, _answer(view, row))
         for side in view.vectors or ():
@@ -71,21 +72,6 @@ def _sentence(record: dict[str, Any], side: str) -> Text:
         return line.append(record[f"text{side}"])
     rest = {name: value for name, value in record.items() if name not in ("key", "label")}
     return line.append("  ".join(f"{name}={value!r:.60}" for name, value in rest.items()))
-
-
-def _changes(record: dict[str, Any], side: str) -> str:
-    """Say in words which rules changed one sentence of the row."""
-    rules, words = record[f"rules{side}"], record[f"words{side}"]
-    replaced = [word for word, rule in zip(words, rules, strict=True) if rule == REPLACED]
-    parts = []
-    if masked := rules.count(MASKED):
-        parts.append(f"masked {masked}")
-    if replaced:
-        parts.append(f"replaced {len(replaced)} ({', '.join(replaced)})")
-    if length := record[f"ngram_length{side}"]:
-        first = record[f"ngram_start{side}"] + 1
-        parts.append(f"n-gram: words {first}–{first + length - 1} of the source")
-    return " · ".join(parts) or "unchanged"
 
 
 def _answer(view: View, row: int) -> Text:

@@ -52,3 +52,7 @@ def results(
     if waiting:
         waits = f"Not evaluated yet: {', '.join(waiting)}. Run `dvc repro`."
         console.print(waits, markup=False)
+    if layout.page.exists():
+        console.print(
+            f"The same with charts and rows to look at: {layout.page.resolve()}", markup=False
+        )

@@ -1,27 +1,27 @@
-"""``distill shards``: list, look into and verify the cached shard sets."""
+"""``distill shards``: list, look into, compare, export and verify the cached shard sets."""
 
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pipeline_lib.commands import (
+    shard_diff,
+    shard_export,
+    shard_sample,
+    shard_stats,
+    shard_worklist,
+)
+from pipeline_lib.commands.shard_options import PARAMS, OneRule, ParamsFile, label_names
+
 if TYPE_CHECKING:
     from pipeline_lib.storage.shards import Manifest
 
 app = typer.Typer(
-    no_args_is_help=True, help="List, look into and verify shard sets (data and teacher outputs)."
+    no_args_is_help=True,
+    help="List, look into, compare, export and verify shard sets (data and teacher outputs).",
 )
 Folder = Annotated[Path, typer.Argument(help="A shard set, or a folder above several.")]
-
-
-class Rule(StrEnum):
-    """What was done to a row of a transfer set."""
-
-    mask = "mask"
-    replace = "replace"
-    ngram = "ngram"
-    original = "original"
 
 
 @app.command("ls", epilog="Example: distill shards ls data/outputs")
@@ -58,15 +58,11 @@ def show(
     shard: Annotated[
         str | None, typer.Option("--shard", help="One shard only, e.g. b000-i001.")
     ] = None,
-    rule: Annotated[
-        Rule | None, typer.Option("--rule", help="Only rows that were changed in this way.")
-    ] = None,
+    rule: OneRule = None,
     uncertain: Annotated[
         bool, typer.Option("--uncertain", help="Rows the teacher is least sure of first.")
     ] = False,
-    params: Annotated[Path, typer.Option("--params", help="Where label names stand.")] = Path(
-        "params.yaml"
-    ),
+    params: ParamsFile = PARAMS,
 ) -> None:
     """Show rows: text, what was changed, and the teacher's logits, probabilities and entropy.
 
@@ -77,7 +73,7 @@ def show(
     from pipeline_lib.commands.inspection import open_view, select, totals
     from pipeline_lib.commands.render import print_rows, print_totals
 
-    view = open_view(folder, _label_names(params))
+    view = open_view(folder, label_names(params))
     chosen = select(view, shard=shard, rule=rule.value if rule else None, uncertain=uncertain)
     page = chosen[offset : offset + rows]
     console = Console()
@@ -132,9 +128,8 @@ def size_text(size: float) -> str:
     return f"{size:.1f} TiB"
 
 
-def _label_names(path: Path) -> dict[str, list[str]]:
-    from pipeline_lib.params import load_params
-
-    if not path.exists():
-        return {}
-    return {name: task.label_names for name, task in load_params(path).tasks.items()}
+app.command("stats", epilog=shard_stats.EXAMPLE)(shard_stats.stats)
+app.command("sample", epilog=shard_sample.EXAMPLE)(shard_sample.sample)
+app.command("worklist", epilog=shard_worklist.EXAMPLE)(shard_worklist.worklist)
+app.command("diff", epilog=shard_diff.EXAMPLE)(shard_diff.diff)
+app.command("export", epilog=shard_export.EXAMPLE)(shard_export.export)

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from pipeline_lib.base import stage_records
 from pipeline_lib.base.files import clear_folder, sha256_json
 from pipeline_lib.base.progress import show_progress
 from pipeline_lib.engine.protocol import Engine, Report
@@ -154,7 +155,8 @@ class PassReport:
         return f"computed {self.computed} shards, reused {self.reused}"
 
     def add(self, answer: Answer) -> None:
-        """Count one input's outputs."""
+        """Count one input's outputs, in the stage's record too."""
+        stage_records.count("shards", answer.reused)
         if answer.reused:
             self.reused, self.rows_reused = self.reused + 1, self.rows_reused + answer.rows
         else:

@@ -104,6 +104,21 @@ def _upto(borders: np.ndarray, mass: np.ndarray, sums: np.ndarray) -> np.ndarray
     return np.interp(borders, np.append(0.0, mass), np.append(0.0, sums))
 
 
+def reliability(labels: np.ndarray, logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return each bin's mean confidence and its accuracy, float64 (:data:`BINS`,), by confidence.
+
+    The bins are those of :func:`calibration_errors`, which is the mean distance of the two.
+
+    :param labels: int classes, (rows,); :param logits: float, (rows, classes).
+    """
+    _, confidences, shared = _ranked(labels, logits)
+    rows = len(labels)
+    borders, mass = np.linspace(0.0, rows, BINS + 1), np.arange(1.0, rows + 1)
+    each = (np.diff(_upto(borders, mass, np.cumsum(values))) for values in (confidences, shared))
+    confidence_of_bin, accuracy_of_bin = (sums * BINS / rows for sums in each)
+    return confidence_of_bin, accuracy_of_bin
+
+
 def selective_accuracy(labels: np.ndarray, logits: np.ndarray, coverage: float) -> float:
     """Return the accuracy on the share ``coverage`` of rows of which the model is most confident.
 

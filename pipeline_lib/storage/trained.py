@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from pipeline_lib.base import stage_records
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import (
     disk_errors,
@@ -93,6 +94,9 @@ class Trained:
 
     def link_into(self, target: Path, part: str = ".") -> None:
         """Link the files of the result, or of one folder in it, into ``target``."""
+        # A worker may have trained it: what is older than this process was there before.
+        sealed = (self.folder / SEAL).stat().st_mtime
+        stage_records.count("trainings", sealed < stage_records.STARTED, self.key)
         for path in sorted((self.folder / part).iterdir()):
             if path.is_file() and path.name != SEAL:
                 link_or_copy(path, target / path.name)

@@ -57,3 +57,5 @@ def test_a_student_predicts_from_the_wheel(installed: Path, tmp_path: Path) -> N
         [sys.executable, "-c", where], cwd=tmp_path, env=environment, capture_output=True, text=True
     )
     assert Path(found.stdout.strip()).is_relative_to(installed)
+    report = installed / "pipeline_lib/report"
+    assert all((report / name).exists() for name in ("page.css", "page.html", "page.js"))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -21,10 +22,12 @@ from pipeline_lib.exports.sentence_transformers import WRITERS, export_sentence_
 from pipeline_lib.networks.encoders import build_encoder
 from pipeline_lib.networks.student import StudentConfig
 from pipeline_lib.params import ARCHITECTURES, student_settings
+from pipeline_lib.storage.columns import list_column
 from pipeline_lib.students.sentence_encoder import load_encoder, save_encoder
 from pipeline_lib.students.student import build_student, save_student
 from pipeline_lib.students.vocabulary import build_tokenizer
 from tests.commands.running import distill
+from tests.inspection.made_up import write_set
 from tests.pretrained import write_model
 
 WORDS = ["a", "film", "good", "dull", "n't", "is", ".", "plot", "café", "the"]
@@ -187,3 +190,45 @@ def test_what_lies_there_is_not_overwritten(tmp_path: Path) -> None:
         export_sentence_transformers(folder, tmp_path / "out")
     with pytest.raises(DistilleryError, match="no sentence encoder"):
         export_sentence_transformers(tmp_path / "out", tmp_path / "other")
+
+
+def test_its_distillation_loss_reads_exported_shards(tmp_path: Path) -> None:
+    """The lines of docs/inspection.md, of sentences and of pairs, as its trainer batches them."""
+    pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
+    from datasets import load_dataset
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.data_collator import (
+        SentenceTransformerDataCollator,
+    )
+    from sentence_transformers.sentence_transformer.losses import EmbedDistillLoss
+    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+
+    vectors = np.random.default_rng(1).normal(size=(2, 4, 3)).astype(np.float32)
+    texts = {"text": ["a good film", "dull", "a plot", "the film is"], "text_2": ["good", "a"] * 2}
+    table = pa.table(
+        {**texts, "vector": list_column(vectors[0]), "vector_2": list_column(vectors[1])}
+    )
+    write_set(tmp_path / "set", {"s00000": table})
+    exported = str(tmp_path / "flat.parquet")
+    distill("shards", "export", str(tmp_path / "set"), "--to", exported)
+
+    train = load_dataset("parquet", data_files=exported, split="train", cache_dir=str(tmp_path))
+    one = train.select_columns(["text", "vector"]).rename_column("vector", "label")
+    both = train.select_columns(["text", "text_pair", "vector", "vector_pair"]).map(
+        lambda row: {"label": [row["vector"], row["vector_pair"]]},
+        remove_columns=["vector", "vector_pair"],
+    )
+    tokenizer = build_tokenizer(WORDS, lowercase=True)
+    model = SentenceTransformer(modules=[StaticEmbedding(tokenizer, embedding_dim=3)], device="cpu")
+    loss = EmbedDistillLoss(model, distance_metric="mse")
+    collate = SentenceTransformerDataCollator(model.preprocess)
+    for rows, columns in ((one, ["text"]), (both, ["text", "text_pair"])):
+        batch = collate(list(rows))
+        own = [texts["text"], texts["text_2"]][: len(columns)]
+        wanted = np.stack([model.encode(side) for side in own]) - vectors[: len(columns)]
+        features = [
+            {key: batch[f"{column}_{key}"] for key in ("input_ids", "offsets")}
+            for column in columns
+        ]
+        found = loss(features, batch["label"]).item()
+        assert found == pytest.approx((wanted**2).mean(), rel=1e-5)

@@ -5,15 +5,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from pipeline_lib.storage.columns import texts
-from pipeline_lib.storage.shards import ShardSet
+from pipeline_lib.base.layout import Layout
+from pipeline_lib.inspection.work_lists import work_lists
+from pipeline_lib.params import load_params
+from pipeline_lib.storage.columns import matrix, texts
+from pipeline_lib.storage.shards import ShardSet, read_shard
 from pipeline_lib.students.student import load_student
 from tests.commands.running import distill
 
 from .conftest import Finished
-from .workspace import METHODS, TASK, Workspace
+from .workspace import METHODS, TASK, TEACHER, Workspace
 
 STAGES = {
     *(f"{name}@{TASK}" for name in ("fetch_data", "prepare", "lexicon", "finetune_teacher")),
@@ -59,6 +63,28 @@ def test_scores_say_what_distillation_gives(finished: Finished) -> None:
     assert f"### {TASK}: calibration on test" in report and f"### {TASK}: routing" in report
 
 
+def test_the_page_shows_the_whole_run(finished: Finished) -> None:
+    content = json.loads((finished.workspace / "data/report/report.json").read_text())
+    [task] = content["tasks"]
+    assert [one["system"] for one in task["systems"]] == [f"teacher {TEACHER}", *METHODS]
+    assert all(one["rate"] and one["bytes"] for one in task["systems"])
+    assert {one["system"] for one in task["curves"]} == {TEACHER, *METHODS}
+    assert {one["method"] for one in task["gains"]} == set(METHODS[1:])
+    assert {len(own["said"]) for own in task["reliability"].values()} == {15}
+    assert task["importance"]["method"] in METHODS[1:]
+    assert {len(one["models"]) for one in task["importance"]["examples"]} == {3}
+    lists = {one["name"]: one["rows"] for one in task["work_lists"]}
+    assert all(lists.values())
+    assert any(row["sentences"][0]["spans"] for row in lists["augmentation"])
+    runs = {stage["name"]: stage["runs"] for stage in content["flow"]["stages"]}
+    assert {name.partition("@")[0] for name in STAGES - {"report"}} == {n for n in runs if runs[n]}
+    [trained], [answered] = runs["train"], runs["precompute"]
+    assert trained["counts"]["trainings"] == {"computed": 2 * len(METHODS), "reused": 0}
+    assert sum(answered["counts"]["shards"].values()) >= 12
+    html = (finished.workspace / "data/report/index.html").read_text()
+    assert task["work_lists"][0]["rows"][0]["sentences"][0]["text"][:10] in html
+
+
 def test_a_student_in_use_is_scaled_routed_explained_and_exported(
     finished: Finished, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -91,6 +117,25 @@ def test_a_student_in_use_is_scaled_routed_explained_and_exported(
     assert f"Logits are divided by {temperature:.4g}" in card and "bilstm_kd:" in card
 
 
+def test_a_finished_run_is_looked_into(
+    finished: Finished, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(finished.workspace.folder)
+    dev, student = f"data/tasks/{TASK}/dev", "data/students/reviews/bilstm_kd/1"
+    lists = work_lists(Layout(Path("data")), load_params(), TASK, 5)
+    assert [len(found.rows) for found in lists] == [5] * 4
+    stored = work_lists(Layout(Path("data")), load_params(), TASK, 5, "bilstm_kd", ["student"])[0]
+    assert stored.student.startswith("bilstm_kd-")
+    # The student that runs answers as it did when it was evaluated, temperature and all.
+    out = str(tmp_path / "dev.jsonl")
+    distill("shards", "export", dev, "--to", out, "--student", student)
+    written = [json.loads(line) for line in Path(out).read_text().splitlines()]
+    table = read_shard(Path(f"data/results/{TASK}/predictions.arrow"))
+    logits = matrix(table["bilstm_kd-1"])[: len(written)]
+    logits = logits / finished.workspace.scores(TASK).methods["bilstm_kd"].details.temperature["1"]
+    np.testing.assert_allclose([row["student_logits"] for row in written], logits, atol=1e-5)
+
+
 def test_the_outputs_answer_to_the_transfer_set(finished: Finished) -> None:
     found = finished.workspace.distill("shards", "verify", "data").sound()
     assert "fault" not in found.text.lower()
@@ -106,6 +151,7 @@ def test_the_command_reads_what_was_made(finished: Finished) -> None:
     assert "is sound" in finished.workspace.distill("check").sound().text
     table = finished.workspace.distill("results").sound().text
     assert all(name in table for name in METHODS)
+    assert "data/report/index.html" in "".join(table.split())
     student = f"data/students/{TASK}/bilstm_kd_ts/1"
     answer = finished.workspace.distill("predict", student, "The film is very good.").sound()
     label, probability, text = answer.text.splitlines()[-1].split("\t")

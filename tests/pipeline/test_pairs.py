@@ -389,6 +389,12 @@ def test_pairs_are_routed_and_explained_and_scores_have_an_error(
     report = (workspace / "data/report/results.md").read_text()
     assert "### warmth: mean error on dev" in report and "### warmth: routing" not in report
     assert "### praise: calibration on dev" in report and "### praise: routing" in report
+    content = json.loads((workspace / "data/report/report.json").read_text())
+    tasks = {one["task"]: one for one in content["tasks"]}
+    assert tasks["warmth"]["routing"] is tasks["warmth"]["importance"] is None
+    assert len(tasks["warmth"]["reliability"]["bilstm_kd_ts"]["said"]) == 15
+    explained = tasks["praise"]["importance"]["examples"]
+    assert explained and {len(one["words"]) for one in explained} == {2}
     praise = workspace.scores("praise").methods["mkd_lstm"]
     assert praise.routing.curve[-1].routed == {"dev": 1.0, "test": 1.0}
     assert set(praise.routing.curve[-1].accuracy) == {"dev", "test"}

@@ -1,0 +1,71 @@
+"""When each stage last ran here, how long it took, and how much of its work was done before.
+
+DVC keeps no times, and knows nothing of the store.  So every stage leaves a record beside the
+artifacts.  It is none of DVC's outputs and decides nothing: a stage that DVC does not run, since
+nothing that it reads has changed, keeps the record of its last run.
+"""
+
+import functools
+import sys
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import read_json, write_json
+from pipeline_lib.base.layout import Layout
+
+STARTED = time.time()
+"""When this process began to import the library; heavy imports are part of a stage's time."""
+_counts: dict[str, dict[str, int]] = {}
+_names: set[tuple[str, str]] = set()
+
+
+def count(kind: str, reused: bool, name: str | None = None) -> None:
+    """Count a piece of work as done now, or as found.
+
+    :param kind: of the work: ``shards``, ``trainings``.
+    :param name: tells the piece from others, where it may be counted twice.
+    """
+    if name is not None and (kind, name) in _names:
+        return
+    _names.add((kind, name or ""))
+    own = _counts.setdefault(kind, {"computed": 0, "reused": 0})
+    own["reused" if reused else "computed"] += 1
+
+
+def recorded(main: Callable[..., None], argv: Sequence[str] = sys.argv) -> Callable[..., None]:
+    """Return ``main``, leaving a record of the stage when it ends well.
+
+    :param argv: the stage's script and its options.
+    """
+
+    @functools.wraps(main)
+    def run(**options: Any) -> None:
+        main(**options)
+        record = {
+            "command": " ".join(["python", *argv]),
+            "started": datetime.fromtimestamp(STARTED, UTC).isoformat(timespec="seconds"),
+            "seconds": round(time.time() - STARTED, 2),
+            "counts": _counts,
+        }
+        write_json(Layout().stage_record(stage_name(argv, options)), record)
+
+    return run
+
+
+def stage_name(argv: Sequence[str], options: dict[str, Any]) -> str:
+    """Return the stage's name as DVC has it: ``train@movies`` for the task or row ``movies``."""
+    item = options.get("task") or options.get("row")
+    return Path(argv[0]).stem + (f"@{item}" if item else "")
+
+
+def read_stage_record(path: Path) -> dict[str, Any] | None:
+    """Return a stage's record, or None where there is none that can be read."""
+    try:
+        found = read_json(path)
+        return {key: found[key] for key in ("command", "started", "seconds", "counts")}
+    except (DistilleryError, KeyError, TypeError):
+        return None

@@ -1,0 +1,158 @@
+"""``distill shards diff``: how one set became another."""
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pipeline_lib.commands.shard_options import PARAMS, AsJson, ParamsFile
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from pipeline_lib.inspection.differences import Difference, Moves
+    from pipeline_lib.inspection.matching import Side
+    from pipeline_lib.inspection.rows import Row
+    from pipeline_lib.inspection.sets import JoinedSet
+
+EXAMPLE = "Example: distill shards diff data/transfer/movies/full@HEAD~1 data/transfer/movies/full"
+
+
+def diff(
+    before: Annotated[str, typer.Argument(help="A set, or SET@REVISION out of DVC's cache.")],
+    after: Annotated[str, typer.Argument(help="Another set, or state of the same.")],
+    rows: Annotated[int, typer.Option("--rows", min=0, help="How many rows of each kind.")] = 3,
+    as_json: AsJson = False,
+    params: ParamsFile = PARAMS,
+) -> None:
+    """Show which rows are gone and added, and how far the answers to the others moved.
+
+    Rows are the same if their words are. Inputs and outputs are joined whichever you name: two
+    teachers are compared by naming the outputs of both.
+    """
+    from pathlib import Path
+
+    from rich.console import Console
+
+    from pipeline_lib.commands.shard_options import class_names
+    from pipeline_lib.inspection.differences import difference
+    from pipeline_lib.inspection.revisions import set_at
+    from pipeline_lib.inspection.sets import JoinedSet
+
+    with set_at(before) as first, set_at(after) as second:
+        pair = (JoinedSet.open(first, name=before), JoinedSet.open(second, name=after))
+        names = class_names(pair[0], Path(before.partition("@")[0]), params)
+        found = difference(*pair, rows)
+        if as_json:
+            typer.echo(json.dumps(_as_json(found, pair, names), indent=2, ensure_ascii=False))
+        else:
+            _print(Console(), found, pair, names)
+
+
+def _as_json(
+    found: "Difference", pair: "tuple[JoinedSet, JoinedSet]", names: list[str] | None
+) -> dict[str, Any]:
+    before, after = pair
+    return {
+        "before": {"set": before.name, "rows": len(before)},
+        "after": {"set": after.name, "rows": len(after)},
+        "gone": _side_json(found.gone, before, names),
+        "added": _side_json(found.added, after, names),
+        "common": found.common,
+        "untouched": found.untouched,
+        "relabelled": found.relabelled,
+        "answers": found.answers
+        and _moves_json(found.answers, pair, names)
+        | {"other": found.other, "lost": found.lost, "won": found.won},
+        "vectors": {
+            side or "first": _moves_json(own, pair, names) for side, own in found.vectors.items()
+        },
+    }
+
+
+def _side_json(side: "Side", rows: "JoinedSet", names: list[str] | None) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    first = [asdict(_row(rows, number, names)) for number in side.first]
+    return {"originals": side.originals, "synthetic": side.synthetic, "first": first}
+
+
+def _moves_json(
+    moves: "Moves", pair: "tuple[JoinedSet, JoinedSet]", names: list[str] | None
+) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    from pipeline_lib.commands.shard_stats import number_json
+
+    most = [
+        {
+            "distance": distance,
+            "before": asdict(_row(pair[0], here, names)),
+            "after": asdict(_row(pair[1], there, names)),
+        }
+        for distance, here, there in moves.most
+    ]
+    return {"changed": moves.changed, "distance": number_json(moves.apart), "most": most}
+
+
+def _row(rows: "JoinedSet", number: int, names: list[str] | None) -> "Row":
+    from pipeline_lib.inspection.rows import read_row
+
+    return read_row(rows, *rows.locate(number), names)
+
+
+def _print(
+    console: "Console",
+    found: "Difference",
+    pair: "tuple[JoinedSet, JoinedSet]",
+    names: list[str] | None,
+) -> None:
+    from pipeline_lib.commands.shard_stats import say
+
+    before, after = pair
+    say(console, f"{before.name}: {len(before):,} rows", "bold")
+    say(console, f"{after.name}: {len(after):,} rows", "bold")
+    _print_side(console, "gone", found.gone, before, names)
+    _print_side(console, "added", found.added, after, names)
+    say(console, f"\ncommon: {found.common:,} rows", "bold")
+    if found.untouched:
+        say(console, f"  {found.untouched:,} of them in shards that are the same to the byte")
+    if found.relabelled:
+        say(console, f"  {found.relabelled:,} with another label")
+    if found.answers is not None:
+        counts = {"with another class": found.other, "lost": found.lost, "won": found.won}
+        more = "".join(f", {count:,} {what}" for what, count in counts.items() if count)
+        _print_moves(console, "answers", found.answers, pair, names, more)
+    for side, moves in found.vectors.items():
+        _print_moves(console, f"vectors{side}", moves, pair, names)
+
+
+def _print_side(
+    console: "Console", name: str, side: "Side", rows: "JoinedSet", names: list[str] | None
+) -> None:
+    from pipeline_lib.commands.row_text import print_row
+    from pipeline_lib.commands.shard_stats import say
+
+    made = f", {side.synthetic:,} of them synthetic" if side.synthetic else ""
+    say(console, f"\n{name}: {side.rows:,} rows{made}", "bold")
+    for number in side.first:
+        print_row(console, _row(rows, number, names))
+
+
+def _print_moves(
+    console: "Console",
+    name: str,
+    moves: "Moves",
+    pair: "tuple[JoinedSet, JoinedSet]",
+    names: list[str] | None,
+    more: str = "",
+) -> None:
+    from pipeline_lib.commands.row_text import print_answer, print_row
+    from pipeline_lib.commands.shard_stats import print_numbers, say
+
+    print_numbers(console, f"{name}: {moves.changed:,} moved{more}; how far", moves.apart)
+    console.print()
+    for distance, here, there in moves.most:
+        print_row(console, _row(pair[1], there, names), gap=False)
+        print_answer(console, "before", _row(pair[0], here, names).teacher)
+        say(console, f"  moved by {distance:.4f} ({moves.apart.unit})\n", "dim")

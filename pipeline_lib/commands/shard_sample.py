@@ -1,0 +1,63 @@
+"""``distill shards sample``: rows drawn at random."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from pipeline_lib.commands.shard_options import (
+    PARAMS,
+    OneLabel,
+    OneRule,
+    ParamsFile,
+    SetFolder,
+    StudentFolder,
+    open_set,
+    wanted_rows,
+)
+
+EXAMPLE = "Example: distill shards sample data/transfer/movies/full --rule replace --rows 5"
+
+
+def sample(
+    folder: SetFolder,
+    rows: Annotated[int, typer.Option("--rows", min=0, help="How many rows.")] = 10,
+    seed: Annotated[int, typer.Option("--seed", help="Another seed draws other rows.")] = 1,
+    rule: OneRule = None,
+    label: OneLabel = None,
+    student: StudentFolder = None,
+    as_lines: Annotated[
+        bool, typer.Option("--json", help="Print each row as a line of JSON.")
+    ] = False,
+    params: ParamsFile = PARAMS,
+) -> None:
+    """Show rows drawn at random, the same ones for the same seed, in the set's order.
+
+    A row is drawn by its content: of a set that grew, the same rows come again, but for those whose
+    place new ones take.
+    """
+    from dataclasses import asdict
+
+    from rich.console import Console
+
+    from pipeline_lib.commands.row_text import print_row
+    from pipeline_lib.inspection.rows import read_row
+    from pipeline_lib.inspection.sampling import sample as draw
+
+    found, names = open_set(folder, params)
+    wanted = wanted_rows(found, names, rule, label)
+    answers = None
+    if student is not None:
+        from pipeline_lib.inspection.models import running_student
+
+        answers = running_student(student, found, names)
+    drawn, of = draw(found, rows, seed, wanted)
+    console = Console()
+    for shard, number in drawn:
+        row = read_row(found, shard, number, names, answers)
+        if as_lines:
+            typer.echo(json.dumps(asdict(row), ensure_ascii=False))
+        else:
+            print_row(console, row)
+    if not as_lines:
+        console.print(f"{len(drawn):,} of {of:,} rows drawn", style="bold", highlight=False)

@@ -1,0 +1,135 @@
+"""``distill shards worklist``: the rows to look at first."""
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pipeline_lib.commands.shard_options import PARAMS, AsJson, StudentFolder, open_set
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from pipeline_lib.inspection.work_lists import WorkList
+
+EXAMPLE = "Example: distill shards worklist movies --kind labels --rows 20"
+
+
+class Kind(StrEnum):
+    """What a list is sorted by."""
+
+    uncertain = "uncertain"
+    labels = "labels"
+    student = "student"
+    augmentation = "augmentation"
+
+
+def worklist(
+    what: Annotated[
+        str, typer.Argument(metavar="TASK|SET", help="A task of params.yaml, or a set's folder.")
+    ],
+    kinds: Annotated[
+        list[Kind] | None, typer.Option("--kind", help="Only this list; several can be given.")
+    ] = None,
+    rows: Annotated[int, typer.Option("--rows", min=0, help="How many rows a list has.")] = 10,
+    method: Annotated[
+        str | None, typer.Option("--method", help="Of a task: whose student; else the best on dev.")
+    ] = None,
+    student: StudentFolder = None,
+    as_json: AsJson = False,
+    params: Annotated[Path, typer.Option("--params", help="The parameter file.")] = PARAMS,
+    data: Annotated[Path, typer.Option("--data", help="The folder of all artifacts.")] = Path(
+        "data"
+    ),
+) -> None:
+    """List the rows to look at first, the most telling on top.
+
+    uncertain: on which the teacher is least sure. labels: to whose label it gives the least
+    probability, likely label errors. student: on which student and teacher differ most.
+    augmentation: whose answer augmentation changed most. Of a task, transfer set and held-out
+    splits are read, with the students' stored answers; of a set, that one, and --student answers.
+    """
+    from dataclasses import asdict
+
+    from rich.console import Console
+
+    wanted = [kind.value for kind in kinds or Kind]
+    # No task's name has a slash.
+    if "/" in what or (Path(what) / "manifest.json").exists():
+        found = _of_set(Path(what), wanted, rows, method, student, params)
+    else:
+        found = _of_task(what, wanted, rows, method, student, params, data)
+    if as_json:
+        typer.echo(json.dumps([asdict(own) for own in found], indent=2, ensure_ascii=False))
+        return
+    console = Console()
+    for own in found:
+        _print(console, own)
+
+
+def _of_task(
+    task: str,
+    wanted: list[str],
+    rows: int,
+    method: str | None,
+    student: Path | None,
+    params: Path,
+    data: Path,
+) -> "list[WorkList]":
+    from pipeline_lib.base.errors import DistilleryError
+    from pipeline_lib.base.layout import Layout
+    from pipeline_lib.inspection.work_lists import work_lists
+    from pipeline_lib.params import load_params
+
+    if student is not None:
+        raise DistilleryError(
+            "--student answers the rows of a set. Of a task, --method says whose stored answers "
+            "are taken; or name a set's folder."
+        )
+    return work_lists(Layout(data), load_params(params), task, rows, method, wanted, cleanlab=True)
+
+
+def _of_set(
+    folder: Path,
+    wanted: list[str],
+    rows: int,
+    method: str | None,
+    student: Path | None,
+    params: Path,
+) -> "list[WorkList]":
+    from pipeline_lib.base.errors import DistilleryError
+    from pipeline_lib.inspection.work_lists import Part, lists_of
+
+    if method is not None:
+        raise DistilleryError("--method goes with a task. Of a set, name a folder by --student.")
+    found, names = open_set(folder, params)
+    answers = None
+    if student is not None:
+        from pipeline_lib.inspection.models import running_student
+
+        answers = running_student(student, found, names)
+    part, who = Part(found, student=answers), None if student is None else str(student)
+    return lists_of([part], names, rows, found.is_regression, who, wanted, cleanlab=True)
+
+
+def _print(console: "Console", found: "WorkList") -> None:
+    from rich.text import Text
+
+    from pipeline_lib.commands.row_text import print_row
+
+    def say(text: str, style: str) -> None:
+        console.print(Text(text, style), highlight=False)
+
+    say(found.title, "bold underline")
+    say(found.explanation, "")
+    if found.missing:
+        say(found.missing, "dim")
+    console.print()
+    for row in found.rows:
+        print_row(console, row, found.measure)
+    if found.rows:
+        whose = f"; student: {found.student}" if found.student else ""
+        say(f"{len(found.rows):,} of {found.considered:,} rows{whose}", "bold")
+        console.print()

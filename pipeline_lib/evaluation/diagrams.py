@@ -1,0 +1,152 @@
+"""What everyone answered to a task's held-out rows: reliability, and answers against labels.
+
+Read from ``predictions.arrow``.  Of several seeds each has its own figure; what is shown is their
+mean.
+"""
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.probabilities import answered
+from pipeline_lib.evaluation.calibration import BINS, reliability
+from pipeline_lib.evaluation.results import TaskScores
+from pipeline_lib.storage.columns import matrix
+from pipeline_lib.storage.shards import read_shard
+from pipeline_lib.tasks.metrics import decide
+
+MOST_CLASSES = 12
+"""Of more, those that are mistaken most are shown, and the others as one."""
+OTHERS = "(others)"
+RANGES = 6
+"""A regression's labels and answers are compared in so many ranges of equal width."""
+
+
+def read_outputs(
+    layout: Layout, task: str, scores: TaskScores
+) -> tuple[np.ndarray, dict[str, list[np.ndarray]]] | None:
+    """Return the labels of the decisive split, and everyone's outputs: of students, by seed.
+
+    Students' logits are divided by their temperatures, as they are scored.
+
+    :returns: labels (rows,), and by system float (rows, outputs); None where nothing is labelled.
+    """
+    if not scores.scored_splits:
+        return None
+    table = read_shard(layout.predictions(task))
+    table = table.filter(pc.equal(table["split"], scores.decisive_split))
+    found = {f"teacher {name}": [matrix(table[name])] for name in scores.teachers}
+    for name, own in scores.methods.items():
+        temperatures = own.details.temperature or {}
+        found[name] = [
+            matrix(table[f"{name}-{seed}"]) / temperatures.get(seed, 1.0)
+            for seed in own.training.best_step
+        ]
+    return _labels(table), {name: parts for name, parts in found.items() if _has_answers(parts)}
+
+
+def _labels(table: pa.Table) -> np.ndarray:
+    return table["label"].to_numpy()
+
+
+def _has_answers(parts: list[np.ndarray]) -> bool:
+    return all(answered(one).any() for one in parts)
+
+
+def reliability_of(
+    labels: np.ndarray, outputs: Mapping[str, list[np.ndarray]], regression: bool
+) -> dict[str, dict[str, list[float]]]:
+    """Return, by system, what it says and what is true in :data:`BINS` bins of equal mass.
+
+    Of a classifier ``said`` is the mean confidence and ``true`` the accuracy; of a regression
+    ``said`` is the mean answer, by which the rows are sorted, and ``true`` the mean label.
+    """
+    one = _regression_bins if regression else reliability
+    return {
+        system: _mean_bins([_kept(labels, own, one) for own in parts])
+        for system, parts in outputs.items()
+    }
+
+
+def _kept(labels: np.ndarray, outputs: np.ndarray, bins: Any) -> Any:
+    known = answered(outputs)
+    return bins(labels[known], outputs[known])
+
+
+def _mean_bins(found: list[tuple[np.ndarray, np.ndarray]]) -> dict[str, list[float]]:
+    said, true = (np.mean(side, axis=0).round(6).tolist() for side in zip(*found, strict=True))
+    return {"said": said, "true": true}
+
+
+def _regression_bins(labels: np.ndarray, outputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    order = np.argsort(outputs[:, 0], kind="stable")
+    parts = [part for part in np.array_split(order, BINS) if len(part)]
+    said = np.array([outputs[part, 0].mean() for part in parts])
+    return said, np.array([labels[part].mean() for part in parts])
+
+
+def confusion_of(
+    labels: np.ndarray, outputs: Mapping[str, list[np.ndarray]], names: list[str], regression: bool
+) -> dict[str, Any]:
+    """Return how often each label got each answer, in the mean over seeds.
+
+    :returns: ``names`` of classes or ranges, ``left_out``: how many classes :data:`OTHERS` stands
+        for, and ``counts`` by system: float, [label][answer].
+    """
+    if regression:
+        edges = np.linspace(labels.min(), labels.max(), RANGES + 1)
+        names = [f"{a:.3g} to {b:.3g}" for a, b in pairwise(edges)]
+        # What lies beyond the labels' range falls into the outermost.
+        given = np.digitize(labels, edges[1:-1])
+        said = {s: [np.digitize(own[:, 0], edges[1:-1]) for own in p] for s, p in outputs.items()}
+    else:
+        given = labels
+        said = {s: [decide(own, False) for own in parts] for s, parts in outputs.items()}
+    counts = {
+        system: np.mean(
+            [
+                _counted(given, answers, answered(own), len(names))
+                for answers, own in zip(parts, outputs[system], strict=True)
+            ],
+            axis=0,
+        )
+        for system, parts in said.items()
+    }
+    kept = _kept_classes(list(counts.values()), len(names))
+    left_out = len(names) - len(kept)
+    merged = {system: _merged(own, kept) for system, own in counts.items()}
+    shown = [names[number] for number in kept] + ([OTHERS] if left_out else [])
+    return {
+        "names": shown,
+        "left_out": left_out,
+        "counts": {system: own.round(2).tolist() for system, own in merged.items()},
+    }
+
+
+def _counted(given: np.ndarray, answers: np.ndarray, known: np.ndarray, classes: int) -> np.ndarray:
+    flat = np.bincount(given[known] * classes + answers[known], minlength=classes * classes)
+    return flat.reshape(classes, classes).astype(np.float64)
+
+
+def _kept_classes(counts: list[np.ndarray], classes: int) -> list[int]:
+    if classes <= MOST_CLASSES:
+        return list(range(classes))
+    total = np.sum(counts, axis=0)
+    mistaken = total.sum(axis=0) + total.sum(axis=1) - 2 * np.diag(total)
+    return sorted(np.argsort(-mistaken, kind="stable")[: MOST_CLASSES - 1].tolist())
+
+
+def _merged(counts: np.ndarray, kept: list[int]) -> np.ndarray:
+    """Return the counts of the kept classes, the others added up as the last."""
+    if len(kept) == len(counts):
+        return counts
+    place = np.full(len(counts), len(kept))
+    place[kept] = np.arange(len(kept))
+    merged = np.zeros((len(kept) + 1, len(kept) + 1))
+    np.add.at(merged, (place[:, None], place[None, :]), counts)
+    return merged

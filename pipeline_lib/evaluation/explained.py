@@ -1,0 +1,152 @@
+"""Word importance for a few held-out rows of a task: teacher, distilled and undistilled student.
+
+The rows are those on which the distilled student's probability of the label is furthest above the
+undistilled one's, and furthest below it: where distillation helped most, and where it hurt.  They
+are extremes, not a sample.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+
+from pipeline_lib.base.devices import resolve_batch_tokens, single_thread
+from pipeline_lib.base.files import write_json
+from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.probabilities import softmax
+from pipeline_lib.evaluation.companions import Predict, student_in_use
+from pipeline_lib.evaluation.importance import as_json, word_importance
+from pipeline_lib.evaluation.results import TaskScores
+from pipeline_lib.params import Params
+from pipeline_lib.storage.columns import Text, matrix, texts
+from pipeline_lib.storage.shards import ShardSet, read_shard
+from pipeline_lib.students.student import load_student
+from pipeline_lib.teachers.model import load_teacher
+from pipeline_lib.text.words import split_words
+
+EACH = 3
+"""Rows on which distillation helped, and rows on which it hurt."""
+WORDS = range(4, 25)
+"""How many words each sentence of a row may have: every word is a text for every model."""
+
+
+def write_importance(params: Params, task: str, layout: Layout, scores: TaskScores) -> int:
+    """Write ``results/<task>/importance.json``, and return how many rows it explains.
+
+    None of a regression, whose answers have no entropy, and where no row was distilled.
+
+    :param scores: the task's; they and the predictions must have been written.
+    """
+    method = explained_method(scores)
+    found = {} if method is None else _explain(params, task, layout, scores, method)
+    write_json(layout.importance(task), found)
+    return len(found.get("examples", []))
+
+
+def explained_method(scores: TaskScores) -> str | None:
+    """Return the distilled row with a baseline that is best on dev, of equals the first."""
+    distilled = {
+        name: own.scores["dev"][scores.metric].mean if own.scores["dev"] else own.agreement["dev"]
+        for name, own in scores.methods.items()
+        if own.learned_from != "gold" and own.baseline in scores.methods
+    }
+    if scores.is_regression or not distilled:
+        return None
+    return max(distilled, key=lambda name: distilled[name] or 0.0)
+
+
+def _explain(
+    params: Params, task: str, layout: Layout, scores: TaskScores, method: str
+) -> dict[str, Any]:
+    own, seed, split = scores.methods[method], params.seeds[0], scores.decisive_split
+    given = texts(ShardSet.open(layout.split(task, split)).table())
+    table = read_shard(layout.predictions(task))
+    table = table.filter(pc.equal(table["split"], split))
+    labels = _labels(table["label"], matrix(table[own.teacher]))
+    gained = [
+        _share(matrix(table[f"{name}-{seed}"]), labels, _temperature(scores, name, seed))
+        for name in (method, own.baseline)
+    ]
+    chosen = extremes(gained[0] - gained[1], given)
+    with single_thread():
+        models = _models(params, task, layout, (method, own.baseline, own.teacher), seed)
+        examples = [
+            {"row": row, "label": scores.labels[labels[row]], "distillation": kind}
+            | as_json(
+                given[row],
+                {name: word_importance(given[row], *one) for name, one in models.items()},
+                scores.labels,
+            )
+            for row, kind in chosen
+        ]
+    return {
+        "method": method,
+        "baseline": own.baseline,
+        "teacher": own.teacher,
+        "seed": seed,
+        "split": split,
+        "examples": examples,
+    }
+
+
+def extremes(differences: np.ndarray, given: list[Text]) -> list[tuple[int, str]]:
+    """Return the rows with the greatest and the least differences, and whether they helped or hurt.
+
+    Rows of too few or too many words, and texts that were chosen before, are passed over.
+
+    :param differences: of the label's probability, float (rows,); no number where there is none.
+    """
+    order = np.argsort(-np.nan_to_num(differences), kind="stable")
+    chosen: dict[Text, tuple[int, str]] = {}
+    for kind, rows, sign in (("helped", order, 1), ("hurt", order[::-1], -1)):
+        left = EACH
+        for row in map(int, rows):
+            if not left or not sign * differences[row] > 0:
+                break
+            if given[row] not in chosen and _is_short(given[row]):
+                chosen[given[row]] = row, kind
+                left -= 1
+    return list(chosen.values())
+
+
+def _is_short(text: Text) -> bool:
+    parts = (text,) if isinstance(text, str) else text
+    return all(len(split_words(part)[0]) in WORDS for part in parts)
+
+
+def _labels(column: Any, teacher: np.ndarray) -> np.ndarray:
+    """Return the labels, or the teacher's answers where they are hidden, int (rows,)."""
+    answers = np.nan_to_num(teacher).argmax(axis=1)
+    return answers if column.null_count else column.to_numpy()
+
+
+def _share(logits: np.ndarray, labels: np.ndarray, temperature: float) -> np.ndarray:
+    return softmax(logits / temperature)[np.arange(len(labels)), labels]
+
+
+def _temperature(scores: TaskScores, method: str, seed: int) -> float:
+    return (scores.methods[method].details.temperature or {}).get(str(seed), 1.0)
+
+
+def _models(
+    params: Params, task: str, layout: Layout, names: tuple[str, str, str], seed: int
+) -> Mapping[str, tuple[Predict, str]]:
+    """Return teacher, student and baseline: what each predicts with, and its sign of a mask."""
+    method, baseline, teacher = names
+    found: dict[str, tuple[Predict, str]] = {}
+    settings = params.teachers[teacher]
+    if settings.runs:
+        found[f"teacher {teacher}"] = _teacher(layout.teacher(task, teacher), settings.max_length)
+    for name in (method, baseline):
+        folder = layout.student(task, name, seed)
+        found[name] = student_in_use(folder, load_student(folder, device="cpu"))
+    return found
+
+
+def _teacher(folder: Path, max_length: int) -> tuple[Predict, str]:
+    # On the CPU in float32, as students are scored: the same everywhere but for the last digits.
+    teacher = load_teacher(folder, "cpu", "float32")
+    tokens = resolve_batch_tokens(None, teacher.device)
+    return lambda given: teacher.predict(given, max_length, tokens), teacher.pieces.mask_sign

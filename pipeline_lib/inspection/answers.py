@@ -1,0 +1,113 @@
+"""The students' answers to held-out splits, as ``evaluate`` stored them."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.layout import Layout
+from pipeline_lib.evaluation.results import TaskScores
+from pipeline_lib.inspection.sets import Batch
+from pipeline_lib.params import Params
+from pipeline_lib.storage.columns import matrix
+from pipeline_lib.storage.shards import read_shard
+
+
+@dataclass(frozen=True)
+class ChosenStudent:
+    """A row of ``methods``, and which of its seeds stands for it.
+
+    :ivar temperatures: what each seed's logits are divided by.
+    """
+
+    task: str
+    method: str
+    seed: int
+    temperatures: dict[int, float]
+
+    @property
+    def name(self) -> str:
+        """Its column of ``predictions.arrow``."""
+        return f"{self.method}-{self.seed}"
+
+
+def chosen_student(
+    layout: Layout, params: Params, task: str, method: str | None = None
+) -> ChosenStudent | None:
+    """Return the student that is best on dev by the task's first metric; None before scores are.
+
+    Where dev has no labels, it is the first that learned from a teacher.
+
+    :param method: only this row's.
+    :raises DistilleryError: if the task has no such row.
+    """
+    path = layout.scores(task)
+    if not path.exists():
+        return None
+    scores = TaskScores.read(path)
+    rows = scores.methods if method is None else {method: scores.methods.get(method)}
+    if None in rows.values():
+        raise DistilleryError(
+            f"{path}: no row {method!r}; there are {', '.join(scores.methods)}. Name one of them."
+        )
+    if not rows:
+        return None
+    metric = scores.metrics[0]
+
+    def on_dev(name: str) -> float:
+        found = rows[name].scores.get("dev")
+        return rows[name].learned_from != "gold" if found is None else found[metric].mean
+
+    best = max(rows, key=on_dev)
+    found = rows[best].scores.get("dev")
+    seeds = {int(s): v for s, v in found[metric].by_seed.items()} if found else None
+    seed = max(seeds, key=seeds.get) if seeds else params.seeds[0]
+    given = rows[best].details.temperature or {}
+    return ChosenStudent(task, best, seed, {int(s): value for s, value in given.items()})
+
+
+class StoredAnswers:
+    """What a student, and the other seeds of its row, said to one held-out split."""
+
+    def __init__(self, path: Path, split: str, rows: int, student: ChosenStudent) -> None:
+        """Open ``predictions.arrow``.
+
+        :param rows: how many the split has.
+        :raises DistilleryError: if there are others, or the student did not answer them.
+        """
+        table = read_shard(path)
+        # The rows of a split stand together, in its order.
+        start = pc.index(table["split"], pa.scalar(split)).as_py()
+        own = table.slice(max(start, 0), rows)
+        if len(own) != rows or pc.any(pc.not_equal(own["split"], split)).as_py():
+            raise DistilleryError(
+                f"{path}: its rows of {split} are not the {rows} that the split has. Run "
+                "`dvc repro`."
+            )
+        if student.name not in own.column_names:
+            raise DistilleryError(f"{path}: no answers of {student.name}. Run `dvc repro`.")
+        self._table, self._student = own, student
+        start = f"{student.method}-"
+        ends = [n.removeprefix(start) for n in own.column_names if n.startswith(start)]
+        self._seeds = [int(end) for end in ends if end.isdecimal()]
+
+    def logits(self, batch: Batch) -> np.ndarray:
+        """Return the student's logits for a batch, float (rows, classes), temperature and all."""
+        return self._of(self._student.seed, batch)
+
+    def spread(self, batch: Batch) -> np.ndarray:
+        """Return how far the seeds' scores lie apart, their standard deviation, float64 (rows,).
+
+        Of one seed alone it is not a number.
+        """
+        if len(self._seeds) < 2:
+            return np.full(len(batch), np.nan)
+        each = [self._of(seed, batch)[:, 0].astype(np.float64) for seed in self._seeds]
+        return np.std(each, axis=0, ddof=1)
+
+    def _of(self, seed: int, batch: Batch) -> np.ndarray:
+        column = self._table[f"{self._student.method}-{seed}"].slice(batch.first, len(batch))
+        return matrix(column) / self._student.temperatures.get(seed, 1.0)

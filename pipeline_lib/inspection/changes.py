@@ -1,0 +1,97 @@
+"""What augmentation changed in a sentence: which characters, by which rule, and what stood there.
+
+A transfer set's rows have their words and the rule of each (Tang et al. 2019, section 3.3).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pipeline_lib.storage.columns import FIRST, MASKED, REPLACED, SECOND
+
+RuleName = Literal["mask", "replace", "ngram", "original"]
+WORD_RULES: dict[int, RuleName] = {MASKED: "mask", REPLACED: "replace"}
+
+
+@dataclass(frozen=True)
+class Span:
+    """A word that a rule changed: characters ``start`` to ``end`` (excluded) of the text.
+
+    :ivar was: the word that stood there, where the original is known.
+    """
+
+    rule: RuleName
+    start: int
+    end: int
+    was: str | None = None
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """One sentence of a row.
+
+    :ivar ngram: which words of the original are left, first and last, counted from 1; None: all.
+    """
+
+    text: str
+    spans: list[Span]
+    ngram: tuple[int, int] | None = None
+
+
+def sentences_of(
+    record: Mapping[str, Any], original: Mapping[str, Any] | None = None
+) -> list[Sentence]:
+    """Return the sentence, or the two, of a row as it stands in a shard.
+
+    :param original: the row that it was made from, where that is known.
+    """
+    sides = (FIRST, SECOND) if f"text{SECOND}" in record else (FIRST,)
+    return [_sentence(record, side, original) for side in sides if f"text{side}" in record]
+
+
+def _sentence(record: Mapping[str, Any], side: str, original: Mapping[str, Any] | None) -> Sentence:
+    text = record[f"text{side}"]
+    rules = record.get(f"rules{side}")
+    if rules is None:
+        return Sentence(text, [])
+    start, length = record[f"ngram_start{side}"], record[f"ngram_length{side}"]
+    before = None if original is None else original[f"words{side}"][start if length else 0 :]
+    spans = _spans(text, record[f"words{side}"], rules, before)
+    return Sentence(text, spans, (start + 1, start + length) if length else None)
+
+
+def _spans(
+    text: str, words: Sequence[str], rules: Sequence[int], before: Sequence[str] | None
+) -> list[Span]:
+    spans, end = [], 0
+    for number, (word, rule) in enumerate(zip(words, rules, strict=True)):
+        # Words stand in the text in their order, with or without spaces between.
+        start = text.index(word, end)
+        end = start + len(word)
+        if rule in WORD_RULES:
+            was = before[number] if before is not None and number < len(before) else None
+            spans.append(Span(WORD_RULES[rule], start, end, was))
+    return spans
+
+
+def rules_of(record: Mapping[str, Any], sentences: Sequence[Sentence]) -> list[RuleName]:
+    """Return the rules by which a row was made, ``original`` alone if by none; else no rules."""
+    if "iteration" not in record:
+        return []
+    used: dict[RuleName, None] = {span.rule: None for own in sentences for span in own.spans}
+    if any(own.ngram for own in sentences):
+        used["ngram"] = None
+    return sorted(used) if record["iteration"] else ["original"]
+
+
+def in_words(sentence: Sentence) -> str:
+    """Say what was changed in a sentence."""
+    replaced = [sentence.text[s.start : s.end] for s in sentence.spans if s.rule == "replace"]
+    masked = sum(span.rule == "mask" for span in sentence.spans)
+    parts = [f"masked {masked}"] if masked else []
+    if replaced:
+        parts.append(f"replaced {len(replaced)} ({', '.join(replaced)})")
+    if sentence.ngram:
+        first, last = sentence.ngram
+        parts.append(f"n-gram: words {first}–{last} of the source")
+    return " · ".join(parts) or "unchanged"

@@ -1,0 +1,143 @@
+"""How one set became another: rows added and gone, and how far the answers to the others moved."""
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.inspection.distances import moved
+from pipeline_lib.inspection.figures import Numbers
+from pipeline_lib.inspection.matching import Matches, Side, match
+from pipeline_lib.inspection.sets import JoinedSet
+from pipeline_lib.inspection.top import Top
+from pipeline_lib.storage.columns import FIRST, SECOND
+from pipeline_lib.storage.vectors import StoredVectors, unit
+
+
+@dataclass
+class Moves:
+    """How far the answers, or vectors, of common rows lie apart.
+
+    :ivar apart: Jensen-Shannon divergence in bits, distance of scores, or 1 - cosine.
+    :ivar changed: rows whose answer is not the same to the last digit.
+    :ivar most: the rows that moved furthest: distance, row number here and there.
+    """
+
+    apart: Numbers
+    changed: int = 0
+    most: list[tuple[float, int, int]] = field(default_factory=list)
+
+
+@dataclass
+class Difference:
+    """How a set became another.
+
+    :ivar common: rows that both have; :ivar untouched: those of them in shards that are the same to
+        the byte, answers included: they are in no :class:`Moves`.
+    :ivar relabelled: common rows with another label.
+    :ivar answers: how far the teacher's answers moved; None where either set has none.
+    :ivar other: common rows with another class as the answer; :ivar lost: that have no answer any
+        more; :ivar won: that had none before.
+    :ivar vectors: how far vectors moved, by side.
+    """
+
+    gone: Side
+    added: Side
+    common: int
+    untouched: int
+    relabelled: int
+    answers: Moves | None = None
+    other: int = 0
+    lost: int = 0
+    won: int = 0
+    vectors: dict[str, Moves] = field(default_factory=dict)
+
+
+def difference(before: JoinedSet, after: JoinedSet, limit: int) -> Difference:
+    """Compare two sets.
+
+    :param limit: how many rows are named of those added, gone and moved.
+    :raises DistilleryError: if a set's rows have neither keys nor texts, or the sets' answers are
+        of different kinds.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        matches = match(before, after, Path(folder), limit)
+        found = Difference(
+            *(matches.gone, matches.added, matches.rows + matches.untouched),
+            *(matches.untouched, matches.relabelled),
+        )
+        logits = _stored(before, after, "logits", FIRST)
+        if logits:
+            measure = "distance of the scores" if before.is_regression else "bits"
+            for here, there in _both(logits, matches):
+                _count(found, here, there)
+            found.answers = _moves(logits, matches, measure, limit)
+        for side in (FIRST, SECOND):
+            if vectors := _stored(before, after, "vector", side):
+                found.vectors[side] = _moves(vectors, matches, "1 - cosine", limit)
+    return found
+
+
+def _stored(
+    before: JoinedSet, after: JoinedSet, column: str, side: str
+) -> tuple[StoredVectors, StoredVectors] | None:
+    """Return what both sets have in a column, mapped, by row number; None unless both have it."""
+    holders = [rows.holder(f"{column}{side}") for rows in (before, after)]
+    if None in holders:
+        return None
+    stored = tuple(
+        StoredVectors([(table, side) for table in own.tables()], column) for own in holders
+    )
+    here, there = (own.shape[1] if len(own) else 0 for own in stored)
+    if here and there and here != there:
+        raise DistilleryError(
+            f"{before.name}, {after.name}: `{column}` of {here} and of {there} numbers cannot be "
+            "compared. Name sets of one task and one teacher."
+        )
+    return stored
+
+
+def _both(
+    stored: tuple[StoredVectors, StoredVectors], matches: Matches
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield what common rows have here and there, float32 (rows, width) each."""
+    for rows in matches.chunks():
+        yield stored[0][rows[:, 0]], stored[1][rows[:, 1]]
+
+
+def _count(found: Difference, here: np.ndarray, there: np.ndarray) -> None:
+    before, after = ~np.isnan(here).any(axis=1), ~np.isnan(there).any(axis=1)
+    found.lost += int((before & ~after).sum())
+    found.won += int((after & ~before).sum())
+    other = here.argmax(axis=1) != there.argmax(axis=1)
+    found.other += int((other & before & after).sum())
+
+
+def _moves(
+    stored: tuple[StoredVectors, StoredVectors], matches: Matches, measure: str, limit: int
+) -> Moves:
+    """Return how far rows moved, in two passes over the common ones."""
+    apart = _apart if measure == "1 - cosine" else moved
+    found, top, start = Moves(Numbers(measure, whole=False)), Top(limit), 0
+    for here, there in _both(stored, matches):
+        found.apart.learn(apart(here, there))
+    for here, there in _both(stored, matches):
+        distances = apart(here, there)
+        found.apart.count_in(distances)
+        same = (here == there).all(axis=1)
+        found.changed += int((~same & ~np.isnan(distances)).sum())
+        top.add(np.where(same, np.nan, distances), 0, 0, start)
+        start += len(here)
+    for score, (_, _, place) in top.best():
+        here, there = matches.read(place, 1)[0].tolist()
+        found.most.append((score, here, there))
+    return found
+
+
+def _apart(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Return 1 - the cosine of two vectors of each row, float64 (rows,)."""
+    first, second = unit(one.astype(np.float64)), unit(other.astype(np.float64))
+    return 1 - np.einsum("ij,ij->i", first, second)

@@ -1,0 +1,86 @@
+"""Which rows are wanted: by the rule that made them, and by their label."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import pyarrow.compute as pc
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.inspection.changes import WORD_RULES, RuleName
+from pipeline_lib.inspection.rows import Names
+from pipeline_lib.inspection.sets import Batch, JoinedSet
+from pipeline_lib.storage.columns import column_suffixes
+
+UNLABELLED = "none"
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Rows made by ``rule`` (None: by any or none) with the class ``label``.
+
+    :ivar label: its number, not-a-number for rows without a label, or None for all rows.
+    """
+
+    rule: RuleName | None = None
+    label: float | None = None
+
+    @classmethod
+    def of(cls, rows: JoinedSet, names: Names, rule: RuleName | None, label: str | None) -> Self:
+        """Return the filter of a set.
+
+        :param label: a class's name, or its number; ``none``: rows without a label.
+        :raises DistilleryError: if the set has no rules or no such label.
+        """
+        if rule is not None and not rows.is_transfer:
+            raise DistilleryError(
+                f"{rows.name}: --rule needs a transfer set, whose rows say how they were made. "
+                "Name one, such as data/transfer/<task>/<recipe>."
+            )
+        if label is None or label == UNLABELLED:
+            return cls(rule, None if label is None else np.nan)
+        if "label" not in rows.schema or rows.is_regression:
+            raise DistilleryError(
+                f"{rows.name}: --label: its rows have no classes. Leave it out, or say "
+                f"{UNLABELLED!r} for rows without a label."
+            )
+        if names and label in names:
+            return cls(rule, float(names.index(label)))
+        if not names and label.isdecimal():
+            return cls(rule, float(label))
+        known = ", ".join([*(names or ["the classes' numbers"]), UNLABELLED])
+        raise DistilleryError(f"{rows.name}: no label {label!r}; there are {known}.")
+
+    def wants(self, batch: Batch) -> np.ndarray:
+        """Return which rows of a batch are wanted, bool (rows,)."""
+        wanted = np.ones(len(batch), bool)
+        if self.rule is not None:
+            wanted &= made_by(batch)[self.rule]
+        if self.label is not None:
+            labels = batch.labels
+            wanted &= np.isnan(labels) if np.isnan(self.label) else labels == self.label
+        return wanted
+
+
+def made_by(batch: Batch) -> dict[RuleName, np.ndarray]:
+    """Return, for each rule, which rows of a batch it changed, bool (rows,).
+
+    A row can be of several; ``original`` rows are of no other.  Empty of what is no transfer set.
+    """
+    if "rules" not in batch.table.column_names:
+        return {}
+    sides = column_suffixes(batch.table)
+    found: dict[RuleName, np.ndarray] = {"original": ~batch.is_synthetic}
+    for number, name in WORD_RULES.items():
+        found[name] = np.any([_words_under(batch, side, number) > 0 for side in sides], axis=0)
+    lengths = [batch.table[f"ngram_length{side}"].to_numpy() for side in sides]
+    found["ngram"] = np.any([length > 0 for length in lengths], axis=0)
+    return found
+
+
+def _words_under(batch: Batch, side: str, rule: int) -> np.ndarray:
+    """Return how many words of one sentence of each row a rule changed, (rows,)."""
+    rules = batch.table[f"rules{side}"].combine_chunks()
+    parents = pc.list_parent_indices(rules).to_numpy()
+    under = pc.list_flatten(rules).to_numpy() == rule
+    return np.bincount(parents[under], minlength=len(batch))

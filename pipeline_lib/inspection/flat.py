@@ -1,0 +1,144 @@
+"""A set with all that answers to it as flat rows, for other people's tools: docs/inspection.md."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as kinds
+
+from pipeline_lib.base.probabilities import answered, entropy_bits, softmax
+from pipeline_lib.inspection.changes import in_words, rules_of, sentences_of
+from pipeline_lib.inspection.distances import moved
+from pipeline_lib.inspection.filters import Filter
+from pipeline_lib.inspection.rows import Embed, Names, Student, label_name
+from pipeline_lib.inspection.sets import Batch, JoinedSet
+from pipeline_lib.storage.columns import FIRST, SECOND, column_suffixes
+
+ENDINGS = {FIRST: "", SECOND: "_pair"}
+"""Ending of the shards' columns to that of the flat ones, as ``transformers`` calls a pair's."""
+_OWN_FORM = {"key", "example", "label", "text", "ngram_start", "ngram_length", "scale"}
+"""Columns of shards that are written in another form, or not at all."""
+Columns = dict[str, pa.Array | pa.ChunkedArray]
+
+
+@dataclass(frozen=True)
+class FlatRows:
+    """What is written of a set.
+
+    :ivar names: the task's class names, where they are known.
+    :ivar student: whose answers stand beside the teacher's.
+    :ivar encoder: whose vectors are written, where the set has none of its own.
+    """
+
+    rows: JoinedSet
+    names: Names
+    wanted: Filter
+    student: Student | None = None
+    encoder: Embed | None = None
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Yield the wanted rows batch by batch, all with the same columns."""
+        metadata = self._metadata()
+        for batch in self.rows.batches():
+            kept = self.wanted.wants(batch)
+            if kept.any():
+                table = pa.table(self._columns(batch), metadata=metadata)
+                yield table if kept.all() else table.filter(pa.array(kept))
+
+    def _metadata(self) -> dict[str, str]:
+        """Return what the file was made from, under the keys that files of teachers have too."""
+        sets = (self.rows.inputs, *self.rows.answers)
+        digests = {own.folder.as_posix(): own.manifest.digest for own in sets}
+        classes = {"classes": json.dumps(list(self.names))} if self.names else {}
+        return {"provenance": json.dumps({"digests": digests})} | classes
+
+    def _columns(self, batch: Batch) -> Columns:
+        table, names = batch.table, batch.table.column_names
+        places = [self.rows.place(batch.shard, batch.start + row) for row in range(len(batch))]
+        found: Columns = {"id": pa.array(places)}
+        if "key" in names:
+            found["key"] = _hex(table["key"])
+        for side in column_suffixes(table) if "text" in names else ():
+            found[f"text{ENDINGS[side]}"] = table[f"text{side}"]
+        # What else is known of a row: title and article of a sentence, its own id.
+        found |= {name: table[name] for name in names if _is_plain(table, name)}
+        if "label" in names:
+            found["label"] = self._labels(table["label"])
+        if "rules" in names:
+            found |= _changes(table)
+        if batch.logits is not None:
+            found |= self._answers("teacher", batch.logits)
+        if self.student is not None:
+            own = self.student(batch)
+            found |= self._answers("student", own, "student_")
+            if batch.logits is not None:
+                found["divergence"] = _known(moved(batch.logits, own))
+        for side, vectors in self._vectors(batch).items():
+            found[f"vector{ENDINGS[side]}"] = fixed_lists(vectors)
+        return found
+
+    def _labels(self, column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+        if self.rows.is_regression:
+            return column
+        return pa.array(
+            [label_name(label, self.names) for label in column.to_pylist()], pa.string()
+        )
+
+    def _answers(self, who: str, logits: np.ndarray, start: str = "") -> Columns:
+        """Return the columns of someone's answers; rows without one are null."""
+        known = answered(logits)
+        if logits.shape[1] == 1:
+            return {who: pa.array(logits[:, 0], pa.float32(), mask=~known)}
+        shares = softmax(logits)
+        best = [label_name(n, self.names) for n in logits.argmax(axis=1).tolist()]
+        return {
+            who: pa.array(best, pa.string(), mask=~known),
+            f"{start}confidence": _known(shares.max(axis=1)),
+            f"{start}entropy": _known(entropy_bits(shares)),
+            f"{start}probabilities": fixed_lists(shares.astype(np.float32), known),
+            f"{start}logits": fixed_lists(logits.astype(np.float32), known),
+        }
+
+    def _vectors(self, batch: Batch) -> dict[str, np.ndarray]:
+        if batch.vectors or self.encoder is None:
+            return batch.vectors
+        return {side: self.encoder(batch, side) for side in column_suffixes(batch.table)}
+
+
+def fixed_lists(values: np.ndarray, known: np.ndarray | None = None) -> pa.FixedSizeListArray:
+    """Return an array, shape (rows, width), as a column of lists; null where it is not known."""
+    flat = pa.array(np.ascontiguousarray(values).reshape(-1))
+    mask = None if known is None else pa.array(~known)
+    return pa.FixedSizeListArray.from_arrays(flat, values.shape[1], mask=mask)
+
+
+def _known(values: np.ndarray) -> pa.Array:
+    """Return numbers as a column of float32; what is not a number is null."""
+    return pa.array(values.astype(np.float32), mask=np.isnan(values))
+
+
+def _hex(keys: pa.ChunkedArray) -> pa.Array:
+    # As text: readers in JavaScript have no whole numbers of 64 bits.
+    return pa.array([f"{key:016x}" for key in keys.to_numpy().tolist()])
+
+
+def _is_plain(table: pa.Table, name: str) -> bool:
+    kind = table.schema.field(name).type
+    own = name.removesuffix(SECOND) in _OWN_FORM
+    return not own and (kinds.is_string(kind) or kinds.is_primitive(kind))
+
+
+def _changes(table: pa.Table) -> Columns:
+    """Return from what, by which rules and how each row was made."""
+    rules, changes = [], []
+    for record in table.to_pylist():
+        sentences = sentences_of(record)
+        rules.append("+".join(rules_of(record, sentences)))
+        changes.append(" | ".join(in_words(sentence) for sentence in sentences))
+    return {
+        "original": _hex(table["example"]),
+        "rule": pa.array(rules),
+        "changes": pa.array(changes),
+    }

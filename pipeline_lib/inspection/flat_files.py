@@ -1,0 +1,124 @@
+"""Flat rows as Parquet, JSON lines or CSV, written as they come and whole or not at all."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as kinds
+from pyarrow import csv
+from pyarrow.parquet import ParquetWriter
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import atomic_path
+
+GROUP_ROWS, GROUP_BYTES = 1 << 16, 32 << 20
+"""A row group of Parquet: full with so many rows, or so many bytes in memory."""
+DECIMALS = 6
+"""Of numbers in text."""
+
+
+def write_flat(path: Path, tables: Iterable[pa.Table], names: list[str] | None) -> int:
+    """Write tables of the same columns one after the other; return the rows.
+
+    :param path: its ending says the form: .parquet, .jsonl or .csv.
+    :param names: of the classes, for CSV, which has no lists.
+    :raises DistilleryError: if the ending is another, or there is no row.
+    """
+    writers: dict[str, Callable[[Path, Iterator[pa.Table]], int]] = {
+        ".parquet": _write_parquet,
+        ".jsonl": _write_jsonl,
+        ".csv": lambda target, own: _write_csv(target, own, names),
+    }
+    if path.suffix not in writers:
+        raise DistilleryError(f"{path}: give a name that ends in {', '.join(writers)}.")
+    rest = iter(tables)
+    first = next(rest, None)
+    if first is None:
+        raise DistilleryError(f"{path}: not written, since no row was chosen.")
+    with atomic_path(path) as temporary:
+        return writers[path.suffix](temporary, chain([first], rest))
+
+
+def _write_parquet(path: Path, tables: Iterator[pa.Table]) -> int:
+    rows, writer = 0, None
+    try:
+        for group in _groups(tables):
+            writer = writer or ParquetWriter(path, group.schema)
+            writer.write_table(group)
+            rows += len(group)
+    finally:
+        if writer is not None:
+            writer.close()
+    return rows
+
+
+def _groups(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    group: list[pa.Table] = []
+    for table in tables:
+        group.append(table)
+        if sum(map(len, group)) >= GROUP_ROWS or sum(own.nbytes for own in group) >= GROUP_BYTES:
+            yield pa.concat_tables(group)
+            group = []
+    if group:
+        yield pa.concat_tables(group)
+
+
+def _write_jsonl(path: Path, tables: Iterator[pa.Table]) -> int:
+    rows = 0
+    with open(path, "w", encoding="utf-8") as file:
+        for table in tables:
+            columns = {name: _plain(table[name]) for name in table.column_names}
+            for row in zip(*columns.values(), strict=True):
+                record = dict(zip(columns, row, strict=True))
+                file.write(json.dumps(record, ensure_ascii=False) + "\n")
+            rows += len(table)
+    return rows
+
+
+def _write_csv(path: Path, tables: Iterator[pa.Table], names: list[str] | None) -> int:
+    rows, writer = 0, None
+    try:
+        for table in tables:
+            own = _without_lists(table, names)
+            writer = writer or csv.CSVWriter(path, own.schema)
+            writer.write_table(own)
+            rows += len(own)
+    finally:
+        if writer is not None:
+            writer.close()
+    return rows
+
+
+def _without_lists(table: pa.Table, names: list[str] | None) -> pa.Table:
+    """Return a table with a column per class, and vectors as JSON."""
+    found: dict[str, pa.Array | pa.ChunkedArray] = {}
+    for name in table.column_names:
+        column = table[name]
+        if not kinds.is_fixed_size_list(column.type):
+            found[name] = column
+        elif name.startswith("vector"):
+            found[name] = pa.array([json.dumps(own) for own in _plain(column)])
+        else:
+            classes = names or [str(number) for number in range(column.type.list_size)]
+            for number, own in enumerate(classes):
+                found[f"{name}.{own}"] = pc.list_element(column, number)
+    return pa.table(found)
+
+
+def _plain(column: pa.ChunkedArray) -> list[Any]:
+    """Return a column's values for JSON; 0.1 of 32 bits is not to read 0.10000000149."""
+    kind = column.type
+    if kinds.is_fixed_size_list(kind):
+        values = column.combine_chunks()
+        rows = np.round(np.array(values.flatten(), np.float64), DECIMALS)
+        # Rows that are null have no values among the flattened ones.
+        each = iter(rows.reshape(-1, kind.list_size).tolist())
+        return [next(each) if known else None for known in values.is_valid().to_pylist()]
+    if kinds.is_floating(kind):
+        return [None if v is None else round(v, DECIMALS) for v in column.to_pylist()]
+    return column.to_pylist()

@@ -1,0 +1,168 @@
+"""Which rows two sets have in common, by content key, in memory that does not grow with the sets.
+
+Keys are spread over files on the disk by their value, and each file is compared by itself (a Grace
+hash join: Kitsuregawa et al. 1983).
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.hashing import string_keys
+from pipeline_lib.inspection.sets import BATCH, Batch, JoinedSet
+from pipeline_lib.storage.columns import texts
+
+PART = 1 << 18
+"""Rows of a set whose keys are compared at once."""
+MOST_PARTS = 512
+"""Files that are open at once; beyond 134 million rows parts grow instead."""
+_ENTRY = np.dtype([("key", "<u8"), ("row", "<i8"), ("label", "<f8"), ("synthetic", "?")])
+
+
+@dataclass
+class Side:
+    """Rows that one of two sets has and the other has not.
+
+    :ivar first: the numbers of the first ones, sorted.
+    """
+
+    originals: int = 0
+    synthetic: int = 0
+    first: list[int] = field(default_factory=list)
+
+    @property
+    def rows(self) -> int:
+        """All of them."""
+        return self.originals + self.synthetic
+
+    def add(self, entries: np.ndarray, limit: int) -> None:
+        """Add the rows of one part."""
+        self.synthetic += int(entries["synthetic"].sum())
+        self.originals += int((~entries["synthetic"]).sum())
+        smallest = np.sort(entries["row"])[:limit].tolist()
+        self.first = sorted([*self.first, *smallest])[:limit]
+
+
+@dataclass
+class Matches:
+    """The common rows of two sets: a file of (row number here, row number there).
+
+    :ivar untouched: common rows that are not in it: those of shards that are the same to the byte,
+        answers included.
+    :ivar relabelled: common rows with another label.
+    """
+
+    path: Path
+    gone: Side = field(default_factory=Side)
+    added: Side = field(default_factory=Side)
+    rows: int = 0
+    untouched: int = 0
+    relabelled: int = 0
+
+    def chunks(self) -> Iterator[np.ndarray]:
+        """Yield the row numbers, int64 (rows, 2), some thousand at a time."""
+        for start in range(0, self.rows, BATCH):
+            yield self.read(start, BATCH)
+
+    def read(self, start: int, rows: int) -> np.ndarray:
+        """Return some row numbers, int64 (rows, 2)."""
+        return np.fromfile(self.path, "<i8", 2 * rows, offset=16 * start).reshape(-1, 2)
+
+
+def match(before: JoinedSet, after: JoinedSet, folder: Path, limit: int) -> Matches:
+    """Find the rows that two sets have in common; of equal rows the first goes with the first.
+
+    :param folder: an empty one, for files of 25 bytes per row of either set and 16 per common one.
+    :param limit: how many rows are named of those that one set alone has.
+    :raises DistilleryError: if a set's rows have neither keys nor texts.
+    """
+    found = Matches(folder / "common")
+    found.path.touch()
+    same = _same_shards(before, after)
+    found.untouched = sum(before.inputs.manifest.shards[here].rows for here, _ in same)
+    parts = min(MOST_PARTS, max(1, -(-max(len(before), len(after)) // PART)))
+    for side, rows in enumerate((before, after)):
+        _spread(rows, {pair[side] for pair in same}, [folder / f"{side}-{n}" for n in range(parts)])
+    for number in range(parts):
+        here, there = (_read(folder / f"{side}-{number}") for side in range(2))
+        own, other = _matched(here, there)
+        found.gone.add(np.delete(here, own), limit)
+        found.added.add(np.delete(there, other), limit)
+        found.relabelled += _relabelled(here["label"][own], there["label"][other])
+        rows = np.stack([here["row"][own], there["row"][other]], axis=1)
+        found.rows += len(rows)
+        # In the order of the rows, so that neighbours are read together.
+        with open(found.path, "ab") as file:
+            rows[np.argsort(rows[:, 0])].tofile(file)
+    return found
+
+
+def _same_shards(before: JoinedSet, after: JoinedSet) -> list[tuple[int, int]]:
+    """Return (shard here, shard there) of shards that are the same to the byte."""
+    places: dict[tuple[str, ...], list[int]] = {}
+    for number in range(len(after.inputs.manifest.shards)):
+        places.setdefault(_digests(after, number), []).append(number)
+    shards = range(len(before.inputs.manifest.shards))
+    there = ((here, places.get(_digests(before, here))) for here in shards)
+    return [(here, numbers.pop(0)) for here, numbers in there if numbers]
+
+
+def _digests(rows: JoinedSet, number: int) -> tuple[str, ...]:
+    return tuple(own.manifest.shards[number].sha256 for own in (rows.inputs, *rows.answers))
+
+
+def _spread(rows: JoinedSet, left_out: set[int], paths: list[Path]) -> None:
+    """Write what rows are known by to one file per part."""
+    with ExitStack() as stack:
+        files = [stack.enter_context(open(path, "wb")) for path in paths]
+        for batch in rows.batches():
+            if batch.shard in left_out:
+                continue
+            entries = np.empty(len(batch), _ENTRY)
+            entries["key"] = _keys(rows, batch)
+            entries["row"] = np.arange(batch.first, batch.first + len(batch))
+            entries["label"] = batch.labels
+            entries["synthetic"] = batch.is_synthetic
+            # Keys are hashes: any of their bits spread them evenly.
+            part = (entries["key"] >> np.uint64(32)) % np.uint64(len(files))
+            for number in np.unique(part).tolist():
+                entries[part == number].tofile(files[number])
+
+
+def _keys(rows: JoinedSet, batch: Batch) -> np.ndarray:
+    names = batch.table.column_names
+    if "key" in names:
+        return batch.table["key"].to_numpy()
+    if "text" not in names:
+        raise DistilleryError(
+            f"{rows.name}: its rows have neither keys nor texts to know them by. Name a set of "
+            "inputs, or outputs whose inputs are there."
+        )
+    found = texts(batch.table)
+    return string_keys(["\t".join(text) if isinstance(text, tuple) else text for text in found])
+
+
+def _read(path: Path) -> np.ndarray:
+    entries = np.fromfile(path, _ENTRY)
+    return entries[np.lexsort((entries["row"], entries["key"]))]
+
+
+def _matched(here: np.ndarray, there: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return which entries are the same row, int64, here and there.
+
+    :param here: sorted by key and row; :param there: the same.
+    """
+    keys, others = here["key"], there["key"]
+    nth = np.arange(len(keys)) - np.searchsorted(keys, keys, side="left")
+    first = np.searchsorted(others, keys, side="left")
+    count = np.searchsorted(others, keys, side="right") - first
+    own = np.flatnonzero(nth < count)
+    return own, (first + nth)[own]
+
+
+def _relabelled(one: np.ndarray, other: np.ndarray) -> int:
+    return int(((one != other) & ~(np.isnan(one) & np.isnan(other))).sum())

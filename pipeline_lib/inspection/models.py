@@ -1,0 +1,65 @@
+"""Students and encoders that answer the rows of a set while it is read."""
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.evaluation.companions import student_in_use
+from pipeline_lib.evaluation.evaluate import check_names, require_model
+from pipeline_lib.inspection.rows import Embed, Names, Student
+from pipeline_lib.inspection.sets import Batch, JoinedSet
+from pipeline_lib.storage.columns import column_suffixes
+from pipeline_lib.students.sentence_encoder import SentenceEncoder, load_encoder
+from pipeline_lib.students.student import load_student
+from pipeline_lib.text.masking import signed_sentences
+from pipeline_lib.text.pieces import Pieces
+from pipeline_lib.text.words import MASK
+
+
+def running_student(folder: Path, rows: JoinedSet, names: Names) -> Student:
+    """Load a student that answers any batch of a set, temperature and all.
+
+    :param names: the task's classes, which must be the student's; None: not known.
+    :raises DistilleryError: if there is no student, or it answers another kind of rows.
+    """
+    require_model(folder)
+    student = load_student(folder)
+    if student.is_pair != rows.is_pair:
+        kinds = ("sentences", "pairs of sentences")
+        raise DistilleryError(
+            f"{folder}: a student of {kinds[student.is_pair]}; {rows.name} holds "
+            f"{kinds[rows.is_pair]}. Name a student of its task."
+        )
+    if names is not None:
+        check_names(folder, student.label_names, list(names))
+    if rows.classes is not None and rows.classes != len(student.label_names):
+        raise DistilleryError(
+            f"{folder}: answers with {len(student.label_names)} numbers, the teacher of "
+            f"{rows.name} with {rows.classes}. Name a student of its task."
+        )
+    predict, sign = student_in_use(folder, student)
+
+    def answers(batch: Batch) -> np.ndarray:
+        sides = [
+            signed_sentences(batch.table, s, lambda: sign) for s in column_suffixes(batch.table)
+        ]
+        return predict(sides[0] if len(sides) == 1 else list(zip(*sides, strict=True)))
+
+    return answers
+
+
+def running_encoder(folder: Path) -> Embed:
+    """Load an encoder, or a student's, that gives the vectors of any sentences.
+
+    :raises DistilleryError: if there is none.
+    """
+    require_model(folder)
+    return partial(_embed, load_encoder(folder))
+
+
+def _embed(encoder: SentenceEncoder, batch: Batch, side: str) -> np.ndarray:
+    tokenizer = encoder.tokenizer
+    sign = tokenizer.mask_sign if isinstance(tokenizer, Pieces) else MASK
+    return encoder.encode(signed_sentences(batch.table, side, lambda: sign))

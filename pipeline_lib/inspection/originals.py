@@ -1,0 +1,98 @@
+"""The originals that the rows of a transfer set were made from."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.inspection.sets import Batch, JoinedSet
+from pipeline_lib.storage.columns import matrix
+from pipeline_lib.storage.shards import read_shard
+
+WINDOW = 8192
+"""Originals that are searched at once."""
+
+
+class Originals:
+    """Finds originals by the column ``example``.
+
+    The rows of each shard come in the order of the originals that they were made from, so a search
+    goes on where the last one ended, and holds one window of them.
+    """
+
+    def __init__(self, rows: JoinedSet) -> None:
+        self._set = rows
+        names = [shard.name for shard in rows.inputs.manifest.shards]
+        numbers = {name: number for number, name in enumerate(names)}
+        # Shards are named by block and iteration; the originals are iteration 0.
+        self._of = [numbers.get(f"{name.partition('-i')[0]}-i000.arrow") for name in names]
+        self._shard: int | None = None
+        self._at = 0
+
+    def logits(self, batch: Batch) -> np.ndarray:
+        """Return the teacher's answers to the originals of a batch's rows, (rows, classes)."""
+        number = self._number(batch.shard)
+        if self._shard != batch.shard:
+            self._shard, self._at = batch.shard, 0
+        found = self._find(self._set.column(number, "key").to_numpy(), batch)
+        outputs = self._set.holder("logits")
+        column = read_shard(outputs.path(outputs.manifest.shards[number]))["logits"]
+        return matrix(column)[found]
+
+    def of(self, batch: Batch) -> tuple[dict[str, Any], np.ndarray | None]:
+        """Return the original of a batch of one row: its record, and the teacher's answer.
+
+        :return: the answer has the shape (1, classes).
+        """
+        number, key = self._number(batch.shard), batch.table["example"][0]
+        row = pc.index(self._set.column(number, "key"), key).as_py()
+        if row < 0:
+            raise self._lost(batch, key)
+        found = self._set.row(number, row)
+        return found.table.to_pylist()[0], found.logits
+
+    def _number(self, shard: int) -> int:
+        number = self._of[shard]
+        if number is None:
+            name = self._set.inputs.manifest.shards[shard].name
+            raise DistilleryError(
+                f"{self._set.name}: {name}: the shard of its originals is not in the set. Run "
+                "`dvc repro`."
+            )
+        return number
+
+    def _find(self, keys: np.ndarray, batch: Batch) -> np.ndarray:
+        """Return the row numbers of the examples of a batch among the keys, int64 (rows,)."""
+        wanted = batch.table["example"].to_numpy()
+        found, done, at, turned = np.empty(len(wanted), np.int64), 0, self._at, False
+        while done < len(wanted):
+            hits = _hits(keys[at : at + WINDOW], wanted[done:])
+            found[done : done + len(hits)] = at + hits
+            done += len(hits)
+            self._at, turned = at, turned and not len(hits)
+            if done < len(wanted):
+                at += WINDOW
+                if at >= len(keys):
+                    if turned:
+                        raise self._lost(batch, batch.table["example"][done])
+                    at, turned = 0, True
+        return found
+
+    def _lost(self, batch: Batch, key: pa.Scalar) -> DistilleryError:
+        return DistilleryError(
+            f"{self._set.name}: {self._set.place(batch.shard, batch.start)}: its original "
+            f"{key.as_py():016x} is not in the set. Run `dvc repro`."
+        )
+
+
+def _hits(window: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Return where the first ones wanted stand in the window, as far as all of them do."""
+    if not len(window):
+        return np.empty(0, np.int64)
+    order = np.argsort(window, kind="stable")
+    places = np.searchsorted(window, wanted, sorter=order)
+    places = order[np.minimum(places, len(window) - 1)]
+    missing = window[places] != wanted
+    return places[: int(missing.argmax()) if missing.any() else len(wanted)]

@@ -1,0 +1,207 @@
+"""Sorted lists of rows to look at first.
+
+Four questions, one list each: what is the teacher least sure of, where does it contradict the
+labels, where does the student contradict it, and where did augmentation change its mind.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.probabilities import softmax
+from pipeline_lib.evaluation.heldout import heldout_splits
+from pipeline_lib.inspection.answers import ChosenStudent, StoredAnswers, chosen_student
+from pipeline_lib.inspection.captions import CLASSES, LISTS, SCORES, ListName
+from pipeline_lib.inspection.distances import entropies, moved, self_confidence
+from pipeline_lib.inspection.label_errors import LabelErrors
+from pipeline_lib.inspection.originals import Originals
+from pipeline_lib.inspection.rows import Names, Row, Student, read_row
+from pipeline_lib.inspection.sets import Batch, JoinedSet
+from pipeline_lib.inspection.top import Top
+from pipeline_lib.params import Params
+
+
+@dataclass(frozen=True)
+class WorkList:
+    """Rows, the one to look at first on top.
+
+    :ivar title: in a few words; :ivar explanation: what the rows are sorted by, and what to make
+        of them. :ivar measure: what ``score`` of a row is, with its unit.
+    :ivar considered: of how many rows these are the first.
+    :ivar student: whose answers the rows have beside the teacher's, where they have some.
+    :ivar missing: why there are no rows, where there are none.
+    """
+
+    name: ListName
+    title: str
+    explanation: str
+    measure: str
+    rows: list[Row]
+    considered: int
+    student: str | None = None
+    missing: str | None = None
+
+
+@dataclass(frozen=True)
+class Part:
+    """A set to take rows from, with what is known of a student's answers to them.
+
+    :ivar originals: whether rows that no rule changed count.
+    :ivar spread: how far the answers of the student's seeds lie apart, (rows,) of a batch.
+    """
+
+    rows: JoinedSet
+    originals: bool = True
+    student: Student | None = None
+    spread: Student | None = None
+
+
+def work_lists(
+    layout: Layout,
+    params: Params,
+    task: str,
+    limit: int,
+    method: str | None = None,
+    wanted: Sequence[ListName] = LISTS,
+    cleanlab: bool = False,
+) -> list[WorkList]:
+    """Return a task's work lists of at most ``limit`` rows each; one without rows says why.
+
+    Rows come from the transfer sets and held-out splits that the teacher of the student's row has
+    answered; the student's answers are those that ``evaluate`` stored.
+
+    :param method: the row whose student is held against the teacher; else the best on dev.
+    :param wanted: which lists.
+    :param cleanlab: whether cleanlab counts label errors where it is installed, with the same
+        result: what is to be the same everywhere says no.
+    :raises DistilleryError: if the task or the row is unknown, or a set is damaged.
+    """
+    settings = params.task(task)
+    student = chosen_student(layout, params, task, method)
+    parts = task_parts(layout, params, task, student)
+    names = None if settings.is_regression else settings.label_names
+    own = student and student.name
+    return lists_of(parts, names, limit, settings.is_regression, own, wanted, cleanlab)
+
+
+def task_parts(
+    layout: Layout, params: Params, task: str, student: ChosenStudent | None
+) -> list[Part]:
+    """Return the sets of a task that its teacher answered: transfer sets, then held-out splits.
+
+    Originals stand in every transfer set, and count in the first alone.
+    """
+    known = params.methods_of(task).get(student.method) if student else None
+    teacher = params.teacher_of(task, known) if known else next(iter(params.teachers_of(task)))
+    recipes = params.recipes_of(task)
+    changing = [name for name in recipes if not params.recipe(name).changes_nothing]
+    pairs = [
+        (layout.transfer(task, name), layout.outputs(task, teacher, name))
+        for name in changing or recipes[:1]
+    ]
+    pairs = [(inputs, outputs) for inputs, outputs in pairs if (outputs / "manifest.json").exists()]
+    parts = [
+        Part(JoinedSet.open(inputs, outputs), originals=not number)
+        for number, (inputs, outputs) in enumerate(pairs)
+    ]
+    splits = heldout_splits(layout.task(task)) if layout.task(task).exists() else []
+    for split in splits:
+        outputs = layout.heldout_outputs(task, teacher, split)
+        if (outputs / "manifest.json").exists():
+            rows = JoinedSet.open(layout.split(task, split), outputs)
+            if student is None:
+                parts.append(Part(rows))
+            else:
+                stored = StoredAnswers(layout.predictions(task), split, len(rows), student)
+                parts.append(Part(rows, student=stored.logits, spread=stored.spread))
+    return parts
+
+
+def lists_of(
+    parts: Sequence[Part],
+    names: Names,
+    limit: int,
+    regression: bool,
+    student: str | None = None,
+    wanted: Sequence[ListName] = LISTS,
+    cleanlab: bool = False,
+) -> list[WorkList]:
+    """Return the work lists of some sets, in two passes over them.
+
+    :param student: the name of whoever answers beside the teacher.
+    :param wanted: which lists; :param cleanlab: see :func:`work_lists`.
+    """
+    errors = None
+    if "labels" in wanted and not regression:
+        errors = LabelErrors(max((part.rows.classes or 0 for part in parts), default=0), cleanlab)
+        for _, batch in _answered(parts):
+            errors.learn(batch)
+    top = {name: Top(limit) for name in wanted}
+    originals = [Originals(part.rows) for part in parts]
+    for number, batch in _answered(parts):
+        for name, kept in top.items():
+            scores = _scores(name, parts[number], batch, originals[number], regression)
+            if scores is not None:
+                kept.add(scores, number, batch.shard, batch.start)
+        if errors is not None:
+            errors.count(batch)
+    return [
+        _written(name, kept, parts, names, regression, errors, student)
+        for name, kept in top.items()
+    ]
+
+
+def _answered(parts: Sequence[Part]) -> Iterator[tuple[int, Batch]]:
+    """Yield (part, batch) of all rows, without the originals that stand elsewhere too."""
+    for number, part in enumerate(parts):
+        for batch in part.rows.batches():
+            if batch.logits is None:
+                continue
+            # A shard is of one iteration.
+            if part.originals or batch.is_synthetic.all():
+                yield number, batch
+
+
+def _scores(
+    name: ListName, part: Part, batch: Batch, originals: Originals, regression: bool
+) -> np.ndarray | None:
+    """Return what a list sorts the rows of a batch by, not-a-number where they do not belong."""
+    synthetic = batch.is_synthetic
+    if name == "augmentation":
+        if not synthetic.any():
+            return None
+        return np.where(synthetic, moved(batch.logits, originals.logits(batch)), np.nan)
+    if name == "student":
+        return None if part.student is None else moved(batch.logits, part.student(batch))
+    if name == "labels":
+        if regression:
+            return np.abs(batch.logits[:, 0] - batch.labels)
+        return 1 - self_confidence(softmax(batch.logits), batch.labels)
+    # What was written by people tells more than what the rules made of it.
+    if not regression:
+        return np.where(synthetic, np.nan, entropies(batch.logits))
+    return None if part.spread is None else part.spread(batch)
+
+
+def _written(
+    name: ListName,
+    kept: Top,
+    parts: Sequence[Part],
+    names: Names,
+    regression: bool,
+    errors: LabelErrors | None,
+    student: str | None,
+) -> WorkList:
+    """Return a list with its words and its rows, read anew."""
+    rows = [
+        read_row(parts[part].rows, shard, row, names, parts[part].student, score)
+        for score, (part, shard, row) in kept.best()
+    ]
+    words = (SCORES if regression else CLASSES)[name]
+    ranked = f" {errors.summary()}" if name == "labels" and rows and errors else ""
+    return WorkList(
+        *(name, words.title, words.explanation + ranked, words.measure, rows, kept.seen),
+        *(student, None if rows else words.missing),
+    )

@@ -1,0 +1,80 @@
+"""What can be said to hold or not: each check with what was found and what was wanted."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import read_json
+from pipeline_lib.base.layout import Layout
+from pipeline_lib.evaluation.results import TaskScores
+from pipeline_lib.report.rows import percent, signed
+from pipeline_lib.report.splits import shared_line
+
+Check = dict[str, Any]
+"""``check``, ``found``, ``wanted``, and whether it ``holds``."""
+
+
+def task_checks(task: str, scores: TaskScores, layout: Layout) -> list[Check]:
+    """Return the checks of one task's data, teachers and methods."""
+    shared = shared_line(scores.shared_texts)
+    own = _check("No text stands in two splits", shared or "none does", "none", not shared)
+    return [own, *_alignment(task, layout), *_answers(scores), *_gains(scores), *_routes(scores)]
+
+
+def _check(check: str, found: str, wanted: str, holds: bool) -> Check:
+    return {"check": check, "found": found, "wanted": wanted, "holds": holds}
+
+
+def _alignment(task: str, layout: Layout) -> Iterator[Check]:
+    for path in sorted(layout.all_outputs(task).rglob("alignment.json")):
+        try:
+            proof = read_json(path)
+            rows, equal = proof["rows"], proof["rows_with_equal_key"]
+        except (DistilleryError, KeyError):
+            continue
+        flipped = proof.get("flipped_argmax", 0)
+        name = path.parent.relative_to(layout.all_outputs(task)).as_posix()
+        found = f"{equal:,} of {rows:,} rows have their input's key"
+        if "recomputed_rows" in proof:
+            found += f"; of {proof['recomputed_rows']:,} computed again {flipped} changed answer"
+        yield _check(
+            f"Outputs {name} belong to their rows", found, "all, 0", equal == rows and not flipped
+        )
+
+
+def _answers(scores: TaskScores) -> Iterator[Check]:
+    for name, own in scores.teachers.items():
+        missing = sum(own.unanswered.values())
+        found = f"{missing:,} held-out rows without an answer"
+        yield _check(f"Teacher {name} answered every row", found, "0", not missing)
+
+
+def _gains(scores: TaskScores) -> Iterator[Check]:
+    split = scores.decisive_split
+    for name, own in scores.methods.items():
+        gain = own.gain[split]
+        if gain is None:
+            continue
+        known = gain.low is not None and gain.high is not None
+        between = f" [{signed(gain.low)}, {signed(gain.high)}]" if known else ", one seed"
+        yield _check(
+            f"{name} is better than {own.baseline} on {split}",
+            f"{signed(gain.difference)} points{between}",
+            "interval above 0",
+            known and gain.low > 0,
+        )
+
+
+def _routes(scores: TaskScores) -> Iterator[Check]:
+    split = scores.decisive_split
+    for name, own in scores.methods.items():
+        found = own.routing and own.routing.best.accuracy[split]
+        if not found:
+            continue
+        teacher, loss = own.routing.teacher_accuracy[split], own.routing.max_loss
+        yield _check(
+            f"{name} with its teacher behind it keeps the teacher's accuracy on {split}",
+            f"{percent(found.mean)} at {percent(own.routing.best.routed[split])} % routed",
+            f"at least {percent(teacher - loss)}",
+            found.mean >= teacher - loss,
+        )

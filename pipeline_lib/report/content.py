@@ -1,0 +1,221 @@
+"""What the page shows, as plain values: the content of ``report.json``, and of the page."""
+
+import math
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import read_json
+from pipeline_lib.base.layout import Layout
+from pipeline_lib.evaluation.diagrams import confusion_of, read_outputs, reliability_of
+from pipeline_lib.evaluation.results import Gain, TaskScores
+from pipeline_lib.inspection.work_lists import work_lists
+from pipeline_lib.params import Params
+from pipeline_lib.report.captions import caption, speed_line
+from pipeline_lib.report.checks import task_checks
+from pipeline_lib.report.collect import TaskResult
+from pipeline_lib.report.details import TextTable, calibration, notes, routing
+from pipeline_lib.report.flow import read_flow
+from pipeline_lib.report.measured import MeasuredTable
+from pipeline_lib.report.provenance import provenance
+from pipeline_lib.report.rows import NONE, rate, rows
+from pipeline_lib.report.trainings import encoder_curves, task_curves
+
+FORMAT = 1
+"""Version of the layout of ``report.json``."""
+MOST_ROWS = 30
+"""Of each work list; `distill shards worklist` shows more."""
+COLUMNS = {
+    "system": "System",
+    "dev": "Dev",
+    "test": "Test",
+    "gain": "Gain",
+    "interval": "Interval",
+    "p": "p (Holm)",
+    "to_teacher": "To teacher",
+    "agreement": "Agreement",
+    "speed": "Sentences/s",
+    "speed_up": "Faster",
+    "parameters": "Parameters (M)",
+    "ratio": "Smaller",
+}
+"""Of the table of scores."""
+TRAINING = {"system": "System", "rate": "Rate", "steps": "Steps × batch", "rows": "Rows"}
+
+
+def page_content(
+    params: Params,
+    layout: Layout,
+    results: list[TaskResult],
+    measured: list[MeasuredTable],
+    pipeline: Path = Path("dvc.yaml"),
+) -> dict[str, Any]:
+    """Gather everything that the page shows; see docs/report.md for the keys.
+
+    :param pipeline: dvc.yaml, for the flow.
+    """
+    content = {
+        "format": FORMAT,
+        "tasks": [_task(params, layout, result) for result in results],
+        "encoders": encoder_curves(params, layout),
+        "measured": [
+            {"title": one.title, "header": one.header, "rows": one.rows, "caption": one.caption}
+            for one in measured
+        ],
+        "flow": read_flow(pipeline, layout),
+        "provenance": provenance(params, layout, "dvc repro"),
+    }
+    return _finite(content)
+
+
+def _finite(value: Any) -> Any:
+    """Return plain values with None for what is no number, such as a correlation of constants."""
+    if isinstance(value, dict):
+        return {key: _finite(own) for key, own in value.items()}
+    if isinstance(value, list):
+        return [_finite(own) for own in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _task(params: Params, layout: Layout, result: TaskResult) -> dict[str, Any]:
+    task, scores, split = result.task, result.scores, result.scores.decisive_split
+    found = read_outputs(layout, task, scores)
+    regression = scores.is_regression
+    return {
+        "task": task,
+        "split": split,
+        "is_regression": regression,
+        "caption": [*caption(result, params), speed_line(result)],
+        "notes": notes(result, timed=True),
+        "scores": scores.model_dump(),
+        "speed": result.speed,
+        "tables": {
+            "scores": _rows(f"{task}: {scores.metric}, gain on {split}", COLUMNS, result),
+            "training": _rows(f"{task}: trainings", TRAINING, result),
+            "calibration": _plain(calibration(result)),
+            "routing": _plain(routing(result, timed=True)),
+        },
+        "checks": task_checks(task, scores, layout),
+        "systems": _systems(result, layout),
+        "gains": _gains(scores),
+        "reliability": {} if found is None else reliability_of(*found, regression),
+        "confusion": None if found is None else confusion_of(*found, scores.labels, regression),
+        "routing": _routing(result),
+        "curves": task_curves(params, task, layout),
+        "importance": _importance(layout.importance(task)),
+        "work_lists": [asdict(one) for one in work_lists(layout, params, task, MOST_ROWS)],
+    }
+
+
+def _rows(title: str, columns: dict[str, str], result: TaskResult) -> dict[str, Any]:
+    """Return some of the columns of the table of scores, less the rows that have none of them."""
+    cells = [[getattr(row, name) for name in columns] for row in rows(result)]
+    known = [row for row in cells if set(row[1:]) != {NONE}]
+    return {"title": title, "header": list(columns.values()), "rows": known}
+
+
+def _plain(given: TextTable | None) -> dict[str, Any] | None:
+    """Return a table's title, header and rows, each cell on one line."""
+    if given is None:
+        return None
+    columns = {"System": given.systems} | {k: v for part in given.columns for k, v in part.items()}
+    cells = zip(*columns.values(), strict=True)
+    return {
+        "title": given.title,
+        "header": [" ".join(head.split()) for head in columns],
+        "rows": [[" ".join(cell.split()) for cell in row] for row in cells],
+    }
+
+
+def _systems(result: TaskResult, layout: Layout) -> list[dict[str, Any]]:
+    """Return what each teacher and method scores, and what it costs: speed, parameters, bytes."""
+    scores, found = result.scores, []
+    split, metric = scores.decisive_split, scores.metric
+    for name, own in scores.teachers.items():
+        scored = own.scores[split]
+        found.append(
+            {
+                "system": f"teacher {name}",
+                "score": None if scored is None else scored[metric],
+                "std": None,
+                "rate": rate(result, "teachers", name),
+                "parameters": own.parameters and own.parameters.with_embeddings,
+                "bytes": _bytes(layout.teacher(result.task, name)),
+            }
+        )
+    for name, own in scores.methods.items():
+        scored = own.scores[split]
+        seeds = list(own.training.best_step)
+        found.append(
+            {
+                "system": name,
+                "score": None if scored is None else scored[metric].mean,
+                "std": None if scored is None or len(seeds) < 2 else scored[metric].std,
+                "rate": rate(result, "students", own.student),
+                "parameters": own.parameters.with_embeddings,
+                "bytes": _bytes(layout.student(result.task, name, int(seeds[0]))),
+            }
+        )
+    return found
+
+
+def _bytes(folder: Path) -> int | None:
+    """Return how many bytes a model has on the disk: weights, and what it needs to read text."""
+    if not (folder / "config.json").exists():
+        return None
+    files = (path for path in folder.iterdir() if path.name not in ("training.json", "search.json"))
+    return sum(path.stat().st_size for path in files)
+
+
+def _gains(scores: TaskScores) -> list[dict[str, Any]]:
+    """Return what each row adds to its baseline: in the metric, and in what is scored beside."""
+    split, found = scores.decisive_split, []
+    for name, own in scores.methods.items():
+        each: dict[str, Gain | None] = {scores.metric: own.gain[split]}
+        each |= own.details.gain[split] or {}
+        found += [
+            {"measure": measure, "method": name, "baseline": own.baseline, **gain.model_dump()}
+            for measure, gain in each.items()
+            if gain is not None and math.isfinite(gain.difference)
+        ]
+    return found
+
+
+def _routing(result: TaskResult) -> dict[str, Any] | None:
+    """Return every method's curve; cost is in time where speeds were measured, else parameters."""
+    scores, split = result.scores, result.scores.decisive_split
+    routed = {name: own for name, own in scores.methods.items() if own.routing}
+    if not routed:
+        return None
+    rates = {
+        name: (rate(result, "teachers", own.teacher), rate(result, "students", own.student))
+        for name, own in routed.items()
+    }
+    timed = all(all(pair) for pair in rates.values())
+
+    def point(name: str, one: Any) -> dict[str, float]:
+        teacher, student = rates[name]
+        cost = teacher / student + one.routed[split] if timed else one.cost[split]
+        accuracy = one.accuracy[split].mean
+        return {"routed": one.routed[split], "cost": round(cost, 4), "accuracy": accuracy}
+
+    curves = [
+        {
+            "system": name,
+            "teacher_accuracy": own.routing.teacher_accuracy[split],
+            "best": point(name, own.routing.best),
+            "curve": [point(name, one) for one in own.routing.curve],
+        }
+        for name, own in routed.items()
+    ]
+    return {"cost": "time" if timed else "parameters", "methods": curves}
+
+
+def _importance(path: Path) -> dict[str, Any] | None:
+    """Return what ``evaluate`` found of a few rows' words, or None where it explained none."""
+    try:
+        found = read_json(path)
+    except DistilleryError:
+        return None
+    return found if found.get("examples") else None

@@ -1,0 +1,280 @@
+"""The report as one page: a file without network, script or font from elsewhere.
+
+Texts come from data, and are escaped by the template engine.  Beyond that the page's policy lets no
+script run and no style count but the page's own two, by their digests.
+"""
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from pipeline_lib.base.files import atomic_path
+from pipeline_lib.report.charts import (
+    Figure,
+    flow_chart,
+    intervals,
+    learning_chart,
+    reliability_chart,
+    routing_chart,
+    scatter,
+)
+from pipeline_lib.report.details import HEADS, IN_PERCENT
+
+HERE = Path(__file__).parent
+MOST_CHARACTERS = 600
+"""Of a sentence in a work list."""
+
+
+def write_page(path: Path, content: Mapping[str, Any]) -> None:
+    """Write the page of what :func:`pipeline_lib.report.content.page_content` gathered."""
+    style, script = ((HERE / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
+    html = _template().render(
+        content=content,
+        tasks=[_task(task) for task in content["tasks"]],
+        encoders=_curves("encoders", content["encoders"], {}),
+        flow=_flow(content["flow"]),
+        style=Markup(style),
+        script=Markup(script),
+        policy=_policy(style, script),
+    )
+    with atomic_path(path) as temporary:
+        temporary.write_text(html, encoding="utf-8")
+
+
+def write_content(path: Path, content: Mapping[str, Any]) -> None:
+    """Write what the page shows as JSON; no number is NaN, which JSON does not know."""
+    with atomic_path(path) as temporary:
+        text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
+        temporary.write_text(text + "\n", encoding="utf-8")
+
+
+@cache
+def _template() -> Any:
+    environment = Environment(
+        loader=FileSystemLoader(HERE),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "heat": heat,
+        "shade": shade,
+        "seconds": seconds,
+        "rows": rows,
+        "pieces": pieces,
+        "leads": leads,
+        "ordered": ordered,
+    }
+    return environment.get_template("page.html")
+
+
+def _policy(style: str, script: str) -> str:
+    """Return the page's content security policy: nothing is fetched, and nothing else runs."""
+    of_style, of_script = (
+        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        for text in (style, script)
+    )
+    return (
+        f"default-src 'none'; style-src 'sha256-{of_style}'; script-src 'sha256-{of_script}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _task(task: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a task's content with its figures."""
+    name, scores = f"task-{task['task']}", task["scores"]
+    series = {own["system"]: number for number, own in enumerate(task["systems"])}
+    regression, split = task["is_regression"], task["split"]
+    return {
+        **task,
+        "id": name,
+        "metric": scores["metrics"][0],
+        "gain_figures": list(_gain_figures(task, series)),
+        "cost_figures": list(_cost_figures(task, series)),
+        "reliability_figures": [
+            reliability_chart(f"{name}-reliability-{series[s]}", s, series[s], bins, regression)
+            for s, bins in task["reliability"].items()
+        ],
+        "routing_figure": task["routing"]
+        and routing_chart(
+            f"{name}-routing",
+            [{**one, "series": series[one["system"]]} for one in task["routing"]["methods"]],
+            split,
+            task["routing"]["cost"],
+        ),
+        "learning_figures": _curves(name, task["curves"], series),
+        "examples": _examples(task["importance"]),
+        "listed": [_listed(one, row) for one in task["work_lists"] for row in one["rows"]],
+    }
+
+
+def _listed(work_list: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a work list's row with the words that it can be found by."""
+    said = {
+        "list": work_list["name"],
+        "label": row["label"],
+        "teacher": row["teacher"] and row["teacher"]["answer"],
+        "student": row["student"] and row["student"]["answer"],
+    }
+    words = [_word(key, value) for key, value in said.items() if isinstance(value, str)]
+    return {**row, "list": work_list, "words": [*words, *(f"rule:{rule}" for rule in row["rules"])]}
+
+
+def _word(key: str, value: str) -> str:
+    return f"{key}:{'_'.join(value.split())}"
+
+
+def leads(task: Mapping[str, Any], system: str, label: str, answer: str) -> str:
+    """Return the words that find the listed rows of this label and this answer of a system.
+
+    Empty where no row is listed, and of systems whose answers the lists do not have.
+    """
+    students = {one["student"] for one in task["work_lists"] if one["student"]}
+    if system.startswith("teacher "):
+        kind = "teacher"
+    elif any(name.rpartition("-")[0] == system for name in students):
+        kind = "student"
+    else:
+        return ""
+    words = [_word("label", label), _word(kind, answer)]
+    found = any(set(words) <= set(row["words"]) for row in task["listed"])
+    return " ".join(words) if found else ""
+
+
+def pieces(sentence: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return a sentence in pieces: text, the rule that wrote it or None, and what stood there.
+
+    What is longer than :data:`MOST_CHARACTERS` is cut.
+    """
+    text, end, found = sentence["text"], 0, []
+    for span in sentence["spans"]:
+        if span["end"] > MOST_CHARACTERS:
+            break
+        found.append({"text": text[end : span["start"]], "rule": None, "was": None})
+        own = {"text": text[span["start"] : span["end"]], "rule": span["rule"], "was": span["was"]}
+        found.append(own)
+        end = span["end"]
+    rest = text[end : max(end, MOST_CHARACTERS)]
+    left = len(text) - end - len(rest)
+    found.append({"text": rest, "rule": None, "was": None})
+    if left:
+        found.append({"text": f" … ({left:,} more characters)", "rule": "cut", "was": None})
+    return [piece for piece in found if piece["text"]]
+
+
+def _gain_figures(task: Mapping[str, Any], series: Mapping[str, int]) -> Iterator[Figure]:
+    measures = dict.fromkeys(gain["measure"] for gain in task["gains"])
+    for number, measure in enumerate(measures):
+        gains = [
+            {**gain, "series": series[gain["method"]]}
+            for gain in task["gains"]
+            if gain["measure"] == measure
+        ]
+        better = "right of zero is better" if number == 0 else "left of zero is better"
+        in_points = number == 0 or measure in IN_PERCENT
+        unit = f"{HEADS.get(measure, measure)}{', points' if in_points else ''}: {better}"
+        title = f"{HEADS.get(measure, measure)} on {task['split']}, over the baseline"
+        name = f"task-{task['task']}-gain-{number}"
+        yield intervals(name, title, unit, gains, 100.0 if in_points else 1.0)
+
+
+def _cost_figures(task: Mapping[str, Any], series: Mapping[str, int]) -> Iterator[Figure]:
+    metric = task["scores"]["metrics"][0]
+    axes = {
+        "rate": ("Score against speed", "sentences a second"),
+        "parameters": ("Score against parameters", "parameters, embeddings included"),
+        "bytes": ("Score against size on disk", "bytes"),
+    }
+    for key, (title, label) in axes.items():
+        points = [
+            {**own, "x": own[key], "series": series[own["system"]]}
+            for own in task["systems"]
+            if own[key] and own["score"] is not None
+        ]
+        if points:
+            yield scatter(f"task-{task['task']}-{key}", title, label, metric, points)
+
+
+def _curves(
+    name: str, curves: list[dict[str, Any]], series: Mapping[str, int]
+) -> list[tuple[Figure, Figure]]:
+    """Return score and loss of each system's trainings, in pairs."""
+    shown = {"teacher": "teacher {}", "joint": "{}, of several tasks", "encoder": "encoder {}"}
+    by_system: dict[str, list[dict[str, Any]]] = {}
+    for curve in curves:
+        system = shown.get(curve["kind"], "{}").format(curve["system"])
+        by_system.setdefault(system, []).append(curve)
+    return [
+        tuple(
+            learning_chart(
+                f"{name}-curve-{number}-{key}", system, series.get(system, number), own, key
+            )
+            for key in ("dev", "loss")
+        )
+        for number, (system, own) in enumerate(by_system.items())
+    ]
+
+
+def _flow(flow: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the flow with its chart and a line of text for each stage."""
+    stages = [{**stage, "line": _line(stage["runs"])} for stage in flow["stages"]]
+    longest = max((run["seconds"] for stage in stages for run in stage["runs"]), default=0.0)
+    chart = flow_chart("flow-chart", stages) if stages else ""
+    return {"stages": stages, "longest": longest, "chart": chart, "seconds": flow["seconds"]}
+
+
+def _line(runs: list[dict[str, Any]]) -> str:
+    if not runs:
+        return "no run recorded"
+    line = seconds(sum(run["seconds"] for run in runs))
+    reused, computed = (
+        sum(own.get(key, 0) for run in runs for own in run["counts"].values())
+        for key in ("reused", "computed")
+    )
+    return f"{line}, {reused}/{reused + computed} found" if reused + computed else line
+
+
+def _examples(importance: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+    """Return the explained rows, each with its greatest change, by which colours are scaled."""
+    found = []
+    for example in importance["examples"] if importance else []:
+        changes = [abs(change) for own in example["models"].values() for change in own["changes"]]
+        found.append({**example, "most": max(changes, default=0.0) or 1.0})
+    return found
+
+
+def ordered(models: Mapping[str, Any], importance: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Return what the models say: teacher, distilled and undistilled student."""
+    names = f"teacher {importance['teacher']}", importance["method"], importance["baseline"]
+    return [(name, models[name]) for name in names if name in models]
+
+
+def rows(records: list[Mapping[str, Any]], *keys: str) -> list[list[Any]]:
+    """Return the values of records as a table's rows."""
+    return [[record[key] for key in keys] for record in records]
+
+
+def heat(change: float, most: float) -> str:
+    """Return the class of a change's colour: five steps either way, and none near zero."""
+    step = round(5 * min(abs(change) / most, 1.0))
+    return f"{'rise' if change > 0 else 'fall'}{step}" if step else "level"
+
+
+def shade(share: float) -> str:
+    """Return the class of a share's colour, in ten steps."""
+    return f"shade{round(10 * min(max(share, 0.0), 1.0))}"
+
+
+def seconds(value: float) -> str:
+    """Return seconds, or minutes and seconds."""
+    if value < 60:
+        return f"{value:.1f} s"
+    return f"{int(value // 60)} min {int(value % 60)} s"

@@ -1,0 +1,74 @@
+"""The learning curves: what the trained folders keep of how a task's models were trained."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import read_json
+from pipeline_lib.base.layout import Layout
+from pipeline_lib.params import Params
+
+Curve = dict[str, Any]
+"""``system``, ``kind`` (teacher, method, joint, encoder), ``seed``, ``measure`` and ``history``: a
+list of step, epoch, mean training loss since the last evaluation, and score on dev."""
+
+
+def task_curves(params: Params, task: str, layout: Layout) -> list[Curve]:
+    """Return the curves of the task's teachers, of the methods by seed, and of joint trainings."""
+    metric = params.task(task).metrics[0]
+    found = [
+        _curve(layout.teacher(task, name), name, "teacher", own.tuning.seed, metric)
+        for name, own in params.teachers_of(task).items()
+        if hasattr(own.tuning, "seed")
+    ]
+    for name in params.methods_of(task):
+        for seed in params.seeds:
+            found.append(_curve(layout.student(task, name, seed), name, "method", seed, metric))
+    found += _joint(params, task, layout, metric)
+    return [curve for curve in found if curve is not None]
+
+
+def encoder_curves(params: Params, layout: Layout) -> list[Curve]:
+    """Return the curves of the encoders, which are trained without a task."""
+    found = (
+        _curve(layout.encoder(name), name, "encoder", own.seed, "loss")
+        for name, own in params.encoders.items()
+    )
+    return [curve for curve in found if curve is not None]
+
+
+def _joint(params: Params, task: str, layout: Layout, metric: str) -> Iterator[Curve | None]:
+    for name, own in params.joint.items():
+        if task in own.tasks:
+            for seed in params.seeds:
+                folder = layout.joint_students(name, seed)
+                yield _curve(folder, name, "joint", seed, metric, task)
+
+
+def _curve(
+    folder: Path, system: str, kind: str, seed: int, measure: str, task: str | None = None
+) -> Curve | None:
+    """Return one training's curve, or None where its folder keeps none.
+
+    :param task: of several that are trained at once, the one whose score is taken.
+    """
+    try:
+        record = read_json(folder / "training.json")
+    except DistilleryError:
+        # A teacher in a file, or one that was fine-tuned elsewhere.
+        return None
+    history = [
+        {
+            "step": one["step"],
+            "epoch": one["epoch"],
+            "loss": round(one["loss"], 6),
+            "dev": round(one.get("dev_by_task", {}).get(task, one["dev"]), 6),
+        }
+        for one in record.get("history", [])
+    ]
+    if not history:
+        return None
+    rate = record["settings"]["learning_rate"]
+    names = {"system": system, "kind": kind, "seed": seed, "measure": measure}
+    return names | {"best_step": record["best_step"], "learning_rate": rate, "history": history}

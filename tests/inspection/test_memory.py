@@ -1,0 +1,129 @@
+"""Whatever looks into a set holds no more memory for a large one than for a small one."""
+
+import shutil
+import tracemalloc
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from pipeline_lib.base.files import sha256_json
+from pipeline_lib.base.layout import Layout
+from pipeline_lib.inspection import flat_files, matching
+from pipeline_lib.inspection.differences import difference
+from pipeline_lib.inspection.figures import figures
+from pipeline_lib.inspection.filters import Filter
+from pipeline_lib.inspection.flat import FlatRows
+from pipeline_lib.inspection.flat_files import write_flat
+from pipeline_lib.inspection.sampling import sample
+from pipeline_lib.inspection.sets import JoinedSet
+from pipeline_lib.inspection.work_lists import Part, lists_of
+from pipeline_lib.storage.columns import list_column
+from pipeline_lib.storage.shards import (
+    Manifest,
+    Shard,
+    ShardSet,
+    schema_of,
+    write_manifest,
+    write_shard,
+)
+
+from .made_up import TASK, TEACHER, sentence, transfer_table
+
+SMALL, LARGE = 2, 12
+"""Blocks, of two shards each."""
+ROWS = 256
+"""Of a shard: so many are read together."""
+POOLS: list[pa.MemoryPool] = []
+
+
+def made_up(layout: Layout, blocks: int) -> JoinedSet:
+    """Write a set whose blocks are copies of one; the digests, which nothing here reads, differ."""
+    keys = np.random.default_rng(1).integers(1 << 63, size=ROWS, dtype=np.uint64)
+    one = transfer_table(
+        [{"key": 0, "example": 0, "label": 1, **sentence("a [MASK] joy", [0, 1, 0])}]
+    )
+    rows = one.take(pa.array(np.zeros(ROWS, np.int64)))
+    rows = rows.set_column(1, "example", pa.array(keys))
+    logits = np.random.default_rng(2).normal(size=(ROWS, 2)).astype(np.float32)
+    folder, outputs = layout.transfer(TASK, "full"), layout.outputs(TASK, TEACHER, "full")
+    inputs: list[Shard] = []
+    answers: list[Shard] = []
+    for number in range(2 * blocks):
+        block, iteration = divmod(number, 2)
+        name = f"b{block:03d}-i{iteration:03d}.arrow"
+        if block:
+            for place in (folder, outputs):
+                shutil.copy(place / f"b000-i{iteration:03d}.arrow", place / name)
+            digest = sha256_json([blocks, number])
+            inputs.append(Shard(name, ROWS, 0, digest))
+            answers.append(Shard(name, ROWS, 0, digest, digest))
+            continue
+        own = rows.set_column(0, "key", pa.array(keys + np.uint64(iteration)))
+        own = own.set_column(2, "iteration", pa.array(np.full(ROWS, iteration, np.int32)))
+        inputs.append(write_shard(folder / name, own))
+        answer = pa.table({"key": own["key"], "logits": list_column(logits + iteration)})
+        answers.append(write_shard(outputs / name, answer, inputs[-1].sha256))
+    write_manifest(folder, Manifest("transfer", schema_of(rows), inputs))
+    write_manifest(outputs, Manifest("logits", schema_of(answer), answers))
+    return JoinedSet.open(folder)
+
+
+def otherwise(rows: JoinedSet) -> JoinedSet:
+    """Return the same set with other digests, so that it has to be compared row for row."""
+    manifest = rows.inputs.manifest
+    shards = [replace(shard, sha256=shard.sha256[::-1]) for shard in manifest.shards]
+    return replace(rows, inputs=ShardSet(rows.inputs.folder, replace(manifest, shards=shards)))
+
+
+def peak(work: Callable[[], object]) -> int:
+    """Return the most bytes that Python, NumPy and Arrow held while something ran."""
+    before = pa.default_memory_pool()
+    pool = pa.proxy_memory_pool(before)
+    # What was taken from a pool must not outlive it.
+    POOLS.append(pool)
+    pa.set_memory_pool(pool)
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1] + pool.max_memory()
+    finally:
+        tracemalloc.stop()
+        pa.set_memory_pool(before)
+
+
+@pytest.fixture(scope="module")
+def sets(tmp_path_factory: pytest.TempPathFactory) -> list[JoinedSet]:
+    folder = tmp_path_factory.mktemp("sets")
+    return [made_up(Layout(folder / str(blocks)), blocks) for blocks in (SMALL, LARGE)]
+
+
+@pytest.mark.parametrize("what", ["figures", "sample", "lists", "difference", "flat"])
+def test_memory_does_not_grow_with_the_set(
+    sets: list[JoinedSet], what: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    # What is gathered before it is written or compared: so little that both sets exceed it.
+    monkeypatch.setattr(matching, "PART", 2 * ROWS)
+    monkeypatch.setattr(matching, "BATCH", ROWS)
+    monkeypatch.setattr(flat_files, "GROUP_ROWS", 2 * ROWS)
+
+    def work(rows: JoinedSet) -> object:
+        if what == "figures":
+            return figures(rows, None, Filter())
+        if what == "sample":
+            return sample(rows, 5, 1, Filter())
+        if what == "lists":
+            return lists_of([Part(rows, student=lambda batch: -batch.logits)], None, 5, False)
+        if what == "difference":
+            return difference(rows, otherwise(rows), 5)
+        return write_flat(tmp_path / "flat.parquet", FlatRows(rows, None, Filter()).tables(), None)
+
+    # Caches and compiled expressions belong to neither.
+    work(sets[0])
+    small, large = (peak(lambda own=own: work(own)) for own in sets)
+    assert len(sets[1]) == 6 * len(sets[0])
+    # What a shard may cost is its name and its mapped file, and a part an open one.
+    assert large < 1.25 * small + 5_000 * 2 * 2 * (LARGE - SMALL)

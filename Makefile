@@ -32,9 +32,10 @@ repro: $(INSTALLED)
 	dvc repro
 	distill results
 
-# A worker per core: one alone leaves the others idle.
+# A worker per core: one alone leaves the others idle.  Files in their own order: the other one, by how many tests they
+# have, leaves the slow ones of few tests for the end, when one core waits for the other.
 test: install
-	python -m pytest --numprocesses auto --dist loadfile
+	python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 lint: install
 	ruff check .

@@ -26,6 +26,8 @@ HEAVY = (
     "typer",
     "rich.progress",
     "ruamel.yaml",
+    "pandas",
+    "jinja2",
     "scipy.stats",
     "sklearn.metrics",
     "spacy",

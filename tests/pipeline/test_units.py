@@ -14,7 +14,7 @@ from pipeline_lib.storage.shards import read_shard
 from .corpus import BAD, GOOD, sentences
 from .workspace import Workspace
 
-UNITS = {"unit": (-1.0, 1.0), "stars": (0.0, 5.0), "percent": (0.0, 100.0)}
+UNITS = {"unit": (-1.0, 1.0), "percent": (0.0, 100.0)}
 
 
 def _warmth(text: str) -> float:

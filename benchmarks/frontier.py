@@ -3,7 +3,7 @@
 The teacher in torch, ONNX and ONNX int8; every student in torch, ONNX, int8 and numpy; and on the
 same splits what people would use instead: fastText, a TF-IDF regression, model2vec (distilled from
 the same teacher, then trained), SetFit (on the teacher's model).  What a peer chooses it chooses on
-dev; test takes part in no choice.
+dev; test takes part in no choice.  SetFit's contrastive steps are capped (frontier_systems.py).
 
     pip install 'distillery[onnx]' 'model2vec[distill,train]==0.10.0' setfit==1.2.0
     pip install fasttext-wheel==0.9.2
@@ -176,12 +176,11 @@ def _plot(results: dict[str, Any], path: Path) -> None:
         1, count, figsize=(7.2 * count, 5.5), layout="constrained", sharey=True, squeeze=False
     )
     for axes, (task, own) in zip(panels[0], results["tasks"].items(), strict=True):
-        for name, system in own["systems"].items():
-            place = system["rates_1"]["median"], 100 * system["accuracy"]
+        for name, places in _by_system(own["systems"]).items():
             color = "tab:red" if name in PEERS else "tab:blue"
-            color = "black" if name.startswith("teacher") else color
-            axes.plot(*place, "s" if name in PEERS else "o", color=color)
-            axes.annotate(name, place, xytext=(5, 4), textcoords="offset points", fontsize=7)
+            color = "black" if name == "teacher" else color
+            axes.plot(*zip(*places, strict=True), "o-", color=color, markersize=4)
+            axes.annotate(name, places[-1], xytext=(5, 4), textcoords="offset points", fontsize=8)
         axes.set_xscale("log")
         axes.set_xlabel("sentences a second from raw text, one core")
         axes.set_ylabel("accuracy on test (%)")
@@ -189,6 +188,15 @@ def _plot(results: dict[str, Any], path: Path) -> None:
         axes.margins(x=0.2)
         axes.grid(alpha=0.3)
     drawing.savefig(path, dpi=130)
+
+
+def _by_system(systems: dict[str, Any]) -> dict[str, list[tuple[float, float]]]:
+    """Return rate and accuracy of each system's forms, the slowest first."""
+    found: dict[str, list[tuple[float, float]]] = {}
+    for name, system in systems.items():
+        place = system["rates_1"]["median"], 100 * system["accuracy"]
+        found.setdefault(name.partition(",")[0], []).append(place)
+    return {name: sorted(places) for name, places in found.items()}
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ are copied or exported from a workspace where `dvc repro` has finished.
 import io
 import pickle
 import shutil
-import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,9 +79,15 @@ def ours(task: str, seeds: Sequence[int], folder: Path) -> Iterator[System]:
             for form in FORMS:
                 out = folder / method / form / str(seed)
                 if not out.exists():
-                    command = ["distill", "export", str(student), str(out), "--to", form]
-                    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+                    _export_student(student, form, out)
                 yield System(f"{method}, {form.replace('-', ' ')}", "student", str(out), seed)
+
+
+def _export_student(own: Path, form: str, out: Path) -> None:
+    from pipeline_lib.exports.numpy_export import export_numpy
+    from pipeline_lib.exports.onnx_export import export_onnx, export_onnx_int8
+
+    {"onnx": export_onnx, "onnx-int8": export_onnx_int8, "numpy": export_numpy}[form](own, out)
 
 
 def _export_teacher(own: Path, form: str, out: Path) -> None:
@@ -94,7 +99,7 @@ def _export_teacher(own: Path, form: str, out: Path) -> None:
 
     model = load_teacher(own, "cpu", "float32").model.eval()
     model.set_attn_implementation("eager")
-    names = ("input_ids", "attention_mask")
+    names = ["input_ids", "attention_mask"]
     example = (torch.full((2, 4), 3), torch.tensor([[1, 1, 1, 1], [1, 1, 1, 0]]))
     graph = io.BytesIO()
     torch.onnx.export(

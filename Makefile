@@ -32,11 +32,10 @@ repro: $(INSTALLED)
 	dvc repro
 	distill results
 
-# A worker more than cores: tests wait for processes.  Files in their own order: the other one, by how many tests they
-# have, leaves the slow ones of few tests for the end.
-WORKERS := $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
+# A worker per core: one alone leaves the others idle.  Files in their own order: the other one, by how many tests they
+# have, leaves the slow ones of few tests for the end, when one core waits for the other.
 test: install
-	python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
+	python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 lint: install
 	ruff check .

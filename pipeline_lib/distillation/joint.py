@@ -30,7 +30,7 @@ from pipeline_lib.params import Joint, Optimiser, Params, StudentSettings
 from pipeline_lib.storage.columns import sentences
 from pipeline_lib.storage.fingerprint import code_outside
 from pipeline_lib.storage.references import SetReference
-from pipeline_lib.storage.shards import ShardSet, check_answers, read_manifest
+from pipeline_lib.storage.shards import check_answers, read_manifest
 from pipeline_lib.students.student import attend_quickly, predict_sentences, save_student
 from pipeline_lib.students.vocabulary import (
     build_vocabulary,
@@ -40,6 +40,7 @@ from pipeline_lib.students.vocabulary import (
     vector_source,
 )
 from pipeline_lib.tasks.metrics import score
+from pipeline_lib.tasks.unlabelled import training_texts
 from pipeline_lib.training.batches import LengthSorted
 from pipeline_lib.training.checkpoint import Progress
 from pipeline_lib.training.label_scale import scale_of
@@ -244,10 +245,13 @@ def _of_task(record: Record, number: int) -> Record:
 
 
 def write_joint_vocabulary(params: Params, name: str, layout: Layout) -> int:
-    """Write the words of all tasks' training sets with their vectors; return how many there are."""
+    """Write the words of all tasks' training texts with their vectors; return how many there are.
+
+    A task's unlabelled texts are among them.
+    """
     row, settings, words = params.joint[name], params.vocabulary, []
     for task in row.tasks:
-        table = ShardSet.open(layout.split(task, "train")).table()
+        table = training_texts(layout.split(task, "train")).table()
         words += sentences(table, "words").combine_chunks().flatten().to_pylist()
     selected = select_words(count_normalised(words, settings.lowercase), row.min_count)
     source = vector_source(settings, layout)

@@ -1,6 +1,7 @@
 """Joint trainings: heads learn beside each other, and every task is handed its own student."""
 
 import json
+import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -33,6 +34,7 @@ from pipeline_lib.storage.columns import list_column
 from pipeline_lib.storage.shards import Manifest, schema_of, write_manifest, write_shard
 from pipeline_lib.students.student import Student, load_student, predict_sentences
 from pipeline_lib.tasks.metrics import score
+from pipeline_lib.tasks.unlabelled import unlabelled_folder
 from pipeline_lib.text.words import split_words
 from pipeline_lib.training import loop as training
 from pipeline_lib.training.search import Row, train_rows
@@ -226,6 +228,16 @@ def test_words_are_those_of_all_tasks(make: MakeRow, layout: Layout, tmp_path: P
     alone = make_params(tmp_path, {}, {"min_count": 60, "tasks": {SENTIMENT: "original"}})
     counts = [write_joint_vocabulary(params, "mtl", layout) for params in (both, few, alone)]
     assert counts[0] > counts[1] > counts[2] > 2
+
+
+def test_unlabelled_texts_bring_their_words(layout: Layout, tmp_path: Path) -> None:
+    params, own = make_params(tmp_path, {}, {}), Layout(tmp_path / "data")
+    shutil.copytree(layout.data, own.data)
+    before = write_joint_vocabulary(params, "mtl", own)
+    train, texts = own.split(SENTIMENT, "train"), ["zebras okapis"]
+    columns = {"key": pa.array(string_keys(texts)), "label": pa.nulls(1, pa.int32())}
+    _write(unlabelled_folder(train), pa.table(columns | _columns(texts, "")))
+    assert write_joint_vocabulary(params, "mtl", own) == before + 2
 
 
 def test_a_finished_training_is_found_by_content(

@@ -41,8 +41,8 @@ def check(
     it answers, as far as these are there. Exits with status 1 and the file's row if it is unsound.
     """
     from pipeline_lib.params import load_params
-    from pipeline_lib.teachers.answer_files import format_of
     from pipeline_lib.teachers.answers import gather
+    from pipeline_lib.teachers.row_files import format_of
 
     loaded = load_params(params)
     name = task or _only_task(loaded)

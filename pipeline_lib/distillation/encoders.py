@@ -275,12 +275,9 @@ def _have_vector(table: pa.Table, side: str) -> np.ndarray:
 
 def _left_out(training: EncoderTraining) -> Record:
     """Return how many sentences are left out for want of a vector; nothing where all have one."""
-    missing = training.train.unanswered, training.validation.unanswered
-    return (
-        dict(zip(("unanswered", "held_back_unanswered"), missing, strict=True))
-        if any(missing)
-        else {}
-    )
+    missing, held_back = training.train.unanswered, training.validation.unanswered
+    found = {"unanswered": missing, "held_back_unanswered": held_back}
+    return found if missing or held_back else {}
 
 
 def _opened(folders: tuple[Path, Path]) -> tuple[ShardSet, ShardSet]:

@@ -28,6 +28,7 @@ from pipeline_lib.teachers.vector_files import VectorRows, read_vectors
 VECTORS, PLACES, RECORD = "vectors.arrow", "places.arrow", "vectors.json"
 """The vectors in the files' order; keys, sorted, with the place of each one's vector; and what is
 said of them."""
+COUNTS = ("rows", "answered", "repeated", "errors")
 SAME = 0.999
 """The cosine from which on two vectors of a text are the same: APIs round differently each time."""
 CHUNK = 8192
@@ -73,7 +74,7 @@ class GivenVectors:
         table, said = read_shard(folder / PLACES), read_record(folder / RECORD, "provenance")
         return cls(
             *(table["key"].to_numpy(), table["place"].to_numpy(), _mapped(folder / VECTORS)),
-            *(said["provenance"], said["counts"], said["errors"]),
+            *(said["provenance"], {name: said["counts"][name] for name in COUNTS}, said["errors"]),
         )
 
 
@@ -98,10 +99,10 @@ def gather_vectors(
         keys, places = reader.places(vectors)
         _check_health(vectors, keys, places, where)
     write_shard(folder / PLACES, pa.table({"key": keys, "place": places}))
-    counts = {"rows": reader.count + sum(reader.errors.values()), "answered": len(keys)}
-    counts |= {"repeated": reader.count - len(keys), "errors": sum(reader.errors.values())}
-    said = {"provenance": reader.provenance, "counts": counts, "errors": reader.errors}
-    write_json(folder / RECORD, said | {"mask": settings.mask})
+    errors = sum(reader.errors.values())
+    counts = reader.count + errors, len(keys), reader.count - len(keys), errors
+    said = {"provenance": reader.provenance, "counts": dict(zip(COUNTS, counts, strict=True))}
+    write_json(folder / RECORD, said | {"errors": reader.errors, "mask": settings.mask})
     return GivenVectors.read(folder)
 
 

@@ -107,7 +107,9 @@ def vector_requests(params: "Params", out: Path, model: str | None) -> str:
             if missing
             else "encoders: none is trained to sentence vectors. Add a row to params.yaml."
         )
-    paths = [] if settings.files == ["-"] else [Path(params.inputs) / own for own in settings.files]
+    # Of a model's vectors, there are no files.
+    named = settings.files if settings is params.sentence_vectors else []
+    paths = [Path(params.inputs) / path for path in named]
     there = [path for path in paths if path.exists()]
     count = 0
     with _known(there, settings) as given, atomic_path(out) as temporary:

@@ -160,6 +160,8 @@ class EncoderTraining(TrainingSpec):
             *(row, self.student.model_dump(), self.params.vocabulary.model_dump(), words),
             *(self.train.digest, self.validation.digest),
             sha256_folder(vector_source(self.params.vocabulary, self.layout)),
+            # Beside an encoder stands whose vectors it learned: of files, no model's.
+            *(["given"] if self._targets(None).pooling is None else []),
         ]
 
     @cached_property

@@ -229,7 +229,8 @@ def _vector(value: Any, where: str) -> np.ndarray:
             value = json.loads(value)
         if isinstance(value, str):
             return np.frombuffer(base64.b64decode(value, validate=True), "<f4")
-        found = np.array(value, np.float32)
+        with np.errstate(over="ignore"):
+            found = np.array(value, np.float32)
     except (ValueError, TypeError, binascii.Error, RecursionError) as error:
         raise _no_list(where, value) from error
     if found.ndim != 1 or isinstance(value, Mapping):

@@ -34,6 +34,19 @@ SAME = 0.999
 CHUNK = 8192
 
 
+class MappedVectors(StoredVectors):
+    """The vectors of one Arrow file of many batches, each mapped by itself: none is copied."""
+
+    def __init__(self, path: Path) -> None:
+        """Map a file with a column of fixed-size lists of float32."""
+        reader = pa.ipc.open_file(pa.memory_map(str(path)))
+        columns = [reader.get_batch(n).column(0) for n in range(reader.num_record_batches)]
+        # A table's column is copied where its chunks are put together, also a single one.
+        self._parts = [own.flatten().to_numpy().reshape(len(own), -1) for own in columns]
+        self._scales = [None] * len(columns)
+        self._ends = np.cumsum([len(own) for own in columns])
+
+
 @dataclass(frozen=True)
 class GivenVectors:
     """Sentence vectors by content key.
@@ -46,7 +59,7 @@ class GivenVectors:
 
     keys: np.ndarray
     places: np.ndarray
-    vectors: StoredVectors
+    vectors: MappedVectors
     provenance: dict[str, str]
     counts: dict[str, int]
     errors: dict[str, int]
@@ -73,7 +86,7 @@ class GivenVectors:
         """Read what :func:`gather_vectors` wrote."""
         table, said = read_shard(folder / PLACES), read_record(folder / RECORD, "provenance")
         return cls(
-            *(table["key"].to_numpy(), table["place"].to_numpy(), _mapped(folder / VECTORS)),
+            *(table["key"].to_numpy(), table["place"].to_numpy(), MappedVectors(folder / VECTORS)),
             *(said["provenance"], {name: said["counts"][name] for name in COUNTS}, said["errors"]),
         )
 
@@ -95,7 +108,7 @@ def gather_vectors(
         if not reader.count:
             reasons = "; ".join(f"{reason} ({n:,})" for reason, n in reader.errors.items())
             raise DistilleryError(f"{where}: no vectors. {reasons or 'Put rows into the file.'}")
-        vectors = _mapped(temporary)
+        vectors = MappedVectors(temporary)
         keys, places = reader.places(vectors)
         _check_health(vectors, keys, places, where)
     write_shard(folder / PLACES, pa.table({"key": keys, "place": places}))
@@ -106,14 +119,7 @@ def gather_vectors(
     return GivenVectors.read(folder)
 
 
-def _mapped(path: Path) -> StoredVectors:
-    """Return the vectors of a file of many batches, each mapped by itself: none is copied."""
-    reader = pa.ipc.open_file(pa.memory_map(str(path)))
-    batches = (reader.get_batch(number) for number in range(reader.num_record_batches))
-    return StoredVectors([(pa.Table.from_batches([batch]), "") for batch in batches])
-
-
-def _check_health(vectors: StoredVectors, keys: np.ndarray, places: np.ndarray, where: str) -> None:
+def _check_health(vectors: MappedVectors, keys: np.ndarray, places: np.ndarray, where: str) -> None:
     chosen = slice(None, None, -(-len(keys) // MAX_ROWS))
     remedy = "Nothing was stored: have the texts embedded again, and put that file here."
     check_outputs(vectors[places[chosen]], keys[chosen], where, remedy)
@@ -163,7 +169,7 @@ class _Reader:
         self._keys.append(rows.keys)
         self._numbers.append(rows.numbers)
 
-    def places(self, vectors: StoredVectors) -> tuple[np.ndarray, np.ndarray]:
+    def places(self, vectors: MappedVectors) -> tuple[np.ndarray, np.ndarray]:
         """Return the keys in order, each once, and where the vector of each lies.
 
         :raises DistilleryError: if a text has two vectors.

@@ -361,15 +361,15 @@ def test_wikipedia_can_be_null_unless_something_is_made_of_it() -> None:
     assert check_params(raw).wikipedia is None
 
 
-FILES = {"files": ["v.csv"], "format": None, "mask": "X", "provenance": {}, "storage": "int8"}
+GIVEN = {"files": ["v.csv"], "format": None, "mask": "X", "provenance": {}, "storage": "int8"}
 
 
 def test_sentence_vectors_in_files_have_no_model() -> None:
-    found = check_params(changed({"sentence_vectors": FILES}))
+    found = check_params(changed({"sentence_vectors": GIVEN}))
     assert found.sentence_vectors.mask == "X"
     assert all(key != "sentence_vectors.max_length" for key, *_ in found.lengths())
     row = {"task": "neighbours", "encoders": ["sra"], "model": "minilm", "poolings": []}
-    changes = {"sentence_vectors": FILES, "similarity": {"pairs": row}}
+    changes = {"sentence_vectors": GIVEN, "similarity": {"pairs": row}}
     assert check_params(changed(changes)).similarity["pairs"].poolings == []
     row["poolings"] = ["mean"]
     assert "similarity.pairs.poolings: a model reads as much" in error_of(changed(changes))
@@ -389,8 +389,8 @@ def test_sentence_vectors_in_files_have_no_model() -> None:
         ("optimisers.short.learning_rates", [], "optimisers.short.learning_rates: "),
         ("sentence_vectors.storage", "int4", "sentence_vectors.storage: "),
         ("sentence_vectors.files", ["v.csv"], "sentence_vectors.model: unknown key"),
-        ("sentence_vectors", FILES | {"format": "vllm"}, "sentence_vectors.format: "),
-        ("sentence_vectors", FILES | {"files": []}, "sentence_vectors.files: "),
+        ("sentence_vectors", GIVEN | {"format": "vllm"}, "sentence_vectors.format: "),
+        ("sentence_vectors", GIVEN | {"files": []}, "sentence_vectors.files: "),
         ("sentence_vectors", {"files": ["a.csv"]}, "sentence_vectors.mask: missing"),
     ],
 )

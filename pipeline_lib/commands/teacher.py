@@ -44,14 +44,15 @@ def check(
     from pipeline_lib.commands.vector_files import vector_lines, vector_settings
     from pipeline_lib.params import load_params
     from pipeline_lib.teachers.answers import gather
-    from pipeline_lib.teachers.row_files import format_of
+    from pipeline_lib.teachers.row_files import ENDINGS, format_of
     from pipeline_lib.teachers.vector_files import holds_vectors
 
     loaded = load_params(params)
-    if task is None and teacher is None and holds_vectors(file, None):
-        own = vector_settings(loaded)
-        typer.echo(f"{file}: {format_of(file, None)}, sentence vectors")
-        for line in vector_lines([file], own.model_copy(update={"format": None}), loaded):
+    vectors = vector_settings(loaded)
+    format = None if file.suffix.lower() in ENDINGS else vectors.format
+    if task is None and teacher is None and holds_vectors(file, format):
+        typer.echo(f"{file}: {format_of(file, format)}, sentence vectors")
+        for line in vector_lines([file], vectors.model_copy(update={"format": format}), loaded):
             typer.echo(f"  {line}")
         return
     name = task or _only_task(loaded)

@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from pipeline_lib.params import Params, SentenceVectorFiles
     from pipeline_lib.teachers.given_vectors import GivenVectors
 
+REASONS = 10
+"""Reasons for no vector that are shown: some services write one of its own for each row."""
+
 
 def vector_settings(params: "Params") -> "SentenceVectorFiles":
     """Return how files of sentence vectors are read: as params say, or as documented."""
@@ -50,7 +53,12 @@ def _described(given: "GivenVectors") -> list[str]:
 
     lengths = np.linalg.norm(given.vectors[given.places[:10_000]], axis=1)
     lines = [", ".join(f"{count:,} {what}" for what, count in given.counts.items())]
-    lines += [f"error, {count:,} rows: {reason}" for reason, count in given.errors.items()]
+    often = sorted(given.errors.items(), key=lambda own: -own[1])
+    lines += [f"error, {count:,} rows: {reason}" for reason, count in often[:REASONS]]
+    if rest := often[REASONS:]:
+        lines.append(
+            f"error, {sum(count for _, count in rest):,} rows: {len(rest):,} other reasons"
+        )
     lines.append(
         f"{given.width:,} values each, of length {lengths.min():.3f} to {lengths.max():.3f}"
     )

@@ -251,8 +251,9 @@ def _check_text(text: Any, where: str) -> None:
 
 def _check_widths(path: Path, lengths: np.ndarray, numbers: np.ndarray) -> None:
     """Check that rows have as many values as the first of them, and some."""
-    other = np.flatnonzero((lengths != lengths[:1]) | (lengths == 0))
-    if len(other):
+    if len(empty := np.flatnonzero(lengths == 0)):
+        raise _no_vector(f"{path}: row {numbers[empty[0]]}")
+    if len(other := np.flatnonzero(lengths != lengths[:1])):
         row = other[0]
         raise DistilleryError(
             f"{path}: row {numbers[row]}: `{EMBEDDING}` has {lengths[row]:,} values, that of row "
@@ -275,7 +276,7 @@ def _check_values(path: Path, rows: VectorRows) -> None:
 
 def _no_vector(where: str) -> DistilleryError:
     return DistilleryError(
-        f"{where}: no `{EMBEDDING}`, or a part of one. A row without says why in `error`."
+        f"{where}: no `{EMBEDDING}`, or not all of it. A row without one says why in `error`."
     )
 
 

@@ -158,7 +158,7 @@ def test_what_cannot_be_right_is_refused(tmp_path: Path) -> None:
         gather_vectors(two, settings(), tmp_path / "two")
     table = pa.table({"text": ["a", "b"], "embedding": pa.array([[1.0, 2.0], [1.0, None]])})
     pq.write_table(table, tmp_path / "b.parquet")
-    with pytest.raises(DistilleryError, match=r"b\.parquet: row 2: no `embedding`, or a part"):
+    with pytest.raises(DistilleryError, match=r"b\.parquet: row 2: no `embedding`, or not all"):
         gather(tmp_path / "b.parquet")
     pq.write_table(pa.table({"text": ["a"], "vector": [[1.0]]}), tmp_path / "c.parquet")
     with pytest.raises(DistilleryError, match=r"c\.parquet: no column 'embedding'"):

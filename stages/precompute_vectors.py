@@ -1,54 +1,76 @@
-"""Compute a model's vector of every sentence that an encoder is trained on.
+"""Compute or find the vector of every sentence that an encoder is trained on.
 
     python stages/precompute_vectors.py
 
 Reads data/wikipedia/{train,validation}, the transfer sets that `encoders` name, and
-the model; writes data/vectors/wikipedia/<split> and data/vectors/tasks/<task>/<recipe>:
-one shard per input shard, row for row, and alignment.json with the proof's figures.
+the model, or data/raw/sentence_vectors; writes data/vectors/wikipedia/<split> and
+data/vectors/tasks/<task>/<recipe>: one shard per input shard, row for row, and alignment.json with
+the proof's figures.
 """
-
-from pathlib import Path
 
 import typer
 
 from pipeline_lib.base.entry import run_stage
-from pipeline_lib.base.files import clear_folder
+from pipeline_lib.base.files import clear_folder, write_json
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.params import Params, load_params
+from pipeline_lib.engine import make_engine
+from pipeline_lib.params import Params, SentenceVectorFiles, load_params
 from pipeline_lib.storage.shards import ShardSet
+from pipeline_lib.teachers.sentence_requests import sentence_sets
 
 
 def main() -> None:
-    """Compute a model's vector of every sentence that an encoder is trained on."""
+    """Compute or find the vector of every sentence that an encoder is trained on."""
     params, layout = load_params(), Layout()
     clear_folder(layout.vectors)
     if not params.sentence_encoders():
         typer.echo("no sentence encoders in params.yaml: no vectors")
         return
-    from pipeline_lib.engine import make_engine
+    if isinstance(params.sentence_vectors, SentenceVectorFiles):
+        take(params, layout)
+    else:
+        compute(params, layout)
+
+
+def compute(params: Params, layout: Layout) -> None:
+    """Compute a model's vectors, and prove that they stand beside their sentences."""
     from pipeline_lib.teachers.precompute import precompute_vectors
     from pipeline_lib.teachers.vectors import VectorPass
 
     vector_pass = VectorPass.of(params, layout.model(params.sentence_vectors.model))
     engine = make_engine(params, vector_pass.device)
-    for folder, place in wanted(params, layout).items():
-        name = folder.relative_to(layout.vectors).as_posix()
-        inputs = ShardSet.open(place)
-        found = precompute_vectors(inputs, vector_pass, folder, engine, f"vectors {name}")
+    for own in sentence_sets(params, layout):
+        name = own.vectors.relative_to(layout.vectors).as_posix()
+        inputs = ShardSet.open(own.inputs)
+        found = precompute_vectors(inputs, vector_pass, own.vectors, engine, f"vectors {name}")
         typer.echo(f"{name}: {found}")
 
 
-def wanted(params: Params, layout: Layout) -> dict[Path, Path]:
-    """Return the shard sets that encoders are trained on, by the place of their vectors."""
-    sets = {
-        layout.wikipedia_vectors(split): layout.wikipedia(split)
-        for split in ("train", "validation")
-    }
-    for encoder in params.sentence_encoders().values():
-        for task, recipe in encoder.tasks.items():
-            if recipe is not None:
-                sets[layout.task_vectors(task, recipe)] = layout.transfer(task, recipe)
-    return sets
+def take(params: Params, layout: Layout) -> None:
+    """Find the vectors that were given in files; list the sentences that have none."""
+    from pipeline_lib.engine.passes import run_pass
+    from pipeline_lib.teachers.alignment import equal_keys
+    from pipeline_lib.teachers.given_vectors import GivenVectorPass, GivenVectors
+    from pipeline_lib.teachers.own_vectors import check_related
+    from pipeline_lib.teachers.sentence_requests import list_without_vector
+
+    settings, engine = params.sentence_vectors, make_engine(params, "cpu")
+    sets = sentence_sets(params, layout)
+    given, where = GivenVectors.read(layout.given_vectors), ", ".join(settings.files)
+    corpus = ShardSet.open(sets[0].inputs)
+    if warning := check_related(given, corpus.tables(), settings.mask, where):
+        typer.echo(warning)
+    found = GivenVectorPass.of(layout.given_vectors, settings.storage)
+    for own in sets:
+        inputs, name = ShardSet.open(own.inputs), own.vectors.relative_to(layout.vectors).as_posix()
+        manifest, report = run_pass(found, inputs, own.vectors, engine)
+        outputs = ShardSet.open(own.vectors)
+        missing = list_without_vector(inputs, outputs, settings.mask)
+        figures = {"rows": manifest.rows, "rows_with_equal_key": equal_keys(inputs, outputs)}
+        write_json(own.vectors / "alignment.json", figures | manifest.counts)
+        listed = own.vectors / "unanswered.jsonl"
+        note = f", {missing:,} sentences without a vector: {listed}" if missing else ""
+        typer.echo(f"{name}: {manifest.rows:,} rows; {report}{note}")
 
 
 if __name__ == "__main__":

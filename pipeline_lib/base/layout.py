@@ -48,6 +48,11 @@ class Layout:
         """The folder of the file of word vectors."""
         return self.data / "raw" / "vectors"
 
+    @property
+    def given_vectors(self) -> Path:
+        """The folder of the sentence vectors that stand in files, by content key."""
+        return self.data / "raw" / "sentence_vectors"
+
     # What is computed row for row.
 
     def task(self, task: str) -> Path:

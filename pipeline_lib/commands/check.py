@@ -40,14 +40,19 @@ def check(
     faults += [f"{params}: {fault}" for fault in params_faults(loaded)]
     # What a model holds can be looked at once all are there.
     faults = faults or model_faults(loaded) + format_faults(loaded) + answer_faults(loaded)
+    vectors: list[str] = []
+    if not faults and loaded.sentence_encoders():
+        vectors, faults = vector_findings(loaded)
     if faults:
         raise DistilleryError("\n".join(faults))
-    for line in [*summary(loaded), *unfair_comparisons(loaded)]:
+    for line in [*summary(loaded), *vectors, *unfair_comparisons(loaded)]:
         typer.echo(line)
 
 
 def named_files(params: "Params") -> list[tuple[str, Path]]:
     """Return (key, path) of every file that params.yaml names below ``inputs``."""
+    from pipeline_lib.params import SentenceVectorFiles
+
     inputs = Path(params.inputs)
     found = [
         pair for name, task in params.tasks.items() for pair in _task_files(name, task, inputs)
@@ -70,6 +75,9 @@ def named_files(params: "Params") -> list[tuple[str, Path]]:
             for file in ("corpus.jsonl", "queries.jsonl"):
                 found.append((f"retrieval.{name}.source.folder", folder / file))
             found.append((f"retrieval.{name}.source.qrels", folder / row.source.qrels))
+    if isinstance(params.sentence_vectors, SentenceVectorFiles):
+        paths = [inputs / path for path in params.sentence_vectors.files]
+        found += [(f"sentence_vectors.files.{n}", path) for n, path in enumerate(paths)]
     if params.vocabulary.vectors.kind == "file":
         found.append(("vocabulary.vectors.path", inputs / params.vocabulary.vectors.path))
     if params.wikipedia is not None and params.wikipedia.source.kind == "files":
@@ -95,6 +103,22 @@ def answer_faults(params: "Params") -> list[str]:
             except DistilleryError as error:
                 found.append(str(error))
     return found
+
+
+def vector_findings(params: "Params") -> tuple[list[str], list[str]]:
+    """Return what sentence vectors in files hold, a line each, and why they cannot be used."""
+    from pipeline_lib.base.errors import DistilleryError
+    from pipeline_lib.commands.vector_files import vector_lines
+    from pipeline_lib.params import SentenceVectorFiles
+
+    own = params.sentence_vectors
+    if not isinstance(own, SentenceVectorFiles):
+        return [], []
+    try:
+        lines = vector_lines([Path(params.inputs) / path for path in own.files], own, params)
+    except DistilleryError as error:
+        return [], [str(error)]
+    return [f"vectors   {line}" for line in lines], []
 
 
 def _task_files(name: str, task: "Task", inputs: Path) -> list[tuple[str, Path]]:

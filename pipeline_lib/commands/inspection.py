@@ -52,12 +52,14 @@ class View:
 
     @cached_property
     def common(self) -> np.ndarray:
-        """The mean of the first 10,000 vectors' directions, float64 (width,).
+        """The mean of the directions of the first 10,000 rows' vectors, float64 (width,).
 
         The longer it is, the more alike all vectors are.
         """
         first = self.vectors[FIRST]
-        return unit(first[np.arange(min(len(first), 10_000))].astype(np.float64)).mean(0)
+        found = first[np.arange(min(len(first), 10_000))].astype(np.float64)
+        found = found[answered(found)]
+        return unit(found).sum(0) / max(len(found), 1)
 
     @cached_property
     def probabilities(self) -> np.ndarray | None:

@@ -91,6 +91,8 @@ def _answer(view: View, row: int) -> Text:
 
 def _vector(view: View, row: int, side: str) -> Text:
     vector = view.vectors[side][np.array([row])][0]
+    if np.isnan(vector).any():
+        return Text("  vector: none", "dim")
     length = float(np.linalg.norm(vector))
     common = float(vector @ view.common / max(length * np.linalg.norm(view.common), 1e-12))
     first = " ".join(f"{value:+.3f}" for value in vector[:6])

@@ -1,4 +1,4 @@
-"""``distill teacher``: try a file of answers, and write the rows that need one."""
+"""``distill teacher``: try a file of answers or vectors, and write the rows that need one."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -26,7 +26,7 @@ class RequestFormat(StrEnum):
 
 @app.command("check", epilog="Example: distill teacher check answers.jsonl --task reviews")
 def check(
-    file: Annotated[Path, typer.Argument(help="A file of answers.")],
+    file: Annotated[Path, typer.Argument(help="A file of answers, or of sentence vectors.")],
     task: Annotated[
         str | None, typer.Option("--task", help="A task of params.yaml; by default its only one.")
     ] = None,
@@ -39,12 +39,22 @@ def check(
 
     Says what it holds, how far it agrees with the task's labels, and what share of the task's sets
     it answers, as far as these are there. Exits with status 1 and the file's row if it is unsound.
+    A file with `embedding` holds sentence vectors: what share of the encoders' sentences has one.
     """
+    from pipeline_lib.commands.vector_files import vector_lines, vector_settings
     from pipeline_lib.params import load_params
-    from pipeline_lib.teachers.answer_files import format_of
     from pipeline_lib.teachers.answers import gather
+    from pipeline_lib.teachers.row_files import ENDINGS, format_of
+    from pipeline_lib.teachers.vector_files import holds_vectors
 
     loaded = load_params(params)
+    vectors = vector_settings(loaded)
+    format = None if file.suffix.lower() in ENDINGS else vectors.format
+    if task is None and teacher is None and holds_vectors(file, format):
+        typer.echo(f"{file}: {format_of(file, format)}, sentence vectors")
+        for line in vector_lines([file], vectors.model_copy(update={"format": format}), loaded):
+            typer.echo(f"  {line}")
+        return
     name = task or _only_task(loaded)
     settings, own = _settings(loaded, teacher), loaded.task(name)
     answers = gather([file], settings, own)
@@ -173,6 +183,40 @@ def requests(
         f"{out}: {count:,} rows of {inputs.manifest.rows:,} need an answer"
         + ("" if there else f" (none of {', '.join(map(str, paths))} is there yet)")
     )
+
+
+@app.command("vector-requests", epilog="Example: distill teacher vector-requests sentences.jsonl")
+def vector_requests(
+    out: Annotated[Path, typer.Argument(help="The JSON lines to write.")],
+    format: Annotated[
+        RequestFormat, typer.Option("--format", help="Rows alone, or an OpenAI batch.")
+    ] = RequestFormat.jsonl,
+    model: Annotated[
+        str | None,
+        typer.Option("--model", help="The batch's model; by default `provenance` has it."),
+    ] = None,
+    params: ParamsFile = Path("params.yaml"),
+) -> None:
+    """Write the sentences that encoders are trained on and that have no vector, each once.
+
+    They are Wikipedia's, and those of the transfer sets that `encoders` name. What the files of
+    `sentence_vectors` hold is left out. A batch is one of embeddings; its custom_id is the
+    sentence's content key, by which its output is joined.
+    """
+    from pipeline_lib.base.errors import DistilleryError
+    from pipeline_lib.commands import vector_files
+    from pipeline_lib.params import load_params
+
+    loaded = load_params(params)
+    asked = None
+    if format is RequestFormat.openai_batch:
+        asked = model or vector_files.vector_settings(loaded).provenance.get("model")
+        if asked is None:
+            raise DistilleryError(
+                "--model: missing, and sentence_vectors.provenance names no `model`. Name the "
+                "model that is to embed."
+            )
+    typer.echo(vector_files.vector_requests(loaded, out, asked))
 
 
 def _only_task(params: "Params") -> str:

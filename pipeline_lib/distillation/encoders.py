@@ -2,7 +2,8 @@
 
 Wu et al. 2020, sections 3.1 and 3.2 (SRA).  The vectors of BERT-like models share a large common
 direction, so that one constant vector reaches a low loss already: that loss is reported beside the
-encoder's, and ``centre`` subtracts their mean from the targets.
+encoder's, and ``centre`` subtracts their mean from the targets.  Where vectors stand in files,
+sentences without one are left out.
 """
 
 from collections import Counter
@@ -24,9 +25,9 @@ from pipeline_lib.base.files import sha256_folder
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.distillation.collapse import sample_rows, spread_figures
 from pipeline_lib.params import Encoder, Optimiser, Params, StudentSettings
-from pipeline_lib.storage.columns import column_suffixes
+from pipeline_lib.storage.columns import column_suffixes, matrix
 from pipeline_lib.storage.shards import ShardSet
-from pipeline_lib.storage.vectors import StoredVectors, unit, vector_tables
+from pipeline_lib.storage.vectors import ChosenVectors, StoredVectors, unit, vector_tables
 from pipeline_lib.students.sentence_encoder import encode_sentences, save_encoder, start_encoder
 from pipeline_lib.students.targets import Targets
 from pipeline_lib.students.vocabulary import (
@@ -46,6 +47,16 @@ from pipeline_lib.training.runs import Prepared, Record, TrainingSpec
 from pipeline_lib.training.search import Row
 
 _CHUNK = 8192
+
+
+@dataclass(frozen=True)
+class AnsweredVectors(ChosenVectors):
+    """The vectors of a corpus less those that nobody gave."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows and width."""
+        return len(self), *self.stored.shape[1:]
 
 
 @dataclass(frozen=True)
@@ -70,12 +81,26 @@ class Corpus:
         texts: list[str] = []
         for rows, _, side in self._parts():
             texts += rows[f"text{side}"].to_pylist()
+        vectors = self.vectors()
+        if isinstance(vectors, AnsweredVectors):
+            texts = [texts[row] for row in vectors.rows.tolist()]
         numbered = WordNumbers(tokenizer).number(texts, max_words)
-        return replace(numbered, targets={"vectors": self.vectors()})
+        return replace(numbered, targets={"vectors": vectors})
 
-    def vectors(self) -> StoredVectors:
-        """Return the sentences' vectors, in the order of :meth:`read`."""
-        return StoredVectors([(vectors, side) for _, vectors, side in self._parts()])
+    def vectors(self) -> StoredVectors | AnsweredVectors:
+        """Return the vectors of the sentences that have one, in the order of :meth:`read`."""
+        parts = [(vectors, side) for _, vectors, side in self._parts()]
+        stored = StoredVectors(parts)
+        if not any(outputs.manifest.counts.get("unanswered") for _, outputs, _ in self.sets):
+            return stored
+        known = np.concatenate([_have_vector(*part) for part in parts])
+        return AnsweredVectors(stored, np.flatnonzero(known))
+
+    @property
+    def unanswered(self) -> int:
+        """How many sentences are left out because they have no vector."""
+        vectors = self.vectors()
+        return len(vectors.stored) - len(vectors) if isinstance(vectors, AnsweredVectors) else 0
 
     def _parts(self) -> Iterator[tuple[pa.Table, pa.Table, str]]:
         for inputs, outputs, limit in self.sets:
@@ -135,6 +160,8 @@ class EncoderTraining(TrainingSpec):
             *(row, self.student.model_dump(), self.params.vocabulary.model_dump(), words),
             *(self.train.digest, self.validation.digest),
             sha256_folder(vector_source(self.params.vocabulary, self.layout)),
+            # Beside an encoder stands whose vectors it learned: of files, no model's.
+            *(["given"] if self._targets(None).pooling is None else []),
         ]
 
     @cached_property
@@ -233,10 +260,26 @@ class EncoderTraining(TrainingSpec):
                 "constant_loss": held_back_loss(rows, held_back.targets["vectors"], mean),
                 **spread,
                 "history": [{**own, "dev": -own["dev"]} for own in found.history],
+                **_left_out(self),
             }
 
         batches = LengthSorted(train, self.optimiser.batch_size, self.seed)
         return Prepared(model, batches, loss, evaluate, finish)
+
+
+def _have_vector(table: pa.Table, side: str) -> np.ndarray:
+    """Return which rows have a vector of one side, bool (rows,); the others' is not a number."""
+    scale = f"scale{side}"
+    if scale in table.column_names:
+        return ~np.isnan(table[scale].to_numpy())
+    return ~np.isnan(matrix(table[f"vector{side}"])[:, 0])
+
+
+def _left_out(training: EncoderTraining) -> Record:
+    """Return how many sentences are left out for want of a vector; nothing where all have one."""
+    missing, held_back = training.train.unanswered, training.validation.unanswered
+    found = {"unanswered": missing, "held_back_unanswered": held_back}
+    return found if missing or held_back else {}
 
 
 def _opened(folders: tuple[Path, Path]) -> tuple[ShardSet, ShardSet]:
@@ -261,6 +304,12 @@ def check_vectors(training: EncoderTraining) -> None:
     """
     for corpus, what in ((training.train, "train on"), (training.validation, "hold back")):
         vectors = corpus.vectors()
+        if not len(vectors) and (missing := corpus.unanswered):
+            raise DistilleryError(
+                f"encoders.{training.name}: none of the {missing:,} sentences to {what} has a "
+                "vector in `sentence_vectors.files`. `distill teacher vector-requests` writes "
+                "those that need one."
+            )
         if not len(vectors):
             raise DistilleryError(
                 f"encoders.{training.name}: there are no sentences to {what}. Set `wikipedia` in "
@@ -274,7 +323,9 @@ def check_vectors(training: EncoderTraining) -> None:
             )
 
 
-def mean_of(vectors: StoredVectors, change: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+def mean_of(
+    vectors: StoredVectors | AnsweredVectors, change: Callable[[np.ndarray], np.ndarray]
+) -> np.ndarray:
     """Return the mean of all vectors, each changed first, float64 (width,)."""
     total = np.zeros(vectors.shape[1])
     for start in range(0, len(vectors), _CHUNK):
@@ -283,7 +334,9 @@ def mean_of(vectors: StoredVectors, change: Callable[[np.ndarray], np.ndarray]) 
     return total / len(vectors)
 
 
-def held_back_loss(answers: np.ndarray, targets: StoredVectors, mean: np.ndarray | float) -> float:
+def held_back_loss(
+    answers: np.ndarray, targets: StoredVectors | AnsweredVectors, mean: np.ndarray | float
+) -> float:
     """Return the mean of ½(1 − cos) between answers and targets less ``mean``."""
     total = 0.0
     for start in range(0, len(targets), _CHUNK):

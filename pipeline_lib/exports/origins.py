@@ -22,6 +22,7 @@ from pipeline_lib.params import (
     PackageFiles,
     PackageParts,
     Params,
+    SentenceVectorFiles,
 )
 from pipeline_lib.sources.licences import card_licences, package_licences
 
@@ -97,17 +98,34 @@ def _teacher(params: Params, layout: Layout, task: str, name: str) -> list[Origi
         return [origin for one in tuning.of for origin in _teacher(params, layout, task, one)]
     if isinstance(tuning, AnswerFiles):
         record = layout.teacher(task, name) / "answers.json"
-        # That of the files' own metadata among it.
-        said = read_record(record, "provenance")["provenance"] if record.exists() else {}
-        said = said or tuning.provenance
-        told = "; ".join(f"{key}: {value}" for key, value in said.items())
-        source = f"answers in {', '.join(tuning.paths(task))}" + (f" ({told})" if told else "")
-        return [Origin(part, source, [f"{k}: {said[k]}" for k in LICENCE_KEYS if k in said])]
+        source = f"answers in {', '.join(tuning.paths(task))}"
+        return [_given(part, source, record, tuning.provenance)]
     if isinstance(tuning, Finished):
         path = tuning.path(task)
         declared = card_licences(Path(params.inputs) / path)
         return [Origin(part, f"fine-tuned elsewhere, in {path}", declared)]
     return [_model(params, teacher.model, part, "fine-tuned here from ")]
+
+
+def _given(part: str, source: str, record: Path, provenance: dict[str, str]) -> Origin:
+    """Return the origin of what others gave in files.
+
+    :param record: that was written of it, with what the files' own metadata say.
+    """
+    said = read_record(record, "provenance")["provenance"] if record.exists() else {}
+    said = said or provenance
+    told = "; ".join(f"{key}: {value}" for key, value in said.items())
+    licences = [f"{key}: {said[key]}" for key in LICENCE_KEYS if key in said]
+    return Origin(part, f"{source} ({told})" if told else source, licences)
+
+
+def _vectors(params: Params, layout: Layout, part: str) -> Origin:
+    """Return whose sentence vectors an encoder was trained to."""
+    own = params.sentence_vectors
+    if not isinstance(own, SentenceVectorFiles):
+        return _model(params, own.model, part)
+    record = layout.given_vectors / "vectors.json"
+    return _given(part, f"sentence vectors in {', '.join(own.files)}", record, own.provenance)
 
 
 def _start(params: Params, place: StudentPlace, method: Method) -> list[Origin]:
@@ -125,8 +143,7 @@ def _start(params: Params, place: StudentPlace, method: Method) -> list[Origin]:
     if encoder is not None:
         found.append(_wikipedia(params, "texts of the encoder it starts from"))
         if isinstance(encoder, Encoder):
-            part = "teacher of the encoder it starts from"
-            found.append(_model(params, params.sentence_vectors.model, part))
+            found.append(_vectors(params, place.layout, "teacher of the encoder it starts from"))
     for task in joint.tasks if joint else ():
         teacher = params.teacher_of(task, joint)
         found += [_data(params, task), *_teacher(params, place.layout, task, teacher)]

@@ -6,7 +6,7 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from pipeline_lib.exports.facts import Facts
-from pipeline_lib.params import Encoder, ModelVectors, Params
+from pipeline_lib.params import Encoder, ModelVectors, Params, SentenceVectors
 
 
 def settings_of(facts: Facts) -> str:
@@ -41,7 +41,10 @@ def settings_of(facts: Facts) -> str:
         for group in (*wanted, "models", "encoders", "joint", "methods")
         if (own := rows[group])
     }
-    for group in ("vocabulary", "tagger", "precompute", "evaluate"):
+    sections = ["vocabulary", "tagger", "precompute", "evaluate"]
+    if _learn_vectors(rows):
+        sections.insert(1, "sentence_vectors")
+    for group in sections:
         shown[group] = getattr(params, group).model_dump(mode="json", exclude_unset=True)
     return _yaml(shown | {"seeds": params.seeds})
 
@@ -50,11 +53,16 @@ def _models(params: Params, rows: dict[str, dict[str, Any]]) -> list[str]:
     """Return the names of the models that some of the rows start from."""
     named = {row.model for row in rows["teachers"].values()}
     named |= {row.source_model for row in rows["students"].values()}
-    if any(isinstance(row, Encoder) for row in rows["encoders"].values()):
+    if _learn_vectors(rows) and isinstance(params.sentence_vectors, SentenceVectors):
         named.add(params.sentence_vectors.model)
     if isinstance(params.vocabulary.vectors, ModelVectors):
         named.add(params.vocabulary.vectors.model)
     return [name for name in params.models if name in named]
+
+
+def _learn_vectors(rows: dict[str, dict[str, Any]]) -> bool:
+    """Whether some student starts from an encoder that was trained to sentence vectors."""
+    return any(isinstance(row, Encoder) for row in rows["encoders"].values())
 
 
 def _yaml(values: dict[str, Any]) -> str:

@@ -76,7 +76,7 @@ class FlatRows:
             if batch.logits is not None:
                 found["divergence"] = _known(moved(batch.logits, own))
         for side, vectors in self._vectors(batch).items():
-            found[f"vector{ENDINGS[side]}"] = fixed_lists(vectors)
+            found[f"vector{ENDINGS[side]}"] = fixed_lists(vectors, answered(vectors))
         return found
 
     def _labels(self, column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:

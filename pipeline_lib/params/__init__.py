@@ -10,6 +10,7 @@ from pipeline_lib.params.encoders import (
     CatalogueRow,
     Encoder,
     GeneralEncoder,
+    SentenceVectorFiles,
     SentenceVectors,
 )
 from pipeline_lib.params.file import (
@@ -172,6 +173,7 @@ __all__ = [
     "Regression",
     "RerankedSystem",
     "Retrieval",
+    "SentenceVectorFiles",
     "SentenceVectors",
     "Similarity",
     "Source",

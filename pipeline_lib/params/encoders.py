@@ -1,4 +1,6 @@
-"""Encoders of params.yaml: trained on Wikipedia to a model's sentence vectors, or to its layers.
+"""Encoders of params.yaml: trained on Wikipedia to sentence vectors, or to a model's layers.
+
+The vectors are those of a model that is run here, or stand in files.
 
 And catalogues: sentences embedded by such an encoder, to be searched.
 """
@@ -15,6 +17,9 @@ STARTS = ("vectors", "random", "model")
 pretrained model."""
 
 
+VectorStorage = Literal["float32", "float16", "int8"]
+
+
 class SentenceVectors(Section):
     """A model's vector of every sentence that an encoder is trained on.
 
@@ -26,11 +31,39 @@ class SentenceVectors(Section):
     model: str
     max_length: Annotated[int, Field(ge=4)]
     pooling: Literal["cls", "mean", "pooler"]
-    storage: Literal["float32", "float16", "int8"]
+    storage: VectorStorage
+
+
+class SentenceVectorFiles(Section):
+    """Sentence vectors that stand in files: those of an embedding API, or of any model.
+
+    ``files`` lie below ``inputs``.  ``format`` null goes by their endings.  ``mask`` stands for a
+    masked word in their texts.  ``provenance`` goes into the manifests: model, revision, licence or
+    terms.  ``storage``: the number format in the shards.
+    """
+
+    files: Annotated[list[str], Field(min_length=1)]
+    format: Literal["parquet", "arrow", "csv", "jsonl", "openai-batch"] | None
+    mask: Annotated[str, Field(min_length=1)]
+    provenance: dict[str, str]
+    storage: VectorStorage
+
+
+def _given(value: Any) -> str:
+    """Tell sentence vectors apart by their keys: those of a model, or in files."""
+    if isinstance(value, dict):
+        return "files" if "files" in value else "model"
+    return "files" if isinstance(value, SentenceVectorFiles) else "model"
+
+
+AnySentenceVectors = Annotated[
+    Annotated[SentenceVectors, Tag("model")] | Annotated[SentenceVectorFiles, Tag("files")],
+    Discriminator(_given),
+]
 
 
 class Encoder(Section):
-    """A student's encoder, trained to a model's sentence vectors (Wu et al. 2020).
+    """A student's encoder, trained to sentence vectors (Wu et al. 2020).
 
     ``wikipedia`` is how many of its sentences are used (null: all that were split).  ``tasks``
     names the tasks whose words the vocabulary takes in, and the transfer set whose sentences join
@@ -91,5 +124,5 @@ class CatalogueRow(Section):
     """
 
     encoder: str
-    storage: Literal["float32", "float16", "int8"]
+    storage: VectorStorage
     approximate: Literal["usearch", "faiss"] | None

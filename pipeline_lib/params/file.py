@@ -108,6 +108,8 @@ def _is_tag(path: list[Any], i: int) -> bool:
         return path[i] in ("student", "encoder", "model", "reranked")
     if i == 1 and path[0] == "engine":
         return path[i] in ("local", "ray")
+    if i == 1 and path[0] == "sentence_vectors":
+        return path[i] in ("model", "files")
     return i > 0 and path[i - 1] in ("source", "vectors") and path[i] in tags
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from pipeline_lib.params.encoders import SentenceVectorFiles
 from pipeline_lib.params.retrieval import (
     RankingSystem,
     Retrieval,
@@ -30,6 +31,12 @@ def check_measured(params: Params) -> None:
             )
         _check_names(f"{where}.encoders", row.encoders, params.encoders)
         _check_names(f"{where}.model", [row.model], params.models)
+        if row.poolings and isinstance(params.sentence_vectors, SentenceVectorFiles):
+            raise ValueError(
+                f"{where}.poolings: a model reads as much of a sentence as sentence_vectors."
+                "max_length says, and `sentence_vectors` stand in files. Set [] to compare the "
+                "encoders alone"
+            )
 
 
 def _check_retrieval(params: Params, where: str, row: Retrieval) -> None:

@@ -133,7 +133,7 @@ def _load(path: Path) -> Any:
 
 def _merge(base: Any, own: Any, top: bool = False) -> Any:
     """Merge ``own`` into ``base``, in place where both are mappings of one kind."""
-    if not isinstance(base, dict) or not isinstance(own, dict) or _kind(base) != _kind(own):
+    if not isinstance(base, dict) or not isinstance(own, dict) or _are_apart(base, own):
         return own
     for key, value in own.items():
         merges = key in base and not (top and key in ROWS)
@@ -164,8 +164,10 @@ def _comment_after(values: CommentedMap) -> list[str]:
     return [line.strip().removeprefix("#").strip() for line in lines if line.strip()]
 
 
-def _kind(values: dict[str, Any]) -> Any:
-    return values.get("kind")
+def _are_apart(base: dict[str, Any], own: dict[str, Any]) -> bool:
+    """Whether two mappings are of different kinds: by that key, or a model's vectors and files."""
+    named = [{"model", "files"} & values.keys() for values in (base, own)]
+    return base.get("kind") != own.get("kind") or (all(named) and named[0] != named[1])
 
 
 def _overlaid(base: str, own: str) -> str:

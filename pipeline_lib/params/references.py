@@ -5,7 +5,7 @@ from typing import Any
 
 from pipeline_lib.base.layout import HELDOUT
 from pipeline_lib.params.base import Section
-from pipeline_lib.params.encoders import STARTS, GeneralEncoder
+from pipeline_lib.params.encoders import STARTS, GeneralEncoder, SentenceVectors
 from pipeline_lib.params.joint import Joint
 from pipeline_lib.params.measured import check_measured
 from pipeline_lib.params.methods import BESIDE, RUNNING, Method
@@ -97,7 +97,8 @@ def _check_teachers(params: Params) -> None:
             raise ValueError(
                 f"teachers: none knows {task}. Name it in one's `tasks`, or set that to null"
             )
-    _check_names("sentence_vectors", params.sentence_vectors, params.models, "model")
+    if isinstance(params.sentence_vectors, SentenceVectors):
+        _check_names("sentence_vectors", params.sentence_vectors, params.models, "model")
     if params.vocabulary.vectors.kind == "model":
         _check_names("vocabulary.vectors", params.vocabulary.vectors, params.models, "model")
 

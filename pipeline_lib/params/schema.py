@@ -9,6 +9,7 @@ from pipeline_lib.params.base import Name, Positive, Section, Seed
 from pipeline_lib.params.encoders import (
     STARTS,
     AnyEncoder,
+    AnySentenceVectors,
     CatalogueRow,
     Encoder,
     SentenceVectors,
@@ -39,7 +40,7 @@ class Params(Section):
     teachers: Annotated[dict[Name, Teacher], Field(min_length=1)]
     precompute: Precompute
     vocabulary: Vocabulary
-    sentence_vectors: SentenceVectors
+    sentence_vectors: AnySentenceVectors
     students: dict[Name, Student]
     optimisers: dict[Name, Optimiser]
     encoders: dict[Name, AnyEncoder]
@@ -97,7 +98,7 @@ class Params(Section):
         return chain
 
     def sentence_encoders(self) -> dict[str, Encoder]:
-        """Return the encoders that are trained to a model's sentence vectors."""
+        """Return the encoders that are trained to sentence vectors."""
         return {name: row for name, row in self.encoders.items() if isinstance(row, Encoder)}
 
     def teachers_of(self, task: str) -> dict[str, Teacher]:
@@ -122,7 +123,9 @@ class Params(Section):
             if system.kind == "model"
         ]
         vectors = self.sentence_vectors
-        return [*own, ("sentence_vectors.max_length", vectors.max_length, vectors.model)]
+        if isinstance(vectors, SentenceVectors):
+            own.append(("sentence_vectors.max_length", vectors.max_length, vectors.model))
+        return own
 
     def reads_words(self, row: Joint) -> bool:
         """Whether a joint training's student reads words, not a model's word pieces."""

@@ -136,10 +136,15 @@ def _loaded(reference: EncoderReference, device: str) -> Embedder:
 def targets_in_space(encoder: Path, documents: EncoderReference) -> Targets:
     """Return what an encoder was trained to, if that is the model of these documents.
 
-    :raises DistilleryError: if it was trained to nothing, to another model, or to other vectors of
-        this one.
+    :raises DistilleryError: if it was trained to nothing, to vectors out of files, to another
+        model, or to other vectors of this one.
     """
     targets = Targets.read(encoder)
+    if targets.pooling is None:
+        raise DistilleryError(
+            f"{encoder}: trained to vectors that stood in files, and no model here gives documents "
+            f"theirs. Build the index with `--encoder {encoder}`, which embeds queries too."
+        )
     if documents.digest != targets.model:
         raise DistilleryError(
             f"{encoder}: trained to the vectors of another model ({targets.model[:12]}) than the "

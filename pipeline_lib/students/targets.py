@@ -21,14 +21,15 @@ RECORD, MEAN = "targets.json", "mean.npy"
 class Targets:
     """A model's sentence vectors, as the target of an encoder.
 
-    :ivar model: SHA-256 over its weights, configuration and tokenizer; :ivar pooling: cls, mean or
-        pooler; :ivar max_length: word pieces of a sentence that it read.
+    :ivar model: SHA-256 over its weights, configuration and tokenizer, or over vectors that stood
+        in files; :ivar pooling: cls, mean or pooler; :ivar max_length: word pieces of a sentence
+        that it read; both are None of vectors in files.
     :ivar mean: what was subtracted from the vectors, float32 (width,); None: nothing.
     """
 
     model: str
-    pooling: str
-    max_length: int
+    pooling: str | None
+    max_length: int | None
     mean: np.ndarray | None
 
     def save(self, folder: Path) -> None:

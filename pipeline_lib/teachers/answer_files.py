@@ -6,31 +6,27 @@ A row has a ``text`` (and ``text_pair``) and one of ``logits``, ``probs`` and ``
 docs/teacher-files.md describes the schema.
 """
 
-import csv
 import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import unreadable
 from pipeline_lib.teachers.batch_output import read_batch_line, read_vllm_line
+from pipeline_lib.teachers.row_files import (
+    TABLES,
+    Described,
+    csv_columns,
+    csv_lines,
+    described,
+    format_of,
+    json_lines,
+    table_batches,
+    table_schema,
+)
 
-ENDINGS = {
-    ".parquet": "parquet",
-    ".arrow": "arrow",
-    ".feather": "arrow",
-    ".csv": "csv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-}
-"""Formats by the ending of a file's name."""
-BATCHES = {"openai-batch": {"custom_id", "response"}, "vllm": {"outputs"}}
-"""The keys by which the lines of a batch's output are known."""
 ANSWERS = ("logits", "probs", "label")
 """The columns of which a row has one."""
 COLUMNS = ("text", "text_pair", *ANSWERS, "weight", "coverage", "error")
@@ -56,33 +52,6 @@ class Given:
     error: str | None = None
 
 
-@dataclass(frozen=True)
-class Described:
-    """What a file says of itself: its classes in their order, and where its answers are from."""
-
-    classes: list[str] | None = None
-    provenance: dict[str, str] = field(default_factory=dict)
-
-
-def format_of(path: Path, format: str | None) -> str:
-    """Return a file's format: the one named, or that of its ending; a batch's by its first line.
-
-    :raises DistilleryError: if the ending says nothing, or the file is not there.
-    """
-    if not path.is_file():
-        raise DistilleryError(f"{path}: not found. Put the file there, or correct the path.")
-    found = format or ENDINGS.get(path.suffix.lower())
-    if format is None and found == "jsonl":
-        _, first = next(_json_lines(path), (0, {}))
-        return next((kind for kind, keys in BATCHES.items() if keys <= set(first)), found)
-    if found is None:
-        raise DistilleryError(
-            f"{path}: no format goes with this ending; there are {', '.join(ENDINGS)}. Rename the "
-            "file, or name its `format`."
-        )
-    return found
-
-
 def read_answers(
     path: Path, format: str | None, labels: list[str]
 ) -> tuple[Described, Iterator[Given]]:
@@ -93,133 +62,41 @@ def read_answers(
     :raises DistilleryError: naming the file, the row or column, and the remedy.
     """
     kind = format_of(path, format)
-    if kind in ("parquet", "arrow"):
-        table = _read_table(path, kind)
-        return _described(path, table.schema), _table_rows(path, table)
+    said = described(path, kind)
+    if kind in TABLES:
+        return said, _table_rows(path, kind)
     if kind == "csv":
-        return Described(), _csv_rows(path)
+        return said, _csv_rows(path)
     if kind == "jsonl":
-        return _json_description(path), _json_rows(path)
+        return said, _json_rows(path)
     read = read_batch_line if kind == "openai-batch" else read_vllm_line
-    return Described(), _batch_rows(path, read, labels)
+    return said, _batch_rows(path, read, labels)
 
 
-def _read_table(path: Path, kind: str) -> pa.Table:
-    import pyarrow.parquet as pq
-
-    try:
-        if kind == "parquet":
-            return pq.read_table(path)
-        with pa.memory_map(str(path)) as source:
-            try:
-                return pa.ipc.open_file(source).read_all()
-            except pa.ArrowInvalid:
-                # `datasets` writes the stream format.
-                source.seek(0)
-                return pa.ipc.open_stream(source).read_all()
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise DistilleryError(
-            f"{path}: not a readable {kind} file ({error}). Correct its `format`, or write it "
-            "again."
-        ) from error
-
-
-def _described(path: Path, schema: pa.Schema) -> Described:
-    found = schema.metadata or {}
-    try:
-        given = {name: json.loads(found[name.encode()]) for name in _KEYS if name.encode() in found}
-    except ValueError as error:
-        raise DistilleryError(
-            f"{path}: the metadata `classes` and `provenance` are not JSON ({error}). Write them "
-            "with json.dumps."
-        ) from error
-    if "classes" not in given and b"huggingface" in found:
-        # `datasets` keeps the names of a ClassLabel.
-        features = json.loads(found[b"huggingface"]).get("info", {}).get("features", {})
-        given["classes"] = features.get("label", {}).get("names")
-    return _description(path, given)
-
-
-_KEYS = ("classes", "provenance")
-
-
-def _description(path: Path, given: Any) -> Described:
-    if not isinstance(given, dict) or set(given) - set(_KEYS):
-        raise DistilleryError(f"{path}: metadata has {', '.join(_KEYS)} and no more. Correct it.")
-    classes, provenance = given.get("classes"), given.get("provenance") or {}
-    if classes is not None and not (
-        isinstance(classes, list) and all(isinstance(name, str) for name in classes)
-    ):
-        raise DistilleryError(f"{path}: metadata `classes` is no list of names. Correct it.")
-    if not isinstance(provenance, dict):
-        raise DistilleryError(f"{path}: metadata `provenance` is no mapping. Correct it.")
-    return Described(classes, {str(name): str(value) for name, value in provenance.items()})
-
-
-def _table_rows(path: Path, table: pa.Table) -> Iterator[Given]:
-    names = [name for name in table.column_names if _is_ours(name)]
+def _table_rows(path: Path, kind: str) -> Iterator[Given]:
+    names = [name for name in table_schema(path, kind).names if _is_ours(name)]
     _check_columns(path, names)
     number = 0
-    for batch in table.select(names).to_batches(max_chunksize=10_000):
+    for batch in table_batches(path, kind, names):
         for row in batch.to_pylist():
             number += 1
             yield _given(path, number, row)
 
 
 def _csv_rows(path: Path) -> Iterator[Given]:
-    limit = csv.field_size_limit(2**31 - 1)
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as stream:
-            reader = csv.DictReader(stream, strict=True)
-            _check_columns(path, reader.fieldnames or [])
-            for number, row in enumerate(reader, 2):
-                if None in row or None in row.values():
-                    raise DistilleryError(
-                        f"{path}: row {number} has not as many columns as the first line. Quote "
-                        "texts with commas or quotes, and double the quotes inside."
-                    )
-                yield _given(path, number, {k: v for k, v in row.items() if v != ""}, plain=True)
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise DistilleryError(f"{path}: not valid CSV in UTF-8 ({error}). Correct it.") from error
-    except OSError as error:
-        raise unreadable(path, error) from error
-    finally:
-        csv.field_size_limit(limit)
-
-
-def _json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    try:
-        with path.open(encoding="utf-8-sig", newline="\n") as stream:
-            for number, line in enumerate(stream, 1):
-                if not line.strip():
-                    continue
-                found = json.loads(line)
-                if not isinstance(found, dict):
-                    raise DistilleryError(
-                        f"{path}: row {number} is not a JSON object. Write one per line."
-                    )
-                yield number, found
-    except (ValueError, RecursionError) as error:
-        raise DistilleryError(
-            f"{path}: a row is not valid JSON in UTF-8 ({error}). Write one object per line."
-        ) from error
-    except OSError as error:
-        raise unreadable(path, error) from error
-
-
-def _json_description(path: Path) -> Described:
-    _, first = next(_json_lines(path), (0, {}))
-    return _description(path, first["metadata"]) if "metadata" in first else Described()
+    _check_columns(path, csv_columns(path))
+    for number, row in csv_lines(path):
+        yield _given(path, number, row, plain=True)
 
 
 def _json_rows(path: Path) -> Iterator[Given]:
-    for number, row in _json_lines(path):
+    for number, row in json_lines(path):
         if "metadata" not in row:
             yield _given(path, number, row)
 
 
 def _batch_rows(path: Path, read: Any, labels: list[str]) -> Iterator[Given]:
-    for number, line in _json_lines(path):
+    for number, line in json_lines(path):
         found = read(line, labels, f"{path}: row {number}")
         value = found.probs if found.error is None else None
         yield Given(

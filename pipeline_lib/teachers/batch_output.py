@@ -43,12 +43,12 @@ def read_batch_line(line: Mapping[str, Any], labels: Sequence[str], where: str) 
     :param labels: the classes' names; :param where: for messages.
     :raises DistilleryError: if the line is none of a batch, or its tokens' probabilities cannot be.
     """
-    key = _content_key(line.get("custom_id"), where)
+    key = content_key(line.get("custom_id"), where)
     response = line.get("response") or {}
     body = response.get("body") or {}
     failed = line.get("error") or body.get("error")
     if failed or response.get("status_code", 200) != 200:
-        return BatchAnswer(key, None, None, None, _message(failed, response))
+        return BatchAnswer(key, None, None, None, failure(failed, response))
     choices = body.get("choices") or [{}]
     answer = (choices[0].get("message") or {}).get("content") or choices[0].get("text")
     return _answered(key, None, answer, _places(choices[0].get("logprobs")), labels, where)
@@ -63,7 +63,7 @@ def read_vllm_line(line: Mapping[str, Any], labels: Sequence[str], where: str) -
     :raises DistilleryError: see :func:`read_batch_line`.
     """
     texts = tuple(line[name] for name in ("text", "text_pair") if name in line) or None
-    key = None if texts else _content_key(line.get("custom_id", line.get("request_id")), where)
+    key = None if texts else content_key(line.get("custom_id", line.get("request_id")), where)
     if line.get("error"):
         return BatchAnswer(key, texts, None, None, str(line["error"]))
     output = (line.get("outputs") or [{}])[0]
@@ -192,7 +192,11 @@ def _check_possible(places: list[Alternatives], where: str) -> None:
         )
 
 
-def _content_key(given: Any, where: str) -> int:
+def content_key(given: Any, where: str) -> int:
+    """Return the content key that a ``custom_id`` is.
+
+    :raises DistilleryError: if it is none.
+    """
     try:
         return int(str(given), 16)
     except ValueError as error:
@@ -202,7 +206,8 @@ def _content_key(given: Any, where: str) -> int:
         ) from error
 
 
-def _message(error: Any, response: Mapping[str, Any]) -> str:
+def failure(error: Any, response: Mapping[str, Any]) -> str:
+    """Return why a line has no answer: the error's message, or the response's status."""
     if isinstance(error, Mapping) and error.get("message"):
         return str(error["message"])
     return json.dumps(error) if error else f"status {response.get('status_code')}"

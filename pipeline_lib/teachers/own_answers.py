@@ -7,20 +7,12 @@ from typing import Any
 import numpy as np
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.params import Task
 from pipeline_lib.storage.shards import ShardSet
 from pipeline_lib.tasks.metrics import agreement, label_array, score
 from pipeline_lib.teachers.answers import Answers, read_texts, row_keys
+from pipeline_lib.teachers.foretelling import LEAST_FORETOLD, foretold
 from pipeline_lib.teachers.health import MIN_LABELS, chance_agreement
-from pipeline_lib.text.words import split_words
-
-MIN_ROWS, MAX_ROWS = 200, 2000
-"""Answered training rows from which on words are asked, and the most that are looked at."""
-WIDTH, RIDGE = 1024, 10.0
-"""Numbers that words are hashed to, and the weight of the penalty on their squares."""
-LEAST_FORETOLD = 0.1
-"""Shuffled answers come to 0 ± 0.07 at 200 rows; tasks about words to 0.3 and more."""
 
 
 def describe_answers(
@@ -64,38 +56,6 @@ def describe_answers(
         "provenance": answers.provenance,
         "counts": answers.counts,
     }
-
-
-def foretold(texts: Sequence[str], outputs: np.ndarray) -> float | None:
-    """Return how far a text's words foretell its answer: Pearson's r, of rows not fitted to.
-
-    A ridge regression on hashed words, fitted to each half and tried on the other, of the output
-    that varies most; None for few rows.
-
-    :param outputs: float (rows, classes), or (rows, 1) scores.
-    """
-    texts, outputs = texts[:MAX_ROWS], outputs[:MAX_ROWS].astype(np.float64)
-    target = outputs[:, outputs.var(axis=0).argmax()]
-    if len(texts) < MIN_ROWS or np.ptp(target) == 0:
-        return None
-    features = _hashed_words(texts)
-    found = np.empty(len(texts))
-    for half in (0, 1):
-        other = np.arange(len(texts)) % 2 != half
-        mean, own = target[other].mean(), features[other]
-        squares = own.T @ own + RIDGE * np.eye(WIDTH)
-        weights = np.linalg.solve(squares, own.T @ (target[other] - mean))
-        found[~other] = mean + features[~other] @ weights
-    return round(agreement(target, found[:, None], regression=True), 6)
-
-
-def _hashed_words(texts: Sequence[str]) -> np.ndarray:
-    """Return which words each text has, 0 or 1, float64 (rows, WIDTH)."""
-    features = np.zeros((len(texts), WIDTH))
-    for row, text in enumerate(texts):
-        words = sorted(set(split_words(text.lower())[0]))
-        features[row, string_keys(words) % np.uint64(WIDTH)] = 1.0
-    return features
 
 
 def unrelated_warning(name: str, record: Mapping[str, Any]) -> str | None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 import torch
 from ruamel.yaml import YAML
+from tokenizers import Tokenizer
 from transformers import AutoModel, AutoTokenizer
 from typer.testing import CliRunner
 
@@ -18,14 +19,17 @@ from pipeline_lib.base.files import sha256_folder
 from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.cli import app
-from pipeline_lib.distillation.encoders import EncoderTraining, encoder_row
+from pipeline_lib.distillation.encoders import EncoderTraining, check_vectors, encoder_row
 from pipeline_lib.engine.local import LocalEngine
 from pipeline_lib.engine.passes import run_pass
-from pipeline_lib.params import check_params
+from pipeline_lib.params import SentenceVectorFiles, check_params
+from pipeline_lib.retrieval.embedders import EncoderReference, targets_in_space
 from pipeline_lib.storage.columns import matrix
 from pipeline_lib.storage.shards import Manifest, ShardSet, schema_of, write_manifest, write_shard
 from pipeline_lib.students.sentence_encoder import load_encoder
 from pipeline_lib.students.targets import Targets
+from pipeline_lib.students.vocabulary import build_vocabulary, vector_source
+from pipeline_lib.teachers.given_vectors import GivenVectorPass, gather_vectors
 from pipeline_lib.teachers.vectors import VectorPass
 from pipeline_lib.text.words import split_words
 from pipeline_lib.training import loop as training
@@ -195,6 +199,68 @@ def test_wikipedia_and_tasks_make_corpus_and_vocabulary(
     counted = sum("clever" in text for text in TRAIN[:100])
     assert ("clever" in first_of(few).words()) == (counted >= 3)
     assert len({key_of(few), key_of(all_), key_of(joined)}) == 3
+
+
+@pytest.mark.parametrize("storage", ["float16", "int8"])
+def test_sentences_without_a_vector_are_left_out(
+    run: MakeRow, data: Path, tmp_path: Path, storage: str
+) -> None:
+    own = run({"epochs": 1}, centre=True, wikipedia=90, tasks={TASK: "original"})
+    # What the model made is given in a file, of all but a few: of these, one is beyond the limit.
+    texts, known = [*TRAIN, *HELD_BACK, "More of it."], first_of(own)
+    whole = (
+        VectorPass.of(known.params, data / "raw/models/minilm").teacher().predict(texts, 32, 512)
+    )
+    rows = [n for n, text in enumerate(texts) if text not in (*TRAIN[:5], TRAIN[95], HELD_BACK[7])]
+    given = pa.table({"text": [texts[n] for n in rows], "embedding": [whole[n] for n in rows]})
+    write_shard(tmp_path / "vectors.arrow", given)
+    said = {"files": ["-"], "format": None, "mask": "[MASK]", "provenance": {}, "storage": storage}
+    gather_vectors(
+        [tmp_path / "vectors.arrow"], SentenceVectorFiles.model_validate(said), tmp_path / "given"
+    )
+    layout = Layout(tmp_path / "data")
+    for name in ("raw/vectors", "raw/models", "wikipedia", "tasks", "transfer"):
+        (layout.data / name).parent.mkdir(parents=True, exist_ok=True)
+        (layout.data / name).symlink_to(data / name)
+    for name in ("wikipedia/train", "wikipedia/validation", f"tasks/{TASK}/original"):
+        inputs = ShardSet.open(layout.data / name.replace("tasks/", "transfer/"))
+        found = GivenVectorPass.of(tmp_path / "given", storage)
+        run_pass(found, inputs, layout.vectors / name, LocalEngine(1))
+    told = encoder_row(known.params, "sra", layout, "cpu")
+    left = sum(text in TRAIN[:5] for text in TRAIN[:90])
+    training = first_of(told)
+    # Of the task's two sentences one has a vector.
+    assert training.rows == len(training.train.read(_tokenizer(training), 16)) == 90 - left + 1
+    assert not np.isnan(training.train.vectors()[np.arange(training.rows)]).any()
+    record = train_one(told, tmp_path / "sra", ignore)
+    held_back = sum(text == HELD_BACK[7] for text in HELD_BACK)
+    assert (record["sentences"], record["unanswered"]) == (90 - left + 1, left + 1)
+    assert record["held_back_unanswered"] == held_back
+    assert record["held_back_sentences"] == len(HELD_BACK) - held_back
+    assert 0.0 < record["loss"] < 1.0 and np.isfinite(record["constant_loss"])
+    targets = Targets.read(tmp_path / "sra")
+    assert (targets.model, targets.pooling, targets.max_length) == (found.digest, None, None)
+    with pytest.raises(DistilleryError, match="trained to vectors that stood in files"):
+        targets_in_space(tmp_path / "sra", EncoderReference.to(layout.model("minilm"), "mean"))
+
+
+def _tokenizer(training: EncoderTraining) -> Tokenizer:
+    source = vector_source(training.params.vocabulary, training.layout)
+    return build_vocabulary(training.words(), training.params.vocabulary, source)[0]
+
+
+def test_an_encoder_without_any_vector_is_refused(run: MakeRow, data: Path, tmp_path: Path) -> None:
+    own = run()
+    given = pa.table({"text": [f"another {n}" for n in range(9)], "embedding": [[1.0, 2.0]] * 9})
+    write_shard(tmp_path / "vectors.arrow", given)
+    said = {"files": ["-"], "format": None, "mask": "[MASK]", "provenance": {}}
+    settings = SentenceVectorFiles.model_validate(said | {"storage": "float32"})
+    gather_vectors([tmp_path / "vectors.arrow"], settings, tmp_path / "given")
+    found = GivenVectorPass.of(tmp_path / "given", "float32")
+    inputs = ShardSet.open(data / "wikipedia/train")
+    run_pass(found, inputs, data / "vectors/wikipedia/train", LocalEngine(1))
+    with pytest.raises(DistilleryError, match=r"none of the .* to train on has a vector"):
+        check_vectors(first_of(own))
 
 
 def test_a_finished_encoder_is_found(

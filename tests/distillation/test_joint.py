@@ -31,7 +31,7 @@ from pipeline_lib.networks.joint import JointNetwork
 from pipeline_lib.networks.student import StudentConfig, StudentNetwork
 from pipeline_lib.params import Params, check_params, student_settings
 from pipeline_lib.storage.columns import list_column
-from pipeline_lib.storage.shards import Manifest, schema_of, write_manifest, write_shard
+from pipeline_lib.storage.shards import Manifest, ShardSet, schema_of, write_manifest, write_shard
 from pipeline_lib.students.student import Student, load_student, predict_sentences
 from pipeline_lib.tasks.metrics import score
 from pipeline_lib.tasks.unlabelled import unlabelled_folder
@@ -172,6 +172,27 @@ def test_every_task_learns_and_has_a_student_of_its_own(make: MakeRow, layout: L
     assert SENTIMENT not in (folder / WARMTH / "training.json").read_text()
     assert list(found.trainings) == [1, 2]
     assert sha256_folder(layout.joint_students("mtl", 2)) != sha256_folder(folder)
+
+
+def test_a_row_counts_by_the_weight_of_its_answer(
+    make: MakeRow, layout: Layout, tmp_path: Path
+) -> None:
+    shutil.copytree(layout.data, tmp_path / "data")
+    own, texts = Layout(tmp_path / "data"), ShardSet.open(layout.transfer(SENTIMENT, "original"))
+    outputs = own.outputs(SENTIMENT, "minilm", "original")
+    weights = np.random.default_rng(1).integers(0, 4, texts.manifest.rows).astype(np.float32)
+    answers = ShardSet.open(outputs).table().append_column("weight", pa.array(weights))
+    _write(outputs, answers, texts.manifest.shards[0].sha256)
+    row = joint_row(make_params(tmp_path, {}, {}), "mtl", own, "cpu")
+    write_joint_vocabulary(make_params(tmp_path, {}, {}), "mtl", own)
+    ready = first_of(row).prepare()
+    parts = {part["task"]: part for part in map(ready.batches.collate, ready.batches.epoch(0))}
+    batch = parts[SENTIMENT]
+    assert "weights" not in parts[WARMTH] and len(set(batch["weights"].tolist())) > 1
+    model = ready.model.eval()
+    errors = model.students[0].outputs(batch)["logits"] - batch["logits"]
+    wanted = (errors.pow(2).sum(1) * batch["weights"]).sum() / batch["weights"].sum()
+    assert ready.loss(model, batch).item() == pytest.approx(wanted.item(), rel=1e-5)
 
 
 def test_the_encoder_is_one_and_the_same(make: MakeRow, layout: Layout) -> None:

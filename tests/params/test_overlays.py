@@ -58,6 +58,18 @@ def test_mappings_are_merged_and_rows_and_other_kinds_taken_whole(tmp_path: Path
     assert {key: values[key] for key in untouched} == {key: base[key] for key in untouched}
 
 
+def test_vectors_of_a_model_and_in_files_are_of_different_kinds(tmp_path: Path) -> None:
+    own = "{files: [v.parquet], format: null, mask: X, provenance: {}, storage: int8}"
+    path = overlay(tmp_path, f"sentence_vectors: {own}\n")
+    assert load_params(path).sentence_vectors.files == ["v.parquet"]
+    assert plain(plain_text(path))["sentence_vectors"] == plain(own)
+    (tmp_path / "base.yaml").write_text(path.read_text())
+    path = overlay(tmp_path, "sentence_vectors: {storage: float16}\n", tmp_path / "base.yaml")
+    assert load_params(path).sentence_vectors.storage == "float16"
+    path = overlay(tmp_path, "sentence_vectors: {pooling: cls}\n")
+    assert load_params(path).sentence_vectors.model == "minilm"
+
+
 def test_a_profile_of_a_profile(tmp_path: Path) -> None:
     (tmp_path / "first.yaml").write_text(
         f"extends: {DEFAULT}\nspeed: {{sentences: 7}}\nseeds: [1]\n"

@@ -4,8 +4,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
+from pipeline_lib.storage.columns import list_column, matrix
 from pipeline_lib.storage.shards import ShardSet, read_manifest
 from pipeline_lib.storage.vectors import StoredVectors, vector_tables
 from tests.commands.running import distill
@@ -227,6 +232,46 @@ def test_vectors_of_other_sentences_are_not_trained_on(workspace: Workspace) -> 
     manifest.write_text(json.dumps(raw))
     workspace.forget(".distillery/encoders")
     assert "does not answer to input shard" in workspace.stage("pretrain").error
+
+
+def test_vectors_can_stand_in_files(encoded: tuple[Workspace, Run], workspace: Workspace) -> None:
+    own = ("wikipedia/train", "wikipedia/validation", f"tasks/{TASK}/original")
+    inputs = [Path("data") / name.replace("tasks/", "transfer/") for name in own]
+    texts, vectors = [], []
+    for name, folder in zip(own, inputs, strict=True):
+        texts += ShardSet.open(workspace / folder).table()["text"].to_pylist()
+        tables = ShardSet.open(workspace / VECTORS / name).tables()
+        vectors += [matrix(table["vector"]) for table in tables]
+    table = pa.table({"text": texts, "embedding": list_column(np.concatenate(vectors))})
+    pq.write_table(table, workspace / "data/input/vectors.parquet")
+
+    def edit(values: Any) -> None:
+        values["sentence_vectors"] = {
+            **{"files": ["vectors.parquet"], "format": None, "mask": "[MASK]"},
+            **{"provenance": {"model": "elsewhere"}, "storage": "float16"},
+        }
+        values["optimisers"]["pretraining"]["epochs"] = 1
+
+    workspace.params(edit)
+    found = workspace.stage("fetch_vectors").sound()
+    assert f"sentence vectors of 32 values: {len(texts)} rows" in found.text
+    workspace.stage("precompute_vectors").sound()
+    for name in own:
+        # The model's own, byte for byte: what it computed is what was given.
+        here, there = (ShardSet.open(w / VECTORS / name) for w in (workspace, encoded[0]))
+        assert here.manifest.digest == there.manifest.digest
+        assert here.manifest.made_from["provenance"] == {"model": "elsewhere"}
+    # Without the last of the held-back sentences.
+    gone = texts[SENTENCES + 59]
+    table = table.filter(pc.not_equal(table["text"], gone))
+    pq.write_table(table, workspace / "data/input/vectors.parquet")
+    workspace.stage("fetch_vectors").sound()
+    found = workspace.stage("precompute_vectors").sound()
+    assert "wikipedia/validation: 60 rows; computed 1 shards, reused 0, 1 sentences" in found.text
+    assert "1 sentences have no vector" in workspace.stage("pretrain").sound().text
+    record = json.loads((workspace / ENCODER / "training.json").read_text())
+    assert (record["held_back_sentences"], record["held_back_unanswered"]) == (59, 1)
+    assert record["unanswered"] == 0 and 0.0 < record["loss"] < 1.0
 
 
 def test_stored_vectors_have_the_teachers_width(encoded: tuple[Workspace, Run]) -> None:

@@ -1,0 +1,144 @@
+"""What ``distill check`` and ``distill teacher`` say of files of sentence vectors."""
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pipeline_lib.params import Params, SentenceVectorFiles
+    from pipeline_lib.teachers.given_vectors import GivenVectors
+
+REASONS = 10
+"""Reasons for no vector that are shown: some services write one of its own for each row."""
+
+
+def vector_settings(params: "Params") -> "SentenceVectorFiles":
+    """Return how files of sentence vectors are read: as params say, or as documented."""
+    from pipeline_lib.params import SentenceVectorFiles
+
+    if isinstance(params.sentence_vectors, SentenceVectorFiles):
+        return params.sentence_vectors
+    own = {"files": ["-"], "format": None, "mask": "[MASK]", "provenance": {}}
+    return SentenceVectorFiles.model_validate(own | {"storage": "float32"})
+
+
+@contextmanager
+def gathered(files: Sequence[Path], settings: "SentenceVectorFiles") -> Iterator["GivenVectors"]:
+    """Yield the vectors of files, which lie in a temporary folder until the block ends.
+
+    :raises DistilleryError: if they cannot be right.
+    """
+    from pipeline_lib.teachers.given_vectors import gather_vectors
+
+    with tempfile.TemporaryDirectory() as folder:
+        yield gather_vectors(files, settings, Path(folder))
+
+
+def vector_lines(
+    files: Sequence[Path], settings: "SentenceVectorFiles", params: "Params"
+) -> list[str]:
+    """Say what files of sentence vectors hold, and how many of the encoders' sentences have one.
+
+    :raises DistilleryError: if they cannot be right.
+    """
+    with gathered(files, settings) as given:
+        where = ", ".join(path.name for path in files)
+        return [*_described(given), *_covered(given, settings, params, where)]
+
+
+def _described(given: "GivenVectors") -> list[str]:
+    import numpy as np
+
+    lengths = np.linalg.norm(given.vectors[given.places[:10_000]], axis=1)
+    lines = [", ".join(f"{count:,} {what}" for what, count in given.counts.items())]
+    often = sorted(given.errors.items(), key=lambda own: -own[1])
+    lines += [f"error, {count:,} rows: {reason}" for reason, count in often[:REASONS]]
+    if rest := often[REASONS:]:
+        lines.append(
+            f"error, {sum(count for _, count in rest):,} rows: {len(rest):,} other reasons"
+        )
+    lines.append(
+        f"{given.width:,} values each, of length {lengths.min():.3f} to {lengths.max():.3f}"
+    )
+    return lines + [f"{name}: {value}" for name, value in given.provenance.items()]
+
+
+def _covered(
+    given: "GivenVectors", settings: "SentenceVectorFiles", params: "Params", where: str
+) -> list[str]:
+    from pipeline_lib.base.layout import Layout
+    from pipeline_lib.storage.shards import ShardSet
+    from pipeline_lib.teachers.own_vectors import check_related
+    from pipeline_lib.teachers.sentence_requests import covered, sentence_sets
+
+    if not params.sentence_encoders():
+        return ["no encoder of params.yaml is trained to sentence vectors"]
+    wanted = sentence_sets(params, Layout())
+    there = [own for own in wanted if (own.inputs / "manifest.json").exists()]
+    if not there:
+        return ["no sentences are there to look for: run `dvc repro split_wikipedia augment`"]
+    lines = []
+    for own in there:
+        known, total = covered(own, given, settings.mask)
+        share = f"{known:,} of {total:,} sentences have a vector ({known / max(total, 1):.1%})"
+        lines.append(f"{own.inputs}: {share}")
+    tables = ShardSet.open(there[0].inputs).tables()
+    warning = check_related(given, tables, settings.mask, where)
+    return lines + [warning] * (warning is not None)
+
+
+def vector_requests(params: "Params", out: Path, model: str | None) -> str:
+    """Write the sentences that have no vector yet; return what is said of it.
+
+    :param model: of an OpenAI batch; None: rows alone.
+    :raises DistilleryError: if there are no sentences yet.
+    """
+    import json
+    from functools import partial
+
+    from pipeline_lib.base.errors import DistilleryError
+    from pipeline_lib.base.files import atomic_path
+    from pipeline_lib.base.layout import Layout
+    from pipeline_lib.teachers.sentence_requests import (
+        embedding_request,
+        sentence_requests,
+        sentence_sets,
+    )
+
+    settings, sets = vector_settings(params), sentence_sets(params, Layout())
+    missing = [own.inputs for own in sets if not (own.inputs / "manifest.json").exists()]
+    if missing or not params.sentence_encoders():
+        raise DistilleryError(
+            f"{missing[0]}: not there yet. Run `dvc repro split_wikipedia augment` first."
+            if missing
+            else "encoders: none is trained to sentence vectors. Add a row to params.yaml."
+        )
+    # Of a model's vectors, there are no files.
+    named = settings.files if settings is params.sentence_vectors else []
+    paths = [Path(params.inputs) / path for path in named]
+    there = [path for path in paths if path.exists()]
+    count = 0
+    with _known(there, settings) as given, atomic_path(out) as temporary:
+        rows = sentence_requests(sets, given, settings.mask)
+        if model is not None:
+            rows = map(partial(embedding_request, model=model), rows)
+        with temporary.open("w", encoding="utf-8") as stream:
+            for row in rows:
+                stream.write(json.dumps(row, ensure_ascii=False) + "\n")
+                count += 1
+    absent = [str(path) for path in paths if path not in there]
+    note = f" ({', '.join(absent)} not there yet)" if absent else ""
+    return f"{out}: {count:,} sentences need a vector{note}"
+
+
+@contextmanager
+def _known(
+    files: Sequence[Path], settings: "SentenceVectorFiles"
+) -> Iterator["GivenVectors | None"]:
+    if not files:
+        yield None
+        return
+    with gathered(files, settings) as given:
+        yield given

@@ -1,0 +1,285 @@
+"""Sentence vectors that were given in files, found by the content of their sentences.
+
+They are written to one Arrow file as they are read, a few thousand together, and beside it stands
+where the vector of each content key lies.  So memory holds no more than keys and one batch.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import atomic_path, read_record, sha256_file, sha256_json, write_json
+from pipeline_lib.engine.passes import Output, ShardPass
+from pipeline_lib.params import SentenceVectorFiles
+from pipeline_lib.storage.columns import column_suffixes, list_column
+from pipeline_lib.storage.shards import read_shard, write_shard
+from pipeline_lib.storage.vectors import StoredVectors, pack, unit
+from pipeline_lib.teachers.answers import content_keys, read_texts
+from pipeline_lib.teachers.health import MAX_ROWS, check_outputs
+from pipeline_lib.teachers.row_files import described, format_of
+from pipeline_lib.teachers.vector_files import VectorRows, read_vectors
+
+VECTORS, PLACES, RECORD = "vectors.arrow", "places.arrow", "vectors.json"
+"""The vectors in the files' order; keys, sorted, with the place of each one's vector; and what is
+said of them."""
+COUNTS = ("rows", "answered", "repeated", "errors")
+SAME = 0.999
+"""The cosine from which on two vectors of a text are the same: APIs round differently each time."""
+CHUNK = 8192
+
+
+class MappedVectors(StoredVectors):
+    """The vectors of one Arrow file of many batches, each mapped by itself: none is copied."""
+
+    def __init__(self, path: Path) -> None:
+        """Map a file with a column of fixed-size lists of float32."""
+        reader = pa.ipc.open_file(pa.memory_map(str(path)))
+        columns = [reader.get_batch(n).column(0) for n in range(reader.num_record_batches)]
+        # A table's column is copied where its chunks are put together, also a single one.
+        self._parts = [own.flatten().to_numpy().reshape(len(own), -1) for own in columns]
+        self._scales = [None] * len(columns)
+        self._ends = np.cumsum([len(own) for own in columns])
+
+
+@dataclass(frozen=True)
+class GivenVectors:
+    """Sentence vectors by content key.
+
+    :ivar keys: uint64 (sentences,), sorted, none twice; :ivar places: of their vectors, int64.
+    :ivar vectors: float32 (rows, width), mapped.
+    :ivar provenance: where they are from; :ivar counts: what the files held; :ivar errors: how
+        often each reason for no vector was given.
+    """
+
+    keys: np.ndarray
+    places: np.ndarray
+    vectors: MappedVectors
+    provenance: dict[str, str]
+    counts: dict[str, int]
+    errors: dict[str, int]
+
+    @property
+    def width(self) -> int:
+        """Values per vector."""
+        return self.vectors.shape[1]
+
+    def find(self, keys: np.ndarray) -> np.ndarray:
+        """Return the place of each key's vector, int64 (rows,); -1 where there is none."""
+        numbers = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        return np.where(self.keys[numbers] == keys, self.places[numbers], -1)
+
+    def of_texts(self, texts: Sequence[str]) -> np.ndarray:
+        """Return the vectors of texts, float32 (texts, width), not-a-number where there is none."""
+        places = self.find(content_keys([texts]))
+        found = np.full((len(texts), self.width), np.nan, np.float32)
+        found[places >= 0] = self.vectors[places[places >= 0]]
+        return found
+
+    @classmethod
+    def read(cls, folder: Path) -> Self:
+        """Read what :func:`gather_vectors` wrote."""
+        table, said = read_shard(folder / PLACES), read_record(folder / RECORD, "provenance")
+        return cls(
+            *(table["key"].to_numpy(), table["place"].to_numpy(), MappedVectors(folder / VECTORS)),
+            *(said["provenance"], {name: said["counts"][name] for name in COUNTS}, said["errors"]),
+        )
+
+
+def gather_vectors(
+    files: Sequence[Path], settings: SentenceVectorFiles, folder: Path
+) -> GivenVectors:
+    """Read the sentence vectors of files into ``folder``, by content key.
+
+    Rows with an ``error`` have none.  A text that stands there again with the same vector counts
+    once.
+
+    :raises DistilleryError: naming file and row: of a vector that cannot be one, or two of a text;
+        if there are none, or they are all alike.
+    """
+    reader, where = _Reader(settings), ", ".join(path.name for path in files)
+    with atomic_path(folder / VECTORS) as temporary:
+        reader.write(files, temporary)
+        if not reader.count:
+            reasons = "; ".join(f"{reason} ({n:,})" for reason, n in reader.errors.items())
+            raise DistilleryError(f"{where}: no vectors. {reasons or 'Put rows into the file.'}")
+        vectors = MappedVectors(temporary)
+        keys, places = reader.places(vectors)
+        _check_health(vectors, keys, places, where)
+    write_shard(folder / PLACES, pa.table({"key": keys, "place": places}))
+    errors = sum(reader.errors.values())
+    counts = reader.count + errors, len(keys), reader.count - len(keys), errors
+    said = {"provenance": reader.provenance, "counts": dict(zip(COUNTS, counts, strict=True))}
+    write_json(folder / RECORD, said | {"errors": reader.errors, "mask": settings.mask})
+    return GivenVectors.read(folder)
+
+
+def _check_health(vectors: MappedVectors, keys: np.ndarray, places: np.ndarray, where: str) -> None:
+    chosen = slice(None, None, -(-len(keys) // MAX_ROWS))
+    remedy = "Nothing was stored: have the texts embedded again, and put that file here."
+    check_outputs(vectors[places[chosen]], keys[chosen], where, remedy)
+
+
+class _Reader:
+    """Writes the vectors of files one behind the other, and keeps where each came from."""
+
+    def __init__(self, settings: SentenceVectorFiles) -> None:
+        self.settings = settings
+        self.count, self.width = 0, 0
+        self.errors: dict[str, int] = {}
+        self.provenance = dict(settings.provenance)
+        self._keys: list[np.ndarray] = []
+        self._numbers: list[np.ndarray] = []
+        self._files: list[tuple[int, Path]] = []
+
+    def write(self, files: Sequence[Path], path: Path) -> None:
+        writer = None
+        with pa.OSFile(str(path), "wb") as sink:
+            for file in files:
+                said = described(file, format_of(file, self.settings.format)).provenance
+                self.provenance = {**said, **self.provenance}
+                self._files.append((self.count, file))
+                for rows in read_vectors(file, self.settings.format):
+                    self._note(file, rows)
+                    if not len(rows.keys):
+                        continue
+                    table = pa.table({"vector": list_column(rows.vectors)})
+                    writer = writer or pa.ipc.new_file(sink, table.schema)
+                    writer.write_table(table)
+            if writer is not None:
+                writer.close()
+
+    def _note(self, file: Path, rows: VectorRows) -> None:
+        for reason in rows.errors:
+            self.errors[reason] = self.errors.get(reason, 0) + 1
+        if not len(rows.keys):
+            return
+        self.width = self.width or rows.vectors.shape[1]
+        if rows.vectors.shape[1] != self.width:
+            raise DistilleryError(
+                f"{file}: row {rows.numbers[0]}: a vector of {rows.vectors.shape[1]:,} values, and "
+                f"those before it have {self.width:,}. All are of one model, and of one length."
+            )
+        self.count += len(rows.keys)
+        self._keys.append(rows.keys)
+        self._numbers.append(rows.numbers)
+
+    def places(self, vectors: MappedVectors) -> tuple[np.ndarray, np.ndarray]:
+        """Return the keys in order, each once, and where the vector of each lies.
+
+        :raises DistilleryError: if a text has two vectors.
+        """
+        keys = np.concatenate(self._keys)
+        order = np.argsort(keys, kind="stable")
+        ordered = keys[order]
+        again = np.concatenate([[False], ordered[1:] == ordered[:-1]])
+        first = order[~again][np.cumsum(~again) - 1]
+        for start in range(0, len(order), CHUNK):
+            chosen = np.flatnonzero(again[start : start + CHUNK]) + start
+            pair = order[chosen], first[chosen]
+            cosines = (unit(vectors[pair[0]]) * unit(vectors[pair[1]])).sum(1)
+            if len(other := np.flatnonzero(cosines < SAME)):
+                one, two = (self._row(int(own[other[0]])) for own in pair)
+                raise DistilleryError(
+                    f"{one}: the same text as {two}, with another vector (cosine "
+                    f"{cosines[other[0]]:.3f}). Keep one of the two rows."
+                )
+        return ordered[~again], order[~again]
+
+    def _row(self, place: int) -> str:
+        file = [path for start, path in self._files if start <= place][-1]
+        return f"{file}: row {np.concatenate(self._numbers)[place]}"
+
+
+@dataclass(frozen=True)
+class GivenVectorPass(ShardPass):
+    """The pass that finds the vector of every sentence of a shard by its content key.
+
+    Sentences without one have not-a-number in all values; of int8 in the scale.
+
+    :ivar folder: of the vectors; :ivar digest: of their content; :ivar storage: float32, float16
+        or int8.
+    :ivar mask: what stands for a masked word; :ivar provenance: where the vectors are from.
+    """
+
+    kind: ClassVar[str] = "vectors"
+    folder: Path
+    digest: str
+    mask: str
+    storage: str
+    provenance: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(cls, folder: Path, storage: str) -> Self:
+        """Take the vectors in ``folder``."""
+        said = read_record(folder / RECORD, "mask", "provenance")
+        digest = sha256_json([sha256_file(folder / name) for name in (VECTORS, PLACES)])
+        return cls(folder, digest, said["mask"], storage, tuple(sorted(said["provenance"].items())))
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What determines the outputs besides the input and the code; no model was run."""
+        own = {"teacher": self.digest, "pooling": None, "max_length": None}
+        own |= {"mask": self.mask, "provenance": dict(self.provenance)}
+        return own | {"storage": self.storage, "precision": "as given"}
+
+    def load(self) -> None:
+        """Map the vectors, so that forked workers share them."""
+        loaded(self.folder, self.digest)
+
+    def outputs(self, rows: pa.Table) -> Iterator[Output]:
+        """Yield columns key, vector (fixed-size list) and, of int8, scale (float32).
+
+        A pair's second sentence has columns ``vector_2`` and ``scale_2``, and counts by itself.
+        """
+        given = loaded(self.folder, self.digest)
+        columns: dict[str, Any] = {"key": rows["key"]}
+        counts = {"answered": 0, "unanswered": 0}
+        sides = zip(column_suffixes(rows), read_texts(rows, self.mask), strict=True)
+        for side, texts in sides:
+            vectors = given.of_texts(texts)
+            known = ~np.isnan(vectors).any(axis=1)
+            counts["answered"] += int(known.sum())
+            counts["unanswered"] += int((~known).sum())
+            stored, scale = _packed(vectors, known, self.storage)
+            columns[f"vector{side}"] = list_column(stored)
+            if scale is not None:
+                columns[f"scale{side}"] = pa.array(scale)
+        yield pa.table(columns), counts
+
+    def check(self, content: pa.Table, output: pa.Table, name: str) -> None:
+        """Check that what a shard has is finite, and differs as vectors of other sentences do."""
+        sides = zip(column_suffixes(content), read_texts(content, self.mask), strict=True)
+        for side, texts in sides if output.num_rows else ():
+            values = StoredVectors([(output, side)])[np.arange(output.num_rows)]
+            known = ~np.isnan(values).all(axis=1)
+            remedy = (
+                "Nothing of this shard was stored. Set `sentence_vectors.storage` to float32, or "
+                "have the texts embedded again."
+            )
+            keys = content_keys([texts])[known]
+            check_outputs(values[known], keys, f"{self.kind} of {name}", remedy)
+
+
+@lru_cache(maxsize=1)
+def loaded(folder: Path, digest: str) -> GivenVectors:
+    """Read vectors of this digest; a process keeps the last ones."""
+    return GivenVectors.read(folder)
+
+
+def _packed(
+    vectors: np.ndarray, known: np.ndarray, storage: str
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return vectors as they are stored, and the scales of int8; see :class:`GivenVectorPass`."""
+    with np.errstate(over="ignore"):
+        stored, scale = pack(np.where(known[:, None], vectors, 0.0), storage)
+    if scale is None:
+        stored[~known] = np.nan
+    else:
+        scale[~known] = np.nan
+    return stored, scale

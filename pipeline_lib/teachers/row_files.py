@@ -1,0 +1,210 @@
+"""Rows of the files in which others answer: Parquet, Arrow, CSV, JSON lines, a batch's output.
+
+They are read a few at a time, so that memory does not grow with the file.
+"""
+
+import csv
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import unreadable
+
+ENDINGS = {
+    ".parquet": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".csv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+}
+"""Formats by the ending of a file's name."""
+BATCHES = {"openai-batch": {"custom_id", "response"}, "vllm": {"outputs"}}
+"""The keys by which the lines of a batch's output are known."""
+TABLES = ("parquet", "arrow")
+BATCH_ROWS = 10_000
+"""Rows of a table that are read together."""
+_KEYS = ("classes", "provenance")
+
+
+@dataclass(frozen=True)
+class Described:
+    """What a file says of itself: its classes in their order, and where its answers are from."""
+
+    classes: list[str] | None = None
+    provenance: dict[str, str] = field(default_factory=dict)
+
+
+def format_of(path: Path, format: str | None) -> str:
+    """Return a file's format: the one named, or that of its ending; a batch's by its first line.
+
+    :raises DistilleryError: if the ending says nothing, or the file is not there.
+    """
+    if not path.is_file():
+        raise DistilleryError(f"{path}: not found. Put the file there, or correct the path.")
+    found = format or ENDINGS.get(path.suffix.lower())
+    if format is None and found == "jsonl":
+        _, first = next(json_lines(path), (0, {}))
+        return next((kind for kind, keys in BATCHES.items() if keys <= set(first)), found)
+    if found is None:
+        raise DistilleryError(
+            f"{path}: no format goes with this ending; there are {', '.join(ENDINGS)}. Rename the "
+            "file, or name its `format`."
+        )
+    return found
+
+
+def described(path: Path, kind: str) -> Described:
+    """Return what a file of this format says of itself.
+
+    :raises DistilleryError: if it says something else, or something that is no JSON.
+    """
+    if kind in TABLES:
+        return _of_schema(path, table_schema(path, kind))
+    if kind != "jsonl":
+        return Described()
+    _, first = next(json_lines(path), (0, {}))
+    return _description(path, first["metadata"]) if "metadata" in first else Described()
+
+
+def table_schema(path: Path, kind: str) -> pa.Schema:
+    """Return the schema of a Parquet or Arrow file."""
+    with _reading(path, kind) as (schema, _):
+        return schema
+
+
+def table_batches(path: Path, kind: str, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a Parquet or Arrow file, :data:`BATCH_ROWS` at most together."""
+    with _reading(path, kind) as (_, batches):
+        for batch in batches(columns):
+            for start in range(0, batch.num_rows, BATCH_ROWS):
+                yield batch.slice(start, BATCH_ROWS)
+
+
+@contextmanager
+def _reading(path: Path, kind: str) -> Iterator[tuple[pa.Schema, Any]]:
+    """Open a table: its schema, and what yields its batches with some columns.
+
+    :raises DistilleryError: if it is torn, or of another format.
+    """
+    import pyarrow.parquet as pq
+
+    try:
+        if kind == "parquet":
+            # Mapped: a reader of the plain file keeps every row group that it has read.
+            with pq.ParquetFile(path, memory_map=True) as file:
+                yield (
+                    file.schema_arrow,
+                    lambda columns: file.iter_batches(batch_size=BATCH_ROWS, columns=columns),
+                )
+            return
+        with pa.memory_map(str(path)) as source:
+            try:
+                reader = pa.ipc.open_file(source)
+                every = (reader.get_batch(n) for n in range(reader.num_record_batches))
+            except pa.ArrowInvalid:
+                # `datasets` writes the stream format.
+                source.seek(0)
+                every = reader = pa.ipc.open_stream(source)
+            yield reader.schema, lambda columns: (batch.select(columns) for batch in every)
+    except DistilleryError:
+        raise
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise DistilleryError(
+            f"{path}: not a readable {kind} file ({error}). Correct its `format`, or write it "
+            "again."
+        ) from error
+
+
+def _of_schema(path: Path, schema: pa.Schema) -> Described:
+    found = schema.metadata or {}
+    try:
+        given = {name: json.loads(found[name.encode()]) for name in _KEYS if name.encode() in found}
+    except ValueError as error:
+        raise DistilleryError(
+            f"{path}: the metadata `classes` and `provenance` are not JSON ({error}). Write them "
+            "with json.dumps."
+        ) from error
+    if "classes" not in given and b"huggingface" in found:
+        # `datasets` keeps the names of a ClassLabel.
+        features = json.loads(found[b"huggingface"]).get("info", {}).get("features", {})
+        given["classes"] = features.get("label", {}).get("names")
+    return _description(path, given)
+
+
+def _description(path: Path, given: Any) -> Described:
+    if not isinstance(given, dict) or set(given) - set(_KEYS):
+        raise DistilleryError(f"{path}: metadata has {', '.join(_KEYS)} and no more. Correct it.")
+    classes, provenance = given.get("classes"), given.get("provenance") or {}
+    if classes is not None and not (
+        isinstance(classes, list) and all(isinstance(name, str) for name in classes)
+    ):
+        raise DistilleryError(f"{path}: metadata `classes` is no list of names. Correct it.")
+    if not isinstance(provenance, dict):
+        raise DistilleryError(f"{path}: metadata `provenance` is no mapping. Correct it.")
+    return Described(classes, {str(name): str(value) for name, value in provenance.items()})
+
+
+def csv_columns(path: Path) -> list[str]:
+    """Return the names in the first line of a CSV file."""
+    with _csv_reader(path) as reader:
+        return list(reader.fieldnames or [])
+
+
+def csv_lines(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield the rows of a CSV file with their numbers, as an editor shows them, less empty values.
+
+    :raises DistilleryError: if a row has not as many columns as the first line, or is no CSV.
+    """
+    with _csv_reader(path) as reader:
+        for number, row in enumerate(reader, 2):
+            if None in row or None in row.values():
+                raise DistilleryError(
+                    f"{path}: row {number} has not as many columns as the first line. Quote "
+                    "texts with commas or quotes, and double the quotes inside."
+                )
+            yield number, {name: value for name, value in row.items() if value != ""}
+
+
+@contextmanager
+def _csv_reader(path: Path) -> Iterator[csv.DictReader]:
+    limit = csv.field_size_limit(2**31 - 1)
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as stream:
+            yield csv.DictReader(stream, strict=True)
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise DistilleryError(f"{path}: not valid CSV in UTF-8 ({error}). Correct it.") from error
+    except OSError as error:
+        raise unreadable(path, error) from error
+    finally:
+        csv.field_size_limit(limit)
+
+
+def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the objects of a file of JSON lines with their numbers, metadata among them.
+
+    :raises DistilleryError: if a line is no JSON object.
+    """
+    try:
+        with path.open(encoding="utf-8-sig", newline="\n") as stream:
+            for number, line in enumerate(stream, 1):
+                if not line.strip():
+                    continue
+                found = json.loads(line)
+                if not isinstance(found, dict):
+                    raise DistilleryError(
+                        f"{path}: row {number} is not a JSON object. Write one per line."
+                    )
+                yield number, found
+    except (ValueError, RecursionError) as error:
+        raise DistilleryError(
+            f"{path}: a row is not valid JSON in UTF-8 ({error}). Write one object per line."
+        ) from error
+    except OSError as error:
+        raise unreadable(path, error) from error

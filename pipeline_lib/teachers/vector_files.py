@@ -1,0 +1,286 @@
+"""Sentence vectors as they stand in files: Parquet, Arrow, CSV, JSON lines, a batch's output.
+
+A row has a ``text`` and its ``embedding``, or an ``error``; a batch's line has the text's content
+key in its place.  docs/teacher-files.md describes the schema.
+"""
+
+import base64
+import binascii
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.teachers.answer_files import ANSWERS
+from pipeline_lib.teachers.answers import content_keys
+from pipeline_lib.teachers.batch_output import content_key, failure
+from pipeline_lib.teachers.row_files import (
+    TABLES,
+    csv_columns,
+    csv_lines,
+    format_of,
+    json_lines,
+    table_batches,
+    table_schema,
+)
+
+EMBEDDING = "embedding"
+COLUMNS = ("text", EMBEDDING, "error")
+LINES = 2000
+"""Lines that are read together: their numbers are Python's until they are an array."""
+
+
+Line = tuple[int, int | None, Any, str | None]
+"""A line's number; its content key and what stands as its vector, or why there is none."""
+
+
+@dataclass(frozen=True)
+class VectorRows:
+    """Some rows of a file.
+
+    :ivar numbers: as an editor shows them, int64 (rows,); :ivar keys: content keys, uint64 (rows,).
+    :ivar vectors: float32 (rows, width), of these rows.
+    :ivar errors: why other rows, which are none of these, have no vector.
+    """
+
+    numbers: np.ndarray
+    keys: np.ndarray
+    vectors: np.ndarray
+    errors: list[str]
+
+
+def holds_vectors(path: Path, format: str | None) -> bool:
+    """Whether a file has sentence vectors: the first row with any answer says so.
+
+    :raises DistilleryError: if the file is not there, or cannot be read.
+    """
+    kind = format_of(path, format)
+    if kind in TABLES:
+        return EMBEDDING in table_schema(path, kind).names
+    if kind == "csv":
+        return EMBEDDING in csv_columns(path)
+    for _, line in json_lines(path):
+        if EMBEDDING in line or "data" in _body(line):
+            return True
+        if "outputs" in line or "choices" in _body(line) or {*ANSWERS} & line.keys():
+            return False
+    return False
+
+
+def read_vectors(path: Path, format: str | None) -> Iterator[VectorRows]:
+    """Yield a file's rows, some thousands together.
+
+    :param format: null: by the ending.
+    :raises DistilleryError: naming the file, the row or column, and the remedy.
+    """
+    kind = format_of(path, format)
+    if kind == "vllm":
+        raise DistilleryError(
+            f"{path}: lines of vLLM's answers, which have no `{EMBEDDING}`. Give the output of "
+            "`vllm run-batch` for /v1/embeddings, or lines of text and embedding."
+        )
+    for rows in _table_rows(path, kind) if kind in TABLES else _line_rows(path, _lines(path, kind)):
+        _check_values(path, rows)
+        yield rows
+
+
+def _lines(path: Path, kind: str) -> Iterator[Line]:
+    if kind == "openai-batch":
+        for number, line in json_lines(path):
+            yield _of_batch(number, line, f"{path}: row {number}")
+        return
+    if kind == "csv":
+        _check_columns(path, csv_columns(path))
+    for number, line in csv_lines(path) if kind == "csv" else json_lines(path):
+        if "metadata" not in line or "text" in line:
+            yield _of_line(number, line, f"{path}: row {number}")
+
+
+def _check_columns(path: Path, names: Sequence[str]) -> None:
+    for name in COLUMNS[:2]:
+        if name not in names:
+            raise DistilleryError(
+                f"{path}: no column {name!r}; there are {', '.join(map(repr, names)) or 'none'}. "
+                "docs/teacher-files.md has the columns; `distill teacher check` tries a file."
+            )
+
+
+def _table_rows(path: Path, kind: str) -> Iterator[VectorRows]:
+    names = table_schema(path, kind).names
+    _check_columns(path, names)
+    first = 1
+    for batch in table_batches(path, kind, [name for name in COLUMNS if name in names]):
+        yield _of_table(path, batch, np.arange(first, first + batch.num_rows))
+        first += batch.num_rows
+
+
+def _of_table(path: Path, batch: pa.RecordBatch, numbers: np.ndarray) -> VectorRows:
+    errors: list[str] = []
+    if "error" in batch.schema.names:
+        failed = _failed(batch["error"])
+        errors = [str(value) for value in batch["error"].filter(failed).to_pylist()]
+        batch, numbers = batch.filter(pc.invert(failed)), numbers[~failed.to_numpy(False)]
+    texts = batch["text"].to_pylist()
+    for number, text in zip(numbers, texts, strict=True):
+        _check_text(text, f"{path}: row {number}")
+    vectors = _matrix(path, batch[EMBEDDING], numbers)
+    return VectorRows(numbers, content_keys([texts]), vectors, errors)
+
+
+def _failed(errors: pa.Array) -> pa.BooleanArray:
+    """Return which rows say why they have no vector."""
+    if pa.types.is_null(errors.type):
+        return pa.array(np.zeros(len(errors), bool))
+    said = pc.not_equal(errors.cast(pa.large_string()), "")
+    return pc.fill_null(said, False)
+
+
+def _matrix(path: Path, column: pa.Array, numbers: np.ndarray) -> np.ndarray:
+    """Return a column of lists as an array, float32 (rows, width), without a Python number."""
+    if not len(column):
+        return np.zeros((0, 0), np.float32)
+    if not _is_list_of_numbers(column.type):
+        raise DistilleryError(
+            f"{path}: the column {EMBEDDING!r} is {column.type}, no list of numbers. Write lists "
+            "of float32."
+        )
+    if column.null_count:
+        raise _no_vector(f"{path}: row {numbers[pc.index(column.is_null(), True).as_py()]}")
+    lengths = pc.list_value_length(column).to_numpy(zero_copy_only=False)
+    _check_widths(path, lengths, numbers)
+    values = column.flatten()
+    if values.null_count:
+        row = pc.index(values.is_null(), True).as_py() // lengths[0]
+        raise _no_vector(f"{path}: row {numbers[row]}")
+    with np.errstate(over="ignore"):
+        found = values.to_numpy(zero_copy_only=False).astype(np.float32, copy=False)
+    return found.reshape(len(column), -1)
+
+
+def _is_list_of_numbers(type_: pa.DataType) -> bool:
+    lists = pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list
+    if not any(is_list(type_) for is_list in lists):
+        return False
+    return pa.types.is_floating(type_.value_type) or pa.types.is_integer(type_.value_type)
+
+
+def _line_rows(path: Path, lines: Iterator[Line]) -> Iterator[VectorRows]:
+    numbers: list[int] = []
+    keys: list[int] = []
+    vectors: list[np.ndarray] = []
+    errors: list[str] = []
+
+    def taken() -> VectorRows:
+        _check_widths(path, np.array([len(own) for own in vectors]), np.array(numbers))
+        found = np.array(vectors, np.float32) if vectors else np.zeros((0, 0), np.float32)
+        rows = np.array(numbers, np.int64), np.array(keys, np.uint64)
+        result = VectorRows(*rows, found, [*errors])
+        for values in (numbers, keys, vectors, errors):
+            values.clear()
+        return result
+
+    for number, key, value, error in lines:
+        if error is not None:
+            errors.append(error)
+        else:
+            numbers.append(number)
+            keys.append(key)
+            vectors.append(_vector(value, f"{path}: row {number}"))
+        if len(numbers) + len(errors) == LINES:
+            yield taken()
+    yield taken()
+
+
+def _of_line(number: int, line: Mapping[str, Any], where: str) -> Line:
+    if line.get("error"):
+        return number, None, None, str(line["error"])
+    _check_text(line.get("text"), where)
+    return number, int(content_keys([[line["text"]]])[0]), line.get(EMBEDDING), None
+
+
+def _of_batch(number: int, line: Mapping[str, Any], where: str) -> Line:
+    """Return what a line of an embeddings batch's output says."""
+    key, response = content_key(line.get("custom_id"), where), line.get("response") or {}
+    failed = line.get("error") or _body(line).get("error")
+    if failed or response.get("status_code", 200) != 200:
+        return number, None, None, failure(failed, response)
+    data = _body(line).get("data")
+    first = data[0] if isinstance(data, list) and data else None
+    if not isinstance(first, Mapping):
+        raise DistilleryError(
+            f"{where}: no response.body.data[0].{EMBEDDING}. Give the output of a batch for "
+            "/v1/embeddings."
+        )
+    return number, key, first.get(EMBEDDING), None
+
+
+def _vector(value: Any, where: str) -> np.ndarray:
+    """Return a row's vector, float32 (width,): a list, JSON, or base64 as an API has it."""
+    if value is None:
+        raise _no_vector(where)
+    try:
+        if isinstance(value, str) and value.lstrip().startswith("["):
+            value = json.loads(value)
+        if isinstance(value, str):
+            return np.frombuffer(base64.b64decode(value, validate=True), "<f4")
+        with np.errstate(over="ignore"):
+            found = np.array(value, np.float32)
+    except (ValueError, TypeError, binascii.Error, RecursionError) as error:
+        raise _no_list(where, value) from error
+    if found.ndim != 1 or isinstance(value, Mapping):
+        raise _no_list(where, value)
+    return found
+
+
+def _body(line: Mapping[str, Any]) -> Mapping[str, Any]:
+    response = line.get("response")
+    body = response.get("body") if isinstance(response, Mapping) else None
+    return body if isinstance(body, Mapping) else {}
+
+
+def _check_text(text: Any, where: str) -> None:
+    if not isinstance(text, str) or not text.strip():
+        raise DistilleryError(f"{where}: `text` is missing or no text. Fill it in.")
+
+
+def _check_widths(path: Path, lengths: np.ndarray, numbers: np.ndarray) -> None:
+    """Check that rows have as many values as the first of them, and some."""
+    if len(empty := np.flatnonzero(lengths == 0)):
+        raise _no_vector(f"{path}: row {numbers[empty[0]]}")
+    if len(other := np.flatnonzero(lengths != lengths[:1])):
+        row = other[0]
+        raise DistilleryError(
+            f"{path}: row {numbers[row]}: `{EMBEDDING}` has {lengths[row]:,} values, that of row "
+            f"{numbers[0]} has {lengths[0]:,}. All are of one model, and of one length."
+        )
+
+
+def _check_values(path: Path, rows: VectorRows) -> None:
+    """Check that vectors have a direction: all values finite, and one of them not 0."""
+    for broken, what in (
+        (~np.isfinite(rows.vectors).all(axis=1), "a value is not a finite number"),
+        (~rows.vectors.any(axis=1), "all values are 0"),
+    ):
+        if broken.any():
+            raise DistilleryError(
+                f"{path}: row {rows.numbers[broken.argmax()]}: `{EMBEDDING}`: {what}. Correct it, "
+                "or say in `error` why there is none."
+            )
+
+
+def _no_vector(where: str) -> DistilleryError:
+    return DistilleryError(
+        f"{where}: no `{EMBEDDING}`, or not all of it. A row without one says why in `error`."
+    )
+
+
+def _no_list(where: str, value: Any) -> DistilleryError:
+    return DistilleryError(
+        f"{where}: {value!r:.40} is no list of numbers. Write `{EMBEDDING}` as [0.1, -0.2, …]."
+    )

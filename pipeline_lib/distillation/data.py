@@ -29,6 +29,7 @@ from pipeline_lib.storage.columns import (
     holds_scores,
     list_column,
     matrix,
+    whole,
 )
 from pipeline_lib.storage.references import SetReference
 from pipeline_lib.storage.shards import ShardSet, check_answers
@@ -223,8 +224,8 @@ class EncodingPass(ShardPass):
 
 def _flat(column: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
     """Return a column of lists as one array, and where each list begins and ends in it."""
-    lists = column.combine_chunks()
-    return lists.flatten().to_numpy(), lists.offsets.to_numpy()
+    lists = whole(column)
+    return lists.values.to_numpy(), lists.offsets.to_numpy()
 
 
 Encoded = tuple[EncodingPass, EncodedInput]
@@ -268,7 +269,7 @@ def _column(values: np.ndarray) -> pa.Array:
 def _values(column: pa.ChunkedArray) -> np.ndarray:
     if pa.types.is_fixed_size_list(column.type):
         return matrix(column)
-    return column.combine_chunks().to_numpy()
+    return whole(column).to_numpy()
 
 
 def _rows(
@@ -364,7 +365,7 @@ def _sequence_lists(rows: pa.Table, pieces: Pieces, limit: int) -> dict[str, Lis
 
 def _words(column: pa.ChunkedArray, tokenizer: Tokenizer, max_words: int) -> Lists:
     """Return the numbers of all words, and how many each row has."""
-    lists = column.combine_chunks()
+    lists = whole(column)
     encoded = lists.flatten().dictionary_encode()
     numbers = word_numbers(tokenizer, encoded.dictionary.to_pylist())
     words = numbers[encoded.indices.to_numpy()]

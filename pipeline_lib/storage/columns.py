@@ -56,9 +56,17 @@ def list_column(values: np.ndarray) -> pa.FixedSizeListArray:
     return column
 
 
+def whole(column: pa.ChunkedArray) -> pa.Array:
+    """Return a column as one array; a single chunk is not copied, so that what is mapped stays so.
+
+    ``combine_chunks`` would copy it.
+    """
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
 def matrix(column: pa.ChunkedArray) -> np.ndarray:
     """Return what :func:`list_column` made a column of; a single chunk is not copied."""
-    values = column.combine_chunks()
+    values = whole(column)
     shape = [len(values)]
     while pa.types.is_fixed_size_list(values.type):
         shape.append(values.type.list_size)

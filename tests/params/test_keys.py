@@ -1,0 +1,133 @@
+"""Every section of params.yaml: unknown and missing keys, numbers and seeds that cannot be used."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.params.variants import TUNING, VARIANTS, changed, error_of
+
+# Mappings whose keys the user chooses.
+FREE = re.compile(
+    r"(tasks|transfer|models|teachers|students|optimisers|encoders|catalogues|joint|methods|retrieval"
+    r"|similarity|(encoders|joint)\.\w+\.tasks|tasks\.\w+\.labels"
+    r"|tasks\.\w+\.source\.(files|splits)|retrieval\.\w+\.systems)$"
+)
+ROWS = (
+    "tasks|methods|transfer|models|teachers|students|optimisers|encoders|catalogues|joint|retrieval"
+)
+
+
+def mappings(value: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    if isinstance(value, dict):
+        yield path, value
+        for key, inner in value.items():
+            yield from mappings(inner, f"{path}.{key}" if path else str(key))
+
+
+def fixed_mappings() -> list[tuple[str, str]]:
+    return [
+        (variant, path)
+        for variant, changes in VARIANTS.items()
+        for path, _ in mappings(changed(changes))
+        if not FREE.match(path) and (not changes or any(path.startswith(c) for c in changes))
+    ]
+
+
+def test_the_walk_meets_every_section() -> None:
+    paths = fixed_mappings()
+    assert len(paths) > 25
+    met = {re.sub(rf"^({ROWS})\.\w+", r"\1", p) for _, p in paths}
+    fields = {"tasks.source", "tasks.split", "tasks.augment", "tasks.labels.negative", "joint"}
+    fields |= {"", "models", "teachers.tuning", "methods.objective", "vocabulary.vectors"}
+    fields |= {"retrieval.source", "retrieval.teacher", "retrieval.systems.read"}
+    assert fields <= met
+
+
+@pytest.mark.parametrize(("variant", "path"), fixed_mappings())
+def test_an_unknown_key_is_refused_everywhere(variant: str, path: str) -> None:
+    raw = changed(VARIANTS[variant])
+    dict(mappings(raw))[path]["zzz_unknown"] = 1
+    if path.endswith(".objective"):
+        # Its keys are the terms that there are.
+        assert f"params.yaml: {path}: no term 'zzz_unknown'; there are" in error_of(raw)
+        return
+    dotted = f"{path}.zzz_unknown" if path else "zzz_unknown"
+    assert f"params.yaml: {dotted}: unknown key." in error_of(raw)
+
+
+@pytest.mark.parametrize(("variant", "path"), fixed_mappings())
+def test_every_missing_key_is_refused(variant: str, path: str) -> None:
+    if path.endswith(".objective"):
+        # Its weights are optional, but not all of them.
+        raw = changed(VARIANTS[variant])
+        dict(mappings(raw))[path].clear()
+        assert f"{path}: the weights" in error_of(raw)
+        return
+    for key in dict(mappings(changed(VARIANTS[variant])))[path]:
+        raw = changed(VARIANTS[variant])
+        del dict(mappings(raw))[path][key]
+        dotted = f"{path}.{key}" if path else key
+        assert f"params.yaml: {dotted}: missing." in error_of(raw)
+
+
+def test_a_misspelt_key_gets_a_suggestion() -> None:
+    raw = changed({})
+    raw["teachers"]["minilm"]["max_lenght"] = raw["teachers"]["minilm"].pop("max_length")
+    message = error_of(raw)
+    assert (
+        "teachers.minilm.max_lenght: unknown key" in message
+        and "did you mean `max_length`" in message
+    )
+    assert "teachers.minilm.max_length: missing" in message
+
+
+def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from leaves(inner, f"{path}.{key}" if path else str(key))
+    else:
+        yield path, value
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_no_number_can_be_infinite_or_none(variant: str) -> None:
+    changes = VARIANTS[variant]
+    numbers = [
+        (path, [bad] if isinstance(value, list) else bad)
+        for path, value in leaves(changed(changes))
+        for bad in (float("nan"), float("inf"))
+        if any(isinstance(v, float) for v in (value if isinstance(value, list) else [value]))
+    ]
+    assert {f"{TUNING}.learning_rates", "students.bilstm.dropout"} <= dict(numbers).keys()
+    for path, bad in numbers:
+        assert f"params.yaml: {path}" in error_of(changed(changes | {path: bad}))
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("seed", [-1, 2**32, 10**30, 1.0, True, "1"])
+def test_a_seed_is_what_every_generator_takes(variant: str, seed: Any) -> None:
+    changes = VARIANTS[variant]
+    keys = [path for path, _ in leaves(changed(changes)) if path.endswith(("seed", "seeds"))]
+    assert {"seeds", "evaluate.seed", f"{TUNING}.seed"} <= set(keys)
+    for key in keys:
+        bad = [seed] if key == "seeds" else seed
+        assert f"params.yaml: {key}" in error_of(changed(changes | {key: bad}))
+
+
+@pytest.mark.parametrize(
+    ("dotted", "value"),
+    [
+        ("optimisers.short.clip_norm", float("inf")),
+        ("methods.bilstm.objective", {"labels": float("nan")}),
+        ("methods.bilstm.objective.temperature", float("nan")),
+        ("students.bilstm.hidden", 10**12),
+        ("optimisers.short.epochs", 10**20),
+        ("tasks.movies.augment.n_iter", -1),
+        ("tasks.movies.augment.n_iter", 2**31),
+        ("vocabulary.extra_words", -1),
+    ],
+)
+def test_numbers_that_cannot_be_used_name_their_key(dotted: str, value: Any) -> None:
+    assert error_of(changed({dotted: value})).startswith(f"params.yaml: {dotted}")

@@ -228,7 +228,7 @@ def _oddities(looked: "Looked") -> Iterator[str]:
         yield f"{odd.split}: {_count(odd.places)} {odd.reason} ({what}): {_rows(odd.places)}"
     if findings.repeated:
         other = f", {findings.conflicts:,} under another label" if findings.conflicts else ""
-        yield f"{findings.repeated:,} of the rows repeat a text of their split{other}"
+        yield f"texts that stand twice in a split: {findings.repeated:,}{other}"
     for own in findings.shared:
         other = f", {own.other_label:,} under another label" if own.other_label else ""
         yield (

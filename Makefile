@@ -21,7 +21,7 @@ install: $(TESTABLE)
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install $(QUICK) $(TORCH)
-	$(BIN)/pip install $(QUICK) --constraint constraints.txt --editable .
+	$(BIN)/pip install $(QUICK) --constraint constraints.txt --editable '.[onnx]'
 	touch $@
 
 $(TESTABLE): $(INSTALLED)

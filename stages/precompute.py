@@ -77,8 +77,9 @@ def take(params: Params, layout: Layout, task: str, teacher: str) -> None:
     from pipeline_lib.engine.passes import run_pass
     from pipeline_lib.evaluation.heldout import heldout_splits
     from pipeline_lib.teachers.alignment import equal_keys
-    from pipeline_lib.teachers.answers import AnswerPass, list_unanswered
+    from pipeline_lib.teachers.answer_pass import AnswerPass
     from pipeline_lib.teachers.averages import AveragePass
+    from pipeline_lib.teachers.unanswered import UNANSWERED, list_unanswered, without_answer
 
     own, engine = params.teachers[teacher], make_engine(params, "cpu")
     recipes = filter(own.answers, params.recipes_of(task))
@@ -94,10 +95,10 @@ def take(params: Params, layout: Layout, task: str, teacher: str) -> None:
             answers = AveragePass.of(others, own.tuning)
         manifest, report = run_pass(answers, rows, target, engine)
         outputs = ShardSet.open(target)
-        missing = list_unanswered(rows, outputs, answers.mask)
+        missing = list_unanswered(outputs, without_answer(rows, outputs, answers.mask))
         figures = {"rows": manifest.rows, "rows_with_equal_key": equal_keys(rows, outputs)}
         write_json(target / "alignment.json", figures | manifest.counts)
-        note = f", {missing:,} without an answer: {target / 'unanswered.jsonl'}" if missing else ""
+        note = f", {missing:,} without an answer: {target / UNANSWERED}" if missing else ""
         typer.echo(f"{teacher} {task} {name}: {manifest.rows:,} rows; {report}{note}")
 
 

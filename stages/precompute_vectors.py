@@ -16,7 +16,7 @@ from pipeline_lib.base.layout import Layout
 from pipeline_lib.engine import make_engine
 from pipeline_lib.params import Params, SentenceVectorFiles, load_params
 from pipeline_lib.storage.shards import ShardSet
-from pipeline_lib.teachers.sentence_requests import sentence_sets
+from pipeline_lib.teachers.sentence_sets import sentence_sets
 
 
 def main() -> None:
@@ -52,7 +52,7 @@ def take(params: Params, layout: Layout) -> None:
     from pipeline_lib.teachers.alignment import equal_keys
     from pipeline_lib.teachers.given_vectors import GivenVectorPass, GivenVectors
     from pipeline_lib.teachers.own_vectors import check_related
-    from pipeline_lib.teachers.sentence_requests import list_without_vector
+    from pipeline_lib.teachers.unanswered import UNANSWERED, list_unanswered, without_vector
 
     settings, engine = params.sentence_vectors, make_engine(params, "cpu")
     sets = sentence_sets(params, layout)
@@ -65,10 +65,10 @@ def take(params: Params, layout: Layout) -> None:
         inputs, name = ShardSet.open(own.inputs), own.vectors.relative_to(layout.vectors).as_posix()
         manifest, report = run_pass(found, inputs, own.vectors, engine)
         outputs = ShardSet.open(own.vectors)
-        missing = list_without_vector(inputs, outputs, settings.mask)
+        missing = list_unanswered(outputs, without_vector(inputs, outputs, settings.mask))
         figures = {"rows": manifest.rows, "rows_with_equal_key": equal_keys(inputs, outputs)}
         write_json(own.vectors / "alignment.json", figures | manifest.counts)
-        listed = own.vectors / "unanswered.jsonl"
+        listed = own.vectors / UNANSWERED
         note = f", {missing:,} sentences without a vector: {listed}" if missing else ""
         typer.echo(f"{name}: {manifest.rows:,} rows; {report}{note}")
 

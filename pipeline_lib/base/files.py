@@ -12,7 +12,7 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -121,6 +121,16 @@ def write_json(path: Path, value: Any) -> None:
     """Write ``value`` as indented, key-sorted JSON, atomically."""
     with atomic_path(path) as temporary:
         temporary.write_text(json.dumps(value, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def write_json_lines(path: Path, rows: Iterable[Any]) -> int:
+    """Write ``rows`` as JSON, one on each line, atomically; return how many there were."""
+    count = 0
+    with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8") as stream:
+        for row in rows:
+            stream.write(json.dumps(row, ensure_ascii=False) + "\n")
+            count += 1
+    return count
 
 
 def read_json(path: Path) -> Any:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pipeline_lib.params import AnswerFiles, Params, Task
     from pipeline_lib.teachers.answers import Answers
 
@@ -22,6 +24,12 @@ class RequestFormat(StrEnum):
 
     jsonl = "jsonl"
     openai_batch = "openai-batch"
+
+
+Format = Annotated[RequestFormat, typer.Option("--format", help="Rows alone, or an OpenAI batch.")]
+Model = Annotated[
+    str | None, typer.Option("--model", help="The batch's model; by default `provenance` has it.")
+]
 
 
 @app.command("check", epilog="Example: distill teacher check answers.jsonl --task reviews")
@@ -97,7 +105,7 @@ def covered(
     """
     from pipeline_lib.base.layout import Layout
     from pipeline_lib.storage.shards import ShardSet, shard_sets
-    from pipeline_lib.teachers.answers import row_keys
+    from pipeline_lib.teachers.content_keys import row_keys
     from pipeline_lib.teachers.own_answers import describe_answers, unrelated_warning
 
     layout, lines = Layout(), []
@@ -129,13 +137,8 @@ def requests(
     recipe: Annotated[str, typer.Argument(help="A transfer set of it, or a split: dev, test.")],
     teacher: Annotated[str, typer.Argument(help="A teacher of kind `answers`.")],
     out: Annotated[Path, typer.Argument(help="The JSON lines to write.")],
-    format: Annotated[
-        RequestFormat, typer.Option("--format", help="Rows alone, or an OpenAI batch.")
-    ] = RequestFormat.jsonl,
-    model: Annotated[
-        str | None,
-        typer.Option("--model", help="The batch's model; by default `provenance` has it."),
-    ] = None,
+    format: Format = RequestFormat.jsonl,
+    model: Model = None,
     prompt: Annotated[
         Path | None, typer.Option("--prompt", help="What a batch's model is told; {labels} in it.")
     ] = None,
@@ -146,15 +149,14 @@ def requests(
     What the teacher's files answer already is left out: after a raised `n_iter` only new rows are
     written. A batch's custom_id is the row's content key, by which its output is joined.
     """
-    import json
     from functools import partial
 
-    from pipeline_lib.base.errors import DistilleryError
-    from pipeline_lib.base.files import atomic_path
+    from pipeline_lib.base.files import write_json_lines
     from pipeline_lib.base.layout import Layout
     from pipeline_lib.params import load_params
     from pipeline_lib.storage.shards import ShardSet
     from pipeline_lib.teachers.answers import read_files
+    from pipeline_lib.teachers.content_keys import read_texts
     from pipeline_lib.teachers.requests import PROMPT, batch_request, requests_of
 
     loaded, layout = load_params(params), Layout()
@@ -164,21 +166,12 @@ def requests(
     paths = [Path(loaded.inputs) / path for path in settings.paths(task)]
     there = [path for path in paths if path.exists()]
     answers = read_files(there, settings, own) if there else None
-    rows = requests_of(inputs, answers, settings.mask)
+    rows = requests_of((read_texts(part, settings.mask) for part in inputs.tables()), answers)
     if format is RequestFormat.openai_batch:
-        asked = model or settings.provenance.get("model")
-        if asked is None:
-            raise DistilleryError(
-                f"--model: missing, and teachers.{teacher}.tuning.provenance names no `model`. "
-                "Name the model that is to answer."
-            )
+        asked = _asked(model, settings.provenance, f"teachers.{teacher}.tuning")
         told = PROMPT if prompt is None else prompt.read_text(encoding="utf-8")
         rows = map(partial(batch_request, model=asked, labels=own.label_names, prompt=told), rows)
-    count = 0
-    with atomic_path(out) as temporary, temporary.open("w", encoding="utf-8") as stream:
-        for row in rows:
-            stream.write(json.dumps(row, ensure_ascii=False) + "\n")
-            count += 1
+    count = write_json_lines(out, rows)
     typer.echo(
         f"{out}: {count:,} rows of {inputs.manifest.rows:,} need an answer"
         + ("" if there else f" (none of {', '.join(map(str, paths))} is there yet)")
@@ -188,13 +181,8 @@ def requests(
 @app.command("vector-requests", epilog="Example: distill teacher vector-requests sentences.jsonl")
 def vector_requests(
     out: Annotated[Path, typer.Argument(help="The JSON lines to write.")],
-    format: Annotated[
-        RequestFormat, typer.Option("--format", help="Rows alone, or an OpenAI batch.")
-    ] = RequestFormat.jsonl,
-    model: Annotated[
-        str | None,
-        typer.Option("--model", help="The batch's model; by default `provenance` has it."),
-    ] = None,
+    format: Format = RequestFormat.jsonl,
+    model: Model = None,
     params: ParamsFile = Path("params.yaml"),
 ) -> None:
     """Write the sentences that encoders are trained on and that have no vector, each once.
@@ -203,20 +191,27 @@ def vector_requests(
     `sentence_vectors` hold is left out. A batch is one of embeddings; its custom_id is the
     sentence's content key, by which its output is joined.
     """
-    from pipeline_lib.base.errors import DistilleryError
     from pipeline_lib.commands import vector_files
     from pipeline_lib.params import load_params
 
-    loaded = load_params(params)
-    asked = None
+    loaded, asked = load_params(params), None
     if format is RequestFormat.openai_batch:
-        asked = model or vector_files.vector_settings(loaded).provenance.get("model")
-        if asked is None:
-            raise DistilleryError(
-                "--model: missing, and sentence_vectors.provenance names no `model`. Name the "
-                "model that is to embed."
-            )
+        provenance = vector_files.vector_settings(loaded).provenance
+        asked = _asked(model, provenance, "sentence_vectors")
     typer.echo(vector_files.vector_requests(loaded, out, asked))
+
+
+def _asked(model: str | None, provenance: "Mapping[str, str]", section: str) -> str:
+    """Return the model that a batch is for: the one named, or that of the provenance."""
+    from pipeline_lib.base.errors import DistilleryError
+
+    asked = model or provenance.get("model")
+    if asked is None:
+        raise DistilleryError(
+            f"--model: missing, and {section}.provenance names no `model`. Name the model that is "
+            "asked."
+        )
+    return asked
 
 
 def _only_task(params: "Params") -> str:

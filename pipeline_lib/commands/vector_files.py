@@ -71,7 +71,7 @@ def _covered(
     from pipeline_lib.base.layout import Layout
     from pipeline_lib.storage.shards import ShardSet
     from pipeline_lib.teachers.own_vectors import check_related
-    from pipeline_lib.teachers.sentence_requests import covered, sentence_sets
+    from pipeline_lib.teachers.sentence_sets import covered, sentence_sets
 
     if not params.sentence_encoders():
         return ["no encoder of params.yaml is trained to sentence vectors"]
@@ -95,17 +95,13 @@ def vector_requests(params: "Params", out: Path, model: str | None) -> str:
     :param model: of an OpenAI batch; None: rows alone.
     :raises DistilleryError: if there are no sentences yet.
     """
-    import json
     from functools import partial
 
     from pipeline_lib.base.errors import DistilleryError
-    from pipeline_lib.base.files import atomic_path
+    from pipeline_lib.base.files import write_json_lines
     from pipeline_lib.base.layout import Layout
-    from pipeline_lib.teachers.sentence_requests import (
-        embedding_request,
-        sentence_requests,
-        sentence_sets,
-    )
+    from pipeline_lib.teachers.requests import embedding_request, requests_of
+    from pipeline_lib.teachers.sentence_sets import read_sides, sentence_sets
 
     settings, sets = vector_settings(params), sentence_sets(params, Layout())
     missing = [own.inputs for own in sets if not (own.inputs / "manifest.json").exists()]
@@ -119,15 +115,12 @@ def vector_requests(params: "Params", out: Path, model: str | None) -> str:
     named = settings.files if settings is params.sentence_vectors else []
     paths = [Path(params.inputs) / path for path in named]
     there = [path for path in paths if path.exists()]
-    count = 0
-    with _known(there, settings) as given, atomic_path(out) as temporary:
-        rows = sentence_requests(sets, given, settings.mask)
+    sentences = ([texts] for own in sets for texts in read_sides(own, settings.mask))
+    with _known(there, settings) as given:
+        rows = requests_of(sentences, given)
         if model is not None:
             rows = map(partial(embedding_request, model=model), rows)
-        with temporary.open("w", encoding="utf-8") as stream:
-            for row in rows:
-                stream.write(json.dumps(row, ensure_ascii=False) + "\n")
-                count += 1
+        count = write_json_lines(out, rows)
     absent = [str(path) for path in paths if path not in there]
     note = f" ({', '.join(absent)} not there yet)" if absent else ""
     return f"{out}: {count:,} sentences need a vector{note}"

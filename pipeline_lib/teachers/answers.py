@@ -1,63 +1,37 @@
 """Answers of a teacher that is no model here, found by what they answer to.
 
 They are read from files into one table, by content key: a hash of the text as the teacher read it.
-The pass then finds each row's answer by its key, never by its place.  Probabilities become logits
-by the logarithm (Ba and Caruana 2014, section 2.2), less their mean over classes, as the softmax
-does not know the difference (the centred log-ratio, Aitchison 1982).
 """
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import atomic_path, read_record, sha256_file, write_json
-from pipeline_lib.base.hashing import string_keys
-from pipeline_lib.base.probabilities import answered
-from pipeline_lib.engine.passes import Output, ShardPass
+from pipeline_lib.base.files import read_record, write_json
 from pipeline_lib.params import AnswerFiles, Task
-from pipeline_lib.storage.columns import column_suffixes, list_column, matrix
-from pipeline_lib.storage.shards import ShardSet, read_shard, write_shard
-from pipeline_lib.teachers.answer_files import Given, Numbers, read_answers
+from pipeline_lib.storage.columns import list_column, matrix
+from pipeline_lib.storage.shards import read_shard, write_shard
+from pipeline_lib.teachers.answer_files import Given, read_answers
+from pipeline_lib.teachers.answer_logits import (
+    class_number,
+    class_order,
+    completed,
+    in_order,
+    logits_of,
+    missing_classes,
+    score_of,
+    smoothed,
+)
+from pipeline_lib.teachers.content_keys import content_keys
 from pipeline_lib.teachers.health import check_outputs
-from pipeline_lib.text.masking import signed_sentences
 
 TABLE, RECORD = "answers.arrow", "answers.json"
 """A teacher's answers by content key, sorted; and what is said of them."""
-UNANSWERED = "unanswered.jsonl"
-"""Beside outputs: the rows of the set that have no answer."""
-SEPARATOR = "\x1f"
-"""Stands between the two sentences of a pair in what the content key is of."""
-EXCESS = 0.01
-"""By how much probabilities may add up to more than 1: they are written with few digits."""
-
-
-def content_keys(columns: Sequence[Sequence[str]]) -> np.ndarray:
-    """Return the content key of each text or pair, uint64 (rows,); spaces at the ends do not count.
-
-    :param columns: the first sentences and, of pairs, the second ones.
-    """
-    stripped = ([text.strip() for text in column] for column in columns)
-    return string_keys([SEPARATOR.join(parts) for parts in zip(*stripped, strict=True)])
-
-
-def row_keys(rows: pa.Table, mask: str) -> np.ndarray:
-    """Return the content key of each row of a shard, uint64 (rows,).
-
-    :param mask: what stands for a masked word.
-    """
-    return content_keys(read_texts(rows, mask))
-
-
-def read_texts(rows: pa.Table, mask: str) -> list[list[str]]:
-    """Return a shard's texts as the teacher reads them, by side."""
-    return [signed_sentences(rows, side, lambda: mask) for side in column_suffixes(rows)]
 
 
 @dataclass
@@ -184,18 +158,17 @@ class _Reader:
             self.errors[given.error] = self.errors.get(given.error, 0) + 1
             return None
         if self.task.is_regression:
-            return _score(given, self.task, where)
+            return score_of(given, self.task, where)
         if given.kind == "label":
             own = class_number(given.value, classes, self.task, where)
             return logits_of(
                 smoothed(own, len(self.task.label_names), self.settings), self.settings
             )
-        values, named = _in_order(given.value, order, self.task, where)
+        values, named = in_order(given.value, order, self.task, where)
         if given.kind == "logits":
             if not named.all():
-                raise DistilleryError(
-                    f"{where}: no logit for {_missing(named, self.task)}. Give one for each class."
-                )
+                lacking = missing_classes(named, self.task)
+                raise DistilleryError(f"{where}: no logit for {lacking}. Give one for each class.")
             return values.astype(np.float32)
         probs, coverage = completed(values, named, given.coverage, where)
         if coverage < self.settings.min_coverage:
@@ -229,240 +202,3 @@ class _Reader:
         weights = np.array(self.weights, np.float32)[order] if self.weighted else None
         said = self.provenance, self.counts, self.errors
         return Answers(keys[order], logits[order], weights, *said)
-
-
-def class_order(classes: Sequence[str], task: Task, where: str) -> np.ndarray:
-    """Return which of a file's classes is each of the task's, int64 (classes,).
-
-    Case and spaces at the ends do not count.
-
-    :raises DistilleryError: if one is missing, unknown, or stands there twice.
-    """
-    given, wanted = ([_plain(name) for name in names] for names in (classes, task.label_names))
-    if task.is_regression:
-        return np.zeros(1, np.int64)
-    for name, own in zip(classes, given, strict=True):
-        if own not in wanted:
-            raise _unknown(name, task, where)
-        if given.count(own) > 1:
-            raise DistilleryError(f"{where}: class {name!r} stands there twice. Name each once.")
-    missing = [n for n, own in zip(task.label_names, wanted, strict=True) if own not in given]
-    if missing:
-        raise DistilleryError(
-            f"{where}: class {missing[0]!r} is missing among {', '.join(classes)}. Name every "
-            "class of the task's `labels`."
-        )
-    return np.array([given.index(own) for own in wanted])
-
-
-def class_number(value: Any, classes: Sequence[str] | None, task: Task, where: str) -> int:
-    """Return the number of a label: a class's name, or its place in the file's classes.
-
-    :raises DistilleryError: if there is none.
-    """
-    names = [_plain(name) for name in task.label_names]
-    if isinstance(value, str) and _plain(value) in names:
-        return names.index(_plain(value))
-    place = float(value) if _is_number(value) else None
-    if classes is None or place is None:
-        remedy = " A number needs `classes`, whose place it is." if place is not None else ""
-        raise DistilleryError(f"{_unknown(value, task, where)}{remedy}")
-    if place not in range(len(classes)):
-        raise DistilleryError(
-            f"{where}: label {value} is no place in the classes {', '.join(classes)}, which are "
-            "numbered from 0. Correct it."
-        )
-    return names.index(_plain(classes[int(place)]))
-
-
-def completed(
-    values: np.ndarray, named: np.ndarray, coverage: float | None, where: str
-) -> tuple[np.ndarray, float]:
-    """Return a whole distribution, float64 (classes,), and how much of it went to classes.
-
-    What the classes that are named leave of 1 is spread evenly over the others; where all are
-    named, it went to no class, and they are brought to 1.
-
-    :param values: probabilities, 0 where none is named; :param named: which are, bool (classes,).
-    :param coverage: of the classes named together; None: they add up to it.
-    :raises DistilleryError: if they are no probabilities.
-    """
-    total = float(values.sum())
-    if (values < 0).any() or total > 1.0 + EXCESS:
-        raise DistilleryError(
-            f"{where}: {values[named].round(4).tolist()} are no probabilities (from 0 to 1, "
-            "together at most 1). Give `logits`, or correct them."
-        )
-    covered = min(1.0, total) if coverage is None else coverage
-    if not total:
-        return np.full(len(values), 1.0 / len(values)), 0.0
-    if named.all():
-        return values / total, covered
-    others = (1.0 - covered) / (~named).sum()
-    # Unless it is said, nothing went anywhere else: {spam: 0.1} is ham for the rest.
-    return np.where(named, values / total * covered, others), 1.0 if coverage is None else covered
-
-
-def smoothed(number: int, classes: int, settings: AnswerFiles) -> np.ndarray:
-    """Return the distribution of a bare label (Szegedy et al. 2016, section 7), (classes,)."""
-    share = settings.smoothing
-    return (1.0 - share) * np.eye(classes)[number] + share / classes
-
-
-def logits_of(probs: np.ndarray, settings: AnswerFiles) -> np.ndarray:
-    """Return logarithms of probabilities, none below the floor, less their mean: (classes,)."""
-    logs = np.log(np.maximum(probs, settings.floor))
-    return (logs - logs.mean()).astype(np.float32)
-
-
-def _score(given: Given, task: Task, where: str) -> np.ndarray:
-    value = given.value if given.kind == "label" else None
-    if given.kind == "logits" and len(given.value) == 1:
-        [value] = given.value.values() if isinstance(given.value, Mapping) else given.value
-    if not _is_number(value):
-        raise DistilleryError(
-            f"{where}: {task.label_names[0]} is a score, and this row has {given.kind} "
-            f"{given.value!r:.40}. Give one number in `label` or `logits`."
-        )
-    return np.array([value], np.float32)
-
-
-def _in_order(
-    value: Numbers, order: np.ndarray | None, task: Task, where: str
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return a row's numbers in the order of the task's classes, and which classes have one."""
-    classes = len(task.label_names)
-    if isinstance(value, list):
-        if order is None:
-            raise DistilleryError(
-                f"{where}: a list of numbers, and nothing says which class is which. Name the "
-                "`classes` in the file's metadata or in the teacher's row of params.yaml."
-            )
-        if len(value) != classes:
-            raise DistilleryError(
-                f"{where}: {len(value)} numbers for the {classes} classes "
-                f"{', '.join(task.label_names)}. Give one for each."
-            )
-        return np.array(value, np.float64)[order], np.ones(classes, bool)
-    names = [_plain(name) for name in task.label_names]
-    values, named = np.zeros(classes), np.zeros(classes, bool)
-    for name, number in value.items():
-        if _plain(name) not in names:
-            raise _unknown(name, task, where)
-        place = names.index(_plain(name))
-        values[place], named[place] = values[place] + number, True
-    return values, named
-
-
-def _missing(named: np.ndarray, task: Task) -> str:
-    return ", ".join(np.array(task.label_names)[~named])
-
-
-def _unknown(name: Any, task: Task, where: str) -> DistilleryError:
-    return DistilleryError(
-        f"{where}: class {name!r} is unknown; the task's are {', '.join(task.label_names)}. Name "
-        "it as in `labels`, or correct it."
-    )
-
-
-def _plain(name: str) -> str:
-    return name.strip().casefold()
-
-
-def _is_number(value: Any) -> bool:
-    try:
-        return bool(np.isfinite(float(value)))
-    except (TypeError, ValueError):
-        return False
-
-
-@dataclass(frozen=True)
-class AnswerPass(ShardPass):
-    """The pass that finds the answer to every row of a shard by its content key.
-
-    Rows without one have not-a-number in all logits.
-
-    :ivar folder: of the answers; :ivar digest: of their table.
-    :ivar mask: what stands for a masked word; :ivar provenance: where the answers are from.
-    """
-
-    kind: ClassVar[str] = "logits"
-    folder: Path
-    digest: str
-    mask: str
-    provenance: tuple[tuple[str, str], ...]
-
-    @classmethod
-    def of(cls, folder: Path) -> Self:
-        """Take the answers in ``folder``."""
-        said = read_record(folder / RECORD, "mask", "provenance")
-        provenance = tuple(sorted(said["provenance"].items()))
-        return cls(folder, sha256_file(folder / TABLE), said["mask"], provenance)
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What determines the outputs besides the input and the code."""
-        own = {"answers": self.digest, "mask": self.mask, "provenance": dict(self.provenance)}
-        return own | {"precision": "as given"}
-
-    def load(self) -> None:
-        """Load the answers, so that forked workers share them."""
-        _loaded(self.folder, self.digest)
-
-    def outputs(self, rows: pa.Table) -> Iterator[Output]:
-        """Yield columns key (uint64), logits and, where rows are weighted, weight (float32)."""
-        answers = _loaded(self.folder, self.digest)
-        places = answers.find(row_keys(rows, self.mask))
-        found = places >= 0
-        logits = np.full((len(places), answers.logits.shape[1]), np.nan, np.float32)
-        logits[found] = answers.logits[places[found]]
-        columns = {"key": rows["key"], "logits": list_column(logits)}
-        if answers.weights is not None:
-            weights = np.ones(len(places), np.float32)
-            weights[found] = answers.weights[places[found]]
-            columns["weight"] = pa.array(weights)
-        yield pa.table(columns), answered_counts(logits)
-
-
-@lru_cache(maxsize=1)
-def _loaded(folder: Path, digest: str) -> Answers:
-    return Answers.read(folder)
-
-
-def answered_counts(logits: np.ndarray) -> dict[str, int]:
-    """Return how many rows have an answer, and how many none."""
-    known = int(answered(logits).sum())
-    return {"answered": known, "unanswered": len(logits) - known}
-
-
-def list_unanswered(inputs: ShardSet, outputs: ShardSet, mask: str) -> int:
-    """Write the rows of a set without an answer beside the outputs, if any; return how many.
-
-    :param mask: what stands for a masked word.
-    """
-    count = outputs.manifest.counts.get("unanswered", 0)
-    if count:
-        with (
-            atomic_path(outputs.folder / UNANSWERED) as path,
-            path.open("w", encoding="utf-8") as stream,
-        ):
-            for row in unanswered(inputs, outputs, mask):
-                stream.write(json.dumps(row, ensure_ascii=False) + "\n")
-    return count
-
-
-def unanswered(inputs: ShardSet, outputs: ShardSet, mask: str) -> Iterator[dict[str, Any]]:
-    """Yield what says of each row of a set that it has no answer: shard, row, content key, texts.
-
-    :param mask: what stands for a masked word.
-    """
-    shards = zip(inputs.manifest.shards, inputs.tables(), outputs.tables(), strict=True)
-    for shard, rows, found in shards:
-        missing = np.flatnonzero(~answered(matrix(found["logits"])))
-        if not len(missing):
-            continue
-        chosen = rows.take(missing)
-        texts = read_texts(chosen, mask)
-        for row, key, *own in zip(missing.tolist(), content_keys(texts), *texts, strict=True):
-            place = {"shard": shard.name, "row": row, "key": f"{key:016x}"}
-            yield place | dict(zip(("text", "text_pair"), own, strict=False))

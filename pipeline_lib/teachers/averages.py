@@ -19,7 +19,7 @@ from pipeline_lib.engine.passes import Output, ShardPass
 from pipeline_lib.params import Average
 from pipeline_lib.storage.columns import list_column, matrix
 from pipeline_lib.storage.shards import Shard, ShardSet, check_answers, read_manifest, read_shard
-from pipeline_lib.teachers.answers import answered_counts
+from pipeline_lib.teachers.answer_pass import answered_counts
 from pipeline_lib.text.words import MASK
 
 

@@ -20,7 +20,7 @@ from pipeline_lib.params import SentenceVectorFiles
 from pipeline_lib.storage.columns import column_suffixes, list_column
 from pipeline_lib.storage.shards import read_shard, write_shard
 from pipeline_lib.storage.vectors import StoredVectors, pack, unit
-from pipeline_lib.teachers.answers import content_keys, read_texts
+from pipeline_lib.teachers.content_keys import content_keys, read_texts
 from pipeline_lib.teachers.health import MAX_ROWS, check_outputs
 from pipeline_lib.teachers.row_files import described, format_of
 from pipeline_lib.teachers.vector_files import VectorRows, read_vectors

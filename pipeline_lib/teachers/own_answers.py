@@ -10,7 +10,8 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.params import Task
 from pipeline_lib.storage.shards import ShardSet
 from pipeline_lib.tasks.metrics import agreement, label_array, score
-from pipeline_lib.teachers.answers import Answers, read_texts, row_keys
+from pipeline_lib.teachers.answers import Answers
+from pipeline_lib.teachers.content_keys import read_texts, row_keys
 from pipeline_lib.teachers.foretelling import LEAST_FORETOLD, foretold
 from pipeline_lib.teachers.health import MIN_LABELS, chance_agreement
 

@@ -1,13 +1,16 @@
-"""The rows of a set that a teacher elsewhere is to answer: those that it has not answered yet."""
+"""What a model elsewhere is to answer or to embed: the texts of sets that have no answer yet."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pipeline_lib.storage.seen_keys import SeenKeys
-from pipeline_lib.storage.shards import ShardSet
-from pipeline_lib.teachers.answers import Answers, content_keys, read_texts
+from pipeline_lib.teachers.content_keys import content_keys
+
+if TYPE_CHECKING:
+    from pipeline_lib.teachers.answers import Answers
+    from pipeline_lib.teachers.given_vectors import GivenVectors
 
 TOP_LOGPROBS = 20
 """Alternatives that are asked for at each token: the most that the API gives."""
@@ -16,18 +19,20 @@ MAX_TOKENS = 16
 PROMPT = "Answer with one of these labels and nothing else: {labels}."
 
 
-def requests_of(inputs: ShardSet, answers: Answers | None, mask: str) -> Iterator[dict[str, str]]:
-    """Yield key (hex), text and, of pairs, text_pair of each row without an answer, none twice.
+def requests_of(
+    parts: Iterable[Sequence[Sequence[str]]], known: "Answers | GivenVectors | None"
+) -> Iterator[dict[str, str]]:
+    """Yield key (hex), text and, of pairs, text_pair of each text without an answer, none twice.
 
-    :param answers: those that there are; :param mask: what stands for a masked word.
+    :param parts: texts of sets, some together: the first sentences and, of pairs, the second ones.
+    :param known: the answers that there are.
     """
     seen = SeenKeys()
-    for rows in inputs.tables():
-        texts = read_texts(rows, mask)
+    for texts in parts:
         keys = content_keys(texts)
         wanted = seen.add(keys)
-        if answers is not None:
-            wanted &= answers.find(keys) < 0
+        if known is not None:
+            wanted &= known.find(keys) < 0
         for row in np.flatnonzero(wanted).tolist():
             own = (side[row].strip() for side in texts)
             named = dict(zip(("text", "text_pair"), own, strict=False))
@@ -52,4 +57,11 @@ def batch_request(
         "top_logprobs": TOP_LOGPROBS,
     }
     place = {"method": "POST", "url": "/v1/chat/completions"}
+    return {"custom_id": row["key"], **place, "body": body}
+
+
+def embedding_request(row: dict[str, str], model: str) -> dict[str, Any]:
+    """Return a sentence as a line of an OpenAI batch of embeddings; its custom_id is the key."""
+    body = {"model": model, "input": row["text"], "encoding_format": "float"}
+    place = {"method": "POST", "url": "/v1/embeddings"}
     return {"custom_id": row["key"], **place, "body": body}

@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.teachers.answer_files import ANSWERS
-from pipeline_lib.teachers.answers import content_keys
 from pipeline_lib.teachers.batch_output import content_key, failure
+from pipeline_lib.teachers.content_keys import content_keys
 from pipeline_lib.teachers.row_files import (
     TABLES,
     csv_columns,

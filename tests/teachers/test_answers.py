@@ -18,15 +18,18 @@ from pipeline_lib.engine.passes import run_pass
 from pipeline_lib.params import AnswerFiles, Average, Regression, Task
 from pipeline_lib.storage.columns import MASKED, list_column, matrix
 from pipeline_lib.storage.shards import Manifest, ShardSet, schema_of, write_manifest, write_shard
-from pipeline_lib.teachers.answers import AnswerPass, gather, list_unanswered, read_files
+from pipeline_lib.teachers.answer_pass import AnswerPass
+from pipeline_lib.teachers.answers import gather, read_files
 from pipeline_lib.teachers.averages import AveragePass, mean_answer
 from pipeline_lib.teachers.batch_output import class_probabilities, read_batch_line, read_vllm_line
+from pipeline_lib.teachers.content_keys import read_texts
 from pipeline_lib.teachers.own_answers import (
     describe_answers,
     foretold,
     unrelated_warning,
 )
 from pipeline_lib.teachers.requests import batch_request, requests_of
+from pipeline_lib.teachers.unanswered import list_unanswered, without_answer
 from tests.made_up import made_up_task
 
 SETTINGS = {
@@ -216,6 +219,10 @@ def write_rows(
     return ShardSet.open(folder)
 
 
+def texts_of(inputs: ShardSet, mask: str = "[MASK]") -> list[list[list[str]]]:
+    return [read_texts(rows, mask) for rows in inputs.tables()]
+
+
 def test_answers_are_found_by_content(tmp_path: Path, store_home: Path) -> None:
     rules = {
         "words": [["so", "it", "is"], ["a", "[MASK]"], ["new"]],
@@ -238,13 +245,15 @@ def test_answers_are_found_by_content(tmp_path: Path, store_home: Path) -> None:
     assert matrix(table["logits"]).argmax(1)[:2].tolist() == [1, 0]
     assert np.isnan(matrix(table["logits"])[2]).all()
     assert table["weight"].to_pylist() == [3.0, 1.0, 1.0]
-    assert list_unanswered(inputs, outputs, own.mask) == 1
+    assert list_unanswered(outputs, without_answer(inputs, outputs, own.mask)) == 1
     listed = json.loads((tmp_path / "out/unanswered.jsonl").read_text())
     assert (listed["shard"], listed["row"], listed["text"]) == ("b000-i000.arrow", 2, "new")
     # Asked for: what has no answer, with the teacher's sign, by the key of the list.
     answers = read_files([tmp_path / "a.jsonl"], own, TASK)
-    assert list(requests_of(inputs, answers, own.mask)) == [{"key": listed["key"], "text": "new"}]
-    texts = [row["text"] for row in requests_of(inputs, None, own.mask)]
+    assert list(requests_of(texts_of(inputs, own.mask), answers)) == [
+        {"key": listed["key"], "text": "new"}
+    ]
+    texts = [row["text"] for row in requests_of(texts_of(inputs, own.mask), None)]
     assert texts == ["so it is", "a ___", "new"]
 
 
@@ -332,13 +341,13 @@ def test_vllms_output_is_read() -> None:
 
 def test_a_batch_goes_out_and_comes_back_by_its_keys(tmp_path: Path) -> None:
     inputs = write_rows(tmp_path / "in", ["a film", "dull"], [None, None])
-    asked = [batch_request(row, "m", ["no", "yes"]) for row in requests_of(inputs, None, "[MASK]")]
+    asked = [batch_request(row, "m", ["no", "yes"]) for row in requests_of(texts_of(inputs), None)]
     assert asked[0]["body"]["messages"][1]["content"] == "a film"
     assert "no, yes" in asked[0]["body"]["messages"][0]["content"]
     rows = [batch_line([{"yes": 0.8, "no": 0.2}]) | {"custom_id": a["custom_id"]} for a in asked]
     path = lines(tmp_path / "a.jsonl", rows)
     answers = read_files([path], settings(), TASK)
-    assert len(answers.keys) == 2 and list(requests_of(inputs, answers, "[MASK]")) == []
+    assert len(answers.keys) == 2 and list(requests_of(texts_of(inputs), answers)) == []
 
 
 def test_an_average_is_that_of_probabilities(tmp_path: Path, store_home: Path) -> None:

@@ -18,16 +18,12 @@ from pipeline_lib.params import SentenceVectorFiles
 from pipeline_lib.storage.columns import MASKED, list_column
 from pipeline_lib.storage.shards import Manifest, ShardSet, schema_of, write_manifest, write_shard
 from pipeline_lib.storage.vectors import StoredVectors
-from pipeline_lib.teachers.answers import content_keys
+from pipeline_lib.teachers.content_keys import content_keys
 from pipeline_lib.teachers.given_vectors import GivenVectorPass, GivenVectors, gather_vectors
 from pipeline_lib.teachers.own_vectors import check_related
-from pipeline_lib.teachers.sentence_requests import (
-    SentenceSet,
-    covered,
-    embedding_request,
-    list_without_vector,
-    sentence_requests,
-)
+from pipeline_lib.teachers.requests import embedding_request, requests_of
+from pipeline_lib.teachers.sentence_sets import SentenceSet, covered, read_sides
+from pipeline_lib.teachers.unanswered import list_unanswered, without_vector
 from pipeline_lib.teachers.vector_files import holds_vectors, read_vectors
 
 TEXTS = [f"text number {n}" for n in range(40)]
@@ -200,7 +196,7 @@ def test_rows_find_their_vectors(tmp_path: Path, storage: str, error: float) -> 
     found = StoredVectors([(table, "") for table in outputs.tables()])[np.arange(40)]
     np.testing.assert_allclose(found[:39], VECTORS[:39], atol=error)
     assert np.isnan(found[39]).all() and given.width == 6
-    assert list_without_vector(inputs, outputs, "<mask>") == 1
+    assert list_unanswered(outputs, without_vector(inputs, outputs, "<mask>")) == 1
     [line] = (tmp_path / "out/unanswered.jsonl").read_text().splitlines()
     assert json.loads(line)["text"] == TEXTS[39] and json.loads(line)["row"] == 6
     _, report = run_pass(own, inputs, tmp_path / "again", LocalEngine(1))
@@ -217,13 +213,15 @@ def test_sentences_of_pairs_count_by_themselves(tmp_path: Path) -> None:
     here = SentenceSet(tmp_path / "in", tmp_path / "out")
     assert covered(here, given, "[MASK]") == (72, 80)
     assert covered(SentenceSet(tmp_path / "in", tmp_path / "out", 10), given, "[MASK]") == (16, 20)
-    assert list_without_vector(inputs, ShardSet.open(tmp_path / "out"), "[MASK]") == 8
-    rows = list(sentence_requests([here, here], given, "[MASK]"))
+    outputs = ShardSet.open(tmp_path / "out")
+    assert list_unanswered(outputs, without_vector(inputs, outputs, "[MASK]")) == 8
+    sentences = [[side] for side in read_sides(here, "[MASK]")]
+    rows = list(requests_of(sentences * 2, given))
     assert sorted(row["text"] for row in rows) == TEXTS[36:]
     line = embedding_request(rows[0], "m-1")
     assert line["body"] == {"model": "m-1", "input": TEXTS[39], "encoding_format": "float"}
     assert int(line["custom_id"], 16) == content_keys([[TEXTS[39]]])[0]
-    assert len(list(sentence_requests([here], None, "[MASK]"))) == 40
+    assert len(list(requests_of(sentences, None))) == 40
 
 
 def test_what_does_not_fit_the_number_format_is_refused(tmp_path: Path) -> None:

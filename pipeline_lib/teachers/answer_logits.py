@@ -1,0 +1,170 @@
+"""What a row of an answer file says, as logits in the order of the task's classes.
+
+Probabilities become logits by the logarithm (Ba and Caruana 2014, section 2.2), less their mean
+over classes, as the softmax does not know the difference (the centred log-ratio, Aitchison 1982).
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.params import AnswerFiles, Task
+from pipeline_lib.teachers.answer_files import Given, Numbers
+
+EXCESS = 0.01
+"""By how much probabilities may add up to more than 1: they are written with few digits."""
+
+
+def class_order(classes: Sequence[str], task: Task, where: str) -> np.ndarray:
+    """Return which of a file's classes is each of the task's, int64 (classes,).
+
+    Case and spaces at the ends do not count.
+
+    :raises DistilleryError: if one is missing, unknown, or stands there twice.
+    """
+    given, wanted = ([_plain(name) for name in names] for names in (classes, task.label_names))
+    if task.is_regression:
+        return np.zeros(1, np.int64)
+    for name, own in zip(classes, given, strict=True):
+        if own not in wanted:
+            raise _unknown(name, task, where)
+        if given.count(own) > 1:
+            raise DistilleryError(f"{where}: class {name!r} stands there twice. Name each once.")
+    missing = [n for n, own in zip(task.label_names, wanted, strict=True) if own not in given]
+    if missing:
+        raise DistilleryError(
+            f"{where}: class {missing[0]!r} is missing among {', '.join(classes)}. Name every "
+            "class of the task's `labels`."
+        )
+    return np.array([given.index(own) for own in wanted])
+
+
+def class_number(value: Any, classes: Sequence[str] | None, task: Task, where: str) -> int:
+    """Return the number of a label: a class's name, or its place in the file's classes.
+
+    :raises DistilleryError: if there is none.
+    """
+    names = [_plain(name) for name in task.label_names]
+    if isinstance(value, str) and _plain(value) in names:
+        return names.index(_plain(value))
+    place = float(value) if _is_number(value) else None
+    if classes is None or place is None:
+        remedy = " A number needs `classes`, whose place it is." if place is not None else ""
+        raise DistilleryError(f"{_unknown(value, task, where)}{remedy}")
+    if place not in range(len(classes)):
+        raise DistilleryError(
+            f"{where}: label {value} is no place in the classes {', '.join(classes)}, which are "
+            "numbered from 0. Correct it."
+        )
+    return names.index(_plain(classes[int(place)]))
+
+
+def completed(
+    values: np.ndarray, named: np.ndarray, coverage: float | None, where: str
+) -> tuple[np.ndarray, float]:
+    """Return a whole distribution, float64 (classes,), and how much of it went to classes.
+
+    What the classes that are named leave of 1 is spread evenly over the others; where all are
+    named, it went to no class, and they are brought to 1.
+
+    :param values: probabilities, 0 where none is named; :param named: which are, bool (classes,).
+    :param coverage: of the classes named together; None: they add up to it.
+    :raises DistilleryError: if they are no probabilities.
+    """
+    total = float(values.sum())
+    if (values < 0).any() or total > 1.0 + EXCESS:
+        raise DistilleryError(
+            f"{where}: {values[named].round(4).tolist()} are no probabilities (from 0 to 1, "
+            "together at most 1). Give `logits`, or correct them."
+        )
+    covered = min(1.0, total) if coverage is None else coverage
+    if not total:
+        return np.full(len(values), 1.0 / len(values)), 0.0
+    if named.all():
+        return values / total, covered
+    others = (1.0 - covered) / (~named).sum()
+    # Unless it is said, nothing went anywhere else: {spam: 0.1} is ham for the rest.
+    return np.where(named, values / total * covered, others), 1.0 if coverage is None else covered
+
+
+def smoothed(number: int, classes: int, settings: AnswerFiles) -> np.ndarray:
+    """Return the distribution of a bare label (Szegedy et al. 2016, section 7), (classes,)."""
+    share = settings.smoothing
+    return (1.0 - share) * np.eye(classes)[number] + share / classes
+
+
+def logits_of(probs: np.ndarray, settings: AnswerFiles) -> np.ndarray:
+    """Return logarithms of probabilities, none below the floor, less their mean: (classes,)."""
+    logs = np.log(np.maximum(probs, settings.floor))
+    return (logs - logs.mean()).astype(np.float32)
+
+
+def score_of(given: Given, task: Task, where: str) -> np.ndarray:
+    """Return a row's score of a regression, float32 (1,).
+
+    :raises DistilleryError: if it has no one number.
+    """
+    value = given.value if given.kind == "label" else None
+    if given.kind == "logits" and len(given.value) == 1:
+        [value] = given.value.values() if isinstance(given.value, Mapping) else given.value
+    if not _is_number(value):
+        raise DistilleryError(
+            f"{where}: {task.label_names[0]} is a score, and this row has {given.kind} "
+            f"{given.value!r:.40}. Give one number in `label` or `logits`."
+        )
+    return np.array([value], np.float32)
+
+
+def in_order(
+    value: Numbers, order: np.ndarray | None, task: Task, where: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return a row's numbers in the order of the task's classes, and which classes have one."""
+    classes = len(task.label_names)
+    if isinstance(value, list):
+        if order is None:
+            raise DistilleryError(
+                f"{where}: a list of numbers, and nothing says which class is which. Name the "
+                "`classes` in the file's metadata or in the teacher's row of params.yaml."
+            )
+        if len(value) != classes:
+            raise DistilleryError(
+                f"{where}: {len(value)} numbers for the {classes} classes "
+                f"{', '.join(task.label_names)}. Give one for each."
+            )
+        return np.array(value, np.float64)[order], np.ones(classes, bool)
+    names = [_plain(name) for name in task.label_names]
+    values, named = np.zeros(classes), np.zeros(classes, bool)
+    for name, number in value.items():
+        if _plain(name) not in names:
+            raise _unknown(name, task, where)
+        place = names.index(_plain(name))
+        values[place], named[place] = values[place] + number, True
+    return values, named
+
+
+def missing_classes(named: np.ndarray, task: Task) -> str:
+    """Return the names of the classes without a number.
+
+    :param named: which have one, bool (classes,).
+    """
+    return ", ".join(np.array(task.label_names)[~named])
+
+
+def _unknown(name: Any, task: Task, where: str) -> DistilleryError:
+    return DistilleryError(
+        f"{where}: class {name!r} is unknown; the task's are {', '.join(task.label_names)}. Name "
+        "it as in `labels`, or correct it."
+    )
+
+
+def _plain(name: str) -> str:
+    return name.strip().casefold()
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        return bool(np.isfinite(float(value)))
+    except (TypeError, ValueError):
+        return False

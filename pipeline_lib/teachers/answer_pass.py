@@ -1,0 +1,76 @@
+"""The pass that gives every row of a set the answer that stands in a file: by its content key."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline_lib.base.files import read_record, sha256_file
+from pipeline_lib.base.probabilities import answered
+from pipeline_lib.engine.passes import Output, ShardPass
+from pipeline_lib.storage.columns import list_column
+from pipeline_lib.teachers.answers import RECORD, TABLE, Answers
+from pipeline_lib.teachers.content_keys import row_keys
+
+
+@dataclass(frozen=True)
+class AnswerPass(ShardPass):
+    """The pass that finds the answer to every row of a shard by its content key.
+
+    Rows without one have not-a-number in all logits.
+
+    :ivar folder: of the answers; :ivar digest: of their table.
+    :ivar mask: what stands for a masked word; :ivar provenance: where the answers are from.
+    """
+
+    kind: ClassVar[str] = "logits"
+    folder: Path
+    digest: str
+    mask: str
+    provenance: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(cls, folder: Path) -> Self:
+        """Take the answers in ``folder``."""
+        said = read_record(folder / RECORD, "mask", "provenance")
+        provenance = tuple(sorted(said["provenance"].items()))
+        return cls(folder, sha256_file(folder / TABLE), said["mask"], provenance)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What determines the outputs besides the input and the code."""
+        own = {"answers": self.digest, "mask": self.mask, "provenance": dict(self.provenance)}
+        return own | {"precision": "as given"}
+
+    def load(self) -> None:
+        """Load the answers, so that forked workers share them."""
+        _loaded(self.folder, self.digest)
+
+    def outputs(self, rows: pa.Table) -> Iterator[Output]:
+        """Yield columns key (uint64), logits and, where rows are weighted, weight (float32)."""
+        answers = _loaded(self.folder, self.digest)
+        places = answers.find(row_keys(rows, self.mask))
+        found = places >= 0
+        logits = np.full((len(places), answers.logits.shape[1]), np.nan, np.float32)
+        logits[found] = answers.logits[places[found]]
+        columns = {"key": rows["key"], "logits": list_column(logits)}
+        if answers.weights is not None:
+            weights = np.ones(len(places), np.float32)
+            weights[found] = answers.weights[places[found]]
+            columns["weight"] = pa.array(weights)
+        yield pa.table(columns), answered_counts(logits)
+
+
+@lru_cache(maxsize=1)
+def _loaded(folder: Path, digest: str) -> Answers:
+    return Answers.read(folder)
+
+
+def answered_counts(logits: np.ndarray) -> dict[str, int]:
+    """Return how many rows have an answer, and how many none."""
+    known = int(answered(logits).sum())
+    return {"answered": known, "unanswered": len(logits) - known}

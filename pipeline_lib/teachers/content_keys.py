@@ -1,0 +1,35 @@
+"""What an answer is found by: a hash of the text as the teacher read it, never a row number."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline_lib.base.hashing import string_keys
+from pipeline_lib.storage.columns import column_suffixes
+from pipeline_lib.text.masking import signed_sentences
+
+SEPARATOR = "\x1f"
+"""Stands between the two sentences of a pair in what the content key is of."""
+
+
+def content_keys(columns: Sequence[Sequence[str]]) -> np.ndarray:
+    """Return the content key of each text or pair, uint64 (rows,); spaces at the ends do not count.
+
+    :param columns: the first sentences and, of pairs, the second ones.
+    """
+    stripped = ([text.strip() for text in column] for column in columns)
+    return string_keys([SEPARATOR.join(parts) for parts in zip(*stripped, strict=True)])
+
+
+def row_keys(rows: pa.Table, mask: str) -> np.ndarray:
+    """Return the content key of each row of a shard, uint64 (rows,).
+
+    :param mask: what stands for a masked word.
+    """
+    return content_keys(read_texts(rows, mask))
+
+
+def read_texts(rows: pa.Table, mask: str) -> list[list[str]]:
+    """Return a shard's texts as the teacher reads them, by side."""
+    return [signed_sentences(rows, side, lambda: mask) for side in column_suffixes(rows)]

@@ -1,0 +1,57 @@
+"""The sentences that encoders are trained on, and how many of them have a vector in a file."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline_lib.base.layout import Layout
+from pipeline_lib.params import Params
+from pipeline_lib.storage.shards import ShardSet
+from pipeline_lib.teachers.content_keys import content_keys, read_texts
+from pipeline_lib.teachers.given_vectors import GivenVectors
+
+
+@dataclass(frozen=True)
+class SentenceSet:
+    """A shard set whose sentences encoders are trained on.
+
+    :ivar vectors: the place of their vectors; :ivar limit: rows that some encoder reads; None: all.
+    """
+
+    inputs: Path
+    vectors: Path
+    limit: int | None = None
+
+
+def sentence_sets(params: Params, layout: Layout) -> list[SentenceSet]:
+    """Return the sets that encoders are trained on: Wikipedia's, and the tasks' that join them."""
+    encoders = params.sentence_encoders().values()
+    limits = [encoder.wikipedia for encoder in encoders]
+    limit = None if None in limits else max(limits, default=0)
+    found = [
+        SentenceSet(layout.wikipedia(split), layout.wikipedia_vectors(split), own)
+        for split, own in (("train", limit), ("validation", None))
+    ]
+    joined = {own: None for encoder in encoders for own in encoder.tasks.items() if own[1]}
+    return found + [SentenceSet(layout.transfer(*own), layout.task_vectors(*own)) for own in joined]
+
+
+def read_sides(own: SentenceSet, mask: str) -> Iterator[list[str]]:
+    """Yield the sentences of a set, as far as they are read, a list for each side of a shard.
+
+    :param mask: what stands for a masked word.
+    """
+    left = own.limit
+    for rows in ShardSet.open(own.inputs).tables():
+        rows = rows.slice(0, left)
+        left = None if left is None else left - rows.num_rows
+        yield from read_texts(rows, mask)
+
+
+def covered(own: SentenceSet, given: GivenVectors, mask: str) -> tuple[int, int]:
+    """Return how many sentences of a set have a vector, and how many there are."""
+    known = total = 0
+    for texts in read_sides(own, mask):
+        known += int((given.find(content_keys([texts])) >= 0).sum())
+        total += len(texts)
+    return known, total

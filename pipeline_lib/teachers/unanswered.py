@@ -1,0 +1,59 @@
+"""The rows of a set that files gave no answer, and the sentences that they gave no vector."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from pipeline_lib.base.files import write_json_lines
+from pipeline_lib.base.probabilities import answered
+from pipeline_lib.storage.columns import column_suffixes, matrix
+from pipeline_lib.storage.shards import ShardSet
+from pipeline_lib.storage.vectors import StoredVectors
+from pipeline_lib.teachers.content_keys import content_keys, read_texts
+
+UNANSWERED = "unanswered.jsonl"
+"""Beside outputs: what has no answer, a line each."""
+Line = dict[str, Any]
+"""``shard`` and ``row`` of an input, the content ``key``, its ``text`` and ``text_pair``."""
+
+
+def list_unanswered(outputs: ShardSet, lines: Iterable[Line]) -> int:
+    """Write what has no answer beside the outputs, if anything; return how many there are.
+
+    :param lines: of them; taken only if the outputs' manifest counts some.
+    """
+    count = outputs.manifest.counts.get("unanswered", 0)
+    if count:
+        write_json_lines(outputs.folder / UNANSWERED, lines)
+    return count
+
+
+def without_answer(inputs: ShardSet, outputs: ShardSet, mask: str) -> Iterator[Line]:
+    """Yield a line for each row of a set that has no answer.
+
+    :param mask: what stands for a masked word.
+    """
+    shards = zip(inputs.manifest.shards, inputs.tables(), outputs.tables(), strict=True)
+    for shard, rows, found in shards:
+        missing = np.flatnonzero(~answered(matrix(found["logits"])))
+        yield from _lines(shard.name, missing, read_texts(rows.take(missing), mask))
+
+
+def without_vector(inputs: ShardSet, outputs: ShardSet, mask: str) -> Iterator[Line]:
+    """Yield a line for each sentence of a set that has no vector; a pair's count by themselves.
+
+    :param mask: what stands for a masked word.
+    """
+    shards = zip(inputs.manifest.shards, inputs.tables(), outputs.tables(), strict=True)
+    for shard, rows, found in shards:
+        for side, texts in zip(column_suffixes(rows), read_texts(rows, mask), strict=True):
+            vectors = StoredVectors([(found, side)])[np.arange(found.num_rows)]
+            missing = np.flatnonzero(np.isnan(vectors).any(axis=1))
+            yield from _lines(shard.name, missing, [[texts[row] for row in missing]])
+
+
+def _lines(shard: str, rows: np.ndarray, columns: list[list[str]]) -> Iterator[Line]:
+    for row, key, *own in zip(rows.tolist(), content_keys(columns), *columns, strict=True):
+        place = {"shard": shard, "row": row, "key": f"{key:016x}"}
+        yield place | dict(zip(("text", "text_pair"), own, strict=False))

@@ -92,9 +92,10 @@ def speed_line(result: TaskResult) -> str:
     if speed is None:
         return "Sentences/s: not measured yet (stage measure_speed)."
     device = speed["accelerator"] or speed["cpu"]
+    threads = "1 thread" if speed["threads"] == 1 else f"{speed['threads']} threads"
     return (
         f"Sentences/s: raw text to logits, {speed['sentences']:,} sentences, median of "
-        f"{speed['repeats']}, {device}, {speed['threads']} threads, torch {speed['torch']}."
+        f"{speed['repeats']}, {device}, {threads}, torch {speed['torch']}."
     )
 
 

@@ -7,11 +7,13 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.evaluation.results import TaskScores
-from pipeline_lib.report.rows import percent, signed
+from pipeline_lib.report.rows import p_value, percent, signed
 from pipeline_lib.report.splits import shared_line
 
 Check = dict[str, Any]
 """``check``, ``found``, ``wanted``, and whether it ``holds``."""
+SIGNIFICANT = 0.05
+"""Below this p, corrected for the table's comparisons, a gain is beyond doubt."""
 
 
 def task_checks(task: str, scores: TaskScores, layout: Layout) -> list[Check]:
@@ -55,13 +57,18 @@ def _gains(scores: TaskScores) -> Iterator[Check]:
         gain = own.gain[split]
         if gain is None:
             continue
-        known = gain.low is not None and gain.high is not None
-        between = f" [{signed(gain.low)}, {signed(gain.high)}]" if known else ", one seed"
+        found, holds = f"{signed(gain.difference)} points", False
+        if gain.low is None or gain.high is None or gain.p_holm is None:
+            found += ", one seed"
+        else:
+            found += f" [{signed(gain.low)}, {signed(gain.high)}], p {p_value(gain.p_holm)}"
+            # The interval is of this comparison alone: p counts how many the table makes.
+            holds = gain.low > 0 and gain.p_holm < SIGNIFICANT
         yield _check(
             f"{name} is better than {own.baseline} on {split}",
-            f"{signed(gain.difference)} points{between}",
-            "interval above 0",
-            known and gain.low > 0,
+            found,
+            f"interval above 0, p (Holm) below {SIGNIFICANT}",
+            holds,
         )
 
 

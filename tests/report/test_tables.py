@@ -11,6 +11,7 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.evaluation.results import TaskScores
 from pipeline_lib.params import Params, load_params
+from pipeline_lib.report.checks import task_checks
 from pipeline_lib.report.collect import TaskResult, metrics, read_finished, read_results
 from pipeline_lib.report.markdown import write_report
 from pipeline_lib.report.rows import rows
@@ -102,6 +103,21 @@ def test_one_seed_has_a_gain_without_interval(scores: TaskScores, params: Params
     assert found["test"]["gain"] == {"difference": 0.019}
 
 
+@pytest.mark.parametrize(
+    ("low", "p_holm", "holds"),
+    [(0.004, 0.012, True), (0.004, 0.06, False), (-0.001, 0.012, False), (None, None, False)],
+)
+def test_a_gain_is_checked_by_its_interval_and_the_corrected_p(
+    scores: TaskScores, tmp_path: Path, low: float | None, p_holm: float | None, holds: bool
+) -> None:
+    gain = {"difference": 0.019, "low": low, "high": low and 0.033, "p": p_holm, "p_holm": p_holm}
+    scores = changed(scores, "methods/bilstm_kd_mask_pos/gain/test", gain)
+    checks = {own["check"]: own for own in task_checks("movies", scores, Layout(tmp_path))}
+    own = checks["bilstm_kd_mask_pos is better than bilstm on test"]
+    assert own["holds"] is holds
+    assert f"p {p_holm}" in own["found"] if low is not None else "one seed" in own["found"]
+
+
 def test_hidden_test_falls_back_to_dev_and_says_so(scores: TaskScores, params: Params) -> None:
     result = TaskResult("movies", hide_test(scores))
     best = rows(result)[-1]
@@ -129,6 +145,11 @@ def test_the_caption_names_what_was_not_run(scores: TaskScores, params: Params) 
     assert "Not run yet: bilstm_kd, bilstm_kd_ts, bilstm_mtl (" in text
     assert "over seeds 1, 2" in text
     assert "not measured" in text
+
+
+def test_one_thread_is_no_plural(scores: TaskScores, params: Params) -> None:
+    text = printed(TaskResult("movies", scores, SPEED | {"threads": 1}), params, 400)
+    assert "Fast CPU, 1 thread, torch 2.0" in text
 
 
 def test_the_caption_tells_of_texts_in_two_splits(scores: TaskScores, params: Params) -> None:

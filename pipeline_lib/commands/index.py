@@ -1,7 +1,9 @@
 """``distill index``: make, extend and describe an index of sentences' vectors to search in."""
 
+import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     from pipeline_lib.engine.local import LocalEngine
     from pipeline_lib.retrieval.building import BuildReport
     from pipeline_lib.retrieval.catalogue import Catalogue
+    from pipeline_lib.retrieval.documents import GivenDocuments
     from pipeline_lib.retrieval.embedders import EncoderReference
     from pipeline_lib.retrieval.rows import Rows
 
@@ -64,6 +67,10 @@ Form = Annotated[
 ]
 Text = Annotated[str, typer.Option("--text", help="The column, or JSON key, of the sentences.")]
 Id = Annotated[str | None, typer.Option("--id", help="That of their ids; else they have none.")]
+Vectors = Annotated[
+    list[Path] | None,
+    typer.Option("--vectors", help="Files of the sentences' own vectors: `text`, `embedding`."),
+]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:<number> or mps.")]
 Workers = Annotated[
     int | None, typer.Option("--workers", min=1, help="Processes; else one per core.")
@@ -90,6 +97,7 @@ def build(
         int | None,
         typer.Option("--max-length", min=4, help="Word pieces that a model reads; else 128."),
     ] = None,
+    vectors: Vectors = None,
     centre: Annotated[
         Path | None,
         typer.Option("--centre", help="Take off the mean of this encoder's targets."),
@@ -114,11 +122,13 @@ def build(
 ) -> None:
     """Embed the sentences of a file into an index: vectors, texts and ids.
 
-    Empty and repeated sentences are left out. If killed, run it again: it resumes behind the last
-    whole segment; run over a changed file, it embeds what changed.
+    With --vectors the sentences have theirs out of files, and --encoder, which was trained to such
+    vectors, embeds the queries. Empty and repeated sentences are left out. If killed, run it again:
+    it resumes behind the last whole segment; run over a changed file, it embeds what changed.
     """
     from pipeline_lib.base.errors import DistilleryError
     from pipeline_lib.retrieval.building import Form, build
+    from pipeline_lib.retrieval.documents import targets_in_files
     from pipeline_lib.retrieval.embedders import EncoderReference, targets_in_space
 
     if (encoder is None) == (model is None):
@@ -128,6 +138,9 @@ def build(
         if centre is not None:
             raise DistilleryError("centre: only a model's vectors are centred. Give `--model`.")
         reference = EncoderReference.to(encoder)
+        mean = targets_in_files(encoder).mean if vectors else None
+    elif vectors:
+        raise DistilleryError("vectors: `--encoder` embeds the queries. Give it, not `--model`.")
     else:
         reference = EncoderReference.to(model, pooling.value, max_length)
     if centre is not None:
@@ -136,10 +149,11 @@ def build(
             raise DistilleryError(f"{centre}: trained to vectors as they are. Omit `--centre`.")
     own = Form(storage.value, normalise, dimensions, mean, approximate and approximate.value)
     where, engine = _engine(device, workers)
-    found, report = build(
-        *(index, reference, _rows(file, form, text, ids), own, engine, where),
-        ids=ids is not None, on_segment=_progress(),
-    )  # fmt: skip
+    with _given(vectors, index) as given:
+        found, report = build(
+            *(index, reference, _rows(file, form, text, ids), own, engine, where),
+            ids=ids is not None, on_segment=_progress(), given=given,
+        )  # fmt: skip
     _say_done(found, report)
 
 
@@ -150,6 +164,7 @@ def add(
     encoder: Annotated[
         Path | None, typer.Option("--encoder", help="Where the index's encoder lies now.")
     ] = None,
+    vectors: Vectors = None,
     text: Text = "text",
     ids: Id = None,
     form: Form = None,
@@ -161,10 +176,11 @@ def add(
     from pipeline_lib.retrieval.catalogue import Catalogue
 
     where, engine = _engine(device, workers)
-    found, report = add(
-        *(Catalogue.open(index), _rows(file, form, text, ids), engine, where, encoder),
-        on_segment=_progress(),
-    )
+    with _given(vectors, index) as given:
+        found, report = add(
+            *(Catalogue.open(index), _rows(file, form, text, ids), engine, where, encoder),
+            on_segment=_progress(), given=given,
+        )  # fmt: skip
     _say_done(found, report)
 
 
@@ -207,6 +223,9 @@ def _facts(catalogue: "Catalogue") -> Iterator[tuple[str, str]]:
     pooled = f", pooling {own.encoder.pooling}, {own.encoder.max_length} word pieces"
     yield "encoder", f"{own.encoder.folder}{pooled if own.encoder.pooling else ''}"
     yield "", f"digest {own.encoder.digest[:12]}: {_presence(own.encoder)}"
+    if own.given is not None:
+        said = ", ".join(f"{name} {value}" for name, value in own.given.items())
+        yield "documents", f"vectors out of files{': ' if said else ''}{said}"
     found = own.approximate
     yield "approximate", f"{found.kind}, {size_text(found.bytes)}" if found else "none"
     yield "left out", ", ".join(f"{n:,} {why}" for why, n in manifest.counts.items())
@@ -222,6 +241,28 @@ def _presence(encoder: "EncoderReference") -> str:
         place = (Path(encoder.folder) / "config.json").exists()
         return "another one lies there now" if place else "not there any more"
     return "it is there"
+
+
+@contextmanager
+def _given(files: Sequence[Path] | None, index: Path) -> "Iterator[GivenDocuments | None]":
+    """Yield the vectors of files, which lie in a folder beside the index until the block ends.
+
+    The folder's name is the same each time: a killed build's is cleared by the next.
+    """
+    if not files:
+        yield None
+        return
+    from pipeline_lib.base.files import clear_folder
+    from pipeline_lib.commands.vector_files import usual_settings
+    from pipeline_lib.retrieval.documents import GivenDocuments
+    from pipeline_lib.teachers.given_vectors import gather_vectors
+
+    folder = clear_folder(index.parent / f".{index.name}.vectors")
+    try:
+        gather_vectors(files, usual_settings(), folder)
+        yield GivenDocuments.gathered(folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _engine(device: str, workers: int | None) -> "tuple[str, LocalEngine]":

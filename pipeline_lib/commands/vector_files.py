@@ -20,6 +20,13 @@ def vector_settings(params: "Params") -> "SentenceVectorFiles":
 
     if isinstance(params.sentence_vectors, SentenceVectorFiles):
         return params.sentence_vectors
+    return usual_settings()
+
+
+def usual_settings() -> "SentenceVectorFiles":
+    """Return how files of sentence vectors are read where nothing is said."""
+    from pipeline_lib.params import SentenceVectorFiles
+
     own = {"files": ["-"], "format": None, "mask": "[MASK]", "provenance": {}}
     return SentenceVectorFiles.model_validate(own | {"storage": "float32"})
 

@@ -29,6 +29,7 @@ from pipeline_lib.retrieval.catalogue import (
     Storage,
     is_whole,
 )
+from pipeline_lib.retrieval.documents import GivenDocuments
 from pipeline_lib.retrieval.embedders import EncoderReference
 from pipeline_lib.retrieval.rows import NewRows, Rows, in_segments
 from pipeline_lib.storage.columns import list_column
@@ -105,6 +106,7 @@ def build(
     ids: bool = False,
     segment_rows: int = SEGMENT_ROWS,
     on_segment: OnSegment | None = None,
+    given: GivenDocuments | None = None,
 ) -> tuple[Catalogue, BuildReport]:
     """Make the catalogue of these sentences in ``folder``.
 
@@ -113,17 +115,19 @@ def build(
 
     :param ids: whether the rows have ids.
     :param on_segment: called after each segment.
-    :raises DistilleryError: if the folder holds something else, there are no sentences, or an id
-        has two texts.
+    :param given: the sentences' vectors, where these stood in files; the encoder is that of the
+        queries then.
+    :raises DistilleryError: if the folder holds something else, there are no sentences, an id has
+        two texts, or one has no vector.
     """
     if form.approximate:
         require_library(form.approximate)
-    contents = _contents(encoder, form, ids, device)
+    contents = _contents(encoder, form, ids, device, given)
     folder = Path(folder)
     _refuse_others(folder, contents)
     if form.mean is not None:
         save_mean(folder / MEAN, form.mean)
-    writer = _Writer(folder, contents, form.mean, device)
+    writer = _Writer(folder, contents, form.mean, device, given)
     new, report = NewRows(), BuildReport()
     report.left_out = new.left_out
     writer.write(_segments(batches, new, ids, segment_rows), engine, report, on_segment)
@@ -140,13 +144,16 @@ def add(
     encoder: Path | None = None,
     segment_rows: int = SEGMENT_ROWS,
     on_segment: OnSegment | None = None,
+    given: GivenDocuments | None = None,
 ) -> tuple[Catalogue, BuildReport]:
     """Add the sentences that the catalogue does not have: by id, or by text where there are no ids.
 
     :param encoder: where the encoder of its vectors lies now; None: where it lay.
+    :param given: the sentences' vectors, where those of the catalogue stood in files, too.
     :raises DistilleryError: if that is another encoder, or a known id has another text.
     """
     contents = catalogue.contents
+    _check_given(contents, given)
     contents = replace(contents, encoder=contents.encoder.found_in(encoder))
     approximate = contents.approximate and contents.approximate.kind
     if approximate:
@@ -157,7 +164,7 @@ def add(
     for texts, ids in catalogue.rows():
         new.take(Rows(texts, ids))
     new.left_out = report.left_out = dict.fromkeys(new.left_out, 0)
-    writer = _Writer(catalogue.folder, contents, catalogue.mean, device)
+    writer = _Writer(catalogue.folder, contents, catalogue.mean, device, given)
     writer.shards += catalogue.shards.manifest.shards
     segments = _segments(batches, new, contents.ids, segment_rows)
     writer.write(segments, engine, report, on_segment)
@@ -178,13 +185,46 @@ def _segments(batches: Iterable[Rows], new: NewRows, ids: bool, size: int) -> It
     return in_segments(chosen(), size)
 
 
-def _contents(encoder: EncoderReference, form: Form, ids: bool, device: str) -> Contents:
+def _check_given(contents: Contents, given: GivenDocuments | None) -> None:
+    """Check that what is added has its vectors from where the catalogue's are.
+
+    :raises DistilleryError: if not.
+    """
+    if (contents.given is None) != (given is None):
+        raise DistilleryError(
+            "the index's vectors are its encoder's. Omit `--vectors`."
+            if contents.given is None
+            else "the index's vectors stood in files. Name those of the new sentences by "
+            "`--vectors`."
+        )
+    if given is None:
+        return
+    named = [own.get("model") for own in (contents.given, given.vectors.provenance)]
+    if None not in named and named[0] != named[1]:
+        raise DistilleryError(
+            f"--vectors: of model {named[1]}, and the index holds those of {named[0]}. Give "
+            "vectors of that one."
+        )
+
+
+def _contents(
+    encoder: EncoderReference,
+    form: Form,
+    ids: bool,
+    device: str,
+    given: GivenDocuments | None,
+) -> Contents:
     """Return what the catalogue will be; loads the encoder, which forked workers then share."""
     width = encoder.load(device).width
     if form.dimensions is not None and not 0 < form.dimensions <= width:
         raise DistilleryError(
             f"dimensions: {form.dimensions}, but the encoder's vectors have {width} values. Set it "
             f"to at most {width}."
+        )
+    if given is not None and given.width != width:
+        raise DistilleryError(
+            f"--vectors: {given.width} values each, and the encoder's vectors have {width}. Give "
+            "those of the model that the encoder was trained to."
         )
     mean = None if form.mean is None else digest_mean(form.mean)
     if mean and len(form.mean) != width:
@@ -193,7 +233,8 @@ def _contents(encoder: EncoderReference, form: Form, ids: bool, device: str) -> 
             "an encoder that was trained to this model."
         )
     kept = form.dimensions or width
-    return Contents(encoder, width, kept, form.storage, form.normalised, mean, ids)
+    whence = None if given is None else given.vectors.provenance
+    return Contents(*(encoder, width, kept, form.storage, form.normalised, mean, ids), given=whence)
 
 
 def _refuse_others(folder: Path, contents: Contents) -> None:
@@ -217,6 +258,7 @@ def _refuse_others(folder: Path, contents: Contents) -> None:
 class _Segment:
     """One segment to embed, or to find.
 
+    :ivar given: the vectors that stood in files; None: the encoder gives them.
     :ivar known: what is said to be there already under its key.
     """
 
@@ -224,6 +266,7 @@ class _Segment:
     contents: Contents
     mean: np.ndarray | None
     device: str
+    given: GivenDocuments | None
     rows: Rows
     key: str
     known: Shard | None
@@ -233,9 +276,15 @@ class _Writer:
     """Writes the segments of one catalogue, and notes each that is whole."""
 
     def __init__(
-        self, folder: Path, contents: Contents, mean: np.ndarray | None, device: str
+        self,
+        folder: Path,
+        contents: Contents,
+        mean: np.ndarray | None,
+        device: str,
+        given: GivenDocuments | None,
     ) -> None:
         self.folder, self.contents, self.mean, self.device = folder, contents, mean, device
+        self.given = given
         self.shards: list[Shard] = []
         self._libraries = library_versions(*TRAINING_LIBRARIES)
         self._known = {shard.source: shard for shard in _noted(folder)}
@@ -250,6 +299,9 @@ class _Writer:
         """Embed segments, or find them, in their order."""
         # A killed build may have left half a line.
         self._note("\n")
+        if self.given is not None:
+            encoder = self.contents.encoder.load(self.device)
+            segments = self.given.checked(segments, encoder, self.mean)
         jobs = (self._job(rows) for rows in segments)
         for shard, reused in engine.stream(_embed, jobs):
             self.shards.append(shard)
@@ -283,8 +335,9 @@ class _Writer:
     def _job(self, rows: Rows) -> _Segment:
         own = self.contents.of_vectors
         code = [code_fingerprint(__name__), deciding(self._libraries)]
-        key = sha256_json([own, code, rows.texts, rows.ids])
-        place = self.folder, self.contents, self.mean, self.device
+        given = self.given and self.given.digest
+        key = sha256_json([own, code, given, rows.texts, rows.ids])
+        place = self.folder, self.contents, self.mean, self.device, self.given
         return _Segment(*place, rows, key, self._known.get(key))
 
     def _note(self, line: str) -> None:
@@ -338,7 +391,8 @@ def _embed(job: _Segment) -> tuple[Shard, bool]:
     if job.known is not None and is_whole(path, job.known):
         return job.known, True
     own = job.contents
-    vectors = own.shaped(own.encoder.load(job.device).encode(job.rows.texts), job.mean)
+    embedder = job.given or own.encoder.load(job.device)
+    vectors = own.shaped(embedder.encode(job.rows.texts), job.mean)
     stored, scale = pack(vectors, own.storage)
     columns = {"text": pa.array(job.rows.texts, pa.large_string()), "vector": list_column(stored)}
     if scale is not None:

@@ -59,6 +59,8 @@ class Contents:
     :ivar normalised: whether vectors have length 1.
     :ivar mean: SHA-256 of the mean vector that was taken off before the vectors were cut, or None.
     :ivar ids: whether the sentences have ids.
+    :ivar given: where the vectors are from that stood in files, in whose space the encoder embeds
+        queries; None: the encoder gave them.
     """
 
     encoder: EncoderReference
@@ -70,6 +72,7 @@ class Contents:
     ids: bool
     approximate: ApproximateFile | None = None
     version: int = VERSION
+    given: dict[str, str] | None = None
 
     @property
     def of_vectors(self) -> dict[str, Any]:

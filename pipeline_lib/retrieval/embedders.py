@@ -142,8 +142,8 @@ def targets_in_space(encoder: Path, documents: EncoderReference) -> Targets:
     targets = Targets.read(encoder)
     if targets.pooling is None:
         raise DistilleryError(
-            f"{encoder}: trained to vectors that stood in files, and no model here gives documents "
-            f"theirs. Build the index with `--encoder {encoder}`, which embeds queries too."
+            f"{encoder}: trained to vectors that stood in files. Build the index with `--encoder "
+            f"{encoder}`: it embeds the documents too, or their vectors come by `--vectors`."
         )
     if documents.digest != targets.model:
         raise DistilleryError(

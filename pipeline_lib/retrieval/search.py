@@ -59,6 +59,9 @@ class QueryEncoder:
         :raises DistilleryError: if its vectors are not in the catalogue's space.
         """
         own = catalogue.contents
+        if own.given is not None:
+            # What was taken off its targets was taken off the documents.
+            return cls(own.encoder.found_in(folder).load(device))
         if folder is None or (own.encoder.pooling is None):
             found = own.encoder.found_in(folder)
             return cls(found.load(device), catalogue.mean)
@@ -151,6 +154,11 @@ def pair_scorer(
     :raises DistilleryError: if it was no student of pairs, or the vectors are not as it gave them.
     """
     own = catalogue.contents
+    if own.given is not None:
+        raise DistilleryError(
+            f"{catalogue.folder}: its vectors stood in files, and a student compares its own. "
+            "Search by the cosine."
+        )
     found = own.encoder.found_in(folder)
     if own.normalised or own.mean or own.width < own.encoder_width:
         raise DistilleryError(

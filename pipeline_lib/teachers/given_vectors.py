@@ -218,8 +218,13 @@ class GivenVectorPass(ShardPass):
     def of(cls, folder: Path, storage: str) -> Self:
         """Take the vectors in ``folder``."""
         said = read_record(folder / RECORD, "mask", "provenance")
-        digest = sha256_json([sha256_file(folder / name) for name in (VECTORS, PLACES)])
-        return cls(folder, digest, said["mask"], storage, tuple(sorted(said["provenance"].items())))
+        return cls(
+            folder,
+            digest_of(folder),
+            said["mask"],
+            storage,
+            tuple(sorted(said["provenance"].items())),
+        )
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -264,6 +269,11 @@ class GivenVectorPass(ShardPass):
             )
             keys = content_keys([texts])[known]
             check_outputs(values[known], keys, f"{self.kind} of {name}", remedy)
+
+
+def digest_of(folder: Path) -> str:
+    """Return the SHA-256 over the vectors in ``folder`` and their places."""
+    return sha256_json([sha256_file(folder / name) for name in (VECTORS, PLACES)])
 
 
 @lru_cache(maxsize=1)

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from pipeline_lib.students.sentence_encoder import load_encoder
+from pipeline_lib.students.targets import Targets
 from tests.retrieval.made_up import TEXTS, write_encoder, write_student
 
 from .running import distill, failing
@@ -64,6 +66,11 @@ def test_info_and_additions(index: str) -> None:
         (["search", "index", "a", "--queries", "a.jsonl"], "give one of them"),
         (["search", "index", "a", "--encoder", "student"], "not the encoder of these vectors"),
         (["search", "index", "a", "--by", "student"], "encoder: not a trained student"),
+        (["index", "build", "b", "a.jsonl", "--model", "m", "--vectors", "v"], "not `--model`"),
+        (
+            ["index", "build", "b", "a.jsonl", "--encoder", "encoder", "--vectors", "v"],
+            "targets.json",
+        ),
         (["index", "build", "b", "a.jsonl"], "give either `--encoder` or `--model`"),
         (["index", "build", "b", "c.txt", "--encoder", "encoder"], "c.txt: not found"),
         (["index", "build", "b", "a.jsonl", "--encoder", "data"], "data: no encoder here"),
@@ -79,6 +86,22 @@ def test_what_cannot_be_done_is_one_error(
 ) -> None:
     write_student(Path("student"), ["no", "yes"])
     assert message in failing(monkeypatch, capsys, *arguments)
+
+
+def test_documents_have_their_vectors_out_of_a_file(world: Path) -> None:
+    write_encoder(Path("encoder"))
+    Targets("0" * 64, None, None, None).save(Path("encoder"))
+    rows = [{"text": text, "n": n} for n, text in enumerate(TEXTS)]
+    for row, vector in zip(rows, load_encoder(Path("encoder")).encode(TEXTS), strict=True):
+        row["embedding"] = vector.tolist()
+    Path("docs.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    named = ("--vectors", "docs.jsonl", "--id", "n", "--workers", "1")
+    said = distill("index", "build", "index", "docs.jsonl", "--encoder", "encoder", *named)
+    assert said.startswith("index: 50 sentences; computed 1 segments")
+    assert "documents    vectors out of files" in distill("index", "info", "index")
+    assert found(distill("search", "index", TEXTS[5], "--k", "1", "--json"))[0]["id"] == "5"
+    assert "0 empty, 50 known" in distill("index", "add", "index", "docs.jsonl", *named)
+    assert not list(Path().glob(".index*"))
 
 
 def test_a_students_own_comparison_scores(world: Path) -> None:

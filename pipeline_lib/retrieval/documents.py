@@ -1,0 +1,113 @@
+"""Documents whose vectors stand in files, searched by an encoder that was trained to such vectors.
+
+An embedding API, or a model that does not run here, embeds the documents once; the small encoder
+that learned its vectors embeds the queries (asymmetric search).
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.retrieval.embedders import Embedder
+from pipeline_lib.retrieval.rows import Rows
+from pipeline_lib.storage.vectors import unit
+from pipeline_lib.students.targets import Targets
+from pipeline_lib.teachers.content_keys import content_keys
+from pipeline_lib.teachers.given_vectors import GivenVectors, digest_of, loaded
+
+MIN_ROWS, MAX_ROWS = 32, 512
+"""Documents from which on the space is checked, and the most that are looked at."""
+LEAD = 3.0
+"""Standard errors by which the encoder's vectors must be nearer to their own documents'."""
+
+
+@dataclass(frozen=True)
+class GivenDocuments:
+    """Vectors of documents that stood in files, gathered in a folder.
+
+    :ivar digest: of their content.
+    """
+
+    folder: Path
+    digest: str
+
+    @classmethod
+    def gathered(cls, folder: Path) -> Self:
+        """Take the vectors that ``gather_vectors`` wrote to a folder."""
+        return cls(folder, digest_of(folder))
+
+    @property
+    def vectors(self) -> GivenVectors:
+        """The vectors; a process maps them once."""
+        return loaded(self.folder, self.digest)
+
+    @property
+    def width(self) -> int:
+        """Values per vector."""
+        return self.vectors.width
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """Return the vector of each text, float32 (texts, width), in their order."""
+        return self.vectors.of_texts(texts)
+
+    def checked(
+        self, segments: Iterable[Rows], encoder: Embedder, mean: np.ndarray | None
+    ) -> Iterator[Rows]:
+        """Yield segments whose sentences all have a vector, in the space of the encoder's.
+
+        :param mean: what is taken off the vectors, float32 (width,); None: nothing.
+        :raises DistilleryError: if one has none, or the spaces are different.
+        """
+        for number, rows in enumerate(segments):
+            missing = np.flatnonzero(self.vectors.find(content_keys([rows.texts])) < 0)
+            if len(missing):
+                raise DistilleryError(
+                    f"{rows.texts[missing[0]]!r:.80}: no vector in the files of `--vectors`, nor "
+                    f"have {len(missing) - 1:,} of the {len(rows) - 1:,} sentences around it. Have "
+                    "them embedded, and add their rows to the files."
+                )
+            if number == 0:
+                texts = rows.texts[:MAX_ROWS]
+                check_space(encoder.encode(texts), self.encode(texts), mean)
+            yield rows
+
+
+def check_space(own: np.ndarray, documents: np.ndarray, mean: np.ndarray | None) -> None:
+    """Check that an encoder's vectors of texts are nearer to their given ones than to others'.
+
+    :param own: the encoder's, float32 (texts, width); :param documents: the given ones, too.
+    :param mean: what is taken off the given ones first; None: nothing.
+    :raises DistilleryError: if not: they are another model's, or stand beside other texts.
+    """
+    count = len(own)
+    if count < MIN_ROWS:
+        return
+    cosines = unit(own) @ unit(documents if mean is None else documents - mean).T
+    others = (cosines.sum(axis=1) - cosines.diagonal()) / (count - 1)
+    leads = cosines.diagonal() - others
+    if leads.mean() < LEAD * leads.std() / math.sqrt(count):
+        raise DistilleryError(
+            f"--vectors: the encoder's own vectors of {count} sentences are no nearer to those of "
+            f"the files (mean cosine {cosines.diagonal().mean():.3f}) than to other sentences' "
+            f"({others.mean():.3f}): the files hold another model's vectors, or each beside "
+            "another text. Give those of the model that the encoder was trained to."
+        )
+
+
+def targets_in_files(encoder: Path) -> Targets:
+    """Return what an encoder was trained to, if these were vectors out of files.
+
+    :raises DistilleryError: if it was trained to a model's vectors, or to none.
+    """
+    targets = Targets.read(encoder)
+    if targets.pooling is not None:
+        raise DistilleryError(
+            f"{encoder}: trained to the vectors of a model that runs here. Build the index with "
+            "`--model` and its folder in place of `--vectors`."
+        )
+    return targets

@@ -4,9 +4,13 @@ from pathlib import Path
 from typing import Any
 
 WORDS = ["a", "film", "good", "dull", "plot", "is", "not", ".", "##s", "##t", "the"]
-FAMILIES = ("bert", "mpnet", "roberta", "distilbert")
+FAMILIES = ("bert", "mpnet", "roberta", "distilbert", "modernbert")
 SIZES = {
     "hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 32,
+}  # fmt: skip
+MODERNBERT = {
+    "initializer_range": 0.2, "global_attn_every_n_layers": 2, "local_attention": 4,
+    "cls_token_id": 2, "bos_token_id": 2, "sep_token_id": 3, "eos_token_id": 3,
 }  # fmt: skip
 DISTILBERT = {"dim": 16, "n_layers": 3, "n_heads": 2, "hidden_dim": 32}
 
@@ -19,7 +23,9 @@ def write_model(folder: Path, family: str) -> Path:
     signs = _signs(family)
     tokenizer = _tokenizer(family, signs)
     pad = tokenizer.pad_token_id
-    sizes = DISTILBERT if family == "distilbert" else SIZES | {"initializer_range": 0.2}
+    sizes = {"distilbert": DISTILBERT, "modernbert": SIZES | MODERNBERT}.get(
+        family, SIZES | {"initializer_range": 0.2}
+    )
     # RoBERTa and MPNet count positions from behind the padding's number.
     config = AutoConfig.for_model(
         family, vocab_size=len(tokenizer), pad_token_id=pad, max_position_embeddings=32 + 2 * pad,
@@ -33,7 +39,7 @@ def write_model(folder: Path, family: str) -> Path:
 
 
 def _signs(family: str) -> dict[str, str]:
-    if family in ("bert", "distilbert"):
+    if family in ("bert", "distilbert", "modernbert"):
         names = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
     else:
         names = {"cls": "<s>", "pad": "<pad>", "sep": "</s>", "unk": "<unk>", "mask": "<mask>"}

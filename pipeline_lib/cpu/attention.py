@@ -60,8 +60,10 @@ def attend(
     queries, keys, values = (x.contiguous().float().view(flat) for x in (query, key, value))
     scores = torch.bmm(queries, keys.transpose(1, 2)).mul_(scaling or width**-0.5)
     if attention_mask is not None:
-        # Not in place: the four-dimensional view broadcasts over heads.
-        scores = scores.view(rows, heads, tokens, tokens).masked_fill(~attention_mask, -torch.inf)
+        # Not in place: the four-dimensional view broadcasts over heads.  And finite: padding that
+        # sees no token, as in a sliding window, would become not-a-number, and spread upwards.
+        lowest = torch.finfo(torch.float32).min
+        scores = scores.view(rows, heads, tokens, tokens).masked_fill(~attention_mask, lowest)
         scores = scores.view(rows * heads, tokens, tokens)
     weights = scores.sub_(scores.amax(-1, keepdim=True)).exp_()
     output = torch.bmm(weights.div_(weights.sum(-1, keepdim=True)), values)

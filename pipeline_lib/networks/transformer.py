@@ -21,8 +21,10 @@ DROPOUTS = (
     "attention_probs_dropout_prob",
     "dropout",
     "attention_dropout",
+    "mlp_dropout",
+    "embedding_dropout",
 )
-"""What configurations call their dropout; the last two are DistilBERT's."""
+"""What configurations call their dropout; from the third on DistilBERT's and ModernBERT's."""
 HEADS = ("_name_or_path", "architectures", "id2label", "label2id", "problem_type")
 """Keys of a configuration about the model's origin, or about a head, which is not taken."""
 
@@ -117,7 +119,7 @@ def cut(model: Any, layers: Sequence[int] | None, dropout: float | None) -> dict
 
     :param layers: their numbers, from 0, in their new order; None: all stay.
     :param dropout: the probability that it gets everywhere; None: its own.
-    :raises ValueError: if it has no list of layers.
+    :raises ValueError: if it has no list of layers, or these cannot stand in this order.
     """
     if layers is not None:
         _keep_layers(model, layers)
@@ -125,7 +127,10 @@ def cut(model: Any, layers: Sequence[int] | None, dropout: float | None) -> dict
     own = json.loads(model.config.to_json_string(use_diff=False))
     if dropout is not None:
         own |= {name: dropout for name in DROPOUTS if name in own}
-    return {name: value for name, value in own.items() if name not in HEADS}
+    own = {name: value for name, value in own.items() if name not in HEADS}
+    if layers is not None:
+        _check_rebuilt(model, own)
+    return own
 
 
 def _keep_layers(model: Any, numbers: Sequence[int]) -> None:
@@ -137,7 +142,25 @@ def _keep_layers(model: Any, numbers: Sequence[int]) -> None:
     kept = [whole[0][number] for number in numbers]
     del whole[0][:]
     whole[0].extend(kept)
+    # ModernBERT's layers look at all tokens or at those nearby, and the configuration says which.
+    if types := getattr(model.config, "layer_types", None):
+        model.config.layer_types = [types[number] for number in numbers]
     model.config.num_hidden_layers = len(kept)
+
+
+def _check_rebuilt(model: Any, configuration: Mapping[str, Any]) -> None:
+    """Check that a model of this configuration has the tensors that ``model`` was left with.
+
+    :raises ValueError: if not: ModernBERT's first layer is made otherwise than those behind it.
+    """
+    with torch.device("meta"):
+        again = PretrainedLayers(configuration).model
+    expected, left = ({n: t.shape for n, t in m.state_dict().items()} for m in (again, model))
+    if other := sorted(expected.items() ^ left.items()):
+        raise ValueError(
+            f"in this order {other[0][0]} would be missing or of another shape: its layers are not "
+            "all alike"
+        )
 
 
 def bert_configuration(settings: BERT, words: int, padding: int, segments: int) -> dict[str, Any]:

@@ -13,6 +13,8 @@ import numpy as np
 
 from pipeline_lib.base.errors import DistilleryError
 
+TABLES = ("word_embeddings.weight", "tok_embeddings.weight")
+"""How the names of tables of word pieces end: of BERT and those like it, and of ModernBERT."""
 _CHUNK = 1 << 20
 _LONGEST_WORD = 1 << 16
 
@@ -242,8 +244,8 @@ def word_embeddings(model_folder: Path) -> np.ndarray:
         if table is not None:
             return table
     raise DistilleryError(
-        f"{model_folder}: no tensor *word_embeddings.weight in its safetensors files. Use a "
-        "BERT-like model, or `vocabulary.vectors` of kind file."
+        f"{model_folder}: no tensor {' or '.join(f'*{name}' for name in TABLES)} in its "
+        "safetensors files. Use a BERT-like model, or `vocabulary.vectors` of kind file."
     )
 
 
@@ -251,7 +253,7 @@ def _embeddings_of(path: Path) -> np.ndarray | None:
     from safetensors import safe_open
 
     with safe_open(path, "np") as tensors:
-        names = [n for n in tensors.keys() if n.endswith("word_embeddings.weight")]  # noqa: SIM118
+        names = [n for n in tensors.keys() if n.endswith(TABLES)]  # noqa: SIM118
         if not names:
             return None
         name = min(names, key=len)

@@ -49,9 +49,7 @@ class State:
         tensors |= {f"best.{n}": t for n, t in self.best.items()}
         states = self.optimiser.state_dict()["state"]
         tensors |= {f"optimiser.{i}.{n}": t for i, s in states.items() for n, t in s.items()}
-        tensors["random.cpu"] = torch.get_rng_state()
-        if torch.cuda.is_available():
-            tensors["random.cuda"] = torch.cuda.get_rng_state()
+        tensors |= {f"random.{n}": t for n, t in generator_states(self._device).items()}
         contiguous = {name: t.detach().contiguous().clone() for name, t in tensors.items()}
         with atomic_path(path) as temporary:
             save_file(contiguous, temporary, {"progress": json.dumps(vars(self.progress))})
@@ -76,9 +74,30 @@ class State:
         self.model.load_state_dict(_below(tensors, "model."))
         self.best = _below(tensors, "best.")
         _load_optimiser(self.optimiser, _below(tensors, "optimiser."))
-        torch.set_rng_state(tensors["random.cpu"])
-        if "random.cuda" in tensors and torch.cuda.is_available():
-            torch.cuda.set_rng_state(tensors["random.cuda"])
+        set_generators(self._device, _below(tensors, "random."))
+
+    @property
+    def _device(self) -> torch.device:
+        return next(self.model.parameters()).device
+
+
+def generator_states(device: torch.device) -> dict[str, torch.Tensor]:
+    """Return the states of the generators that a training on ``device`` draws from, by its type."""
+    states = {"cpu": torch.get_rng_state()}
+    if device.type == "cuda":
+        states["cuda"] = torch.cuda.get_rng_state(device)
+    elif device.type == "mps":
+        states["mps"] = torch.mps.get_rng_state()
+    return states
+
+
+def set_generators(device: torch.device, states: dict[str, torch.Tensor]) -> None:
+    """Set the generators of a training on ``device``; those of other types are left alone."""
+    torch.set_rng_state(states["cpu"])
+    if device.type == "cuda" and "cuda" in states:
+        torch.cuda.set_rng_state(states["cuda"], device)
+    elif device.type == "mps" and "mps" in states:
+        torch.mps.set_rng_state(states["mps"])
 
 
 def _below(tensors: dict[str, torch.Tensor], prefix: str) -> dict[str, torch.Tensor]:

@@ -4,8 +4,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from transformers import BertConfig, BertForSequenceClassification, DistilBertConfig
+from transformers import (
+    BertConfig,
+    BertForSequenceClassification,
+    DistilBertConfig,
+    ModernBertConfig,
+)
 from transformers import DistilBertForSequenceClassification as DistilBert
+from transformers import ModernBertForSequenceClassification as ModernBert
 
 from pipeline_lib.cpu import attention
 from pipeline_lib.cpu.attention import LONGEST, use_short_attention
@@ -48,6 +54,21 @@ def _counting(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(attention, "sdpa_attention_forward", counted)
     return calls
+
+
+def test_padding_that_sees_no_token_stays_finite() -> None:
+    config = ModernBertConfig(
+        vocab_size=50, hidden_size=32, num_hidden_layers=3, num_attention_heads=4,
+        intermediate_size=64, local_attention=4, global_attn_every_n_layers=2, pad_token_id=0,
+        initializer_range=0.5,
+    )  # fmt: skip
+    torch.manual_seed(1)
+    model, batch = ModernBert(config).eval(), _batch(13, padded=True)
+    with torch.inference_mode():
+        expected = model(**batch).logits
+        use_short_attention(model)
+        found = model(**batch).logits
+    np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("build", [_bert, _distilbert])

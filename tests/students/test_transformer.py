@@ -253,6 +253,17 @@ def test_vectors_are_the_models_in_fewer_dimensions(bert: Path) -> None:
         start_from_pieces(bert, settings_of(PIECES, embedding_size=17), True)
 
 
+def test_each_kept_layer_looks_as_far_as_it_did(tmp_path: Path) -> None:
+    # ModernBERT's first and third layer see all tokens, the second those beside each.
+    folder = write_model(tmp_path, "modernbert")
+    model = AutoModel.from_pretrained(folder)
+    types = list(model.config.layer_types)
+    config = cut(model, [0, 2], None)
+    assert config["layer_types"] == [types[0], types[2]] and len(set(types)) == 2
+    with pytest.raises(DistilleryError, match="would be missing or of another shape"):
+        start_from_layers(folder, settings_of(LAYERS, layers=[1, 2]))
+
+
 def test_what_cannot_be_cut_is_refused(bert: Path) -> None:
     with pytest.raises(DistilleryError, match="cannot be cut out"):
         start_from_layers(bert, settings_of(LAYERS, layers=[3]))

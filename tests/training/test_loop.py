@@ -11,6 +11,7 @@ import torch
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.training import loop as training
+from pipeline_lib.training.checkpoint import generator_states, set_generators
 from pipeline_lib.training.loop import Batch, Progress, Settings, fit, make_optimiser, rate_factor
 
 STEPS_PER_EPOCH, EPOCHS = 4, 3
@@ -218,6 +219,23 @@ def test_a_loss_that_is_no_number_is_an_error(tmp_path: Path, value: float) -> N
     with pytest.raises(DistilleryError, match=r"became (nan|inf) at step 1\. Lower the learning"):
         run(tmp_path / "a", loss=broken)
     assert not (tmp_path / "a").exists()
+
+
+@pytest.mark.parametrize("kind", ["cuda", "mps"])
+def test_a_checkpoint_has_the_generator_of_its_own_device(
+    monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    asked: list[Any] = []
+    state, device = torch.zeros(3, dtype=torch.uint8), torch.device(kind, 1)
+    library = getattr(torch, kind)
+    monkeypatch.setattr(library, "get_rng_state", lambda *own: asked.append(own) or state)
+    monkeypatch.setattr(library, "set_rng_state", lambda *own: asked.append(own))
+    found = generator_states(device)
+    assert set(found) == {"cpu", kind}
+    set_generators(device, found)
+    set_generators(torch.device("cpu"), found)
+    place = (device,) if kind == "cuda" else ()
+    assert asked == [place, (state, *place)]
 
 
 def test_a_torn_checkpoint_is_an_error(tmp_path: Path) -> None:

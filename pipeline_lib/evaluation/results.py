@@ -22,6 +22,9 @@ Rounded = Annotated[float, AfterValidator(lambda value: round(value, 6) + 0.0)]
 Scores = dict[Metric, Rounded]
 Detail = Literal["nll", "ece", "accuracy_at_50", "accuracy_at_80", "mean_absolute_error"]
 """What is scored beside the metrics: of classes all but the last, of a regression the last."""
+Changed = Literal["start", "answers", "sentences", "decision", "optimiser"]
+"""What two rows differ in: where they start; whose answers they learn, by which objective; which
+sentences; threshold or temperature; and, where all these are the same, the optimiser."""
 Source = Literal["gold", "teacher", "both"]
 """Whose answers a student learned from: the labels, a teacher's, or some of either."""
 
@@ -228,6 +231,18 @@ class MethodScores(_Record):
     ratio: Ratio | None
 
 
+class Step(_Record):
+    """What a row gains over one that lacks a single thing of it; see ``evaluation/steps.py``.
+
+    :ivar changed: that thing; :ivar gain: by split, corrected for the number of steps.
+    """
+
+    method: str
+    previous: str
+    changed: Changed
+    gain: dict[str, Gain | None]
+
+
 class TaskScores(_File):
     """The scores of one task; see the module for its rules.
 
@@ -246,6 +261,7 @@ class TaskScores(_File):
     floor: Floor
     teachers: dict[str, TeacherScores]
     methods: dict[str, MethodScores]
+    steps: list[Step]
     shared_texts: dict[str, dict[str, dict[str, int]]]
 
     @property

@@ -3,6 +3,7 @@
 Pure functions of labels and logits.
 """
 
+from collections.abc import Mapping
 from dataclasses import asdict
 
 import numpy as np
@@ -17,10 +18,12 @@ from pipeline_lib.evaluation.results import (
     ParameterCounts,
     Scores,
     SeedScores,
+    Step,
     TaskScores,
     TeacherScores,
 )
 from pipeline_lib.evaluation.significance import Difference, compare, holm
+from pipeline_lib.evaluation.steps import previous
 from pipeline_lib.evaluation.systems import System
 from pipeline_lib.params import Evaluate, Task
 from pipeline_lib.tasks.metrics import agreement, decide, score
@@ -59,6 +62,7 @@ def task_scores(
         floor=scorer.floor(train_labels),
         teachers={name: scorer.teacher(name, own) for name, own in teachers.items()},
         methods=scorer.methods(systems, teachers),
+        steps=scorer.steps(systems),
         shared_texts=shared_texts,
     )
 
@@ -190,19 +194,39 @@ class _Scorer:
             return None
         return own[self.task.metrics[0]].mean - teacher[self.task.metrics[0]]
 
+    def steps(self, systems: dict[str, System]) -> list[Step]:
+        """Compare every row with the one that it is a step from, if there is one."""
+        found = {name: own for name in systems if (own := previous(name, systems))}
+        pairs = {name: (systems[name], systems[other]) for name, (other, _) in found.items()}
+        gains = {split: self._compared(pairs, split) for split in self.heldout}
+        return [
+            Step(
+                method=name,
+                previous=other,
+                changed=changed,
+                gain={split: own[name] for split, own in gains.items()},
+            )
+            for name, (other, changed) in found.items()
+        ]
+
     def _gains(self, systems: dict[str, System], split: str) -> dict[str, Gain | None]:
-        found = {name: self._difference(system, systems, split) for name, system in systems.items()}
+        baselines = {name: systems.get(own.method.baseline or "") for name, own in systems.items()}
+        pairs = {name: (own, baselines[name]) for name, own in systems.items()}
+        return self._compared(pairs, split)
+
+    def _compared(
+        self, pairs: Mapping[str, tuple[System, System | None]], split: str
+    ) -> dict[str, Gain | None]:
+        """Return what the first of each pair gains over the second; p is corrected for them all."""
+        found = {name: self._difference(*pair, split) for name, pair in pairs.items()}
         corrected = holm({name: d.p for name, d in found.items() if d is not None})
         return {
             name: None if d is None else Gain(**asdict(d), p_holm=corrected[name])
             for name, d in found.items()
         }
 
-    def _difference(
-        self, system: System, systems: dict[str, System], split: str
-    ) -> Difference | None:
+    def _difference(self, system: System, baseline: System | None, split: str) -> Difference | None:
         labels = self.heldout[split].labels
-        baseline = systems.get(system.method.baseline or "")
         if labels is None or baseline is None:
             return None
         return compare(

@@ -10,6 +10,7 @@ from pipeline_lib.report.svg import WIDTH, Axis, Plot, image, mark, tag
 
 SMALL = (256, 205)
 """Of charts that stand side by side, one per system."""
+GAIN_HEADS = ("Difference", "Interval", "p (Holm)")
 ROW, NAMES = 30, 150
 """Height of a row of intervals, and the width of its name."""
 
@@ -52,7 +53,8 @@ def intervals(
 ) -> Figure:
     """Draw differences to a baseline with their intervals, a row each, around zero.
 
-    :param gains: method, baseline, difference, low and high (or None), p_holm (or None).
+    :param gains: method, baseline, difference, low and high (or None), p_holm (or None); and what
+        is ``changed`` in the method, where that is said.
     :param scale: what differences are multiplied by to be in ``unit``.
     """
     ends = [
@@ -71,18 +73,29 @@ def intervals(
     parts.append(tag("text", unit, x=(NAMES + WIDTH) / 2, y=bottom + 34, class_="label mid"))
     for number, gain in enumerate(gains):
         y = 10 + ROW * (number + 0.5)
-        parts.append(tag("text", gain["method"], x=NAMES - 10, y=y + 4, class_="name end"))
+        changed = gain.get("changed")
+        parts.append(
+            tag(
+                "text", gain["method"], x=NAMES - 10, y=y + (0 if changed else 4), class_="name end"
+            )
+        )
+        if changed:
+            parts.append(tag("text", changed, x=NAMES - 10, y=y + 12, class_="tick end"))
         if gain["low"] is not None:
             x1, x2 = (axis(gain[end] * scale) for end in ("low", "high"))
             parts.append(tag("line", x1=x1, x2=x2, y1=y, y2=y, class_=f"bar s{gain['series'] % 8}"))
         text = _gain_text(gain, scale)
         parts.append(mark(axis(gain["difference"] * scale), y, gain["series"], text))
     described = "; ".join(_gain_text(gain, scale) for gain in gains)
+    named = [[gain["changed"]] for gain in gains if "changed" in gain]
     return Figure(
         title,
         image(name, title, described, WIDTH, bottom + 44, *parts),
-        ["Method", "Baseline", "Difference", "Interval", "p (Holm)"],
-        [[gain["method"], gain["baseline"], *_gain_cells(gain, scale)] for gain in gains],
+        ["Method", *(["What differs"] if named else []), "Over", *GAIN_HEADS],
+        [
+            [gain["method"], *changed, gain["baseline"], *_gain_cells(gain, scale)]
+            for gain, changed in zip(gains, named or [[]] * len(gains), strict=True)
+        ],
     )
 
 

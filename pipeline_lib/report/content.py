@@ -15,7 +15,7 @@ from pipeline_lib.params import Params
 from pipeline_lib.report.captions import caption, speed_line
 from pipeline_lib.report.checks import task_checks
 from pipeline_lib.report.collect import TaskResult
-from pipeline_lib.report.details import TextTable, calibration, notes, routing
+from pipeline_lib.report.details import CHANGED, TextTable, calibration, notes, routing, steps
 from pipeline_lib.report.flow import read_flow
 from pipeline_lib.report.measured import MeasuredTable
 from pipeline_lib.report.provenance import provenance
@@ -93,12 +93,14 @@ def _task(params: Params, layout: Layout, result: TaskResult) -> dict[str, Any]:
         "tables": {
             "scores": _rows(f"{task}: {scores.metric}, gain on {split}", COLUMNS, result),
             "training": _rows(f"{task}: trainings", TRAINING, result),
+            "steps": _plain(steps(result)),
             "calibration": _plain(calibration(result)),
             "routing": _plain(routing(result, timed=True)),
         },
         "checks": task_checks(task, scores, layout),
         "systems": _systems(result, layout),
         "gains": _gains(scores),
+        "steps": _steps(scores),
         "reliability": {} if found is None else reliability_of(*found, regression),
         "confusion": None if found is None else confusion_of(*found, scores.labels, regression),
         "routing": _routing(result),
@@ -180,6 +182,21 @@ def _gains(scores: TaskScores) -> list[dict[str, Any]]:
             if gain is not None and math.isfinite(gain.difference)
         ]
     return found
+
+
+def _steps(scores: TaskScores) -> list[dict[str, Any]]:
+    """Return what each row adds to one that lacks a single thing of it."""
+    split = scores.decisive_split
+    named = [
+        {"method": own.method, "baseline": own.previous, "changed": CHANGED[own.changed]}
+        for own in scores.steps
+    ]
+    gains = [own.gain[split] for own in scores.steps]
+    return [
+        step | gain.model_dump()
+        for step, gain in zip(named, gains, strict=True)
+        if gain is not None and math.isfinite(gain.difference)
+    ]
 
 
 def _routing(result: TaskResult) -> dict[str, Any] | None:

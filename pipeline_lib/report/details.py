@@ -7,6 +7,7 @@ measured and may be shown, else in parameters.
 from dataclasses import dataclass
 
 from pipeline_lib.evaluation.results import (
+    Changed,
     Detail,
     Gain,
     MethodScores,
@@ -15,7 +16,7 @@ from pipeline_lib.evaluation.results import (
     TeacherScores,
 )
 from pipeline_lib.report.collect import TaskResult
-from pipeline_lib.report.rows import NONE, p_value, percent, rate, signed
+from pipeline_lib.report.rows import NONE, interval, p_value, percent, rate, signed
 
 MOST_RECALLS = 4
 """Of more classes the lowest recall is shown."""
@@ -25,6 +26,13 @@ HEADS: dict[Detail, str] = {
     "accuracy_at_50": "Top 50 %",
     "accuracy_at_80": "Top 80 %",
     "mean_absolute_error": "Mean error",
+}
+CHANGED: dict[Changed, str] = {
+    "start": "where it starts",
+    "answers": "what it learns",
+    "sentences": "its sentences",
+    "decision": "its decision",
+    "optimiser": "its optimiser",
 }
 IN_PERCENT: tuple[Detail, ...] = ("ece", "accuracy_at_50", "accuracy_at_80")
 
@@ -97,6 +105,26 @@ def routing(result: TaskResult, timed: bool) -> TextTable | None:
         for own in found.values()
     ]
     return TextTable(f"{result.task}: routing", [*found], (columns,), 0)
+
+
+def steps(result: TaskResult) -> TextTable | None:
+    """Return what each step adds to the first metric on the decisive split.
+
+    :returns: None where no row is a step from another, or nothing is scored.
+    """
+    scores, split = result.scores, result.scores.decisive_split
+    found = [(own, gain) for own in scores.steps if (gain := own.gain[split]) is not None]
+    if not found:
+        return None
+    columns = {
+        "Over": [own.previous for own, _ in found],
+        "What differs": [CHANGED[own.changed] for own, _ in found],
+        "Gain": [signed(gain.difference) for _, gain in found],
+        "Interval": [interval(gain) for _, gain in found],
+        "p (Holm)": [NONE if gain.p_holm is None else p_value(gain.p_holm) for _, gain in found],
+    }
+    title = f"{result.task}: what each step adds on {split}"
+    return TextTable(title, [own.method for own, _ in found], (columns,), 0)
 
 
 def notes(result: TaskResult, timed: bool) -> list[str]:

@@ -7,7 +7,7 @@ from pipeline_lib.base.files import atomic_path
 from pipeline_lib.params import Params
 from pipeline_lib.report.captions import caption
 from pipeline_lib.report.collect import TaskResult
-from pipeline_lib.report.details import TextTable, calibration, notes, routing
+from pipeline_lib.report.details import TextTable, calibration, notes, routing, steps
 from pipeline_lib.report.measured import MeasuredTable
 from pipeline_lib.report.rows import Row, rows
 
@@ -61,7 +61,7 @@ def _measured(given: MeasuredTable) -> list[str]:
 
 def _details(result: TaskResult) -> list[str]:
     """Return what is scored beside the metrics; timings differ from run to run and stay out."""
-    tables = [calibration(result), routing(result, timed=False)]
+    tables = [steps(result), calibration(result), routing(result, timed=False)]
     lines = [line for one in tables if one is not None for line in _titled(one)]
     return [*lines, *(f"- {line}" for line in notes(result, timed=False)), ""]
 

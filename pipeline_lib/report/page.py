@@ -171,6 +171,11 @@ def pieces(sentence: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _gain_figures(task: Mapping[str, Any], series: Mapping[str, int]) -> Iterator[Figure]:
+    if steps := [{**step, "series": series[step["method"]]} for step in task["steps"]]:
+        metric = task["scores"]["metrics"][0]
+        unit = f"{metric}, points: right of zero is better"
+        title = f"{metric} on {task['split']}, step by step"
+        yield intervals(f"task-{task['task']}-steps", title, unit, steps, 100.0)
     measures = dict.fromkeys(gain["measure"] for gain in task["gains"])
     for number, measure in enumerate(measures):
         gains = [

@@ -80,7 +80,7 @@ def _method(result: TaskResult, name: str) -> Row:
         name,
         *(_seed_scores(own.scores, split, scores) for split in ("dev", "test")),
         gain=signed(gain.difference) if gain else NONE,
-        interval=_interval(gain),
+        interval=interval(gain),
         p=p_value(gain.p_holm) if gain and gain.p_holm is not None else NONE,
         to_teacher=_known(signed, own.against_teacher[split]),
         agreement=_known(percent, own.agreement[split]),
@@ -148,8 +148,8 @@ def signed(value: float) -> str:
     return f"{round(100 * value, 1) + 0.0:+.1f}"
 
 
-def _interval(gain: Gain | None) -> str:
-    # Of a single seed nothing is known about the noise of training.
+def interval(gain: Gain | None) -> str:
+    """Return a gain's interval; of a single seed nothing is known about the noise of training."""
     if gain is None or gain.low is None or gain.high is None:
         return NONE
     return f"[{signed(gain.low)}, {signed(gain.high)}]"

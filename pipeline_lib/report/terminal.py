@@ -8,7 +8,7 @@ from rich.text import Text
 from pipeline_lib.params import Params
 from pipeline_lib.report.captions import caption, speed_line
 from pipeline_lib.report.collect import TaskResult
-from pipeline_lib.report.details import TextTable, calibration, notes, routing
+from pipeline_lib.report.details import TextTable, calibration, notes, routing, steps
 from pipeline_lib.report.measured import MeasuredTable
 from pipeline_lib.report.rows import NONE, Row, rows
 
@@ -40,7 +40,7 @@ def print_result(console: Console, result: TaskResult, params: Params) -> None:
     if methods := [row for row in given if row.rate != NONE]:
         console.print(_table(methods, _training(methods), None))
     _print_lines(console, [*caption(result, params), speed_line(result)])
-    for table in (calibration(result), routing(result, timed=True)):
+    for table in (steps(result), calibration(result), routing(result, timed=True)):
         if table is not None:
             _print_details(console, table)
     _print_lines(console, notes(result, timed=True))

@@ -146,6 +146,17 @@ def test_scores_are_those_worked_out_by_hand(params: Params, data: Path) -> None
     assert scores.shared_texts == {"dev": {}, "test": {}}
 
 
+def test_a_step_has_the_gain_over_the_row_that_lacks_it(params: Params, data: Path) -> None:
+    assert evaluate_task(params, "movies", Layout(data)).steps == []
+    rows = params.methods | {
+        "distilled": params.methods["distilled"].model_copy(update={"data": "full"})
+    }
+    scores = evaluate_task(params.model_copy(update={"methods": rows}), "movies", Layout(data))
+    [step] = scores.steps
+    assert (step.method, step.previous, step.changed) == ("distilled", "plain", "sentences")
+    assert step.gain == scores.methods["distilled"].gain
+
+
 def test_details_are_those_worked_out_by_hand(params: Params, data: Path) -> None:
     scores = evaluate_task(params, "movies", Layout(data))
     # Every answer has a logit of 1 against 0: the probability is the same in every row.

@@ -63,6 +63,8 @@ def hide_test(scores: TaskScores) -> TaskScores:
     for name in scores.methods:
         for part in ("scores", "against_teacher", "gain", *DETAILS, "routing/best/accuracy"):
             scores = changed(scores, f"methods/{name}/{part}/test", None)
+    hidden = [own.model_copy(update={"gain": own.gain | {"test": None}}) for own in scores.steps]
+    scores = changed(scores, "steps", [own.model_dump() for own in hidden])
     return scores
 
 
@@ -127,6 +129,19 @@ def test_hidden_test_falls_back_to_dev_and_says_so(scores: TaskScores, params: P
     assert "Test labels are hidden" in text
     assert "on dev, where the best evaluations were also chosen" in " ".join(text.split())
     assert "test" not in metrics([result])["movies"]["teachers"]["minilm"]
+
+
+def test_steps_are_shown_with_what_differs(
+    scores: TaskScores, params: Params, tmp_path: Path
+) -> None:
+    result = TaskResult("movies", scores)
+    text = printed(result, params, 120)
+    assert "movies: what each step adds on test" in text and "what it learns" in text
+    write_report(tmp_path / "results.md", [result], params)
+    wanted = "| bilstm_kd_mask_pos | bilstm | what it learns | +1.9 | [+0.4, +3.3] | 0.012 |"
+    assert wanted in (tmp_path / "results.md").read_text()
+    none = TaskResult("movies", changed(scores, "steps", []))
+    assert "what each step adds" not in printed(none, params, 120)
 
 
 @pytest.mark.parametrize("width", [80, 100, 120, 160])

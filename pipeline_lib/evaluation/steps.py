@@ -1,0 +1,63 @@
+"""What each step of a method adds: a row against one that lacks a single thing of it.
+
+A baseline shows what all steps gain together.  Between two rows of one student that differ in one
+thing alone, the gain is that thing's.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pipeline_lib.evaluation.results import Changed
+from pipeline_lib.evaluation.systems import System
+from pipeline_lib.params import Method
+
+
+def previous(name: str, systems: Mapping[str, System]) -> tuple[str, Changed] | None:
+    """Return the row that a row is a step from, and what is changed; None if there is none.
+
+    It is the nearest above in params.yaml that has the same student and differs in one thing.  Of
+    the optimiser only rows that differ in nothing else are told apart: another transfer set wants
+    other steps.
+
+    :param systems: by name, in the order of params.yaml.
+    """
+    own = systems[name]
+    above = list(systems)[: list(systems).index(name)]
+    for other in reversed(above):
+        changed = _changed(own, systems[other])
+        if changed is not None:
+            return other, changed
+    return None
+
+
+def _changed(own: System, other: System) -> Changed | None:
+    if own.method.student != other.method.student:
+        return None
+    if own.learned_from == "gold" and other.learned_from != "gold":
+        # To leave the teacher out is no step of a method.
+        return None
+    first, second = own.method, other.method
+    # A row on labels has a teacher that it is compared with, and learns nothing of it.
+    taught = "gold" not in (own.learned_from, other.learned_from)
+    differences: dict[Changed, bool] = {
+        "start": first.start != second.start,
+        "answers": _answers(first) != _answers(second) or (taught and own.teacher != other.teacher),
+        "sentences": _sentences(first) != _sentences(second),
+        "decision": _decision(first) != _decision(second),
+    }
+    changed = [name for name, differs in differences.items() if differs]
+    if not changed:
+        return None if first.optimiser == second.optimiser else "optimiser"
+    return changed[0] if len(changed) == 1 else None
+
+
+def _answers(row: Method) -> tuple[Any, ...]:
+    return row.objective, row.teacher_runs
+
+
+def _sentences(row: Method) -> tuple[Any, ...]:
+    return row.data, row.iterations, row.repeat_originals, row.min_confidence
+
+
+def _decision(row: Method) -> tuple[Any, ...]:
+    return row.threshold, row.temperature

@@ -1,7 +1,7 @@
 # make repro: install, run the pipeline, print the results.   make test: install, run all tests.
 PYTHON ?= python3
 VENV ?= .venv
-# Which torch: see "CPU or CUDA" in README.md.
+# Which torch: README.md, "Two commands", says how to have another build.
 TORCH ?= torch==2.13.0
 
 BIN := $(VENV)/bin

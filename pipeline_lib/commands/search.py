@@ -25,6 +25,17 @@ class By(StrEnum):
     student = "student"
 
 
+class Precision(StrEnum):
+    """Number formats of a student's comparison; bfloat16 is quicker where there are units for it.
+
+    ``auto`` takes it there.
+    """
+
+    float32 = "float32"
+    bfloat16 = "bfloat16"
+    auto = "auto"
+
+
 def search(
     index: Annotated[Path, typer.Argument(help="The folder of the index.")],
     query: Annotated[
@@ -44,6 +55,9 @@ def search(
     by: Annotated[
         By, typer.Option("--by", help="cosine, or student: how the index's student compares.")
     ] = By.cosine,
+    precision: Annotated[
+        Precision, typer.Option("--precision", help="How --by student multiplies.")
+    ] = Precision.float32,
     first: Annotated[
         str | None,
         typer.Option("--first", help="approximate:N takes N candidates from that index first."),
@@ -75,7 +89,9 @@ def search(
     given = _queries(query or [], queries)
     catalogue, where = Catalogue.open(index), str(resolve_device(device))
     scorer = (
-        CosineScorer(where) if by is By.cosine else pair_scorer(catalogue, encoder, label, where)
+        CosineScorer(where)
+        if by is By.cosine
+        else pair_scorer(catalogue, encoder, label, where, precision.value)
     )
     way = Search(
         catalogue,

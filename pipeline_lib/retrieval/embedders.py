@@ -137,7 +137,7 @@ def targets_in_space(encoder: Path, documents: EncoderReference) -> Targets:
     """Return what an encoder was trained to, if that is the model of these documents.
 
     :raises DistilleryError: if it was trained to nothing, to vectors out of files, to another
-        model, or to other vectors of this one.
+        model, or to other vectors of this one, by pooling or length.
     """
     targets = Targets.read(encoder)
     if targets.pooling is None:
@@ -156,5 +156,11 @@ def targets_in_space(encoder: Path, documents: EncoderReference) -> Targets:
             f"{encoder}: trained to the model's vectors of pooling {targets.pooling}, and the "
             f"documents' pooling is {documents.pooling}. Build the index with `--pooling "
             f"{targets.pooling}`."
+        )
+    if documents.max_length != targets.max_length:
+        raise DistilleryError(
+            f"{encoder}: trained to what the model makes of {targets.max_length} word pieces, and "
+            f"it read {documents.max_length} of each document: long ones have another vector. "
+            f"Build the index with `--max-length {targets.max_length}`."
         )
     return targets

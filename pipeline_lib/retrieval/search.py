@@ -14,6 +14,7 @@ import numpy as np
 
 from pipeline_lib.base.devices import resolve_batch_tokens, resolve_precision
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import read_json
 from pipeline_lib.base.probabilities import softmax
 from pipeline_lib.retrieval.approximate import ApproximateIndex, open_approximate
 from pipeline_lib.retrieval.catalogue import Catalogue
@@ -111,7 +112,7 @@ class CrossEncoder:
 
     @classmethod
     def of(cls, folder: Path, label: str | None = None, device: str = "cpu") -> "CrossEncoder":
-        """Load the classifier in ``folder``.
+        """Load the classifier in ``folder``; it reads as much as it was tuned with, if known.
 
         :raises DistilleryError: if it is none, or the class must be named.
         """
@@ -120,7 +121,9 @@ class CrossEncoder:
         precision = resolve_precision("auto", torch.device(device))
         teacher = load_teacher(folder, device, precision)
         output = label_number(folder, teacher.label_names, label)
-        return cls(teacher, output, longest(teacher.model.config.to_dict()))
+        record = folder / "training.json"
+        tuned = read_json(record).get("max_length") if record.exists() else None
+        return cls(teacher, output, tuned or longest(teacher.model.config.to_dict()))
 
     def scores(self, query: str, texts: Sequence[str]) -> np.ndarray:
         """Return the scores of a query with each sentence, float32 (texts,)."""
@@ -146,11 +149,16 @@ def label_number(folder: Path, names: Sequence[str], label: str | None) -> int:
 
 
 def pair_scorer(
-    catalogue: Catalogue, folder: Path | None, label: str | None, device: str = "cpu"
+    catalogue: Catalogue,
+    folder: Path | None,
+    label: str | None,
+    device: str = "cpu",
+    precision: str = "float32",
 ) -> PairScorer:
     """Return the comparison f of the student that made the catalogue's vectors.
 
     :param folder: where the student lies now; None: where it lay.
+    :param precision: of the products over all pairs: float32, bfloat16, auto.
     :raises DistilleryError: if it was no student of pairs, or the vectors are not as it gave them.
     """
     own = catalogue.contents
@@ -168,7 +176,7 @@ def pair_scorer(
         )
     student = load_student(Path(found.folder), device)
     number = label_number(Path(found.folder), student.label_names, label)
-    return PairScorer.of(student, number, device, "float32")
+    return PairScorer.of(student, number, device, precision)
 
 
 @dataclass(frozen=True)

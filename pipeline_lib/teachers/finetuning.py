@@ -182,11 +182,12 @@ def describe(
     device: torch.device,
     precision: str,
 ) -> Record:
-    """Return how far a finished teacher agrees with its training labels, and its size."""
+    """Return how far a finished teacher agrees with its training labels, its size, its reach."""
     finished = load_teacher(folder, device, precision)
     return {
         "training_agreement": training_agreement(finished, train, task, max_length),
         "parameters": parameter_counts(finished),
+        "max_length": max_length,
     }
 
 

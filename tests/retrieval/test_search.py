@@ -3,12 +3,14 @@
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import write_json
 from pipeline_lib.retrieval import approximate
 from pipeline_lib.retrieval.building import Form, add, build
 from pipeline_lib.retrieval.catalogue import Catalogue
@@ -82,6 +84,11 @@ def test_the_student_of_an_index_compares(tmp_path: Path) -> None:
     assert rows_of(Search(catalogue, way.encoder, of_the_other).find(QUERIES, 3)) != rows_of(
         way.find(QUERIES, 3)
     )
+    rounded = pair_scorer(catalogue, None, None, precision="bfloat16")
+    near = Search(catalogue, way.encoder, rounded).find(QUERIES, 50)
+    exact = {hit.row: hit.score for hit in found[0]}
+    away = [abs(exact[hit.row] - hit.score) for hit in near[0]]
+    assert 0 < max(away) < 0.1 * np.std([*exact.values()])
     with pytest.raises(DistilleryError, match="no class 'no'; there are apart, alike"):
         pair_scorer(catalogue, None, "no")
     cut = made(tmp_path / "cut", folder, dimensions=4)
@@ -115,6 +122,19 @@ def test_a_teacher_orders_the_best_once_more(tmp_path: Path, encoder: Path) -> N
     assert teacher.pairs == 8 * len(QUERIES)
     with pytest.raises(DistilleryError, match="rescore: 8, but 9 answers are asked for"):
         way.find(QUERIES, 9)
+
+
+def test_a_teacher_reads_as_much_as_it_was_tuned_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_model(tmp_path / "bert", "bert")
+    names = ["no", "yes"]
+    config = SimpleNamespace(to_dict=lambda: {"max_position_embeddings": 32, "model_type": "bert"})
+    found = SimpleNamespace(label_names=names, model=SimpleNamespace(config=config))
+    monkeypatch.setattr("pipeline_lib.retrieval.search.load_teacher", lambda *_: found)
+    assert CrossEncoder.of(folder).max_length == 32
+    write_json(folder / "training.json", {"max_length": 20})
+    assert (CrossEncoder.of(folder).max_length, CrossEncoder.of(folder).output) == (20, 1)
 
 
 class Everything:
@@ -226,10 +246,11 @@ class TestAsymmetric:
         return build(folder, own, [Rows(TEXTS)], Form("float32", **form), ENGINE)[0]
 
     def trained(
-        self, folder: Path, model: str, mean: np.ndarray | None, pooling: str = "mean"
-    ) -> Path:
+        self, folder: Path, model: str, mean: np.ndarray | None, pooling: str = "mean",
+        max_length: int = 16,
+    ) -> Path:  # fmt: skip
         write_encoder(folder)
-        Targets(model, pooling, 16, mean).save(folder)
+        Targets(model, pooling, max_length, mean).save(folder)
         return folder
 
     def test_documents_are_embedded_by_the_model(self, tmp_path: Path, model: Path) -> None:
@@ -281,6 +302,10 @@ class TestAsymmetric:
             "pooling": (
                 self.trained(tmp_path / "pooling", digest_model(model), None, pooling="cls"),
                 "Build the index with `--pooling cls`",
+            ),
+            "longer": (
+                self.trained(tmp_path / "longer", digest_model(model), None, max_length=32),
+                "Build the index with `--max-length 32`",
             ),
         }
         for folder, message in cases.values():

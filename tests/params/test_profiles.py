@@ -8,7 +8,7 @@ import pytest
 from pipeline_lib.params import Optimiser, Params, load_params
 
 PROFILES = Path(__file__).parents[2] / "profiles"
-NAMES = ("paper", "glue", "sra")
+NAMES = ("paper", "glue", "sra", "mkd")
 
 
 @pytest.fixture(scope="module", params=NAMES)
@@ -35,7 +35,9 @@ def test_every_task_has_rows_and_every_optimiser_is_used(profile: Params) -> Non
     assert {row.student for row in profile.methods.values()} == set(profile.students)
 
 
-def test_the_rules_of_augmentation(profile: Params) -> None:
+@pytest.mark.parametrize("name", ["paper", "glue", "sra"])
+def test_the_rules_of_augmentation(name: str) -> None:
+    profile = load_params(PROFILES / f"{name}.yaml")
     full, mask_pos = profile.transfer["full"], profile.transfer.get("mask_pos")
     assert (full.p_mask, full.p_pos, full.p_ngram) == (0.1, 0.1, 0.25)
     assert (full.ngram_min, full.ngram_max) == (1, 5)
@@ -43,7 +45,8 @@ def test_the_rules_of_augmentation(profile: Params) -> None:
 
 
 def test_the_teachers_rates(profile: Params) -> None:
-    assert next(iter(profile.teachers.values())).tuning.learning_rates == [2e-5, 3e-5, 4e-5, 5e-5]
+    single = [own.tuning for own in profile.teachers.values() if own.tuning.kind == "single"]
+    assert single and all(own.learning_rates == [2e-5, 3e-5, 4e-5, 5e-5] for own in single)
 
 
 @pytest.mark.parametrize("name", ["paper", "glue"])
@@ -84,3 +87,35 @@ def test_wu_et_al() -> None:
         augment = params.tasks[task].augment
         # Enough repetitions to get there.
         assert augment.cap == 800_000 and rows * augment.n_iter > 1.2 * augment.cap
+
+
+def test_liu() -> None:
+    params = load_params(PROFILES / "mkd.yaml")
+    every = {"sst2", "mrpc", "stsb", "qqp", "mnli", "qnli", "rte"}
+    assert set(params.tasks) == every and not {"full", "mask_pos"} & set(params.transfer)
+    assert (params.transfer["mask"].p_mask, params.transfer["mask"].p_pos) == (0.1, 0.0)
+    refined = params.teachers["refined"].tuning
+    assert (refined.kind, refined.epochs, refined.ranking) == ("refined", 1, {"qnli": "entailment"})
+    student, words = params.students["biattentive"], params.students["biattentive_words"]
+    assert (student.hidden, student.classifier, student.tokens) == (256, 512, "pieces")
+    assert words.tokens == "words" and params.students["layers3_mean"].layers == [0, 1, 2]
+    joint, tuning = params.optimisers["joint"], params.optimisers["tuning"]
+    assert (joint.name, joint.learning_rates, joint.batch_size) == ("adam", [5e-4], 128)
+    assert (joint.epochs, joint.clip_norm) == (16, 1.0)
+    assert tuning.learning_rates == [1e-5, 1.5e-5, 5e-5]
+    groups = {name: set(row.tasks) for name, row in params.joint.items()}
+    assert groups["nli"] == {"mnli", "qnli", "rte"} and groups["paraphrase"] == {"mrpc", "qqp"}
+    assert all(groups[name] == every for name in ("mkd", "mkd_words", "mtl", "mkd_layers"))
+    # Tables 4.1 to 4.3, and of the students of table 4.2 none is tuned.
+    untuned = {name for name, row in params.methods.items() if row.optimiser is None}
+    assert untuned == {"bilstm_mtl", "mkd_lstm_word", "mkd_lstm"}
+
+
+def test_sun_et_al_and_jiao_et_al() -> None:
+    params = load_params(PROFILES / "mkd.yaml")
+    assert params.teachers["skip3"].states.layers == [4, 8]
+    assert params.teachers["skip6"].states.layers == [2, 4, 6, 8, 10]
+    assert [len(params.students[name].layers) for name in ("layers3", "layers6")] == [3, 6]
+    tiny = params.students["tiny"]
+    assert (tiny.depth, tiny.width, tiny.feedforward, tiny.heads) == (4, 312, 1200, 12)
+    assert params.encoders["general"].teacher_runs.layers == [3, 6, 9, 12]

@@ -70,6 +70,8 @@ class Plan(BaseModel):
     :ivar encoder: the one to start from.
     :ivar students: by seed, the one to start from: of a joint training; or of the row ``start``,
         once that is trained.
+    :ivar new_outputs: whether these students answer other tasks, so that what stands above their
+        encoder starts anew.
     :ivar optimiser: None: that student is taken as it is.
     """
 
@@ -93,6 +95,7 @@ class Plan(BaseModel):
     teacher_layers: list[int] | None
     encoder: ModelReference | None
     students: dict[int, ModelReference] | None
+    new_outputs: bool = False
     model: ModelReference | None
     repeat_originals: int
     min_confidence: float
@@ -179,6 +182,7 @@ def make_plan(params: Params, task: str, method: str, layout: Layout) -> Plan:
         teacher_layers=row.teacher_runs.layers if row.teacher_runs else None,
         encoder=_encoder(params, row.start, layout),
         students=_joint_students(params, row.start, task, layout),
+        new_outputs=row.start in params.joint and task not in params.joint[row.start].tasks,
         model=pretrained,
         repeat_originals=row.repeat_originals or 1,
         min_confidence=row.min_confidence or 0.0,
@@ -203,7 +207,10 @@ def _joint_students(
 ) -> dict[int, ModelReference] | None:
     if start not in params.joint:
         return None
-    folders = {seed: layout.joint_student(start, seed, task) for seed in params.seeds}
+    # The tasks' students share their encoder: of another task any of them will do.
+    group = params.joint[start].tasks
+    own = task if task in group else min(group)
+    folders = {seed: layout.joint_student(start, seed, own) for seed in params.seeds}
     return {seed: ModelReference.to(folder) for seed, folder in folders.items()}
 
 

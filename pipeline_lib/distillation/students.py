@@ -1,7 +1,7 @@
 """Training students from plans."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -199,6 +199,12 @@ class StudentTraining(EncodedTraining):
             torch.manual_seed(self.seed)
             return start.build(plan.student, plan.pair, plan.labels), start.tokenizer
         found = load_student(self.words)
+        if plan.new_outputs:
+            torch.manual_seed(self.seed)
+            own = replace(found.model.config, pair=plan.pair, label_names=plan.labels)
+            model = StudentNetwork(own)
+            model.encoder = found.model.encoder
+            return model, found.tokenizer
         if scale is not None:
             # It answers in the labels' unit, and is trained in standard ones.
             scale.inverse.rescale(found.model.logits)

@@ -344,14 +344,16 @@ def _check_jointly_started(params: Params) -> None:
     started = {n: m for n, m in params.methods.items() if m.start in params.joint}
     for name, method in started.items():
         joint = params.joint[method.start]
+        if method.optimiser is not None:
+            continue
         for task in method.tasks or []:
             if task not in joint.tasks:
                 raise ValueError(
                     f"methods.{name}.tasks: {method.start} is not trained on task {task}, but "
-                    f"on {', '.join(joint.tasks)}. Name some of these"
+                    f"on {', '.join(joint.tasks)}. Name some of these, or an optimiser"
                 )
         for task in (task for task in params.tasks if name in params.methods_of(task)):
-            if method.optimiser is None and method.data != joint.tasks[task]:
+            if method.data != joint.tasks[task]:
                 raise ValueError(
                     f"methods.{name}.data: {method.data}, but {method.start} is trained on "
                     f"{joint.tasks[task]} of task {task}, and taken as it is. Name that"

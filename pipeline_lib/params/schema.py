@@ -61,14 +61,15 @@ class Params(Section):
     def methods_of(self, task: str) -> dict[str, Method]:
         """Return the rows of one task: those meant for it whose transfer set and teacher it has.
 
-        Rows that start from a joint training are those of its tasks alone, and rows that start
-        from another row those of that row's.
+        Rows that start from a joint training are those of its tasks, and of others that they name;
+        and rows that start from another row those of that row's.
         """
         rows = {n: m for n, m in self.methods.items() if m.tasks is None or task in m.tasks}
         rows = {n: m for n, m in rows.items() if self.transfer[m.data].covers(task)}
         known = {None, *self.teachers_of(task)}
         others = {name for name, joint in self.joint.items() if task not in joint.tasks}
-        rows = {n: m for n, m in rows.items() if m.teacher in known and m.start not in others}
+        rows = {n: m for n, m in rows.items() if m.tasks is not None or m.start not in others}
+        rows = {n: m for n, m in rows.items() if m.teacher in known}
         return {n: m for n, m in rows.items() if {*self.rows_before(n)} <= rows.keys()}
 
     def scored_methods_of(self, task: str) -> dict[str, Method]:

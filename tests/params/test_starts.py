@@ -152,6 +152,29 @@ def test_a_joint_training_has_a_name_of_its_own(name: str) -> None:
     assert f"joint.{name}: methods that start from" in error_of(changed({"joint": {name: JOINT}}))
 
 
+def test_a_row_can_start_from_a_group_that_lacks_its_task() -> None:
+    tuned = check_params(
+        changed(
+            TAKEN
+            | {"methods.bilstm_kd.tasks": ["tweets", "neighbours"]}
+            | {"methods.bilstm_kd.optimiser": "short", "joint.mtl.tasks": {"movies": "original"}}
+        )
+    )
+    assert [t for t in tuned.tasks if "bilstm_kd" in tuned.methods_of(t)] == [
+        "tweets",
+        "neighbours",
+    ]
+    # Unless a row names its tasks, it has those of the group.
+    every = check_params(
+        changed(
+            TAKEN
+            | {"methods.bilstm_kd.tasks": None, "methods.bilstm_kd.optimiser": "short"}
+            | {"joint.mtl.tasks": {"movies": "original"}}
+        )
+    )
+    assert [t for t in every.tasks if "bilstm_kd" in every.methods_of(t)] == ["movies"]
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -61,6 +61,7 @@ def _edit(values: Any) -> None:
         }
     }
     values["students"] |= {"pieces": PIECES, "layers": LAYERS}
+    values["joint"]["alone"] = values["joint"]["mtl"] | {"tasks": {TASK: "original"}}
     for name, start in STARTS.items():
         values["joint"][name] = values["joint"]["mtl"] | {"student": name, "start": start}
     row = {"student": "bilstm", "start": "mtl", "data": "original", "iterations": None}
@@ -69,6 +70,7 @@ def _edit(values: Any) -> None:
         "bilstm": values["methods"]["bilstm"],
         "tuned": row | {"optimiser": "tuning"},
         "taken": row | {"optimiser": None},
+        "elsewhere": values["methods"]["bilstm"] | {"start": "alone", "tasks": [WARMTH]},
     }
     for name in STARTS:
         own = {"student": name, "start": name, "baseline": None}
@@ -110,6 +112,17 @@ def test_students_are_tuned_or_taken_as_they_are(joined: tuple[Workspace, Run]) 
         assert methods["tuned"].training.rows == 240 and methods["taken"].training.rows == 480
         assert f"{task} taken: dev" in run.text
     assert workspace.dvc("repro").sound().stages == []
+
+
+def test_another_task_starts_from_a_groups_encoder(joined: tuple[Workspace, Run]) -> None:
+    # A group of one task of sentences; the other is of pairs, and has outputs of its own.
+    workspace, _ = joined
+    plan = json.loads((workspace / f"data/plans/{WARMTH}/elsewhere.json").read_text())
+    assert plan["new_outputs"] and plan["students"]["1"]["folder"].endswith(f"alone/1/{TASK}")
+    student = load_student(workspace / f"data/students/{WARMTH}/elsewhere/1")
+    assert student.model.config.pair and student.label_names == ["score"]
+    assert workspace.scores(WARMTH).methods["elsewhere"].scores["dev"]["pearson"].mean > 0.9
+    assert "elsewhere" not in workspace.scores(TASK).methods
 
 
 def test_the_student_that_is_taken_predicts_what_was_scored(joined: tuple[Workspace, Run]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.training import loop as training
@@ -219,6 +220,26 @@ def test_a_loss_that_is_no_number_is_an_error(tmp_path: Path, value: float) -> N
     with pytest.raises(DistilleryError, match=r"became (nan|inf) at step 1\. Lower the learning"):
         run(tmp_path / "a", loss=broken)
     assert not (tmp_path / "a").exists()
+
+
+@pytest.mark.parametrize("limit", [0.1, None])
+def test_gradients_are_clipped_to_their_norm(tmp_path: Path, limit: float | None) -> None:
+    norms: list[float] = []
+
+    def note(optimiser: torch.optim.Optimizer, *_: Any) -> None:
+        own = [p.grad for group in optimiser.param_groups for p in group["params"]]
+        norms.append(float(torch.stack([grad.norm() for grad in own]).norm()))
+
+    hook = register_optimizer_step_pre_hook(note)
+    try:
+        run(tmp_path / "checkpoint", settings=make_settings(clip_norm=limit))
+    finally:
+        hook.remove()
+    assert len(norms) == STEPS_PER_EPOCH * EPOCHS
+    if limit is None:
+        assert max(norms) > 1.0
+    else:
+        assert norms == pytest.approx([limit] * len(norms), rel=1e-3)
 
 
 @pytest.mark.parametrize("kind", ["cuda", "mps"])

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.evaluation.collection import Collection, read_collection
 from pipeline_lib.evaluation.evaluate import require_model
@@ -13,13 +14,16 @@ from pipeline_lib.evaluation.retrieval import against_judgements, against_order
 from pipeline_lib.evaluation.sentence_vectors import Computing, Encode, model_encoder
 from pipeline_lib.params import (
     EncoderSystem,
+    ModelSystem,
     Params,
     RankingSystem,
     StudentSystem,
     TeacherOrder,
 )
+from pipeline_lib.retrieval.embedders import EncoderReference, targets_in_space
 from pipeline_lib.retrieval.scoring import CosineScorer, PairScorer, Scorer
 from pipeline_lib.retrieval.top_k import best
+from pipeline_lib.storage.vectors import as_stored
 from pipeline_lib.students.sentence_encoder import load_encoder
 from pipeline_lib.students.student import load_student
 from pipeline_lib.teachers.model import load_teacher
@@ -75,31 +79,69 @@ def _rankings(
     params: Params, system: RankingSystem, collection: Collection, depth: int, layout: Layout
 ) -> Seeds:
     """Return the rankings of a system that is not made of another's."""
-    return {
-        seed: ranking(encode, scorer, collection, depth)
-        for seed, encode, scorer in _systems(params, system, layout)
-    }
-
-
-def _systems(
-    params: Params, system: RankingSystem, layout: Layout
-) -> Iterable[tuple[str, Encode, Scorer]]:
-    """Yield (seed, what encodes, what compares) of a system, one seed at a time."""
     if isinstance(system, StudentSystem):
-        for seed in params.seeds:
-            folder = layout.student(system.task, system.method, seed)
-            require_model(folder)
-            yield str(seed), load_encoder(folder).encode, _comparison(params, system, folder)
-    elif isinstance(system, EncoderSystem):
-        folder = layout.encoder(system.encoder)
-        require_model(folder)
-        yield "", load_encoder(folder).encode, CosineScorer()
-    else:
-        yield (
-            "",
-            model_encoder(params, layout, **system.model_dump(exclude={"kind"})),
-            CosineScorer(),
+        return {
+            str(seed): _of_student(params, system, layout, seed, collection, depth)
+            for seed in params.seeds
+        }
+    queries, documents = (
+        _by_encoder(params, system, layout, collection)
+        if isinstance(system, EncoderSystem)
+        else _by_model(params, system, layout, collection)
+    )
+    if system.dimensions is not None and system.dimensions > queries.shape[1]:
+        raise DistilleryError(
+            f"retrieval: dimensions: {system.dimensions}, but the vectors have "
+            f"{queries.shape[1]} values. Set it to at most {queries.shape[1]}."
         )
+    queries = queries[:, : system.dimensions]
+    documents = as_stored(documents[:, : system.dimensions], system.storage)
+    return {"": ranking(queries, documents, CosineScorer(), collection, depth)}
+
+
+def _of_student(
+    params: Params,
+    system: StudentSystem,
+    layout: Layout,
+    seed: int,
+    collection: Collection,
+    depth: int,
+) -> np.ndarray:
+    folder = layout.student(system.task, system.method, seed)
+    require_model(folder)
+    vectors = _encoded(load_encoder(folder).encode, collection)
+    return ranking(*vectors, _comparison(params, system, folder), collection, depth)
+
+
+def _by_encoder(
+    params: Params, system: EncoderSystem, layout: Layout, collection: Collection
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the vectors of queries and documents, these by the encoder's model where it says so.
+
+    :raises DistilleryError: if the encoder was not trained to the vectors of `sentence_vectors`.
+    """
+    folder = layout.encoder(system.encoder)
+    require_model(folder)
+    encode = load_encoder(folder).encode
+    if system.documents == "encoder":
+        return _encoded(encode, collection)
+    own = params.sentence_vectors
+    model = EncoderReference.to(layout.model(own.model), own.pooling, own.max_length)
+    mean = targets_in_space(folder, model).mean
+    documents = model_encoder(params, layout, own.model, own.pooling, own.max_length)
+    vectors = documents(collection.documents)
+    return encode(collection.queries), vectors if mean is None else vectors - mean
+
+
+def _by_model(
+    params: Params, system: ModelSystem, layout: Layout, collection: Collection
+) -> tuple[np.ndarray, np.ndarray]:
+    own = system.model, system.pooling, system.max_length
+    return _encoded(model_encoder(params, layout, *own), collection)
+
+
+def _encoded(encode: Encode, collection: Collection) -> tuple[np.ndarray, np.ndarray]:
+    return encode(collection.queries), encode(collection.documents)
 
 
 def _comparison(params: Params, system: StudentSystem, folder: Path) -> Scorer:
@@ -109,12 +151,15 @@ def _comparison(params: Params, system: StudentSystem, folder: Path) -> Scorer:
     return PairScorer.of(load_student(folder), output, "cpu", "float32")
 
 
-def ranking(encode: Encode, scorer: Scorer, collection: Collection, depth: int) -> np.ndarray:
+def ranking(
+    queries: np.ndarray, documents: np.ndarray, scorer: Scorer, collection: Collection, depth: int
+) -> np.ndarray:
     """Return each query's best documents, int64 (queries, depth); of equals the earlier one first.
 
     A document with the query's own text, which nobody has judged, is left out.
+
+    :param queries: their vectors, float32 (queries, width); :param documents: theirs, too.
     """
-    queries, documents = encode(collection.queries), encode(collection.documents)
     starts = range(0, len(documents), DOCUMENTS)
     blocks = [(start, documents[start : start + DOCUMENTS]) for start in starts]
     found = [

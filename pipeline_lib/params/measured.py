@@ -66,6 +66,11 @@ def _check_system(params: Params, where: str, system: RankingSystem, row: Retrie
         _check_student(params, where, system)
     elif system.kind == "encoder":
         _check_names(f"{where}.encoder", [system.encoder], params.encoders)
+        if system.documents == "model" and isinstance(params.sentence_vectors, SentenceVectorFiles):
+            raise ValueError(
+                f"{where}.documents: `sentence_vectors` stand in files, and no model here embeds "
+                "documents. Set encoder"
+            )
     elif system.kind == "model":
         _check_names(f"{where}.model", [system.model], params.models)
     else:

@@ -51,14 +51,29 @@ class StudentSystem(Section):
     label: str | None
 
 
-class EncoderSystem(Section):
-    """The cosine of a sentence encoder's vectors."""
+class _Kept(Section):
+    """Two keys that can be left out: how the documents' vectors are kept, as in an index.
+
+    ``dimensions``: the first so many values of them and of the queries' (null: all).
+    """
+
+    dimensions: Positive | None = None
+    storage: Literal["float32", "float16", "int8"] = "float32"
+
+
+class EncoderSystem(_Kept):
+    """The cosine of a sentence encoder's vectors.
+
+    ``documents``, which can be left out: ``encoder``, or ``model``, where the encoder embeds the
+    queries alone and the documents are embedded by the model that it was trained to.
+    """
 
     kind: Literal["encoder"]
     encoder: str
+    documents: Literal["encoder", "model"] = "encoder"
 
 
-class ModelSystem(Section):
+class ModelSystem(_Kept):
     """The cosine of a pretrained model's vectors, as ``sentence_vectors`` describes them."""
 
     kind: Literal["model"]

@@ -22,6 +22,13 @@ def pack(vectors: np.ndarray, storage: str) -> tuple[np.ndarray, np.ndarray | No
     return steps.astype(np.int8), scale.astype(np.float32)
 
 
+def as_stored(vectors: np.ndarray, storage: str) -> np.ndarray:
+    """Return float32 vectors (rows, width) as they are read again once they were stored."""
+    stored, scale = pack(vectors, storage)
+    stored = stored.astype(np.float32)
+    return stored if scale is None else stored * scale[:, None]
+
+
 class StoredVectors:
     """The sentence vectors of several shard sets in a row, read from the mapped files as needed.
 

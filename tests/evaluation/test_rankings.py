@@ -1,6 +1,7 @@
 """Rankings: by vectors, by students, by a teacher's order, and scored."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import torch
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.evaluation import rankings
 from pipeline_lib.evaluation.collection import Collection, read_collection
 from pipeline_lib.evaluation.rankings import (
     in_order,
@@ -20,12 +22,16 @@ from pipeline_lib.evaluation.results import Rankings, SeedScores
 from pipeline_lib.evaluation.retrieval import against_judgements
 from pipeline_lib.networks.encoders import build_encoder
 from pipeline_lib.networks.student import StudentConfig
-from pipeline_lib.params import Params, student_settings
+from pipeline_lib.params import Params, Retrieval, student_settings
+from pipeline_lib.retrieval.embedders import EncoderReference
 from pipeline_lib.retrieval.scoring import CosineScorer
 from pipeline_lib.storage.vectors import unit
 from pipeline_lib.students.sentence_encoder import load_encoder, save_encoder
 from pipeline_lib.students.student import build_student, load_student, save_student
+from pipeline_lib.students.targets import Targets
 from pipeline_lib.students.vocabulary import build_tokenizer
+from pipeline_lib.teachers.model import digest_model
+from tests.pretrained import write_model
 
 from .test_collection import make_params, write_files
 
@@ -40,18 +46,19 @@ def test_the_best_come_first_and_a_querys_own_text_is_left_out() -> None:
     judged = [("north", "up", 1.0), ("east", "east", 1.0)]
     collection = Collection.of(["north", "east"], VECTORS, judged, 1.0, False)
     assert collection.own == [0, None]
-    found = ranking(encode, CosineScorer(), collection, 4)
+    vectors = encode(collection.queries), encode(collection.documents)
+    found = ranking(*vectors, CosineScorer(), collection, 4)
     # Four documents: three are left of north's, and its own place is empty.
     assert found.tolist() == [[3, 2, 1, -1], [1, 2, 3, 0]]
-    assert ranking(encode, CosineScorer(), collection, 2).tolist() == [[3, 2], [1, 2]]
+    assert ranking(*vectors, CosineScorer(), collection, 2).tolist() == [[3, 2], [1, 2]]
 
 
 def test_a_teacher_puts_the_first_into_its_order() -> None:
-    rankings = np.array([[5, 3, 1, 0], [2, 4, -1, -1]])
+    found = np.array([[5, 3, 1, 0], [2, 4, -1, -1]])
     orders = [{5: 0.1, 3: 0.5, 1: 0.5, 9: 7.0}, {2: 1.0, 4: 2.0}]
     # Of equals the earlier document; what lies behind the first three stays.
-    assert reranked(rankings, orders, 3).tolist() == [[1, 3, 5, 0], [4, 2, -1, -1]]
-    assert rankings[0, 0] == 5
+    assert reranked(found, orders, 3).tolist() == [[1, 3, 5, 0], [4, 2, -1, -1]]
+    assert found[0, 0] == 5
     assert in_order(orders[0]) == [9, 1, 3, 5]
 
 
@@ -99,8 +106,8 @@ def plain(scores: np.ndarray, collection: Collection) -> dict[str, float]:
     return against_judgements(order, collection.relevant, collection.gains, [1, 2])
 
 
-def means(rankings: Rankings) -> dict[str, float]:
-    return {measure: value.mean for measure, value in rankings.judged.items()}
+def means(found: Rankings) -> dict[str, float]:
+    return {measure: value.mean for measure, value in found.judged.items()}
 
 
 def test_students_and_encoders_rank_as_they_answer(world: tuple[Params, Layout]) -> None:
@@ -125,6 +132,65 @@ def test_students_and_encoders_rank_as_they_answer(world: tuple[Params, Layout])
             assert value == SeedScores.of(expected)
     wanted_of_encoder = plain(_cosines(layout.encoder("sra"), collection), collection)
     assert means(found.systems["sra"]) == pytest.approx(wanted_of_encoder, abs=1e-6)
+
+
+@pytest.mark.parametrize(("storage", "same"), [("float32", 1e-6), ("int8", 0.05)])
+def test_vectors_are_cut_and_kept_as_in_an_index(
+    world: tuple[Params, Layout], monkeypatch: pytest.MonkeyPatch, storage: str, same: float
+) -> None:
+    params, layout = world
+    given: list[tuple[np.ndarray, np.ndarray]] = []
+    own = rankings.ranking
+
+    def noting(queries: np.ndarray, documents: np.ndarray, *rest: Any) -> np.ndarray:
+        given.append((queries, documents))
+        return own(queries, documents, *rest)
+
+    monkeypatch.setattr(rankings, "ranking", noting)
+    system = SYSTEMS["sra"] | {"dimensions": 3, "storage": storage}
+    retrieval_scores(with_system(params, system), "mine", layout)
+    collection = read_collection(params, "mine", layout)
+    encode = load_encoder(layout.encoder("sra")).encode
+    [(queries, documents)] = given
+    np.testing.assert_allclose(queries, encode(collection.queries)[:, :3], atol=1e-6)
+    np.testing.assert_allclose(documents, encode(collection.documents)[:, :3], atol=same)
+    assert (storage == "float32") == (
+        np.abs(documents - encode(collection.documents)[:, :3]).max() < 1e-6
+    )
+    with pytest.raises(DistilleryError, match="dimensions: 8, but the vectors have 7 values"):
+        retrieval_scores(with_system(params, SYSTEMS["sra"] | {"dimensions": 8}), "mine", layout)
+
+
+def test_documents_by_the_model_and_queries_by_its_encoder(
+    world: tuple[Params, Layout], tmp_path: Path
+) -> None:
+    params, layout = world
+    model = write_model(layout.model("minilm"), "bert")
+    own = params.sentence_vectors.model_copy(update={"max_length": 16})
+    settings = student_settings({"architecture": "bilstm_sra", "width": 16} | COMMON)
+    encoder = build_encoder(settings, len(WORDS) + 2, 6)
+    tokenizer = build_tokenizer(WORDS, lowercase=True)
+    save_encoder(layout.encoder("sra"), encoder, tokenizer, settings)
+    system = SYSTEMS["sra"] | {"documents": "model"}
+    given = with_system(params.model_copy(update={"sentence_vectors": own}), system)
+    collection = read_collection(params, "mine", layout)
+    documents = EncoderReference.to(model, own.pooling, 16).load().encode(collection.documents)
+    for mean in (None, documents.mean(0)):
+        Targets(digest_model(model), own.pooling, 16, mean).save(layout.encoder("sra"))
+        found = retrieval_scores(given, "mine", layout)
+        queries = load_encoder(layout.encoder("sra")).encode(collection.queries)
+        shifted = documents if mean is None else documents - mean
+        wanted = plain(unit(queries) @ unit(shifted).T, collection)
+        assert means(found.systems["sra"]) == pytest.approx(wanted, abs=1e-6)
+    Targets("0" * 64, own.pooling, 16, None).save(layout.encoder("sra"))
+    with pytest.raises(DistilleryError, match="vectors of another model"):
+        retrieval_scores(given, "mine", layout)
+
+
+def with_system(params: Params, system: dict[str, Any]) -> Params:
+    """Return the parameters with one system in their row."""
+    row = params.retrieval["mine"].model_dump() | {"systems": {"sra": system}}
+    return params.model_copy(update={"retrieval": {"mine": Retrieval.model_validate(row)}})
 
 
 def _cosines(folder: Path, collection: Collection) -> np.ndarray:

@@ -178,8 +178,8 @@ class Routing(_Record):
     """A student with its teacher behind it, at rising shares of rows that go on to the teacher.
 
     :ivar teacher_accuracy: by split; hidden ones are left out.
-    :ivar best: the least share at which the two are, on dev, no more than ``max_loss`` below
-        the teacher's accuracy.
+    :ivar best: the least share at which the two are, by dev and beyond a standard error, no more
+        than ``max_loss`` below the teacher's accuracy.
     """
 
     teacher_accuracy: dict[str, Rounded]

@@ -52,7 +52,7 @@ class Routed:
     student_cost: float
 
     def routing(self) -> Routing:
-        """Return the curve, and the least share that keeps the teacher's accuracy on dev."""
+        """Return the curve, and the least share that keeps the teacher's accuracy, by dev."""
         return Routing(
             teacher_accuracy={split: _share(hits) for split, hits in self.teacher_hits.items()},
             max_loss=MAX_LOSS,
@@ -61,20 +61,26 @@ class Routed:
         )
 
     def least_share(self) -> float:
-        """Return the least share of dev for which the mean accuracy over seeds is good enough.
+        """Return the least share of dev at which what is lost is small beyond a standard error.
 
+        The mean accuracy over seeds, less its standard error over rows, is no more than
+        :data:`MAX_LOSS` below the teacher's (Breiman et al. 1984, section 3.4.3, choose by one
+        standard error as well): the least share that is good enough on a small dev is a lucky one.
         There always is one: of all rows the teacher's accuracy is its own.
         """
-        teacher, by_seed = self.teacher_hits["dev"], self.confidences["dev"]
-        rows, right = len(teacher), np.zeros(len(teacher) + 1)
+        teacher, by_seed = self.teacher_hits["dev"].astype(np.int64), self.confidences["dev"]
+        rows = len(teacher)
+        lost, variance = np.zeros(rows + 1), np.zeros(rows + 1)
         for seed, confidences in by_seed.items():
-            own = self.student_hits["dev"][seed]
             order = np.argsort(confidences, kind="stable")
-            gained = np.cumsum(teacher[order].astype(np.int64) - own[order])
-            right += own.sum() + np.append(0, gained)
-        wanted = (teacher.mean() - MAX_LOSS) * rows * len(by_seed)
-        # Counts of rows: what is missing to a whole one is rounding.
-        return int((right >= wanted - 1e-6).argmax()) / rows
+            # Of the rows that stay with the student: 1 where the teacher alone is right, or -1.
+            kept = (teacher - self.student_hits["dev"][seed])[order]
+            left = _from_here_on(kept) / rows
+            lost += left / len(by_seed)
+            variance += (_from_here_on(kept**2) / rows - left**2) / len(by_seed)
+        # The seeds answer the same rows: their mean is hardly less uncertain than one of them.
+        bound = lost + np.sqrt(variance / rows)
+        return int((bound <= MAX_LOSS + 1e-9).argmax()) / rows
 
     def point(self, share: float) -> RoutingPoint:
         """Return what the two do together when the teacher is to answer ``share`` of dev."""
@@ -102,6 +108,11 @@ class Routed:
                 for seed, own in taken.items()
             }
         )
+
+
+def _from_here_on(values: np.ndarray) -> np.ndarray:
+    """Return the sums of the values from each place to the end, (values + 1,): the last is 0."""
+    return np.append(np.cumsum(values[::-1])[::-1], 0)
 
 
 def _share(hits: np.ndarray) -> float:

@@ -154,10 +154,12 @@ def notes(result: TaskResult, timed: bool) -> list[str]:
     if table := routing(result, timed):
         first = next(own.routing for own in scores.methods.values() if own.routing)
         cost = "seconds" if any("time" in head for head in table.columns[0]) else "parameters"
+        within = f"{100 * first.max_loss:.1f} points"
         lines.append(
             "Routing: the least share of rows, those that the student is least sure of, that the "
-            f"teacher must answer to keep its accuracy on dev within {100 * first.max_loss:.1f} "
-            f"points; accuracy of the two together; cost: {cost} per row for one of the teacher's."
+            f"teacher must answer to keep its accuracy within {within}, by dev and beyond a "
+            f"standard error; accuracy of the two together; cost: {cost} per row for one of the "
+            "teacher's."
         )
     return lines
 

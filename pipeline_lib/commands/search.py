@@ -4,7 +4,6 @@ import json
 import sys
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +11,7 @@ import typer
 
 if TYPE_CHECKING:
     from pipeline_lib.retrieval.catalogue import Catalogue
+    from pipeline_lib.retrieval.rows import Rows
     from pipeline_lib.retrieval.search import Hit
 
 EXAMPLE = 'Example: distill search data/catalogues/wikipedia "A city in the north of Italy."'
@@ -42,11 +42,19 @@ def search(
         list[str] | None, typer.Argument(metavar="[QUERY]...", help="What to look for.")
     ] = None,
     queries: Annotated[
-        Path | None, typer.Option("--queries", help="Read queries from here, one per line.")
+        Path | None,
+        typer.Option("--queries", help="Read queries from here: lines, JSON lines, CSV, Parquet."),
+    ] = None,
+    text: Annotated[
+        str, typer.Option("--text", help="The column, or JSON key, of the queries there.")
+    ] = "text",
+    ids: Annotated[
+        str | None, typer.Option("--id", help="That of their ids, which are printed along.")
     ] = None,
     k: Annotated[int, typer.Option("--k", min=1, help="Answers per query.")] = 10,
     as_json: Annotated[
-        bool, typer.Option("--json", help="JSON lines: query, rank, id, text, score.")
+        bool,
+        typer.Option("--json", help="JSON lines: query, its id if any, rank, id, text, score."),
     ] = False,
     encoder: Annotated[
         Path | None,
@@ -78,7 +86,8 @@ def search(
 ) -> None:
     """Print the sentences of an index that answer each query best.
 
-    Without QUERY and --queries, queries are read from standard input, one per line. Another
+    Without QUERY and --queries, queries are read from standard input, one per line. A file's name
+    says what it is, as of `distill index build`. Another
     encoder than the index's own must have been trained to that one's vectors.
     """
     from pipeline_lib.base.devices import resolve_device
@@ -86,7 +95,7 @@ def search(
     from pipeline_lib.retrieval.scoring import CosineScorer
     from pipeline_lib.retrieval.search import CrossEncoder, QueryEncoder, Search, pair_scorer
 
-    given = _queries(query or [], queries)
+    given = _queries(query or [], queries, text, ids)
     catalogue, where = Catalogue.open(index), str(resolve_device(device))
     scorer = (
         CosineScorer(where)
@@ -102,8 +111,12 @@ def search(
         rescore if teacher else 0,
     )
     for batch in _batches(given):
-        for text, hits in zip(batch, way.find(batch, k), strict=True):
-            _print_lines(catalogue, text, hits) if as_json else _print_table(catalogue, text, hits)
+        names = batch.ids or [None] * len(batch)
+        for asked, name, hits in zip(batch.texts, names, way.find(batch.texts, k), strict=True):
+            if as_json:
+                _print_lines(catalogue, asked, name, hits)
+            else:
+                _print_table(catalogue, asked, name, hits)
 
 
 def _candidates(first: str | None) -> int | None:
@@ -117,41 +130,49 @@ def _candidates(first: str | None) -> int | None:
     return int(count)
 
 
-def _queries(given: list[str], file: Path | None) -> Iterable[str]:
+def _queries(given: list[str], file: Path | None, text: str, ids: str | None) -> "Iterable[Rows]":
     from pipeline_lib.base.errors import DistilleryError
-    from pipeline_lib.base.lines import as_utf8, read_lines
+    from pipeline_lib.base.lines import as_utf8
+    from pipeline_lib.retrieval.rows import Rows, read_rows
 
     if given and file:
         raise DistilleryError("queries on the command line and --queries: give one of them.")
     if given:
-        return [as_utf8(text, f"query {number}") for number, text in enumerate(given, 1)]
+        return [Rows([as_utf8(own, f"query {number}") for number, own in enumerate(given, 1)])]
     if file is None and sys.stdin.isatty():
         raise DistilleryError("no queries: give them as arguments, by --queries or by a pipe.")
-    return read_lines(file)
+    if file is not None and not file.exists():
+        raise DistilleryError(f"{file}: not found. Give a file of queries.")
+    return read_rows(file, text=text, ids=ids)
 
 
-def _batches(queries: Iterable[str]) -> Iterator[list[str]]:
-    """Yield queries in batches, empty ones left out: a pipe can be longer than the memory."""
-    rest = (text for text in queries if text.strip())
-    while batch := list(islice(rest, BATCH)):
-        yield batch
+def _batches(queries: "Iterable[Rows]") -> "Iterator[Rows]":
+    """Yield queries some together, empty ones left out: a pipe can be longer than the memory."""
+    for rows in queries:
+        filled = rows.filled()
+        for start in range(0, len(filled), BATCH):
+            yield filled[start : start + BATCH]
 
 
-def _print_lines(catalogue: "Catalogue", query: str, hits: "list[Hit]") -> None:
+def _print_lines(catalogue: "Catalogue", query: str, name: str | None, hits: "list[Hit]") -> None:
+    asked = {"query": query} if name is None else {"query": query, "query_id": name}
     for rank, hit in enumerate(hits, 1):
         found = {"id": catalogue.id(hit.row), "text": catalogue.text(hit.row)}
-        line = {"query": query, "rank": rank, **found, "score": round(hit.score, 6)}
+        line = {**asked, "rank": rank, **found, "score": round(hit.score, 6)}
         typer.echo(json.dumps(line, ensure_ascii=False))
 
 
-def _print_table(catalogue: "Catalogue", query: str, hits: "list[Hit]") -> None:
+def _print_table(catalogue: "Catalogue", query: str, name: str | None, hits: "list[Hit]") -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     table = Table(
-        box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), title=Text(query), title_justify="left"
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        title=Text(query if name is None else f"{name}: {query}"),
+        title_justify="left",
     )
     for head in ("Rank", "Score", "Id"):
         table.add_column(head, justify="right", no_wrap=True)

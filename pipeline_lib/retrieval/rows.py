@@ -34,6 +34,13 @@ class Rows:
     def __len__(self) -> int:
         return len(self.texts)
 
+    def __getitem__(self, part: slice) -> "Rows":
+        return Rows(self.texts[part], None if self.ids is None else self.ids[part])
+
+    def filled(self) -> "Rows":
+        """Return the rows that have a text."""
+        return self.chosen(np.fromiter((bool(text.strip()) for text in self.texts), bool))
+
     def chosen(self, wanted: np.ndarray) -> "Rows":
         """Return the rows where ``wanted``, bool (rows,), is true."""
         numbers = np.flatnonzero(wanted).tolist()
@@ -213,8 +220,7 @@ class NewRows:
 
         :raises DistilleryError: if a known id has another text.
         """
-        filled = np.fromiter((bool(text.strip()) for text in rows.texts), bool, len(rows))
-        kept = rows.chosen(filled)
+        kept = rows.filled()
         if kept.ids is None:
             new = self._rows.add(string_keys(kept.texts))
         else:

@@ -46,6 +46,16 @@ def test_queries_come_as_arguments_from_a_file_or_a_pipe(index: str) -> None:
     assert TEXTS[3] in table and "1.0000" in table and "k3" in table
 
 
+def test_queries_have_ids_where_the_file_has(index: str) -> None:
+    rows = [{"q": TEXTS[3], "n": "a"}, {"q": " ", "n": "b"}, {"q": TEXTS[5], "n": "c"}]
+    Path("queries.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    named = ("--queries", "queries.jsonl", "--text", "q", "--id", "n", "--k", "2")
+    hits = found(distill("search", index, *named, "--json"))
+    assert [hit["query_id"] for hit in hits] == ["a", "a", "c", "c"]
+    assert (hits[2]["query"], hits[2]["id"]) == (TEXTS[5], "k5")
+    assert f"c: {TEXTS[5]}" in distill("search", index, *named)
+
+
 def test_info_and_additions(index: str) -> None:
     said = distill("index", "info", index, "--verify")
     for part in ("rows         20 in 1 segments", "float16", "it is there", "every file has its"):
@@ -72,6 +82,8 @@ def test_info_and_additions(index: str) -> None:
             "targets.json",
         ),
         (["index", "build", "b", "a.jsonl"], "give either `--encoder` or `--model`"),
+        (["search", "index", "--queries", "none.txt"], "none.txt: not found"),
+        (["search", "index", "--queries", "a.jsonl", "--text", "q"], "has no key 'q'"),
         (["index", "build", "b", "c.txt", "--encoder", "encoder"], "c.txt: not found"),
         (["index", "build", "b", "a.jsonl", "--encoder", "data"], "data: no encoder here"),
         (["index", "add", "index", "a.jsonl", "--workers", "1"], "have ids, and these have none"),

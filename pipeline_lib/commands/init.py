@@ -68,7 +68,8 @@ def init(
         str | None, typer.Option("--columns", help="Names, a,b,c, where there is no header line.")
     ] = None,
     unlabelled: Annotated[
-        Path | None, typer.Option("--unlabelled", help="More texts, which the teacher answers.")
+        list[Path] | None,
+        typer.Option("--unlabelled", help="More texts, a file or a folder; again for others."),
     ] = None,
     teacher: Annotated[
         str | None,
@@ -107,7 +108,7 @@ def init(
     wishes = _wishes(text, label, kind, labels, metrics, dev_share, test_share)
     request = proposal.Request(
         *(files, proposal.name_of(name, files), wishes, ALL if students == "all" else SMALL),
-        *(dev_file, test_file, _listed(columns) or None, unlabelled, teacher),
+        *(dev_file, test_file, _listed(columns) or None, unlabelled or (), teacher),
     )
     profile = proposal.profile_of(request.name, BASE)
     if not force:
@@ -168,11 +169,20 @@ def _lines(looked: "Looked") -> Iterator[tuple[str, str]]:
     for split in findings.hidden:
         yield split, "no labels: predicted, not scored"
     if looked.unlabelled is not None:
-        paths = ", ".join(map(str, looked.unlabelled.paths))
-        yield "more texts", f"{paths}: {looked.further_texts:,}, answered by the teacher"
+        yield "more texts", _more_texts(looked)
+    if looked.aside:
+        yield "aside", f"{_some(list(map(str, looked.aside)))}: no format goes with these endings"
     teacher = looked.teacher
     how = {"single": "fine-tuned here", "finished": "as it is", "answers": "answers in a file"}
     yield "teacher", f"{teacher.path or teacher.model}, {how[teacher.kind]}"
+
+
+def _more_texts(looked: "Looked") -> str:
+    further, paths = looked.findings.further, [str(path) for path in looked.unlabelled.paths]
+    counts = ((further.known, "among the rows above"), (further.repeated, "repeated"))
+    left_out = [f"{n:,} {why}" for n, why in (*counts, (further.empty, "empty")) if n]
+    note = f" (left out: {', '.join(left_out)})" if left_out else ""
+    return f"{_some(paths)}: {further.texts:,}, answered by the teacher{note}"
 
 
 def _label(understood: "Understood") -> str:
@@ -279,11 +289,15 @@ def _ask_to_leave_out(findings: "Findings") -> None:
     :raises DistilleryError: if they are not to be.
     """
     from pipeline_lib.base.errors import DistilleryError
+    from pipeline_lib.onboarding.findings import MISSING
     from pipeline_lib.onboarding.questions import Question
 
     named = "; ".join(f"{odd.reason}: {_rows(odd.places)}" for odd in findings.stopping)
     question = f"rows cannot stay as they are ({named}). Leave odd rows out, in a copy?"
-    if _ask(Question(question, ["yes", "no"], "--leave-out, or correct them")) == "no":
+    flag = "--leave-out, or correct them"
+    if any(odd.reason == MISSING for odd in findings.stopping):
+        flag += "; their texts can be more texts, with --unlabelled and the same file"
+    if _ask(Question(question, ["yes", "no"], flag)) == "no":
         raise DistilleryError("nothing was written. Correct the rows, and run this again.")
 
 

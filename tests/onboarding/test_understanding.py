@@ -17,7 +17,6 @@ from pipeline_lib.onboarding.understanding import (
     Understood,
     Wishes,
     understand,
-    unlabelled_texts,
 )
 
 from .made_up import review
@@ -194,10 +193,3 @@ def test_hidden_scores_are_no_scores() -> None:
     }
     found = understand(splits, Wishes(), None, refuse)
     assert found.labels == {"min": 0.0, "max": 4.0} and find(found).hidden == ["test"]
-
-
-def test_unlabelled_texts_get_the_names() -> None:
-    own = unlabelled_texts(content(comment=[review(n) for n in range(40)]), ["review"], refuse)
-    assert own.names == ["review"] and own.format is None
-    with pytest.raises(DistilleryError, match=r"1 text columns .comment., and the task reads 2"):
-        unlabelled_texts(content(comment=[review(n) for n in range(40)]), ["a", "b"], refuse)

@@ -154,7 +154,9 @@ def _lines(looked: "Looked") -> Iterator[tuple[str, str]]:
     understood, findings = looked.understood, looked.findings
     for split, content in understood.contents.items():
         paths = ", ".join(map(str, content.paths))
-        yield split, f"{paths}: {content.table.num_rows:,} rows, {', '.join(content.names)}"
+        note = " (no header line)" if content.is_nameless else ""
+        names = f"{', '.join(content.names)}{note}"
+        yield split, f"{paths}: {content.table.num_rows:,} rows, {names}"
     median, most, longest = findings.words
     words = f"words: {median} (median), {most} at most in 95 %, {longest} in the longest"
     pair = " (a pair)" if len(understood.text) == 2 else ""

@@ -91,9 +91,10 @@ def _short_texts(
 def _asked_texts(names: Sequence[str], said: str, ask: Ask, flag: str | None) -> list[str]:
     usual = [name for name in names if says_text(name)]
     found = [*usual, *(name for name in names if name not in usual)]
-    choices = [*found, *(",".join(two) for two in combinations(found, 2))]
+    choices = {name: [name] for name in found}
+    choices |= {",".join(two): [*two] for two in combinations(found, 2)}
     question = f"{said} Which is it (two are a pair)?"
-    return ask(Question(question, choices, flag or f"--text {quote(found[0])}")).split(",")
+    return choices[ask(Question(question, [*choices], flag or f"--text {quote(found[0])}"))]
 
 
 def choose_label(
@@ -106,7 +107,8 @@ def choose_label(
 ) -> str | None:
     """Return the label column, or None: nothing is labelled.
 
-    A lone column that may be it, but whose name says something else, is asked about.
+    A lone column that may be it, but whose name says something else, is asked about; without a
+    header line names say nothing.
 
     :param named: the one that the user named, or :data:`NONE`.
     :param needed: whether there must be one: no teacher's answers are given.
@@ -137,27 +139,26 @@ def choose_label(
     usual = [name for name in found if says_label(name)] or [
         name for name in found if ends_as_label(name) or _has_class_names(name, contents)
     ]
-    if len(usual) == 1 or (len(found) == 1 and _is_nameless(contents)):
+    nameless = next(iter(contents.values())).is_nameless
+    if len(usual) == 1 or (len(found) == 1 and nameless):
         return (usual or found)[0]
-    return _asked_label(usual or found, bool(usual), _where(contents), ask)
+    which = "which column is the label?"
+    if len(found) == 1:
+        which = f"is column {found[0]!r}, whose name says nothing of one, the label?"
+    why = "" if usual else _why_not(others)
+    return _asked_label(usual or found, f"{_where(contents)}: {which}{why}", contents, ask)
 
 
-def _asked_label(names: Sequence[str], usual: bool, where: str, ask: Ask) -> str | None:
-    said = f"{where}: which column is the label?"
-    if not usual and len(names) == 1:
-        said = f"{where}: is column {names[0]!r}, whose name says nothing of one, the label?"
+def _asked_label(
+    names: Sequence[str], said: str, contents: dict[str, Content], ask: Ask
+) -> str | None:
+    file = quote(_where(contents))
     flag = (
         f"--label {quote(names[0])}; or where nothing is labelled, with --label none and a file of "
-        f"answers, --teacher FILE, or with --unlabelled {quote(where)} beside labelled ones"
+        f"answers, --teacher FILE, or with --unlabelled {file} beside labelled ones"
     )
     answer = ask(Question(f"{said} ({NONE}: nothing is labelled)", [*names, NONE], flag))
     return None if answer == NONE else answer
-
-
-def _is_nameless(contents: dict[str, Content]) -> bool:
-    """Whether the file is two columns without a header line: there is nothing else to go by."""
-    content = next(iter(contents.values()))
-    return content.is_nameless and len(content.names) == 2
 
 
 def _has_class_names(name: str, contents: dict[str, Content]) -> bool:

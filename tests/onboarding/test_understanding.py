@@ -143,6 +143,8 @@ def test_labels_can_be_merged() -> None:
 def test_names_of_numbers() -> None:
     assert classes_of(["1", "0", "0"], ["neg", "pos"]) == {"neg": ["0"], "pos": ["1"]}
     assert list(classes_of(["10", "9", ""], None)) == ["9", "10"]
+    # A column with gaps has 1.0 for 1 in many tools.
+    assert classes_of(["0.0", "", "1.0", "1"], None) == {"0": ["0.0"], "1": ["1", "1.0"]}
     assert score_range(["0.1", "0.9", "x"], None) == {"min": 0.0, "max": 1.0}
     assert score_range([], "-4..4") == {"min": -4.0, "max": 4.0}
 

@@ -1,25 +1,21 @@
 """What stands in files: all columns as text, whatever the format, with every row's number."""
 
-import csv
-import io
 import json
-import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import unreadable
+from pipeline_lib.onboarding.decoding import read_text
+from pipeline_lib.onboarding.delimited import check_once, numbered, read_delimited
 from pipeline_lib.onboarding.given import FORMATS
+from pipeline_lib.onboarding.nested import Outer, outer_columns, with_deeper
 from pipeline_lib.tasks.tables import FIRST_ROW, read_rows
-
-_SEPARATORS = ",;\t|"
-_FEW = 50
-"""Different values of a column that repeats itself."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +27,8 @@ class Content:
     :ivar format: in which the pipeline reads it; None: it has to be written anew.
     :ivar columns: the names of a file that has no header line.
     :ivar class_names: by column, the names that its metadata has for 0, 1, 2, …
+    :ivar deeper: columns that stand deeper in the file's rows, where the pipeline does not look.
+    :ivar others: what is no column here: lists, times, images.
     """
 
     paths: list[Path]
@@ -39,6 +37,17 @@ class Content:
     format: str | None
     columns: list[str] | None = None
     class_names: dict[str, list[str]] = field(default_factory=dict)
+    deeper: frozenset[str] = frozenset()
+    others: tuple[str, ...] = ()
+
+    @property
+    def is_nameless(self) -> bool:
+        """Whether neither the file nor the user named the columns."""
+        return self.columns is not None and self.columns == numbered(len(self.columns))
+
+    def format_for(self, columns: Sequence[str]) -> str | None:
+        """Return the format in which the pipeline reads some columns; None: in none."""
+        return None if self.deeper & {*columns} else self.format
 
     @property
     def names(self) -> list[str]:
@@ -63,6 +72,8 @@ class _File:
     format: str | None
     columns: list[str] | None = None
     class_names: dict[str, list[str]] = field(default_factory=dict)
+    deeper: frozenset[str] = frozenset()
+    others: tuple[str, ...] = ()
 
 
 def read_content(paths: Sequence[Path], columns: list[str] | None = None) -> Content:
@@ -80,129 +91,72 @@ def read_content(paths: Sequence[Path], columns: list[str] | None = None) -> Con
     names = [n for n in first.table.column_names if all(n in f.table.column_names for f in files)]
     table = pa.concat_tables([file.table.select(names) for file in files])
     same = len(files) == 1
-    format = first.format if same else None
-    return Content([*paths], table, starts, format, first.columns, first.class_names)
+    return Content(
+        *([*paths], table, starts, first.format if same else None, first.columns),
+        *(first.class_names, first.deeper, first.others),
+    )
 
 
 def _read(path: Path, columns: list[str] | None) -> _File:
     format = FORMATS[path.suffix.lower()]
     if format in ("csv", "tsv"):
-        return _read_delimited(path, format, columns)
+        return _File(*read_delimited(path, format, columns))
     if format == "jsonl":
-        return _plain(path, format, _json_names(path))
+        return _read_json(path)
     if format == "parquet":
-        schema = _schema(path)
-        names = [field.name for field in schema if _is_plain(field.type)]
-        return _plain(path, format, names, _class_names(schema))
+        return _read_parquet(path)
     if format == "arrow":
         return _read_arrow(path)
-    lines = [line for line in _text(path).split("\n") if line.strip()]
+    lines = [line for line in read_text(path).split("\n") if line.strip()]
+    if not lines:
+        raise DistilleryError(f"{path}: no texts. Write one per line.")
     return _File(pa.table({"text": pa.array(lines, pa.large_string())}), 1, None)
 
 
-def _plain(
-    path: Path, format: str, names: list[str], class_names: dict[str, list[str]] | None = None
-) -> _File:
-    """Read a file as the pipeline does."""
-    if not names:
-        raise DistilleryError(f"{path}: no columns of plain values. Write texts and labels.")
-    table = read_rows(path, format, None, names, names)
-    return _File(table, int(table.schema.metadata[FIRST_ROW]), format, None, class_names or {})
-
-
-def _read_delimited(path: Path, format: str, columns: list[str] | None) -> _File:
-    line = _text(path).lstrip("\n").split("\n", 1)[0]
-    separator = "\t" if format == "tsv" else _separator(line)
-    own = format if separator == ("\t" if format == "tsv" else ",") else None
-    quoting = {"quoting": csv.QUOTE_NONE} if format == "tsv" else {}
-    header = next(csv.reader([line.rstrip("\r")], delimiter=separator, **quoting), [])
-    other = columns is None or len(columns) != len(header)
-    if other and not any(map(_is_number, header)):
-        # Some files of a set without header lines may have one, as CoLA's test file.
-        names = [name for name in header if name.strip()]
-        _check_once(path, names)
-        table = _records(path, own, separator, None, names)
-        if not _repeats_header(table):
-            return _File(table, 2, own)
-    names = columns or [f"column_{number}" for number in range(1, len(header) + 1)]
-    if len(names) != len(header):
+def _read_json(path: Path) -> _File:
+    """Read JSON lines: keys under which all rows have plain values, and those deeper in them."""
+    text = read_text(path)
+    if text.lstrip().startswith("["):
         raise DistilleryError(
-            f"{path}: {len(header)} columns, and --columns names {len(names)}. Name each."
+            f"{path}: a JSON array. Write one object per line: jq -c '.[]' {quote(str(path))} > "
+            f"{quote(str(path.with_name(f'{path.stem}_lines.jsonl')))}"
         )
-    if columns is not None and set(columns) <= set(header):
-        return _File(_records(path, own, separator, None, names), 2, own, names)
-    return _File(_records(path, own, separator, names, names), 1, own, names)
-
-
-def _records(
-    path: Path, format: str | None, separator: str, columns: list[str] | None, names: list[str]
-) -> pa.Table:
-    """Return a delimited file's columns.
-
-    :param columns: the names of a file without header line; :param names: those to return.
-    """
-    if format is not None:
-        return read_rows(path, format, columns, names, names if columns is None else ())
-    rows = list(csv.reader(io.StringIO(_text(path), newline=""), delimiter=separator))
-    rows = [row for row in rows if row]
-    header = columns or rows[0]
-    for number, row in enumerate(rows, 1):
-        if len(row) != len(header):
-            raise DistilleryError(
-                f"{path}: row {number} has {len(row)} columns, not {len(header)}. One "
-                f"{separator!r} stands between columns; correct the row."
-            )
-    rows = rows if columns else rows[1:]
-    arrays = {
-        name: pa.array([row[header.index(name)] for row in rows], pa.large_string())
-        for name in names
-    }
-    return pa.table(arrays)
-
-
-def _separator(line: str) -> str:
-    bare = re.sub(r'"[^"]*"', "", line)
-    counts = {sign: bare.count(sign) for sign in _SEPARATORS}
-    best = max(counts, key=counts.__getitem__)
-    return best if counts[best] else ","
-
-
-def _check_once(path: Path, names: list[str]) -> None:
-    for name in names:
-        if names.count(name) > 1:
-            raise DistilleryError(
-                f"{path}: column {name!r} stands {names.count(name)} times. Name each column once."
-            )
-
-
-def _repeats_header(table: pa.Table) -> bool:
-    """Whether a name in the first line is a value of its column, and so no name: a label."""
-    for name in table.column_names:
-        values = set(table[name].to_pylist())
-        if name in values and len(values) <= _FEW:
-            return True
-    return False
-
-
-def _is_number(value: str) -> bool:
-    try:
-        float(value)
-    except ValueError:
-        return False
-    return True
-
-
-def _json_names(path: Path) -> list[str]:
-    """Return the keys under which all lines have plain values; faults are found on reading."""
-    plain: dict[str, bool] = {}
-    for line in _text(path).split("\n"):
+    rows, plain = [], {}
+    for line in text.rstrip().split("\n"):
         try:
             row = json.loads(line)
         except (ValueError, RecursionError):
-            continue
-        for name, value in row.items() if isinstance(row, dict) else ():
+            continue  # as the pipeline's own reader says
+        rows.append(row if isinstance(row, dict) else {})
+        for name, value in rows[-1].items():
             plain[name] = plain.get(name, True) and not isinstance(value, list | dict)
-    return [name for name, own in plain.items() if own]
+    names = [name for name, own in plain.items() if own]
+    table = read_rows(path, "jsonl", None, names, names)
+    deep = ((name, [row.get(name) for row in rows]) for name, own in plain.items() if not own)
+    return _file(path, table, "jsonl", deep)
+
+
+def _read_parquet(path: Path) -> _File:
+    schema = _schema(path)
+    check_once(path, schema.names)
+    names = [field.name for field in schema if _is_plain(field.type)]
+    table = read_rows(path, "parquet", None, names, names)
+    deep = pq.read_table(path, columns=[n for n in schema.names if n not in names])
+    return _file(path, table, "parquet", outer_columns(deep), _class_names(schema))
+
+
+def _file(
+    path: Path,
+    table: pa.Table,
+    format: str | None,
+    columns: Iterable[Outer],
+    class_names: dict[str, list[str]] | None = None,
+) -> _File:
+    """Return plain columns with what stands deeper in others."""
+    first = int((table.schema.metadata or {}).get(FIRST_ROW, b"1"))
+    table, deeper, others = with_deeper(path, table, first, columns)
+    named = class_names or {}
+    return _File(table, first, format, None, named, frozenset(deeper), tuple(others))
 
 
 def _schema(path: Path) -> pa.Schema:
@@ -246,18 +200,6 @@ def _read_arrow(path: Path) -> _File:
     except (pa.ArrowException, OSError) as error:
         raise DistilleryError(f"{path}: not a readable Arrow file ({error}).") from error
     names = [field.name for field in read.schema if _is_plain(field.type)]
-    columns = {name: read[name].cast(pa.large_string()).fill_null("") for name in names}
-    return _File(pa.table(columns), 1, None, None, _class_names(read.schema))
-
-
-def _text(path: Path) -> str:
-    try:
-        content = path.read_bytes()
-        return content.decode("utf-8-sig")
-    except OSError as error:
-        raise unreadable(path, error) from error
-    except UnicodeDecodeError as error:
-        row = content.count(b"\n", 0, error.start) + 1
-        raise DistilleryError(
-            f"{path}: row {row} is not UTF-8. Save the file as UTF-8 (of Excel: CSV UTF-8)."
-        ) from error
+    values = {name: read[name].cast(pa.large_string()).fill_null("") for name in names}
+    deep = outer_columns(read.select([n for n in read.schema.names if n not in names]))
+    return _file(path, pa.table(values), None, deep, _class_names(read.schema))

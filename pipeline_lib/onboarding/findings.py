@@ -14,10 +14,12 @@ from pydantic import TypeAdapter, ValidationError
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.onboarding.columns import number
+from pipeline_lib.onboarding.contents import Content
 from pipeline_lib.onboarding.understanding import Understood
-from pipeline_lib.params import Task
+from pipeline_lib.params import UNLABELLED, Task
 from pipeline_lib.tasks.labelled import Example, LabelMap, ScoreRange
 from pipeline_lib.tasks.preparation import shared_rows, split_tables
+from pipeline_lib.tasks.unlabelled import texts_of_no_split
 
 EMPTY = "with empty text"
 MISSING = "without a label"
@@ -56,6 +58,20 @@ class Shared:
 
 
 @dataclass(frozen=True)
+class Further:
+    """Unlabelled texts, as ``prepare`` takes them.
+
+    :ivar texts: different ones, which join the transfer set; the others are left out, :ivar known:
+        which stand among the splits' rows; :ivar repeated: which stand above; :ivar empty: of none.
+    """
+
+    texts: int = 0
+    known: int = 0
+    repeated: int = 0
+    empty: int = 0
+
+
+@dataclass(frozen=True)
 class Findings:
     """What was found in the rows.
 
@@ -63,6 +79,7 @@ class Findings:
     :ivar repeated: rows whose text stands above already in the same split; :ivar conflicts: of
         these, under another label; :ivar words: of each text, quantiles 0.5, 0.95 and 1.
     :ivar hidden: test splits without labels; :ivar lonely: classes of one row.
+    :ivar further: unlabelled texts beside the splits.
     """
 
     rows: dict[str, int]
@@ -74,6 +91,7 @@ class Findings:
     words: tuple[int, int, int]
     hidden: list[str] = field(default_factory=list)
     lonely: list[str] = field(default_factory=list)
+    further: Further = field(default_factory=Further)
 
     @property
     def stopping(self) -> list[Odd]:
@@ -81,10 +99,11 @@ class Findings:
         return [odd for odd in self.odd if odd.stops]
 
 
-def find(understood: Understood) -> Findings:
+def find(understood: Understood, unlabelled: Content | None = None) -> Findings:
     """Look at all rows; what the pipeline would leave out or refuse is not counted.
 
-    :raises DistilleryError: if the rows cannot be split.
+    :param unlabelled: texts beside the splits, under the task's column names.
+    :raises DistilleryError: if the rows cannot be split, or no unlabelled text is another.
     """
     task = _task(understood)
     scores = task.score_range
@@ -99,6 +118,8 @@ def find(understood: Understood) -> Findings:
         hidden += [split] if found.hidden else []
         examples[split], numbers[split] = found.examples, found.numbers
     lonely = _lonely(understood, task, examples, numbers)
+    if unlabelled is not None:
+        examples[UNLABELLED] = _texts(unlabelled, task)
     try:
         tables = split_tables(examples, task)
     except DistilleryError:
@@ -107,8 +128,9 @@ def find(understood: Understood) -> Findings:
             raise
         # Drawn for dev or test, the row leaves its class without an example to train on.
         odd += [replace(own, stops=True) for own in lonely]
-        return replace(find(others), odd=odd, lonely=_names(lonely, understood, task))
+        return replace(find(others, unlabelled), odd=odd, lonely=_names(lonely, understood, task))
     odd += lonely
+    texts = tables.pop(UNLABELLED, None)
     return Findings(
         rows={name: table.num_rows for name, table in tables.items()},
         classes={
@@ -121,6 +143,7 @@ def find(understood: Understood) -> Findings:
         words=_lengths(tables.values()),
         hidden=hidden,
         lonely=_names(lonely, understood, task),
+        further=Further() if texts is None else _further(texts, tables, unlabelled),
     )
 
 
@@ -203,6 +226,25 @@ class _Rows:
             )
             for reason, rows in self.found.items()
         ]
+
+
+def _texts(unlabelled: Content, task: Task) -> list[Example]:
+    texts = zip(*(unlabelled.values(name) for name in task.text), strict=True)
+    found = [Example(own, None) for own in texts if all(own)]
+    if not found:
+        raise DistilleryError(f"{unlabelled.paths[0]}: all texts are empty. Give others.")
+    return found
+
+
+def _further(texts: pa.Table, splits: dict[str, pa.Table], unlabelled: Content) -> Further:
+    try:
+        kept, left_out = texts_of_no_split(texts, splits.values(), UNLABELLED)
+    except DistilleryError as error:
+        raise DistilleryError(
+            f"--unlabelled: all {texts.num_rows:,} texts stand among the task's rows. Give others."
+        ) from error
+    empty = unlabelled.table.num_rows - texts.num_rows
+    return Further(kept.num_rows, left_out["in_a_split"], left_out["repeated"], empty)
 
 
 def _lonely(

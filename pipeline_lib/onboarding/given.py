@@ -84,6 +84,29 @@ def checked(path: Path) -> Path:
     return path
 
 
+def files_of_texts(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
+    """Return files of unlabelled texts, each once, and what else lies in their folders.
+
+    :param paths: files, and folders, of which all files of a known format are meant.
+    :raises DistilleryError: if a file is not there or of no known format, or a folder has none.
+    """
+    found: dict[Path, Path] = {}
+    others: list[Path] = []
+    for path in paths:
+        if not path.is_dir():
+            found.setdefault(path.resolve(), checked(path))
+            continue
+        inside = [p for p in sorted(path.rglob("*")) if p.is_file()]
+        inside = [p for p in inside if not _is_hidden(p.relative_to(path))]
+        known = [p for p in inside if p.suffix.lower() in FORMATS]
+        if not known:
+            raise _nothing_in(path)
+        for own in known:
+            found.setdefault(own.resolve(), own)
+        others += [own for own in inside if own not in known]
+    return [*found.values()], others
+
+
 def split_of(*names: str) -> str | None:
     """Return the split that a name says, the first of these that says one; None: none does.
 
@@ -109,9 +132,7 @@ def _groups(path: Path) -> list[tuple[str | None, list[Path]]]:
             key = (file.parent, _PART.sub("", file.stem), ending)
             groups.setdefault(key, []).append(file)
     if not groups:
-        raise DistilleryError(
-            f"{path}: no data files in this folder; their endings are {', '.join(FORMATS)}."
-        )
+        raise _nothing_in(path)
     found = []
     for (folder, stem, _), files in groups.items():
         inner = () if folder == path else (folder.name,)
@@ -124,6 +145,12 @@ def _groups(path: Path) -> list[tuple[str | None, list[Path]]]:
         if split and (stem.lower() in _NAMES or split not in plain)
     ]
     return named or [(split, files) for split, _, files in found]
+
+
+def _nothing_in(folder: Path) -> DistilleryError:
+    return DistilleryError(
+        f"{folder}: no data files in this folder; their endings are {', '.join(FORMATS)}."
+    )
 
 
 def _is_hidden(path: Path) -> bool:

@@ -1,6 +1,7 @@
 """What the values of a label column mean: classes by name, or the range of a score."""
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,12 +10,15 @@ from pipeline_lib.onboarding.columns import number
 
 Labels = dict[str, Any]
 """``labels`` of a task in params.yaml."""
+_WHOLE = re.compile(r"^(-?\d+)\.0+$")
 COMMON = 0.75
 """The share of one class from which on accuracy says little."""
 
 
 def classes_of(values: Sequence[str], names: Sequence[str] | None) -> Labels:
     """Return a class for each value; values that differ in case alone are one class.
+
+    So are 1 and 1.0, which many tools make of 1 in a column with gaps.
 
     :param names: what 0, 1, 2, … are called, where the file says so.
     """
@@ -23,11 +27,11 @@ def classes_of(values: Sequence[str], names: Sequence[str] | None) -> Labels:
         return {name: [str(place)] for place, name in enumerate(names) if str(place) in given}
     found: dict[str, list[str]] = {}
     for value in given:
-        found.setdefault(value.casefold(), []).append(value)
+        found.setdefault(_WHOLE.sub(r"\1", value.casefold()), []).append(value)
     counted = {value: 0 for value in given}
     for value in values:
         counted[value] = counted.get(value, 0) + 1
-    return {max(own, key=counted.__getitem__): own for own in found.values()}
+    return {_WHOLE.sub(r"\1", max(own, key=counted.__getitem__)): own for own in found.values()}
 
 
 def parse_labels(given: str, values: Sequence[str]) -> Labels:

@@ -31,15 +31,14 @@ _NULL = ("tag:yaml.org,2002:null", "null")
 class Wanted:
     """What a profile is made of.
 
-    :ivar name: of the task; :ivar source: of its files; :ivar unlabelled: how many texts stand
-        beside the examples; :ivar place: of the teacher's folder or file.
+    :ivar name: of the task; :ivar source: of its files; :ivar place: of the teacher's folder or
+        file.
     """
 
     name: str
     understood: Understood
     findings: Findings
     source: Mapping[str, Any]
-    unlabelled: int
     teacher: Chosen
     place: str | None
     students: tuple[str, ...]
@@ -52,7 +51,7 @@ def overlay(wanted: Wanted, base: Mapping[str, Any]) -> dict[str, Any]:
     """
     train, (_, words, _) = wanted.findings.rows["train"], wanted.findings.words
     teacher, recipes = wanted.teacher, _recipes(wanted)
-    texts = train + wanted.unlabelled
+    texts = train + wanted.findings.further.texts
     n_iter = iterations(texts) if teacher.runs else 0
     pieces = piece_limit(words * len(wanted.understood.text))
     models = {**base["models"]}
@@ -110,7 +109,7 @@ def _recipes(wanted: Wanted) -> dict[str, Any]:
 
     What the rules make of texts no file of answers knows: then there are unlabelled texts at most.
     """
-    more = {UNLABELLED: True} if wanted.unlabelled else {}
+    more = {UNLABELLED: True} if wanted.findings.further.texts else {}
     if wanted.teacher.runs:
         return {"original": ORIGINAL, "full": RECIPE | more}
     return {"original": ORIGINAL} | ({"extended": ORIGINAL | more} if more else {})

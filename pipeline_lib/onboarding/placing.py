@@ -63,8 +63,8 @@ def place(
     """
     parts = [*contents.values()]
     whole = all(len(kept[s]) == content.table.num_rows for s, content in contents.items())
-    same = len({(part.format, tuple(part.columns or ())) for part in parts}) == 1
-    if not whole or not same or parts[0].format is None:
+    formats = {(part.format_for(columns), tuple(part.columns or ())) for part in parts}
+    if not whole or len(formats) > 1 or parts[0].format_for(columns) is None:
         tables = {
             inputs / name / f"{split}.parquet": _kept(content, columns, kept[split])
             for split, content in contents.items()

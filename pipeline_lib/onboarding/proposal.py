@@ -1,6 +1,6 @@
 """From what a user gave to what is proposed: a task, its files, the sections of a profile."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -8,17 +8,13 @@ from typing import Any
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.onboarding.contents import Content, read_content
 from pipeline_lib.onboarding.findings import Findings, find, kept_rows, without_lonely
-from pipeline_lib.onboarding.given import checked, files_by_split
+from pipeline_lib.onboarding.further import read_further
+from pipeline_lib.onboarding.given import files_by_split, files_of_texts
 from pipeline_lib.onboarding.overlay import Wanted, overlay
 from pipeline_lib.onboarding.placing import Placement, place
 from pipeline_lib.onboarding.questions import Ask
 from pipeline_lib.onboarding.teachers import Chosen, choose_teacher
-from pipeline_lib.onboarding.understanding import (
-    Understood,
-    Wishes,
-    understand,
-    unlabelled_texts,
-)
+from pipeline_lib.onboarding.understanding import Understood, Wishes, understand
 from pipeline_lib.params import UNLABELLED
 
 _SPLIT_NAMES = ("train", "training", "all", "data")
@@ -29,7 +25,8 @@ class Request:
     """What a user gave.
 
     :ivar dev: the dev file; :ivar test: the test file; :ivar columns: of files without a header
-        line; :ivar teacher: see :func:`~pipeline_lib.onboarding.teachers.choose_teacher`.
+        line; :ivar unlabelled: files and folders of more texts.
+    :ivar teacher: see :func:`~pipeline_lib.onboarding.teachers.choose_teacher`.
     :ivar students: architectures.
     """
 
@@ -40,7 +37,7 @@ class Request:
     dev: Path | None = None
     test: Path | None = None
     columns: list[str] | None = None
-    unlabelled: Path | None = None
+    unlabelled: Sequence[Path] = ()
     teacher: str | None = None
 
 
@@ -48,6 +45,7 @@ class Request:
 class Looked:
     """What was found in what a user gave.
 
+    :ivar aside: files in folders of unlabelled texts that are of no known format.
     :ivar leaves_out: whether odd rows are to be left out.
     """
 
@@ -55,12 +53,8 @@ class Looked:
     findings: Findings
     teacher: Chosen
     unlabelled: Content | None
+    aside: list[Path]
     leaves_out: bool = False
-
-    @property
-    def further_texts(self) -> int:
-        """How many unlabelled texts there are."""
-        return self.unlabelled.table.num_rows if self.unlabelled else 0
 
 
 @dataclass(frozen=True)
@@ -116,16 +110,17 @@ def look(request: Request, base: Mapping[str, Any], ask: Ask) -> Looked:
             "rows have none. Give a file of answers (docs/teacher-files.md)."
         )
     unlabelled = None
-    if request.unlabelled is not None:
-        own = read_content([checked(request.unlabelled)])
-        unlabelled = unlabelled_texts(own, understood.text, ask)
-    return Looked(understood, find(understood), teacher, unlabelled)
+    files, aside = files_of_texts(request.unlabelled)
+    if files:
+        unlabelled = read_further(files, understood.text, request.columns, ask)
+    return Looked(understood, find(understood, unlabelled), teacher, unlabelled, aside)
 
 
 def leave_out(looked: Looked) -> Looked:
     """Return it without the odd rows, and without the classes of one row."""
     understood = without_lonely(looked.understood)
-    return replace(looked, understood=understood, findings=find(understood), leaves_out=True)
+    findings = find(understood, looked.unlabelled)
+    return replace(looked, understood=understood, findings=findings, leaves_out=True)
 
 
 def propose(request: Request, looked: Looked, base: Mapping[str, Any]) -> Proposal:
@@ -135,7 +130,7 @@ def propose(request: Request, looked: Looked, base: Mapping[str, Any]) -> Propos
     kept = kept_rows(understood, looked.findings if looked.leaves_out else None)
     if looked.unlabelled is not None:
         contents[UNLABELLED] = looked.unlabelled
-        kept[UNLABELLED] = range(looked.further_texts)
+        kept[UNLABELLED] = range(looked.unlabelled.table.num_rows)
     label = understood.label
     labels = [label] if isinstance(label, str) else dict.fromkeys((label or {}).values())
     placement = place(contents, [*understood.text, *labels], kept, request.name, inputs)
@@ -149,7 +144,7 @@ def propose(request: Request, looked: Looked, base: Mapping[str, Any]) -> Propos
             placement.copies[inputs / request.name / path.name] = path
             where = f"{request.name}/{path.name}"
     wanted = Wanted(
-        *(request.name, understood, looked.findings, placement.source, looked.further_texts),
+        *(request.name, understood, looked.findings, placement.source),
         *(looked.teacher, where, request.students),
     )
     return Proposal(placement, overlay(wanted, base))

@@ -5,13 +5,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.onboarding.columns import (
-    choose_kind,
-    choose_label,
-    choose_texts,
-    look_at,
-    number,
-)
+from pipeline_lib.onboarding.choosing import choose_kind, choose_label, choose_texts
+from pipeline_lib.onboarding.columns import look_at, number
 from pipeline_lib.onboarding.contents import Content
 from pipeline_lib.onboarding.labels import (
     Labels,
@@ -21,7 +16,7 @@ from pipeline_lib.onboarding.labels import (
     score_range,
 )
 from pipeline_lib.onboarding.questions import Ask
-from pipeline_lib.params import CORRELATIONS, DECISIONS, UNLABELLED
+from pipeline_lib.params import CORRELATIONS, DECISIONS
 
 DEV, TEST = 0.1, 0.2
 """Shares that are drawn for dev and test where nothing is given."""
@@ -129,7 +124,8 @@ def understand(
     if name is None and told is None:
         raise DistilleryError(
             "nothing is labelled, and no teacher's answers are given. Name the label column with "
-            "--label, or a file of answers with --teacher FILE."
+            "--label, or a file of answers with --teacher FILE; or give these texts with "
+            "--unlabelled beside labelled ones."
         )
     kind, labels = (
         _of_teacher(told, wishes)
@@ -156,23 +152,6 @@ def understand(
         positive = positive if "f1" in metrics else None
     split = _split(contents, wishes)
     return Understood(contents, text, label, kind, labels, metrics, positive, split)
-
-
-def unlabelled_texts(content: Content, text: Sequence[str], ask: Ask) -> Content:
-    """Return unlabelled texts under the names that the task's text columns have.
-
-    :raises DistilleryError: if they are not as many columns.
-    """
-    if set(text) <= set(content.names):
-        return content
-    own = choose_texts(look_at({UNLABELLED: content}), {UNLABELLED: content}, (), None, ask)
-    if len(own) != len(text):
-        raise DistilleryError(
-            f"{content.paths[0]}: {len(own)} text columns ({', '.join(own)}), and the task reads "
-            f"{len(text)}. Give them the task's names: {', '.join(text)}."
-        )
-    table = content.table.select(own).rename_columns([*text])
-    return replace(content, table=table, format=None)
 
 
 def _of_teacher(told: Told, wishes: Wishes) -> tuple[str, Labels]:

@@ -107,6 +107,26 @@ def test_labels_and_more_texts_under_a_model() -> None:
     assert not params.reads_outputs(params.methods["bilstm"], "reviews")
 
 
+def test_many_files_of_more_texts(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_reviews(Path("reviews.csv"), odd=True)
+    for name, start in (("one", 100), ("two", 110)):
+        rows = [[review(number)] for number in range(start, start + 20)]
+        write_csv(Path(f"more/{name}.csv"), ["comment"], rows)
+    Path("more/notes.docx").touch()
+    error = failing(monkeypatch, capsys, "init", "reviews.csv")
+    assert "their texts can be more texts, with --unlabelled and the same file" in error
+    flags = ("--unlabelled", "more", "--unlabelled", "reviews.csv")
+    printed = distill("init", "reviews.csv", *flags, "--leave-out")
+    # The texts of the rows that have no label, or one that no class has, are among them.
+    files = "more/one.csv, more/two.csv, reviews.csv"
+    left_out = "57 among the rows above, 10 repeated, 1 empty"
+    assert f"{files}: 32, answered by the teacher (left out: {left_out})" in printed
+    assert "more/notes.docx: no format goes with these endings" in printed
+    assert task_of("reviews")["source"]["files"]["unlabelled"] == "reviews/unlabelled.parquet"
+
+
 def test_what_is_ambiguous_names_its_flag(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

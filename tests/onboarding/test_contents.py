@@ -29,6 +29,15 @@ def write(path: Path, text: str) -> Path:
         ("a.csv", "fine,good\nso so,bad\nwell,good\n", ["column_1", "column_2"], "csv", 1),
         ("a.jsonl", '{"text": "so", "label": 1, "more": [1]}\n', ["text", "label"], "jsonl", 1),
         ("a.txt", "so so\n\nwell\n", ["text"], None, 1),
+        # The first line has more commas, and the others have not; or is a text itself.
+        ("a.csv", "text, all;label\nso;1\nwell;0\n", ["text, all", "label"], None, 2),
+        ("a.csv", "text,label\rso,1\rwell,0\r", ["text", "label"], "csv", 2),
+        ("a.tsv", "So it was well.\nAnd so was that.\n", ["column_1"], "tsv", 1),
+        # What stands deeper; several values in a list are none.
+        (
+            *("a.jsonl", '{"data": {"text": "so"}, "label": ["x"], "more": ["a", "b"]}\n'),
+            *(["data.text", "label"], "jsonl", 1),
+        ),
     ],
 )
 def test_columns(
@@ -38,6 +47,19 @@ def test_columns(
     assert found.names == names and found.format == format
     assert found.place(0) == (tmp_path / name, first)
     assert found.columns == (names if first == 1 and name[-3:] in ("csv", "tsv") else None)
+
+
+def test_what_stands_deeper_is_no_column_of_the_file(tmp_path: Path) -> None:
+    row = {"text": "so", "meta": {"label": 1.0, "by": None}, "tokens": ["so"] * 2}
+    rows = [row, row | {"meta": None}]
+    path = write(tmp_path / "a.jsonl", "".join(json.dumps(own) + "\n" for own in rows))
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
+    for found in (read_content([path]), read_content([tmp_path / "a.parquet"])):
+        assert found.names == ["text", "meta.label", "meta.by"] and found.others == ("tokens",)
+        assert found.values("meta.label") == ["1", ""]
+        # The pipeline reads the text where it is, and the label from a copy.
+        assert found.format_for(["text"]) == found.format
+        assert found.format_for(["text", "meta.label"]) is None
 
 
 def test_names_can_be_given(tmp_path: Path) -> None:
@@ -72,5 +94,19 @@ def test_faults_name_the_row(tmp_path: Path) -> None:
     with pytest.raises(DistilleryError, match=r"column 'a' stands 2 times"):
         read_content([write(tmp_path / "a.csv", "a,a\nx,y\n")])
     (tmp_path / "a.csv").write_bytes(b"a,b\n\xe4,1\n")
-    with pytest.raises(DistilleryError, match=r"row 2 is not UTF-8"):
+    with pytest.raises(DistilleryError, match=r"row 2 is not UTF-8.*iconv -f WINDOWS-1252 "):
         read_content([tmp_path / "a.csv"])
+    for encoding, named in (("utf-16", "UTF-16"), ("utf-16-le", "UTF-16LE")):
+        (tmp_path / "a.csv").write_text("a,b\nx,1\n", encoding=encoding)
+        with pytest.raises(DistilleryError, match=f"iconv -f {named} "):
+            read_content([tmp_path / "a.csv"])
+    with pytest.raises(DistilleryError, match=r"'sep=;' in row 1 is Excel's own"):
+        read_content([write(tmp_path / "a.csv", "sep=;\na;b\nx;1\n")])
+    with pytest.raises(DistilleryError, match=r"row 2 is not valid CSV"):
+        read_content([write(tmp_path / "a.csv", 'a;b\n"x;1\n')])
+    with pytest.raises(DistilleryError, match=r"a JSON array.*jq -c"):
+        read_content([write(tmp_path / "a.jsonl", '[\n{"a": 1}\n]\n')])
+    with pytest.raises(DistilleryError, match=r"no columns of plain values, only a"):
+        read_content([write(tmp_path / "a.jsonl", '{"a": [1, 2]}\n')])
+    with pytest.raises(DistilleryError, match=r"row 1, column 'a\.b' holds half a surrogate"):
+        read_content([write(tmp_path / "a.jsonl", '{"a": {"b": "\\ud800"}}\n')])

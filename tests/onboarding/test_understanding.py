@@ -17,7 +17,6 @@ from pipeline_lib.onboarding.understanding import (
     Understood,
     Wishes,
     understand,
-    unlabelled_texts,
 )
 
 from .made_up import review
@@ -144,6 +143,8 @@ def test_labels_can_be_merged() -> None:
 def test_names_of_numbers() -> None:
     assert classes_of(["1", "0", "0"], ["neg", "pos"]) == {"neg": ["0"], "pos": ["1"]}
     assert list(classes_of(["10", "9", ""], None)) == ["9", "10"]
+    # A column with gaps has 1.0 for 1 in many tools.
+    assert classes_of(["0.0", "", "1.0", "1"], None) == {"0": ["0.0"], "1": ["1", "1.0"]}
     assert score_range(["0.1", "0.9", "x"], None) == {"min": 0.0, "max": 1.0}
     assert score_range([], "-4..4") == {"min": -4.0, "max": 4.0}
 
@@ -194,10 +195,3 @@ def test_hidden_scores_are_no_scores() -> None:
     }
     found = understand(splits, Wishes(), None, refuse)
     assert found.labels == {"min": 0.0, "max": 4.0} and find(found).hidden == ["test"]
-
-
-def test_unlabelled_texts_get_the_names() -> None:
-    own = unlabelled_texts(content(comment=[review(n) for n in range(40)]), ["review"], refuse)
-    assert own.names == ["review"] and own.format is None
-    with pytest.raises(DistilleryError, match=r"1 text columns .comment., and the task reads 2"):
-        unlabelled_texts(content(comment=[review(n) for n in range(40)]), ["a", "b"], refuse)

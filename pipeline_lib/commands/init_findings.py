@@ -1,0 +1,147 @@
+"""What ``distill init`` says of files: what it understood, and what is odd."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from pipeline_lib.onboarding.findings import Findings, Place
+    from pipeline_lib.onboarding.proposal import Looked
+    from pipeline_lib.onboarding.understanding import Understood
+
+SHOWN = 8
+"""Row numbers, and classes, that are named before the rest is counted."""
+
+
+def show(console: "Console", looked: "Looked") -> None:
+    """Print what was understood, and what is odd."""
+    from rich.text import Text
+
+    for title, line in _lines(looked):
+        said = Text().append(f"{title:<11}", "bold").append(line)
+        console.print(said, highlight=False, soft_wrap=True)
+    if looked.findings.classes and any(looked.findings.classes.values()):
+        console.print(_class_table(looked.findings))
+    for line in _oddities(looked):
+        said = Text().append(f"{'odd':<11}", "bold yellow").append(line)
+        console.print(said, highlight=False, soft_wrap=True)
+
+
+def _lines(looked: "Looked") -> Iterator[tuple[str, str]]:
+    """Yield what was understood: a title, and what is said of it."""
+    understood, findings = looked.understood, looked.findings
+    for split, content in understood.contents.items():
+        paths = ", ".join(map(str, content.paths))
+        note = " (no header line)" if content.is_nameless else ""
+        names = f"{', '.join(content.names)}{note}"
+        yield split, f"{paths}: {content.table.num_rows:,} rows, {names}"
+    median, most, longest = findings.words
+    words = f"words: {median} (median), {most} at most in 95 %, {longest} in the longest"
+    pair = " (a pair)" if len(understood.text) == 2 else ""
+    yield "text", f"{', '.join(understood.text)}{pair}; {words}"
+    yield "label", _label(understood)
+    yield "metrics", ", ".join(understood.metrics)
+    rows = ", ".join(f"{name} {count:,}" for name, count in findings.rows.items())
+    own = understood.split
+    drawn = [f"{name} {own[name]:.0%}" for name in ("dev", "test") if own and own[name]]
+    note = f" (drawn: {', '.join(drawn)}; equal texts stay together)" if drawn else " (given)"
+    yield "splits", rows + note
+    for split in findings.hidden:
+        yield split, "no labels: predicted, not scored"
+    if looked.unlabelled is not None:
+        yield "more texts", _more_texts(looked)
+    if looked.aside:
+        yield "aside", f"{_some(list(map(str, looked.aside)))}: no format goes with these endings"
+    teacher = looked.teacher
+    how = {"single": "fine-tuned here", "finished": "as it is", "answers": "answers in a file"}
+    yield "teacher", f"{teacher.path or teacher.model}, {how[teacher.kind]}"
+
+
+def _more_texts(looked: "Looked") -> str:
+    further, paths = looked.findings.further, [str(path) for path in looked.unlabelled.paths]
+    counts = ((further.known, "among the rows above"), (further.repeated, "repeated"))
+    left_out = [f"{n:,} {why}" for n, why in (*counts, (further.empty, "empty")) if n]
+    note = f" (left out: {', '.join(left_out)})" if left_out else ""
+    return f"{_some(paths)}: {further.texts:,}, answered by the teacher{note}"
+
+
+def _label(understood: "Understood") -> str:
+    label = understood.label
+    column = "none" if label is None else label
+    if isinstance(label, dict):
+        column = ", ".join(f"{name} in {split}" for split, name in label.items())
+    if understood.kind == "regression":
+        low, high = understood.labels["min"], understood.labels["max"]
+        return f"{column}: regression, {low:g} to {high:g}"
+    named = [
+        name if meaning in ([name], []) else f"{name} ({_meaning(meaning)})"
+        for name, meaning in understood.labels.items()
+    ]
+    return f"{column}: classification, {len(named)} classes: {_some(named)}"
+
+
+def _meaning(meaning: Any) -> str:
+    if isinstance(meaning, dict):
+        return f"{meaning['min']:g} to {meaning['max']:g}"
+    return ", ".join(meaning)
+
+
+def _class_table(findings: "Findings") -> "Table":
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("Class", overflow="fold")
+    for split in findings.classes:
+        table.add_column(split, justify="right")
+    totals: dict[str, int] = {}
+    for counts in findings.classes.values():
+        for name, count in counts.items():
+            totals[name] = totals.get(name, 0) + count
+    order = sorted(totals, key=totals.__getitem__, reverse=True)
+    for name in [*order[: 2 * SHOWN], *(order[-1:] if len(order) > 2 * SHOWN else ())]:
+        cells = (f"{counts.get(name, 0):,}" for counts in findings.classes.values())
+        table.add_row(Text(name), *cells)
+    if len(order) > 2 * SHOWN + 1:
+        table.caption = f"and {len(order) - 2 * SHOWN - 1} more between the last two"
+    return table
+
+
+def _oddities(looked: "Looked") -> Iterator[str]:
+    from pipeline_lib.onboarding.findings import LONELY
+
+    findings = looked.findings
+    for odd in findings.odd:
+        what = "left out" if looked.leaves_out or not odd.stops else "cannot stay"
+        what = "kept" if odd.reason == LONELY else what
+        yield f"{odd.split}: {_count(odd.places)} {odd.reason} ({what}): {named_rows(odd.places)}"
+    if findings.repeated:
+        other = f", {findings.conflicts:,} under another label" if findings.conflicts else ""
+        yield f"texts that stand twice in a split: {findings.repeated:,}{other}"
+    for own in findings.shared:
+        other = f", {own.other_label:,} under another label" if own.other_label else ""
+        where = f"{own.earlier} too{other}: {named_rows(own.places)}"
+        yield f"{own.rows:,} of {own.split} stand in {where}"
+
+
+def _count(places: Sequence["Place"]) -> str:
+    return "1 row" if len(places) == 1 else f"{len(places):,} rows"
+
+
+def named_rows(places: Sequence["Place"]) -> str:
+    """Name rows by file and number, the first of them."""
+    by_file: dict[Path, list[str]] = {}
+    for path, row in places[:SHOWN]:
+        by_file.setdefault(path, []).append(str(row))
+    named = "; ".join(f"{path} row {', '.join(rows)}" for path, rows in by_file.items())
+    more = len(places) - SHOWN
+    return f"{named} and {more:,} more" if more > 0 else named
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - SHOWN
+    return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")

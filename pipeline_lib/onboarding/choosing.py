@@ -1,0 +1,233 @@
+"""Which columns are texts, which one is the label, and whether that is a class or a score."""
+
+from collections.abc import Sequence
+from itertools import combinations
+from shlex import quote
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.onboarding.columns import FEW, MOST_CLASSES, Column, number
+from pipeline_lib.onboarding.contents import Content
+from pipeline_lib.onboarding.names import (
+    CLASSES,
+    PAIRS,
+    bare,
+    ends_as_label,
+    pair_of,
+    says_label,
+    says_text,
+)
+from pipeline_lib.onboarding.questions import Ask, Question
+
+NONE = "none"
+"""What is answered where no column is the label."""
+
+
+def choose_texts(
+    columns: Sequence[Column],
+    contents: dict[str, Content],
+    named: Sequence[str],
+    label: str | None,
+    ask: Ask,
+    flag: str | None = None,
+) -> list[str]:
+    """Return the text column, or the two of a pair.
+
+    :param named: those that the user named, first; :param label: the label that the user named.
+    :param flag: what a user names them with, in place of ``--text``.
+    :raises DistilleryError: if a file lacks one, or no column can be a text.
+    """
+    if named:
+        for name in named:
+            _check_there(name, contents, "--text")
+        if len(named) > 2:
+            raise DistilleryError(f"--text: {len(named)} columns; one is a text, two are a pair.")
+        return [*named]
+    parts = contents.values()
+    columns = [column for column in columns if column.name != label]
+    everywhere = [column for column in columns if all(column.name in part.names for part in parts)]
+    found = [column.name for column in everywhere if column.is_text]
+    if not found:
+        return _short_texts(everywhere, contents, ask, flag)
+    second = [c.name for c in everywhere if c.is_text or not (c.numbers or c.is_label)]
+    pair = pair_of(second, found)
+    if pair:
+        return pair
+    said = f"{_where(contents)}: several columns read like text."
+    if not any(map(says_text, found)):
+        # Short texts in a column that is called so, beside longer ones: either may be meant.
+        found += [name for name in second if says_text(name)]
+        said = f"{_where(contents)}: several columns may be the text."
+    return found if len(found) == 1 else _asked_texts(found, said, ask, flag)
+
+
+def _short_texts(
+    columns: Sequence[Column], contents: dict[str, Content], ask: Ask, flag: str | None
+) -> list[str]:
+    """Return the text columns where none reads like text: intents and queries are short.
+
+    Names decide then, or the user does.
+    """
+    words = [column for column in columns if column.filled and not column.numbers]
+    named = [column.name for column in words if says_text(column.name)]
+    different = [c.name for c in words if c.name in named or not c.is_label]
+    pair = pair_of(different, named) or pair_of(different, different)
+    known = pair is not None and ({*pair} & {*named} or tuple(map(bare, pair)) in PAIRS)
+    if known:
+        return pair
+    unclear = [column for column in words if not says_label(column.name)]
+    if len(named) == 1 or len(columns) == len(unclear) == 1:
+        return named or [unclear[0].name]
+    found = named or [c.name for c in sorted(unclear, key=lambda c: -c.distinct)]
+    if not found:
+        raise DistilleryError(
+            f"{_where(contents)}: no column can be the text; {there_are(contents)}. Name it with "
+            + (flag or "--text, or the columns of a file without header line with --columns")
+            + "."
+        )
+    said = "several columns may be the text" if named else "no column reads like text"
+    return _asked_texts(found, f"{_where(contents)}: {said}.", ask, flag)
+
+
+def _asked_texts(names: Sequence[str], said: str, ask: Ask, flag: str | None) -> list[str]:
+    usual = [name for name in names if says_text(name)]
+    found = [*usual, *(name for name in names if name not in usual)]
+    choices = {name: [name] for name in found}
+    choices |= {",".join(two): [*two] for two in combinations(found, 2)}
+    question = f"{said} Which is it (two are a pair)?"
+    return choices[ask(Question(question, [*choices], flag or f"--text {quote(found[0])}"))]
+
+
+def choose_label(
+    columns: Sequence[Column],
+    contents: dict[str, Content],
+    texts: Sequence[str],
+    named: str | None,
+    needed: bool,
+    ask: Ask,
+) -> str | None:
+    """Return the label column, or None: nothing is labelled.
+
+    A lone column that may be it, but whose name says something else, is asked about; without a
+    header line names say nothing.
+
+    :param named: the one that the user named, or :data:`NONE`.
+    :param needed: whether there must be one: no teacher's answers are given.
+    :raises DistilleryError: if a file lacks it, or no column can be it.
+    """
+    if named == NONE:
+        return None
+    if named is not None:
+        if not any(named in content.names for content in contents.values()):
+            _check_there(named, contents, "--label")
+        return named
+    # A label may stand in dev and test alone.
+    seen = {column.name: column for column in columns}
+    for content in contents.values():
+        for name in content.names:
+            seen.setdefault(name, Column.of(name, content.table[name]))
+    others = [column for column in seen.values() if column.name not in texts]
+    found = [column.name for column in others if column.is_label]
+    if not found and not needed:
+        return None
+    if not found:
+        raise DistilleryError(
+            f"{_where(contents)}: no column can be the label; {there_are(contents)}"
+            f"{_why_not(others)}. Name it with --label; or where nothing is labelled, give a "
+            "teacher's answers with --teacher FILE, or these texts with --unlabelled beside "
+            "labelled ones."
+        )
+    usual = [name for name in found if says_label(name)] or [
+        name for name in found if ends_as_label(name) or _has_class_names(name, contents)
+    ]
+    nameless = next(iter(contents.values())).is_nameless
+    if len(usual) == 1 or (len(found) == 1 and nameless):
+        return (usual or found)[0]
+    which = "which column is the label?"
+    if len(found) == 1:
+        which = f"is column {found[0]!r}, whose name says nothing of one, the label?"
+    why = "" if usual else _why_not(others)
+    return _asked_label(usual or found, f"{_where(contents)}: {which}{why}", contents, ask)
+
+
+def _asked_label(
+    names: Sequence[str], said: str, contents: dict[str, Content], ask: Ask
+) -> str | None:
+    file = quote(_where(contents))
+    flag = (
+        f"--label {quote(names[0])}; or where nothing is labelled, with --label none and a file of "
+        f"answers, --teacher FILE, or with --unlabelled {file} beside labelled ones"
+    )
+    answer = ask(Question(f"{said} ({NONE}: nothing is labelled)", [*names, NONE], flag))
+    return None if answer == NONE else answer
+
+
+def _has_class_names(name: str, contents: dict[str, Content]) -> bool:
+    return any(name in content.class_names for content in contents.values())
+
+
+def _why_not(columns: Sequence[Column]) -> str:
+    """Say why columns that are called so are no labels."""
+    return "".join(
+        f" ({column.name}: {column.distinct:,} different value{'s'[: column.distinct != 1]} in "
+        f"{column.filled:,} rows)"
+        for column in columns
+        if says_label(column.name) or ends_as_label(column.name)
+    )
+
+
+def choose_kind(name: str, values: Sequence[str], named: str | None, ask: Ask) -> str:
+    """Return ``classification`` or ``regression``.
+
+    :param values: the label column's; :param named: what the user said.
+    :raises DistilleryError: if there are too many different values for classes.
+    """
+    if named is not None:
+        return named
+    given = [value for value in values if value]
+    numbers = [value for value in given if number(value) is not None]
+    # A few values that are no numbers are faults of single rows.
+    if len(numbers) <= 0.95 * max(len(given), 1):
+        classes = len(set(given))
+        if classes > MOST_CLASSES:
+            raise DistilleryError(
+                f"column {name!r}: {classes:,} different values are too many for classes. "
+                "Name another with --label, or merge them with --labels."
+            )
+        return "classification"
+    whole = all(number(value).is_integer() for value in numbers)
+    different = len(set(map(float, numbers)))
+    if different <= 2:
+        return "classification"
+    if not whole or different > FEW:
+        return "regression"
+    if bare(name) in CLASSES:
+        return "classification"
+    low, high = min(map(float, numbers)), max(map(float, numbers))
+    return ask(
+        Question(
+            f"column {name!r}: {different} different whole numbers, {low:g} to {high:g}. Are they "
+            "classes, or scores on a scale?",
+            ["classification", "regression"],
+            "--kind",
+        )
+    )
+
+
+def there_are(contents: dict[str, Content]) -> str:
+    """Say which columns a file has, and which ones hold more than plain values."""
+    content = next(iter(contents.values()))
+    others = f" (no text or number stands in {', '.join(content.others)})" * bool(content.others)
+    return f"there are {', '.join(content.names)}{others}"
+
+
+def _check_there(name: str, contents: dict[str, Content], flag: str) -> None:
+    for content in contents.values():
+        if name not in content.names:
+            raise DistilleryError(
+                f"{content.paths[0]}: no column {name!r}; there are {', '.join(content.names)}. "
+                f"Correct {flag}."
+            )
+
+
+def _where(contents: dict[str, Content]) -> str:
+    return str(next(iter(contents.values())).paths[0])

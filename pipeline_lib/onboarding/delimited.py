@@ -1,0 +1,177 @@
+"""CSV and TSV as they come: what parts the columns, and whether a header line names them."""
+
+import csv
+import io
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.onboarding.decoding import read_text
+from pipeline_lib.tasks.tables import read_rows
+
+_SEPARATORS = ",;\t|"
+_RECORDS, _SIGNS = 50, 1_000_000
+"""Of a file's beginning, which say what stands between columns."""
+_FEW = 50
+"""Different values of a column that repeats itself."""
+_SENTENCE = 4
+"""Words of what is no column's name, where the other names are such sentences, too."""
+
+
+Delimited = tuple[pa.Table, int, str | None, list[str] | None]
+"""A table, the row number of its first row, the format in which the pipeline reads it, or None, and
+the names of a file without a header line."""
+
+
+def read_delimited(path: Path, format: str, columns: list[str] | None) -> Delimited:
+    """Read a file of separated columns.
+
+    :param format: csv, whatever parts the columns, or tsv, which has no quoting.
+    :param columns: names of the columns, where there is no header line.
+    :raises DistilleryError: naming file and row, if it cannot be read.
+    """
+    text = read_text(path).lstrip("\r\n")
+    if text[:4].lower() == "sep=":
+        raise DistilleryError(
+            f"{path}: {text[:5]!r} in row 1 is Excel's own, no header line. Take the row out."
+        )
+    quoting = {"quoting": csv.QUOTE_NONE} if format == "tsv" else {}
+    separator = "\t" if format == "tsv" else _separator(text)
+    own = format if separator == ("\t" if format == "tsv" else ",") else None
+    header = next(iter(_first_records(text, separator, **quoting)), [])
+    other = columns is None or len(columns) != len(header)
+    if other and not any(map(_is_number, header)) and not _is_sentences(header):
+        # Some files of a set without header lines may have one, as CoLA's test file.
+        names = [name for name in header if name.strip()]
+        check_once(path, names)
+        table = _records(path, own, separator, None, names)
+        if not _repeats_header(table):
+            return table, 2, own, None
+    names = columns or numbered(len(header))
+    if len(names) != len(header):
+        raise DistilleryError(
+            f"{path}: {len(header)} columns, and --columns names {len(names)}. Name each."
+        )
+    if columns is not None and set(columns) <= set(header):
+        return _records(path, own, separator, None, names), 2, own, names
+    return _records(path, own, separator, names, names), 1, own, names
+
+
+def numbered(columns: int) -> list[str]:
+    """Return the names of columns that have none."""
+    return [f"column_{number}" for number in range(1, columns + 1)]
+
+
+def check_once(path: Path, names: Sequence[str]) -> None:
+    """Refuse a file in which a name stands for several columns.
+
+    :raises DistilleryError: naming it.
+    """
+    for name in names:
+        if names.count(name) > 1:
+            raise DistilleryError(
+                f"{path}: column {name!r} stands {names.count(name)} times. Name each column once."
+            )
+
+
+def _records(
+    path: Path, format: str | None, separator: str, columns: list[str] | None, names: list[str]
+) -> pa.Table:
+    """Return a delimited file's columns.
+
+    :param columns: the names of a file without header line; :param names: those to return.
+    """
+    if format is not None:
+        return read_rows(path, format, columns, names, names if columns is None else ())
+    rows = _separated(path, separator)
+    header = columns or rows[0]
+    for number, row in enumerate(rows, 1):
+        if len(row) != len(header):
+            raise DistilleryError(
+                f"{path}: row {number} has {len(row)} columns, not {len(header)}. One "
+                f"{separator!r} stands between columns; correct the row."
+            )
+    rows = rows if columns else rows[1:]
+    if not rows:
+        raise DistilleryError(f"{path}: no rows. Put labelled texts into it, one per row.")
+    arrays = {
+        name: pa.array([row[header.index(name)] for row in rows], pa.large_string())
+        for name in names
+    }
+    return pa.table(arrays)
+
+
+def _separated(path: Path, separator: str) -> list[list[str]]:
+    text = read_text(path)
+    rows: list[list[str]] = []
+    try:
+        with _fields_of_any_length(text):
+            for row in csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True):
+                rows.append(row)
+    except csv.Error as error:
+        raise DistilleryError(
+            f"{path}: row {len(rows) + 1} is not valid CSV ({error}). Quote texts with "
+            f"{separator!r} or quotes, and double the quotes inside."
+        ) from error
+    return [row for row in rows if row]
+
+
+def _separator(text: str) -> str:
+    """Return what parts the columns: what parts the first rows alike, or else stands most often."""
+    line = re.sub(r'"[^"]*"', "", re.split(r"[\r\n]", text, maxsplit=1)[0])
+    counts = {sign: line.count(sign) for sign in _SEPARATORS if sign in line}
+    alike = [
+        sign
+        for sign in counts
+        if len({len(record) for record in _first_records(text, sign) if record}) == 1
+    ]
+    return max(alike or counts, key=counts.__getitem__, default=",")
+
+
+def _first_records(text: str, separator: str, **quoting: Any) -> list[list[str]]:
+    """Return the first records, as far as they can be read; reading them all finds the faults."""
+    rows: list[list[str]] = []
+    start = text[:_SIGNS]
+    reader = csv.reader(io.StringIO(start, newline=""), delimiter=separator, **quoting)
+    with suppress(csv.Error), _fields_of_any_length(start):
+        rows += islice(reader, _RECORDS)
+    # The last one may be cut.
+    return rows[:-1] if len(start) < len(text) and 1 < len(rows) < _RECORDS else rows
+
+
+@contextmanager
+def _fields_of_any_length(text: str) -> Iterator[None]:
+    """Let the reader take long fields, which it refuses unless told; none is longer than all."""
+    limit = csv.field_size_limit(len(text) + 1)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(limit)
+
+
+def _is_sentences(header: Sequence[str]) -> bool:
+    """Whether a first line is texts alone; a survey's questions have a time or a name beside."""
+    return bool(header) and all(len(name.split()) >= _SENTENCE for name in header)
+
+
+def _repeats_header(table: pa.Table) -> bool:
+    """Whether a name in the first line is a value of its column, and so no name: a label."""
+    for name in table.column_names:
+        values = set(table[name].to_pylist())
+        if name in values and len(values) <= _FEW:
+            return True
+    return False
+
+
+def _is_number(value: str) -> bool:
+    try:
+        float(value)
+    except ValueError:
+        return False
+    return True

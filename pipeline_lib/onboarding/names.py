@@ -1,0 +1,78 @@
+"""What the names of columns say: usual ones of texts, of the two of a pair, of labels."""
+
+import re
+from collections.abc import Sequence
+
+TEXTS = (
+    *("text", "sentence", "review", "content", "body", "comment", "message", "tweet", "snippet"),
+    *("document", "utterance", "review_text", "reviewtext", "input", "post", "description"),
+    *("query", "question", "phrase"),
+)
+"""Usual names of a text column."""
+PAIRS = (
+    *(("premise", "hypothesis"), ("question", "sentence"), ("query", "passage")),
+    *(("query", "document"), ("first", "second"), ("source", "target"), ("anchor", "positive")),
+    *(("text", "text_pair"), ("question", "answer"), ("sentence", "sentence_pair")),
+)
+"""Usual names of a pair's columns."""
+CLASSES = (
+    *("label", "labels", "class", "category", "target", "sentiment", "polarity", "intent"),
+    *("topic", "gold_label", "y", "is_duplicate", "judgement", "spam", "output", "tag"),
+    *("emotion", "stance", "toxic", "toxicity"),
+)
+"""Usual names of a label column whose numbers are classes."""
+SCORES = (
+    *("score", "rating", "stars", "similarity", "similarity_score", "grade", "points", "value"),
+    *("quality", "relevance", "overall"),
+)
+"""Usual names of a label column whose numbers may be either."""
+_HEADS = (
+    *("label", "labels", "class", "category", "sentiment", "polarity", "intent", "emotion"),
+    *("stance", "judgement", "judgment", "score", "rating", "stars", "similarity"),
+)
+"""Words that say of a longer name that it is a label's: ``star_rating``, ``airlineSentiment``."""
+_ENDS = (("a", "b"), ("one", "two"), ("left", "right"))
+_PART = re.compile(r"[-_ ]?(\d|a|b|one|two|left|right)$")
+"""What tells the names of a pair's columns apart."""
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+
+
+def bare(name: str) -> str:
+    """Return a name in small letters, of ``data.text`` the last part."""
+    return name.strip().lower().rpartition(".")[2]
+
+
+def says_text(name: str) -> bool:
+    """Whether a name is usual for a text, or for one of two: ``text``, ``sentence2``, ``text_a``.
+
+    A pair's other names, as ``first``, say so together only, see :func:`pair_of`.
+    """
+    own = bare(name)
+    return own in TEXTS or _PART.sub("", own) in TEXTS
+
+
+def says_label(name: str) -> bool:
+    """Whether a name is usual for a label."""
+    return bare(name) in (*CLASSES, *SCORES)
+
+
+def ends_as_label(name: str) -> bool:
+    """Whether the last word of a longer name is usual for a label."""
+    words = _WORD.findall(name.rpartition(".")[2])
+    return bool(words) and words[-1].lower() in _HEADS
+
+
+def pair_of(names: Sequence[str], texts: Sequence[str]) -> list[str] | None:
+    """Return two columns whose names belong together, or None.
+
+    :param names: those that may be a pair's; :param texts: of which one must be in the pair.
+    """
+    lower = {name.strip().lower(): name for name in names}
+    pairs = [*PAIRS]
+    for name in lower:
+        pairs.append((name, name.replace("1", "2", 1)))
+        pairs += [(name, name[: -len(a)] + b) for a, b in _ENDS if name.endswith(a)]
+    for one, two in pairs:
+        if one != two and {one, two} <= lower.keys() and {lower[one], lower[two]} & set(texts):
+            return [lower[one], lower[two]]
+    return None

@@ -1,0 +1,100 @@
+"""What stands deeper in a row than a column: objects within objects, a list of one value.
+
+``{"data": {"text": "so"}, "label": ["good"]}`` has the columns ``data.text`` and ``label``.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.surrogates import has_surrogates
+
+_DEEPEST = 8
+_MOST_KEYS = 100
+"""An object of more keys, over all rows, is no record but a table of its own, as of counts."""
+
+
+Outer = tuple[str, Sequence[Any] | None]
+"""A column's name, and the values of all rows: plain ones, objects, lists or None. In place of the
+values None where nothing plain stands in them, as in vectors."""
+
+
+def outer_columns(table: pa.Table) -> Iterator[Outer]:
+    """Yield columns that are not plain, with the values of those that may hold plain ones."""
+    for name in table.column_names:
+        column, looks = table[name], pa.types.is_struct(table[name].type)
+        if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+            looks = (pc.max(pc.list_value_length(column)).as_py() or 0) <= 1
+        yield name, column.to_pylist() if looks else None
+
+
+def with_deeper(
+    path: Path, table: pa.Table, first: int, columns: Iterable[Outer]
+) -> tuple[pa.Table, list[str], list[str]]:
+    """Return a table with what stands deeper in columns, the names of that, and what has nothing.
+
+    :param table: plain columns, of texts; :param first: the number of its first row in the file.
+    :raises DistilleryError: for half a surrogate pair, or if there is no plain column at all.
+    """
+    found: dict[str, Any] = {name: table[name] for name in table.column_names}
+    deeper: list[str] = []
+    others: list[str] = []
+    for outer, values in columns:
+        before = len(deeper)
+        for name, own in _columns(outer, values, 0) if values is not None else ():
+            if name not in found:
+                found[name] = pa.array(_texts(own, path, name, first), pa.large_string())
+                deeper.append(name)
+        others += [outer] if len(deeper) == before else []
+    if not found:
+        only = f", only {', '.join(others)}" if others else ""
+        raise DistilleryError(
+            f"{path}: no columns of plain values{only}. Write texts and labels, one of each per "
+            "row."
+        )
+    return pa.table(found), deeper, others
+
+
+def _columns(name: str, values: Sequence[Any], depth: int) -> Iterator[tuple[str, list[Any]]]:
+    given = [value for value in values if value is not None]
+    if all(isinstance(value, str | int | float) for value in given):
+        yield name, [*values]
+    elif depth == _DEEPEST:
+        return
+    elif all(isinstance(value, list) and _is_one(value) for value in given):
+        yield from _columns(name, [value[0] if value else None for value in values], depth + 1)
+    elif all(isinstance(value, dict) for value in given):
+        keys = dict.fromkeys(key for value in given for key in value)
+        for key in keys if len(keys) <= _MOST_KEYS else ():
+            inner = [None if value is None else value.get(key) for value in values]
+            yield from _columns(f"{name}.{key}", inner, depth + 1)
+
+
+def _is_one(values: list[Any]) -> bool:
+    """Whether a list is of one value, or of none; one number may be a vector's."""
+    return len(values) <= 1 and all(isinstance(value, str | dict) for value in values)
+
+
+def _texts(values: Sequence[Any], path: Path, name: str, first: int) -> list[str]:
+    return [_text(value, path, row, name) for row, value in enumerate(values, first)]
+
+
+def _text(value: Any, path: Path, row: int, name: str) -> str:
+    """Return a plain value as :func:`~pipeline_lib.tasks.tables.read_rows` does; 1.0 is ``1``."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, str) and has_surrogates(value):
+        raise DistilleryError(
+            f"{path}: row {row}, column {name!r} holds half a surrogate pair, which is no "
+            "character. Write the text as UTF-8, or escape both halves."
+        )
+    return str(value)

@@ -28,7 +28,7 @@ from pipeline_lib.teachers.own_answers import (
     foretold,
     unrelated_warning,
 )
-from pipeline_lib.teachers.requests import batch_request, requests_of
+from pipeline_lib.teachers.requests import batch_request, instruction, requests_of
 from pipeline_lib.teachers.unanswered import list_unanswered, without_answer
 from tests.made_up import made_up_task
 
@@ -155,7 +155,7 @@ def test_columns_as_other_tools_write_them(tmp_path: Path) -> None:
         ([{"text": "a", "logits": {"yes": "nan", "no": 1}}], r"not a finite number"),
         (
             [{"text": "a", "label": "yes"}, {"text": " a ", "label": "no"}],
-            r"row 2: the same text as .*a\.jsonl: row 1, with another answer",
+            r"a\.jsonl: row 2: the same text as .*a\.jsonl: row 1, with another answer",
         ),
         ([{"metadata": {"classes": ["no", "ja"]}}], r"class 'ja' is unknown"),
         ([{"metadata": {"classes": ["no"]}}], r"class 'yes' is missing among no"),
@@ -180,6 +180,21 @@ def test_rows_without_an_answer_are_counted(tmp_path: Path) -> None:
     wanted = {"rows": 6, "answered": 2, "repeated": 1, "errors": 2, "low_coverage": 1}
     assert found.counts == wanted and found.errors == {"timed out": 2}
     assert sorted(found.weights.tolist()) == [1.0, 2.5]
+
+
+def test_two_answers_are_found_in_two_files(tmp_path: Path) -> None:
+    one = [{"text": f"text {n}", "probs": {"yes": (n + 1) / 100}} for n in range(50)]
+    path = lines(tmp_path / "a.jsonl", one)
+    # The same again, of a text with another weight, and of one with another answer.
+    same = lines(tmp_path / "b.jsonl", [{"metadata": {}}, one[7], one[7] | {"text": " text 7 "}])
+    found = read_files([path, same], settings(), TASK)
+    assert (found.counts["answered"], found.counts["repeated"]) == (50, 2)
+    wanted = read_files([path], settings(), TASK)
+    assert np.array_equal(found.logits, wanted.logits) and (np.diff(found.keys) > 0).all()
+    for other in ({"weight": 2.0}, {"probs": {"yes": 0.5}}):
+        again = lines(tmp_path / "c.jsonl", [{"text": "new", "label": "no"}, one[9] | other])
+        with pytest.raises(DistilleryError, match=r"c\.jsonl: row 2: the same .*a\.jsonl: row 10,"):
+            read_files([path, same, again], settings(), TASK)
 
 
 def test_a_constant_file_is_refused(tmp_path: Path) -> None:
@@ -341,7 +356,8 @@ def test_vllms_output_is_read() -> None:
 
 def test_a_batch_goes_out_and_comes_back_by_its_keys(tmp_path: Path) -> None:
     inputs = write_rows(tmp_path / "in", ["a film", "dull"], [None, None])
-    asked = [batch_request(row, "m", ["no", "yes"]) for row in requests_of(texts_of(inputs), None)]
+    told = instruction(TASK, None)
+    asked = [batch_request(row, "m", told) for row in requests_of(texts_of(inputs), None)]
     assert asked[0]["body"]["messages"][1]["content"] == "a film"
     assert "no, yes" in asked[0]["body"]["messages"][0]["content"]
     rows = [batch_line([{"yes": 0.8, "no": 0.2}]) | {"custom_id": a["custom_id"]} for a in asked]

@@ -122,14 +122,28 @@ def _score(
     """
     said = said_score(answer, scores)
     taken = _taken(answer, "", places[0]) if places else None
-    if taken is None or taken.strip() != answer.strip() or not taken.strip().isdecimal():
+    if taken is None or taken.strip() != answer.strip():
         return said, None
-    whole = [(int(own), math.exp(p)) for own, p in places[0].items() if own.strip().isdecimal()]
-    shares = [(number, share) for number, share in whole if scores.min <= number <= scores.max]
-    covered = sum(share for _, share in shares)
-    if len(shares) == 1 or not covered:
+    shares = _whole_numbers(places[0], scores)
+    covered = sum(shares.values())
+    if len(shares) < 2 or said not in shares or not covered:
         return said, None
-    return sum(number * share for number, share in shares) / covered, min(1.0, covered)
+    return sum(number * share for number, share in shares.items()) / covered, min(1.0, covered)
+
+
+def _whole_numbers(place: Alternatives, scores: Range) -> dict[int, float]:
+    """Return the probabilities of the whole numbers in a range; none where tokens may go on.
+
+    A minus is a token of its own, and 10 may be two: it is one where a token has two digits.
+    """
+    tokens = {token: token.strip() for token in place if token.strip().isdecimal()}
+    if scores.min < 0 or (scores.max >= 10 and all(len(own) == 1 for own in tokens.values())):
+        return {}
+    shares: dict[int, float] = {}
+    for token, own in tokens.items():
+        if scores.min <= int(own) <= scores.max:
+            shares[int(own)] = shares.get(int(own), 0.0) + math.exp(place[token])
+    return shares
 
 
 def class_probabilities(

@@ -10,6 +10,7 @@ import pytest
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.params import Range, Regression
 from pipeline_lib.teachers.answers import gather, read_files
+from pipeline_lib.teachers.batch_output import read_batch_line
 from pipeline_lib.teachers.requests import batch_request, instruction, requests_of
 from pipeline_lib.teachers.said_scores import said_score
 from tests.made_up import made_up_task
@@ -91,21 +92,25 @@ def spoken(key: str, answer: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("answer", "tokens", "wanted"),
+    ("answer", "tokens", "ends", "wanted"),
     [
         # Whole numbers in one token: their mean, without those beyond the range.
-        ("4", [{"4": 0.6, " 3": 0.2, "9": 0.1, "four": 0.1}], (0.6 * 4 + 0.2 * 3) / 0.8),
+        ("4", [{"4": 0.6, " 3": 0.2, "9": 0.1, "four": 0.1}], (0, 5), (0.6 * 4 + 0.2 * 3) / 0.8),
+        ("8", [{"8": 0.6, "10": 0.4}], (0, 10), 8.8),
+        # The 1 may be that of 10, and the 2 stands beside numbers below 0.
+        ("8", [{"8": 0.6, "1": 0.4}], (0, 10), 8.0),
+        ("2", [{"2": 0.6, "3": 0.2, "-": 0.2}], (-4, 4), 2.0),
         # A number in several tokens, and one without alternatives, are taken as they are said.
-        ("4.5", [{"4": 0.6, "3": 0.4}, {".": 0.9}, {"5": 0.9}], 4.5),
-        ("4", [{"4": 0.6}], 4.0),
-        ("Score: 4", [{"Score": 0.9, "4": 0.1}, {":": 0.9}, {" 4": 0.5, " 5": 0.4}], 4.0),
+        ("4.5", [{"4": 0.6, "3": 0.4}, {".": 0.9}, {"5": 0.9}], (0, 5), 4.5),
+        ("4", [{"4": 0.6}], (0, 5), 4.0),
+        ("Score: 4", [{"Score": 0.9, "4": 0.1}, {":": 0.9}, {" 4": 0.5, " 5": 0.4}], (0, 5), 4.0),
     ],
 )
 def test_whole_numbers_by_their_probabilities(
-    tmp_path: Path, answer: str, tokens: list[dict[str, float]], wanted: float
+    answer: str, tokens: list[dict[str, float]], ends: tuple[float, float], wanted: float
 ) -> None:
-    path = lines(tmp_path / "a.jsonl", [batch_line(tokens, answer)])
-    assert read_files([path], settings(), SIMILARITY).logits[0, 0] == pytest.approx(wanted)
+    scores = Range(min=ends[0], max=ends[1])
+    assert read_batch_line(batch_line(tokens, answer), scores, "f").score == pytest.approx(wanted)
 
 
 def test_scores_that_cover_little_are_none(tmp_path: Path) -> None:

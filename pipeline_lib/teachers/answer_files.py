@@ -96,8 +96,7 @@ def _json_rows(path: Path) -> Iterator[Given]:
 def _batch_rows(path: Path, read: Any, asked: Asked) -> Iterator[Given]:
     for number, line in json_lines(path):
         found = read(line, asked, f"{path}: row {number}")
-        kind = "probs" if found.score is None else "label"
-        value = found.probs if found.score is None else found.score
+        kind, value = ("probs", found.probs) if found.said is None else ("label", found.said)
         yield Given(
             *(number, found.texts, found.key, None if found.error else kind, value),
             error=found.error,

@@ -32,15 +32,14 @@ class BatchAnswer:
     """One line of a batch's output.
 
     :ivar key: the content key, where the line has no texts; :ivar probs: by class, as far as found.
-    :ivar score: of a regression.
-    :ivar coverage: what the classes found, or the whole numbers, have of the whole probability;
-        None: the answer is all that is known.
+    :ivar said: the class, where no more than the answer is known; of a regression the score.
+    :ivar coverage: what the classes found, or the whole numbers, have of the whole probability.
     """
 
     key: int | None
     texts: tuple[str, ...] | None
     probs: dict[str, float] | None = None
-    score: float | None = None
+    said: str | float | None = None
     coverage: float | None = None
     error: str | None = None
 
@@ -100,17 +99,16 @@ def _answered(
             score, coverage = _score(answer, places, asked)
         except ValueError as error:
             return BatchAnswer(key, texts, error=str(error))
-        return BatchAnswer(key, texts, score=score, coverage=coverage)
+        return BatchAnswer(key, texts, said=score, coverage=coverage)
     if places:
         probs = class_probabilities(answer, places, asked)
+        if coverage := sum(probs.values()):
+            return BatchAnswer(key, texts, probs, coverage=min(1.0, coverage))
     else:
-        # The answer alone: all that is known is that it was given.
         named = [name for name in asked if _plain(name) == _plain(answer)]
-        probs = dict.fromkeys(named[:1], 1.0)
-    coverage = sum(probs.values())
-    if not coverage:
-        return BatchAnswer(key, texts, error=f"no class: {answer!r:.60}")
-    return BatchAnswer(key, texts, probs, coverage=min(1.0, coverage))
+        if named:
+            return BatchAnswer(key, texts, said=named[0])
+    return BatchAnswer(key, texts, error=f"no class: {answer!r:.60}")
 
 
 def _score(

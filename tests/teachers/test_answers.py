@@ -364,6 +364,10 @@ def test_a_batch_goes_out_and_comes_back_by_its_keys(tmp_path: Path) -> None:
     path = lines(tmp_path / "a.jsonl", rows)
     answers = read_files([path], settings(), TASK)
     assert len(answers.keys) == 2 and list(requests_of(texts_of(inputs), answers)) == []
+    # Without log probabilities an answer is a bare label.
+    del rows[0]["response"]["body"]["choices"][0]["logprobs"]
+    found = probs_of(lines(tmp_path / "a.jsonl", rows))
+    assert sorted(found.values()) == [[0.05, 0.95], [0.2, 0.8]]
 
 
 def test_an_average_is_that_of_probabilities(tmp_path: Path, store_home: Path) -> None:

@@ -110,7 +110,7 @@ def test_whole_numbers_by_their_probabilities(
     answer: str, tokens: list[dict[str, float]], ends: tuple[float, float], wanted: float
 ) -> None:
     scores = Range(min=ends[0], max=ends[1])
-    assert read_batch_line(batch_line(tokens, answer), scores, "f").score == pytest.approx(wanted)
+    assert read_batch_line(batch_line(tokens, answer), scores, "f").said == pytest.approx(wanted)
 
 
 def test_scores_that_cover_little_are_none(tmp_path: Path) -> None:

@@ -15,7 +15,8 @@ from pipeline_lib.teachers.requests import batch_request, instruction, requests_
 from pipeline_lib.teachers.said_scores import said_score
 from tests.made_up import made_up_task
 
-from .test_answers import TASK, batch_line, lines, settings
+from .test_answers import TASK, lines, settings
+from .test_batch_output import batch_line
 
 GIVEN = TASK.model_dump() | {"kind": "regression", "metrics": ["pearson"]}
 SIMILARITY = Regression.model_validate(GIVEN | {"labels": {"min": 0.0, "max": 5.0}})

@@ -78,9 +78,10 @@ def described(answers: "Answers", task: "Task") -> list[str]:
     import numpy as np
 
     from pipeline_lib.base.probabilities import softmax
+    from pipeline_lib.teachers.answers import frequent
 
     lines = [", ".join(f"{n:,} {what.replace('_', ' ')}" for what, n in answers.counts.items())]
-    lines += [f"error, {count:,} rows: {reason}" for reason, count in answers.errors.items()]
+    lines += [f"error, {count:,} rows: {reason}" for reason, count in frequent(answers.errors)]
     if task.is_regression:
         scores = answers.logits[:, 0]
         lines.append(f"scores {scores.min():g} to {scores.max():g}, mean {scores.mean():.3f}")
@@ -140,7 +141,10 @@ def requests(
     format: Format = RequestFormat.jsonl,
     model: Model = None,
     prompt: Annotated[
-        Path | None, typer.Option("--prompt", help="What a batch's model is told; {labels} in it.")
+        Path | None,
+        typer.Option(
+            "--prompt", help="What a batch's model is told; {labels} in it, or {min} and {max}."
+        ),
     ] = None,
     params: ParamsFile = Path("params.yaml"),
 ) -> None:
@@ -157,7 +161,7 @@ def requests(
     from pipeline_lib.storage.shards import ShardSet
     from pipeline_lib.teachers.answers import read_files
     from pipeline_lib.teachers.content_keys import read_texts
-    from pipeline_lib.teachers.requests import PROMPT, batch_request, requests_of
+    from pipeline_lib.teachers.requests import batch_request, instruction, requests_of
 
     loaded, layout = load_params(params), Layout()
     own, settings = loaded.task(task), _settings(loaded, teacher)
@@ -169,13 +173,16 @@ def requests(
     rows = requests_of((read_texts(part, settings.mask) for part in inputs.tables()), answers)
     if format is RequestFormat.openai_batch:
         asked = _asked(model, settings.provenance, f"teachers.{teacher}.tuning")
-        told = PROMPT if prompt is None else prompt.read_text(encoding="utf-8")
-        rows = map(partial(batch_request, model=asked, labels=own.label_names, prompt=told), rows)
+        given = None if prompt is None else prompt.read_text(encoding="utf-8")
+        told = instruction(own, given)
+        rows = map(partial(batch_request, model=asked, told=told), rows)
     count = write_json_lines(out, rows)
     typer.echo(
         f"{out}: {count:,} rows of {inputs.manifest.rows:,} need an answer"
         + ("" if there else f" (none of {', '.join(map(str, paths))} is there yet)")
     )
+    if format is RequestFormat.openai_batch and own.is_regression and prompt is None:
+        typer.echo("The model is told the scores' range, not what they are of: --prompt FILE is.")
 
 
 @app.command("vector-requests", epilog="Example: distill teacher vector-requests sentences.jsonl")

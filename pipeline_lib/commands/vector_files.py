@@ -10,9 +10,6 @@ if TYPE_CHECKING:
     from pipeline_lib.params import Params, SentenceVectorFiles
     from pipeline_lib.teachers.given_vectors import GivenVectors
 
-REASONS = 10
-"""Reasons for no vector that are shown: some services write one of its own for each row."""
-
 
 def vector_settings(params: "Params") -> "SentenceVectorFiles":
     """Return how files of sentence vectors are read: as params say, or as documented."""
@@ -58,14 +55,11 @@ def vector_lines(
 def _described(given: "GivenVectors") -> list[str]:
     import numpy as np
 
+    from pipeline_lib.teachers.answers import frequent
+
     lengths = np.linalg.norm(given.vectors[given.places[:10_000]], axis=1)
     lines = [", ".join(f"{count:,} {what}" for what, count in given.counts.items())]
-    often = sorted(given.errors.items(), key=lambda own: -own[1])
-    lines += [f"error, {count:,} rows: {reason}" for reason, count in often[:REASONS]]
-    if rest := often[REASONS:]:
-        lines.append(
-            f"error, {sum(count for _, count in rest):,} rows: {len(rest):,} other reasons"
-        )
+    lines += [f"error, {count:,} rows: {reason}" for reason, count in frequent(given.errors)]
     lines.append(
         f"{given.width:,} values each, of length {lengths.min():.3f} to {lengths.max():.3f}"
     )

@@ -127,7 +127,9 @@ def _hex(keys: pa.ChunkedArray) -> pa.Array:
 def _is_plain(table: pa.Table, name: str) -> bool:
     kind = table.schema.field(name).type
     own = name.removesuffix(SECOND) in _OWN_FORM
-    return not own and (kinds.is_string(kind) or kinds.is_primitive(kind))
+    # A catalogue's texts and ids are large strings.
+    is_text = kinds.is_string(kind) or kinds.is_large_string(kind)
+    return not own and (is_text or kinds.is_primitive(kind))
 
 
 def _changes(table: pa.Table) -> Columns:

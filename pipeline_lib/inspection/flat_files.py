@@ -102,7 +102,8 @@ def _without_lists(table: pa.Table, names: list[str] | None) -> pa.Table:
         if not kinds.is_fixed_size_list(column.type):
             found[name] = column
         elif name.startswith("vector"):
-            found[name] = pa.array([json.dumps(own) for own in _plain(column)])
+            vectors = [None if own is None else json.dumps(own) for own in _plain(column)]
+            found[name] = pa.array(vectors, pa.string())
         else:
             classes = names or [str(number) for number in range(column.type.list_size)]
             for number, own in enumerate(classes):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.teachers.batch_output import read_batch_line, read_vllm_line
+from pipeline_lib.teachers.batch_output import Asked, read_batch_line, read_vllm_line
 from pipeline_lib.teachers.row_files import (
     TABLES,
     Described,
@@ -52,13 +52,11 @@ class Given:
     error: str | None = None
 
 
-def read_answers(
-    path: Path, format: str | None, labels: list[str]
-) -> tuple[Described, Iterator[Given]]:
+def read_answers(path: Path, format: str | None, asked: Asked) -> tuple[Described, Iterator[Given]]:
     """Read what a file says of itself, and its rows one by one.
 
-    :param format: null: by the ending; :param labels: the task's classes, whose probabilities are
-        looked for in a batch's tokens.
+    :param format: null: by the ending; :param asked: the task's classes, whose probabilities are
+        looked for in a batch's tokens, or the range of its scores.
     :raises DistilleryError: naming the file, the row or column, and the remedy.
     """
     kind = format_of(path, format)
@@ -70,7 +68,7 @@ def read_answers(
     if kind == "jsonl":
         return said, _json_rows(path)
     read = read_batch_line if kind == "openai-batch" else read_vllm_line
-    return said, _batch_rows(path, read, labels)
+    return said, _batch_rows(path, read, asked)
 
 
 def _table_rows(path: Path, kind: str) -> Iterator[Given]:
@@ -95,12 +93,12 @@ def _json_rows(path: Path) -> Iterator[Given]:
             yield _given(path, number, row)
 
 
-def _batch_rows(path: Path, read: Any, labels: list[str]) -> Iterator[Given]:
+def _batch_rows(path: Path, read: Any, asked: Asked) -> Iterator[Given]:
     for number, line in json_lines(path):
-        found = read(line, labels, f"{path}: row {number}")
-        value = found.probs if found.error is None else None
+        found = read(line, asked, f"{path}: row {number}")
+        kind, value = ("probs", found.probs) if found.said is None else ("label", found.said)
         yield Given(
-            *(number, found.texts, found.key, None if value is None else "probs", value),
+            *(number, found.texts, found.key, None if found.error else kind, value),
             error=found.error,
             coverage=found.coverage,
         )

@@ -12,9 +12,10 @@ import pyarrow as pa
 from pipeline_lib.base.files import read_record, sha256_file
 from pipeline_lib.base.probabilities import answered
 from pipeline_lib.engine.passes import Output, ShardPass
-from pipeline_lib.storage.columns import list_column
+from pipeline_lib.storage.columns import list_column, matrix
 from pipeline_lib.teachers.answers import RECORD, TABLE, Answers
 from pipeline_lib.teachers.content_keys import row_keys
+from pipeline_lib.teachers.health import check_finite, check_outputs
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,22 @@ class AnswerPass(ShardPass):
             weights[found] = answers.weights[places[found]]
             columns["weight"] = pa.array(weights)
         yield pa.table(columns), answered_counts(logits)
+
+    def check(self, content: pa.Table, output: pa.Table, name: str) -> None:
+        """Check that a shard's answers are finite and, if they can be told apart, differ.
+
+        What the files hold was checked as a whole; a shard shows a stretch of it that went wrong.
+        """
+        logits = matrix(output["logits"])
+        known, where = ~np.isnan(logits).all(axis=1), f"{self.kind} of {name}"
+        remedy = (
+            "Nothing of this shard was stored. Take the answers to its rows out of the files, and "
+            "have the teacher answer again."
+        )
+        check_finite(logits[known], where, remedy)
+        if not _loaded(self.folder, self.digest).are_few():
+            keys = row_keys(content, self.mask)[known]
+            check_outputs(logits[known], keys, where, remedy, few=True)
 
 
 @lru_cache(maxsize=1)

@@ -3,7 +3,8 @@
 They are read from files into one table, by content key: a hash of the text as the teacher read it.
 """
 
-from collections.abc import Sequence
+from array import array
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
@@ -28,10 +29,12 @@ from pipeline_lib.teachers.answer_logits import (
     smoothed,
 )
 from pipeline_lib.teachers.content_keys import content_keys
-from pipeline_lib.teachers.health import check_outputs
+from pipeline_lib.teachers.health import MAX_ROWS, check_outputs
 
 TABLE, RECORD = "answers.arrow", "answers.json"
 """A teacher's answers by content key, sorted; and what is said of them."""
+REASONS = 10
+"""Reasons for no answer that are shown, the most frequent: a service may give each row its own."""
 
 
 @dataclass
@@ -56,6 +59,14 @@ class Answers:
             return np.full(len(keys), -1)
         places = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
         return np.where(self.keys[places] == keys, places, -1)
+
+    def are_few(self) -> bool:
+        """Whether fewer than half of the answers are different, as bare labels are.
+
+        Then a set that is sorted, or a rare class, gives many rows in a row the same one.
+        """
+        chosen = self.logits[:: -(-len(self.logits) // MAX_ROWS) or 1]
+        return 2 * len(np.unique(chosen, axis=0)) < len(chosen)
 
     def write(self, folder: Path, mask: str) -> None:
         """Write the answers, and what is said of them."""
@@ -101,7 +112,7 @@ def gather(files: Sequence[Path], settings: AnswerFiles, task: Task) -> Answers:
     answers = read_files(files, settings, task)
     where = ", ".join(path.name for path in files)
     if not len(answers.keys):
-        reasons = "; ".join(f"{reason} ({count:,})" for reason, count in answers.errors.items())
+        reasons = "; ".join(f"{reason} ({count:,})" for reason, count in frequent(answers.errors))
         raise DistilleryError(f"{where}: no answers. {reasons or 'Put rows into the file.'}")
     # Bare labels come to one output per class, and probabilities may have few digits.
     remedy = "Nothing was stored: have the teacher answer again, and put its file here."
@@ -109,22 +120,31 @@ def gather(files: Sequence[Path], settings: AnswerFiles, task: Task) -> Answers:
     return answers
 
 
+def frequent(errors: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Return the most frequent reasons for no answer with their counts, the others as one."""
+    often = sorted(errors.items(), key=lambda own: -own[1])
+    rest = often[REASONS:]
+    others = [(f"{len(rest):,} other reasons", sum(count for _, count in rest))]
+    return often[:REASONS] + others * bool(rest)
+
+
 class _Reader:
-    """Gathers rows of files, and where each came from."""
+    """Gathers rows of files, as numbers alone: there may be millions."""
 
     def __init__(self, settings: AnswerFiles, task: Task) -> None:
         self.settings, self.task = settings, task
-        self.places: dict[int, int] = {}
-        self.logits: list[np.ndarray] = []
-        self.weights: list[float] = []
-        self.rows: list[str] = []
+        self.keys, self.numbers = array("Q"), array("q")
+        self.logits, self.weights = array("f"), array("d")
+        self.files: list[tuple[int, Path]] = []
         self.provenance = dict(settings.provenance)
         self.counts = dict.fromkeys(("rows", "answered", "repeated", "errors", "low_coverage"), 0)
         self.errors: dict[str, int] = {}
         self.weighted = False
 
     def read(self, path: Path) -> None:
-        described, rows = read_answers(path, self.settings.format, self.task.label_names)
+        asked = self.task.score_range or self.task.label_names
+        described, rows = read_answers(path, self.settings.format, asked)
+        self.files.append((len(self.keys), path))
         self.provenance = {**described.provenance, **self.provenance}
         classes = self.settings.classes or described.classes
         order = None if classes is None else class_order(classes, self.task, str(path))
@@ -133,7 +153,7 @@ class _Reader:
             where = f"{path}: row {given.number}"
             found = self._logits(given, classes, order, where)
             if found is not None:
-                self._add(self._key(given, where), found, given, where)
+                self._add(self._key(given, where), found, given)
 
     def _key(self, given: Given, where: str) -> int:
         if given.texts is None:
@@ -158,7 +178,7 @@ class _Reader:
             self.errors[given.error] = self.errors.get(given.error, 0) + 1
             return None
         if self.task.is_regression:
-            return score_of(given, self.task, where)
+            return self._covered(score_of(given, self.task, where), given.coverage)
         if given.kind == "label":
             own = class_number(given.value, classes, self.task, where)
             return logits_of(
@@ -171,34 +191,46 @@ class _Reader:
                 raise DistilleryError(f"{where}: no logit for {lacking}. Give one for each class.")
             return values.astype(np.float32)
         probs, coverage = completed(values, named, given.coverage, where)
-        if coverage < self.settings.min_coverage:
+        return self._covered(logits_of(probs, self.settings), coverage)
+
+    def _covered(self, logits: np.ndarray, coverage: float | None) -> np.ndarray | None:
+        if coverage is not None and coverage < self.settings.min_coverage:
             self.counts["low_coverage"] += 1
             return None
-        return logits_of(probs, self.settings)
+        return logits
 
-    def _add(self, key: int, logits: np.ndarray, given: Given, where: str) -> None:
-        weight = 1.0 if given.weight is None else given.weight
+    def _add(self, key: int, logits: np.ndarray, given: Given) -> None:
         self.weighted |= given.weight is not None
-        place = self.places.setdefault(key, len(self.logits))
-        if place == len(self.logits):
-            self.logits.append(logits)
-            self.weights.append(weight)
-            self.rows.append(where)
-        elif np.array_equal(self.logits[place], logits) and self.weights[place] == weight:
-            self.counts["repeated"] += 1
-        else:
-            text = "" if given.texts is None else f" {' / '.join(given.texts)!r:.80}"
-            raise DistilleryError(
-                f"{where}: the same text as {self.rows[place]}, with another answer:{text}. Keep "
-                "one of the two rows."
-            )
+        self.keys.append(key)
+        self.numbers.append(given.number)
+        self.logits.frombytes(logits.tobytes())
+        self.weights.append(1.0 if given.weight is None else given.weight)
 
     def answers(self) -> Answers:
-        self.counts["answered"] = len(self.logits)
-        width = len(self.task.label_names)
-        logits = np.array(self.logits, np.float32).reshape(-1, width)
-        keys = np.fromiter(self.places, np.uint64, len(self.places))
-        order = np.argsort(keys)
-        weights = np.array(self.weights, np.float32)[order] if self.weighted else None
+        """Return the answers, each text's once.
+
+        :raises DistilleryError: if a text has two.
+        """
+        keys, weights = np.asarray(self.keys), np.asarray(self.weights)
+        logits = np.asarray(self.logits).reshape(-1, len(self.task.label_names))
+        order = np.argsort(keys, kind="stable")
+        ordered = keys[order]
+        again = np.concatenate([[False], ordered[1:] == ordered[:-1]])[: len(keys)]
+        first = order[~again][np.cumsum(~again) - 1]
+        rows, earlier = order[again], first[again]
+        same = (logits[rows] == logits[earlier]).all(axis=1) & (weights[rows] == weights[earlier])
+        if not same.all():
+            row, other = min(zip(rows[~same].tolist(), earlier[~same].tolist(), strict=True))
+            raise DistilleryError(
+                f"{self._row(row)}: the same text as {self._row(other)}, with another answer. Keep "
+                "one of the two rows."
+            )
+        kept = order[~again]
+        self.counts["answered"], self.counts["repeated"] = len(kept), len(rows)
+        own = weights[kept].astype(np.float32) if self.weighted else None
         said = self.provenance, self.counts, self.errors
-        return Answers(keys[order], logits[order], weights, *said)
+        return Answers(keys[kept], logits[kept], own, *said)
+
+    def _row(self, place: int) -> str:
+        file = [path for start, path in self.files if start <= place][-1]
+        return f"{file}: row {self.numbers[place]}"

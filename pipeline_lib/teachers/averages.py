@@ -20,6 +20,7 @@ from pipeline_lib.params import Average
 from pipeline_lib.storage.columns import list_column, matrix
 from pipeline_lib.storage.shards import Shard, ShardSet, check_answers, read_manifest, read_shard
 from pipeline_lib.teachers.answer_pass import answered_counts
+from pipeline_lib.teachers.health import check_finite, check_outputs
 from pipeline_lib.text.words import MASK
 
 
@@ -68,6 +69,22 @@ class AveragePass(ShardPass):
         columns = {"key": tables[0]["key"], "logits": list_column(logits)}
         yield pa.table(columns), answered_counts(logits)
 
+    def check(self, content: tuple[Path, ...], output: pa.Table, name: str) -> None:
+        """Check that a shard's means are finite, and differ where a teacher's own answers do.
+
+        Answers of which none differs passed the gates of their teachers, as bare labels do.
+        """
+        given = [matrix(read_shard(path)["logits"]) for path in content]
+        known, where = _all_answered(given), f"{self.kind} of {name}"
+        means, keys = matrix(output["logits"])[known], output["key"].to_numpy()[known]
+        remedy = (
+            "Nothing of this shard was stored. See that the teachers' classes are in one order and "
+            "their scores in one unit, or leave one out of the average's `of`."
+        )
+        check_finite(means, where, remedy)
+        if any((own[known] != own[known][:1]).any() for own in given):
+            check_outputs(means, keys, where, remedy, few=True)
+
 
 @lru_cache(maxsize=8)
 def _answering(folder: Path, digest: str, inputs: Path) -> dict[str, Path]:
@@ -82,7 +99,7 @@ def mean_answer(logits: list[np.ndarray], weights: tuple[float, ...]) -> np.ndar
 
     The logits are logarithms of the mean probabilities, less their mean over classes.
     """
-    known = np.all([answered(own) for own in logits], axis=0)
+    known = _all_answered(logits)
     if logits[0].shape[1] == 1:
         parts = [weight * own[known] for weight, own in zip(weights, logits, strict=True)]
         mean = np.sum(parts, axis=0, dtype=np.float64)
@@ -94,3 +111,8 @@ def mean_answer(logits: list[np.ndarray], weights: tuple[float, ...]) -> np.ndar
     found = np.full(logits[0].shape, np.nan, np.float32)
     found[known] = mean
     return found
+
+
+def _all_answered(logits: list[np.ndarray]) -> np.ndarray:
+    """Return which rows every teacher answered, bool (rows,)."""
+    return np.all([answered(own) for own in logits], axis=0)

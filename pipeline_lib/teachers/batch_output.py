@@ -1,9 +1,12 @@
-"""Probabilities of classes out of a language model's tokens, with the alternatives at each of them.
+"""What a language model's output says: probabilities of classes out of its tokens, or a score.
 
 A class's name is one token or several.  Its probability is put together along the answered path: at
 each token the answer goes on with a probability, and the alternatives there lead to other classes,
 as far as their names begin with what was answered so far and the alternative.  What leads to no
 class is not covered.
+
+A score is the one number that an answer holds or, where that is a whole number in one token, the
+mean of all those among the alternatives, by their probabilities (Liu et al. 2023, section 2).
 """
 
 import json
@@ -13,9 +16,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.params import Range
+from pipeline_lib.teachers.said_scores import said_score
 
 Alternatives = dict[str, float]
 """Tokens at one place of an answer, with their log probabilities."""
+Asked = Sequence[str] | Range
+"""What was asked for: one of these classes, or a score in this range."""
 IMPOSSIBLE = 1e-3
 """Alternatives at one place whose probabilities add up to more than 1 by this are refused."""
 
@@ -25,22 +32,24 @@ class BatchAnswer:
     """One line of a batch's output.
 
     :ivar key: the content key, where the line has no texts; :ivar probs: by class, as far as found.
-    :ivar coverage: what the classes found have of the whole probability.
+    :ivar said: the class, where no more than the answer is known; of a regression the score.
+    :ivar coverage: what the classes found, or the whole numbers, have of the whole probability.
     """
 
     key: int | None
     texts: tuple[str, ...] | None
-    probs: dict[str, float] | None
-    coverage: float | None
-    error: str | None
+    probs: dict[str, float] | None = None
+    said: str | float | None = None
+    coverage: float | None = None
+    error: str | None = None
 
 
-def read_batch_line(line: Mapping[str, Any], labels: Sequence[str], where: str) -> BatchAnswer:
+def read_batch_line(line: Mapping[str, Any], asked: Asked, where: str) -> BatchAnswer:
     """Read a line of an OpenAI batch's output, which ``vllm run-batch`` writes too.
 
     ``custom_id`` is the content key, as ``distill teacher requests`` wrote it.
 
-    :param labels: the classes' names; :param where: for messages.
+    :param where: for messages.
     :raises DistilleryError: if the line is none of a batch, or its tokens' probabilities cannot be.
     """
     key = content_key(line.get("custom_id"), where)
@@ -48,13 +57,13 @@ def read_batch_line(line: Mapping[str, Any], labels: Sequence[str], where: str) 
     body = response.get("body") or {}
     failed = line.get("error") or body.get("error")
     if failed or response.get("status_code", 200) != 200:
-        return BatchAnswer(key, None, None, None, failure(failed, response))
+        return BatchAnswer(key, None, error=failure(failed, response))
     choices = body.get("choices") or [{}]
     answer = (choices[0].get("message") or {}).get("content") or choices[0].get("text")
-    return _answered(key, None, answer, _places(choices[0].get("logprobs")), labels, where)
+    return _answered(key, None, answer, _places(choices[0].get("logprobs")), asked, where)
 
 
-def read_vllm_line(line: Mapping[str, Any], labels: Sequence[str], where: str) -> BatchAnswer:
+def read_vllm_line(line: Mapping[str, Any], asked: Asked, where: str) -> BatchAnswer:
     """Read a line with the fields of vLLM's ``RequestOutput``, and ``text`` or ``custom_id``.
 
     ``outputs[0].logprobs`` has for each token the alternatives' ``decoded_token`` and ``logprob``,
@@ -65,13 +74,13 @@ def read_vllm_line(line: Mapping[str, Any], labels: Sequence[str], where: str) -
     texts = tuple(line[name] for name in ("text", "text_pair") if name in line) or None
     key = None if texts else content_key(line.get("custom_id", line.get("request_id")), where)
     if line.get("error"):
-        return BatchAnswer(key, texts, None, None, str(line["error"]))
+        return BatchAnswer(key, texts, error=str(line["error"]))
     output = (line.get("outputs") or [{}])[0]
     places = [
         {str(own["decoded_token"]): float(own["logprob"]) for own in place.values()}
         for place in output.get("logprobs") or []
     ]
-    return _answered(key, texts, output.get("text"), places, labels, where)
+    return _answered(key, texts, output.get("text"), places, asked, where)
 
 
 def _answered(
@@ -79,23 +88,60 @@ def _answered(
     texts: tuple[str, ...] | None,
     answer: str | None,
     places: list[Alternatives],
-    labels: Sequence[str],
+    asked: Asked,
     where: str,
 ) -> BatchAnswer:
     if not answer:
-        return BatchAnswer(key, texts, None, None, "no answer")
-    if not places:
-        # The answer alone: all that is known is that it was given.
-        named = [name for name in labels if _plain(name) == _plain(answer)]
-        if not named:
-            return BatchAnswer(key, texts, None, None, f"no class: {answer!r:.60}")
-        return BatchAnswer(key, texts, {named[0]: 1.0}, 1.0, None)
+        return BatchAnswer(key, texts, error="no answer")
     _check_possible(places, where)
-    probs = class_probabilities(answer, places, labels)
-    coverage = sum(probs.values())
-    if not coverage:
-        return BatchAnswer(key, texts, None, None, f"no class: {answer!r:.60}")
-    return BatchAnswer(key, texts, probs, min(1.0, coverage), None)
+    if isinstance(asked, Range):
+        try:
+            score, coverage = _score(answer, places, asked)
+        except ValueError as error:
+            return BatchAnswer(key, texts, error=str(error))
+        return BatchAnswer(key, texts, said=score, coverage=coverage)
+    if places:
+        probs = class_probabilities(answer, places, asked)
+        if coverage := sum(probs.values()):
+            return BatchAnswer(key, texts, probs, coverage=min(1.0, coverage))
+    else:
+        named = [name for name in asked if _plain(name) == _plain(answer)]
+        if named:
+            return BatchAnswer(key, texts, said=named[0])
+    return BatchAnswer(key, texts, error=f"no class: {answer!r:.60}")
+
+
+def _score(
+    answer: str, places: Sequence[Alternatives], scores: Range
+) -> tuple[float, float | None]:
+    """Return an answer's score, and its coverage.
+
+    :raises ValueError: if it has none; see :func:`said_score`.
+    """
+    said = said_score(answer, scores)
+    taken = _taken(answer, "", places[0]) if places else None
+    if taken is None or taken.strip() != answer.strip():
+        return said, None
+    shares = _whole_numbers(places[0], scores)
+    covered = sum(shares.values())
+    if len(shares) < 2 or said not in shares or not covered:
+        return said, None
+    return sum(number * share for number, share in shares.items()) / covered, min(1.0, covered)
+
+
+def _whole_numbers(place: Alternatives, scores: Range) -> dict[int, float]:
+    """Return the probabilities of the whole numbers in a range; none where tokens may go on.
+
+    A minus is a token of its own, and 10 may be two: it is one where a token has two digits.
+    """
+    tokens = {token: token.strip() for token in place if token.strip().isdecimal()}
+    if scores.min < 0 or (scores.max >= 10 and all(len(own) == 1 for own in tokens.values())):
+        return {}
+    shares: dict[int, float] = {}
+    for token, own in tokens.items():
+        if scores.min <= int(own) <= scores.max:
+            shares[int(own)] = shares.get(int(own), 0.0) + math.exp(place[token])
+    return shares
 
 
 def class_probabilities(

@@ -42,12 +42,7 @@ def check_outputs(
     :param few: there may be few different ones, as of labels or rounded probabilities.
     :raises DistilleryError: naming the shard and rows.
     """
-    broken = np.flatnonzero(~np.isfinite(outputs).all(axis=1))
-    if len(broken):
-        raise DistilleryError(
-            f"{where}: not a finite number in the outputs of {len(broken):,} of {len(outputs):,} "
-            f"rows ({_listed(broken)}). {remedy}"
-        )
+    check_finite(outputs, where, remedy)
     first = np.unique(keys, return_index=True)[1]
     if len(first) < MIN_ROWS:
         return
@@ -66,6 +61,19 @@ def check_outputs(
         raise DistilleryError(
             f"{where}: {fault} for {len(chosen):,} different inputs of rows 0 to "
             f"{len(outputs) - 1}. {remedy}"
+        )
+
+
+def check_finite(outputs: np.ndarray, where: str, remedy: str) -> None:
+    """Check that a shard's outputs, float (rows, width), are numbers; see :func:`check_outputs`.
+
+    :raises DistilleryError: naming the shard and rows.
+    """
+    broken = np.flatnonzero(~np.isfinite(outputs).all(axis=1))
+    if len(broken):
+        raise DistilleryError(
+            f"{where}: not a finite number in the outputs of {len(broken):,} of {len(outputs):,} "
+            f"rows ({_listed(broken)}). {remedy}"
         )
 
 

@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.storage.seen_keys import SeenKeys
 from pipeline_lib.teachers.content_keys import content_keys
 
 if TYPE_CHECKING:
+    from pipeline_lib.params import Task
     from pipeline_lib.teachers.answers import Answers
     from pipeline_lib.teachers.given_vectors import GivenVectors
 
@@ -16,7 +18,10 @@ TOP_LOGPROBS = 20
 """Alternatives that are asked for at each token: the most that the API gives."""
 MAX_TOKENS = 16
 """Tokens of an answer: the names of classes seldom have more than six."""
-PROMPT = "Answer with one of these labels and nothing else: {labels}."
+LABELS, LEAST, GREATEST = "{labels}", "{min}", "{max}"
+"""What stands in a prompt for the classes, and for the ends of a regression's range."""
+PROMPT = f"Answer with one of these labels and nothing else: {LABELS}."
+SCORE_PROMPT = f"Answer with a number from {LEAST} to {GREATEST} and nothing else."
 
 
 def requests_of(
@@ -39,15 +44,36 @@ def requests_of(
             yield {"key": f"{keys[row]:016x}", **named}
 
 
-def batch_request(
-    row: dict[str, str], model: str, labels: list[str], prompt: str = PROMPT
-) -> dict[str, Any]:
+def instruction(task: "Task", prompt: str | None) -> str:
+    """Return what a model is told before each text.
+
+    :param prompt: with ``{labels}`` for the classes, or ``{min}`` and ``{max}`` of a regression's
+        scores; None: the default one.
+    :raises DistilleryError: if it has the signs of the other kind of task.
+    """
+    scores = task.score_range
+    if scores is None:
+        values = {LABELS: ", ".join(task.label_names)}
+    else:
+        values = {LEAST: f"{scores.min:.10g}", GREATEST: f"{scores.max:.10g}"}
+    told = prompt or (PROMPT if scores is None else SCORE_PROMPT)
+    strange = [sign for sign in (LABELS, LEAST, GREATEST) if sign in told and sign not in values]
+    if strange:
+        raise DistilleryError(
+            f"--prompt: it has {strange[0]}, and the task's labels are "
+            f"{'classes' if scores is None else 'scores'}. Write {' and '.join(values)}."
+        )
+    for sign, value in values.items():
+        told = told.replace(sign, value)
+    return told
+
+
+def batch_request(row: dict[str, str], model: str, told: str) -> dict[str, Any]:
     """Return a row as a line of an OpenAI batch of chat completions; its custom_id is the key.
 
-    :param prompt: what the model is told; ``{labels}`` in it stands for the classes.
+    :param told: see :func:`instruction`.
     """
     asked = "\n\n".join(row[name] for name in ("text", "text_pair") if name in row)
-    told = prompt.replace("{labels}", ", ".join(labels))
     body = {
         "model": model,
         "messages": [{"role": "system", "content": told}, {"role": "user", "content": asked}],

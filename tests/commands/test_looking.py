@@ -49,7 +49,7 @@ class TestWorklist:
         assert "teacher to that: positive" in found and "1 of 3 rows" in found
 
     def test_of_a_task(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        # What cleanlab counts is tested by itself: importing it takes seconds.
+        # What cleanlab counts: tests/inspection/test_label_errors.py. Importing it takes seconds.
         monkeypatch.setattr("pipeline_lib.inspection.label_errors.find_spec", lambda _: None)
         found = {
             one["name"]: one

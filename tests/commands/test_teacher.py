@@ -50,7 +50,7 @@ def test_requests_are_the_rows_without_an_answer(answers: Path) -> None:
     assert "4 rows of 4 need an answer (none of data/input/movies.jsonl is there yet)" in said
 
 
-def test_a_batch_is_one(answers: Path) -> None:
+def test_a_batch_is_one(answers: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
     Path("prompt.txt").write_text("Say {labels}.")
     options = "--format", "openai-batch", "--prompt", "prompt.txt"
     distill("teacher", "requests", "movies", "full", "llm", "out.jsonl", *options)
@@ -58,6 +58,10 @@ def test_a_batch_is_one(answers: Path) -> None:
     assert set(line) == {"custom_id", "method", "url", "body"} and len(line["custom_id"]) == 16
     assert line["body"]["model"] == "m-1" and line["body"]["logprobs"] is True
     assert line["body"]["messages"][0]["content"] == "Say negative, positive."
+    Path("prompt.txt").write_text("From {min} on.")
+    arguments = "teacher", "requests", "movies", "full", "llm", "out.jsonl"
+    error = failing(monkeypatch, capsys, *arguments, *options)
+    assert "--prompt: it has {min}, and the task's labels are classes. Write {labels}." in error
 
 
 def test_a_file_is_tried(answers: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -112,6 +113,31 @@ class TestColumns:
         one, other = ([json.loads(line)[name] for name in names] for line in lines)
         assert one == [None] * 5
         assert other == ["negative", 0.5, 1.0, [0.5, 0.5], [0.0, 0.0]]
+
+    def test_a_catalogues_own_ids_and_missing_vectors(self, tmp_path: Path) -> None:
+        texts, ids = (pa.array(own, pa.large_string()) for own in (["a", "so dull"], ["A-1", "7"]))
+        write_set(tmp_path / "shop", {"one": pa.table({"text": texts, "id": ids})})
+
+        def some(batch: Batch, side: str) -> np.ndarray:
+            return np.array([[np.nan, np.nan], [0.5, -1.0]], np.float32)
+
+        rows = JoinedSet.open(tmp_path / "shop")
+        flat = FlatRows(rows, None, Filter(), encoder=some)
+        for ending in ("parquet", "jsonl", "csv"):
+            write_flat(tmp_path / f"flat.{ending}", flat.tables(), None)
+        wanted = [
+            {"id": "A-1", "text": "a", "vector": None},
+            {"id": "7", "text": "so dull", "vector": [0.5, -1.0]},
+        ]
+        assert pq.read_table(tmp_path / "flat.parquet").to_pylist() == wanted
+        lines = (tmp_path / "flat.jsonl").read_text().splitlines()
+        assert [json.loads(line) for line in lines] == wanted
+        # What is missing is empty, as in all columns.
+        assert (tmp_path / "flat.csv").read_text().splitlines() == [
+            '"id","text","vector"',
+            '"A-1","a",',
+            '"7","so dull","[0.5, -1.0]"',
+        ]
 
     def test_metadata_are_those_of_a_teachers_file(self, parquet: str) -> None:
         metadata = pq.read_schema(parquet).metadata

@@ -21,16 +21,17 @@ from pipeline_lib.storage.shards import Manifest, ShardSet, schema_of, write_man
 from pipeline_lib.teachers.answer_pass import AnswerPass
 from pipeline_lib.teachers.answers import gather, read_files
 from pipeline_lib.teachers.averages import AveragePass, mean_answer
-from pipeline_lib.teachers.batch_output import class_probabilities, read_batch_line, read_vllm_line
 from pipeline_lib.teachers.content_keys import read_texts
 from pipeline_lib.teachers.own_answers import (
     describe_answers,
     foretold,
     unrelated_warning,
 )
-from pipeline_lib.teachers.requests import batch_request, requests_of
+from pipeline_lib.teachers.requests import batch_request, instruction, requests_of
 from pipeline_lib.teachers.unanswered import list_unanswered, without_answer
 from tests.made_up import made_up_task
+
+from .test_batch_output import batch_line
 
 SETTINGS = {
     "kind": "answers",
@@ -155,7 +156,7 @@ def test_columns_as_other_tools_write_them(tmp_path: Path) -> None:
         ([{"text": "a", "logits": {"yes": "nan", "no": 1}}], r"not a finite number"),
         (
             [{"text": "a", "label": "yes"}, {"text": " a ", "label": "no"}],
-            r"row 2: the same text as .*a\.jsonl: row 1, with another answer",
+            r"a\.jsonl: row 2: the same text as .*a\.jsonl: row 1, with another answer",
         ),
         ([{"metadata": {"classes": ["no", "ja"]}}], r"class 'ja' is unknown"),
         ([{"metadata": {"classes": ["no"]}}], r"class 'yes' is missing among no"),
@@ -180,6 +181,21 @@ def test_rows_without_an_answer_are_counted(tmp_path: Path) -> None:
     wanted = {"rows": 6, "answered": 2, "repeated": 1, "errors": 2, "low_coverage": 1}
     assert found.counts == wanted and found.errors == {"timed out": 2}
     assert sorted(found.weights.tolist()) == [1.0, 2.5]
+
+
+def test_two_answers_are_found_in_two_files(tmp_path: Path) -> None:
+    one = [{"text": f"text {n}", "probs": {"yes": (n + 1) / 100}} for n in range(50)]
+    path = lines(tmp_path / "a.jsonl", one)
+    # The same again, of a text with another weight, and of one with another answer.
+    same = lines(tmp_path / "b.jsonl", [{"metadata": {}}, one[7], one[7] | {"text": " text 7 "}])
+    found = read_files([path, same], settings(), TASK)
+    assert (found.counts["answered"], found.counts["repeated"]) == (50, 2)
+    wanted = read_files([path], settings(), TASK)
+    assert np.array_equal(found.logits, wanted.logits) and (np.diff(found.keys) > 0).all()
+    for other in ({"weight": 2.0}, {"probs": {"yes": 0.5}}):
+        again = lines(tmp_path / "c.jsonl", [{"text": "new", "label": "no"}, one[9] | other])
+        with pytest.raises(DistilleryError, match=r"c\.jsonl: row 2: the same .*a\.jsonl: row 10,"):
+            read_files([path, same, again], settings(), TASK)
 
 
 def test_a_constant_file_is_refused(tmp_path: Path) -> None:
@@ -295,59 +311,20 @@ def test_answers_that_words_do_not_foretell_are_warned_of() -> None:
     assert foretold(texts[:199], logits[:199]) is None
 
 
-def test_a_distribution_along_the_tokens_of_an_answer() -> None:
-    log = math.log
-    places = [
-        {"very": log(0.7), "neutral": log(0.2), "Good": log(0.05), "<eos>": log(0.05)},
-        {" good": log(0.6), " bad": log(0.3), "!": log(0.1)},
-    ]
-    labels = ["very good", "very bad", "neutral", "good"]
-    found = class_probabilities("very good", places, labels)
-    wanted = {"very good": 0.42, "very bad": 0.21, "neutral": 0.2, "good": 0.05}
-    assert found == pytest.approx(wanted)
-
-
-def batch_line(tokens: list[dict[str, float]], content: str = "yes") -> dict[str, Any]:
-    top = [[{"token": t, "logprob": math.log(p)} for t, p in place.items()] for place in tokens]
-    places = [{**own[0], "top_logprobs": own} for own in top]
-    choice = {"message": {"content": content}, "logprobs": {"content": places}}
-    body = {"choices": [choice]}
-    return {"custom_id": "00ff", "response": {"status_code": 200, "body": body}, "error": None}
-
-
-def test_a_batchs_output_is_read() -> None:
-    found = read_batch_line(batch_line([{"yes": 0.7, "No": 0.2}]), ["no", "yes"], "f")
-    assert found.key == 255 and found.coverage == pytest.approx(0.9)
-    assert found.probs == pytest.approx({"yes": 0.7, "no": 0.2})
-    refused = {"custom_id": "1", "response": None, "error": {"message": "expired"}}
-    assert read_batch_line(refused, ["no", "yes"], "f").error == "expired"
-    other = read_batch_line(batch_line([{"perhaps": 0.9}], "perhaps"), ["no", "yes"], "f")
-    assert other.error == "no class: 'perhaps'"
-    with pytest.raises(DistilleryError, match="f: the alternatives of token 0 have a probabi"):
-        read_batch_line(batch_line([{"yes": 0.9, "no": 0.9}]), ["no", "yes"], "f")
-    with pytest.raises(DistilleryError, match="f: the same alternatives stand at all 2 tokens"):
-        read_batch_line(batch_line([{"y": 0.5, "n": 0.3}] * 2, "yn"), ["no", "yes"], "f")
-    with pytest.raises(DistilleryError, match="custom_id 'row-1' is no content key"):
-        read_batch_line({"custom_id": "row-1"}, ["no", "yes"], "f")
-
-
-def test_vllms_output_is_read() -> None:
-    place = {"12": {"decoded_token": " yes", "logprob": math.log(0.6), "rank": 1}}
-    place |= {"7": {"decoded_token": " no", "logprob": math.log(0.4), "rank": 2}}
-    line = {"text": "a film", "outputs": [{"text": " yes", "logprobs": [place]}]}
-    found = read_vllm_line(line, ["no", "yes"], "f")
-    assert found.texts == ("a film",) and found.probs == pytest.approx({"yes": 0.6, "no": 0.4})
-
-
 def test_a_batch_goes_out_and_comes_back_by_its_keys(tmp_path: Path) -> None:
     inputs = write_rows(tmp_path / "in", ["a film", "dull"], [None, None])
-    asked = [batch_request(row, "m", ["no", "yes"]) for row in requests_of(texts_of(inputs), None)]
+    told = instruction(TASK, None)
+    asked = [batch_request(row, "m", told) for row in requests_of(texts_of(inputs), None)]
     assert asked[0]["body"]["messages"][1]["content"] == "a film"
     assert "no, yes" in asked[0]["body"]["messages"][0]["content"]
     rows = [batch_line([{"yes": 0.8, "no": 0.2}]) | {"custom_id": a["custom_id"]} for a in asked]
     path = lines(tmp_path / "a.jsonl", rows)
     answers = read_files([path], settings(), TASK)
     assert len(answers.keys) == 2 and list(requests_of(texts_of(inputs), answers)) == []
+    # Without log probabilities an answer is a bare label.
+    del rows[0]["response"]["body"]["choices"][0]["logprobs"]
+    found = probs_of(lines(tmp_path / "a.jsonl", rows))
+    assert sorted(found.values()) == [[0.05, 0.95], [0.2, 0.8]]
 
 
 def test_an_average_is_that_of_probabilities(tmp_path: Path, store_home: Path) -> None:

@@ -1,0 +1,87 @@
+"""Students of several tasks are exported as others are: what they share, and each one's head."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from pipeline_lib.distillation.starts import Start, start_from_sizes
+from pipeline_lib.exports.numpy_export import export_numpy
+from pipeline_lib.exports.onnx_export import export_onnx
+from pipeline_lib.exports.opening import open_student
+from pipeline_lib.networks.joint import JointNetwork
+from pipeline_lib.params import student_settings
+from pipeline_lib.students.student import Student, load_student, save_student
+from pipeline_lib.students.vocabulary import build_tokenizer
+from pipeline_lib.text.ragged import to_device
+from tests.pretrained import write_model
+
+from .students import VALUES, WIDTH, WORDS
+from .test_onnx import sample
+
+TASKS = {"movies": (False, ["no", "yes"]), "nli": (True, ["a", "b", "c"]), "sick": (True, ["s"])}
+"""Whether a task is of pairs, and its classes, or the name of its score."""
+CPU = torch.device("cpu")
+
+
+def learn(students: Iterable[Student]) -> None:
+    """Move all that students have, shared or their own, by a step of every task."""
+    for student in students:
+        optimiser = torch.optim.SGD(student.model.parameters(), 0.1)
+        rows = student.encode(sample(student.is_pair))
+        logits = student.model.outputs(to_device(rows.batch(np.arange(4, 12)), CPU))["logits"]
+        (logits - 1.0).square().mean().backward()
+        optimiser.step()
+
+
+def trained(folder: Path, name: str) -> dict[str, np.ndarray]:
+    """Write tiny students that learned together, as a joint training does; return their answers.
+
+    They lie in ``data/joint/<row>/<seed>/<task>``.
+    """
+    settings = student_settings(VALUES[name])
+    start = Start(build_tokenizer(WORDS, True), len(WORDS) + 2, WIDTH)
+    if settings.source_model is not None:
+        start = start_from_sizes(write_model(folder / "model", "bert"), settings)
+    torch.manual_seed(4)
+    network = JointNetwork(start.build(settings, *task) for task in TASKS.values())
+    with torch.no_grad():
+        for weights in network.parameters():
+            weights += 0.2 * torch.randn_like(weights)
+    students = [Student(model, start.tokenizer, CPU) for model in network.train().students]
+    learn(students)
+    for task, student in zip(TASKS, students, strict=True):
+        save_student(folder / "data/joint/mtl/3" / task, student.model, start.tokenizer)
+    return {t: s.predict(sample(s.is_pair)) for t, s in zip(TASKS, students, strict=True)}
+
+
+@pytest.mark.parametrize("name", ["bilstm", "bert"])
+def test_every_tasks_student(tmp_path: Path, name: str) -> None:
+    writers = {"onnx": export_onnx} | ({"numpy": export_numpy} if name == "bilstm" else {})
+    found = trained(tmp_path, name)
+    # Tracing a transformer takes longest: one of its tasks stands for the others.
+    for task, wanted in found.items() if name == "bilstm" else [("nli", found["nli"])]:
+        is_pair, labels = TASKS[task]
+        assert np.ptp(wanted, axis=0).min() > 1e-4
+        for form, write in writers.items():
+            write(tmp_path / "data/joint/mtl/3" / task, tmp_path / form / task)
+            opened = open_student(tmp_path / form / task)
+            assert (opened.label_names, opened.is_pair) == (labels, is_pair)
+            np.testing.assert_allclose(opened.predict(sample(is_pair)), wanted, atol=4e-6)
+
+
+def test_a_row_that_starts_from_one(tmp_path: Path) -> None:
+    before = trained(tmp_path, "bilstm")["nli"]
+    student = load_student(tmp_path / "data/joint/mtl/3/nli")
+    student.model.train()
+    learn([student])
+    folder = tmp_path / "data/students/nli/mtl_tuned/3"
+    save_student(folder, student.model, student.tokenizer)
+    wanted = load_student(folder).predict(sample(True))
+    assert np.abs(wanted - before).max() > 1e-3
+    for form, write in (("onnx", export_onnx), ("numpy", export_numpy)):
+        write(folder, tmp_path / form)
+        found = open_student(tmp_path / form).predict(sample(True))
+        np.testing.assert_allclose(found, wanted, atol=4e-6)

@@ -95,7 +95,9 @@ def build(
     ] = Pooling.mean,
     max_length: Annotated[
         int | None,
-        typer.Option("--max-length", min=4, help="Word pieces that a model reads; else 128."),
+        typer.Option(
+            "--max-length", min=4, help="Word pieces that a model reads; else 128, or --centre's."
+        ),
     ] = None,
     vectors: Vectors = None,
     centre: Annotated[
@@ -130,6 +132,7 @@ def build(
     from pipeline_lib.retrieval.building import Form, build
     from pipeline_lib.retrieval.documents import targets_in_files
     from pipeline_lib.retrieval.embedders import EncoderReference, targets_in_space
+    from pipeline_lib.students.targets import Targets
 
     if (encoder is None) == (model is None):
         raise DistilleryError("give either `--encoder` or `--model`: who embeds the sentences.")
@@ -142,6 +145,8 @@ def build(
     elif vectors:
         raise DistilleryError("vectors: `--encoder` embeds the queries. Give it, not `--model`.")
     else:
+        if centre is not None and max_length is None:
+            max_length = Targets.read(centre).max_length
         reference = EncoderReference.to(model, pooling.value, max_length)
     if centre is not None:
         mean = targets_in_space(centre, reference).mean

@@ -20,11 +20,12 @@ from harness import RESULTS, facts, say, table, write_results
 
 from pipeline_lib.base.devices import single_thread
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.distillation.starts import Start
 from pipeline_lib.evaluation.results import SimilarityScores
 from pipeline_lib.evaluation.sentence_vectors import Encode, model_encoder
 from pipeline_lib.evaluation.untuned import TRAIN, LabelledPairs, labelled_splits, scores_of
 from pipeline_lib.params import Params, load_params, student_settings
-from pipeline_lib.students.sentence_encoder import SentenceEncoder, start_encoder
+from pipeline_lib.students.sentence_encoder import SentenceEncoder
 from pipeline_lib.students.vocabulary import load_vocabulary
 from pipeline_lib.tasks.metrics import score
 from pipeline_lib.text.fast_tokenizer import WordNumbers
@@ -119,7 +120,7 @@ def _distilled(
     )  # fmt: skip
     checkpoint = Path(".distillery/checkpoints") / f"similarity-{task}-{seed}-{rate}.safetensors"
     torch.manual_seed(seed)
-    model = _Scaled(start_encoder(vectors, STUDENT))
+    model = _Scaled(Start(tokenizer, *vectors.shape, vectors).encoder(STUDENT))
     best = fit(model, LengthSorted(train, 64, seed), loss, evaluate, settings, checkpoint)
     checkpoint.unlink()
     encoder = SentenceEncoder(model.encoder, tokenizer, STUDENT.max_words, torch.device("cpu"))

@@ -1,6 +1,7 @@
 """Distilling without a task: an encoder trained to a model's sentence vectors.
 
-Wu et al. 2020, sections 3.1 and 3.2 (SRA).  The vectors of BERT-like models share a large common
+Wu et al. 2020, sections 3.1 and 3.2 (SRA), of a BiLSTM; Vujanic and Rueckstiess 2025 (LEAF), of a
+few layers of a pretrained model.  The vectors of BERT-like models share a large common
 direction, so that one constant vector reaches a low loss already: that loss is reported beside the
 encoder's, and ``centre`` subtracts their mean from the targets.  Where vectors stand in files,
 sentences without one are left out.
@@ -8,15 +9,13 @@ sentences without one are left out.
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import pyarrow as pa
 import torch
-from tokenizers import Tokenizer
 from torch import nn
 
 from pipeline_lib.base.devices import resolve_student_precision
@@ -24,11 +23,14 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import sha256_folder
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.distillation.collapse import sample_rows, spread_figures
+from pipeline_lib.distillation.corpus import AnsweredVectors, Corpus
+from pipeline_lib.distillation.plans import check_fits
+from pipeline_lib.distillation.starts import Start, start_of
 from pipeline_lib.params import Encoder, Optimiser, Params, StudentSettings
-from pipeline_lib.storage.columns import column_suffixes, matrix
+from pipeline_lib.storage.columns import column_suffixes
 from pipeline_lib.storage.shards import ShardSet
-from pipeline_lib.storage.vectors import ChosenVectors, StoredVectors, unit, vector_tables
-from pipeline_lib.students.sentence_encoder import encode_sentences, save_encoder, start_encoder
+from pipeline_lib.storage.vectors import StoredVectors, unit
+from pipeline_lib.students.sentence_encoder import encode_sentences, save_encoder
 from pipeline_lib.students.targets import Targets
 from pipeline_lib.students.vocabulary import (
     build_vocabulary,
@@ -36,8 +38,6 @@ from pipeline_lib.students.vocabulary import (
     select_words,
     vector_source,
 )
-from pipeline_lib.text.fast_tokenizer import WordNumbers
-from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.text.words import MASK, split_words
 from pipeline_lib.training.batches import LengthSorted
 from pipeline_lib.training.checkpoint import Progress
@@ -47,69 +47,6 @@ from pipeline_lib.training.runs import Prepared, Record, TrainingSpec
 from pipeline_lib.training.search import Row
 
 _CHUNK = 8192
-
-
-@dataclass(frozen=True)
-class AnsweredVectors(ChosenVectors):
-    """The vectors of a corpus less those that nobody gave."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Rows and width."""
-        return len(self), *self.stored.shape[1:]
-
-
-@dataclass(frozen=True)
-class Corpus:
-    """Sentences with their vectors: shard sets of text, and the vectors that answer to them.
-
-    :ivar limit: how many rows are taken, from the first on; None: all.
-    """
-
-    sets: list[tuple[ShardSet, ShardSet, int | None]]
-
-    @property
-    def digest(self) -> list[Any]:
-        """What the corpus holds."""
-        return [(a.manifest.digest, b.manifest.digest, limit) for a, b, limit in self.sets]
-
-    def read(self, tokenizer: Tokenizer, max_words: int) -> Sentences:
-        """Return all sentences, numbered, with the target ``vectors``; a pair counts as two.
-
-        Vectors stay in the mapped files until a batch asks for them.
-        """
-        texts: list[str] = []
-        for rows, _, side in self._parts():
-            texts += rows[f"text{side}"].to_pylist()
-        vectors = self.vectors()
-        if isinstance(vectors, AnsweredVectors):
-            texts = [texts[row] for row in vectors.rows.tolist()]
-        numbered = WordNumbers(tokenizer).number(texts, max_words)
-        return replace(numbered, targets={"vectors": vectors})
-
-    def vectors(self) -> StoredVectors | AnsweredVectors:
-        """Return the vectors of the sentences that have one, in the order of :meth:`read`."""
-        parts = [(vectors, side) for _, vectors, side in self._parts()]
-        stored = StoredVectors(parts)
-        if not any(outputs.manifest.counts.get("unanswered") for _, outputs, _ in self.sets):
-            return stored
-        known = np.concatenate([_have_vector(*part) for part in parts])
-        return AnsweredVectors(stored, np.flatnonzero(known))
-
-    @property
-    def unanswered(self) -> int:
-        """How many sentences are left out because they have no vector."""
-        vectors = self.vectors()
-        return len(vectors.stored) - len(vectors) if isinstance(vectors, AnsweredVectors) else 0
-
-    def _parts(self) -> Iterator[tuple[pa.Table, pa.Table, str]]:
-        for inputs, outputs, limit in self.sets:
-            left = limit
-            for rows, vectors in vector_tables(inputs, outputs):
-                rows, vectors = rows.slice(0, left), vectors.slice(0, left)
-                left = None if left is None else left - rows.num_rows
-                for side in column_suffixes(rows):
-                    yield rows, vectors, side
 
 
 @dataclass(frozen=True)
@@ -152,17 +89,29 @@ class EncoderTraining(TrainingSpec):
         return Settings.of(self.optimiser, self.rate, precision, self.seed)
 
     @property
+    def model(self) -> Path | None:
+        """The folder of the pretrained model whose layers the student has, if it has any."""
+        own = self.student.source_model
+        return None if own is None else self.layout.model(own)
+
+    @property
     def made_from(self) -> Any:
         """What it is made of, without names."""
-        words = [ShardSet.open(self._task(t)).manifest.digest for t in self.row.tasks]
         row = self.row.model_dump(exclude={"student", "optimiser", "wikipedia", "tasks", "seed"})
         return [
-            *(row, self.student.model_dump(), self.params.vocabulary.model_dump(), words),
+            *(row, self.student.model_dump(exclude={"model"}), *self._start_digests),
             *(self.train.digest, self.validation.digest),
-            sha256_folder(vector_source(self.params.vocabulary, self.layout)),
             # Beside an encoder stands whose vectors it learned: of files, no model's.
             *(["given"] if self._targets(None).pooling is None else []),
         ]
+
+    @property
+    def _start_digests(self) -> list[Any]:
+        if self.model is not None:
+            return [sha256_folder(self.model)]
+        words = [ShardSet.open(self._task(t)).manifest.digest for t in self.row.tasks]
+        vectors = sha256_folder(vector_source(self.params.vocabulary, self.layout))
+        return [self.params.vocabulary.model_dump(), words, vectors]
 
     @cached_property
     def rows(self) -> int:
@@ -193,8 +142,16 @@ class EncoderTraining(TrainingSpec):
     def _task(self, task: str) -> Path:
         return self.layout.split(task, "train")
 
+    def _start(self) -> Start:
+        if self.model is not None:
+            return start_of(self.model, self.student, "model")
+        words = self.params.vocabulary
+        source = vector_source(words, self.layout)
+        tokenizer, vectors = build_vocabulary(self.words(), words, source)
+        return Start(tokenizer, *vectors.shape, vectors)
+
     def words(self) -> list[str]:
-        """Return the vocabulary: the corpus' words, and those of the tasks, however rare."""
+        """Return a student's vocabulary: the corpus' words, and the tasks' own, however rare."""
         vocabulary = self.params.vocabulary
         found = count_normalised(self._corpus_words(), vocabulary.lowercase)
         kept = set(select_words(found, self.row.min_count))
@@ -223,16 +180,15 @@ class EncoderTraining(TrainingSpec):
             teacher's.
         """
         check_vectors(self)
-        words = self.params.vocabulary
-        source = vector_source(words, self.layout)
-        tokenizer, vectors = build_vocabulary(self.words(), words, source)
-        limit, device = self.student.max_words, torch.device(self.device)
-        train, held_back = (c.read(tokenizer, limit) for c in (self.train, self.validation))
+        start, limit, device = self._start(), self.student.max_words, torch.device(self.device)
+        train, held_back = (c.read(start.tokenizer, limit) for c in (self.train, self.validation))
         targets = train.targets["vectors"]
         mean = mean_of(targets, lambda found: found) if self.row.centre else 0.0
         centre = torch.as_tensor(mean, dtype=torch.float32, device=device)
         torch.manual_seed(self.seed)
-        model = start_encoder(vectors, self.student).to(device)
+        model = start.encoder(self.student).to(device)
+        if start.pretrained is not None:
+            model.attend_quickly(training=True)
 
         def loss(model: nn.Module, batch: Batch) -> torch.Tensor:
             vector = model(batch["ids"], batch["lengths"]).float()
@@ -244,7 +200,7 @@ class EncoderTraining(TrainingSpec):
             return -held_back_loss(answers, held_back.targets["vectors"], mean)
 
         def finish(folder: Path, found: Progress) -> Record:
-            save_encoder(folder, model, tokenizer, self.student)
+            save_encoder(folder, model, start.tokenizer, self.student, start.pretrained)
             self._targets(mean if self.row.centre else None).save(folder)
             answers = encode_sentences(model, held_back, device)
             chosen, wanted = sample_rows(len(held_back)), held_back.targets["vectors"]
@@ -254,7 +210,7 @@ class EncoderTraining(TrainingSpec):
             return {
                 "sentences": len(train),
                 "held_back_sentences": len(held_back),
-                "words": len(vectors),
+                "words": start.words,
                 "centred": self.row.centre,
                 "loss": -found.best_score,
                 "constant_loss": held_back_loss(rows, held_back.targets["vectors"], mean),
@@ -265,14 +221,6 @@ class EncoderTraining(TrainingSpec):
 
         batches = LengthSorted(train, self.optimiser.batch_size, self.seed)
         return Prepared(model, batches, loss, evaluate, finish)
-
-
-def _have_vector(table: pa.Table, side: str) -> np.ndarray:
-    """Return which rows have a vector of one side, bool (rows,); the others' is not a number."""
-    scale = f"scale{side}"
-    if scale in table.column_names:
-        return ~np.isnan(table[scale].to_numpy())
-    return ~np.isnan(matrix(table[f"vector{side}"])[:, 0])
 
 
 def _left_out(training: EncoderTraining) -> Record:
@@ -287,8 +235,14 @@ def _opened(folders: tuple[Path, Path]) -> tuple[ShardSet, ShardSet]:
 
 
 def encoder_row(params: Params, name: str, layout: Layout, device: str) -> Row[EncoderTraining]:
-    """Return the trainings of one row of ``encoders``, by learning rate."""
+    """Return the trainings of one row of ``encoders``, by learning rate.
+
+    :raises DistilleryError: if the student asks for more than its pretrained model has.
+    """
     encoder = params.encoders[name]
+    student = params.students[encoder.student]
+    if student.source_model is not None:
+        check_fits(f"students.{encoder.student}", student, layout.model(student.source_model))
     rates = params.optimisers[encoder.optimiser].learning_rates
 
     def spec(_: int, rate: float) -> EncoderTraining:

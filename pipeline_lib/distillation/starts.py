@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 import torch
 from tokenizers import Tokenizer
+from torch import nn
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import read_json
+from pipeline_lib.networks.encoders import build_encoder
 from pipeline_lib.networks.student import StudentConfig, StudentNetwork
 from pipeline_lib.networks.transformer import bert_configuration, cut
 from pipeline_lib.params import BERT, StudentSettings
@@ -41,9 +44,21 @@ class Start:
         """Return the untrained student; what is left to chance comes from torch's generator."""
         own = settings, pair, labels, self.pretrained
         model = build_student(StudentConfig(self.words, self.width, *own), self.vectors)
-        if self.weights is not None:
-            model.encoder.load_state_dict(self.weights)
+        self._load(model.encoder)
         return model
+
+    def encoder(self, settings: StudentSettings) -> nn.Module:
+        """Return the untrained encoder of a student alone."""
+        encoder = build_encoder(settings, self.words, self.width, self.pretrained)
+        if self.vectors is not None:
+            encoder.embeddings.load(torch.from_numpy(self.vectors))
+        self._load(encoder)
+        return encoder
+
+    def _load(self, encoder: nn.Module) -> None:
+        if self.weights is not None:
+            # A map of a model's states onto another width is no part of the model: it stays.
+            encoder.load_state_dict({**encoder.state_dict(), **self.weights})
 
 
 def start_of(folder: Path, student: StudentSettings, start: str) -> Start:
@@ -70,6 +85,11 @@ def start_from_encoder(folder: Path, settings: StudentSettings) -> Start:
     """Start from an encoder: a sentence encoder and its words, or a model and its word pieces."""
     if isinstance(settings, BERT):
         return start_from_layers(folder, settings)
+    if settings.pretrained:
+        config = read_json(folder / "config.json")
+        sizes = config["vocab_size"], config["embedding_size"]
+        own = Pieces.read(folder), *sizes
+        return Start(*own, weights=encoder_weights(folder), pretrained=config["pretrained"])
     tokenizer, vectors = encoder_words(folder)
     return Start(tokenizer, *vectors.shape, weights=encoder_weights(folder))
 

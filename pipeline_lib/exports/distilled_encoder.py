@@ -106,7 +106,10 @@ class Ngrams(nn.Module):
 
 
 class LayerMeans(nn.Module):
-    """The means over the tokens, less the first, of a transformer's last layers' states."""
+    """The means over the tokens, less the first, of a transformer's last layers' states.
+
+    With a width, they go through a linear map onto as many values.
+    """
 
     def __init__(self, config: dict[str, Any]) -> None:
         from transformers import AutoConfig, AutoModel
@@ -115,8 +118,10 @@ class LayerMeans(nn.Module):
         self.model = AutoModel.from_config(AutoConfig.for_model(**config["pretrained"]))
         if getattr(self.model, "pooler", None) is not None:
             self.model.pooler = None
-        self.last = config["architecture"]["last"]
-        self.width = self.last * self.model.config.hidden_size
+        self.last, width = config["architecture"]["last"], config["architecture"].get("width")
+        means = self.last * self.model.config.hidden_size
+        self.width = width or means
+        self.projection = nn.Linear(means, width) if width else nn.Identity()
 
     def forward(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         """Return sentence vectors (rows, width)."""
@@ -124,7 +129,8 @@ class LayerMeans(nn.Module):
         found = self.model(ids, attention_mask=counted.long(), output_hidden_states=True)
         counted[:, 0] = False
         states = torch.cat(found.hidden_states[-self.last :], dim=-1).float()
-        return (states * counted[:, :, None]).sum(1) / counted.sum(1, keepdim=True).clamp(min=1)
+        total = (states * counted[:, :, None]).sum(1)
+        return self.projection(total / counted.sum(1, keepdim=True).clamp(min=1))
 
 
 MULTIPLIER = 0x9E3779B97F4A7C15 - (1 << 64)

@@ -98,7 +98,8 @@ def _sentence_vectors(
     """Return what the encoder computes, without a step that depends on the example."""
     found = encoder.model(input_ids=ids, attention_mask=mask, output_hidden_states=True)
     counted = torch.cat([torch.zeros_like(mask[:, :1]), mask[:, 1:]], dim=1).float()
-    return torch.cat([mean(layer, counted) for layer in found.hidden_states[-encoder.last :]], -1)
+    states = found.hidden_states[-encoder.last :]
+    return encoder.projection(torch.cat([mean(layer, counted) for layer in states], -1))
 
 
 def _first_state(

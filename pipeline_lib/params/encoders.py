@@ -65,9 +65,11 @@ AnySentenceVectors = Annotated[
 class Encoder(Section):
     """A student's encoder, trained to sentence vectors (Wu et al. 2020).
 
-    ``wikipedia`` is how many of its sentences are used (null: all that were split).  ``tasks``
-    names the tasks whose words the vocabulary takes in, and the transfer set whose sentences join
-    the corpus, or null.  ``centre`` subtracts the mean vector from the targets.
+    ``student`` is of architecture bilstm_sra, or dse with a ``width``.  ``wikipedia`` is how many
+    of its sentences are used (null: all that were split).  ``min_count``: how often a word stands
+    in them to be known.  ``tasks`` names the tasks whose words the vocabulary takes in, and the
+    transfer set whose sentences join the corpus, or null.  A dse has its model's word pieces and no
+    vocabulary of its own.  ``centre`` subtracts the mean vector from the targets.
     """
 
     student: str

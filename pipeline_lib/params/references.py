@@ -402,8 +402,9 @@ def _check_encoders(params: Params) -> None:
         elif params.students[encoder.student].sentence_width is None:
             raise ValueError(
                 f"encoders.{name}.student: {encoder.student} has no sentence vector of the "
-                "teacher's width; use one of architecture bilstm_sra"
+                "teacher's width; use one of architecture bilstm_sra, or a dse with a `width`"
             )
+        _check_model(params, encoder.student)
         if encoder.wikipedia is not None and encoder.wikipedia > params.wikipedia.sentences:
             raise ValueError(
                 f"encoders.{name}.wikipedia: {encoder.wikipedia}, but wikipedia.sentences "
@@ -427,7 +428,6 @@ def _check_general(params: Params, name: str, encoder: GeneralEncoder) -> None:
             f"encoders.{name}.student: {encoder.student} is a {student.name()}, and general "
             "distillation starts a Transformer at random; use one of architecture bert"
         )
-    _check_model(params, encoder.student)
     _check_layers(params, f"encoders.{name}", encoder)
 
 

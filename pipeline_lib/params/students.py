@@ -197,9 +197,11 @@ class SiameseTransformer(StudentSettings):
 
     ``model`` is a name in ``models``; ``layers`` are its own, from 0 (null: all of them).  The
     sentence vector is the mean over the tokens of each of the ``last`` layers' states, one behind
-    the other.  ``classifier`` are units of the ReLU layer before the outputs.  ``dropout`` null:
-    the model's own.  ``frozen``: the model stays as it is, and only what stands above it is
-    trained.  ``max_words`` counts word pieces of a sentence, special tokens among them.
+    the other; with a ``width``, a linear map makes as many values of them (Vujanic and Rueckstiess
+    2025, LEAF), so that an encoder has its teacher's.  ``classifier`` are units of the ReLU layer
+    before the outputs.  ``dropout`` null: the model's own.  ``frozen``: the model stays as it is,
+    and only what stands above it is trained.  ``max_words`` counts word pieces of a sentence,
+    special tokens among them.
     """
 
     word_vectors: ClassVar[bool] = False
@@ -209,6 +211,7 @@ class SiameseTransformer(StudentSettings):
     model: str
     layers: Annotated[list[Count], Field(min_length=1)] | None
     last: Positive
+    width: Positive | None = None
     classifier: Positive
     dropout: Fraction | None
     frozen: bool
@@ -221,6 +224,8 @@ class SiameseTransformer(StudentSettings):
 
     @model_validator(mode="after")
     def _consistent(self) -> "SiameseTransformer":
+        if self.frozen and self.width is not None:
+            raise ValueError("`width`: of a frozen model nothing is trained; leave it out")
         if self.layers is None:
             return self
         if self.last > len(self.layers):

@@ -109,12 +109,14 @@ class SentenceEncoderConfig(PretrainedConfig):
         vocab_size: int = 0,
         embedding_size: int = 0,
         architecture: dict[str, Any] | None = None,
+        pretrained: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.vocab_size = vocab_size
         self.embedding_size = embedding_size
         self.architecture = architecture or {}
+        self.pretrained = pretrained
 
 
 class SentenceEncoderModel(PreTrainedModel):
@@ -126,7 +128,8 @@ class SentenceEncoderModel(PreTrainedModel):
     def __init__(self, config: SentenceEncoderConfig) -> None:
         super().__init__(config)
         settings = student_settings(config.architecture)
-        self.encoder = build_encoder(settings, config.vocab_size, config.embedding_size)
+        sizes = config.vocab_size, config.embedding_size
+        self.encoder = build_encoder(settings, *sizes, config.pretrained)
         self.post_init()
 
     def _init_weights(self, module: nn.Module) -> None:

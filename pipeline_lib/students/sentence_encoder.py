@@ -1,9 +1,10 @@
 """Sentence encoders on their own: saving, loading, and turning sentences into vectors."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,8 +23,10 @@ from pipeline_lib.students.student import (
     numbering,
     quick_batch,
     quick_threads,
+    read_tokenizer,
+    write_tokenizer,
 )
-from pipeline_lib.students.vocabulary import load_tokenizer, save_tokenizer
+from pipeline_lib.students.vocabulary import load_tokenizer
 from pipeline_lib.text.fast_tokenizer import WordNumbers
 from pipeline_lib.text.pieces import Pieces
 from pipeline_lib.text.ragged import Sentences, to_device
@@ -69,27 +72,26 @@ def encode_sentences(model: nn.Module, sentences: Sentences, device: torch.devic
     return vectors
 
 
-def start_encoder(vectors: np.ndarray, settings: StudentSettings) -> nn.Module:
-    """Return an untrained encoder whose word vectors start from ``vectors`` (words, width)."""
-    model = build_encoder(settings, *vectors.shape)
-    model.embeddings.load(torch.from_numpy(vectors))
-    return model
-
-
 def save_encoder(
-    folder: Path, model: nn.Module, tokenizer: Tokenizer, settings: StudentSettings
+    folder: Path,
+    model: nn.Module,
+    tokenizer: Tokenizer | Pieces,
+    settings: StudentSettings,
+    pretrained: Mapping[str, Any] | None = None,
 ) -> None:
     """Write config.json, model.safetensors and the tokenizer.
 
     :param settings: the row of ``students`` that the encoder is of.
+    :param pretrained: the configuration of the transformers model that it is, if it is one.
     """
     folder.mkdir(parents=True, exist_ok=True)
     weights = {name: t.detach().cpu().contiguous() for name, t in model.state_dict().items()}
     tensors = {PREFIX + name: tensor for name, tensor in weights.items()}
     with atomic_path(folder / "model.safetensors") as temporary:
         save_file(tensors, temporary, {"format": "pt"})
-    save_tokenizer(folder, tokenizer)
-    words, width = _table(weights).shape
+    write_tokenizer(folder, tokenizer)
+    table = _table(weights) if pretrained is None else model.model.get_input_embeddings().weight
+    words, width = table.shape
     config = {
         "architectures": ["SentenceEncoderModel"],
         "model_type": ENCODER_TYPE,
@@ -98,6 +100,8 @@ def save_encoder(
         "embedding_size": width,
         "architecture": settings.model_dump(),
     }
+    if pretrained is not None:
+        config["pretrained"] = dict(pretrained)
     write_json(folder / "config.json", config)
 
 
@@ -119,9 +123,13 @@ def load_encoder(folder: Path | str, device: torch.device | str = "cpu") -> Sent
             if config["model_type"] != ENCODER_TYPE:
                 raise ValueError(f"config.json describes a {config['model_type']}")
             settings = student_settings(config["architecture"])
-            model = build_encoder(settings, config["vocab_size"], config["embedding_size"])
+            pretrained = config.get("pretrained")
+            sizes = config["vocab_size"], config["embedding_size"]
+            model = build_encoder(settings, *sizes, pretrained)
             model.load_state_dict(encoder_weights(folder))
-            tokenizer = load_tokenizer(folder)
+            if pretrained is not None:
+                model.attend_quickly(training=False)
+            tokenizer = read_tokenizer(folder, settings)
         longest = config["architecture"]["max_words"]
     except (
         *(OSError, ValueError, KeyError, TypeError, RuntimeError),

@@ -137,10 +137,7 @@ def save_student(folder: Path, model: StudentNetwork, tokenizer: Tokenizer | Pie
     tensors = {name: t.detach().cpu().contiguous() for name, t in model.state_dict().items()}
     with atomic_path(folder / "model.safetensors") as temporary:
         save_file(tensors, temporary, {"format": "pt"})
-    if isinstance(tokenizer, Pieces):
-        tokenizer.save(folder)
-    else:
-        save_tokenizer(folder, tokenizer)
+    write_tokenizer(folder, tokenizer)
     write_json(folder / "config.json", config)
 
 
@@ -170,6 +167,14 @@ def attend_quickly(model: StudentNetwork, training: bool) -> None:
     """Have a student that is a transformers model take the layers quickest on its device."""
     if model.config.pretrained is not None:
         model.encoder.attend_quickly(training)
+
+
+def write_tokenizer(folder: Path, tokenizer: Tokenizer | Pieces) -> None:
+    """Save the tokenizer beside a student, where :func:`read_tokenizer` finds it."""
+    if isinstance(tokenizer, Pieces):
+        tokenizer.save(folder)
+    else:
+        save_tokenizer(folder, tokenizer)
 
 
 def read_tokenizer(folder: Path, settings: StudentSettings) -> Tokenizer | Pieces:

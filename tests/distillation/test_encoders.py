@@ -1,7 +1,9 @@
 """Pretraining: an encoder learns the teacher's vectors, beats a constant, and survives a kill."""
 
 import json
+import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,22 +17,27 @@ from transformers import AutoModel, AutoTokenizer
 from typer.testing import CliRunner
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import sha256_folder
+from pipeline_lib.base.files import read_json, sha256_folder, write_json
 from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.cli import app
+from pipeline_lib.distillation.corpus import Corpus
 from pipeline_lib.distillation.encoders import EncoderTraining, check_vectors, encoder_row
+from pipeline_lib.distillation.starts import start_from_encoder
 from pipeline_lib.engine.local import LocalEngine
 from pipeline_lib.engine.passes import run_pass
+from pipeline_lib.networks.student import StudentNetwork
 from pipeline_lib.params import SentenceVectorFiles, check_params
 from pipeline_lib.retrieval.embedders import EncoderReference, targets_in_space
-from pipeline_lib.storage.columns import matrix
+from pipeline_lib.storage.columns import MASKED, matrix
 from pipeline_lib.storage.shards import Manifest, ShardSet, schema_of, write_manifest, write_shard
-from pipeline_lib.students.sentence_encoder import load_encoder
+from pipeline_lib.students.sentence_encoder import SentenceEncoder, load_encoder
+from pipeline_lib.students.student import Student
 from pipeline_lib.students.targets import Targets
-from pipeline_lib.students.vocabulary import build_vocabulary, vector_source
+from pipeline_lib.students.vocabulary import build_tokenizer, build_vocabulary, vector_source
 from pipeline_lib.teachers.given_vectors import GivenVectorPass, gather_vectors
 from pipeline_lib.teachers.vectors import VectorPass
+from pipeline_lib.text.pieces import load_pieces
 from pipeline_lib.text.words import split_words
 from pipeline_lib.training import loop as training
 from pipeline_lib.training.objectives import representation_loss
@@ -42,6 +49,11 @@ MakeRow = Callable[..., Row[EncoderTraining]]
 pytestmark = pytest.mark.usefixtures("store_home")
 TASK = "reviews"
 SHIPPED = Path(__file__).parents[2] / "params.yaml"
+LAYER = {
+    **{"architecture": "dse", "model": "minilm", "layers": [0], "last": 1, "width": 32},
+    **{"classifier": 8, "dropout": 0.0, "frozen": False, "max_words": 16},
+}
+"""One layer of the teacher's two, with a linear map behind it."""
 TRAIN, HELD_BACK = ([text for _, text in sentences()[split]] for split in ("train", "dev"))
 
 
@@ -96,10 +108,17 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run(data: Path, tmp_path: Path) -> MakeRow:
-    """Return a maker of runs over computed vectors; named arguments change the encoder's row."""
+    """Return a maker of runs over computed vectors; named arguments change the encoder's row.
 
-    def make(optimiser: dict[str, Any] | None = None, **changes: Any) -> Row[EncoderTraining]:
-        params = make_params(tmp_path, optimiser or {}, changes)
+    ``optimiser`` changes the optimiser, ``student`` stands in the place of the BiLSTM.
+    """
+
+    def make(
+        optimiser: dict[str, Any] | None = None,
+        student: dict[str, Any] | None = None,
+        **changes: Any,
+    ) -> Row[EncoderTraining]:
+        params = make_params(tmp_path, optimiser or {}, changes, student)
         own = VectorPass.of(params, data / "raw/models/minilm")
         for name in ("wikipedia/train", "wikipedia/validation", f"tasks/{TASK}/original"):
             inputs = ShardSet.open(data / name.replace("tasks/", "transfer/"))
@@ -109,12 +128,17 @@ def run(data: Path, tmp_path: Path) -> MakeRow:
     return make
 
 
-def make_params(folder: Path, optimiser: dict[str, Any], changes: dict[str, Any]) -> Any:
+def make_params(
+    folder: Path,
+    optimiser: dict[str, Any],
+    changes: dict[str, Any],
+    student: dict[str, Any] | None,
+) -> Any:
     write_params(folder / "params.yaml")
     values = YAML(typ="safe", pure=True).load((folder / "params.yaml").read_text())
-    student = {"architecture": "bilstm_sra", "hidden": 16, "width": 32, "classifier": 8}
-    student |= {"embeddings": "trained", "dropout": 0.1, "max_words": 16}
-    values["students"]["bilstm_sra"] = student
+    bilstm = {"architecture": "bilstm_sra", "hidden": 16, "width": 32, "classifier": 8}
+    bilstm |= {"embeddings": "trained", "dropout": 0.1, "max_words": 16}
+    values["students"]["bilstm_sra"] = student or bilstm
     values["optimisers"]["sra"] = values["optimisers"]["short"] | {
         **{"batch_size": 32, "epochs": 8, "evaluate_every": None, "learning_rates": [1.0e-2]},
         **optimiser,
@@ -150,8 +174,11 @@ def test_a_common_direction_makes_the_loss_low(run: MakeRow, tmp_path: Path) -> 
     assert centred["constant_loss"] > 0.4
 
 
-def test_the_losses_are_those_of_the_encoder_that_was_kept(run: MakeRow, tmp_path: Path) -> None:
-    own = run(centre=True)
+@pytest.mark.parametrize("student", [None, LAYER])
+def test_the_losses_are_those_of_the_encoder_that_was_kept(
+    run: MakeRow, tmp_path: Path, student: dict[str, Any] | None
+) -> None:
+    own = run(centre=True, student=student)
     record = train_one(own, tmp_path / "sra", ignore)
     targets = first_of(own).train.vectors()
     mean = targets[np.arange(len(TRAIN))].mean(0)
@@ -170,6 +197,78 @@ def test_the_losses_are_those_of_the_encoder_that_was_kept(run: MakeRow, tmp_pat
         (wanted * found).sum(1) / np.linalg.norm(wanted, axis=1) / np.linalg.norm(found, axis=1)
     )
     assert record["loss"] == pytest.approx((1 - cosines).mean() / 2, abs=1e-3)
+
+
+def test_a_layer_of_the_teacher_learns_its_vectors(run: MakeRow, tmp_path: Path) -> None:
+    own = run({"learning_rates": [3.0e-3]}, LAYER, centre=True)
+    record = train_one(own, tmp_path / "leaf", ignore)
+    assert record["loss"] < 0.6 * record["constant_loss"]
+    # It is built again without the model that it was cut out of, and so is a student above it.
+    encoder, settings = load_encoder(tmp_path / "leaf"), first_of(own).student
+    student = start_from_encoder(tmp_path / "leaf", settings).build(settings, False, ["no", "yes"])
+    sentences = student_of(student, encoder).encode(HELD_BACK[:9]).batch(np.arange(9))
+    with torch.inference_mode():
+        found = student.eval().outputs(sentences)["vector"].numpy()
+    np.testing.assert_allclose(found, encoder.encode(HELD_BACK[:9]), atol=1e-5)
+
+
+def student_of(network: StudentNetwork, encoder: SentenceEncoder) -> Student:
+    return Student(network, encoder.tokenizer, encoder.device)
+
+
+def test_a_models_name_does_not_count_but_its_weights_do(
+    run: MakeRow, data: Path, tmp_path: Path
+) -> None:
+    first = run(student=LAYER)
+    layout = Layout(tmp_path / "data")
+    for name in ("raw/vectors", "wikipedia", "tasks", "vectors"):
+        (layout.data / name).parent.mkdir(parents=True, exist_ok=True)
+        (layout.data / name).symlink_to(data / name)
+    shutil.copytree(data / "raw/models/minilm", layout.data / "raw/models/other")
+    params = first_of(first).params.model_copy(deep=True)
+    params.students["bilstm_sra"] = first_of(first).student.model_copy(update={"model": "other"})
+    assert key_of(encoder_row(params, "sra", layout, "cpu")) == key_of(first)
+    config = layout.data / "raw/models/other/config.json"
+    write_json(config, read_json(config) | {"another": 1})
+    assert key_of(encoder_row(params, "sra", layout, "cpu")) != key_of(first)
+    assert key_of(run(student=LAYER | {"layers": [1]})) != key_of(first)
+
+
+def test_what_a_model_lacks_is_refused(run: MakeRow) -> None:
+    with pytest.raises(DistilleryError, match=r"bilstm_sra\.layers: 2, but .* has 2 layers"):
+        run(student=LAYER | {"layers": [0, 2]})
+    with pytest.raises(DistilleryError, match=r"bilstm_sra\.max_words: 65, but"):
+        run(student=LAYER | {"max_words": 65})
+    with pytest.raises(DistilleryError, match=r"no sentence vector of .* or a dse with a `width`"):
+        run(student=LAYER | {"width": None})
+    with pytest.raises(DistilleryError, match=r"students\.bilstm_sra\.model: no 'none'"):
+        run(student=LAYER | {"model": "none"})
+    with pytest.raises(DistilleryError, match="`width`: of a frozen model nothing is trained"):
+        run(student=LAYER | {"frozen": True})
+
+
+def test_masked_words_are_read_in_each_tokenizers_way(tmp_path: Path) -> None:
+    write_encoder(tmp_path / "model", mask="<mask>")
+    pieces = load_pieces(tmp_path / "model", "sentences")
+    rows = pa.table(
+        {
+            "key": pa.array(string_keys(["a [MASK] plot"])),
+            "text": ["a [MASK] plot"],
+            "words": [["a", "[MASK]", "plot"]],
+            "rules": pa.array([[0, MASKED, 0]], pa.list_(pa.uint8())),
+        }
+    )
+    given = write_shard(tmp_path / "rows" / "s.arrow", rows)
+    write_manifest(tmp_path / "rows", Manifest("sentences", schema_of(rows), [given]))
+    vectors = pa.table({"vector": pa.array([[1.0]], pa.list_(pa.float32(), 1))})
+    answer = replace(write_shard(tmp_path / "vectors" / "s.arrow", vectors), source=given.sha256)
+    write_manifest(tmp_path / "vectors", Manifest("vectors", schema_of(vectors), [answer]))
+    corpus = Corpus([(*map(ShardSet.open, (tmp_path / "rows", tmp_path / "vectors")), None)])
+    words = build_tokenizer(["a", "plot"], True)
+    for tokenizer, sign in ((pieces, "<mask>"), (words, "[MASK]")):
+        found = corpus.read(tokenizer, 9).ids
+        number = (tokenizer.tokenizer if tokenizer is pieces else tokenizer).token_to_id(sign)
+        assert found.tolist().count(number) == 1 and number is not None
 
 
 def test_the_best_learning_rate_is_kept(run: MakeRow, tmp_path: Path) -> None:
@@ -354,10 +453,13 @@ def test_encode_writes_what_the_encoder_gives(
     assert not (tmp_path / "bad.npy").exists()
 
 
-def test_to_transformers_an_encoder_is_a_model(run: MakeRow, tmp_path: Path) -> None:
+@pytest.mark.parametrize("student", [None, LAYER])
+def test_to_transformers_an_encoder_is_a_model(
+    run: MakeRow, tmp_path: Path, student: dict[str, Any] | None
+) -> None:
     import pipeline_lib.students.huggingface  # noqa: F401  registers it
 
-    train_one(run({"epochs": 1}), tmp_path / "sra", ignore)
+    train_one(run({"epochs": 1}, student), tmp_path / "sra", ignore)
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "sra")
     model = AutoModel.from_pretrained(tmp_path / "sra").eval()
     with torch.inference_mode():

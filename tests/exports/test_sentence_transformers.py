@@ -158,6 +158,19 @@ def test_a_sentence_encoder_is_exported_too(tmp_path: Path) -> None:
     np.testing.assert_allclose(found, load_encoder(tmp_path / "encoder").encode(given), atol=1e-6)
 
 
+def test_an_encoder_of_a_models_layers_is_exported_with_its_map(tmp_path: Path) -> None:
+    settings = student_settings({"architecture": "dse", "width": 5} | VALUES["dse"])
+    start = start_from_layers(write_model(tmp_path / "model", "mpnet"), settings)
+    encoder = start.encoder(settings)
+    save_encoder(tmp_path / "encoder", encoder, start.tokenizer, settings, start.pretrained)
+    assert export_sentence_transformers(tmp_path / "encoder", tmp_path / "out") == 5
+    encode, given = load_alone(tmp_path / "out"), sample(["A good film."])
+    with torch.inference_mode():
+        found = encode(given)
+    np.testing.assert_allclose(found, load_encoder(tmp_path / "encoder").encode(given), atol=1e-5)
+    assert np.ptp(found, axis=0).max() > 1e-3
+
+
 def test_the_command(tmp_path: Path) -> None:
     folder, out = write_student(tmp_path / "student", "cnn", "trained"), tmp_path / "out"
     told = distill("export", str(folder), str(out), "--to", "sentence-transformers")

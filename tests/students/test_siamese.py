@@ -16,11 +16,13 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.distillation.frozen import with_vectors
 from pipeline_lib.distillation.plans import check_fits
 from pipeline_lib.distillation.starts import start_from_layers
+from pipeline_lib.exports.onnx_export import export_onnx
+from pipeline_lib.exports.onnx_student import load_onnx_student
 from pipeline_lib.networks.joint import JointNetwork
 from pipeline_lib.networks.student import ENCODED, StudentNetwork
 from pipeline_lib.params import StudentSettings, student_settings
 from pipeline_lib.students import student as student_module
-from pipeline_lib.students.sentence_encoder import load_encoder
+from pipeline_lib.students.sentence_encoder import load_encoder, save_encoder
 from pipeline_lib.students.student import Student, load_student, save_student
 from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.training.batches import LengthSorted
@@ -103,6 +105,25 @@ def test_vectors_are_the_papers_whatever_stands_beside_them(
         assert found.dtype == np.float32
         np.testing.assert_allclose(found, expected, atol=2e-6)
     assert np.ptp(expected, axis=0).max() > 0.1
+
+
+def test_a_width_puts_a_linear_map_behind_the_means(family: Path, tmp_path: Path) -> None:
+    texts = [first for first, _ in PAIRS]
+    settings = settings_of(width=5)
+    start = start_from_layers(family, settings)
+    torch.manual_seed(4)
+    model = start.encoder(settings).eval()
+    map_ = model.projection
+    expected = plain_vectors(family, texts, 2) @ map_.weight.detach().numpy().T.astype(float)
+    expected += map_.bias.detach().numpy()
+    save_encoder(tmp_path / "encoder", model, start.tokenizer, settings, start.pretrained)
+    encoder = load_encoder(tmp_path / "encoder")
+    assert encoder.width == settings.sentence_width == 5
+    np.testing.assert_allclose(encoder.encode(texts), expected, atol=2e-6)
+    assert np.ptp(expected, axis=0).max() > 1e-2
+    export_onnx(tmp_path / "encoder", tmp_path / "onnx")
+    found = load_onnx_student(tmp_path / "onnx").predict(texts)
+    np.testing.assert_allclose(found, expected, atol=5e-6)
 
 
 @pytest.mark.parametrize("pair", [True, False])

@@ -1,0 +1,94 @@
+"""Sentences with the vectors that an encoder is trained to: what it reads, batch by batch."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from tokenizers import Tokenizer
+
+from pipeline_lib.storage.columns import column_suffixes, matrix
+from pipeline_lib.storage.shards import ShardSet
+from pipeline_lib.storage.vectors import ChosenVectors, StoredVectors, vector_tables
+from pipeline_lib.students.student import numbering
+from pipeline_lib.text.masking import signed_sentences
+from pipeline_lib.text.pieces import Pieces
+from pipeline_lib.text.ragged import Sentences
+from pipeline_lib.text.words import MASK
+
+
+@dataclass(frozen=True)
+class AnsweredVectors(ChosenVectors):
+    """The vectors of a corpus less those that nobody gave."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows and width."""
+        return len(self), *self.stored.shape[1:]
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Sentences with their vectors: shard sets of text, and the vectors that answer to them.
+
+    :ivar limit: how many rows are taken, from the first on; None: all.
+    """
+
+    sets: list[tuple[ShardSet, ShardSet, int | None]]
+
+    @property
+    def digest(self) -> list[Any]:
+        """What the corpus holds."""
+        return [(a.manifest.digest, b.manifest.digest, limit) for a, b, limit in self.sets]
+
+    def read(self, tokenizer: Tokenizer | Pieces, max_words: int) -> Sentences:
+        """Return all sentences, numbered, with the target ``vectors``; a pair counts as two.
+
+        Vectors stay in the mapped files until a batch asks for them.
+        """
+        texts: list[str] = []
+        for rows, _, side in self._parts():
+            texts += signed_sentences(rows, side, lambda: mask_sign(tokenizer))
+        vectors = self.vectors()
+        if isinstance(vectors, AnsweredVectors):
+            texts = [texts[row] for row in vectors.rows.tolist()]
+        numbered = numbering(tokenizer).number(texts, max_words)
+        return replace(numbered, targets={"vectors": vectors})
+
+    def vectors(self) -> StoredVectors | AnsweredVectors:
+        """Return the vectors of the sentences that have one, in the order of :meth:`read`."""
+        parts = [(vectors, side) for _, vectors, side in self._parts()]
+        stored = StoredVectors(parts)
+        if not any(outputs.manifest.counts.get("unanswered") for _, outputs, _ in self.sets):
+            return stored
+        known = np.concatenate([_have_vector(*part) for part in parts])
+        return AnsweredVectors(stored, np.flatnonzero(known))
+
+    @property
+    def unanswered(self) -> int:
+        """How many sentences are left out because they have no vector."""
+        vectors = self.vectors()
+        return len(vectors.stored) - len(vectors) if isinstance(vectors, AnsweredVectors) else 0
+
+    def _parts(self) -> Iterator[tuple[pa.Table, pa.Table, str]]:
+        for inputs, outputs, limit in self.sets:
+            left = limit
+            for rows, vectors in vector_tables(inputs, outputs):
+                rows, vectors = rows.slice(0, left), vectors.slice(0, left)
+                left = None if left is None else left - rows.num_rows
+                for side in column_suffixes(rows):
+                    yield rows, vectors, side
+
+
+def _have_vector(table: pa.Table, side: str) -> np.ndarray:
+    """Return which rows have a vector of one side, bool (rows,); the others' is not a number."""
+    scale = f"scale{side}"
+    if scale in table.column_names:
+        return ~np.isnan(table[scale].to_numpy())
+    return ~np.isnan(matrix(table[f"vector{side}"])[:, 0])
+
+
+def mask_sign(tokenizer: Tokenizer | Pieces) -> str:
+    """Return what stands for a masked word in what this tokenizer is given."""
+    return tokenizer.mask_sign if isinstance(tokenizer, Pieces) else MASK

@@ -12,11 +12,11 @@ import typer
 
 if TYPE_CHECKING:
     from pipeline_lib.engine.local import LocalEngine
-    from pipeline_lib.retrieval.building import BuildReport
     from pipeline_lib.retrieval.catalogue import Catalogue
     from pipeline_lib.retrieval.documents import GivenDocuments
     from pipeline_lib.retrieval.embedders import EncoderReference
     from pipeline_lib.retrieval.rows import Rows
+    from pipeline_lib.retrieval.segments import BuildReport
 
 app = typer.Typer(
     no_args_is_help=True, help="Make, extend and describe an index of sentences (`distill search`)."

@@ -13,11 +13,11 @@ import pytest
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import sha256_folder
 from pipeline_lib.engine.local import LocalEngine
-from pipeline_lib.retrieval import building
 from pipeline_lib.retrieval.building import Form, add, build
 from pipeline_lib.retrieval.catalogue import UNFINISHED, Catalogue
 from pipeline_lib.retrieval.embedders import EncoderReference
 from pipeline_lib.retrieval.rows import Rows
+from pipeline_lib.retrieval.segments import BuildReport
 from pipeline_lib.storage.vectors import unit
 from pipeline_lib.students.sentence_encoder import load_encoder
 from tests.pipeline.workspace import flip_byte
@@ -103,8 +103,8 @@ class KilledError(Exception):
     pass
 
 
-def killed_after(count: int) -> Callable[[building.BuildReport], None]:
-    def on_segment(report: building.BuildReport) -> None:
+def killed_after(count: int) -> Callable[[BuildReport], None]:
+    def on_segment(report: BuildReport) -> None:
         if report.computed == count:
             raise KilledError
 

@@ -24,11 +24,14 @@ from pipeline_lib.students.student import load_student
 from pipeline_lib.students.targets import Targets
 from pipeline_lib.teachers.model import digest_model
 from tests.pipeline.workspace import flip_byte
+from tests.pretrained import WORDS as MODEL_WORDS
 from tests.pretrained import write_model
 
 from .made_up import ENGINE, TEXTS, WIDTH, made, write_encoder, write_student
 
 QUERIES = ["word3 word4", "word10", "unknown words"]
+FILMS = [f"{first} {second}" for first in MODEL_WORDS[:7] for second in MODEL_WORDS[:7]]
+"""Texts that the transformers model tells apart: to it those of the encoder are unknown words."""
 
 
 @pytest.fixture(scope="module")
@@ -243,7 +246,7 @@ class TestAsymmetric:
 
     def index(self, folder: Path, model: Path, **form: object) -> Catalogue:
         own = EncoderReference.to(model, "mean", 16)
-        return build(folder, own, [Rows(TEXTS)], Form("float32", **form), ENGINE)[0]
+        return build(folder, own, [Rows(FILMS)], Form("float32", **form), ENGINE)[0]
 
     def trained(
         self, folder: Path, model: str, mean: np.ndarray | None, pooling: str = "mean",
@@ -255,10 +258,10 @@ class TestAsymmetric:
 
     def test_documents_are_embedded_by_the_model(self, tmp_path: Path, model: Path) -> None:
         catalogue = self.index(tmp_path / "index", model)
-        documents = EncoderReference.to(model, "mean", 16).load().encode(TEXTS)
-        assert documents.shape == (50, WIDTH)
+        documents = EncoderReference.to(model, "mean", 16).load().encode(FILMS)
+        assert documents.shape == (len(FILMS), WIDTH)
         np.testing.assert_allclose(next(catalogue.blocks())[1], documents, atol=1e-6)
-        found = Search.by_cosine(catalogue).find(TEXTS[:1], 1)
+        found = Search.by_cosine(catalogue).find(FILMS[:1], 1)
         assert found[0][0].score == pytest.approx(1.0, abs=1e-5)
 
     def test_queries_of_an_encoder_trained_to_it(self, tmp_path: Path, model: Path) -> None:
@@ -284,7 +287,7 @@ class TestAsymmetric:
         first, second = (rows_of(way.find(QUERIES, 6)) for way in ways)
         assert first == second
         # The model's own queries are centred as its documents are.
-        own = Search.by_cosine(centred).find(TEXTS[:1], 1)
+        own = Search.by_cosine(centred).find(FILMS[:1], 1)
         assert own[0][0].score == pytest.approx(1.0, abs=1e-5)
 
     def test_another_space_is_refused(self, tmp_path: Path, model: Path) -> None:

@@ -5,7 +5,7 @@ as parsed code: comments, docstrings and layout do not count.  So an edited loss
 edited docstring finds everything.  Beside it stand the versions of the libraries that decide the
 bytes, of which major and minor count.
 
-``deps`` in dvc.yaml are the same imports (tests/test_fingerprint.py): where a stage runs again, its
+``deps`` in dvc.yaml are the same imports (tests/storage/test_fingerprint.py): where a stage runs again, its
 store and its trained models see the same change.
 """
 

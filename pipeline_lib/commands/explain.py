@@ -1,4 +1,4 @@
-"""``distill explain``: which words a prediction hangs on, for teacher, student and baseline."""
+"""``distill explain``: which words matter to a prediction, for teacher, student and baseline."""
 
 import json
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = 'Example: distill explain data/students/movies/bilstm_kd_ts/1 "A joy from start to end."'
 WARM, COLD = (255, 90, 60), (70, 130, 255)
-"""The colours of the greatest rise and fall of the entropy."""
+"""The colours of the greatest rise and the greatest fall."""
 
 
 def explain(
@@ -36,11 +36,12 @@ def explain(
         "params.yaml"
     ),
 ) -> None:
-    """Show how the entropy of the prediction changes as each word is masked.
+    """Show what changes in the prediction as each word is masked.
 
     A row per word, a column per model: the teacher, the student, and the student that was trained
-    without a teacher. A word that matters makes a model unsure when it is masked: its number, in
-    bits, is high. Behind it stands the class that is answered without the word, if it is another.
+    without a teacher. Without a word that matters a classifier is unsure: the number is the rise of
+    the prediction's entropy, in bits, followed by the class predicted without the word where that
+    is another. Of a regression it is the change of the score.
     """
     from rich.console import Console
 
@@ -105,7 +106,8 @@ def _heat_map(found: dict[str, "Importance"], names: list[str]) -> "Table":
     for name in found:
         table.add_column(Text(name), justify="right", overflow="fold")
     table.add_row("nothing", *(Text(_answer(own, names)) for own in found.values()))
-    table.add_row("", *(f"{own.entropy:.3f} bits" for own in found.values()), end_section=True)
+    entropies = ("" if own.is_regression else f"{own.entropy:.3f} bits" for own in found.values())
+    table.add_row("", *entropies, end_section=True)
     most = max(float(abs(own.changes).max()) for own in found.values()) or 1.0
     first, *second = next(iter(found.values())).words
     for i, word in enumerate([*first, *(word for side in second for word in side)]):
@@ -116,15 +118,15 @@ def _heat_map(found: dict[str, "Importance"], names: list[str]) -> "Table":
 
 
 def _answer(own: "Importance", names: list[str]) -> str:
-    best = int(own.probabilities.argmax())
-    return f"{names[best]} {own.probabilities[best]:.3f}"
+    best = int(own.answer.argmax())
+    return f"{names[best]} {own.answer[best]:.3f}"
 
 
 def _cell(own: "Importance", word: int, most: float, names: list[str]) -> "Cell":
     from rich.text import Text
 
     change, answer = float(own.changes[word]), int(own.masked[word].argmax())
-    other = "" if answer == int(own.probabilities.argmax()) else f" {names[answer]}"
+    other = "" if answer == int(own.answer.argmax()) else f" {names[answer]}"
     part = abs(change) / most
     colour = WARM if change > 0 else COLD
     red, green, blue = (round(255 + part * (end - 255)) for end in colour)

@@ -1,8 +1,8 @@
 """Word importance for a few held-out rows of a task: teacher, distilled and undistilled student.
 
-The rows are those on which the distilled student's probability of the label is furthest above the
-undistilled one's, and furthest below it: where distillation helped most, and where it hurt.  They
-are extremes, not a sample.
+The rows are those where distillation helped most, and where it hurt: of a classification by the
+probability of the label, of a regression by the distance from the label.  They are extremes, not a
+sample.
 """
 
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ WORDS = range(4, 25)
 def write_importance(params: Params, task: str, layout: Layout, scores: TaskScores) -> int:
     """Write ``results/<task>/importance.json``, and return how many rows it explains.
 
-    None of a regression, whose answers have no entropy, and where no row was distilled.
+    None where no row was distilled.
 
     :param scores: the task's; they and the predictions must have been written.
     """
@@ -52,7 +52,7 @@ def explained_method(scores: TaskScores) -> str | None:
         for name, own in scores.methods.items()
         if own.learned_from != "gold" and own.baseline in scores.methods
     }
-    if scores.is_regression or not distilled:
+    if not distilled:
         return None
     return max(distilled, key=lambda name: distilled[name] or 0.0)
 
@@ -65,15 +65,15 @@ def _explain(
     table = read_shard(layout.predictions(task))
     table = table.filter(pc.equal(table["split"], split))
     labels = _labels(table["label"], matrix(table[own.teacher]))
-    gained = [
-        _share(matrix(table[f"{name}-{seed}"]), labels, _temperature(scores, name, seed))
+    merits = [
+        _merit(matrix(table[f"{name}-{seed}"]), labels, _temperature(scores, name, seed))
         for name in (method, own.baseline)
     ]
-    chosen = extremes(gained[0] - gained[1], given)
+    chosen = extremes(merits[0] - merits[1], given)
     with single_thread():
         models = _models(params, task, layout, (method, own.baseline, own.teacher), seed)
         examples = [
-            {"row": row, "label": scores.labels[labels[row]], "distillation": kind}
+            {"row": row, "label": _named(labels[row], scores), "distillation": kind}
             | as_json(
                 given[row],
                 {name: word_importance(given[row], *one) for name, one in models.items()},
@@ -96,7 +96,8 @@ def extremes(differences: np.ndarray, given: list[Text]) -> list[tuple[int, str]
 
     Rows of too few or too many words, and texts that were chosen before, are passed over.
 
-    :param differences: of the label's probability, float (rows,); no number where there is none.
+    :param differences: how much better distilled than undistilled, float (rows,); no number where
+        that is not known.
     """
     order = np.argsort(-np.nan_to_num(differences), kind="stable")
     chosen: dict[Text, tuple[int, str]] = {}
@@ -117,13 +118,21 @@ def _is_short(text: Text) -> bool:
 
 
 def _labels(column: Any, teacher: np.ndarray) -> np.ndarray:
-    """Return the labels, or the teacher's answers where they are hidden, int (rows,)."""
-    answers = np.nan_to_num(teacher).argmax(axis=1)
-    return answers if column.null_count else column.to_numpy()
+    """Return the labels, or the teacher's answers where they are hidden: (rows,)."""
+    if not column.null_count:
+        return column.to_numpy()
+    return teacher[:, 0] if teacher.shape[1] == 1 else np.nan_to_num(teacher).argmax(axis=1)
 
 
-def _share(logits: np.ndarray, labels: np.ndarray, temperature: float) -> np.ndarray:
-    return softmax(logits / temperature)[np.arange(len(labels)), labels]
+def _merit(outputs: np.ndarray, labels: np.ndarray, temperature: float) -> np.ndarray:
+    """Return how good each answer is: the label's probability; of a score, less its error."""
+    if outputs.shape[1] == 1:
+        return -np.abs(outputs[:, 0] - labels)
+    return softmax(outputs / temperature)[np.arange(len(labels)), labels]
+
+
+def _named(label: Any, scores: TaskScores) -> str:
+    return f"{label:.3g}" if scores.is_regression else scores.labels[label]
 
 
 def _temperature(scores: TaskScores, method: str, seed: int) -> float:

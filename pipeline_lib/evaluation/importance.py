@@ -1,7 +1,9 @@
-"""How much each word matters to a prediction: the change in its entropy as the word is masked.
+"""How much each word matters to a prediction: what changes as the word is masked.
 
-Liu 2020, section 3.5.4 and figure 3.4: without the one word that tells, a model that understood the
-sentence is unsure, and its entropy rises; a model that did not stays sure.
+Of a classification it is the change in the prediction's entropy (Liu 2020, section 3.5.4 and figure
+3.4): without the one word that tells, a model that understood the sentence is unsure, and its
+entropy rises; a model that did not stays sure.  A regression has no entropy; there the score itself
+is compared.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,26 +20,34 @@ from pipeline_lib.text.words import join_words, split_words
 
 @dataclass(frozen=True)
 class Importance:
-    """What a model says to a text, and to the text with each of its words masked.
+    """A model's answer to a text, and to the text with each of its words masked.
 
     :ivar words: of the sentence, or of each sentence of a pair.
-    :ivar probabilities: to the text as it is, float64 (classes,).
-    :ivar masked: to the text with each word masked, float64 (words, classes): the words of the
+    :ivar answer: to the text as it is, float64: probabilities (classes,), of a regression the
+        score (1,).
+    :ivar masked: to the text with each word masked, float64 (words, classes or 1): the words of the
         first sentence, then those of the second.
     """
 
     words: tuple[list[str], ...]
-    probabilities: np.ndarray
+    answer: np.ndarray
     masked: np.ndarray
 
     @property
+    def is_regression(self) -> bool:
+        """Whether the answer is a score."""
+        return len(self.answer) == 1
+
+    @property
     def entropy(self) -> float:
-        """The entropy of the prediction, in bits."""
-        return float(entropy_bits(self.probabilities[None])[0])
+        """The entropy of a classification's prediction, in bits."""
+        return float(entropy_bits(self.answer[None])[0])
 
     @property
     def changes(self) -> np.ndarray:
-        """How far the entropy rises as each word is masked, in bits, float64 (words,)."""
+        """What masking each word changes, float64 (words,): the entropy in bits, or the score."""
+        if self.is_regression:
+            return self.masked[:, 0] - self.answer[0]
         return entropy_bits(self.masked) - self.entropy
 
 
@@ -47,10 +57,9 @@ def word_importance(
     """Mask each word of a text in turn.
 
     :param text: a sentence, or a pair of which the words of both are masked.
-    :param predict: texts to logits, float (texts, classes).
+    :param predict: texts to logits, float (texts, classes), of a regression to scores (texts, 1).
     :param mask: what the model reads for a masked word.
-    :raises DistilleryError: if there is no word, or the model is a regression: its answers have no
-        entropy.
+    :raises DistilleryError: if there is no word.
     """
     sentences = (text,) if isinstance(text, str) else text
     words = tuple(split_words(sentence)[0] for sentence in sentences)
@@ -61,14 +70,9 @@ def word_importance(
         for side, sentence in enumerate(sentences)
         for variant in masked_variants(sentence, mask)
     ]
-    logits = predict([text, *masked])
-    if logits.shape[1] == 1:
-        raise DistilleryError(
-            "a regression's answer is a number without entropy, so no word's part in it can be "
-            "told. Explain a student of a classification."
-        )
-    probabilities = softmax(logits)
-    return Importance(words, probabilities[0], probabilities[1:])
+    outputs = predict([text, *masked])
+    answers = softmax(outputs) if outputs.shape[1] > 1 else outputs.astype(np.float64)
+    return Importance(words, answers[0], answers[1:])
 
 
 def masked_variants(sentence: str, mask: str) -> list[str]:
@@ -80,7 +84,7 @@ def masked_variants(sentence: str, mask: str) -> list[str]:
 def as_json(text: Text, found: Mapping[str, Importance], names: Sequence[str]) -> dict[str, Any]:
     """Return the importances of one text, by model, as plain values; entropies are in bits.
 
-    :param names: of the classes.
+    :param names: of the classes; of a regression that of the score.
     """
     sentences = [text] if isinstance(text, str) else [*text]
     return {
@@ -91,14 +95,18 @@ def as_json(text: Text, found: Mapping[str, Importance], names: Sequence[str]) -
 
 
 def _model_json(own: Importance, names: Sequence[str]) -> dict[str, Any]:
-    def answer(probabilities: np.ndarray) -> str:
+    changes = [round(change, 6) for change in own.changes.tolist()]
+    if own.is_regression:
+        return {"score": round(float(own.answer[0]), 6), "changes": changes}
+
+    def label(probabilities: np.ndarray) -> str:
         return names[int(probabilities.argmax())]
 
-    shares = zip(names, own.probabilities.tolist(), strict=True)
+    shares = zip(names, own.answer.tolist(), strict=True)
     return {
-        "label": answer(own.probabilities),
+        "label": label(own.answer),
         "probabilities": {name: round(share, 6) for name, share in shares},
         "entropy": round(own.entropy, 6),
-        "changes": [round(change, 6) for change in own.changes.tolist()],
-        "masked_labels": [answer(one) for one in own.masked],
+        "changes": changes,
+        "masked_labels": [label(one) for one in own.masked],
     }

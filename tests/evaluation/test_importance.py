@@ -66,8 +66,16 @@ def test_json_holds_plain_values_and_the_class_without_each_word() -> None:
     assert own["changes"] == [0.0, 0.0]
 
 
-def test_what_has_no_words_or_no_entropy_is_refused() -> None:
+def test_of_a_regression_the_change_of_the_score_counts() -> None:
+    def counts(texts: Sequence[Text]) -> np.ndarray:
+        return np.array([[3.0 * ("good" in text) - ("dull" in text)] for text in texts])
+
+    found = word_importance("A good dull film", counts, "[MASK]")
+    assert found.changes.tolist() == [0.0, -3.0, 1.0, 0.0]
+    own = as_json("A good dull film", {"a": found}, ["score"])["models"]["a"]
+    assert own == {"score": 2.0, "changes": [0.0, -3.0, 1.0, 0.0]}
+
+
+def test_a_text_without_words_is_refused() -> None:
     with pytest.raises(DistilleryError, match="no word to mask"):
         word_importance("  ", reads_good, "[MASK]")
-    with pytest.raises(DistilleryError, match="number without entropy"):
-        word_importance("a film", lambda texts: np.zeros((len(texts), 1)), "[MASK]")

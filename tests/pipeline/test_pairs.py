@@ -391,7 +391,10 @@ def test_pairs_are_routed_and_explained_and_scores_have_an_error(
     assert "### praise: calibration on dev" in report and "### praise: routing" in report
     content = json.loads((workspace / "data/report/report.json").read_text())
     tasks = {one["task"]: one for one in content["tasks"]}
-    assert tasks["warmth"]["routing"] is tasks["warmth"]["importance"] is None
+    assert tasks["warmth"]["routing"] is None
+    for one in tasks["warmth"]["importance"]["examples"]:
+        assert {len(own["changes"]) for own in one["models"].values()} == {sum(map(len, one["words"]))}
+        assert float(one["label"]) >= 0 and all("score" in own for own in one["models"].values())
     assert len(tasks["warmth"]["reliability"]["bilstm_kd_ts"]["said"]) == 15
     explained = tasks["praise"]["importance"]["examples"]
     assert explained and {len(one["words"]) for one in explained} == {2}

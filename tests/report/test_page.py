@@ -105,7 +105,7 @@ def test_every_part_is_there_with_its_figures(read: Read) -> None:
         "Reliability and confusion",
         "Routing",
         "Learning curves",
-        "Which words answers hang on",
+        "Which words matter",
         "Rows to look at",
         "Flow",
         "Provenance",

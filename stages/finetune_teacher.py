@@ -16,7 +16,6 @@ import typer
 from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.files import clear_folder, link_or_copy, read_record, write_json
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.base.progress import show_progress
 from pipeline_lib.engine import make_engine
 from pipeline_lib.params import Params, load_params
 
@@ -55,23 +54,18 @@ def finetune(params: Params, task: str, names: list[str], target: Path) -> dict[
     """Fine-tune teachers at every learning rate; link the best of each below ``target``."""
     from pipeline_lib.base.devices import resolve_device
     from pipeline_lib.teachers.finetuning import TeacherTraining, teacher_row
-    from pipeline_lib.training.runs import Message
+    from pipeline_lib.training.progress import show_training
     from pipeline_lib.training.search import train_rows
 
     device = str(resolve_device(params.device))
     rows = [teacher_row(params, name, task, Layout(), device) for name in names]
-    total = sum(row.planned_steps for row in rows)
-    done: dict[str, int] = {}
-    with show_progress(f"fine-tuning {task}", "steps") as advance:
+    engine = make_engine(params, device, single_threaded=False)
 
-        def on_progress(training: TeacherTraining, message: Message) -> None:
-            step, _, loss, best = message
-            done[training.result.key] = step
-            note = f"rate {training.rate:g}: loss {loss:.3f} best dev {max(best, 0):.4f}"
-            advance(sum(done.values()), total, note)
+    def note(training: TeacherTraining, loss: float, best: float) -> str:
+        return f"rate {training.rate:g}: loss {loss:.3f} best dev {max(best, 0):.4f}"
 
-        engine = make_engine(params, device, single_threaded=False)
-        searched = train_rows(rows, engine, on_progress)
+    with show_training(f"fine-tuning {task}", rows, note) as shown:
+        searched = train_rows(rows, engine, shown.on_progress, shown.on_done)
     records = {}
     for name, found in searched.items():
         [(training, records[name])] = found.trainings.values()

@@ -12,7 +12,6 @@ import typer
 from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.files import clear_folder
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.base.progress import show_progress
 from pipeline_lib.engine import make_engine
 from pipeline_lib.params import Encoder, GeneralEncoder, load_params
 
@@ -23,7 +22,7 @@ def main() -> None:
     from pipeline_lib.distillation.collapse import collapse_warning
     from pipeline_lib.distillation.encoders import EncoderTraining, encoder_row
     from pipeline_lib.distillation.general import GeneralTraining, general_row
-    from pipeline_lib.training.runs import Message
+    from pipeline_lib.training.progress import show_training
     from pipeline_lib.training.search import train_rows
 
     params, layout = load_params(), Layout()
@@ -35,17 +34,13 @@ def main() -> None:
     row_of = {Encoder: encoder_row, GeneralEncoder: general_row}
     own = params.encoders.items()
     rows = [row_of[type(row)](params, name, layout, device) for name, row in own]
-    total = sum(row.planned_steps for row in rows)
-    done: dict[tuple[str, float], int] = {}
-    with show_progress("pretraining", "steps") as advance:
 
-        def on_progress(training: EncoderTraining | GeneralTraining, message: Message) -> None:
-            step, _, loss, best = message
-            done[training.name, training.rate] = step
-            note = f"{training.name}: loss {loss:.4f} held back {-best:.4f}"
-            advance(sum(done.values()), total, note)
+    def note(training: EncoderTraining | GeneralTraining, loss: float, best: float) -> str:
+        return f"{training.name}: loss {loss:.4f} held back {-best:.4f}"
 
-        searched = train_rows(rows, make_engine(params, device), on_progress)
+    with show_training("pretraining", rows, note) as shown:
+        engine = make_engine(params, device)
+        searched = train_rows(rows, engine, shown.on_progress, shown.on_done)
     for name, found in searched.items():
         [(training, record)] = found.trainings.values()
         training.result.link_into(layout.encoder(name))

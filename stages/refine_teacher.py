@@ -12,7 +12,6 @@ import typer
 from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.files import clear_folder, write_json
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.base.progress import show_progress
 from pipeline_lib.engine import make_engine
 from pipeline_lib.params import load_params
 
@@ -30,23 +29,18 @@ def main() -> None:
         return
     from pipeline_lib.base.devices import resolve_device
     from pipeline_lib.teachers.refining import RefinedTraining, refined_teacher_row
-    from pipeline_lib.training.runs import Message
+    from pipeline_lib.training.progress import show_training
     from pipeline_lib.training.search import train_rows
 
     device = str(resolve_device(params.device))
     rows = [refined_teacher_row(params, name, layout, device) for name in names]
-    total = sum(row.planned_steps for row in rows)
-    done: dict[str, int] = {}
-    with show_progress("refining", "steps") as advance:
+    engine = make_engine(params, device, single_threaded=False)
 
-        def on_progress(training: RefinedTraining, message: Message) -> None:
-            step, _, loss, best = message
-            done[training.result.key] = step
-            note = f"rate {training.rate:g}: loss {loss:.3f} best dev {max(best, 0):.4f}"
-            advance(sum(done.values()), total, note)
+    def note(training: RefinedTraining, loss: float, best: float) -> str:
+        return f"rate {training.rate:g}: loss {loss:.3f} best dev {max(best, 0):.4f}"
 
-        engine = make_engine(params, device, single_threaded=False)
-        searched = train_rows(rows, engine, on_progress)
+    with show_training("refining", rows, note) as shown:
+        searched = train_rows(rows, engine, shown.on_progress, shown.on_done)
     for name, found in searched.items():
         [(training, record)] = found.trainings.values()
         folders = {task: layout.refined_teacher(task, name) for task in training.tasks}

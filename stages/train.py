@@ -9,31 +9,30 @@ killed, it resumes from the last checkpoints.  A row without an optimiser takes 
 joint training as they are; a row that starts from another is trained after it.
 """
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.files import clear_folder
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.base.progress import show_progress
-from pipeline_lib.distillation.plans import read_plans
+from pipeline_lib.distillation.plans import Plan, read_plans
 from pipeline_lib.engine import make_engine
 from pipeline_lib.params import load_params
+
+if TYPE_CHECKING:
+    from pipeline_lib.distillation.students import StudentTraining
+    from pipeline_lib.training.search import Row, Searched
 
 
 def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:
     """Train one task's students: every row of the task, once per seed."""
     from pipeline_lib.base.devices import resolve_device
     from pipeline_lib.distillation.data import encode_sets
-    from pipeline_lib.distillation.students import (
-        StudentTraining,
-        plans_in_turn,
-        student_row,
-        take_students,
-    )
-    from pipeline_lib.training.runs import Message
-    from pipeline_lib.training.search import Searched, train_rows
+    from pipeline_lib.distillation.students import plans_in_turn, student_row, take_students
+    from pipeline_lib.training.progress import show_training
+    from pipeline_lib.training.search import train_rows
 
     params, layout = load_params(), Layout()
     device = str(resolve_device(params.device))
@@ -44,44 +43,47 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
         records = take_students(plan, params.seeds, target / plan.method)
         scores = ", ".join(f"{record['best_dev']:.4f}" for record in records.values())
         typer.echo(f"{task} {plan.method}: dev {scores} (seeds {params.seeds}, from {plan.start})")
+
+    def rows_of(turn: list[Plan]) -> "list[Row[StudentTraining]]":
+        return [student_row(plan, *inputs) for plan in turn]
+
     turns = plans_in_turn(plans)
-    total = sum(student_row(plan, *inputs).planned_steps for turn in turns for plan in turn)
-    finished: dict[tuple[str, int, float], int] = {}
-    with show_progress(f"training {task}", "steps") as advance:
-
-        def on_progress(training: StudentTraining, message: Message) -> None:
-            step, steps, loss, best = message
-            finished[training.name] = training.planned_steps * step // steps
-            row = f"{training.plan.method} {training.seed}"
-            of_layers = training.plan.objective.is_of_layers
-            found = f"loss on dev {-best:.4f}" if of_layers else f"best dev {max(best, 0):.4f}"
-            advance(sum(finished.values()), total, f"{row}: loss {loss:.3f} {found}")
-
-        def on_done(training: StudentTraining) -> None:
-            finished[training.name] = training.planned_steps
-
-        encoders, trainers = make_engine(params, "cpu"), make_engine(params, device)
-        trained: dict[str, Searched[StudentTraining]] = {}
+    everything = rows_of([plan for turn in turns for plan in turn])
+    encoders, trainers = make_engine(params, "cpu"), make_engine(params, device)
+    trained: dict[str, Searched[StudentTraining]] = {}
+    with show_training(f"training {task}", everything, _note) as shown:
         for turn in turns:
-            told = [plan.started(layout, params.seeds) for plan in turn]
-            rows = [student_row(plan, *inputs) for plan in told]
+            rows = rows_of([plan.started(layout, params.seeds) for plan in turn])
             encode_sets(rows, encoders)
-            searched = train_rows(rows, trainers, on_progress, on_done)
+            searched = train_rows(rows, trainers, shown.on_progress, shown.on_done)
             for method, found in searched.items():
-                for seed, (training, _) in found.trainings.items():
-                    training.result.link_into(target / method / str(seed))
-                found.write(target / method)
+                _link(found, target / method)
             trained |= searched
     for method, found in trained.items():
-        [(first, _), *_] = found.trainings.values()
-        name, sign = ("loss on dev", -1) if first.plan.objective.is_of_layers else ("dev", 1)
-        scores = ", ".join(f"{sign * record['best_dev']:.4f}" for record in found.records)
-        typer.echo(f"{task} {method}: {name} {scores} (seeds {params.seeds}, rate {found.rate:g})")
-        [record, *_] = found.records
-        if missing := record["unanswered"]:
-            typer.echo(
-                f"  trained on {record['rows']:,} rows: {missing:,} have no answer of the teacher"
-            )
+        _tell(f"{task} {method}", found)
+
+
+def _note(training: "StudentTraining", loss: float, best: float) -> str:
+    of_layers = training.plan.objective.is_of_layers
+    score = f"loss on dev {-best:.4f}" if of_layers else f"best dev {max(best, 0):.4f}"
+    return f"{training.plan.method} {training.seed}: loss {loss:.3f} {score}"
+
+
+def _link(found: "Searched[StudentTraining]", folder: Path) -> None:
+    for seed, (training, _) in found.trainings.items():
+        training.result.link_into(folder / str(seed))
+    found.write(folder)
+
+
+def _tell(name: str, found: "Searched[StudentTraining]") -> None:
+    [(first, record), *_] = found.trainings.values()
+    what, sign = ("loss on dev", -1) if first.plan.objective.is_of_layers else ("dev", 1)
+    scores = ", ".join(f"{sign * own['best_dev']:.4f}" for own in found.records)
+    typer.echo(f"{name}: {what} {scores} (seeds {[*found.trainings]}, rate {found.rate:g})")
+    if missing := record["unanswered"]:
+        typer.echo(
+            f"  trained on {record['rows']:,} rows: {missing:,} have no answer of the teacher"
+        )
 
 
 if __name__ == "__main__":

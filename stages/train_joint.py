@@ -13,7 +13,6 @@ import typer
 from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.files import clear_folder
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.base.progress import show_progress
 from pipeline_lib.engine import make_engine
 from pipeline_lib.params import load_params
 
@@ -28,7 +27,7 @@ def main() -> None:
         write_joint_vocabulary,
         write_students,
     )
-    from pipeline_lib.training.runs import Message
+    from pipeline_lib.training.progress import show_training
     from pipeline_lib.training.search import train_rows
 
     params, layout = load_params(), Layout()
@@ -43,25 +42,14 @@ def main() -> None:
         typer.echo(f"{name}: {words:,} words of {', '.join(params.joint[name].tasks)}")
     rows = [joint_row(params, name, layout, device) for name in params.joint]
     encode_sets(rows, make_engine(params, "cpu"))
-    total = sum(row.planned_steps for row in rows)
-    finished: dict[tuple[str, int, float], int] = {}
 
-    def key_of(training: JointTraining) -> tuple[str, int, float]:
-        return training.name, training.seed, training.rate
+    def note(training: JointTraining, loss: float, best: float) -> str:
+        row = f"{training.name} {training.seed}"
+        return f"{row}: loss {loss:.3f} best dev {max(best, 0):.4f}"
 
-    with show_progress("training jointly", "steps") as advance:
-
-        def on_progress(training: JointTraining, message: Message) -> None:
-            step, steps, loss, best = message
-            finished[key_of(training)] = training.planned_steps * step // steps
-            row = f"{training.name} {training.seed}"
-            note = f"{row}: loss {loss:.3f} best dev {max(best, 0):.4f}"
-            advance(sum(finished.values()), total, note)
-
-        def on_done(training: JointTraining) -> None:
-            finished[key_of(training)] = training.planned_steps
-
-        searched = train_rows(rows, make_engine(params, device), on_progress, on_done)
+    with show_training("training jointly", rows, note) as shown:
+        engine = make_engine(params, device)
+        searched = train_rows(rows, engine, shown.on_progress, shown.on_done)
     for name, found in searched.items():
         write_students(found, layout)
         scores = ", ".join(f"{record['best_dev']:.4f}" for record in found.records)

@@ -48,7 +48,7 @@ from pipeline_lib.training.search import Row
 
 @dataclass(frozen=True)
 class StudentTraining(EncodedTraining):
-    """One student to train: everything that determines it.
+    """Everything that determines the training of one student.
 
     :ivar vocabulary: the folder of the task's vocabulary; :ivar dev: the prepared dev set.
     """
@@ -62,11 +62,6 @@ class StudentTraining(EncodedTraining):
     device: str
 
     @property
-    def name(self) -> tuple[str, int, float]:
-        """What tells it from the task's other trainings: method, seed, learning rate."""
-        return self.plan.method, self.seed, self.rate
-
-    @property
     def settings(self) -> Settings:
         """How the student is optimised."""
         precision = resolve_student_precision(
@@ -76,7 +71,7 @@ class StudentTraining(EncodedTraining):
 
     @property
     def made_from(self) -> Any:
-        """The plan without names and places, the vocabulary, the dev set."""
+        """The plan without names and paths, the vocabulary, the dev set."""
         place = {"folder", "iterations"}
         names = {"task": True, "method": True, "inputs": place, "outputs": place, "states": place}
         names |= {"encoder": {"folder"}, "students": True, "model": {"folder"}}
@@ -94,12 +89,12 @@ class StudentTraining(EncodedTraining):
 
     @cached_property
     def rows(self) -> int:
-        """About how many rows an epoch reads; duplicates in the transfer set make it fewer."""
+        """The approximate number of rows that an epoch reads; dropped duplicates reduce it."""
         return self.plan.inputs.rows
 
     @property
     def unanswered(self) -> int:
-        """How many rows are left out because the teacher did not answer them."""
+        """The number of rows left out because the teacher did not answer them."""
         own = self.plan.outputs
         if own is None:
             return 0
@@ -119,7 +114,7 @@ class StudentTraining(EncodedTraining):
 
     @property
     def train_set(self) -> Encoded:
-        """How the training set is encoded, and what of."""
+        """How the training set is encoded, and from what."""
         encoding = EncodingPass.of(
             self.words,
             self.plan.student.max_words,
@@ -132,14 +127,14 @@ class StudentTraining(EncodedTraining):
 
     @property
     def dev_set(self) -> Encoded:
-        """How the dev set is encoded, and what of."""
+        """How the dev set is encoded, and from what."""
         student = self.plan.student
         encoding = EncodingPass.of(self.words, student.max_words, reads=student.reads)
         return encoding, EncodedInput(self.dev, self.plan.dev_outputs, prepared=True)
 
     @property
     def sets(self) -> list[Encoded]:
-        """What it is trained and evaluated on."""
+        """The sets that it is trained and evaluated on."""
         return [self.train_set, self.dev_set]
 
     def prepare(self) -> Prepared:
@@ -182,7 +177,7 @@ class StudentTraining(EncodedTraining):
         return Prepared(trained, batches, loss, evaluate, finish)
 
     def _running_teacher(self, model: StudentNetwork, tokenizer: Any) -> RunningTeacher | None:
-        """Load the teacher that runs beside the student, which then gives what it is asked for."""
+        """Load the teacher that runs alongside, and make the student return what is compared."""
         plan = self.plan
         if plan.teacher is None:
             return None
@@ -192,7 +187,7 @@ class StudentTraining(EncodedTraining):
         )
 
     def _started(self, scale: LabelScale | None) -> tuple[StudentNetwork, Any]:
-        """Return the student as its training begins, and its tokenizer."""
+        """Return the student as its training starts, and its tokenizer."""
         plan = self.plan
         if plan.students is None:
             start = self.start()
@@ -206,7 +201,7 @@ class StudentTraining(EncodedTraining):
             model.encoder = found.model.encoder
             return model, found.tokenizer
         if scale is not None:
-            # It answers in the labels' unit, and is trained in standard ones.
+            # Its outputs are in the labels' unit, but it is trained in standard units.
             scale.inverse.rescale(found.model.logits)
         return found.model, found.tokenizer
 
@@ -220,7 +215,7 @@ class StudentTraining(EncodedTraining):
 def student_row(
     plan: Plan, vocabulary: Path, dev: Path, seeds: list[int], device: str
 ) -> Row[StudentTraining]:
-    """Return the trainings of one method of a task, by seed and learning rate.
+    """Return the runs of one method of a task, by seed and learning rate.
 
     :param vocabulary: the task's; :param dev: the prepared dev set.
     """
@@ -233,7 +228,7 @@ def student_row(
 
 
 def plans_in_turn(plans: Sequence[Plan]) -> list[list[Plan]]:
-    """Return a task's plans that are trained: each turn starts from students of those before it.
+    """Return a task's plans to train, in turns: each starts only from students of earlier turns.
 
     :raises DistilleryError: if a row starts from another that has no plan.
     """
@@ -253,12 +248,12 @@ def plans_in_turn(plans: Sequence[Plan]) -> list[list[Plan]]:
 
 
 def take_students(plan: Plan, seeds: Sequence[int], target: Path) -> dict[int, Record]:
-    """Link a joint training's students, which the row takes as they are, into ``<target>/<seed>``.
+    """Link a joint run's students, which the row uses as they are, into ``<target>/<seed>``.
 
-    The search for their learning rate is that of the joint training.
+    Their learning-rate search is that of the joint run.
 
     :returns: their records by seed.
-    :raises DistilleryError: if one is another than planned, or damaged.
+    :raises DistilleryError: if one is not the one planned, or damaged.
     """
     folders = {seed: plan.student_start(seed).open() for seed in seeds}
     for seed, folder in folders.items():
@@ -275,7 +270,7 @@ def _finish(
     plan: Plan,
     device: torch.device,
 ) -> float:
-    """Have the student answer in the labels' unit; return by how much its threshold was moved."""
+    """Rescale the student to the labels' unit; return by how much its threshold was moved."""
     if scale is not None:
         scale.rescale(model.logits)
     if plan.threshold != "dev":
@@ -287,7 +282,7 @@ def _finish(
 
 
 def best_shift(outputs: np.ndarray, dev: Sentences, plan: Plan) -> float:
-    """Return what to take off the second class' logit for the plan's metric to be best on dev.
+    """Return what to subtract from the second class's logit to maximise the plan's metric on dev.
 
     :param outputs: a student's logits on dev, float32 (rows, 2).
     """

@@ -5,8 +5,8 @@ as parsed code: comments, docstrings and layout do not count.  So an edited loss
 edited docstring finds everything.  Beside it stand the versions of the libraries that decide the
 bytes, of which major and minor count.
 
-``deps`` in dvc.yaml are the same imports (tests/storage/test_fingerprint.py): where a stage runs again, its
-store and its trained models see the same change.
+``deps`` in dvc.yaml are the same imports (tests/storage/test_fingerprint.py): where a stage runs
+again, its store and its trained models see the same change.
 """
 
 import ast
@@ -35,6 +35,7 @@ EXEMPT = {
     "base.entry": "prints errors",
     "base.errors": "prints errors",
     "base.progress": "prints progress",
+    "training.progress": "prints progress",
     "base.processor": "records the processor",
     "base.threads": "who computes: one thread wherever it shows in the bytes",
     "base.layout": "where files lie",

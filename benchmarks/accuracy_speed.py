@@ -2,14 +2,14 @@
 
 All are timed from raw text to class in one run, on one thread, taking turns; model2vec is distilled
 from the same fine-tuned teacher and trained on the same labels, scikit-learn's regression on the
-same labels.  Accuracy is on test where it is labelled, which took part in no choice; a student's is
-its mean over the seeds.
+same labels.  Accuracy is on test if it is labelled, which was not used for any selection; a
+student's is the mean over its seeds.
 
     pip install 'model2vec[distill,train]==0.10.0'
     python benchmarks/accuracy_speed.py --task sst2
 
-Run it where `dvc repro` has finished with the task and methods (benchmarks/sst2_rows.yaml).  It
-writes results/accuracy_speed.json, .md and .png.
+Run it in a workspace where `dvc repro` has finished the task and methods
+(benchmarks/sst2_rows.yaml).  It writes results/accuracy_speed.json, .md and .png.
 """
 
 import os
@@ -36,7 +36,7 @@ PEERS = ("model2vec", "TF-IDF regression")
 def main(
     task: Annotated[str, typer.Option(help="A single-sentence task of params.yaml.")] = "sst2",
     seed: Annotated[int, typer.Option(help="The students' seed.")] = 1,
-    sentences: Annotated[int, typer.Option(help="How many to time.")] = 4000,
+    sentences: Annotated[int, typer.Option(help="How many sentences to time.")] = 4000,
     repeats: Annotated[int, typer.Option(help="Turns of each.")] = 5,
     out: Annotated[Path, typer.Option(help="Folder of the results.")] = RESULTS,
 ) -> None:
@@ -67,7 +67,7 @@ def _rows(task: str, split: str) -> tuple[list[str], np.ndarray]:
 
 
 def _share(name: str, sample: list[str]) -> list[str]:
-    # The teacher is so much slower that a part of the sentences says enough.
+    # The teacher is so much slower that a part of the sentences is enough.
     return sample[:: 8 if name == "teacher" else 1]
 
 
@@ -83,7 +83,7 @@ def _timed(predict: Predict, sample: list[str]) -> Callable[[], float]:
 def _systems(
     task: str, seed: int, train: tuple[list[str], np.ndarray]
 ) -> tuple[dict[str, Predict], dict[str, str]]:
-    """Return every system that could be made, and why the others could not."""
+    """Return every system that could be built, and why the others could not."""
     systems: dict[str, Predict] = {"teacher": _teacher(task)}
     for method in load_params().methods_of(task):
         systems[method] = _student(Path("data/students") / task / method / str(seed))
@@ -152,7 +152,7 @@ def _lines(results: dict[str, Any]) -> list[str]:
         f"# Accuracy against speed: {results['task']}",
         "",
         f"Accuracy in percent on {results['scored']:,} sentences of {results['split']}, a "
-        "student's the mean over its seeds; sentences a second from raw text to class, one "
+        "student's the mean over its seeds; sentences per second from raw text to class, one "
         f"thread, median (lowest–highest) of the turns, students of seed {results['seed']}.",
         "",
         *table(["system", "accuracy", "sentences/s"], cells),
@@ -174,7 +174,7 @@ def _plot(results: dict[str, Any], path: Path) -> None:
         axes.plot(*place, "s" if peer else "o", color=color)
         axes.annotate(name, place, xytext=(5, 4), textcoords="offset points", fontsize=8)
     axes.set_xscale("log")
-    axes.set_xlabel("sentences a second, one thread")
+    axes.set_xlabel("sentences per second, one thread")
     axes.set_ylabel(f"accuracy on {results['split']} (%)")
     axes.set_title(f"Accuracy against speed: {results['task']}")
     axes.margins(x=0.15)

@@ -1,19 +1,19 @@
-"""How many synthetic sentences a second one core makes, beside nlpaug, textattack and plain Python.
+"""Synthetic sentences per second on one core, compared with nlpaug, textattack and plain Python.
 
-Claim: the three rules of Tang et al. 2019 (section 3.3), worked on a block at a time as flat
-arrays, make finished sentences a given number of times as fast as word-by-word augmenters.
+Claim: the three rules of Tang et al. 2019 (section 3.3), applied to blocks as flat arrays, generate
+finished sentences a given number of times as fast as word-by-word augmenters.
 
-    pip install nlpaug textattack        # beside the project itself; both are optional
+    pip install nlpaug textattack        # besides the project itself; both are optional
     python benchmarks/augmentation.py
-    python benchmarks/augmentation.py --sentences FILE     # any text file, one sentence a line
+    python benchmarks/augmentation.py --sentences FILE     # any text file, one sentence per line
 
 Writes benchmarks/results/augmentation.{json,md}.  Every contestant runs on one thread and turns the
 same sentences into strings; only finished strings are counted, inside the clock.  Splitting and
 tagging are done before the clock starts for ours and for plain Python, which both need tags; the
-pipeline does that once per data set and keeps it.  What it costs is measured too and stands in the
-table as a row of its own.  A peer that cannot be imported is reported as not run, with the reason.
-textattack drags much along: `pip install --no-deps textattack` and the modules that importing it
-then names are enough; flair and NLTK's stop words, unused here, get empty stand-ins if missing.
+pipeline does that once per data set and keeps the result.  Its cost is measured too and has its own
+row in the table.  A peer that cannot be imported is reported as not run, with the reason.
+textattack has many dependencies: `pip install --no-deps textattack` and the modules that its import
+then asks for are enough; flair and NLTK's stop words, unused here, get empty stubs if missing.
 """
 
 import cProfile
@@ -26,7 +26,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
-# One thread, before anything reads it.
+# One thread: set before any library reads it.
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["MKL_NUM_THREADS"] = "1"
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
@@ -92,19 +92,19 @@ NOTES = {
     "written for this benchmark ([MASK]; one word drawn from the tag's distribution) and "
     f"WordDeletion, no n-gram; {_TEXTATTACK}",
 }
-"""Where a contestant does another thing than ours."""
+"""What a contestant does differently from ours."""
 
 
 def main(
     task: Annotated[str, typer.Option(help="Prepared task to take the sentences from.")] = "movies",
-    sentences: Annotated[Path | None, typer.Option(help="A text file instead.")] = None,
+    sentences: Annotated[Path | None, typer.Option(help="Or a text file.")] = None,
     recipe: Annotated[str, typer.Option(help="A key of `transfer` in params.yaml.")] = "full",
     n_iter: Annotated[int, typer.Option(help="Synthetic sentences per sentence.")] = 20,
-    limit: Annotated[int | None, typer.Option(help="So many sentences at most.")] = None,
+    limit: Annotated[int | None, typer.Option(help="The most sentences to use.")] = None,
     peer_sentences: Annotated[int, typer.Option(help="Sentences for the slow peers.")] = 500,
     tag_sentences: Annotated[int, typer.Option(help="Sentences to time tagging on.")] = 1000,
     repeats: int = 5,
-    seed: Annotated[int, typer.Option(help="Of the peers and of plain Python.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of the peers and of plain Python.")] = 1,
     params_file: Path = Path("params.yaml"),
     out: Annotated[Path, typer.Option(help="Folder of the results.")] = RESULTS,
 ) -> None:
@@ -183,7 +183,7 @@ def _prepare(
     examples = {"train": [Example((line,), 0) for line in lines]}
     settings = params.task(task).model_copy(update={"split": None})
     prepare_task(examples, {}, settings, params.tagger, scratch / "task", LocalEngine(1))
-    # Read into memory: the folder goes away.
+    # Read into memory, since the folder is deleted.
     tables = ShardSet.open(scratch / "task" / "train").tables()
     blocks = [pa.table(rows.to_pydict(), rows.schema) for rows in tables if rows.num_rows]
     rows = pa.concat_tables(blocks)
@@ -202,7 +202,7 @@ def _timed(name: str, make: Make, data: Data, kept: dict[str, float]) -> Callabl
     return measure
 
 
-# Ours, and the paper's rules as one writes them down.
+# Ours, and a plain implementation of the paper's rules.
 
 
 def _ours(data: Data) -> tuple[int, int]:
@@ -217,11 +217,11 @@ def _ours(data: Data) -> tuple[int, int]:
     return generated, kept
 
 
-# What stands beside the rates.
+# Further figures besides the rates.
 
 
 def _seconds_per_sentence(params: Params, texts: list[str]) -> dict[str, float]:
-    """Time what the pipeline does once per data set, tagger's loading left out."""
+    """Time what the pipeline does once per data set, without loading the tagger."""
     start = time.perf_counter()
     words, spaces = zip(*(split_words(text) for text in texts), strict=True)
     splitting = time.perf_counter() - start
@@ -234,7 +234,7 @@ def _seconds_per_sentence(params: Params, texts: list[str]) -> dict[str, float]:
 
 
 def _with_preparation(results: dict[str, Any], n_iter: int) -> dict[str, float]:
-    """Return ours in sentences a second where splitting and tagging are paid in the same run."""
+    """Return our sentences per second if splitting and tagging are part of the same run."""
     once = sum(results["preparing_seconds_per_sentence"].values())
     rate = results["generated_per_second"][OURS]["median"]
     return {"generated_per_second": round(1 / (1 / rate + once / n_iter), 1)}
@@ -272,7 +272,7 @@ def _markdown(results: dict[str, Any]) -> list[str]:
             ]
         )
     prepared = results["ours_with_preparation"]["generated_per_second"]
-    rows.append([f"{OURS}, splitting and tagging paid in the same run", f"{prepared:,.0f}", "", ""])
+    rows.append([f"{OURS}, splitting and tagging included", f"{prepared:,.0f}", "", ""])
     rows += [[name, "not run", "", reason] for name, reason in results["not_run"].items()]
     once = results["preparing_seconds_per_sentence"]
     steps = ", ".join(f"{step} {share:.0%}" for step, share in results["profile_of_ours"].items())

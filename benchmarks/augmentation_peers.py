@@ -1,4 +1,4 @@
-"""What the augmentation is measured against: plain Python, nlpaug and textattack.
+"""What the augmentation is compared with: plain Python, nlpaug and textattack.
 
 The peers are optional; one that cannot be imported is reported as not run, with the reason.
 """
@@ -22,7 +22,7 @@ from pipeline_lib.text.words import MASK
 
 @dataclass
 class Data:
-    """Prepared sentences: blocks as ours reads them, the same rows as lists, and as plain text."""
+    """Prepared sentences: as the blocks that ours reads, as lists of rows, and as plain text."""
 
     blocks: list[pa.Table]
     lexicon: Lexicon
@@ -43,11 +43,11 @@ class Data:
 
 
 Make = Callable[[Data], tuple[int, int]]
-"""Makes the synthetic sentences of some data; returns how many were generated and how many kept."""
+"""Generates synthetic sentences from data; returns how many were generated and how many kept."""
 
 
 def by_hand(data: Data) -> tuple[int, int]:
-    """Apply the paper's rules word by word; the draw within a tag is a bisection, not a scan."""
+    """Apply the paper's rules word by word; a draw within a tag uses bisection, not a scan."""
     recipe, tags = data.recipe, _tag_distributions(data.lexicon)
     generated, seen, results = 0, set(data.texts), []
     for words, tagged in data.examples:
@@ -100,7 +100,7 @@ def load_peers(data: Data) -> tuple[dict[str, Make], dict[str, str]]:
         try:
             peers.update(load(data))
         except Exception as error:
-            # Any failure of a peer's import is a result to report, not an end of the run.
+            # A peer that fails to import is reported, and does not end the run.
             not_run[name] = reason(error)
             say(f"{name} not run: {not_run[name]}")
     return peers, not_run
@@ -114,7 +114,7 @@ def _nlpaug(data: Data) -> Iterator[tuple[str, Make]]:
     def masks() -> Any:
         return naw.RandomWordAug(action="substitute", target_words=[MASK], aug_p=0.1)
 
-    # A word that its own tokenizer would split is a phrase to it, with a regular expression each.
+    # It treats a word that its tokenizer would split as a phrase, with one regex for each.
     lists = [
         [word for word in words if len(Tokenizer.tokenizer(word)) == 1]
         for words, _ in _tag_distributions(data.lexicon).values()
@@ -124,7 +124,7 @@ def _nlpaug(data: Data) -> Iterator[tuple[str, Make]]:
     delete = naw.RandomWordAug(action="delete", aug_p=0.1)
 
     def all_three(text: str, n: int) -> list[str]:
-        # Its own Sometimes cannot stand inside another flow.
+        # nlpaug's own Sometimes cannot be nested in another flow.
         made = flow.augment(text, n=n)
         return [delete.augment(t)[0] if random.random() < 0.25 else t for t in made]
 
@@ -172,10 +172,10 @@ def _textattack(data: Data) -> Iterator[tuple[str, Make]]:
 
 
 def _stand_in_for_what_textattack_imports() -> None:
-    """Put empty stand-ins where flair or NLTK's stop words are missing.
+    """Install empty stubs if flair or NLTK's stop words are missing.
 
-    textattack imports both for taggers and constraints that nothing here uses; flair does not
-    import beside transformers 5, and the stop words are a download.
+    textattack imports both for taggers and constraints that are not used here; flair cannot be
+    imported with transformers 5, and the stop words are a download.
     """
     import nltk
 

@@ -1,18 +1,17 @@
-"""What an index of sentences costs: building, bytes, latency of queries, and what its forms lose.
+"""What an index of sentences costs: build time, size, query latency, and the recall of each form.
 
-Claim: sentences are embedded and searched at a rate that two cores afford, exactly; float16 and
-int8 lose hardly any of the ten nearest, and a cut or approximate index what the table says.
+Claim: two cores suffice to embed sentences and to search them exactly; float16 and int8 lose hardly
+any of the ten nearest, and a truncated or approximate index loses what the table says.
 
     python benchmarks/catalogue.py data/wikipedia/train --encoder data/encoders/sra
     python benchmarks/catalogue.py sentences.txt --encoder data/encoders/sra --drawn 1000000
 
-The file's sentences are embedded into a float32 catalogue, less some that are kept for queries.
-With `--drawn` so many vectors take its place: each is that of a sentence of the file, drawn at
-random, with Gaussian noise of a quarter of each value's standard deviation; their texts say
-nothing.  The other forms are written from the same vectors.  Recall is the share of the ten nearest
-of the exact float32 search that a form finds.  Latency is that of a search with the queries'
-vectors given; embedding the queries is timed apart.  usearch and faiss take part where they are
-installed.
+The file's sentences are embedded into a float32 catalogue, except some that are kept as queries.
+With `--drawn N`, N vectors replace it: each is the vector of a random sentence of the file plus
+Gaussian noise with a quarter of each value's standard deviation; their texts are meaningless.  The
+other forms are written from the same vectors.  Recall is the share of the ten nearest of the exact
+float32 search that a form finds.  Latency is that of a search with given query vectors; embedding
+the queries is timed separately.  usearch and faiss are included if they are installed.
 
 Writes benchmarks/results/NAME.{json,md}.
 """
@@ -46,7 +45,7 @@ from pipeline_lib.storage.vectors import pack
 
 K, SIZES = 10, (1, 32)
 CANDIDATES = 100
-"""Rows that an approximate index gives, to be scored again."""
+"""Candidates from an approximate index, to be rescored."""
 ROWS = 16384
 Blocks = Iterator[tuple[int, np.ndarray]]
 Find = Callable[[np.ndarray], np.ndarray]
@@ -54,11 +53,13 @@ Find = Callable[[np.ndarray], np.ndarray]
 
 def main(
     file: Annotated[Path, typer.Argument(help="Sentences: a file, or a shard set's folder.")],
-    encoder: Annotated[Path, typer.Option(help="The folder of an encoder.")],
+    encoder: Annotated[Path, typer.Option(help="Folder of an encoder.")],
     text: Annotated[str, typer.Option(help="The column of the sentences.")] = "text",
-    rows: Annotated[int | None, typer.Option(help="So many sentences at most.")] = None,
-    drawn: Annotated[int | None, typer.Option(help="So many vectors near the sentences'.")] = None,
-    queries: Annotated[int, typer.Option(help="Sentences kept for queries.")] = 200,
+    rows: Annotated[int | None, typer.Option(help="The most sentences to use.")] = None,
+    drawn: Annotated[
+        int | None, typer.Option(help="How many vectors to draw near the sentences'.")
+    ] = None,
+    queries: Annotated[int, typer.Option(help="Sentences kept as queries.")] = 200,
     repeats: Annotated[int, typer.Option(help="Turns of each form.")] = 5,
     name: Annotated[str, typer.Option(help="Name of the results.")] = "catalogue",
     out: Annotated[Path, typer.Option(help="Folder of the results.")] = RESULTS,
@@ -86,7 +87,7 @@ def main(
 def _build(
     file: Path, text: str, encoder: Path, rows: int | None, queries: int, folder: Path
 ) -> tuple[Catalogue, list[str], dict[str, Any]]:
-    """Embed the sentences, less the queries; return the catalogue, the queries and the rates."""
+    """Embed the sentences without the queries; return the catalogue, the queries and the rates."""
     reference, kept = EncoderReference.to(encoder), []
 
     def batches() -> Iterator[Rows]:
@@ -94,7 +95,7 @@ def _build(
         for batch in read_rows(file, text=text):
             texts = batch.texts[:left]
             left = None if left is None else left - len(texts)
-            # The first of each batch until there are enough: queries from all over a long file.
+            # The first of each batch until there are enough: queries are spread over a long file.
             taken = min(queries - len(kept), max(1, queries // 4))
             kept.extend(texts[:taken])
             yield Rows(texts[taken:])
@@ -113,7 +114,7 @@ def _build(
 
 
 def _drawn(catalogue: Catalogue, rows: int) -> Blocks:
-    """Yield vectors near those of the catalogue: a random row's each, with noise added."""
+    """Yield vectors near those of the catalogue: random rows with noise added."""
     draw = np.random.default_rng(1)
     some = catalogue.vectors[np.sort(draw.choice(len(catalogue), min(ROWS, len(catalogue)), False))]
     noise = some.std(0) / 4
@@ -126,7 +127,7 @@ def _drawn(catalogue: Catalogue, rows: int) -> Blocks:
 def _write(
     folder: Path, like: Catalogue, blocks: Blocks, storage: Any, width: int | None
 ) -> Catalogue:
-    """Write vectors as a catalogue in another form; the texts are the rows' numbers."""
+    """Write vectors as a catalogue in another form, with row numbers as texts."""
     contents = replace(like.contents, storage=storage, width=width or like.contents.width)
     shards = []
     for start, vectors in blocks:
@@ -239,7 +240,7 @@ def _lines(results: dict[str, Any]) -> list[str]:
         "",
         f"{what} (`{results['encoder']}`), {results['queries']} queries that are not among them. "
         f"Recall against the exact search in float32. Embedding and writing took "
-        f"{built['seconds']:,} s, {built['sentences_per_second']:,.0f} sentences a second, with "
+        f"{built['seconds']:,} s, {built['sentences_per_second']:,.0f} sentences per second, with "
         f"{built['peak_mib']:,.0f} MiB at its peak and {built['peak_mib_of_a_worker']:,.0f} in a "
         f"worker. Embedding a query takes {embedding[1]:.1f} ms, 32 of them {embedding[32]:.1f}; "
         "the search's latency is without it.",

@@ -1,13 +1,14 @@
-"""A student in torch, ONNX, ONNX int8 and numpy: sentences a second, bytes, and the same answers.
+"""A student in torch, ONNX, ONNX int8 and numpy: sentences per second, size, and agreement.
 
-All are timed from raw text to logits, tokenising included, taking turns in one run: on one core,
-and on all that the process may use.  torch reads with one thread wherever it runs, since an LSTM's
-steps are too small to share; the ONNX forms share the texts among the cores.
+All are timed from raw text to logits, tokenisation included, taking turns in one run: on one core,
+and on all that the process may use.  torch always uses one thread, since the steps of an LSTM are
+too small to parallelise; the ONNX forms distribute the texts over the cores.
 
     pip install 'distillery[onnx]'
     python benchmarks/export_rates.py data/students/movies/bilstm_kd_ts/1
 
-Run it where `dvc repro` has finished with the student.  It writes results/export_rates.json, .md.
+Run it in a workspace where `dvc repro` has finished the student.  It writes
+results/export_rates.json and .md.
 """
 
 import os
@@ -37,7 +38,7 @@ Predict = Callable[[Sequence[Text]], np.ndarray]
 
 def main(
     student: Annotated[Path, typer.Argument(help="A student's folder below data/students.")],
-    sentences: Annotated[int, typer.Option(help="How many to time.")] = 8000,
+    sentences: Annotated[int, typer.Option(help="How many sentences to time.")] = 8000,
     repeats: Annotated[int, typer.Option(help="Turns of each.")] = 5,
     out: Annotated[Path, typer.Option(help="Folder of the results.")] = RESULTS,
 ) -> None:

@@ -1,10 +1,10 @@
-"""How often two equal systems are called different, by the test that the tables use.
+"""How often the significance test of the tables calls two equal systems different.
 
     python benchmarks/false_positives.py
 
-Simulated trainings: two systems of equal expected accuracy (80 % of 1,000 examples), each seed with
-its own luck.  Beside it the bootstrap over examples alone, on the same answers, which treats two or
-three trainings as if they were all that could have come out.  Writes
+It simulates training runs: two systems of equal expected accuracy (80 % of 1,000 examples), with
+random variation between seeds.  For comparison, it runs the bootstrap over examples alone on the
+same answers, which ignores that other seeds would have given other results.  Writes
 benchmarks/results/false_positives.{json,md}.
 """
 
@@ -15,7 +15,7 @@ from harness import RESULTS, facts, table, usable_cores, write_results
 from pipeline_lib.evaluation.significance import compare
 
 ROWS, ACCURACY_SLOPE = 1000, 0.198
-"""The latent ability that gives 80 % moves the accuracy by this much per unit."""
+"""By how much accuracy changes per unit of latent ability, at 80 %."""
 
 
 def main(trials: int = 2000, resamples: int = 200) -> None:

@@ -1,17 +1,17 @@
-"""The frontier: accuracy and calibration against speed from raw text and bytes on disk, in one run.
+"""The frontier: accuracy and calibration against speed from raw text and size on disk, in one run.
 
 The teacher in torch, ONNX and ONNX int8; every student in torch, ONNX, int8 and numpy; and on the
-same splits what people would use instead: fastText, a TF-IDF regression, model2vec (distilled from
-the same teacher, then trained), SetFit (on the teacher's model).  What a peer chooses it chooses on
-dev; test takes part in no choice.  SetFit's contrastive steps are capped (frontier_systems.py).
+same splits the usual alternatives: fastText, a TF-IDF regression, model2vec (distilled from the
+same teacher, then trained), SetFit (on the teacher's model).  Peers are tuned on dev, and test is
+not used for any selection.  SetFit's contrastive steps are capped (frontier_systems.py).
 
     pip install 'distillery[onnx]' 'model2vec[distill,train]==0.10.0' setfit==1.2.0
     pip install fasttext-wheel==0.9.2
     distill profile use benchmarks/frontier.yaml && dvc repro
     python benchmarks/frontier.py
 
-Sentences a second count tokenizing, and are taken in two processes of their own: one held to one
-core and one thread, one free to take all.  It writes results/frontier.json, .md and .png.
+Sentences per second include tokenization, and are measured in two separate processes: one limited
+to one core and one thread, one free to use all.  It writes results/frontier.json, .md and .png.
 """
 
 import json
@@ -39,9 +39,9 @@ PACKAGES = (
 
 def main(
     tasks: Annotated[
-        list[str] | None, typer.Option("--task", help="Single-sentence tasks; else all.")
+        list[str] | None, typer.Option("--task", help="Single-sentence tasks; by default all.")
     ] = None,
-    sentences: Annotated[int, typer.Option(help="How many to time.")] = 4000,
+    sentences: Annotated[int, typer.Option(help="How many sentences to time.")] = 4000,
     repeats: Annotated[int, typer.Option(help="Turns of each.")] = 5,
     name: Annotated[str, typer.Option(help="Of the results.")] = "frontier",
     work: Annotated[Path, typer.Option(help="Where trained peers and exports are kept.")] = Path(
@@ -49,7 +49,7 @@ def main(
     ),
     out: Annotated[Path, typer.Option(help="Folder of the results.")] = RESULTS,
 ) -> None:
-    """Make, score and time every system of every task."""
+    """Build, score and time every system of every task."""
     results: dict[str, Any] = {"facts": facts(PACKAGES, usable_cores(), "1 and all"), "tasks": {}}
     for task in tasks or list(load_params().tasks):
         train, dev, test = (Rows.of(task, split) for split in ("train", "dev", "test"))
@@ -69,7 +69,7 @@ def main(
 
 
 def _make(task: str, train: Rows, dev: Rows, work: Path) -> tuple[list[System], dict[str, str]]:
-    """Return every system that could be made, and why the others could not."""
+    """Return every system that could be built, and why the others could not."""
     seeds = load_params().seeds
     systems, failed = list(ours(task, seeds, work)), {}
     for name in PEERS:
@@ -110,7 +110,7 @@ def _over_seeds(scores: Sequence[dict[str, float]]) -> dict[str, Any]:
 def _timed(
     systems: Sequence[System], sample: list[str], cores: int, repeats: int, work: Path
 ) -> dict[str, dict[str, float]]:
-    """Time the first seed of each system in a process that has so many cores."""
+    """Time the first seed of each system in a process with this many cores."""
     first = {system.name: system for system in reversed(systems)}
     job = {"systems": [asdict(s) for s in first.values()], "sample": sample, "repeats": repeats}
     asked, answer = work / f"timing_{cores}.json", work / f"rates_{cores}.json"
@@ -130,7 +130,7 @@ def _lines(results: dict[str, Any]) -> list[str]:
             f"## {task}: {rows['train']:,} rows to train on, {rows['test']:,} of test",
             "",
             "Accuracy, negative log-likelihood (nats) and expected calibration error (points) on "
-            "test, mean ± standard deviation over the seeds; sentences a second from raw text to "
+            "test, mean ± standard deviation over the seeds; sentences per second from raw text to "
             "probabilities, median (lowest–highest) of the turns; what is deployed, in MB.",
             "",
             *table(
@@ -182,7 +182,7 @@ def _plot(results: dict[str, Any], path: Path) -> None:
             axes.plot(*zip(*places, strict=True), "o-", color=color, markersize=4)
             axes.annotate(name, places[-1], xytext=(5, 4), textcoords="offset points", fontsize=8)
         axes.set_xscale("log")
-        axes.set_xlabel("sentences a second from raw text, one core")
+        axes.set_xlabel("sentences per second from raw text, one core")
         axes.set_ylabel("accuracy on test (%)")
         axes.set_title(f"{task}: {own['rows']['train']:,} training rows")
         axes.margins(x=0.2)

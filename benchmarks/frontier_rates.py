@@ -1,9 +1,9 @@
-"""Sentences a second of the frontier's systems, with so many cores; frontier.py starts it.
+"""Sentences per second of the frontier's systems on a number of cores; frontier.py starts it.
 
     python benchmarks/frontier_rates.py JOB.json RATES.json CORES
 
-A process of its own, since libraries read how many threads they may take when they are imported;
-:func:`environment` says it to them.
+It is a separate process because libraries read their number of threads when they are imported;
+:func:`environment` sets it for them.
 """
 
 import json
@@ -17,11 +17,11 @@ from frontier_systems import Predict, System
 from harness import summary, take_turns
 
 SLOW = {"teacher": 16, "SetFit": 16}
-"""Of systems that are slow, one sentence in so many says enough."""
+"""For slow systems, one sentence in this many is enough."""
 
 
 def environment(cores: int) -> dict[str, str]:
-    """Return the environment of a process that may take so many cores."""
+    """Return the environment of a process that may use this many cores."""
     threads = {name: str(cores) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
     return os.environ | threads | {"TOKENIZERS_PARALLELISM": "true" if cores > 1 else "false"}
 
@@ -36,7 +36,7 @@ def main(job: Path, out: Path, cores: int) -> None:
         share = SLOW.get(system.name.split(",")[0], 1)
         turns[system.name] = _turn(system.load(), asked["sample"][::share])
     for measure in turns.values():
-        measure()  # what is done once only is not counted
+        measure()  # one-off work is not counted
     rates = take_turns(turns, asked["repeats"])
     found = {name: summary(values) for name, values in rates.items()}
     out.write_text(json.dumps(found), "utf-8")

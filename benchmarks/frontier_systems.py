@@ -1,7 +1,7 @@
-"""The frontier's systems: how each is made, kept in a folder, and loaded to give probabilities.
+"""The frontier's systems: how each is built, stored in a folder, and loaded to predict.
 
-A kind of system is a function that makes it from labelled rows and one that loads its folder.  Ours
-are copied or exported from a workspace where `dvc repro` has finished.
+A kind of system consists of a function that trains it on labelled rows and one that loads its
+folder.  Ours are copied or exported from a workspace where `dvc repro` has finished.
 """
 
 import io
@@ -25,14 +25,14 @@ Predict = Callable[[Sequence[str]], np.ndarray]
 """Sentences to probabilities, (sentences, classes)."""
 FORMS = ("onnx", "onnx-int8", "numpy")
 LENGTH = 128
-"""Word pieces that a teacher reads of a sentence."""
+"""How many word pieces of a sentence a teacher reads."""
 SETFIT_STEPS = 250
 """SetFit's own default is an epoch over all pairs of rows: hours on two cores."""
 
 
 @dataclass(frozen=True)
 class System:
-    """One trained system as it is deployed: what loads its folder, and its seed."""
+    """One trained system as deployed: the function that loads its folder, and its seed."""
 
     name: str
     loader: str
@@ -40,11 +40,11 @@ class System:
     seed: int
 
     def load(self) -> Predict:
-        """Return what predicts with it."""
+        """Return the function that predicts with it."""
         return LOADERS[self.loader](Path(self.folder))
 
     def bytes(self) -> int:
-        """Return what its folder weighs."""
+        """Return the size of its folder."""
         return sum(file.stat().st_size for file in Path(self.folder).rglob("*") if file.is_file())
 
 
@@ -63,7 +63,7 @@ class Rows:
 
 
 def ours(task: str, seeds: Sequence[int], folder: Path) -> Iterator[System]:
-    """Yield the teacher and every student of a task, as they are and exported."""
+    """Yield the teacher and every student of a task, in torch and exported."""
     params = load_params()
     teacher = Layout().teacher(task, next(iter(params.teachers_of(task))))
     yield System("teacher, torch", "teacher", str(teacher), 1)
@@ -91,7 +91,7 @@ def _export_student(own: Path, form: str, out: Path) -> None:
 
 
 def _export_teacher(own: Path, form: str, out: Path) -> None:
-    """Write a teacher as others do: traced by torch's exporter, quantised dynamically."""
+    """Export a teacher in the usual way: traced by torch's exporter, quantised dynamically."""
     import onnx
 
     from pipeline_lib.exports.onnx_export import quantise
@@ -145,7 +145,7 @@ def peer(name: str, seed: int, train: Rows, dev: Rows, folder: Path) -> System:
 
 
 def _train_tfidf(train: Rows, dev: Rows, seed: int, out: Path) -> None:
-    """scikit-learn's usual baseline: TF-IDF of words and bigrams, logistic regression; C by dev."""
+    """TF-IDF of words and bigrams with scikit-learn's logistic regression; C tuned on dev."""
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
@@ -164,7 +164,7 @@ def _pair(rows: Rows) -> tuple[list[str], np.ndarray]:
 
 
 def _train_fasttext(train: Rows, dev: Rows, seed: int, out: Path) -> None:
-    """fastText, supervised, with bigrams; epochs and rate by dev."""
+    """fastText, supervised, with bigrams; epochs and rate tuned on dev."""
     import fasttext
 
     file = out / "train.txt"

@@ -1,10 +1,10 @@
-"""One table over the GLUE tasks that `dvc repro` has finished with benchmarks/glue_heldout.yaml.
+"""One table of the GLUE tasks that `dvc repro` has finished with benchmarks/glue_heldout.yaml.
 
     python benchmarks/glue_table.py                              # after dvc repro
     python benchmarks/glue_table.py --data data --data elsewhere/data
     python benchmarks/glue_table.py --name sst2_rows             # after sst2_rows.yaml: every row
 
-Writes results/NAME.{json,md}.  It only reads data/results: how those were made stands in glue.md.
+Writes results/NAME.{json,md}.  It only reads data/results; glue.md says how they were made.
 """
 
 from pathlib import Path
@@ -16,12 +16,13 @@ from harness import RESULTS, facts, table, usable_cores, write_results
 from pipeline_lib.evaluation.results import Gain, TaskScores
 
 SUBSETS = ("qqp", "qqp_20", "mnli", "qnli")
-"""The tasks that are subsets where the stored results were made."""
+"""The tasks that were subsets when the stored results were made."""
 
 
 def main(
     data: Annotated[
-        list[Path] | None, typer.Option(help="Folders with results, else data; later ones win.")
+        list[Path] | None,
+        typer.Option(help="Folders with results, by default data; later ones win."),
     ] = None,
     name: Annotated[str, typer.Option(help="Name of the results.")] = "glue",
     out: Annotated[Path, typer.Option(help="Folder of the results.")] = RESULTS,

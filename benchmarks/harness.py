@@ -1,7 +1,7 @@
 """What the benchmarks share: taking turns, ratios, facts about the machine, results files.
 
-Contestants take turns within one run, so that whatever else the machine does falls on all of them
-alike.  What is reported is the median over the turns, and ratios are taken turn by turn.
+Contestants take turns within one run, so that other load on the machine affects all of them alike.
+The median over the turns is reported, and ratios are computed turn by turn.
 """
 
 import datetime
@@ -45,8 +45,8 @@ def ratio(ours: Sequence[float], theirs: Sequence[float]) -> dict[str, float]:
 
 
 def facts(packages: Iterable[str], cores: int, threads: int | str) -> dict[str, Any]:
-    """Say with what and on what was measured."""
-    # A result is read on other machines: of a path from the root only its end says something.
+    """Describe the software and the machine that were measured."""
+    # Results are read on other machines, where only the end of an absolute path is meaningful.
     arguments = [Path(a).name if a.startswith("/") else a for a in sys.argv]
     arguments[0] = Path(arguments[0]).name
     return {
@@ -67,7 +67,7 @@ def usable_cores() -> int:
 
 
 def peak_mib(who: int) -> float:
-    """Return the greatest resident memory so far, in MiB, of ``who`` (resource.RUSAGE_...)."""
+    """Return the peak resident memory so far, in MiB, of ``who`` (resource.RUSAGE_...)."""
     unit = 1024 if sys.platform == "linux" else 1024**2
     return round(resource.getrusage(who).ru_maxrss / unit, 1)
 
@@ -76,7 +76,7 @@ def write_results(name: str, results: dict[str, Any], lines: Sequence[str], fold
     """Write ``<name>.json`` and ``<name>.md`` to ``folder``.
 
     :param results: with the key ``facts``, see :func:`facts`.
-    :param lines: the Markdown that stands between the title and the facts.
+    :param lines: the Markdown between the title and the facts.
     """
     write_json(folder / f"{name}.json", results)
     with atomic_path(folder / f"{name}.md") as temporary:
@@ -103,7 +103,7 @@ def reason(error: Exception) -> str:
 
 
 def say(line: str) -> None:
-    """Tell the person who waits."""
+    """Print progress."""
     sys.stderr.write(line + "\n")
     sys.stderr.flush()
 

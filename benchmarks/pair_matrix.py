@@ -1,21 +1,21 @@
 """DSE's tables 2 and 3 on this machine: all pairs of 1,000 sentences, and a query against 100,000.
 
-Claim (Barkan et al. 2019, section 4.4): what encodes each sentence once and compares vectors is
-hundreds of times as fast over a matrix of pairs, and thousands of times online, as a cross-encoder
-of the same size.
+Claim (Barkan et al. 2019, section 4.4): encoding each sentence once and comparing vectors is
+hundreds of times as fast as a cross-encoder of the same size over a matrix of pairs, and thousands
+of times as fast online.
 
-    pip install sentence-transformers==6.2.0       # beside the project itself; optional
-    python benchmarks/pair_matrix.py --sentences FILE     # a text file, one sentence a line
+    pip install sentence-transformers==6.2.0       # besides the project itself; optional
+    python benchmarks/pair_matrix.py --sentences FILE     # a text file, one sentence per line
 
 Writes benchmarks/results/pair_matrix.{json,md}.  Systems take turns, each in a process of its own,
-so that its peak memory is its own; each with all cores.  All weights above the encoders and those
-of the small students are drawn at random, and so are the pairs: only their cost counts.
+so that its peak memory can be measured, and with all cores.  All weights above the encoders, those
+of the small students, and the pairs are drawn at random, since only their cost matters.
 
-The cross-encoder is timed on some pairs, and scaled to all.  Encoder and comparison are timed
-apart.  Encoding includes tokenising.  Online the catalogue's vectors are there already: they are
-those of the sentences, drawn again and again with a little noise, since only their number and
-width count; the comparison includes finding the ten best.  Reading vectors from a disk is no part.
-Loading, and each system's first call, are outside the clock.
+The cross-encoder is timed on some pairs and extrapolated to all.  Encoding, which includes
+tokenisation, and comparison are timed separately.  Online, the catalogue's vectors exist already:
+they are those of the sentences, drawn repeatedly with a little noise, since only their number and
+width matter; the comparison includes finding the ten best.  Reading vectors from disk is not
+included.  Loading and each system's first call are not timed.
 
 DSE's encoder is the given one, with the means of its last four layers; f has 512 units.
 """
@@ -80,11 +80,11 @@ STUDENTS = {
 WORD_VALUES = 128
 """Values per word vector of the students."""
 LAYERS, UNITS = 4, 512
-"""Of DSE: the last layers whose means it takes, and the units of f."""
+"""DSE: the number of last layers whose means it uses, and the units of f."""
 CROSS, PEER = "cross-encoder", "sentence-transformers"
 BEST = 10
 QUERIES = 20
-"""Single queries that a turn encodes; their mean counts."""
+"""Single queries encoded per turn; their mean is reported."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Work:
 
 @dataclass(frozen=True)
 class System:
-    """What encodes sentences, and the ways to compare their vectors.
+    """A sentence encoder, and ways to compare its vectors.
 
     :ivar compare: name to (all scores of two sets of vectors, the best of a catalogue for a query).
     """
@@ -112,17 +112,17 @@ class System:
 
 
 def main(
-    sentences: Annotated[Path, typer.Option(help="A text file, one sentence a line.")],
+    sentences: Annotated[Path, typer.Option(help="A text file, one sentence per line.")],
     model: Annotated[Path, typer.Option(help="The encoder.")] = Path("data/raw/models/minilm"),
     matrix: Annotated[int, typer.Option(help="Sentences of the matrix.")] = 1000,
     pairs: Annotated[int, typer.Option(help="Pairs the cross-encoder is timed on.")] = 1000,
-    catalogue: Annotated[int, typer.Option(help="Candidates of a query.")] = 100_000,
+    catalogue: Annotated[int, typer.Option(help="Candidates per query.")] = 100_000,
     greater: Annotated[
-        int, typer.Option(help="Candidates of the small students' greater catalogue; 0: none.")
+        int, typer.Option(help="Candidates in the small students' larger catalogue; 0: none.")
     ] = 1_000_000,
-    max_length: Annotated[int, typer.Option(help="Word pieces of an input.")] = 128,
+    max_length: Annotated[int, typer.Option(help="Word pieces per input.")] = 128,
     repeats: int = 3,
-    seed: Annotated[int, typer.Option(help="Of the texts' order and of all weights.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of the texts' order and of all weights.")] = 1,
     out: Annotated[Path, typer.Option(help="Folder of the results.")] = RESULTS,
 ) -> None:
     """Measure and write the results."""
@@ -139,7 +139,7 @@ def main(
         try:
             pool.submit(_start, name, work).result()
         except Exception as error:
-            # A peer that cannot be imported is a result to report, not an end of the run.
+            # A peer that cannot be imported is reported, and does not end the run.
             if name != PEER:
                 raise
             not_run[name] = reason(error)
@@ -177,7 +177,7 @@ _own: dict[str, Any] = {}
 
 
 def _start(name: str, work: Work) -> None:
-    """Make the system, and call all of it once."""
+    """Build the system, and call all of it once."""
     torch.manual_seed(work.seed)
     _own.update(work=work, name=name, system=_MAKERS[name](work))
     if name != CROSS:
@@ -211,7 +211,7 @@ def _turn() -> dict[str, float]:
 
 
 def _greater() -> dict[str, float]:
-    """Return the seconds of a query against the greater catalogue."""
+    """Return the seconds of a query against the larger catalogue."""
     work = _own["work"]
     if len(_own["catalogue"]) != work.greater:
         _own["catalogue"] = _drawn(_own["vectors"], work.greater, work.seed)
@@ -308,7 +308,7 @@ def _student(name: str, work: Work) -> System:
 
 
 def _ways(scorer: Callable[[str], Scorer]) -> dict[str, tuple[Any, Any]]:
-    """Return f in both number formats, and beside it the cosine."""
+    """Return f in both number formats, and the cosine."""
     scorers = {name: scorer(name) for name in ("float32", "bfloat16")}
     scorers |= {"cosine": CosineScorer()}
     return {name: (partial(scores, one), partial(_search, one)) for name, one in scorers.items()}

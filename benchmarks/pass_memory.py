@@ -1,14 +1,14 @@
 """How much memory the teacher's pass over sentences takes as the input grows.
 
-Claim: `precompute_vectors` writes shard by shard; its peak memory is that of the model and one
-shard, however many there are.
+Claim: `precompute_vectors` writes shard by shard, so its peak memory is that of the model and one
+shard, however many shards there are.
 
     python benchmarks/pass_memory.py
 
-Run it where `dvc repro` has finished `split_wikipedia` and `fetch_teacher`.  The first sentences of
-data/wikipedia are laid down 1, 4 and 16 times, in shards of a constant number of rows; every copy
-has a word of its own, so that no shard is found.  Each size runs in a process of its own, with one
-worker and an empty store; peaks are the kernel's (ru_maxrss).
+Run it in a workspace where `dvc repro` has finished `split_wikipedia` and `fetch_teacher`.  The
+first sentences of data/wikipedia are written 1, 4 and 16 times, in shards of constant size; every
+copy has a word of its own, so that no shard is reused.  Each size runs in a process of its own,
+with one worker and an empty store; peaks are the kernel's (ru_maxrss).
 
 Writes benchmarks/results/pass_memory.{json,md}.
 """
@@ -38,8 +38,8 @@ DATA = Path("data")
 
 
 def main(
-    sentences: Annotated[int, typer.Option(help="Sentences at 1 times.")] = 2000,
-    shard_rows: Annotated[int, typer.Option(help="Sentences of a shard.")] = 1000,
+    sentences: Annotated[int, typer.Option(help="Sentences in a single copy.")] = 2000,
+    shard_rows: Annotated[int, typer.Option(help="Sentences per shard.")] = 1000,
     out: Annotated[Path, typer.Option(help="Folder of the results.")] = RESULTS,
     measure: Annotated[Path | None, typer.Option(hidden=True)] = None,
 ) -> None:

@@ -1,12 +1,12 @@
 """Untuned sentence similarity on pair tasks: teacher, encoders and KD (Wu et al. 2020, table 5).
 
-The pipeline scores what no label has tuned: the rows of `similarity`.  This adds KD, a BiLSTM
-trained to the teacher's own [CLS] cosine of the pairs of the training set, as in section 4.5; of
-these a tenth chooses its learning rate and epoch.
+The pipeline scores what was not tuned on labels: the rows of `similarity`.  This adds KD, a BiLSTM
+trained on the teacher's own [CLS] cosine of the training pairs, as in section 4.5; a tenth of the
+pairs is held out to select its learning rate and epoch.
 
     python benchmarks/similarity.py --row qqp --row stsb
 
-Run it where `dvc repro` has finished with the rows.  It writes results/NAME.json and .md.
+Run it in a workspace where `dvc repro` has finished the rows.  It writes results/NAME.json and .md.
 """
 
 from pathlib import Path
@@ -41,7 +41,7 @@ RATES = (1.0e-3, 3.0e-3)
 
 def main(
     row: Annotated[list[str], typer.Option(help="Rows of `similarity` in params.yaml.")],
-    seed: Annotated[list[int] | None, typer.Option(help="Seeds of KD; else 1 and 2.")] = None,
+    seed: Annotated[list[int] | None, typer.Option(help="Seeds of KD; by default 1 and 2.")] = None,
     epochs: Annotated[int, typer.Option(help="Epochs of KD.")] = 5,
     name: Annotated[str, typer.Option(help="Name of the results.")] = "similarity",
     out: Annotated[Path, typer.Option(help="Folder of the results.")] = RESULTS,
@@ -74,7 +74,7 @@ def _row(params: Params, name: str, seeds: list[int], epochs: int) -> dict[str, 
 
 
 class _Scaled(torch.nn.Module):
-    """An encoder whose cosines are mapped to standard units, which moves none past another."""
+    """An encoder whose cosines are mapped to standard units, which keeps their order."""
 
     def __init__(self, encoder: torch.nn.Module) -> None:
         super().__init__()
@@ -96,7 +96,7 @@ def _distilled(
     rate: float,
     epochs: int,
 ) -> tuple[float, float, Encode]:
-    """Train a BiLSTM to the teacher's cosines; return its best score held back, rate, encoder."""
+    """Train a BiLSTM on the teacher's cosines; return its best held-out score, rate and encoder."""
     tokenizer, vectors = load_vocabulary(layout.vocabulary(task))
     words = WordNumbers(tokenizer)
     sides = [words.number(texts, STUDENT.max_words) for texts in (pairs.first, pairs.second)]

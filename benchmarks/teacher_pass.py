@@ -1,19 +1,19 @@
-"""How fast the teacher pass is, beside sentence-transformers and the transformers pipeline.
+"""Speed of the teacher pass, compared with sentence-transformers and the transformers pipeline.
 
 Claim: the pass that labels a transfer set (tokenise, length-sorted batches in a token budget, one
 single-threaded process per core, Arrow shards written through the store) handles a given number of
-times as many rows a second as the usual ways to run the same weights, at their defaults and at the
-best of a grid, and comes to a given share of what the machine's matrix products reach.
+times as many rows per second as the usual ways to run the same weights, at their defaults and at
+the best of a grid, and reaches a given share of the machine's peak in matrix products.
 
-    pip install sentence-transformers==6.2.0       # beside the project itself; optional
+    pip install sentence-transformers==6.2.0       # besides the project itself; optional
     python benchmarks/teacher_pass.py
-    python benchmarks/teacher_pass.py --sentences FILE     # any text file, one sentence a line
+    python benchmarks/teacher_pass.py --sentences FILE     # any text file, one sentence per line
 
-Writes benchmarks/results/teacher_pass.{json,md}.  All run the encoder of one folder.  Ours and the
-pipeline put a classification head on it (drawn at random from a seed: its cost is what counts);
-``encode`` returns mean-pooled vectors and needs neither head nor pooler.  Loading and the first
-call are outside everybody's clock: for ours the clock starts when all workers have a warm teacher,
-and the rate that includes starting them stands beside it.
+Writes benchmarks/results/teacher_pass.{json,md}.  All run the encoder of the same folder.  Ours and
+the pipeline add a classification head (random, from a seed: only its cost matters); ``encode``
+returns mean-pooled vectors and needs neither head nor pooler.  Loading and the first call are not
+timed for anyone: for ours the clock starts when all workers have a warm teacher, and the rate that
+includes starting them is reported as well.
 
 Share of the peak: FLOPs of a text of L tokens = L · (2 · P + 4 · layers · L · hidden), with P the
 encoder's parameters without embeddings, pooler and head.  Only real tokens count, so padding lowers
@@ -64,13 +64,13 @@ PACKAGES = ("torch", "transformers", "sentence-transformers", "tokenizers", "pya
 def main(
     task: Annotated[str, typer.Option(help="Prepared task to take the texts from.")] = "movies",
     split: str = "train",
-    sentences: Annotated[Path | None, typer.Option(help="A text file instead.")] = None,
+    sentences: Annotated[Path | None, typer.Option(help="Or a text file.")] = None,
     texts: Annotated[int, typer.Option(help="How many texts.")] = 6000,
     model: Annotated[Path, typer.Option(help="The encoder.")] = Path("data/raw/models/minilm"),
-    grid_texts: Annotated[int, typer.Option(help="Texts for finding the best settings.")] = 1500,
+    grid_texts: Annotated[int, typer.Option(help="Texts used to find the best settings.")] = 1500,
     shard_rows: Annotated[int, typer.Option(help="Rows per shard, at most.")] = 1000,
     repeats: int = 5,
-    seed: Annotated[int, typer.Option(help="Of the texts' order and the random head.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of the texts' order and the random head.")] = 1,
     params_file: Path = Path("params.yaml"),
     out: Annotated[Path, typer.Option(help="Folder of the results.")] = RESULTS,
 ) -> None:
@@ -80,7 +80,7 @@ def main(
     params = load_params(params_file)
     cores = usable_cores()
     fact = facts(PACKAGES, cores, f"peers {torch.get_num_threads()}, ours 1 in each process")
-    torch.set_num_threads(1)  # here alone: peers have processes of their own
+    torch.set_num_threads(1)  # only here: peers have processes of their own
     source, chosen = _texts(task, split, sentences, texts, seed)
     with tempfile.TemporaryDirectory() as scratch:
         teacher = _classifier(model, Path(scratch) / "teacher", seed)
@@ -157,7 +157,7 @@ def main(
 def _texts(
     task: str, split: str, sentences: Path | None, count: int, seed: int
 ) -> tuple[str, list[str]]:
-    """Return what the texts are, and ``count`` of them in a seeded random order."""
+    """Return a description of the texts, and ``count`` of them in a seeded random order."""
     if sentences is None:
         found = ShardSet.open(Path("data/tasks") / task / split).table()["text"].to_pylist()
         source = f"the {split} sentences of the task {task}"
@@ -190,7 +190,7 @@ def _with_precision(base: LogitPass, precision: str) -> LogitPass:
 def _shards(
     texts: Sequence[str], count: int, workers: int, folder: Path
 ) -> list[tuple[Path, Shard]]:
-    """Write the texts as equal shards, as many as the workers can share out evenly."""
+    """Write the texts as equal shards, in a number that divides evenly among the workers."""
     count = -(-count // workers) * workers
     shards = []
     for number, part in enumerate(np.array_split(np.array(texts, object), count)):
@@ -213,7 +213,7 @@ def _job(job: tuple[str, WarmUp | Compute], _: Report) -> tuple[str, float, floa
         return _warm_up(what)
     logit_pass, path, shard = what
     start = time.monotonic()
-    # What stages/precompute.py does with a shard.
+    # The same as stages/precompute.py does with a shard.
     outputs = logit_pass.compute(read_shard(path))
     Store("logits").add(logit_pass.key(shard.sha256), outputs, shard.sha256)
     return kind, start, time.monotonic(), shard.rows
@@ -240,7 +240,7 @@ def _ours(
     details: list[dict[str, float]],
     scratch: Path,
 ) -> float:
-    """Run the pass with an empty store; return rows a second once the workers are warm."""
+    """Run the pass with an empty store; return rows per second once the workers are warm."""
     with tempfile.TemporaryDirectory(dir=scratch) as home:
         os.environ["DISTILLERY_HOME"] = home
         ready = Path(home) / "ready"
@@ -258,7 +258,7 @@ def _ours(
         {
             "with_start": rows / whole,
             "start": start - began,
-            # What many shards would reach: no worker idle at the end.
+            # What many shards would reach, with no worker idle at the end.
             "busy": rows / (sum(r[2] - r[1] for r in computed) / min(workers, len(computed))),
         }
     )
@@ -270,7 +270,7 @@ def _ours(
 
 def _peak(precision: str, found: list[float]) -> float:
     """Return the best GFLOP/s of square products, all cores, and note it in ``found``."""
-    # In a process of its own: the one that forks our workers must not have used threads.
+    # In a separate process: the one that forks our workers must not have used threads.
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         found.append(pool.submit(_best_product, precision).result())
     return found[-1]
@@ -311,7 +311,7 @@ def _encoder_parameters(model: Any) -> int:
 
 
 def _agreement(logit_pass: LogitPass, texts: Sequence[str]) -> float:
-    """Return the greatest difference of a class probability between ours and the pipeline's."""
+    """Return the largest difference of a class probability between ours and the pipeline's."""
     import torch
     from transformers import pipeline
 
@@ -373,7 +373,7 @@ def _markdown(results: dict[str, Any]) -> list[str]:
         f"Peak, GFLOP/s: {peaks} (best of {', '.join(map(str, PEAK_SIZES))} squared, all cores). "
         "FLOPs of a text of L tokens: L · (2 · P + 4 · layers · L · hidden), "
         f"P = {model['P']:,}; real tokens only.",
-        "Greatest difference of a class probability between ours and the pipeline in float32: "
+        "Largest difference of a class probability between ours and the pipeline in float32: "
         f"{results['greatest_difference_to_pipeline_in_probability']}.",
     ]
 

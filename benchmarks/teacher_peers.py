@@ -19,7 +19,7 @@ Run = Callable[[Sequence[str]], Any]
 def all_peers(
     teacher: Path, max_length: int, cores: int
 ) -> Iterator[tuple[dict[str, Run], dict[str, str]]]:
-    """Yield every peer at every setting of the grid, and why others are not there."""
+    """Yield every peer at every setting of the grid, and why others are missing."""
     peers: dict[str, Run] = {}
     not_run: dict[str, str] = {}
     pools: list[tuple[Any, Any]] = []
@@ -27,7 +27,7 @@ def all_peers(
         try:
             peers.update(load(teacher, max_length, cores, pools))
         except Exception as error:
-            # Any failure of a peer's import is a result to report, not an end of the run.
+            # A peer that fails to import is reported, and does not end the run.
             not_run[name] = reason(error)
             say(f"{name} not run: {not_run[name]}")
     try:
@@ -44,7 +44,7 @@ def _encoders(
     from sentence_transformers import SentenceTransformer
 
     for precision in PRECISIONS:
-        # A folder without modules.json: an encoder with mean pooling, as its documents say.
+        # Without modules.json, a folder is an encoder with mean pooling, as documented.
         model = SentenceTransformer(
             str(teacher), device="cpu", model_kwargs={"dtype": getattr(torch, precision)}
         )
@@ -84,7 +84,7 @@ def _pipelines(
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Give the processes that are started inside one thread each."""
+    """Limit processes that are started inside the block to one thread each."""
     before = os.environ.get("OMP_NUM_THREADS")
     os.environ["OMP_NUM_THREADS"] = "1"
     try:
@@ -96,7 +96,7 @@ def _one_thread() -> Iterator[None]:
 
 
 def rates_of(peers: dict[str, Run], texts: Sequence[str]) -> dict[str, float]:
-    """Return rows a second of every setting, the better of two."""
+    """Return the rows per second of every setting, the better of two runs."""
     rates = {}
     for name, run in peers.items():
         run(texts[:64])
@@ -106,7 +106,7 @@ def rates_of(peers: dict[str, Run], texts: Sequence[str]) -> dict[str, float]:
 
 
 def defaults_and_best(grid: dict[str, float]) -> dict[str, str]:
-    """Return which settings take turns with ours, and as what."""
+    """Return the settings that take turns with ours, and their names."""
     roles: dict[str, list[str]] = {}
     for peer, default in (("encode", "float32, batch 32"), ("pipeline", "float32, batch 1")):
         own = [name for name in grid if name.startswith(peer)]
@@ -121,7 +121,7 @@ def defaults_and_best(grid: dict[str, float]) -> dict[str, str]:
 
 
 def rate_of(run: Run, texts: Sequence[str]) -> float:
-    """Return the texts a second of one run."""
+    """Return the texts per second of one run."""
     start = time.perf_counter()
     run(texts)
     return len(texts) / (time.perf_counter() - start)

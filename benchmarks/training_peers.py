@@ -30,7 +30,7 @@ class Peer:
     collate: Callable[[list[Any]], Any]
 
     def probe(self) -> None:
-        """Raise what the Trainer raises where it cannot run."""
+        """Raise what the Trainer raises if it cannot run."""
         with tempfile.TemporaryDirectory() as folder:
             _arguments(folder, "float32")
 
@@ -41,9 +41,9 @@ class Peer:
         settings: Settings,
         on_loss: Callable[[float], None] | None = None,
     ) -> list[float]:
-        """Train a copy on these batches, one after the other; return the time each step ended.
+        """Train a copy on these batches, one after the other; return the end time of each step.
 
-        :param settings: of ours; what is not taken from it is the Trainer's default, and the same.
+        :param settings: ours; all other settings are the Trainer's defaults, which are the same.
         :param on_loss: called with each step's loss.
         """
         from transformers import PrinterCallback, Trainer
@@ -129,7 +129,7 @@ def teacher_peer(
     labels: np.ndarray,
     max_length: int,
 ) -> Peer:
-    """Return the classifier as transformers loads it, and its pairs as its tokenizer gives them."""
+    """Return the classifier as transformers loads it, and its tokenized pairs."""
     from transformers import DataCollatorWithPadding
 
     encoded = tokenizer(
@@ -161,9 +161,9 @@ def _cut(order: np.ndarray, size: int) -> list[np.ndarray]:
 
 
 def _arguments(folder: str, precision: str, **own: Any) -> Any:
-    """Return the Trainer's arguments: its defaults, but for what is given.
+    """Return the Trainer's arguments: its defaults, except for what is given.
 
-    The rows come in the order of their batches, so they are taken one after the other.
+    The rows are in the order of their batches already, so they are read sequentially.
     """
     from transformers import TrainingArguments
 
@@ -180,7 +180,7 @@ def _arguments(folder: str, precision: str, **own: Any) -> Any:
 
 
 def _clock() -> Any:
-    """Return a callback that notes when each step ended."""
+    """Return a callback that records when each step ended."""
     from transformers import TrainerCallback
 
     class Clock(TrainerCallback):

@@ -1,37 +1,37 @@
-"""How fast students and teachers are trained, beside transformers' Trainer with the same weights.
+"""Training speed of students and teachers, compared with transformers' Trainer on equal weights.
 
-Claim: the project's loop (batches of like length, mixed precision where the processor is fast at
-it) trains the bi-attentive student, and fine-tunes a teacher on pairs, on a given number of times
-as many tokens a second as the Trainer does at its defaults and at its best settings.
+Claim: the project's loop (batches of similar length, mixed precision where the processor is fast at
+it) trains the bi-attentive student, and fine-tunes a teacher on pairs, at a given number of times
+as many tokens per second as the Trainer at its defaults and at its best settings.
 
-    pip install accelerate==1.15.0       # beside the project itself: the Trainer needs it
+    pip install accelerate==1.15.0       # besides the project itself: the Trainer needs it
     python benchmarks/training_rates.py
-    python benchmarks/training_rates.py --texts FILE     # any text file, one sentence a line
+    python benchmarks/training_rates.py --texts FILE     # any text file, one sentence per line
 
-Run it where the task is prepared.  It takes within ten minutes on two cores and writes
+Run it where the task is prepared.  It takes up to ten minutes on two cores and writes
 benchmarks/results/training_rates.{json,md}.  Sizes, batch sizes and learning rates are those of
-benchmarks/mtl.yaml.  Pairs are made of texts that follow each other (of a task of pairs, they are
-its own); classes and the logits that the student is to learn are drawn at random: only their cost
-counts.  The teacher's embeddings are trained too, by ours and by the Trainer.
+benchmarks/mtl.yaml.  Pairs are made from consecutive texts (a task of pairs has its own); classes
+and the logits that the student learns are drawn at random, since only their cost matters.  The
+teacher's embeddings are trained too, by ours and by the Trainer.
 
-Both get the same weights, loss, AdamW, linear decay and clipping at 1.0.  That this is the same
-work is checked first: without dropout, on one batch that is repeated, the losses of a few steps
-must agree, the later ones also proving that the updates do; in float32 and in what `auto` stands
-for.  What tells them apart is the loop, the batches, the collation, and of the teacher the
-attention and the dropout of pipeline_lib/cpu.
+Both get the same weights, loss, AdamW, linear decay and clipping at 1.0.  It is checked first that
+this is the same work: without dropout, on one repeated batch, the losses of a few steps must agree,
+the later ones also proving that the updates do; in float32 and in the format that `auto` selects.
+The differences are the loop, the batches, the collation, and for the teacher the attention and the
+dropout of pipeline_lib/cpu.
 
 The training set is as large as an actual one, since both sort within it.  A turn trains on a few
-batches, taken evenly from those of one epoch in the order of their tokens, so that short and long
-ones are there in their proportion; the Trainer's epochs are shuffled as its random sampler does,
-or grouped by its own function for `group_by_length`, here by the tokens of both sentences.  The
-first steps, evaluation and saving are outside everybody's clock, and so is tokenising, which is
-done once a training.  Tokens are real ones: padding counts as time only.
+batches, taken evenly from those of one epoch in order of their tokens, so that short and long ones
+are represented proportionally; the Trainer's epochs are shuffled as its random sampler does, or
+grouped by its own function for `group_by_length`, here by the tokens of both sentences.  The first
+steps, evaluation and saving are not timed for anyone, nor is tokenisation, which is done once per
+run.  Only real tokens are counted; padding just takes time.
 
-Share of the peak: 6 · P · tokens FLOPs, with P the parameters in matrices that every token is
-multiplied with: no embeddings, biases and norms, and nothing that reads a row once (pooler, head;
-the student's shared layer and what follows).  Products between tokens (attention) are left out
-too.  The peak is the best product of two square matrices in the same number format and with as
-many threads, measured in the same run.
+Share of the peak: 6 · P · tokens FLOPs, with P the parameters in matrices that multiply every
+token: no embeddings, biases or norms, and nothing that reads a row only once (pooler, head; the
+student's shared layer and what follows).  Products between tokens (attention) are left out too.
+The peak is the best product of two square matrices in the same number format and with as many
+threads, measured in the same run.
 """
 
 import copy
@@ -88,7 +88,7 @@ WARM_UP = 2
 """Steps before the clock starts."""
 CHECKED_STEPS = 3
 TOLERANCES = {"float32": 1e-4, "bfloat16": 2e-2}
-"""By how much, relatively, the losses of two loops may differ on equal batches."""
+"""The relative tolerance between the losses of two loops on equal batches."""
 LABELS = ["no", "yes"]
 Pair = tuple[str, str]
 
@@ -140,14 +140,14 @@ class Contestant:
 
     @property
     def padding(self) -> float:
-        """Which share of the places in its batches is padding."""
+        """The share of padding in its batches."""
         places = sum(_places(self.work.sentences, rows) for rows in self.batches)
         return 1 - self.tokens / places
 
     def rate(self) -> float:
-        """Train anew; return tokens a second."""
+        """Train from scratch; return tokens per second."""
         torch.set_num_threads(self.threads)
-        # Some to warm up; and one behind, so that what a loop does at its end is not timed.
+        # Some to warm up, and one more at the end, so that the loop's final work is not timed.
         batches = [*self.batches[:WARM_UP], *self.batches, self.batches[-1]]
         ends = self.train(batches, self.precision)
         return self.tokens / (ends[-2] - ends[-2 - len(self.batches)])
@@ -155,13 +155,13 @@ class Contestant:
 
 @dataclass(frozen=True)
 class Given:
-    """Batches that are given one by one, as the loop takes them."""
+    """Batches given one by one, as the loop expects them."""
 
     sentences: Sentences
     batches: Sequence[np.ndarray]
 
     def epoch(self, number: int) -> Sequence[np.ndarray]:
-        """Return the batches, whichever epoch it is."""
+        """Return the batches, the same in every epoch."""
         return self.batches
 
     def collate(self, rows: np.ndarray) -> Batch:
@@ -171,16 +171,19 @@ class Given:
 
 def main(
     task: Annotated[str, typer.Option(help="Prepared task to take the texts from.")] = "movies",
-    texts: Annotated[Path | None, typer.Option(help="A text file instead.")] = None,
+    texts: Annotated[Path | None, typer.Option(help="Or a text file.")] = None,
     pairs: Annotated[int, typer.Option(help="Rows of the training sets, at most.")] = 12800,
     model: Annotated[Path, typer.Option(help="The encoder.")] = Path("data/raw/models/minilm"),
-    steps: Annotated[int, typer.Option(min=WARM_UP, help="Of the student, per turn.")] = 24,
-    teacher_steps: Annotated[int, typer.Option(min=WARM_UP, help="Of the teacher, per turn.")] = 8,
+    steps: Annotated[int, typer.Option(min=WARM_UP, help="Steps of the student per turn.")] = 24,
+    teacher_steps: Annotated[
+        int, typer.Option(min=WARM_UP, help="Steps of the teacher per turn.")
+    ] = 8,
     repeats: Annotated[int, typer.Option(min=1, help="Turns of each.")] = 3,
     threads: Annotated[
-        list[int] | None, typer.Option(min=1, help="How many; by default one, and all cores.")
+        list[int] | None,
+        typer.Option(min=1, help="Numbers of threads; by default one, and all cores."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of weights, targets and the order of rows.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of weights, targets and the order of rows.")] = 1,
     params_file: Annotated[Path, typer.Option(help="Sizes.")] = Path("benchmarks/mtl.yaml"),
     out: Annotated[Path, typer.Option(help="Folder of the results.")] = RESULTS,
 ) -> None:
@@ -226,7 +229,7 @@ def main(
 
 
 def _pairs(task: str, path: Path | None, count: int) -> tuple[str, list[Pair]]:
-    """Return what the pairs are, and the first ``count`` of them.
+    """Return a description of the pairs, and the first ``count`` of them.
 
     :raises DistilleryError: if there are none.
     """
@@ -327,13 +330,13 @@ def _teacher(params: Params, folder: Path, pairs: Sequence[Pair], steps: int, se
 
 
 def _one_epoch() -> dict[str, Any]:
-    """Return the settings that all trainings here share: the Trainer's defaults, too."""
+    """Return the settings of all training here, which are also the Trainer's defaults."""
     own = {"schedule": "linear", "warmup": 0.0, "clip_norm": 1.0}
     return own | {"epochs": 1, "max_steps": None, "evaluate_every": None}
 
 
 def _matrices(work: Work) -> int:
-    """Count the parameters in matrices that every token is multiplied with."""
+    """Count the parameters in matrices that multiply every token."""
     tables = {
         id(module.weight)
         for module in work.model.modules()
@@ -393,7 +396,7 @@ def _evenly(
 
 
 def _places(sentences: Sentences, rows: np.ndarray) -> int:
-    """Return how many places a batch has, padding included; of sentences read apart, as stacked."""
+    """Return the size of a batch in tokens, with padding; separately read sentences are stacked."""
     sides = [sentences, *([sentences.second] if sentences.second else [])]
     return len(rows) * len(sides) * max(int(np.diff(s.offsets)[rows].max()) for s in sides)
 
@@ -414,7 +417,7 @@ def _fit(
             Path(folder) / "checkpoint.safetensors",
             lambda *_: ends.append(time.perf_counter()),
         )
-    # The loop's switch for the same bytes at every run is not for the others to pay.
+    # The loop's determinism switch must not slow down the others.
     torch.use_deterministic_algorithms(False)
     return ends
 
@@ -432,7 +435,7 @@ def _product(precision: str, threads: int) -> float:
     return 2 * PEAK_SIZE**3 / min(seconds) / 1e9
 
 
-# That it is the same work.
+# Check that it is the same work.
 
 
 def _checks(works: Sequence[Work]) -> tuple[dict[str, Any], dict[str, str]]:
@@ -447,7 +450,7 @@ def _checks(works: Sequence[Work]) -> tuple[dict[str, Any], dict[str, str]]:
         try:
             work.peer.probe()
         except Exception as error:
-            # Any failure of a peer's import is a result to report, not an end of the run.
+            # A peer that fails to import is reported, and does not end the run.
             not_run[work.name] = reason(error)
             say(f"{work.name}: Trainer not run: {not_run[work.name]}")
             continue
@@ -477,13 +480,14 @@ def _compared(work: Work, precision: str) -> dict[str, Any]:
     if max(differences) > TOLERANCES[precision]:
         raise DistilleryError(
             f"{work.name}, {precision}: the losses on equal batches are {losses['ours']} by ours "
-            f"and {losses['Trainer']} by the Trainer. Their rates would not be of the same work."
+            f"and {losses['Trainer']} by the Trainer. They do not do the same work, so their rates "
+            "cannot be compared."
         )
     return losses | {"greatest_relative_difference": float(f"{max(differences):.2g}")}
 
 
 def _without_dropout(model: torch.nn.Module) -> torch.nn.Module:
-    """Return a copy that drops nothing."""
+    """Return a copy without dropout."""
     copied = copy.deepcopy(model)
     for module in copied.modules():
         if isinstance(module, torch.nn.Dropout):
@@ -523,7 +527,7 @@ def _measured(
 def _ratios(
     contestants: Sequence[Contestant], rates: Mapping[str, Sequence[float]]
 ) -> dict[str, Any]:
-    """Return ours ÷ each of the others, with the same number of threads, in tokens a second."""
+    """Return ours ÷ each of the others, with the same number of threads, in tokens per second."""
     ours = {(own.work.name, own.threads): own.name for own in contestants if own.loop == "ours"}
     return {
         own.name: ratio(rates[ours[own.work.name, own.threads]], rates[own.name])
@@ -552,8 +556,8 @@ def _markdown(results: dict[str, Any]) -> list[str]:
         "# Training rates: tokens per second",
         "",
         f"{results['data']}. Median of {results['facts']['repeats']} turns (lowest–highest); "
-        "ratios of tokens a second, turn by turn, with the same number of threads. Padding is not "
-        "counted.",
+        "ratios of tokens per second, turn by turn, with the same number of threads. Padding is "
+        "not counted.",
         "",
         *table(header, rows),
         "",

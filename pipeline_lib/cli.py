@@ -1,6 +1,6 @@
-"""The ``distill`` command: describe files, check params.yaml, look into shards, use a student.
+"""The ``distill`` command: describe files, check params.yaml, inspect shards, use a student.
 
-The pipeline itself is run by ``dvc repro``; this command is for before and after.
+``dvc repro`` runs the pipeline itself; this command is for everything before and after.
 """
 
 from typing import Annotated
@@ -66,7 +66,7 @@ def _options(
 
 
 def main() -> None:
-    """Run the command; an error the user can act on is one line and exit status 1."""
+    """Run the command; an error the user can fix prints one line and exits with status 1."""
     guard(app)
 
 

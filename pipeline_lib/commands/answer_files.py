@@ -1,4 +1,4 @@
-"""A student's answers as lines, JSON, CSV and Parquet, written batch by batch."""
+"""Writes a student's answers as text lines, JSON, CSV or Parquet, batch by batch."""
 
 import csv
 import json
@@ -24,12 +24,12 @@ DIGITS = 6
 
 @dataclass(frozen=True)
 class Answers:
-    """What is known about a batch of rows.
+    """A batch of rows and the answers to them.
 
     :ivar columns: the rows' own columns, by name.
-    :ivar names: of the classes, or of a regression's score.
-    :ivar outputs: logits or scores, float (rows, outputs); NaN: a row without an answer.
-    :ivar routed: whether the teacher answered, bool (rows,); None: nothing is routed.
+    :ivar names: class names, or the name of a regression's score.
+    :ivar outputs: logits or scores, float (rows, outputs); NaN marks a row without an answer.
+    :ivar routed: whether the teacher answered, bool (rows,); None if nothing is routed.
     """
 
     columns: dict[str, list[Any]]
@@ -38,9 +38,9 @@ class Answers:
     routed: np.ndarray | None = None
 
     def records(self, prefix: str = "") -> Iterator[dict[str, Any]]:
-        """Yield each row as JSON has it.
+        """Yield each row as a JSON object.
 
-        :param prefix: what stands before each name that is not the row's own.
+        :param prefix: prepended to every name that is not one of the row's own columns.
         """
         shares = softmax(self.outputs)
         for row, logits in enumerate(self.outputs):
@@ -49,9 +49,9 @@ class Answers:
             yield own | {prefix + name: value for name, value in answer.items()}
 
     def flat(self, prefix: str = "") -> dict[str, list[Any]]:
-        """Return the answers' columns by name, as CSV and Parquet have them.
+        """Return the answer columns by name, as they are written to CSV and Parquet.
 
-        :param prefix: what stands before each name.
+        :param prefix: prepended to every name.
         """
         answered = ~np.isnan(self.outputs).any(axis=1)
 
@@ -91,7 +91,7 @@ class Answers:
 
 
 def text_lines(answers: Answers) -> Iterator[str]:
-    """Yield label, probability and sentences, or score and sentences, with tabs between them."""
+    """Yield tab-separated lines: label, probability and sentences, or score and sentences."""
     for record in answers.records():
         own = [str(record[name]).replace("\n", " ") for name in answers.columns]
         if len(answers.names) == 1:
@@ -114,11 +114,11 @@ def json_lines(answers: Answers) -> Iterator[str]:
 def answer_writer(
     path: Path, prefix: str, types: "dict[str, pa.DataType]"
 ) -> Iterator[Callable[[Answers], None]]:
-    """Return what writes answers to a file, batch by batch; it appears once all are written.
+    """Yield a function that writes answers batch by batch; the file appears once it is complete.
 
-    :param prefix: what stands before the answers' names.
-    :param types: of the rows' own columns in Parquet, where they are known; others become text.
-    :raises DistilleryError: if an answer has a column's name, or the file's ending says nothing.
+    :param prefix: prepended to the names of answer columns.
+    :param types: Parquet types of the rows' own columns, where known; others become text.
+    :raises DistilleryError: if an answer has the name of a column, or the suffix is unknown.
     """
     require_ending(path)
     open_ = {".csv": _open_csv, ".jsonl": _open_jsonl, ".parquet": _open_parquet}[path.suffix]
@@ -127,9 +127,9 @@ def answer_writer(
 
 
 def require_ending(path: Path) -> None:
-    """Check that a file's name says how answers are to be written.
+    """Check that a file's suffix is one of the formats in which answers are written.
 
-    :raises DistilleryError: if it does not.
+    :raises DistilleryError: if it is not.
     """
     if path.suffix not in ENDINGS:
         raise DistilleryError(f"{path}: give a name that ends in {', '.join(ENDINGS)}.")
@@ -199,13 +199,13 @@ def _require_apart(answers: Answers, prefix: str) -> None:
     both = [name for name in answers.columns if name in names]
     if both:
         raise DistilleryError(
-            f"column {both[0]!r} is in the file already, and an answer has this name too. Say what "
-            "stands before the answers' names, as in --prefix predicted_."
+            f"column {both[0]!r} is in the file already, and an answer has the same name. Give the "
+            "answers' names a prefix, for example --prefix predicted_."
         )
 
 
 def _as_text(value: Any) -> str | None:
-    """Return a value as text; what is no text is written as JSON."""
+    """Return a value as text; anything that is not text becomes JSON."""
     if value is None or isinstance(value, str):
         return value
     return json.dumps(value, ensure_ascii=False, default=str)

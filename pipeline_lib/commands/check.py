@@ -1,4 +1,4 @@
-"""``distill check``: is params.yaml sound, are its files there, and what would it train."""
+"""``distill check``: whether params.yaml is valid, its files exist, and what it would train."""
 
 import glob
 from pathlib import Path
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from pipeline_lib.params.base import Section
 
 LENGTH = ("epochs", "max_steps", "evaluate_every")
-"""The keys of an optimiser that say how long it runs."""
+"""The keys of an optimiser that set how long it trains."""
 NETWORK = ("package", "package_parts", "hub")
-"""Kinds of sources that are fetched over the network."""
+"""The kinds of sources that are fetched over the network."""
 EXAMPLE = "Example: distill check --params params.yaml"
 
 
@@ -22,9 +22,9 @@ def check(
         Path, typer.Option("--params", help="The parameter file.", show_default=True)
     ] = Path("params.yaml"),
 ) -> None:
-    """Check params.yaml and the files it names, and say what would be trained.
+    """Check params.yaml and the files it names, and show what would be trained.
 
-    Exits with status 1 and one line per fault if there is any.
+    If anything is wrong, prints one line per fault and exits with status 1.
     """
     from pipeline_lib.base.errors import DistilleryError
     from pipeline_lib.evaluation.submission import params_faults
@@ -38,7 +38,7 @@ def check(
         if not path.exists()
     ]
     faults += [f"{params}: {fault}" for fault in params_faults(loaded)]
-    # What a model holds can be looked at once all are there.
+    # The models can be inspected only once all their files exist.
     faults = faults or model_faults(loaded) + format_faults(loaded) + answer_faults(loaded)
     vectors: list[str] = []
     if not faults and loaded.sentence_encoders():
@@ -82,7 +82,7 @@ def named_files(params: "Params") -> list[tuple[str, Path]]:
         found.append(("vocabulary.vectors.path", inputs / params.vocabulary.vectors.path))
     if params.wikipedia is not None and params.wikipedia.source.kind == "files":
         for number, pattern in enumerate(params.wikipedia.source.files):
-            # A pattern that matches anything stands for a path that exists.
+            # A pattern counts as an existing path if it matches anything.
             matches = sorted(glob.glob(str(inputs / pattern), recursive=True))
             path = Path(matches[0]) if matches else inputs / pattern
             found.append((f"wikipedia.source.files.{number}", path))
@@ -106,7 +106,7 @@ def answer_faults(params: "Params") -> list[str]:
 
 
 def vector_findings(params: "Params") -> tuple[list[str], list[str]]:
-    """Return what sentence vectors in files hold, a line each, and why they cannot be used."""
+    """Return lines that describe the files of sentence vectors, and why they cannot be used."""
     from pipeline_lib.base.errors import DistilleryError
     from pipeline_lib.commands.vector_files import vector_lines
     from pipeline_lib.params import SentenceVectorFiles
@@ -135,11 +135,11 @@ def _task_files(name: str, task: "Task", inputs: Path) -> list[tuple[str, Path]]
 
 
 def summary(params: "Params") -> list[str]:
-    """Return what would be trained, and from where it would be fetched."""
+    """Return what would be trained, and what would be fetched for it."""
     rows, seeds = sum(len(params.methods_of(task)) for task in params.tasks), len(params.seeds)
     recipes = sorted({method.data for method in params.methods.values()})
     lines = [
-        "params.yaml is sound.",
+        "params.yaml is valid.",
         f"tasks     {', '.join(params.tasks)}",
         f"teachers  {'; '.join(f'{name}: {_tuned(params, name)}' for name in params.teachers)}",
         f"methods   {', '.join(params.methods)}",
@@ -160,9 +160,9 @@ def summary(params: "Params") -> list[str]:
 def unfair_comparisons(params: "Params") -> list[str]:
     """Return a warning for each row that differs from its baseline in more than the method.
 
-    The method is objective, transfer set and start; a gain measured with another student or other
-    learning rates is not that of the method alone.  Another length of training is fair where each
-    row has its best, so it is only said.
+    The method is the objective, the transfer set and the start; with a different student or
+    different learning rates, a gain is not due to the method alone.  A different training length
+    is fair if each row gets the one that suits it best, so it is only noted.
     """
     warnings = []
     for name, row in params.methods.items():
@@ -180,7 +180,7 @@ def unfair_comparisons(params: "Params") -> list[str]:
         elif lengths := _different(*optimisers):
             warnings.append(
                 f"note: methods.{name} and its baseline {row.baseline} train for different "
-                f"lengths: {', '.join(lengths)}. Give each what it profits from."
+                f"lengths: {', '.join(lengths)}. Give each the length that suits it best."
             )
     return warnings
 
@@ -188,14 +188,14 @@ def unfair_comparisons(params: "Params") -> list[str]:
 def _different(one: "Section", other: "Section", leave_out: tuple[str, ...] = ()) -> list[str]:
     first, second = one.model_dump(exclude=set(leave_out)), other.model_dump(exclude=set(leave_out))
     return [
-        f"{key} {first.get(key)} for {second.get(key)}"
+        f"{key} {first.get(key)} instead of {second.get(key)}"
         for key in first | second
         if first.get(key) != second.get(key)
     ]
 
 
 def _fetched(params: "Params") -> list[str]:
-    """Name what comes over the network: a source of another kind reaches nothing."""
+    """List what is fetched over the network; other kinds of sources are local."""
     sources = [task.source for task in params.tasks.values()] + list(params.models.values())
     sources += [params.wikipedia.source] if params.wikipedia is not None else []
     found = [_where(source) for source in sources if source.kind in NETWORK]
@@ -203,15 +203,15 @@ def _fetched(params: "Params") -> list[str]:
 
 
 def _tuned(params: "Params", name: str) -> str:
-    """Say what a teacher is tuned from, and how."""
+    """Describe what a teacher is tuned from, and how."""
     teacher = params.teachers[name]
     if teacher.tuning.kind == "answers":
         return f"answers in {', '.join(teacher.tuning.files)}"
     if teacher.tuning.kind == "average":
         return f"the mean of {', '.join(teacher.tuning.of)}"
     if teacher.model is None:
-        return f"{teacher.tuning.checkpoint}, taken as it is"
-    how = "refined on its tasks together" if teacher.tuning.kind == "refined" else "fine-tuned here"
+        return f"{teacher.tuning.checkpoint}, used as it is"
+    how = "refined on its tasks jointly" if teacher.tuning.kind == "refined" else "fine-tuned here"
     return f"{_where(params.models[teacher.model])}, {how}"
 
 

@@ -1,4 +1,4 @@
-"""``distill encode``: the sentence vectors of a file, by an encoder or a student."""
+"""``distill encode``: embeds the lines of a file with an encoder or a student."""
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -15,17 +15,19 @@ BATCH = 8192
 
 
 def encode(
-    model: Annotated[Path, typer.Argument(help="The folder of an encoder or of a student.")],
+    model: Annotated[Path, typer.Argument(help="Folder of an encoder or a student.")],
     file: Annotated[Path, typer.Argument(help="Sentences, one per line; - for standard input.")],
     out: Annotated[Path, typer.Argument(help="The file to write: .arrow or .npy.")],
     normalise: Annotated[
-        bool, typer.Option("--normalise", help="Scale vectors to length 1: products are cosines.")
+        bool,
+        typer.Option("--normalise", help="Scale vectors to length 1: dot products are cosines."),
     ] = False,
 ) -> None:
-    """Write the vector of each line of a file, in the file's order.
+    """Write the sentence vector of each line of a file, in order.
 
-    .arrow holds the columns text and vector, and is written as it is computed. .npy holds float32
-    vectors alone. An empty line has a vector too, that of an unknown word: rows stay lines.
+    An .arrow file has the columns text and vector and is written batch by batch. An .npy file has
+    only the vectors, in float32. An empty line gets the vector of an unknown word, so that row
+    numbers match line numbers.
     """
     from pipeline_lib.base.errors import DistilleryError
     from pipeline_lib.evaluation.evaluate import require_model
@@ -51,7 +53,7 @@ Encoded = Iterable[tuple[list[str], "np.ndarray"]]
 
 
 def write_arrow(path: Path, batches: Encoded, width: int) -> int:
-    """Write texts and vectors as an Arrow IPC file, batch by batch; return the rows."""
+    """Write texts and vectors as an Arrow IPC file, batch by batch; return the number of rows."""
     import pyarrow as pa
 
     from pipeline_lib.base.files import atomic_path
@@ -72,7 +74,7 @@ def write_arrow(path: Path, batches: Encoded, width: int) -> int:
 
 
 def write_npy(path: Path, batches: Encoded, width: int) -> int:
-    """Write vectors as one NumPy array, float32 (rows, width); return the rows."""
+    """Write vectors as one NumPy array, float32 (rows, width); return the number of rows."""
     import numpy as np
 
     from pipeline_lib.base.files import atomic_path

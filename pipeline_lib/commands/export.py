@@ -1,4 +1,4 @@
-"""``distill export``: a trained student in a form that others load without this library."""
+"""``distill export``: writes a trained student in a format that loads without this library."""
 
 from collections.abc import Callable
 from enum import StrEnum
@@ -11,7 +11,7 @@ EXAMPLE = "Example: distill export data/students/movies/bilstm_kd_ts/1 exported 
 
 
 class Target(StrEnum):
-    """In which form: see docs/export.md."""
+    """Export formats: see docs/export.md."""
 
     onnx = "onnx"
     onnx_int8 = "onnx-int8"
@@ -21,24 +21,24 @@ class Target(StrEnum):
 
 
 def export(
-    model: Annotated[Path, typer.Argument(help="The folder of a student or of an encoder.")],
+    model: Annotated[Path, typer.Argument(help="Folder of a student or an encoder.")],
     out: Annotated[Path, typer.Argument(help="The new folder to write.")],
-    to: Annotated[Target, typer.Option("--to", help="The form to write it in.")],
+    to: Annotated[Target, typer.Option("--to", help="The format to write.")],
 ) -> None:
-    """Write a student, or a sentence encoder, in a form that others load.
+    """Export a student or a sentence encoder in a format that other tools can load.
 
-    onnx: a file for onnxruntime, transformers.js and others, with its tokenizer. onnx-int8: the
-    same with weights in int8, about a quarter of the size; how far its answers are from torch's is
-    measured. numpy: weights, tokenizer and one module that needs numpy and tokenizers alone.
-    `distill predict OUT` reads all of these.
+    onnx: a model for onnxruntime, transformers.js and others, with its tokenizer. onnx-int8: the
+    same with int8 weights, about a quarter of the size; how far its answers deviate from torch's
+    is measured. numpy: weights, tokenizer and one module that needs only numpy and tokenizers.
+    `distill predict OUT` reads all three.
 
     sentence-transformers: SentenceTransformer(OUT, trust_remote_code=True).encode(texts) gives the
-    vectors of `distill encode`, of an encoder or of a student that has a vector of a sentence. The
-    code to be trusted is one file in OUT; a static student's folder has none.
+    vectors of `distill encode`, for an encoder or a student that computes sentence vectors. The
+    code to trust is one file in OUT; a static student needs none.
 
-    hub: pipeline("text-classification", OUT, trust_remote_code=True) of transformers gives what
-    `distill predict` does, and needs nothing of this library. README.md in OUT is its model card:
-    scores, calibration, data, licences, limits. Push it with `hf upload NAME OUT`.
+    hub: pipeline("text-classification", OUT, trust_remote_code=True) of transformers gives the
+    answers of `distill predict`, without this library. README.md in OUT is the model card: scores,
+    calibration, data, licences, limits. Upload the folder with `hf upload NAME OUT`.
     """
     from pipeline_lib.evaluation.evaluate import require_model
 
@@ -47,7 +47,7 @@ def export(
 
 
 def _writer(to: Target) -> Callable[[Path, Path], str]:
-    """Return what writes the form, and says in a line what it wrote."""
+    """Return the function that writes this format and returns a one-line summary."""
     from pipeline_lib.exports import hub, numpy_export, onnx_export
 
     writers = {

@@ -1,6 +1,6 @@
-"""Texts to be answered, row by row from a file or standard input, in batches.
+"""Reads the texts to answer from a file or standard input, in batches.
 
-Lines, CSV, TSV, JSON lines and Parquet; only a batch is in memory at a time.
+Formats: lines, CSV, TSV, JSON lines and Parquet; only one batch is in memory at a time.
 """
 
 import csv
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 BATCH = 4096
 LONGEST_FIELD = 2**31 - 1
-"""Characters of a CSV field, which Python's reader limits to 131,072 unless told."""
+"""The most characters in a CSV field; Python's own limit is 131,072."""
 
 
 class Input(StrEnum):
-    """How rows are given: a sentence per line, or a table."""
+    """Input formats: a sentence per line, or a table."""
 
     lines = "lines"
     csv = "csv"
@@ -39,8 +39,8 @@ class Input(StrEnum):
 class Columns:
     """The columns of a table that are read.
 
-    :ivar text: of the sentence; :ivar second: of pairs, of the second one.
-    :ivar keep: those that are written beside the answers.
+    :ivar text: the sentence's column; :ivar second: for pairs, that of the second sentence.
+    :ivar keep: columns that are written along with the answers.
     """
 
     text: str
@@ -49,22 +49,22 @@ class Columns:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Those of the sentences."""
+        """The columns of the sentences."""
         return (self.text,) if self.second is None else (self.text, self.second)
 
     @property
     def all(self) -> tuple[str, ...]:
-        """Each of them once."""
+        """All columns, each once."""
         return tuple(dict.fromkeys([*self.texts, *self.keep]))
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows as they were given.
+    """A batch of input rows.
 
-    :ivar columns: name to values, those of the sentences first.
-    :ivar texts: what a student reads; None: a row without a sentence, or without one of its two.
-    :ivar first: the number of the first of them in the file, from 1, a header included.
+    :ivar columns: name to values, the sentences first.
+    :ivar texts: what a student reads; None if the row lacks its sentence, or one of a pair.
+    :ivar first: the first row's number in the file, counted from 1 and including a header.
     """
 
     columns: dict[str, list[Any]]
@@ -73,15 +73,15 @@ class Batch:
 
 
 def input_of(file: Path | None, given: Input | None) -> Input:
-    """Return the format that was named, or that of the file's ending."""
+    """Return the format that was named, or the one that the file's suffix implies."""
     endings = {"." + form.value: form for form in Input} | {".ndjson": Input.jsonl}
     return given or endings.get(file.suffix.lower() if file else "", Input.lines)
 
 
 def read_batches(file: Path | None, form: Input, columns: Columns) -> Iterator[Batch]:
-    """Yield the rows of a table, of which only these columns are read.
+    """Yield the rows of a table; only these columns are read.
 
-    :param file: None: standard input, of every format but Parquet.
+    :param file: None for standard input, which works for every format but Parquet.
     :raises DistilleryError: naming the file, the row or column, and the remedy.
     """
     if form is Input.parquet:
@@ -97,9 +97,9 @@ def read_batches(file: Path | None, form: Input, columns: Columns) -> Iterator[B
 
 
 def line_batches(lines: Iterable[str], pair: bool, size: int = BATCH) -> Iterator[Batch]:
-    """Yield lines that are not blank, of pairs with a tab between the sentences.
+    """Yield the lines that are not blank; for pairs, a tab separates the two sentences.
 
-    :raises DistilleryError: if a line is no pair and should be one.
+    :raises DistilleryError: if a line should be a pair and is not.
     """
     rest = (line for line in lines if line.strip())
     first = 1
@@ -112,9 +112,9 @@ def line_batches(lines: Iterable[str], pair: bool, size: int = BATCH) -> Iterato
 
 
 def as_examples(lines: Iterable[str], is_pair: bool) -> "Iterator[Text]":
-    """Yield lines as a student reads them: as they are, or as pairs with a tab between.
+    """Yield lines as a student reads them: as they are, or split at the tab into pairs.
 
-    :raises DistilleryError: if a line is no pair and should be one.
+    :raises DistilleryError: if a line should be a pair and is not.
     """
     return map(_pair, lines) if is_pair else iter(lines)
 
@@ -123,14 +123,14 @@ def _pair(line: str) -> tuple[str, str]:
     first, tab, second = line.partition("\t")
     if not tab or not first.strip() or not second.strip():
         raise DistilleryError(
-            f"{line!r:.80}: no pair. This student compares two sentences: write both in one line, "
-            "with a tab between them."
+            f"{line!r:.80}: not a pair. This student compares two sentences: write both on one "
+            "line, separated by a tab."
         )
     return first, second
 
 
 def parquet_types(file: Path, columns: Columns) -> "dict[str, pa.DataType]":
-    """Return the types of the columns that are read of a Parquet file."""
+    """Return the types of the columns that are read from a Parquet file."""
     schema = _parquet(file).schema_arrow
     return {name: schema.field(name).type for name in columns.all if name in schema.names}
 
@@ -144,17 +144,17 @@ def _batch(values: dict[str, list[Any]], columns: Columns, first: int, file: Pat
 
 
 def _text(value: Any, file: Path | None, row: int) -> str | None:
-    """Return a text, or None for a cell that is empty or blank."""
+    """Return the text of a cell, or None if it is empty or blank."""
     if value is not None and not isinstance(value, str):
         raise DistilleryError(
-            f"{_name(file)}: row {row}: {value!r:.80} is no text. Name the column of texts with "
-            "--text (of pairs also with --text2)."
+            f"{_name(file)}: row {row}: {value!r:.80} is not text. Name the column of texts with "
+            "--text (for pairs also --text2)."
         )
     return value if value and value.strip() else None
 
 
 def _csv_rows(file: Path | None, columns: Columns) -> Iterator[list[str]]:
-    # The line ends belong to the reader: a quoted text may have some.
+    # The CSV reader needs the line ends: a quoted text may contain some.
     lines = (line + "\n" for line in read_lines(file))
     limit = csv.field_size_limit(LONGEST_FIELD)
     try:
@@ -162,8 +162,8 @@ def _csv_rows(file: Path | None, columns: Columns) -> Iterator[list[str]]:
         yield from _delimited(records, file, columns, "comma")
     except csv.Error as error:
         raise DistilleryError(
-            f"{_name(file)}: not valid CSV ({error}). Quote texts with commas or quotes, and "
-            "double the quotes inside; or say --input-format tsv."
+            f"{_name(file)}: not valid CSV ({error}). Quote texts that contain commas or quotes, "
+            "and double the quotes inside; or give --input-format tsv."
         ) from error
     finally:
         csv.field_size_limit(limit)
@@ -184,8 +184,8 @@ def _delimited(
     for number, record in enumerate(records, 2):
         if len(record) != len(names):
             raise DistilleryError(
-                f"{_name(file)}: row {number} has {len(record)} columns, not {len(names)}. One "
-                f"{between} stands between columns; correct the row."
+                f"{_name(file)}: row {number} has {len(record)} columns, not {len(names)}. Columns "
+                f"are separated by one {between}; correct the row."
             )
         yield [record[place] for place in places]
 
@@ -202,7 +202,10 @@ def _jsonl_rows(file: Path | None, columns: Columns) -> Iterator[list[Any]]:
                 "line."
             ) from error
         if not isinstance(row, dict):
-            raise DistilleryError(f"{_name(file)}: line {number} is no object, but {line!r:.80}.")
+            raise DistilleryError(
+                f"{_name(file)}: line {number} is not a JSON object, but {line!r:.80}. Write one "
+                "object per line."
+            )
         _require(list(row), file, Columns(columns.text, columns.second), f"line {number}: ")
         yield [row.get(name) for name in columns.all]
 
@@ -221,7 +224,9 @@ def _parquet(file: Path | None) -> Any:
     import pyarrow.parquet as pq
 
     if file is None:
-        raise DistilleryError("standard input: Parquet is read from its end. Give it as --file.")
+        raise DistilleryError(
+            "standard input: Parquet needs a file that can be read from its end. Give it as --file."
+        )
     try:
         return pq.ParquetFile(file)
     except pa.ArrowException as error:
@@ -238,8 +243,8 @@ def _require(names: list[str], file: Path | None, columns: Columns, where: str =
             )
         if names.count(name) > 1:
             raise DistilleryError(
-                f"{_name(file)}: column {name!r} stands {names.count(name)} times. Name each "
-                "column once."
+                f"{_name(file)}: column {name!r} occurs {names.count(name)} times. Give each "
+                "column a name of its own."
             )
 
 

@@ -1,4 +1,4 @@
-"""``distill index``: make, extend and describe an index of sentences' vectors to search in."""
+"""``distill index``: builds, extends and describes a searchable index of sentence vectors."""
 
 import shutil
 import time
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from pipeline_lib.retrieval.segments import BuildReport
 
 app = typer.Typer(
-    no_args_is_help=True, help="Make, extend and describe an index of sentences (`distill search`)."
+    no_args_is_help=True,
+    help="Build, extend and describe an index of sentences for `distill search`.",
 )
 REPORT_SECONDS = 5.0
 
@@ -33,7 +34,7 @@ class Storage(StrEnum):
 
 
 class Pooling(StrEnum):
-    """How a transformers model's states become a sentence vector."""
+    """How a transformers model's hidden states become a sentence vector."""
 
     cls = "cls"
     mean = "mean"
@@ -41,14 +42,14 @@ class Pooling(StrEnum):
 
 
 class Approximate(StrEnum):
-    """Libraries for approximate search, both extras."""
+    """Libraries for approximate search, both optional extras."""
 
     usearch = "usearch"
     faiss = "faiss"
 
 
 class Format(StrEnum):
-    """What a file of sentences is: a sentence per line, rows with columns, or a shard set."""
+    """Formats of sentences: one per line, rows with columns, or a shard set."""
 
     lines = "lines"
     jsonl = "jsonl"
@@ -58,22 +59,26 @@ class Format(StrEnum):
     shards = "shards"
 
 
-Index = Annotated[Path, typer.Argument(help="The folder of the index.")]
+Index = Annotated[Path, typer.Argument(help="Folder of the index.")]
 File = Annotated[
     Path, typer.Argument(help="Sentences: a file, a shard set's folder, or - for standard input.")
 ]
 Form = Annotated[
-    Format | None, typer.Option("--format", help="What the file is; else its name says.")
+    Format | None, typer.Option("--format", help="The file's format; by default from its name.")
 ]
-Text = Annotated[str, typer.Option("--text", help="The column, or JSON key, of the sentences.")]
-Id = Annotated[str | None, typer.Option("--id", help="That of their ids; else they have none.")]
+Text = Annotated[str, typer.Option("--text", help="Column or JSON key of the sentences.")]
+Id = Annotated[
+    str | None, typer.Option("--id", help="Column or JSON key of their ids; by default, no ids.")
+]
 Vectors = Annotated[
     list[Path] | None,
-    typer.Option("--vectors", help="Files of the sentences' own vectors: `text`, `embedding`."),
+    typer.Option(
+        "--vectors", help="Files with the sentences' vectors: `text`, `embedding`; repeatable."
+    ),
 ]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:<number> or mps.")]
 Workers = Annotated[
-    int | None, typer.Option("--workers", min=1, help="Processes; else one per core.")
+    int | None, typer.Option("--workers", min=1, help="Processes; by default one per core.")
 ]
 
 
@@ -85,24 +90,26 @@ def build(
     index: Index,
     file: File,
     encoder: Annotated[
-        Path | None, typer.Option("--encoder", help="The folder of an encoder or a student.")
+        Path | None, typer.Option("--encoder", help="Folder of an encoder or a student.")
     ] = None,
     model: Annotated[
-        Path | None, typer.Option("--model", help="Instead: a transformers model's folder.")
+        Path | None, typer.Option("--model", help="Or the folder of a transformers model.")
     ] = None,
     pooling: Annotated[
-        Pooling, typer.Option("--pooling", help="What a model's sentence vector is.")
+        Pooling, typer.Option("--pooling", help="How the model's states are pooled.")
     ] = Pooling.mean,
     max_length: Annotated[
         int | None,
         typer.Option(
-            "--max-length", min=4, help="Word pieces that a model reads; else 128, or --centre's."
+            "--max-length",
+            min=4,
+            help="Word pieces the model reads; by default 128, or as with --centre's encoder.",
         ),
     ] = None,
     vectors: Vectors = None,
     centre: Annotated[
         Path | None,
-        typer.Option("--centre", help="Take off the mean of this encoder's targets."),
+        typer.Option("--centre", help="Subtract the mean of this encoder's targets."),
     ] = None,
     storage: Annotated[
         Storage, typer.Option("--storage", help="Number format of the vectors.")
@@ -111,7 +118,8 @@ def build(
         bool, typer.Option("--normalise", help="Scale vectors to length 1.")
     ] = False,
     dimensions: Annotated[
-        int | None, typer.Option("--dimensions", help="Keep so many values of each vector.")
+        int | None,
+        typer.Option("--dimensions", help="Keep only this many leading values of each vector."),
     ] = None,
     approximate: Annotated[
         Approximate | None, typer.Option("--approximate", help="Add an approximate index.")
@@ -124,9 +132,9 @@ def build(
 ) -> None:
     """Embed the sentences of a file into an index: vectors, texts and ids.
 
-    With --vectors the sentences have theirs out of files, and --encoder, which was trained to such
-    vectors, embeds the queries. Empty and repeated sentences are left out. If killed, run it again:
-    it resumes behind the last whole segment; run over a changed file, it embeds what changed.
+    With --vectors, the sentences' vectors come from files, and --encoder, trained on such vectors,
+    embeds the queries. Empty and repeated sentences are left out. If killed, run it again: it
+    resumes after the last complete segment. Run on a changed file, it embeds only what changed.
     """
     from pipeline_lib.base.errors import DistilleryError
     from pipeline_lib.retrieval.building import Form, build
@@ -135,7 +143,7 @@ def build(
     from pipeline_lib.students.targets import Targets
 
     if (encoder is None) == (model is None):
-        raise DistilleryError("give either `--encoder` or `--model`: who embeds the sentences.")
+        raise DistilleryError("give either `--encoder` or `--model`, to embed the sentences.")
     mean = None
     if model is None:
         if centre is not None:
@@ -143,7 +151,9 @@ def build(
         reference = EncoderReference.to(encoder)
         mean = targets_in_files(encoder).mean if vectors else None
     elif vectors:
-        raise DistilleryError("vectors: `--encoder` embeds the queries. Give it, not `--model`.")
+        raise DistilleryError(
+            "vectors: the queries are embedded by `--encoder`. Give it, not `--model`."
+        )
     else:
         if centre is not None and max_length is None:
             max_length = Targets.read(centre).max_length
@@ -151,7 +161,7 @@ def build(
     if centre is not None:
         mean = targets_in_space(centre, reference).mean
         if mean is None:
-            raise DistilleryError(f"{centre}: trained to vectors as they are. Omit `--centre`.")
+            raise DistilleryError(f"{centre}: its targets are not centred. Omit `--centre`.")
     own = Form(storage.value, normalise, dimensions, mean, approximate and approximate.value)
     where, engine = _engine(device, workers)
     with _given(vectors, index) as given:
@@ -167,7 +177,7 @@ def add(
     index: Index,
     file: File,
     encoder: Annotated[
-        Path | None, typer.Option("--encoder", help="Where the index's encoder lies now.")
+        Path | None, typer.Option("--encoder", help="The index's encoder, if it was moved.")
     ] = None,
     vectors: Vectors = None,
     text: Text = "text",
@@ -176,7 +186,7 @@ def add(
     device: Device = "auto",
     workers: Workers = None,
 ) -> None:
-    """Embed the sentences that an index does not have yet: by id, or by text where it has none."""
+    """Add the sentences that an index does not have yet, told apart by id, or else by text."""
     from pipeline_lib.retrieval.building import add
     from pipeline_lib.retrieval.catalogue import Catalogue
 
@@ -196,9 +206,9 @@ def info(
         bool, typer.Option("--verify", help="Read all files and compare their digests.")
     ] = False,
 ) -> None:
-    """Say what an index holds, who made its vectors, and whether that encoder is still there.
+    """Describe an index: what it contains, which encoder made it, and whether that still exists.
 
-    With --verify it exits with status 1 if a file is missing, torn or altered.
+    With --verify, exits with status 1 if a file is missing, truncated or altered.
     """
     from pipeline_lib.base.errors import DistilleryError
     from pipeline_lib.retrieval.catalogue import Catalogue
@@ -208,10 +218,10 @@ def info(
         typer.echo(f"{name:<12} {value}")
     if verify and (faults := catalogue.faults()):
         raise DistilleryError(
-            "\n".join([*faults, "Run the same `distill index build` again: what is whole is kept."])
+            "\n".join([*faults, "Run the same `distill index build` again: intact parts are kept."])
         )
     if verify:
-        typer.echo("verified     every file has its digest")
+        typer.echo("verified     every file matches its digest")
 
 
 def _facts(catalogue: "Catalogue") -> Iterator[tuple[str, str]]:
@@ -222,15 +232,15 @@ def _facts(catalogue: "Catalogue") -> Iterator[tuple[str, str]]:
     yield "rows", f"{len(catalogue):,} in {len(manifest.shards):,} segments, {size}"
     cut = f", cut from {own.encoder_width}" if own.width < own.encoder_width else ""
     yield "vectors", f"{own.width} values{cut}, {own.storage}"
-    yield "length", "1 (normalised)" if own.normalised else "as the encoder gives it"
-    yield "centred", f"mean {own.mean[:12]} taken off" if own.mean else "no"
-    yield "ids", "given" if own.ids else "none: rows are known by their texts"
+    yield "length", "1 (normalised)" if own.normalised else "as the encoder returns it"
+    yield "centred", f"mean {own.mean[:12]} subtracted" if own.mean else "no"
+    yield "ids", "given" if own.ids else "none: rows are identified by their texts"
     pooled = f", pooling {own.encoder.pooling}, {own.encoder.max_length} word pieces"
     yield "encoder", f"{own.encoder.folder}{pooled if own.encoder.pooling else ''}"
     yield "", f"digest {own.encoder.digest[:12]}: {_presence(own.encoder)}"
     if own.given is not None:
         said = ", ".join(f"{name} {value}" for name, value in own.given.items())
-        yield "documents", f"vectors out of files{': ' if said else ''}{said}"
+        yield "documents", f"vectors from files{': ' if said else ''}{said}"
     found = own.approximate
     yield "approximate", f"{found.kind}, {size_text(found.bytes)}" if found else "none"
     yield "left out", ", ".join(f"{n:,} {why}" for why, n in manifest.counts.items())
@@ -244,15 +254,15 @@ def _presence(encoder: "EncoderReference") -> str:
         encoder.found_in()
     except DistilleryError:
         place = (Path(encoder.folder) / "config.json").exists()
-        return "another one lies there now" if place else "not there any more"
+        return "a different one is there now" if place else "no longer there"
     return "it is there"
 
 
 @contextmanager
 def _given(files: Sequence[Path] | None, index: Path) -> "Iterator[GivenDocuments | None]":
-    """Yield the vectors of files, which lie in a folder beside the index until the block ends.
+    """Yield the vectors of files, kept in a folder beside the index until the block ends.
 
-    The folder's name is the same each time: a killed build's is cleared by the next.
+    The folder always has the same name, so the next build clears what a killed one left.
     """
     if not files:
         yield None

@@ -1,4 +1,4 @@
-"""``distill init``: from a user's files to parameters that ``dvc repro`` runs."""
+"""``distill init``: turns a user's files into parameters that ``dvc repro`` can run."""
 
 import shlex
 import sys
@@ -25,7 +25,7 @@ class Kind(StrEnum):
 
 
 class Students(StrEnum):
-    """Which students a task gets: a BiLSTM and a mean of word vectors, or every architecture."""
+    """The students of a task: a BiLSTM and a mean of word vectors, or every architecture."""
 
     small = "small"
     all = "all"
@@ -37,55 +37,60 @@ def init(
         typer.Argument(metavar="FILE...", help="CSV, TSV, JSON lines, Parquet; or a data folder."),
     ],
     name: Annotated[
-        str | None, typer.Option("--name", help="The task's; by default the file's.")
+        str | None, typer.Option("--name", help="The task's name; by default the file's.")
     ] = None,
     text: Annotated[
         list[str] | None, typer.Option("--text", help="The text column; two (a,b) make a pair.")
     ] = None,
     label: Annotated[
-        str | None, typer.Option("--label", help="The label column, or none: nothing is labelled.")
+        str | None, typer.Option("--label", help="The label column; none if there are no labels.")
     ] = None,
     kind: Annotated[
         Kind | None, typer.Option("--kind", help="Whether labels are classes or scores.")
     ] = None,
     labels: Annotated[
         str | None,
-        typer.Option("--labels", help="Classes, as 'bad=1,2;good=4,5'; of scores, 0..5."),
+        typer.Option("--labels", help="The classes, e.g. 'bad=1,2;good=4,5'; for scores, 0..5."),
     ] = None,
     metrics: Annotated[
-        str | None, typer.Option("--metrics", help="As accuracy,f1; the first chooses on dev.")
+        str | None,
+        typer.Option("--metrics", help="E.g. accuracy,f1; the first selects models on dev."),
     ] = None,
-    dev: Annotated[str | None, typer.Option("--dev", help="The dev file, or its share.")] = None,
-    test: Annotated[str | None, typer.Option("--test", help="The test file, or its share.")] = None,
+    dev: Annotated[
+        str | None, typer.Option("--dev", help="The dev file, or the share of rows to draw.")
+    ] = None,
+    test: Annotated[
+        str | None, typer.Option("--test", help="The test file, or the share of rows to draw.")
+    ] = None,
     columns: Annotated[
-        str | None, typer.Option("--columns", help="Names, a,b,c, where there is no header line.")
+        str | None, typer.Option("--columns", help="Column names, a,b,c, if there is no header.")
     ] = None,
     unlabelled: Annotated[
         list[Path] | None,
-        typer.Option("--unlabelled", help="More texts, a file or a folder; again for others."),
+        typer.Option("--unlabelled", help="More texts, a file or a folder; repeatable."),
     ] = None,
     teacher: Annotated[
         str | None,
-        typer.Option("--teacher", help="A row of `models`, a model's folder, a file of answers."),
+        typer.Option("--teacher", help="A row of `models`, a model folder or a file of answers."),
     ] = None,
     students: Annotated[
         Students, typer.Option("--students", help="Two architectures, or all of them.")
     ] = Students.small,
     leave_out: Annotated[
-        bool, typer.Option("--leave-out", help="Leave odd rows out, in a copy of the files.")
+        bool, typer.Option("--leave-out", help="Leave out odd rows, in a copy of the files.")
     ] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Give up what stands where something is written.")
+        bool, typer.Option("--force", help="Overwrite files that are in the way.")
     ] = False,
     params: Annotated[Path, typer.Option("--params", help="The file to write.")] = Path(
         "params.yaml"
     ),
 ) -> None:
-    """Describe your files: say what they hold, and write the parameters of a run on them.
+    """Inspect your files, show what they contain, and write the parameters of a run on them.
 
-    Every guess can be overridden by a flag. What is ambiguous is asked on a terminal; elsewhere it
-    is an error that names the flag. Files that do not lie below `inputs` are copied there; what
-    differs from the embedded run is written to profiles/NAME.yaml, and params.yaml from it.
+    A flag overrides any guess. On a terminal, you are asked about anything ambiguous; elsewhere it
+    is an error that names the flag. Files outside `inputs` are copied there. What differs from the
+    embedded run is written to profiles/NAME.yaml, and params.yaml is generated from it.
     """
     from rich.console import Console
 
@@ -116,7 +121,7 @@ def init(
         _ask_to_leave_out(looked.findings)
         looked = proposal.leave_out(looked)
     found = proposal.propose(request, looked, base)
-    header = f"{request.name}: written by `distill init`. What a key does stands in default.yaml."
+    header = f"{request.name}: written by `distill init`. default.yaml says what each key does."
     said = overlay_text(found.sections, BASE, BASE.parent, f"{header}\n    {_command()}")
     _refuse_other(profile, said, force)
     found.placement.write(force)
@@ -148,9 +153,9 @@ def _ask(question: "Question") -> str:
 
 
 def _ask_to_leave_out(findings: "Findings") -> None:
-    """Ask whether rows that cannot stay are left out.
+    """Ask whether to leave out rows that the pipeline would refuse.
 
-    :raises DistilleryError: if they are not to be.
+    :raises DistilleryError: if the answer is no.
     """
     from pipeline_lib.base.errors import DistilleryError
     from pipeline_lib.commands.init_findings import named_rows
@@ -158,10 +163,10 @@ def _ask_to_leave_out(findings: "Findings") -> None:
     from pipeline_lib.onboarding.questions import Question
 
     named = "; ".join(f"{odd.reason}: {named_rows(odd.places)}" for odd in findings.stopping)
-    question = f"rows cannot stay as they are ({named}). Leave odd rows out, in a copy?"
+    question = f"some rows cannot be used ({named}). Leave odd rows out, in a copy?"
     flag = "--leave-out, or correct them"
     if any(odd.reason == MISSING for odd in findings.stopping):
-        flag += "; their texts can be more texts, with --unlabelled and the same file"
+        flag += "; to use just their texts, give the same file with --unlabelled too"
     if _ask(Question(question, ["yes", "no"], flag)) == "no":
         raise DistilleryError("nothing was written. Correct the rows, and run this again.")
 
@@ -183,7 +188,7 @@ def _wishes(
 
 
 def _share_or_file(given: str | None) -> tuple[float | None, Path | None]:
-    """Return what --dev or --test says: a share of the rows, or a file."""
+    """Parse --dev or --test: a share of the rows, or a file."""
     from pipeline_lib.base.errors import DistilleryError
 
     if given is None:
@@ -193,7 +198,7 @@ def _share_or_file(given: str | None) -> tuple[float | None, Path | None]:
     except ValueError:
         return None, Path(given)
     if not 0.0 <= share < 1.0:
-        raise DistilleryError(f"{given}: a share lies between 0 and 1; or name a file.")
+        raise DistilleryError(f"{given}: a share must be at least 0 and below 1. Or name a file.")
     return share, None
 
 
@@ -202,13 +207,13 @@ def _listed(given: str | None) -> list[str]:
 
 
 def _refuse_other(profile: Path, text: str, force: bool) -> None:
-    """Refuse to write over another profile."""
+    """Refuse to overwrite a different profile."""
     from pipeline_lib.base.errors import DistilleryError
 
     if not force and profile.exists() and profile.read_text(encoding="utf-8") != text:
         raise DistilleryError(
-            f"{profile}: another profile is there. Choose another --name, or give it up with "
-            "--force."
+            f"{profile}: a different profile is there already. Choose another --name, or overwrite "
+            "it with --force."
         )
 
 

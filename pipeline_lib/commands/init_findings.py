@@ -1,4 +1,4 @@
-"""What ``distill init`` says of files: what it understood, and what is odd."""
+"""Prints what ``distill init`` found in the files: how it reads them, and what is odd."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from pipeline_lib.onboarding.understanding import Understood
 
 SHOWN = 8
-"""Row numbers, and classes, that are named before the rest is counted."""
+"""How many row numbers or classes are listed before the rest is only counted."""
 
 
 def show(console: "Console", looked: "Looked") -> None:
-    """Print what was understood, and what is odd."""
+    """Print how the files are read, and what is odd in them."""
     from rich.text import Text
 
     for title, line in _lines(looked):
@@ -31,7 +31,7 @@ def show(console: "Console", looked: "Looked") -> None:
 
 
 def _lines(looked: "Looked") -> Iterator[tuple[str, str]]:
-    """Yield what was understood: a title, and what is said of it."""
+    """Yield the lines that say how the files are read, each with its title."""
     understood, findings = looked.understood, looked.findings
     for split, content in understood.contents.items():
         paths = ", ".join(map(str, content.paths))
@@ -39,7 +39,7 @@ def _lines(looked: "Looked") -> Iterator[tuple[str, str]]:
         names = f"{', '.join(content.names)}{note}"
         yield split, f"{paths}: {content.table.num_rows:,} rows, {names}"
     median, most, longest = findings.words
-    words = f"words: {median} (median), {most} at most in 95 %, {longest} in the longest"
+    words = f"words: {median} (median), {most} (95th percentile), {longest} (longest)"
     pair = " (a pair)" if len(understood.text) == 2 else ""
     yield "text", f"{', '.join(understood.text)}{pair}; {words}"
     yield "label", _label(understood)
@@ -47,14 +47,14 @@ def _lines(looked: "Looked") -> Iterator[tuple[str, str]]:
     rows = ", ".join(f"{name} {count:,}" for name, count in findings.rows.items())
     own = understood.split
     drawn = [f"{name} {own[name]:.0%}" for name in ("dev", "test") if own and own[name]]
-    note = f" (drawn: {', '.join(drawn)}; equal texts stay together)" if drawn else " (given)"
+    note = f" (drawn: {', '.join(drawn)}; identical texts stay together)" if drawn else " (given)"
     yield "splits", rows + note
     for split in findings.hidden:
         yield split, "no labels: predicted, not scored"
     if looked.unlabelled is not None:
         yield "more texts", _more_texts(looked)
     if looked.aside:
-        yield "aside", f"{_some(list(map(str, looked.aside)))}: no format goes with these endings"
+        yield "skipped", f"{_some(list(map(str, looked.aside)))}: unknown file suffixes"
     teacher = looked.teacher
     how = {"single": "fine-tuned here", "finished": "as it is", "answers": "answers in a file"}
     yield "teacher", f"{teacher.path or teacher.model}, {how[teacher.kind]}"
@@ -116,16 +116,16 @@ def _oddities(looked: "Looked") -> Iterator[str]:
 
     findings = looked.findings
     for odd in findings.odd:
-        what = "left out" if looked.leaves_out or not odd.stops else "cannot stay"
+        what = "left out" if looked.leaves_out or not odd.stops else "cannot be used"
         what = "kept" if odd.reason == LONELY else what
         yield f"{odd.split}: {_count(odd.places)} {odd.reason} ({what}): {named_rows(odd.places)}"
     if findings.repeated:
         other = f", {findings.conflicts:,} under another label" if findings.conflicts else ""
-        yield f"texts that stand twice in a split: {findings.repeated:,}{other}"
+        yield f"repeated texts within a split: {findings.repeated:,}{other}"
     for own in findings.shared:
         other = f", {own.other_label:,} under another label" if own.other_label else ""
-        where = f"{own.earlier} too{other}: {named_rows(own.places)}"
-        yield f"{own.rows:,} of {own.split} stand in {where}"
+        where = f"{own.earlier}{other}: {named_rows(own.places)}"
+        yield f"{own.split}: {own.rows:,} also in {where}"
 
 
 def _count(places: Sequence["Place"]) -> str:
@@ -133,7 +133,7 @@ def _count(places: Sequence["Place"]) -> str:
 
 
 def named_rows(places: Sequence["Place"]) -> str:
-    """Name rows by file and number, the first of them."""
+    """List the first rows by file and number, and count the rest."""
     by_file: dict[Path, list[str]] = {}
     for path, row in places[:SHOWN]:
         by_file.setdefault(path, []).append(str(row))

@@ -1,6 +1,6 @@
-"""Opens a shard set for looking: its rows, the teacher's logits for them, and what was changed.
+"""Opens a shard set for inspection: its rows, the teacher's logits, and what was changed.
 
-Everything is computed over whole columns, memory-mapped, so that a set of millions of rows can be
+Everything is computed over whole, memory-mapped columns, so that a set of millions of rows can be
 filtered and totalled in seconds; only the rows that are shown become Python objects.
 """
 
@@ -34,12 +34,12 @@ RuleName = Literal["mask", "replace", "ngram", "original"]
 
 @dataclass(frozen=True)
 class View:
-    """One shard set, joined with what the teacher answers to it.
+    """One shard set, joined with the teacher's answers to it.
 
-    ``logits`` are float32, shape (rows, classes), or None where there are none; ``vectors`` are
-    sentence vectors by side, where there are some.  ``names`` are the
-    task's label names, or None where params.yaml does not say.  ``alignment`` holds the figures
-    of the proof that the logits belong to these rows, where it was made.
+    ``logits`` are float32, shape (rows, classes), or None; ``vectors`` are sentence vectors by
+    column suffix, or None.  ``names`` are the task's label names, or None if params.yaml does not
+    give them.  ``alignment`` holds the figures of the check that the logits belong to these rows,
+    if it was run.
     """
 
     folder: Path
@@ -52,9 +52,9 @@ class View:
 
     @cached_property
     def common(self) -> np.ndarray:
-        """The mean of the directions of the first 10,000 rows' vectors, float64 (width,).
+        """The mean of the unit vectors of the first 10,000 rows, float64 (width,).
 
-        The longer it is, the more alike all vectors are.
+        The longer it is, the more similar all vectors are.
         """
         first = self.vectors[FIRST]
         found = first[np.arange(min(len(first), 10_000))].astype(np.float64)
@@ -63,22 +63,22 @@ class View:
 
     @cached_property
     def probabilities(self) -> np.ndarray | None:
-        """The teacher's probabilities, float64, shape (rows, classes); a regression has none."""
+        """The teacher's probabilities, float64, shape (rows, classes); None for a regression."""
         return None if self.logits is None or self.is_regression else softmax(self.logits)
 
     @cached_property
     def entropy(self) -> np.ndarray | None:
-        """The entropy of the teacher's answer in bits, shape (rows,)."""
+        """The entropy of the teacher's answers in bits, shape (rows,)."""
         return None if self.probabilities is None else entropy_bits(self.probabilities)
 
     @cached_property
     def masked(self) -> np.ndarray:
-        """How many words of each row are masked, shape (rows,)."""
+        """The number of masked words in each row, shape (rows,)."""
         return self._words_under(MASKED)
 
     @cached_property
     def replaced(self) -> np.ndarray:
-        """How many words of each row are replaced, shape (rows,)."""
+        """The number of replaced words in each row, shape (rows,)."""
         return self._words_under(REPLACED)
 
     @cached_property
@@ -89,16 +89,16 @@ class View:
 
     @property
     def is_regression(self) -> bool:
-        """Whether the teacher answers with a score."""
+        """Whether the teacher returns a score."""
         return self.logits is not None and self.logits.shape[1] == 1
 
     @property
     def is_transfer(self) -> bool:
-        """Whether rows say by which rules they were made."""
+        """Whether rows record the rules that made them."""
         return "rules" in self.table.column_names
 
     def label_name(self, number: float | None) -> str:
-        """Return the name of a class, or its number where the names are unknown; or a score."""
+        """Return the name of a class, or its number if names are unknown; or a score as text."""
         if number is None:
             return "–"
         if isinstance(number, float):
@@ -107,7 +107,7 @@ class View:
         return self.names[number] if known else str(number)
 
     def place(self, row: int) -> str:
-        """Return ``shard:row`` of a row number of the whole set."""
+        """Return ``shard:row`` for a row number within the whole set."""
         for shard in self.shards:
             if row < shard.rows:
                 return f"{shard.name.removesuffix('.arrow')}:{row}"
@@ -115,7 +115,7 @@ class View:
         raise IndexError(row)
 
     def column(self, name: str) -> np.ndarray:
-        """Return a column of numbers without nulls."""
+        """Return a numeric column that has no nulls."""
         return self.table[name].to_numpy()
 
     def _words_under(self, rule: int) -> np.ndarray:
@@ -129,11 +129,12 @@ class View:
 
 
 def open_view(folder: Path, names: dict[str, list[str]]) -> View:
-    """Open a shard set and what belongs to it.
+    """Open a shard set and its counterpart.
 
-    :param folder: inputs, or teacher outputs: the other half is found by the layout of ``data``.
+    :param folder: inputs or teacher outputs; the layout of ``data`` gives the other half.
     :param names: label names by task.
-    :raises DistilleryError: if the set is unfinished, torn, or its outputs belong to another input.
+    :raises DistilleryError: if the set is incomplete or damaged, or its outputs belong to other
+        inputs.
     """
     pair = pair_of(folder)
     if pair is None or not (pair.inputs / "manifest.json").exists():
@@ -145,7 +146,7 @@ def open_view(folder: Path, names: dict[str, list[str]]) -> View:
         )
     inputs = ShardSet.open(pair.inputs)
     logits = alignment = vectors = None
-    # Asked for outputs, their absence is an error; asked for inputs, they come if they are there.
+    # Missing outputs are an error only if they were asked for; inputs can be shown without them.
     if folder == pair.outputs or (pair.outputs / "manifest.json").exists():
         logits, vectors = _answers(_answering(inputs, ShardSet.open(pair.outputs)))
         proof = pair.outputs / "alignment.json"
@@ -157,13 +158,13 @@ def open_view(folder: Path, names: dict[str, list[str]]) -> View:
 
 
 def _names(folder: Path, names: dict[str, list[str]]) -> list[str] | None:
-    """Return the label names of the task that the path names, if it names one."""
+    """Return the label names of the task in the path, if there is one."""
     task = next((part for part in reversed(folder.absolute().parts) if part in names), None)
     return names[task] if task else None
 
 
 def _answers(table: pa.Table) -> tuple[np.ndarray | None, dict[str, StoredVectors] | None]:
-    """Return a table's logits and its vectors by side, as far as it has them."""
+    """Return a table's logits and its vectors by column suffix, each None if it has none."""
     names = table.column_names
     logits = matrix(table["logits"]) if "logits" in names else None
     stored = {
@@ -181,7 +182,7 @@ def _answering(inputs: ShardSet, outputs: ShardSet) -> pa.Table:
 
 
 def select(view: View, *, shard: str | None, rule: RuleName | None, uncertain: bool) -> np.ndarray:
-    """Return the row numbers that are wanted, most uncertain first if so asked.
+    """Return the selected row numbers; with ``uncertain``, the most uncertain rows first.
 
     :raises DistilleryError: if the set has no such shard, no rules, or no teacher outputs.
     """
@@ -194,14 +195,14 @@ def select(view: View, *, shard: str | None, rule: RuleName | None, uncertain: b
         if view.entropy is None:
             if view.is_regression:
                 raise DistilleryError(
-                    f"{view.folder}: --uncertain goes by the entropy over classes; this is a "
+                    f"{view.folder}: --uncertain sorts by the entropy over classes; this is a "
                     "regression. Leave it out."
                 )
             raise DistilleryError(
                 f"{view.folder}: --uncertain needs the teacher's outputs for this set; there are "
                 "none. Run `dvc repro`, or name a transfer set that has them (`distill shards ls`)."
             )
-        # Stable: rows that are equally uncertain stay in their order.
+        # Stable: equally uncertain rows keep their order.
         wanted = wanted[np.argsort(-view.entropy[wanted], kind="stable")]
     return wanted
 
@@ -213,14 +214,14 @@ def _rows_of(view: View, name: str) -> np.ndarray:
             return np.arange(start, start + shard.rows)
         start += shard.rows
     ends = [shard.name for shard in (*view.shards[:1], *view.shards[-1:])]
-    there = f"there are {' to '.join(ends)}" if ends else "the set is empty"
+    there = f"the shards are {' to '.join(ends)}" if ends else "the set is empty"
     raise DistilleryError(f"{view.folder}: no shard {name!r}; {there}.")
 
 
 def _under(view: View, rule: RuleName) -> np.ndarray:
     if not view.is_transfer:
         raise DistilleryError(
-            f"{view.folder}: --rule needs a transfer set, whose rows say how they were made. "
+            f"{view.folder}: --rule needs a transfer set, whose rows record how they were made. "
             "Name one, such as data/transfer/<task>/<recipe>."
         )
     if rule == "mask":
@@ -231,7 +232,7 @@ def _under(view: View, rule: RuleName) -> np.ndarray:
 
 
 def totals(view: View, chosen: np.ndarray) -> dict[str, Any]:
-    """Return the figures of the chosen rows: counts per rule, mean entropy, labels."""
+    """Summarise the chosen rows: counts per rule, mean entropy, labels."""
     found: dict[str, Any] = {"rows": len(chosen)}
     if view.is_transfer:
         found |= {
@@ -257,7 +258,7 @@ def totals(view: View, chosen: np.ndarray) -> dict[str, Any]:
 
 
 def _teachers_answers(view: View, chosen: np.ndarray) -> dict[str, str]:
-    # Synthetic rows can shift the classes: a question with a word replaced is no duplicate.
+    # Synthetic rows can change the class balance: a question with a word replaced is no duplicate.
     kinds = {"teacher's answers": chosen}
     if view.is_transfer:
         kinds["teacher's answers, synthetic rows"] = chosen[view.column("iteration")[chosen] > 0]

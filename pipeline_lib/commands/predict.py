@@ -1,4 +1,4 @@
-"""``distill predict``: a student's answers to texts from the command line, a file or a pipe."""
+"""``distill predict``: classify or score texts from the command line, a file or a pipe."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 
 EXAMPLE = 'Example: distill predict data/students/movies/bilstm_kd_ts/1 "A joy from start to end."'
 TEXT, SECOND = "text", "text_pair"
-"""The columns of a table's sentences, where no others are named."""
+"""The default names of a table's text columns."""
 
 
 class Format(StrEnum):
-    """How answers are printed: tab-separated label, probability and text; or one JSON per line."""
+    """How answers are printed: tab-separated label, probability and text; or JSON lines."""
 
     text = "text"
     jsonl = "jsonl"
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(help="A student's folder, or an exported one.")],
+    model: Annotated[Path, typer.Argument(help="Folder of a student, trained or exported.")],
     texts: Annotated[
         list[str] | None, typer.Argument(metavar="[TEXT]...", help="Sentences to classify.")
     ] = None,
@@ -46,57 +46,61 @@ def predict(
         typer.Option("--file", help="Read from here: lines, .csv, .tsv, .jsonl or .parquet."),
     ] = None,
     text: Annotated[
-        str | None, typer.Option("--text", help=f"A table's column of sentences; else {TEXT}.")
+        str | None, typer.Option("--text", help=f"A table's text column; by default {TEXT}.")
     ] = None,
     text2: Annotated[
-        str | None, typer.Option("--text2", help=f"Of pairs, the second one's; else {SECOND}.")
+        str | None,
+        typer.Option("--text2", help=f"For pairs, the second one; by default {SECOND}."),
     ] = None,
     keep: Annotated[
-        list[str] | None, typer.Option("--keep", help="Another column to write along; repeatable.")
+        list[str] | None,
+        typer.Option("--keep", help="Another column to copy to the output; repeatable."),
     ] = None,
     reads: Annotated[
         Input | None,
-        typer.Option("--input-format", help="Of a pipe, or of a file with another ending."),
+        typer.Option("--input-format", help="Format of a pipe, or of a file with another suffix."),
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="Write here: .csv, .jsonl or .parquet.")
     ] = None,
     prefix: Annotated[
-        str, typer.Option("--prefix", help="What stands before the names of answers in --out.")
+        str, typer.Option("--prefix", help="Prepended to the names of answer columns in --out.")
     ] = "",
     form: Annotated[
-        Format, typer.Option("--format", help="text: label, probability, sentence. jsonl: all.")
+        Format,
+        typer.Option("--format", help="text: label, probability, sentence. jsonl: everything."),
     ] = Format.text,
     route: Annotated[
         float | None,
-        typer.Option("--route", min=0, max=1, help="The teacher answers this share of sentences."),
+        typer.Option("--route", min=0, max=1, help="Share of sentences to pass on to the teacher."),
     ] = None,
     threshold: Annotated[
         float | None,
         typer.Option(
-            "--threshold", min=0, max=1, help="It answers where the student is less sure."
+            "--threshold", min=0, max=1, help="Pass on sentences below this confidence instead."
         ),
     ] = None,
     teacher: Annotated[
-        Path | None, typer.Option("--teacher", help="Its folder; else that of the student's row.")
+        Path | None,
+        typer.Option("--teacher", help="Folder of the teacher; by default the student's own."),
     ] = None,
     params: Annotated[Path, typer.Option("--params", help="The parameter file.")] = Path(
         "params.yaml"
     ),
 ) -> None:
-    """Classify or score texts with a student, in the order in which they are given.
+    """Classify or score texts with a student, in the order given.
 
-    MODEL is a student's folder, or what `distill export` made of one. Without TEXT and --file,
-    sentences are read from standard input, one per line. A student of pairs wants both sentences
-    with a tab between them. Of a table's rows the columns --text and --text2 are read; a row
-    without a sentence has no answer.
+    MODEL is a student's folder, or one that `distill export` wrote. Without TEXT and --file,
+    sentences are read from standard input, one per line. For a student of sentence pairs, separate
+    the two by a tab. From a table, the columns --text and --text2 are read; a row without a
+    sentence gets no answer.
 
-    A line has label and probability, or the score of a regression; --format jsonl and --out have
-    the probability of every class. Only a few thousand rows are in memory at a time.
+    Each line has the label and its probability, or a regression's score; --format jsonl and --out
+    give the probability of every class. Only a few thousand rows are in memory at a time.
 
-    With --route the sentences that the student is least sure of go on to its teacher, about so
-    many of them: the confidence that this takes is that of the task's dev. Or --threshold says the
-    confidence itself. Each line then says who answered it.
+    With --route, about this share of the sentences, those the student is least sure of, goes to
+    its teacher; the confidence threshold is taken from the task's dev split. --threshold sets it
+    directly. Each line then says which of the two answered.
     """
     from pipeline_lib.commands import answer_files
     from pipeline_lib.evaluation.evaluate import require_model
@@ -130,8 +134,8 @@ def predict(
         missing = _answer_all(batches, student, router, write, out is not None)
     if missing:
         typer.echo(
-            f"rows without a sentence, which have no answer: {len(missing):,}, the first of them "
-            f"row {missing[0]}",
+            f"rows without a sentence, which get no answer: {len(missing):,}, the first is row "
+            f"{missing[0]}",
             err=True,
         )
 
@@ -145,7 +149,7 @@ def _answer_all(
 ) -> list[int]:
     """Answer every batch; return the numbers of rows without a sentence.
 
-    :param even_none: whether to write a batch without rows where there are none.
+    :param even_none: whether to write an empty batch if there are no rows.
     """
     missing: list[int] = []
     written = False
@@ -177,14 +181,14 @@ def _columns(kind: Input, text: str | None, second: str | None, keep: list[str] 
 
     if kind is Input.lines and (text or second or keep):
         raise DistilleryError(
-            "--text, --text2 and --keep name columns of a table: give one with --file, or say "
+            "--text, --text2 and --keep name columns of a table: give one with --file, or set "
             "--input-format."
         )
     return Columns(text or TEXT, second, tuple(keep or ()))
 
 
 def _for_student(columns: Columns, student: "Opened") -> Columns:
-    """Return the columns to read: one of sentences, or two where the student compares them."""
+    """Return the columns to read: one of sentences, or two if the student compares them."""
     from pipeline_lib.base.errors import DistilleryError
 
     if student.is_pair:
@@ -202,17 +206,21 @@ def _router(
     teacher: Path | None,
     params: Path,
 ) -> "Router":
-    """Return what answers: the student, and its teacher where rows are routed."""
+    """Return the student, with its teacher if rows are routed."""
     from pipeline_lib.base.errors import DistilleryError
     from pipeline_lib.evaluation import companions
 
     own = student.predict
     if route is None and threshold is None:
         if teacher is not None:
-            raise DistilleryError("--teacher: nothing goes on to it. Give --route or --threshold.")
+            raise DistilleryError(
+                "--teacher: no rows are passed on to it. Give --route or --threshold."
+            )
         return companions.Router(own)
     if route is not None and threshold is not None:
-        raise DistilleryError("--route and --threshold both say what goes on: give one of them.")
+        raise DistilleryError(
+            "--route and --threshold both set what is passed on to the teacher: give one of them."
+        )
     if len(student.label_names) == 1:
         raise DistilleryError(
             f"{model}: a regression, which has no confidence to route by. Leave out --route and "

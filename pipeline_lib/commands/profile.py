@@ -21,7 +21,7 @@ def list_profiles() -> None:
 
 @app.command("show", epilog="Example: distill profile show paper")
 def show(name: Name) -> None:
-    """Print what a profile changes of its base, a line per key."""
+    """Print what a profile changes in its base, one line per key."""
     from pipeline_lib.params.profiles import differences
 
     for line in differences(_find(name)):
@@ -32,15 +32,15 @@ def show(name: Name) -> None:
 def use(
     name: Name,
     force: Annotated[
-        bool, typer.Option("--force", help="Give up changes that params.yaml has of its own.")
+        bool, typer.Option("--force", help="Discard changes made to params.yaml by hand.")
     ] = False,
     target: Annotated[Path, typer.Option("--params", help="The file to write.")] = Path(
         "params.yaml"
     ),
 ) -> None:
-    """Write params.yaml from a profile and its base, once it is checked.
+    """Check a profile, and write params.yaml from it and its base.
 
-    `default` brings the embedded run back. A params.yaml that was changed by hand is kept.
+    `default` restores the embedded run. A params.yaml that was changed by hand is not overwritten.
     """
     path = _find(name)
     if not force:
@@ -50,9 +50,9 @@ def use(
 
 
 def keep_own_changes(target: Path) -> None:
-    """Check that a parameter file is that of a profile as it stands.
+    """Check that a parameter file is identical to that of some profile.
 
-    :raises DistilleryError: if it is not: what was changed by hand would be lost.
+    :raises DistilleryError: if not, since changes made by hand would be lost.
     """
     from pipeline_lib.base.errors import DistilleryError
     from pipeline_lib.params.profiles import plain_text
@@ -62,8 +62,8 @@ def keep_own_changes(target: Path) -> None:
     present = target.read_text(encoding="utf-8")
     if not any(present == plain_text(known) for known in _known()):
         raise DistilleryError(
-            f"{target}: it has changes of its own, which would be lost. Move it away, or say "
-            "--force."
+            f"{target}: it was changed by hand, and the changes would be lost. Move it away, or "
+            "give --force."
         )
 
 
@@ -85,7 +85,7 @@ def _known() -> list[Path]:
 def _find(name: str) -> Path:
     """Return the file of a profile.
 
-    :raises DistilleryError: if there is none of that name.
+    :raises DistilleryError: if no profile has that name.
     """
     from pipeline_lib.base.errors import DistilleryError
 

@@ -1,7 +1,7 @@
 """Prints the rows of a shard set: words coloured by rule, and the teacher's answer below them.
 
-Colour is never the only sign: a line in words says what was done, so that pipes, logs and readers
-who do not see red lose nothing.
+Colour is never the only cue: a line of text says what was changed, so that nothing is lost in
+pipes, in logs or on readers who cannot tell the colours apart.
 """
 
 from typing import Any
@@ -33,7 +33,7 @@ def print_rows(console: Console, view: View, chosen: np.ndarray) -> None:
 
 
 def print_totals(console: Console, found: dict[str, Any], shown: int) -> None:
-    """Print the totals of all rows that were selected, shown or not."""
+    """Print the totals of all selected rows, shown or not."""
     _print(console, Text(f"{shown:,} of {found['rows']:,} rows shown. In all of them:", "bold"))
     for name, value in found.items():
         if name != "rows":

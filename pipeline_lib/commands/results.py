@@ -22,10 +22,10 @@ def results(
 ) -> None:
     """Show teacher and students side by side: quality, gain, size and speed.
 
-    Per task a row for the teacher and each method: dev and test scores over the seeds, the gain
-    over the undistilled baseline with its interval and p, the distance to and agreement with the
-    teacher, parameters, and sentences per second where they were measured. Then retrieval and
-    untuned similarity, where params.yaml has rows of them.
+    For each task, one row for the teacher and one per method: dev and test scores over the seeds,
+    the gain over the undistilled baseline with its interval and p-value, the distance to and
+    agreement with the teacher, the number of parameters and, if measured, sentences per second.
+    Then retrieval and untuned similarity, if params.yaml has rows for them.
     """
     from rich.console import Console
 
@@ -53,6 +53,4 @@ def results(
         waits = f"Not evaluated yet: {', '.join(waiting)}. Run `dvc repro`."
         console.print(waits, markup=False)
     if layout.page.exists():
-        console.print(
-            f"The same with charts and rows to look at: {layout.page.resolve()}", markup=False
-        )
+        console.print(f"The same with charts and examples: {layout.page.resolve()}", markup=False)

@@ -1,4 +1,4 @@
-"""Prints single rows: changed words in colour and in words, labels, and everyone's answers."""
+"""Prints single rows: their changes in colour and as text, labels, and the models' answers."""
 
 from rich.console import Console
 from rich.text import Text
@@ -13,7 +13,7 @@ _STYLES = {name: STYLES[rule] for rule, name in WORD_RULES.items()}
 def print_row(console: Console, row: Row, measure: str = "", gap: bool = True) -> None:
     """Print one row as a block.
 
-    :param measure: what its score is; :param gap: whether an empty line comes behind.
+    :param measure: what its score means; :param gap: whether an empty line follows.
     """
     head = Text(row.id, "bold")
     if row.rules:
@@ -38,7 +38,7 @@ def print_row(console: Console, row: Row, measure: str = "", gap: bool = True) -
 
 
 def coloured(sentence: Sentence) -> Text:
-    """Return a sentence whose changed words have the colours of their rules."""
+    """Return a sentence with each changed word in the colour of its rule."""
     line = Text("  ").append(sentence.text)
     for span in sentence.spans:
         line.stylize(_STYLES[span.rule], span.start + 2, span.end + 2)
@@ -46,7 +46,7 @@ def coloured(sentence: Sentence) -> Text:
 
 
 def print_answer(console: Console, who: str, answer: Answer | None) -> None:
-    """Print a line with what someone answers; none where there is no answer."""
+    """Print a line with one model's answer; nothing if there is none."""
     if answer is None:
         return
     line = Text(f"  {who}: ")

@@ -1,4 +1,4 @@
-"""``distill search``: the sentences of an index that are nearest to queries."""
+"""``distill search``: finds the sentences of an index that are nearest to a query."""
 
 import json
 import sys
@@ -19,16 +19,16 @@ BATCH = 256
 
 
 class By(StrEnum):
-    """What orders answers: the cosine of the vectors, or the student's own comparison."""
+    """What ranks the results: the cosine of the vectors, or the student's own comparison."""
 
     cosine = "cosine"
     student = "student"
 
 
 class Precision(StrEnum):
-    """Number formats of a student's comparison; bfloat16 is quicker where there are units for it.
+    """Number formats of a student's comparison.
 
-    ``auto`` takes it there.
+    bfloat16 is faster on hardware with native support, and ``auto`` uses it there.
     """
 
     float32 = "float32"
@@ -37,58 +37,61 @@ class Precision(StrEnum):
 
 
 def search(
-    index: Annotated[Path, typer.Argument(help="The folder of the index.")],
+    index: Annotated[Path, typer.Argument(help="Folder of the index.")],
     query: Annotated[
         list[str] | None, typer.Argument(metavar="[QUERY]...", help="What to look for.")
     ] = None,
     queries: Annotated[
         Path | None,
-        typer.Option("--queries", help="Read queries from here: lines, JSON lines, CSV, Parquet."),
+        typer.Option("--queries", help="File of queries: lines, JSON lines, CSV or Parquet."),
     ] = None,
     text: Annotated[
-        str, typer.Option("--text", help="The column, or JSON key, of the queries there.")
+        str, typer.Option("--text", help="Column or JSON key of the queries in that file.")
     ] = "text",
     ids: Annotated[
-        str | None, typer.Option("--id", help="That of their ids, which are printed along.")
+        str | None, typer.Option("--id", help="Column or JSON key of their ids, to print as well.")
     ] = None,
-    k: Annotated[int, typer.Option("--k", min=1, help="Answers per query.")] = 10,
+    k: Annotated[int, typer.Option("--k", min=1, help="Results per query.")] = 10,
     as_json: Annotated[
         bool,
         typer.Option("--json", help="JSON lines: query, its id if any, rank, id, text, score."),
     ] = False,
     encoder: Annotated[
         Path | None,
-        typer.Option("--encoder", help="Who embeds queries; else the index's own encoder."),
+        typer.Option("--encoder", help="Encoder of the queries; by default the index's own."),
     ] = None,
     by: Annotated[
-        By, typer.Option("--by", help="cosine, or student: how the index's student compares.")
+        By,
+        typer.Option("--by", help="Rank by cosine, or by the comparison of the index's student."),
     ] = By.cosine,
     precision: Annotated[
-        Precision, typer.Option("--precision", help="How --by student multiplies.")
+        Precision, typer.Option("--precision", help="Number format of --by student.")
     ] = Precision.float32,
     first: Annotated[
         str | None,
-        typer.Option("--first", help="approximate:N takes N candidates from that index first."),
+        typer.Option(
+            "--first", help="approximate:N: take N candidates from the approximate index first."
+        ),
     ] = None,
     teacher: Annotated[
-        Path | None, typer.Option("--teacher", help="A teacher of pairs scores the best again.")
+        Path | None, typer.Option("--teacher", help="Teacher of pairs that reranks the best.")
     ] = None,
     rescore: Annotated[
-        int, typer.Option("--rescore", min=1, help="How many the teacher scores per query.")
+        int, typer.Option("--rescore", min=1, help="Results per query that it reranks.")
     ] = 20,
     label: Annotated[
         str | None,
-        typer.Option("--label", help="The class whose probability counts; of two the second."),
+        typer.Option("--label", help="Class whose probability is the score; of two, the second."),
     ] = None,
     device: Annotated[
         str, typer.Option("--device", help="auto, cpu, cuda, cuda:<number> or mps.")
     ] = "auto",
 ) -> None:
-    """Print the sentences of an index that answer each query best.
+    """Print the sentences of an index that best match each query.
 
-    Without QUERY and --queries, queries are read from standard input, one per line. A file's name
-    says what it is, as of `distill index build`. Another
-    encoder than the index's own must have been trained to that one's vectors.
+    Without QUERY and --queries, queries are read from standard input, one per line. A file's format
+    follows from its name, as in `distill index build`. An encoder other than the index's own must
+    have been trained on that one's vectors.
     """
     from pipeline_lib.base.devices import resolve_device
     from pipeline_lib.retrieval.catalogue import Catalogue
@@ -147,7 +150,7 @@ def _queries(given: list[str], file: Path | None, text: str, ids: str | None) ->
 
 
 def _batches(queries: "Iterable[Rows]") -> "Iterator[Rows]":
-    """Yield queries some together, empty ones left out: a pipe can be longer than the memory."""
+    """Yield queries in batches, without empty ones: the input may not fit into memory."""
     for rows in queries:
         filled = rows.filled()
         for start in range(0, len(filled), BATCH):

@@ -1,4 +1,4 @@
-"""``distill shards diff``: how one set became another."""
+"""``distill shards diff``: compares two shard sets, or two revisions of one."""
 
 import json
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,16 +19,16 @@ EXAMPLE = "Example: distill shards diff data/transfer/movies/full@HEAD~1 data/tr
 
 
 def diff(
-    before: Annotated[str, typer.Argument(help="A set, or SET@REVISION out of DVC's cache.")],
-    after: Annotated[str, typer.Argument(help="Another set, or state of the same.")],
-    rows: Annotated[int, typer.Option("--rows", min=0, help="How many rows of each kind.")] = 3,
+    before: Annotated[str, typer.Argument(help="A set, or SET@REVISION from DVC's cache.")],
+    after: Annotated[str, typer.Argument(help="Another set, or revision of the same.")],
+    rows: Annotated[int, typer.Option("--rows", min=0, help="Rows to show of each kind.")] = 3,
     as_json: AsJson = False,
     params: ParamsFile = PARAMS,
 ) -> None:
-    """Show which rows are gone and added, and how far the answers to the others moved.
+    """Show which rows were removed and added, and how far the answers to the others moved.
 
-    Rows are the same if their words are. Inputs and outputs are joined whichever you name: two
-    teachers are compared by naming the outputs of both.
+    Rows are the same if their words are. Name either inputs or outputs; they are joined; to compare
+    two teachers, name the outputs of each.
     """
     from pathlib import Path
 
@@ -116,7 +116,7 @@ def _print(
     _print_side(console, "added", found.added, after, names)
     say(console, f"\ncommon: {found.common:,} rows", "bold")
     if found.untouched:
-        say(console, f"  {found.untouched:,} of them in shards that are the same to the byte")
+        say(console, f"  {found.untouched:,} of them in byte-identical shards")
     if found.relabelled:
         say(console, f"  {found.relabelled:,} with another label")
     if found.answers is not None:

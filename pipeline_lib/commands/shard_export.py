@@ -1,4 +1,4 @@
-"""``distill shards export``: a set as one flat file for other tools."""
+"""``distill shards export``: writes a set as one flat file for other tools."""
 
 from pathlib import Path
 from typing import Annotated
@@ -25,17 +25,18 @@ def export(
     student: StudentFolder = None,
     encoder: Annotated[
         Path | None,
-        typer.Option("--encoder", help="Whose vectors to add, where the set has none of its own."),
+        typer.Option("--encoder", help="Encoder to add vectors with, if the set has none."),
     ] = None,
     rule: OneRule = None,
     label: OneLabel = None,
     params: ParamsFile = PARAMS,
 ) -> None:
-    """Write a set with all that answers to it as one flat file, row by row.
+    """Write a set and the models' answers to it as one flat file, row by row.
 
-    Columns: id, key, text (text_pair), label, how the row was made, the teacher's answer with
-    confidence, entropy, probabilities and logits, the student's with --student, vectors. DuckDB,
-    datasets, pandas, embedding-atlas and sentence-transformers read it (docs/inspection.md).
+    Columns: id, key, text (and text_pair), label, how the row was made, the teacher's answer with
+    confidence, entropy, probabilities and logits, with --student also the student's, vectors.
+    DuckDB, datasets, pandas, embedding-atlas and sentence-transformers can read the file
+    (docs/inspection.md).
     """
     from pipeline_lib.inspection.flat import FlatRows
     from pipeline_lib.inspection.flat_files import write_flat

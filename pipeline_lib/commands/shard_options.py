@@ -1,4 +1,4 @@
-"""Options that several ``distill shards`` commands have in common."""
+"""Options shared by the ``distill shards`` commands."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -21,24 +21,22 @@ class Rule(StrEnum):
 
 
 SetFolder = Annotated[
-    Path, typer.Argument(metavar="SET", help="A transfer set, task split or outputs folder.")
+    Path, typer.Argument(metavar="SET", help="Folder of a transfer set, task split or outputs.")
 ]
-OneRule = Annotated[
-    Rule | None, typer.Option("--rule", help="Only rows that were changed in this way.")
-]
+OneRule = Annotated[Rule | None, typer.Option("--rule", help="Only rows changed by this rule.")]
 OneLabel = Annotated[
-    str | None, typer.Option("--label", help="Only rows with this label; none: without one.")
+    str | None, typer.Option("--label", help="Only rows with this label; none: unlabelled rows.")
 ]
 StudentFolder = Annotated[
-    Path | None, typer.Option("--student", help="A student that answers the rows, too.")
+    Path | None, typer.Option("--student", help="Folder of a student, to answer the rows as well.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print everything as JSON.")]
-ParamsFile = Annotated[Path, typer.Option("--params", help="Where label names stand.")]
+ParamsFile = Annotated[Path, typer.Option("--params", help="Parameter file, for label names.")]
 PARAMS = Path("params.yaml")
 
 
 def label_names(path: Path) -> dict[str, list[str]]:
-    """Return the label names of each task of a parameter file; none where there is no file."""
+    """Return the label names of each task in a parameter file; empty if there is no file."""
     from pipeline_lib.params import load_params
 
     if not path.exists():
@@ -47,9 +45,9 @@ def label_names(path: Path) -> dict[str, list[str]]:
 
 
 def open_set(folder: Path, params: Path) -> "tuple[JoinedSet, list[str] | None]":
-    """Open a set with what belongs to it, and return the names of its classes.
+    """Open a set with its counterpart, and return the names of its classes.
 
-    The names are those of the task that the path names; None of a regression, and where unknown.
+    The names are those of the task in the path; None for a regression, or if unknown.
     """
     from pipeline_lib.inspection.sets import JoinedSet
 
@@ -60,7 +58,7 @@ def open_set(folder: Path, params: Path) -> "tuple[JoinedSet, list[str] | None]"
 def class_names(rows: "JoinedSet", folder: Path, params: Path) -> list[str] | None:
     """Return the names of a set's classes, or None.
 
-    :param folder: names the task.
+    :param folder: its path contains the task's name.
     """
     known = label_names(params)
     task = next((part for part in reversed(folder.absolute().parts) if part in known), None)

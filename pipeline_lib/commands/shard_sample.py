@@ -1,4 +1,4 @@
-"""``distill shards sample``: rows drawn at random."""
+"""``distill shards sample``: shows rows drawn at random."""
 
 import json
 from typing import Annotated
@@ -21,8 +21,8 @@ EXAMPLE = "Example: distill shards sample data/transfer/movies/full --rule repla
 
 def sample(
     folder: SetFolder,
-    rows: Annotated[int, typer.Option("--rows", min=0, help="How many rows.")] = 10,
-    seed: Annotated[int, typer.Option("--seed", help="Another seed draws other rows.")] = 1,
+    rows: Annotated[int, typer.Option("--rows", min=0, help="How many rows to draw.")] = 10,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the draw.")] = 1,
     rule: OneRule = None,
     label: OneLabel = None,
     student: StudentFolder = None,
@@ -33,8 +33,8 @@ def sample(
 ) -> None:
     """Show rows drawn at random, the same ones for the same seed, in the set's order.
 
-    A row is drawn by its content: of a set that grew, the same rows come again, but for those whose
-    place new ones take.
+    Rows are drawn by content: if the set grows, the same rows are drawn again, except those that
+    new rows displace.
     """
     from dataclasses import asdict
 

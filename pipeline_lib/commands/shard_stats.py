@@ -1,4 +1,4 @@
-"""``distill shards stats``: what a set's rows are like."""
+"""``distill shards stats``: distributions over a set's rows."""
 
 import json
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = "Example: distill shards stats data/transfer/movies/full"
 BAR = 30
-"""Characters of the longest bar."""
+"""Length of the longest bar, in characters."""
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
@@ -35,10 +35,10 @@ def stats(
     as_json: AsJson = False,
     params: ParamsFile = PARAMS,
 ) -> None:
-    """Show how lengths, labels, the teacher's answers and their entropy, and rules are distributed.
+    """Show the distributions of lengths, labels, rules, and the teacher's answers and entropy.
 
-    Inputs and outputs are joined whichever you name. Of a regression, labels and answers are
-    scores; of sentences with vectors, the vectors' lengths are shown.
+    Name either inputs or outputs; they are joined. For a regression, labels and answers are scores;
+    for sentences with vectors, the vectors' lengths are shown.
     """
     from rich.console import Console
 
@@ -104,7 +104,7 @@ def print_numbers(console: "Console", name: str, own: "Numbers") -> None:
     say(
         console,
         f"  {own.low:.{digits}f} to {own.high:.{digits}f}, mean {own.mean:.3g}, median "
-        f"{own.quantile(0.5):.{digits}f}, 95 % up to {tail:.{digits}f}{missing}",
+        f"{own.quantile(0.5):.{digits}f}, 95th percentile {tail:.{digits}f}{missing}",
     )
     bars = own.bars()
     ends = [(f"{low:.{digits}f}", f"{high:.{digits}f}") for low, high, _ in bars]
@@ -122,7 +122,7 @@ def _print_counts(console: "Console", name: str, counts: Mapping[str, int]) -> N
 def _print_rules(console: "Console", found: "Figures") -> None:
     if not found.rules:
         return
-    say(console, "\nrules (a row can be of several)", "bold")
+    say(console, "\nrules (a row can have several)", "bold")
     _print_bars(console, {rule: own.rows for rule, own in found.rules.items()}, found.rows)
     for rule, own in found.rules.items():
         sure = "" if own.mean_entropy is None else f", entropy {own.mean_entropy:.3f} bits"
@@ -131,7 +131,7 @@ def _print_rules(console: "Console", found: "Figures") -> None:
 
 
 def _print_bars(console: "Console", counts: Mapping[str, int], rows: int | None = None) -> None:
-    """Print a bar per entry; its number and its share of all rows say the same."""
+    """Print a bar per entry, with its count and its share of all rows."""
     most, total = max(counts.values()) or 1, rows or sum(counts.values()) or 1
     wide = max(len(head) for head in counts)
     numbers = max(len(f"{rows:,}") for rows in counts.values())
@@ -142,7 +142,7 @@ def _print_bars(console: "Console", counts: Mapping[str, int], rows: int | None 
 
 
 def say(console: "Console", text: str, style: str = "") -> None:
-    """Print a line as it is, however wide."""
+    """Print a line without wrapping it."""
     from rich.text import Text
 
     console.print(Text(text, style), highlight=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""``distill shards worklist``: the rows to look at first."""
+"""``distill shards worklist``: lists the rows to review first."""
 
 import json
 from enum import StrEnum
@@ -31,11 +31,12 @@ def worklist(
         str, typer.Argument(metavar="TASK|SET", help="A task of params.yaml, or a set's folder.")
     ],
     kinds: Annotated[
-        list[Kind] | None, typer.Option("--kind", help="Only this list; several can be given.")
+        list[Kind] | None, typer.Option("--kind", help="Show only this list; repeatable.")
     ] = None,
-    rows: Annotated[int, typer.Option("--rows", min=0, help="How many rows a list has.")] = 10,
+    rows: Annotated[int, typer.Option("--rows", min=0, help="How many rows per list.")] = 10,
     method: Annotated[
-        str | None, typer.Option("--method", help="Of a task: whose student; else the best on dev.")
+        str | None,
+        typer.Option("--method", help="For a task, the student's method; by default best on dev."),
     ] = None,
     student: StudentFolder = None,
     as_json: AsJson = False,
@@ -44,12 +45,13 @@ def worklist(
         "data"
     ),
 ) -> None:
-    """List the rows to look at first, the most telling on top.
+    """List the rows to review first, the most informative on top.
 
-    uncertain: on which the teacher is least sure. labels: to whose label it gives the least
-    probability, likely label errors. student: on which student and teacher differ most.
-    augmentation: whose answer augmentation changed most. Of a task, transfer set and held-out
-    splits are read, with the students' stored answers; of a set, that one, and --student answers.
+    uncertain: where the teacher is least sure. labels: likely label errors, to whose label the
+    teacher gives the lowest probability. student: where student and teacher differ most.
+    augmentation: where augmentation changed the teacher's answer most. For a task, the transfer
+    set and held-out splits are read with the students' stored answers; for a set, only that set,
+    and --student answers it.
     """
     from dataclasses import asdict
 
@@ -85,8 +87,8 @@ def _of_task(
 
     if student is not None:
         raise DistilleryError(
-            "--student answers the rows of a set. Of a task, --method says whose stored answers "
-            "are taken; or name a set's folder."
+            "--student answers the rows of a set. For a task, choose stored answers with --method; "
+            "or name a set's folder."
         )
     return work_lists(Layout(data), load_params(params), task, rows, method, wanted, cleanlab=True)
 
@@ -103,7 +105,9 @@ def _of_set(
     from pipeline_lib.inspection.work_lists import Part, lists_of
 
     if method is not None:
-        raise DistilleryError("--method goes with a task. Of a set, name a folder by --student.")
+        raise DistilleryError(
+            "--method is for a task. For a set, name a student's folder with --student."
+        )
     found, names = open_set(folder, params)
     answers = None
     if student is not None:

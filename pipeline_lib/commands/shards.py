@@ -1,4 +1,4 @@
-"""``distill shards``: list, look into, compare, export and verify the cached shard sets."""
+"""``distill shards``: list, inspect, compare, export and verify the cached shard sets."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="List, look into, compare, export and verify shard sets (data and teacher outputs).",
+    help="List, inspect, compare, export and verify shard sets (data and teacher outputs).",
 )
-Folder = Annotated[Path, typer.Argument(help="A shard set, or a folder above several.")]
+Folder = Annotated[Path, typer.Argument(help="A shard set, or a folder that contains some.")]
 
 
 @app.command("ls", epilog="Example: distill shards ls data/outputs")
@@ -52,21 +52,23 @@ def list_sets(folder: Folder = Path("data")) -> None:
     "show", epilog="Example: distill shards show data/transfer/movies/full --rule mask --uncertain"
 )
 def show(
-    folder: Annotated[Path, typer.Argument(help="A transfer set, task split or outputs folder.")],
-    rows: Annotated[int, typer.Option("--rows", min=0, help="How many rows.")] = 10,
-    offset: Annotated[int, typer.Option("--offset", min=0, help="How many to skip.")] = 0,
+    folder: Annotated[
+        Path, typer.Argument(help="Folder of a transfer set, task split or outputs.")
+    ],
+    rows: Annotated[int, typer.Option("--rows", min=0, help="How many rows to show.")] = 10,
+    offset: Annotated[int, typer.Option("--offset", min=0, help="How many rows to skip.")] = 0,
     shard: Annotated[
         str | None, typer.Option("--shard", help="One shard only, e.g. b000-i001.")
     ] = None,
     rule: OneRule = None,
     uncertain: Annotated[
-        bool, typer.Option("--uncertain", help="Rows the teacher is least sure of first.")
+        bool, typer.Option("--uncertain", help="Show first what the teacher is least sure of.")
     ] = False,
     params: ParamsFile = PARAMS,
 ) -> None:
     """Show rows: text, what was changed, and the teacher's logits, probabilities and entropy.
 
-    Masked words are red, replaced ones cyan. Inputs and outputs are joined whichever you name.
+    Masked words are red, replaced ones cyan. Name either inputs or outputs; they are joined.
     """
     from rich.console import Console
 
@@ -84,12 +86,14 @@ def show(
 @app.command("verify", epilog="Example: distill shards verify data/transfer data/outputs")
 def verify(
     folders: Annotated[
-        list[Path] | None, typer.Argument(help="Shard sets or folders above them; default: data.")
+        list[Path] | None,
+        typer.Argument(help="Shard sets, or folders that contain some; by default data."),
     ] = None,
 ) -> None:
-    """Check every shard's digest, and that outputs answer to their inputs row for row.
+    """Check every shard's digest, and that outputs match their inputs row for row.
 
-    Exits with status 1, the faults and the remedy if anything is torn, altered or mixed up.
+    If anything is truncated, altered or mixed up, prints the faults and the remedy, and exits with
+    status 1.
     """
     from pipeline_lib.base.errors import DistilleryError
     from pipeline_lib.commands.verification import faults_of
@@ -120,7 +124,7 @@ def _cells(manifest: "Manifest") -> list[str]:
 
 
 def size_text(size: float) -> str:
-    """Return a number of bytes as people read it."""
+    """Return a number of bytes in a readable unit."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if size < 1024:
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"

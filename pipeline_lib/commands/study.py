@@ -1,4 +1,4 @@
-"""``distill study``: a declared sweep, run and drawn."""
+"""``distill study``: runs a predefined sweep and plots it."""
 
 from pathlib import Path
 from typing import Annotated
@@ -13,7 +13,7 @@ def study(
         str, typer.Argument(help="ablation, size, hidden, fractions, wikipedia or curves.")
     ],
     task: Annotated[
-        str | None, typer.Option("--task", help="A task of params.yaml; else its first.")
+        str | None, typer.Option("--task", help="A task of params.yaml; by default its first.")
     ] = None,
     row: Annotated[
         str, typer.Option("--row", help="The distilled method to start from.")
@@ -22,13 +22,13 @@ def study(
         "params.yaml"
     ),
 ) -> None:
-    """Sweep over one thing, and write a table and a plot of what it does to the students.
+    """Vary one thing, and write a table and a plot of its effect on the students.
 
     ablation: labels, logits, then each augmentation rule. size: 1 to 20 times the corpus. hidden:
     2 to 300 LSTM units. fractions: 20 to 100 percent of the training data. wikipedia: an eighth to
-    all of its sentences (--row: one that starts from an encoder). curves: dev after each epoch, on
-    30 and 100 percent of the training data. A study runs in a workspace of its own and shares all
-    caches; params.yaml and its results are left alone.
+    all of its sentences (--row: one that starts from an encoder). curves: dev scores after each
+    epoch, on 30 and 100 percent of the training data. A study runs in its own workspace and shares
+    all caches; params.yaml and its results are left alone.
     """
     from pipeline_lib.base.errors import DistilleryError
     from pipeline_lib.base.layout import Layout

@@ -1,4 +1,4 @@
-"""``distill submit``: a GLUE submission from predictions on hidden test sets."""
+"""``distill submit``: writes a GLUE submission from predictions on hidden test sets."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,7 +18,7 @@ def submit(
     systems: Annotated[list[str], typer.Argument(help="Methods or teachers of params.yaml.")],
     out: Annotated[Path, typer.Option("--out", help="The zip to write.")] = Path("submission.zip"),
     fill: Annotated[
-        bool, typer.Option("--fill", help="Constant answers for official files without a task.")
+        bool, typer.Option("--fill", help="Write constant answers for files without a task.")
     ] = False,
     params: Annotated[Path, typer.Option("--params", help="The parameter file.")] = Path(
         "params.yaml"
@@ -26,9 +26,9 @@ def submit(
 ) -> None:
     """Write the predictions of one system as a GLUE submission.
 
-    Tasks say in `submission` which test split goes into which official file. Of several systems,
-    each task takes the first that it has; of a method, the seed that is best on dev. Nothing is
-    written unless every file keeps the benchmark's rules.
+    A task's `submission` says which test split goes into which official file. If several systems
+    are named, each task uses the first one it has; for a method, the best seed on dev. Nothing is
+    written unless every file satisfies the benchmark's rules.
     """
     from pipeline_lib.base.errors import DistilleryError
     from pipeline_lib.evaluation.submission import answers, params_faults, write_submission
@@ -39,7 +39,7 @@ def submit(
         raise DistilleryError("\n".join(f"{params}: {fault}" for fault in found))
     for system in systems:
         if system not in loaded.teachers:
-            loaded.method(system)  # or it says which there are
+            loaded.method(system)  # raises an error that lists the methods, if there is none
     submitted = {name: task for name, task in loaded.tasks.items() if task.submission}
     chosen = {task: _system(loaded, task, systems) for task in submitted}
     files: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""``distill teacher``: try a file of answers or vectors, and write the rows that need one."""
+"""``distill teacher``: checks files of answers or vectors, and writes the rows that need some."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -14,21 +14,24 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Answers of teachers that are no model here, as an LLM's (docs/teacher-files.md).",
+    help="Answers of external teachers, such as an LLM, in files (docs/teacher-files.md).",
 )
 ParamsFile = Annotated[Path, typer.Option("--params", help="The parameter file.")]
 
 
 class RequestFormat(StrEnum):
-    """How rows that need an answer are written."""
+    """Formats of the rows that need an answer."""
 
     jsonl = "jsonl"
     openai_batch = "openai-batch"
 
 
-Format = Annotated[RequestFormat, typer.Option("--format", help="Rows alone, or an OpenAI batch.")]
+Format = Annotated[
+    RequestFormat, typer.Option("--format", help="Just the rows, or an OpenAI batch.")
+]
 Model = Annotated[
-    str | None, typer.Option("--model", help="The batch's model; by default `provenance` has it.")
+    str | None,
+    typer.Option("--model", help="The batch's model; by default the one in `provenance`."),
 ]
 
 
@@ -36,18 +39,19 @@ Model = Annotated[
 def check(
     file: Annotated[Path, typer.Argument(help="A file of answers, or of sentence vectors.")],
     task: Annotated[
-        str | None, typer.Option("--task", help="A task of params.yaml; by default its only one.")
+        str | None, typer.Option("--task", help="A task of params.yaml; by default the only one.")
     ] = None,
     teacher: Annotated[
-        str | None, typer.Option("--teacher", help="The teacher's row, whose settings are taken.")
+        str | None, typer.Option("--teacher", help="The row of `teachers` with the settings.")
     ] = None,
     params: ParamsFile = Path("params.yaml"),
 ) -> None:
-    """Check a file of a teacher's answers: schema, classes, texts that occur twice, coverage.
+    """Check a file of a teacher's answers: schema, classes, duplicate texts, coverage.
 
-    Says what it holds, how far it agrees with the task's labels, and what share of the task's sets
-    it answers, as far as these are there. Exits with status 1 and the file's row if it is unsound.
-    A file with `embedding` holds sentence vectors: what share of the encoders' sentences has one.
+    Shows what the file contains, how well it agrees with the task's labels, and what share of the
+    task's sets it answers, for the sets that exist. If the file is invalid, names the row and
+    exits with status 1. For a file of sentence vectors, with `embedding`, shows what share of the
+    encoders' sentences has one.
     """
     from pipeline_lib.commands.vector_files import vector_lines, vector_settings
     from pipeline_lib.params import load_params
@@ -74,7 +78,7 @@ def check(
 
 
 def described(answers: "Answers", task: "Task") -> list[str]:
-    """Say what a file of answers holds."""
+    """Describe what a file of answers contains."""
     import numpy as np
 
     from pipeline_lib.base.probabilities import softmax
@@ -100,9 +104,9 @@ def described(answers: "Answers", task: "Task") -> list[str]:
 def covered(
     answers: "Answers", settings: "AnswerFiles", name: str, task: "Task", file: Path
 ) -> list[str]:
-    """Say which share of a task's sets has an answer, and how far answers agree with its labels.
+    """Say what share of a task's sets is answered, and how well the answers agree with its labels.
 
-    :raises DistilleryError: if these have nothing to do with each other.
+    :raises DistilleryError: if answers and labels are unrelated.
     """
     from pipeline_lib.base.layout import Layout
     from pipeline_lib.storage.shards import ShardSet, shard_sets
@@ -118,7 +122,7 @@ def covered(
             known += int((answers.find(row_keys(table, settings.mask)) >= 0).sum())
         lines.append(f"{folder}: {known:,} of {rows:,} rows answered ({known / max(rows, 1):.1%})")
     if not lines:
-        return ["no sets of the task are there to look for its texts: run `dvc repro augment`"]
+        return ["coverage unknown, since the task has no sets yet: run `dvc repro augment`"]
     if not layout.task(name).exists():
         return lines
     splits = {split: ShardSet.open(layout.split(name, split)) for split in ("train", "dev")}
@@ -135,23 +139,23 @@ def covered(
 @app.command("requests", epilog="Example: distill teacher requests reviews full llm requests.jsonl")
 def requests(
     task: Annotated[str, typer.Argument(help="A task of params.yaml.")],
-    recipe: Annotated[str, typer.Argument(help="A transfer set of it, or a split: dev, test.")],
+    recipe: Annotated[str, typer.Argument(help="One of its transfer sets or splits: dev, test.")],
     teacher: Annotated[str, typer.Argument(help="A teacher of kind `answers`.")],
-    out: Annotated[Path, typer.Argument(help="The JSON lines to write.")],
+    out: Annotated[Path, typer.Argument(help="The JSON lines file to write.")],
     format: Format = RequestFormat.jsonl,
     model: Model = None,
     prompt: Annotated[
         Path | None,
         typer.Option(
-            "--prompt", help="What a batch's model is told; {labels} in it, or {min} and {max}."
+            "--prompt", help="Instructions for a batch's model, with {labels}, or {min} and {max}."
         ),
     ] = None,
     params: ParamsFile = Path("params.yaml"),
 ) -> None:
-    """Write the rows of a set that a teacher has not answered, each text once.
+    """Write the rows of a set that a teacher has not answered yet, each text once.
 
-    What the teacher's files answer already is left out: after a raised `n_iter` only new rows are
-    written. A batch's custom_id is the row's content key, by which its output is joined.
+    Rows that the teacher's files already answer are left out, so raising `n_iter` writes only the
+    new ones. In a batch, custom_id is the row's content key, which joins the output to the row.
     """
     from functools import partial
 
@@ -179,24 +183,26 @@ def requests(
     count = write_json_lines(out, rows)
     typer.echo(
         f"{out}: {count:,} rows of {inputs.manifest.rows:,} need an answer"
-        + ("" if there else f" (none of {', '.join(map(str, paths))} is there yet)")
+        + ("" if there else f" (none of {', '.join(map(str, paths))} exists yet)")
     )
     if format is RequestFormat.openai_batch and own.is_regression and prompt is None:
-        typer.echo("The model is told the scores' range, not what they are of: --prompt FILE is.")
+        typer.echo(
+            "The prompt gives the range of the scores but not their meaning: say it with --prompt."
+        )
 
 
 @app.command("vector-requests", epilog="Example: distill teacher vector-requests sentences.jsonl")
 def vector_requests(
-    out: Annotated[Path, typer.Argument(help="The JSON lines to write.")],
+    out: Annotated[Path, typer.Argument(help="The JSON lines file to write.")],
     format: Format = RequestFormat.jsonl,
     model: Model = None,
     params: ParamsFile = Path("params.yaml"),
 ) -> None:
-    """Write the sentences that encoders are trained on and that have no vector, each once.
+    """Write the sentences that encoders train on and that have no vector yet, each once.
 
-    They are Wikipedia's, and those of the transfer sets that `encoders` name. What the files of
-    `sentence_vectors` hold is left out. A batch is one of embeddings; its custom_id is the
-    sentence's content key, by which its output is joined.
+    These are Wikipedia's sentences and those of the transfer sets named in `encoders`, without the
+    ones in the files of `sentence_vectors`. A batch requests embeddings; custom_id is the
+    sentence's content key, which joins the output to the sentence.
     """
     from pipeline_lib.commands import vector_files
     from pipeline_lib.params import load_params
@@ -209,14 +215,14 @@ def vector_requests(
 
 
 def _asked(model: str | None, provenance: "Mapping[str, str]", section: str) -> str:
-    """Return the model that a batch is for: the one named, or that of the provenance."""
+    """Return the model that a batch is for: the one named, or the one in the provenance."""
     from pipeline_lib.base.errors import DistilleryError
 
     asked = model or provenance.get("model")
     if asked is None:
         raise DistilleryError(
-            f"--model: missing, and {section}.provenance names no `model`. Name the model that is "
-            "asked."
+            f"--model: missing, and {section}.provenance names no `model`. Name the model to send "
+            "the batch to."
         )
     return asked
 
@@ -230,7 +236,7 @@ def _only_task(params: "Params") -> str:
 
 
 def _settings(params: "Params", teacher: str | None) -> "AnswerFiles":
-    """Return how a teacher's files are read; of none the documented settings."""
+    """Return how a teacher's files are read; without a teacher, the documented defaults."""
     from pipeline_lib.base.errors import DistilleryError
     from pipeline_lib.params import AnswerFiles
 

@@ -1,4 +1,4 @@
-"""What ``distill check`` and ``distill teacher`` say of files of sentence vectors."""
+"""Describes files of sentence vectors for ``distill check`` and ``distill teacher``."""
 
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def vector_settings(params: "Params") -> "SentenceVectorFiles":
-    """Return how files of sentence vectors are read: as params say, or as documented."""
+    """Return how files of sentence vectors are read: as set in params.yaml, or by default."""
     from pipeline_lib.params import SentenceVectorFiles
 
     if isinstance(params.sentence_vectors, SentenceVectorFiles):
@@ -21,7 +21,7 @@ def vector_settings(params: "Params") -> "SentenceVectorFiles":
 
 
 def usual_settings() -> "SentenceVectorFiles":
-    """Return how files of sentence vectors are read where nothing is said."""
+    """Return the default settings for reading files of sentence vectors."""
     from pipeline_lib.params import SentenceVectorFiles
 
     own = {"files": ["-"], "format": None, "mask": "[MASK]", "provenance": {}}
@@ -30,9 +30,9 @@ def usual_settings() -> "SentenceVectorFiles":
 
 @contextmanager
 def gathered(files: Sequence[Path], settings: "SentenceVectorFiles") -> Iterator["GivenVectors"]:
-    """Yield the vectors of files, which lie in a temporary folder until the block ends.
+    """Yield the vectors of files, kept in a temporary folder until the block ends.
 
-    :raises DistilleryError: if they cannot be right.
+    :raises DistilleryError: if they are invalid.
     """
     from pipeline_lib.teachers.given_vectors import gather_vectors
 
@@ -43,9 +43,9 @@ def gathered(files: Sequence[Path], settings: "SentenceVectorFiles") -> Iterator
 def vector_lines(
     files: Sequence[Path], settings: "SentenceVectorFiles", params: "Params"
 ) -> list[str]:
-    """Say what files of sentence vectors hold, and how many of the encoders' sentences have one.
+    """Describe files of sentence vectors, and count the encoders' sentences that have one.
 
-    :raises DistilleryError: if they cannot be right.
+    :raises DistilleryError: if the vectors are invalid.
     """
     with gathered(files, settings) as given:
         where = ", ".join(path.name for path in files)
@@ -75,11 +75,11 @@ def _covered(
     from pipeline_lib.teachers.sentence_sets import covered, sentence_sets
 
     if not params.sentence_encoders():
-        return ["no encoder of params.yaml is trained to sentence vectors"]
+        return ["no encoder in params.yaml is trained on sentence vectors"]
     wanted = sentence_sets(params, Layout())
     there = [own for own in wanted if (own.inputs / "manifest.json").exists()]
     if not there:
-        return ["no sentences are there to look for: run `dvc repro split_wikipedia augment`"]
+        return ["coverage unknown without sentences: run `dvc repro split_wikipedia augment`"]
     lines = []
     for own in there:
         known, total = covered(own, given, settings.mask)
@@ -91,9 +91,9 @@ def _covered(
 
 
 def vector_requests(params: "Params", out: Path, model: str | None) -> str:
-    """Write the sentences that have no vector yet; return what is said of it.
+    """Write the sentences that have no vector yet; return a message for the user.
 
-    :param model: of an OpenAI batch; None: rows alone.
+    :param model: the model of an OpenAI batch; None writes just the rows.
     :raises DistilleryError: if there are no sentences yet.
     """
     from functools import partial
@@ -110,9 +110,9 @@ def vector_requests(params: "Params", out: Path, model: str | None) -> str:
         raise DistilleryError(
             f"{missing[0]}: not there yet. Run `dvc repro split_wikipedia augment` first."
             if missing
-            else "encoders: none is trained to sentence vectors. Add a row to params.yaml."
+            else "encoders: none is trained on sentence vectors. Add a row to params.yaml."
         )
-    # Of a model's vectors, there are no files.
+    # If a model computes the vectors, there are no files.
     named = settings.files if settings is params.sentence_vectors else []
     paths = [Path(params.inputs) / path for path in named]
     there = [path for path in paths if path.exists()]

@@ -1,4 +1,4 @@
-"""Finds what is wrong with a shard set: damaged files, or outputs of another input."""
+"""Finds what is wrong with a shard set: damaged files, or outputs that belong to other inputs."""
 
 from pathlib import Path
 
@@ -17,12 +17,12 @@ def faults_of(folder: Path) -> list[str]:
 
 
 def _mixed_up(folder: Path, outputs: ShardSet) -> list[str]:
-    """Return the fault of outputs that do not answer to their inputs; inputs alone have none."""
+    """Return the fault of outputs that do not match their inputs; inputs alone have none."""
     pair = pair_of(folder)
     if pair is None or pair.outputs != folder:
         return []
     if not (pair.inputs / "manifest.json").exists():
-        return [f"{folder}: its inputs {pair.inputs} are not there"]
+        return [f"{folder}: its inputs {pair.inputs} are missing"]
     try:
         check_answers(ShardSet.open(pair.inputs).manifest, outputs.manifest)
     except DistilleryError as error:

@@ -1,1 +1,1 @@
-"""Trained students in other people's formats, which need nothing of this library."""
+"""Exports of trained students in common formats, which load without this library."""

@@ -1,7 +1,7 @@
-"""The model card of a student: what it is, what it scores, what it lacks, how to make it again.
+"""The model card of a student: what it is, its scores, its limits, and how to reproduce it.
 
-What is not known is said to be unknown.  Everything that may come from data, names of classes and
-files among it, is escaped.
+Whatever is unknown is stated as unknown.  Everything that may come from data, including the names
+of classes and files, is escaped.
 """
 
 import platform
@@ -38,8 +38,8 @@ def model_card(folder: Path, student: Student) -> str:
         "Use": _use(facts),
         "Scores": scores_section(facts),
         "Calibration": calibration_section(facts),
-        "Differences to the teacher": differences_section(facts),
-        "With the teacher behind it": routing_section(facts),
+        "Differences from the teacher": differences_section(facts),
+        "Routing to the teacher": routing_section(facts),
         "Speed and size": size_section(facts),
         "Data, teacher, licences": _origins(facts, parts),
         "Limits": _limits(facts),
@@ -63,7 +63,7 @@ def _what(facts: Facts) -> list[str]:
     student = facts.student
     reads = "pairs of sentences" if student.is_pair else "sentences"
     names = ", ".join(map(escape, student.label_names))
-    gives = f"gives {reads} a score, {names}" if facts.is_regression else f"sorts {reads}: {names}"
+    gives = f"scores {reads} ({names})" if facts.is_regression else f"classifies {reads} as {names}"
     every, small = (student.parameters(embeddings=own) for own in (True, False))
     return [
         f"A small model ({code(student.model.config.settings.name())}) that {gives}. It has "
@@ -73,11 +73,11 @@ def _what(facts: Facts) -> list[str]:
 
 def _learned(facts: Facts) -> str:
     if facts.own is None:
-        return "From whom it learned, and what it scores, is not known here."
+        return "What it learned from, and what it scores, is unknown here."
     teacher = f"the answers of a larger model, the teacher {code(facts.own.teacher)}"
     learned = {"gold": "labels alone", "teacher": teacher, "both": f"labels and {teacher}"}
     start = None if facts.row is None else facts.row.method.start
-    before = "" if start in (None, *STARTS) else f", after a start from {code(start)}"
+    before = "" if start in (None, *STARTS) else f", starting from {code(start)}"
     return f"It learned from {learned[facts.own.learned_from]}{before}."
 
 
@@ -90,22 +90,22 @@ def _use(facts: Facts) -> list[str]:
         'model = pipeline("text-classification", "this/folder", trust_remote_code=True)\n'
         f"print(model({given}{probabilities}))"
     )
-    told = "the score itself, which is no probability" if facts.is_regression else "probabilities"
+    told = "the score itself, not a probability" if facts.is_regression else "probabilities"
     return [
         *fenced(program, "python"),
         "",
-        f"This gives {told}. What is to be trusted is the code of the two Python files in this "
-        "folder, which need torch and transformers. `distill predict this/folder` reads it too.",
+        f"This gives {told}. The code to trust is that of the two Python files in this folder, "
+        "which need torch and transformers. `distill predict this/folder` reads the folder too.",
     ]
 
 
 def _origins(facts: Facts, parts: list[Origin]) -> list[str]:
     choose = (
-        "No licence was chosen for this student (`license: unknown` above): choose one before you "
-        "publish it, by what its parts allow."
+        "No licence was chosen for this student (`license: unknown` above): choose one that its "
+        "parts allow before you publish it."
     )
     if not parts:
-        return [f"Data, teacher and their licences are not known here. {choose}"]
+        return [f"The data, the teacher and their licences are unknown here. {choose}"]
     cells = [
         [escape(one.part), escape(one.source), escape("; ".join(one.licences)) or "unknown"]
         for one in parts
@@ -113,8 +113,8 @@ def _origins(facts: Facts, parts: list[Origin]) -> list[str]:
     return [
         *table(["Part", "From", "Licence, as declared"], cells, numbers=False),
         "",
-        "Unknown: what it came with declares none. A package's own licence need not be that of the "
-        f"model or the texts inside it. {choose}",
+        "Unknown: the source declares none. A package's own licence need not be that of the model "
+        f"or the texts inside it. {choose}",
     ]
 
 
@@ -124,22 +124,22 @@ def _limits(facts: Facts) -> list[str]:
     unit = "words" if words else "word pieces"
     whole = student.is_pair and settings.reads == "sequence"
     lines = [
-        f"It reads {settings.max_words} {unit} of a {'pair' if whole else 'sentence'}; what is "
-        "longer is cut."
+        f"It reads {settings.max_words} {unit} of a {'pair' if whole else 'sentence'}; longer ones "
+        "are truncated."
     ]
     if words:
         lines.append(
-            f"It knows {student.model.config.vocab_size:,} words; all others, those of other "
-            "languages among them, are one unknown word to it."
+            f"It knows {student.model.config.vocab_size:,} words; all others, including those of "
+            "other languages, are the same unknown word to it."
         )
         lines.append(
-            "`tokenizer.json` lists the words of its training texts, rare names among them: look "
-            "at it before you publish what was trained on private texts."
+            "`tokenizer.json` lists the words of its training texts, including rare names: check "
+            "it before you publish a student that was trained on private texts."
         )
     lines += [
-        "Nothing is known of other texts than those of its task. Its language is not recorded.",
-        "It learned its teacher's errors too, where it learned from one, and adds its own: see the "
-        "differences above.",
+        "How it does on texts unlike those of its task is unknown. Its language is not recorded.",
+        "If it learned from a teacher, it learned the teacher's errors too, and it adds its own: "
+        "see the differences above.",
     ]
     shared = "" if facts.result is None else shared_line(facts.result.scores.shared_texts)
     return bullets([*lines, *([f"{shared[0].upper()}{shared[1:]}."] if shared else [])])
@@ -156,14 +156,14 @@ def _reproduce(facts: Facts) -> list[str]:
         lines += ["With these rows of params.yaml:", "", *fenced(settings_of(facts), "yaml"), ""]
         lines += [*fenced(commands, "sh"), ""]
     elif facts.place is not None:
-        lines += ["Its row does not stand in params.yaml, or there is none.", ""]
+        lines += ["Its row is not in params.yaml, or there is no such file.", ""]
     told = []
     if own := facts.training.get("settings"):
         values = ", ".join(f"{key} {value}" for key, value in sorted(own.items()))
         steps, kept, count = (facts.training[key] for key in ("steps", "best_step", "rows"))
         told.append(
-            f"Trained with {escape(values)}, for {steps:,} steps on {count:,} rows, of which step "
-            f"{kept:,} was kept; on {escape(str(facts.training['computed_on']))}."
+            f"Trained with {escape(values)}, for {steps:,} steps on {count:,} rows; the weights "
+            f"are those of step {kept:,}. Computed on {escape(str(facts.training['computed_on']))}."
         )
     libraries = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
     told.append(
@@ -174,7 +174,7 @@ def _reproduce(facts: Facts) -> list[str]:
 
 
 def _digests(facts: Facts) -> Iterator[tuple[str, str]]:
-    """Yield what tells whether a student that was made again is the same, and made of the same."""
+    """Yield digests by which a reproduced student, and what it was made from, can be compared."""
     for name in ("model.safetensors", "tokenizer.json"):
         yield code(name), sha256_file(facts.folder / name)
     if facts.row is None:

@@ -1,4 +1,4 @@
-"""What a model card says of a student's scores, in figures and what goes with them."""
+"""The sections of a model card about a student's scores: tables and their captions."""
 
 from pipeline_lib.evaluation.companions import TEMPERATURE
 from pipeline_lib.evaluation.results import SeedScores
@@ -9,10 +9,10 @@ from pipeline_lib.report.details import TextTable, calibration, notes, routing
 from pipeline_lib.report.rows import NONE, percent, rate, rows, signed
 
 MOST_CLASSES = 30
-"""Of more classes those are shown in which student and teacher differ most."""
+"""With more classes, only those in which student and teacher differ most are shown."""
 OUTSIDE = (
-    "Not known: it was exported apart from the workspace that trained it, or its row was not "
-    "evaluated there."
+    "Unknown: it was exported outside the workspace that trained it, or its row was not evaluated "
+    "there."
 )
 
 
@@ -23,8 +23,8 @@ def scores_section(facts: Facts) -> list[str]:
     scores, own = facts.result.scores, facts.own
     if not scores.scored_splits:
         return [
-            "No split has labels, so nothing is scored. On dev it answers as its teacher does in "
-            f"{_share(own.agreement.get('dev'))} % (agreement with a teacher is no score)."
+            "No split has labels, so nothing is scored. On dev it agrees with its teacher on "
+            f"{_share(own.agreement.get('dev'))} % (agreement with a teacher is not a score)."
         ]
     split, cells = scores.decisive_split, []
     sources = {name: one.learned_from for name, one in scores.methods.items()}
@@ -46,7 +46,7 @@ def scores_section(facts: Facts) -> list[str]:
 
 
 def _caption(facts: Facts) -> list[str]:
-    """Return the sentences that go with the scores."""
+    """Return the sentences of the caption of the scores."""
     scores, own = facts.result.scores, facts.own
     sizes = ", ".join(f"{count:,} {name}" for name, count in scores.rows.items())
     f1 = f" (f1 of class {escape(scores.f1_label)})" if scores.f1_label else ""
@@ -55,45 +55,45 @@ def _caption(facts: Facts) -> list[str]:
         f"over seeds {', '.join(own.training.best_step)}, ± standard deviation of "
         f"{escape(scores.metric)}.",
         scores.selection,
-        "To teacher: mean score less the teacher's. Agreement: how often, or how closely, it "
-        "answers as the teacher does, which is no accuracy.",
+        "To teacher: mean score minus the teacher's. Agreement: how often, or how closely, its "
+        "answers match the teacher's, which is not accuracy.",
     ]
     if own.baseline is not None:
         lines.append(
             f"Gain: over its undistilled baseline, {code(own.baseline)}, with its "
             f"{100 * scores.evaluate.confidence:.0f} % interval over seeds and examples "
             "(Obuchowski and Rockette 1995); p corrected for all rows of the task's table (Holm "
-            "1979). Of one seed neither is known."
+            "1979). With one seed there is neither."
         )
     for name, teacher in scores.teachers.items():
         missing = [f"{count:,} {part}" for part, count in teacher.unanswered.items()]
         if missing:
             lines.append(
-                f"Teacher {escape(name)} left {', '.join(missing)} rows without an answer, and is "
-                "scored on the others."
+                f"Teacher {escape(name)} did not answer {', '.join(missing)} rows, and is scored "
+                "on the others."
             )
     return lines
 
 
 def calibration_section(facts: Facts) -> list[str]:
-    """Return how far probabilities can be trusted; nothing of a regression."""
+    """Return how far probabilities can be trusted; nothing for a regression."""
     if facts.is_regression:
         return []
     scaled = (
-        "Its temperature is 1: no other is known here, and probabilities are as trained."
+        "Its temperature is 1, since no other is known here: probabilities are as trained."
         if facts.temperature == 1.0
         else f"Logits are divided by {facts.temperature:.4g} (`{TEMPERATURE}` in config.json), "
-        "chosen on dev by negative log-likelihood; that moves no answer (Guo et al. 2017)."
+        "chosen on dev by negative log-likelihood; this changes no answer (Guo et al. 2017)."
     )
     found = None if facts.result is None else calibration(facts.result)
     if found is None:
-        return [f"{scaled} How far its probabilities can be trusted is not known here."]
+        return [f"{scaled} How far its probabilities can be trusted is unknown here."]
     told = [line for line in notes(facts.result, timed=False) if not line.startswith("Routing")]
     return [*_text_table(found), "", *bullets([scaled, *map(escape, told)])]
 
 
 def differences_section(facts: Facts) -> list[str]:
-    """Return how much less, or more, the student finds than its teacher: by class, or the error."""
+    """Return how the student differs from its teacher: in recall by class, or in mean error."""
     if facts.result is None:
         return [OUTSIDE]
     scores, own, teacher = facts.result.scores, facts.own, facts.teacher
@@ -102,7 +102,7 @@ def differences_section(facts: Facts) -> list[str]:
     if facts.is_regression:
         return _errors(facts)
     if not mine or theirs is None:
-        return ["Not known: there is no split with labels that the teacher answered."]
+        return ["Unknown: there is no split with labels that the teacher answered."]
     seed = str(facts.place.seed)
     found = {name: mine[name].mean - theirs[name] for name in mine if name in theirs}
     shown = sorted(sorted(found, key=lambda name: -abs(found[name]))[:MOST_CLASSES], key=found.get)
@@ -117,8 +117,8 @@ def differences_section(facts: Facts) -> list[str]:
     left = len(found) - len(shown)
     more = f" {left:,} more classes differ less." if left else ""
     return [
-        f"Recall by class on {split}, in percent: the student's mean over seeds less the "
-        f"teacher's, the greatest losses first.{more}",
+        f"Recall by class on {split}, in percent: the student's mean over seeds minus the "
+        f"teacher's, the largest losses first.{more}",
         "",
         *table(head, cells),
     ]
@@ -128,7 +128,7 @@ def _errors(facts: Facts) -> list[str]:
     split, key = facts.result.scores.decisive_split, "mean_absolute_error"
     mine, theirs = facts.own.details.scores.get(split), facts.teacher.details.scores.get(split)
     if mine is None or theirs is None:
-        return ["Not known: there is no split with labels that the teacher answered."]
+        return ["Unknown: there is no split with labels that the teacher answered."]
     error, seed = mine[key], str(facts.place.seed)
     return [
         f"Mean absolute error on {split}, in the labels' unit: teacher {theirs[key]:.3f}, student "
@@ -138,7 +138,7 @@ def _errors(facts: Facts) -> list[str]:
 
 
 def routing_section(facts: Facts) -> list[str]:
-    """Return what student and teacher do together; nothing where that was not scored."""
+    """Return how student and teacher do together; nothing if that was not scored."""
     found = None if facts.result is None else routing(facts.result, timed=False)
     if found is None:
         return []
@@ -147,7 +147,7 @@ def routing_section(facts: Facts) -> list[str]:
 
 
 def size_section(facts: Facts) -> list[str]:
-    """Return bytes, parameters, and the speed where it was measured."""
+    """Return bytes, parameters, and the speed if it was measured."""
     names = ("model.safetensors", "tokenizer.json")
     sizes = [f"{name} {(facts.folder / name).stat().st_size / 1e6:.2f} MB" for name in names]
     lines = [f"On disk: {', '.join(sizes)}."]
@@ -163,7 +163,7 @@ def size_section(facts: Facts) -> list[str]:
         teacher = rate(facts.result, "teachers", facts.own.teacher)
     if student is None:
         return bullets([*lines, "Its speed was not measured."])
-    timed = f"{student:,.0f} {'pairs' if facts.student.is_pair else 'sentences'} a second"
+    timed = f"{student:,.0f} {'pairs' if facts.student.is_pair else 'sentences'} per second"
     if teacher is not None:
         timed += f", {student / teacher:.1f} times the teacher's {teacher:,.0f}"
     lines.append(f"{timed}, as distillery runs both. {escape(speed_line(facts.result))}")

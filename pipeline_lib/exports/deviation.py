@@ -1,4 +1,4 @@
-"""How far an exported student's answers are from those that it gives in torch."""
+"""Measures how far an exported student's answers deviate from those in torch."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,17 +14,17 @@ from pipeline_lib.text.pieces import Pieces
 from pipeline_lib.text.ragged import Sentences
 
 MADE_UP, FROM_DEV = 256, 2048
-"""Texts that answers are compared on."""
+"""Numbers of texts on which answers are compared."""
 Outputs = Callable[[Sentences], np.ndarray]
 
 
 @dataclass(frozen=True)
 class Deviation:
-    """Two tables of answers compared, those in torch with those of another form.
+    """How the answers of an exported format deviate from those in torch.
 
-    :ivar largest, mean: of the absolute differences of logits, scores or vectors' values.
+    :ivar largest, mean: largest and mean absolute difference of logits, scores or vector values.
     :ivar relative: the largest difference over the largest value in torch.
-    :ivar same_class: the share of rows with the same class; None: there are no classes.
+    :ivar same_class: the share of rows with the same class; None if there are no classes.
     """
 
     rows: int
@@ -43,7 +43,7 @@ class Deviation:
         return cls(len(wanted), largest, float(apart.mean()), largest / scale, same)
 
     def record(self) -> dict[str, Any]:
-        """Return the numbers as they are written down."""
+        """Return the numbers as they are recorded."""
         return {
             name: round(value, 6) if isinstance(value, float) else value
             for name, value in vars(self).items()
@@ -52,11 +52,11 @@ class Deviation:
 
 
 def measure(subject: Subject, outputs: Outputs) -> dict[str, Deviation]:
-    """Compare a form of a student with itself in torch.
+    """Compare an exported format of a student with the student in torch.
 
-    :param outputs: what the form answers to sentences.
-    :returns: ``made up``, on random words of all lengths, and ``dev``, on rows of its task, where
-        the student's place says which those are.
+    :param outputs: computes the format's answers to sentences.
+    :returns: ``made up``, on random words of all lengths, and ``dev``, on rows of its task, if the
+        student's folder says which task that is.
     """
     given = {"made up": made_up_texts(subject), "dev": dev_texts(subject)}
     encoded = {name: subject.reader.encode(own) for name, own in given.items() if own}
@@ -68,7 +68,7 @@ def measure(subject: Subject, outputs: Outputs) -> dict[str, Deviation]:
 
 
 def made_up_texts(subject: Subject) -> list[Text]:
-    """Return texts, or pairs, of random words, of no word to more than the student reads."""
+    """Return texts or pairs of random words, from no word to more than the student reads."""
     tokenizer = subject.reader.tokenizer
     own = tokenizer.tokenizer if isinstance(tokenizer, Pieces) else tokenizer
     words = np.array(sorted(own.get_vocab()), object)
@@ -85,7 +85,7 @@ def made_up_texts(subject: Subject) -> list[Text]:
 
 
 def dev_texts(subject: Subject) -> list[Text]:
-    """Return rows of the student's task; none where its place does not say which task that is."""
+    """Return rows of the student's task; none if its folder does not say which task that is."""
     place = student_place(subject.folder)
     folder = None if place is None else place.layout.split(place.task, "dev")
     if folder is None or not folder.exists():

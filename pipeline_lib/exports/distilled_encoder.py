@@ -2,8 +2,8 @@
 
     SentenceTransformer("folder", trust_remote_code=True).encode(["A sentence."])
 
-This file is copied into the folder and stands on its own: besides torch it needs tokenizers and
-safetensors, and of a transformer transformers.  It is the code that is to be trusted.
+This file is copied into the folder and is self-contained: besides torch it needs tokenizers and
+safetensors, and for a transformer, transformers.  It is the code that ``trust_remote_code`` runs.
 """
 
 import json
@@ -34,7 +34,7 @@ class WordEmbeddings(nn.ModuleDict):
 
 
 class BiLSTM(nn.Module):
-    """The last states of an LSTM in each direction; with a projection, tanh of it."""
+    """The last states of an LSTM in each direction, with a projection and tanh if it has one."""
 
     def __init__(self, config: dict[str, Any]) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class BiLSTM(nn.Module):
 
 
 class CNN(nn.Module):
-    """The greatest answer of each filter to any window of words."""
+    """Convolutions over words with max pooling."""
 
     def __init__(self, config: dict[str, Any]) -> None:
         super().__init__()
@@ -84,7 +84,7 @@ class CNN(nn.Module):
 
 
 class Ngrams(nn.Module):
-    """The mean of the vectors of the n-grams, hashed into a table."""
+    """The mean of the vectors of n-grams, which are hashed into a table."""
 
     def __init__(self, config: dict[str, Any]) -> None:
         super().__init__()
@@ -106,9 +106,9 @@ class Ngrams(nn.Module):
 
 
 class LayerMeans(nn.Module):
-    """The means over the tokens, less the first, of a transformer's last layers' states.
+    """The means, over all tokens but the first, of the states of a transformer's last layers.
 
-    With a width, they go through a linear map onto as many values.
+    With a width, a linear layer maps them to that many values.
     """
 
     def __init__(self, config: dict[str, Any]) -> None:
@@ -138,13 +138,13 @@ NETWORKS = {"bilstm": BiLSTM, "bilstm_sra": BiLSTM, "cnn": CNN, "linear": Ngrams
 
 
 class DistilledEncoder(nn.Module):
-    """A sentence encoder and its tokenizer, which cuts long texts itself.
+    """A sentence encoder and its tokenizer, which truncates long texts itself.
 
-    The configuration names the numbers of padding, and of what stands for a text without a word.
+    The configuration has the ids of the padding and of the token that a text without words becomes.
     """
 
     save_in_root = True
-    """Where sentence-transformers looks for this file."""
+    """Tells sentence-transformers where to look for this file."""
 
     def __init__(self, config: dict[str, Any], tokenizer: Tokenizer) -> None:
         super().__init__()
@@ -163,7 +163,7 @@ class DistilledEncoder(nn.Module):
     get_sentence_embedding_dimension = get_embedding_dimension
 
     def tokenize(self, texts: list[str], **_: Any) -> dict[str, torch.Tensor]:
-        """Return the words' numbers, padded, and which of them are words."""
+        """Return the words' ids, padded, and which of them are words."""
         unknown, padding = [self.config["unknown"]], self.config["padding"]
         rows = [row.ids or unknown for row in self.tokenizer.encode_batch_fast(texts)]
         parts = [torch.tensor(row) for row in rows]
@@ -174,7 +174,7 @@ class DistilledEncoder(nn.Module):
     def preprocess(
         self, inputs: list[str], prompt: str | None = None, **_: Any
     ) -> dict[str, torch.Tensor]:
-        """Return what :meth:`tokenize` does, of texts with a prompt before them."""
+        """Return what :meth:`tokenize` does, for texts with a prompt before them."""
         return self.tokenize([(prompt or "") + text for text in inputs])
 
     def forward(self, features: dict[str, torch.Tensor], **_: Any) -> dict[str, torch.Tensor]:
@@ -201,5 +201,5 @@ class DistilledEncoder(nn.Module):
 
 
 def inside(ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-    """Return bool (rows, columns): whether a column stands before the row's length."""
+    """Return bool (rows, columns): whether a column is within the row's length."""
     return torch.arange(ids.shape[1], device=ids.device) < lengths[:, None]

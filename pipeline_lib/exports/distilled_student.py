@@ -3,9 +3,9 @@
     AutoModelForSequenceClassification.from_pretrained("folder", trust_remote_code=True)
     pipeline("text-classification", "folder", trust_remote_code=True)("A sentence.")
 
-This file and ``distilled_encoder.py`` are copied into the folder and stand on their own: they need
-torch and transformers.  They are the code that is to be trusted.  The layers are those of a student
-in use: there is no dropout.
+This file and ``distilled_encoder.py`` are copied into the folder and are self-contained: they need
+only torch and transformers.  They are the code that ``trust_remote_code`` runs.  The layers are
+those used for inference: there is no dropout.
 """
 
 from typing import Any
@@ -19,15 +19,15 @@ from .distilled_encoder import NETWORKS, WordEmbeddings, inside
 
 
 class StudentConfig(PretrainedConfig):
-    """What a student is made of, and how it reads what a tokenizer gives.
+    """What a student consists of, and how it reads a tokenizer's output.
 
-    :ivar architecture: name and sizes; ``max_words`` of a sentence are read, the rest is cut.
+    :ivar architecture: name and sizes; ``max_words`` of a sentence are read, the rest is truncated.
     :ivar pair: whether it compares two sentences.
     :ivar pretrained: the configuration of the transformers model that it is, if it is one.
     :ivar calibration_temperature: what the logits are divided by, chosen on held-out rows after
-        training for probabilities that can be trusted (Guo et al. 2017, section 4.2); 1: nothing.
-    :ivar padding, unknown: the numbers of padding, and of what stands for a text without a word.
-    :ivar closing: special tokens at the end of a sentence, which stay where it is cut.
+        training to calibrate probabilities (Guo et al. 2017, section 4.2); 1 changes nothing.
+    :ivar padding, unknown: the ids of the padding, and of what a text without words is read as.
+    :ivar closing: how many special tokens end a sentence; they are kept if it is truncated.
     :ivar segments: whether the model itself is told which sentence of a pair a token belongs to.
     """
 
@@ -77,10 +77,10 @@ class BothWays(nn.Module):
         self.ahead, self.back = (nn.LSTM(inputs, hidden, batch_first=True) for _ in range(2))
 
     def forward(self, vectors: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        """Return states (rows, words, 2 · hidden); those of the padding mean nothing."""
+        """Return states (rows, words, 2 · hidden); those of the padding are meaningless."""
         columns = torch.arange(vectors.shape[1], device=vectors.device)
         places = lengths[:, None] - 1 - columns
-        # Each row's words in reverse order, the padding left behind them.
+        # Each row's words in reverse order, with the padding still after them.
         places = torch.where(places >= 0, places, columns)[:, :, None]
         back, _ = self.back(vectors.gather(1, places.expand_as(vectors)))
         return torch.cat([self.ahead(vectors)[0], back.gather(1, places.expand_as(back))], dim=-1)
@@ -89,7 +89,7 @@ class BothWays(nn.Module):
 class BiAttentive(nn.Module):
     """Two BiLSTMs with attention between the sentences (Liu 2020, section 4.1.2).
 
-    A single sentence stands for both of a pair.
+    A single sentence is read as a pair with itself.
     """
 
     def __init__(self, config: dict[str, Any]) -> None:
@@ -131,7 +131,7 @@ class BiAttentive(nn.Module):
     def _second(
         self, states: torch.Tensor, other: torch.Tensor, counted: torch.Tensor, long: torch.Tensor
     ) -> torch.Tensor:
-        """Return the second BiLSTM's states of a sentence beside the other one."""
+        """Return the second BiLSTM's states of a sentence, given the other one."""
         scores = other @ states.transpose(1, 2)
         weights = scores.masked_fill(~counted[:, :, None], -torch.inf).softmax(1)
         context = weights.transpose(1, 2) @ other
@@ -139,7 +139,7 @@ class BiAttentive(nn.Module):
         return self.second(features, long)
 
     def _pool(self, states: torch.Tensor, counted: torch.Tensor, side: int) -> torch.Tensor:
-        """Return the pools of one side, one behind the other."""
+        """Return the concatenated pools of one sentence."""
         found, outside = [], ~counted[:, :, None]
         for pool in self.pools:
             if pool in ("max", "min"):
@@ -155,7 +155,7 @@ class BiAttentive(nn.Module):
 
 
 class FirstStates(nn.Module):
-    """A transformer's layers: the states of the first token, their mean or the last layer's."""
+    """A transformer's first token: the mean of its states over layers, or that of the last one."""
 
     def __init__(self, config: dict[str, Any]) -> None:
         from transformers import AutoConfig, AutoModel
@@ -174,7 +174,7 @@ class FirstStates(nn.Module):
         told = {} if segments is None else {"token_type_ids": segments}
         mask = inside(ids, lengths).long()
         found = self.model(ids, attention_mask=mask, output_hidden_states=True, **told)
-        # The first of them are the embeddings.
+        # The first hidden states are the embeddings.
         states = torch.stack([layer[:, 0] for layer in found.hidden_states[1:]], dim=1)
         return states[:, -1] if self.last else states.mean(1)
 
@@ -187,11 +187,11 @@ READERS: dict[str, type[nn.Module]] = {
     "biattentive": BiAttentive,
     **dict.fromkeys(SEQUENCE, FirstStates),
 }
-"""Architecture to what reads words; those of ``NETWORKS`` read each sentence of a pair apart."""
+"""Architecture to its encoder; those of ``NETWORKS`` read each sentence of a pair separately."""
 
 
 class StudentForSequenceClassification(PreTrainedModel):
-    """A student's reader, a ReLU layer where it has one, and the outputs."""
+    """A student's encoder, a ReLU layer if it has one, and the outputs."""
 
     config_class = StudentConfig
     base_model_prefix = "encoder"
@@ -221,21 +221,24 @@ class StudentForSequenceClassification(PreTrainedModel):
         labels: torch.Tensor | None = None,
         **_: Any,
     ) -> SequenceClassifierOutput:
-        """Return logits (rows, classes), of a regression (rows, 1), divided by the temperature.
+        """Return logits (rows, classes) or a regression's (rows, 1), divided by the temperature.
 
         :param input_ids: (rows, longest); :param attention_mask: 1 for words, 0 for padding.
         :param token_type_ids: 0 for the first sentence of a pair, 1 for the second.
-        :param labels: class numbers or scores (rows,): the loss then comes along.
+        :param labels: class numbers or scores (rows,); with them, the loss is returned too.
         :raises ValueError: if a pair's second sentence is not marked, or a sequence is too long.
         """
-        # Of texts without a word alone a tokenizer gives no column, and no whole numbers.
+        # If all texts are without words, a tokenizer returns no columns, and floats.
         ids = nn.functional.pad(input_ids.long(), (0, 1), value=self.config.padding)
         counted = torch.ones_like(input_ids) if attention_mask is None else attention_mask
         counted = nn.functional.pad(counted, (0, 1)).bool()
         types = torch.zeros_like(input_ids) if token_type_ids is None else token_type_ids
         types = nn.functional.pad(types.long(), (0, 1))
         if self.config.pair and not self.sequence and token_type_ids is None:
-            raise ValueError("A pair without token_type_ids, which say where its second part is.")
+            raise ValueError(
+                "A pair without token_type_ids, which mark its second sentence. Use the tokenizer "
+                "of this folder."
+            )
         logits = self.logits(self.hidden(self._vectors(ids, counted, types)))
         logits = logits / self.config.calibration_temperature
         return SequenceClassifierOutput(_loss(logits, labels), logits)
@@ -243,7 +246,7 @@ class StudentForSequenceClassification(PreTrainedModel):
     def _vectors(
         self, ids: torch.Tensor, counted: torch.Tensor, types: torch.Tensor
     ) -> torch.Tensor:
-        """Return what the layers above the reader see, (rows, width)."""
+        """Return the features for the layers above the encoder, (rows, width)."""
         if self.sequence:
             return self._sequence(ids, counted, types)
         if not self.config.pair:
@@ -257,7 +260,7 @@ class StudentForSequenceClassification(PreTrainedModel):
     def _sentences(
         self, ids: torch.Tensor, counted: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the numbers and lengths of what is read of each row; at least one word."""
+        """Return the ids and lengths of what is read of each row, at least one word."""
         lengths, places = counted.sum(1, keepdim=True), counted.cumsum(1) - 1
         closing = self.config.closing
         begins = places < self.config.architecture["max_words"] - closing
@@ -270,14 +273,14 @@ class StudentForSequenceClassification(PreTrainedModel):
     def _sequence(
         self, ids: torch.Tensor, counted: torch.Tensor, types: torch.Tensor
     ) -> torch.Tensor:
-        """Return the vectors of rows that hold all that belongs together."""
+        """Return the vectors of rows that are one sequence each."""
         if not self.config.pair:
             return self.encoder(*self._sentences(ids, counted))
         lengths, most = counted.sum(1), self.config.architecture["max_words"]
         if int(lengths.max()) > most:
-            # Which part of a pair is to be cut, the tokenizer knows.
+            # Only the tokenizer knows which sentence of a pair to truncate.
             raise ValueError(
-                f"A pair of {int(lengths.max())} tokens, where {most} are read. Leave the "
+                f"A pair of {int(lengths.max())} tokens, but only {most} are read. Leave the "
                 f"tokenizer's truncation on, or call it with truncation=True, max_length={most}."
             )
         segments = _pack(types, counted, 0) if self.config.segments else None
@@ -285,9 +288,9 @@ class StudentForSequenceClassification(PreTrainedModel):
 
 
 class PairTokenizer(PreTrainedTokenizerFast):
-    """Takes pairs only, and cuts those that are too long unless it is told otherwise.
+    """Accepts only pairs, and truncates those that are too long unless told otherwise.
 
-    A tokenizer of transformers cuts nothing unless it is told to, and takes a text alone.
+    By default a tokenizer of transformers truncates nothing, and accepts a single text.
     """
 
     def __call__(
@@ -298,7 +301,7 @@ class PairTokenizer(PreTrainedTokenizerFast):
         truncation: Any = None,
         **kwargs: Any,
     ) -> Any:
-        """Return what a model reads; ``truncation=None`` stands for True.
+        """Return the model's input; ``truncation=None`` means True.
 
         :raises ValueError: if there is a text without a second one.
         """
@@ -319,7 +322,7 @@ def weighted_mean(vectors: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
 
 
 def _pack(values: torch.Tensor, kept: torch.Tensor, filler: int) -> torch.Tensor:
-    """Return the values that are kept, each row's moved to its start; at least one column."""
+    """Return the values to keep, moved to the start of each row; at least one column."""
     order = (~kept).long().argsort(dim=1, stable=True)
     lengths = kept.sum(1)
     packed = values.gather(1, order)[:, : max([1, *lengths.tolist()])]

@@ -1,4 +1,4 @@
-"""What is known of a trained student, for those who get it: its row, its scores, its training."""
+"""Gathers what is known about a trained student for its users: its row, scores and training."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ from pipeline_lib.students.student import Student
 
 @dataclass(frozen=True)
 class Row:
-    """The row of params.yaml that a student is of; ``teacher`` is its name."""
+    """The row of params.yaml that a student belongs to; ``teacher`` is the teacher's name."""
 
     params: Params
     task: Task
@@ -25,12 +25,12 @@ class Row:
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a student; what is not known is None.
+    """What is known about a student; unknown parts are None.
 
-    :ivar folder: where it lies; :ivar place: which student it is, by that.
-    :ivar row: None outside of a workspace, and where its params.yaml has no such row any more.
-    :ivar result: the task's scores and timings, cut down to its teacher, its baseline and its row.
-    :ivar training: what ``training.json`` says; empty where there is none.
+    :ivar folder: the student's folder; :ivar place: which student it is, according to its path.
+    :ivar row: None outside a workspace, and if its params.yaml no longer has the row.
+    :ivar result: the task's scores and timings, reduced to its teacher, its baseline and its row.
+    :ivar training: the content of ``training.json``; empty if there is none.
     """
 
     folder: Path
@@ -58,7 +58,7 @@ class Facts:
 
 
 def read_facts(folder: Path, student: Student) -> Facts:
-    """Gather what is known of the student in ``folder``.
+    """Gather what is known about the student in ``folder``.
 
     :raises DistilleryError: if params.yaml, or the scores of its task, are damaged.
     """

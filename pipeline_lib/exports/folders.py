@@ -1,4 +1,4 @@
-"""What exported folders share: the student's configuration, a tokenizer that cuts and pads."""
+"""What exported folders share: the configuration, and a tokenizer that truncates and pads."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,30 +18,31 @@ from pipeline_lib.text.words import MASK
 
 CONFIG, TOKENIZER = "config.json", "tokenizer.json"
 FORM = "form"
-"""The key of an exported folder's configuration that says in which form the student is in it."""
+"""The configuration key of an exported folder that names its format."""
 
 
 def require_new_folder(out: Path) -> None:
     """Check that nothing would be overwritten.
 
-    :raises DistilleryError: if anything lies in ``out``.
+    :raises DistilleryError: if ``out`` is not empty.
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise DistilleryError(f"{out}: there is something here already. Name a new folder.")
+        raise DistilleryError(f"{out}: not empty. Name a new folder.")
 
 
 def form_of(folder: Path) -> str | None:
-    """Return the form of an exported folder, or None if it is a student's own or none at all."""
+    """Return the format of an exported folder; None for a student's own folder or any other."""
     path = folder / CONFIG
     config = read_json(path) if path.exists() else None
     return config.get(FORM) if isinstance(config, dict) else None
 
 
 def write_tokenizer(out: Path, tokenizer: Tokenizer | Pieces, limit: int) -> None:
-    """Write a tokenizer that gives whole batches: cut to ``limit`` words, and padded behind them.
+    """Write a tokenizer that returns whole batches, truncated to ``limit`` words and right-padded.
 
-    ``Tokenizer.from_file(file).encode_batch(texts)`` gives what the student reads, but for this: a
-    text without a word is a row without one, which exported students read as one unknown word.
+    ``Tokenizer.from_file(file).encode_batch(texts)`` gives what the student reads, with one
+    exception: a text without words is an empty row, which exported students read as one unknown
+    word.
     """
     if isinstance(tokenizer, Pieces):
         tokenizer.save(out)
@@ -72,12 +73,12 @@ def exported_tokenizer(folder: Path, settings: StudentSettings) -> Tokenizer | P
 
 
 def padding_number(tokenizer: Tokenizer | Pieces) -> int:
-    """Return the number of what fills up shorter rows."""
+    """Return the id of the padding."""
     return tokenizer.pad_id if isinstance(tokenizer, Pieces) else PAD_ID
 
 
 def unknown_number(tokenizer: Tokenizer | Pieces) -> int:
-    """Return the number that a text without a word is read as."""
+    """Return the id that a text without words is read as."""
     if not isinstance(tokenizer, Pieces):
         return tokenizer.token_to_id(MASK)
     sign = tokenizer.unknown
@@ -85,10 +86,10 @@ def unknown_number(tokenizer: Tokenizer | Pieces) -> int:
 
 
 def write_config(out: Path, config: Mapping[str, Any], form: str, **more: Any) -> None:
-    """Write the student's configuration, its form, and what else is said about it.
+    """Write the student's configuration, its format, and further keys.
 
-    Last of all: without it nothing is opened in a folder that was left half written.  The type is
-    another than a student's own: its tokenizer pads, which a student's does not.
+    Call this last: without the configuration, a half-written folder cannot be opened.  The model
+    type differs from a student's own, because the tokenizer here pads.
     """
     kind = {"model_type": f"{config['model_type']}_{form.replace('-', '_')}", FORM: form}
     write_json(out / CONFIG, {**config, **kind, **more})

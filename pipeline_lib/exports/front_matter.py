@@ -1,4 +1,4 @@
-"""What stands at the head of a model card, for the Hugging Face hub to read."""
+"""The YAML front matter of a model card, which the Hugging Face hub reads."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from huggingface_hub import EvalResult
 
 METRICS: dict[Metric, str] = {"pearson": "pearsonr", "spearman": "spearmanr"}
-"""What the hub calls a metric, where it has a name of its own for it."""
+"""The hub's names of metrics, where they differ."""
 TASK = "text-classification"
-"""Of scores too: the hub has no task of its own for these."""
+"""For regressions too, as the hub has no separate task for them."""
 
 
 def front_matter(facts: Facts, parts: list[Origin]) -> str:
-    """Return the YAML between the rules: what is not known has no key, and the licence unknown."""
+    """Return the YAML between the rules; unknown values have no key, the licence is ``unknown``."""
     from huggingface_hub import ModelCardData
 
     results = list(_results(facts, parts))
@@ -49,7 +49,7 @@ def _results(facts: Facts, parts: list[Origin]) -> "Iterable[EvalResult]":
     if facts.result is None:
         return
     task, seed = facts.place.task, str(facts.place.seed)
-    # The data of the task come first; where they are not the hub's they have no name there.
+    # The task's data come first; if they are not from the hub, they have no name there.
     hub = next((one.hub for one in parts if one.is_data), None)
     for split, scores in facts.own.scores.items():
         for metric, value in (scores or {}).items():

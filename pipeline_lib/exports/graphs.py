@@ -1,8 +1,8 @@
-"""Graphs of ONNX operators, put together one node at a time.
+"""Builds graphs of ONNX operators, one node at a time.
 
-A student's LSTM is not exported by running it: what a tracer or torch's exporter makes of one is
-right for the example's length alone (pytorch#191855).  Here it is the LSTM operator, which is told
-each row's length.
+A student's LSTM is not exported by tracing it: the result of a tracer or of torch's exporter is
+only correct for the example's length (pytorch#191855).  Here it is ONNX's LSTM operator, which
+takes the length of each row.
 """
 
 from collections.abc import Sequence
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     import onnx
 
 OPSET, IR_VERSION = 18, 9
-"""The newest operators that a graph has (``BitwiseXor``), and the format that came with them."""
+"""The opset of the newest operator used (``BitwiseXor``), and the IR version released with it."""
 ROWS, COLUMNS = "rows", "columns"
 FIRST, SECOND = "", "_2"
-"""What stands behind the inputs' names for a sentence, and for the second one of a pair."""
+"""Suffixes of the inputs' names for a sentence, and for the second one of a pair."""
 Value = str | np.ndarray | torch.Tensor | Sequence[int]
-"""The name of what a node or an input gives, or a constant."""
+"""The name of a node's output or of an input, or a constant."""
 
 
 def require_onnx() -> None:
-    """Check that what writes and runs ONNX files is installed.
+    """Check that the packages that write and run ONNX files are installed.
 
-    :raises DistilleryError: if it is not.
+    :raises DistilleryError: if they are not.
     """
     try:
         import onnx  # noqa: F401
@@ -57,9 +57,9 @@ class Graph:
         return name
 
     def add(self, operator: str, *inputs: Value | None, outputs: int = 1, **attributes: Any) -> Any:
-        """Add a node and return the name of its output, or the names where there are several.
+        """Add a node and return the name of its output, or a list of names if there are several.
 
-        :param inputs: names or constants; None: an optional one that is left out.
+        :param inputs: names or constants; None for an optional one that is omitted.
         """
         from onnx import helper
 
@@ -75,14 +75,14 @@ class Graph:
         return self.add("Cast", value, to=getattr(TensorProto, kind))
 
     def linear(self, value: str, weight: torch.Tensor, bias: torch.Tensor | None) -> str:
-        """Return what a layer (outputs, inputs) makes of the last axis."""
+        """Apply a linear layer, whose weight is (outputs, inputs), to the last axis."""
         product = self.add("MatMul", value, weight.T)
         return product if bias is None else self.add("Add", product, bias)
 
     def model(self, outputs: dict[str, tuple[str, int]]) -> "onnx.ModelProto":
         """Return the finished model.
 
-        :param outputs: name to the value that it gives and its width; all are float (rows, width).
+        :param outputs: name to the value and its width; all are float (rows, width).
         """
         import onnx
         from onnx import TensorProto, helper
@@ -104,7 +104,7 @@ class Graph:
             return value
         kept = self._kept.get(id(value))
         if kept is None:
-            # Kept itself, too: another object would else get the id of one that is gone.
+            # The value is kept too, or another object could reuse the id of a deleted one.
             kept = self._kept[id(value)] = value, self._constant(value)
         return kept[1]
 

@@ -1,8 +1,8 @@
 """A student as a folder for the Hugging Face hub, which transformers loads without this library.
 
 ``AutoModelForSequenceClassification.from_pretrained(folder, trust_remote_code=True)`` gives the
-logits that ``distill predict`` has.  The folder is the student's own with more keys in
-``config.json``, the files of its network and a model card, so that this library reads it too.
+logits of ``distill predict``.  The folder is the student's own with more keys in ``config.json``,
+the code of its network and a model card, so that this library can read it too.
 """
 
 import shutil
@@ -16,6 +16,7 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path, read_json, write_json
 from pipeline_lib.evaluation.companions import TEMPERATURE, temperature_of
 from pipeline_lib.exports.card import model_card
+from pipeline_lib.exports.folders import require_new_folder
 from pipeline_lib.students.sentence_encoder import ENCODER_TYPE
 from pipeline_lib.students.student import Student, load_student
 from pipeline_lib.text.pieces import SEGMENTS, Pieces
@@ -23,18 +24,18 @@ from pipeline_lib.text.ragged import PAD_ID
 from pipeline_lib.text.words import MASK
 
 MODULES = ("distilled_student", "distilled_encoder")
-"""The files of the network; the first one imports the other."""
+"""The files with the network's code; the first one imports the other."""
 COPIED = ("model.safetensors", "tokenizer.json")
 
 
 def export_hub(folder: Path, out: Path) -> str:
-    """Write the student in ``folder`` to the new folder ``out``; return what to say of it.
+    """Write the student in ``folder`` to the new folder ``out``; return a one-line summary.
 
-    Its temperature goes along, if it is in its place below ``data/students``; and so do the scores,
-    into the card.
+    If it is in its place below ``data/students``, its temperature is included, and its scores are
+    in the card.
 
-    :raises DistilleryError: if there is no student in ``folder``, one of an architecture that has
-        no such form, or if anything lies in ``out``.
+    :raises DistilleryError: if there is no student in ``folder``, its architecture cannot be
+        exported in this format, or ``out`` is not empty.
     """
     from pipeline_lib.exports.distilled_student import READERS
 
@@ -48,11 +49,10 @@ def export_hub(folder: Path, out: Path) -> str:
     name = student.model.config.settings.name()
     if name not in READERS:
         raise DistilleryError(
-            f"{folder}: a {name} student has no form for the hub. Export one of "
+            f"{folder}: a {name} student cannot be exported for the hub. Export one of "
             f"{', '.join(READERS)}."
         )
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise DistilleryError(f"{out}: there is something here already. Name a new folder.")
+    require_new_folder(out)
     for file in COPIED:
         _copy(folder / file, out / file)
     for module in MODULES:
@@ -68,15 +68,15 @@ def export_hub(folder: Path, out: Path) -> str:
         "problem_type": "regression" if len(names) == 1 else "single_label_classification",
         TEMPERATURE: temperature_of(folder),
     }
-    # Last: without it nothing is loaded from a folder that was left half written.
+    # Written last: without it, a half-written folder cannot be loaded.
     write_json(out / "config.json", config | own | reading)
     return f"{len(names)} output{'s' * (len(names) > 1)}; read its README.md"
 
 
 def _tokenizer(student: Student, folder: Path, out: Path) -> dict[str, Any]:
-    """Write how transformers is to tokenize; return how the model is to read what that gives.
+    """Write the tokenizer's configuration for transformers; return the model's keys for its input.
 
-    A student that reads the sentences of a pair apart finds the second one by its segment.
+    A student that reads the sentences of a pair separately finds the second one by its segment.
     """
     own, settings, pair = student.tokenizer, student.model.config.settings, student.is_pair
     apart, pieces = settings.reads != "sequence", isinstance(own, Pieces)
@@ -103,7 +103,7 @@ def _tokenizer(student: Student, folder: Path, out: Path) -> dict[str, Any]:
 
 
 def _special(tokenizer: Tokenizer) -> tuple[list[str], list[str]]:
-    """Return the special tokens that are put before a sentence, and those behind it."""
+    """Return the special tokens before a sentence, and those after it."""
     tokenizer.no_truncation()
     tokenizer.no_padding()
     found = tokenizer.encode("a")
@@ -113,7 +113,7 @@ def _special(tokenizer: Tokenizer) -> tuple[list[str], list[str]]:
 
 
 def _apart(tokenizer: Tokenizer) -> Tokenizer:
-    """Return the tokenizer that gives each sentence of a pair special tokens of its own."""
+    """Return a tokenizer that gives each sentence of a pair its own special tokens."""
     opening, closing = _special(tokenizer)
     copied = Tokenizer.from_str(tokenizer.to_str())
     single = [*opening, "$A", *closing]

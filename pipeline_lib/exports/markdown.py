@@ -1,10 +1,10 @@
-"""Markdown of which every part may hold text from data: nothing in it becomes markup."""
+"""Writes Markdown in which any part may contain text from data, none of it parsed as markup."""
 
 import re
 from collections.abc import Iterable, Sequence
 
 _MARKUP = re.compile(r"[\\`*_\[\]<>|~&$#!{}]|:(?=//)|(?<=www)\.", re.IGNORECASE)
-"""What begins markup, HTML, a formula or a link within a line, or ends a table's cell."""
+"""Characters that start markup, HTML, a formula or a link within a line, or end a table cell."""
 
 
 def escape(text: str) -> str:
@@ -17,7 +17,7 @@ def code(text: str) -> str:
     line = " ".join(text.split())
     ticks = "`" * (_longest_ticks(line) + 1)
     space = " " if "`" in line else ""
-    # A bar would end a table's cell even within code.
+    # A bar would end a table cell even within code.
     return f"{ticks}{space}{line}{space}{ticks}".replace("|", "\\|")
 
 
@@ -30,7 +30,7 @@ def fenced(text: str, language: str) -> list[str]:
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], numbers: bool = True) -> list[str]:
     """Return the lines of a table whose cells are Markdown.
 
-    :param numbers: whether all columns but the first stand on the right.
+    :param numbers: whether all columns but the first are right-aligned.
     """
     rule = ["---"] + ["---:" if numbers else "---"] * (len(header) - 1)
     return [f"| {' | '.join(cells)} |" for cells in (header, rule, *rows)]

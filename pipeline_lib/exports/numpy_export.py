@@ -1,4 +1,4 @@
-"""A student as a folder that needs numpy and tokenizers alone: weights, tokenizer, one module."""
+"""A student as a folder that needs only numpy and tokenizers: weights, tokenizer, one module."""
 
 import shutil
 from pathlib import Path
@@ -18,17 +18,16 @@ MODULE = "student.py"
 
 
 def export_numpy(folder: Path, out: Path) -> str:
-    """Write the student in ``folder`` to the new folder ``out``; return what to tell.
+    """Write the student in ``folder`` to the new folder ``out``; return a one-line summary.
 
-    :raises DistilleryError: if there is none, one that is a transformers model, or anything lies in
-        ``out``.
+    :raises DistilleryError: if there is none, it is a transformers model, or ``out`` is not empty.
     """
     require_new_folder(out)
     subject = read_subject(folder)
     if subject.architecture not in numpy_student.ARCHITECTURES:
         raise DistilleryError(
-            f"{folder}: a {subject.architecture} student has no form in numpy alone. Export one of "
-            f"{', '.join(numpy_student.ARCHITECTURES)}, or this one with --to onnx."
+            f"{folder}: a {subject.architecture} student cannot be exported to numpy. Export one "
+            f"of {', '.join(numpy_student.ARCHITECTURES)}, or this one with --to onnx."
         )
     out.mkdir(parents=True, exist_ok=True)
     copies = {"model.safetensors": folder / "model.safetensors"}

@@ -1,11 +1,11 @@
-"""A distilled student that needs numpy and tokenizers alone.
+"""A distilled student that needs only numpy and tokenizers.
 
     python student.py "A joy from start to end."
 
     from student import Student
     Student("folder").predict(["A joy from start to end."])
 
-This file is copied into the folder of an exported student and stands on its own.
+This file is copied into the folder of an exported student and is self-contained.
 """
 
 import json
@@ -17,9 +17,9 @@ import numpy as np
 from tokenizers import Tokenizer
 
 BATCH = 64
-"""Texts that are read at once."""
+"""Texts per batch."""
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-"""What the numbers of an n-gram's words are hashed with."""
+"""The multiplier that hashes the ids of an n-gram's words."""
 Text = str | tuple[str, str]
 
 
@@ -46,7 +46,7 @@ class Student:
         return logits if logits.shape[1] == 1 else softmax(logits)
 
     def logits(self, texts: Sequence[Text]) -> np.ndarray:
-        """Return what probabilities are made of, divided by the student's temperature."""
+        """Return logits, divided by the student's temperature, or a regression's scores."""
 
         def judge(sides: list[np.ndarray]) -> np.ndarray:
             features = sides[0]
@@ -66,7 +66,7 @@ class Student:
     def _in_batches(
         self, texts: Sequence[Text], finish: Callable[[list[np.ndarray]], np.ndarray]
     ) -> np.ndarray:
-        """Read texts of like length together; return the results in the texts' order."""
+        """Read texts of similar length together; return the results in the texts' order."""
         sides = list(zip(*texts, strict=True)) if self.is_pair else [texts]
         unknown = [self.config["unknown"]]
         rows = [
@@ -100,7 +100,7 @@ class Student:
         return np.concatenate([table[ids] for table in tables if table is not None], axis=-1)
 
     def _lstm(self, name: str, vectors: np.ndarray) -> np.ndarray:
-        """Return the states (rows, words, hidden) of a net that reads ahead."""
+        """Return the states (rows, words, hidden) of a forward LSTM."""
         inner = self.weights[f"{name}.weight_hh_l0"].T
         bias = self.weights[f"{name}.bias_ih_l0"] + self.weights[f"{name}.bias_hh_l0"]
         given = vectors @ self.weights[f"{name}.weight_ih_l0"].T + bias
@@ -114,7 +114,7 @@ class Student:
         return states
 
     def _both_ways(self, name: str, vectors: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """Return both directions' states; those behind a row's words mean nothing."""
+        """Return both directions' states; those after a row's words are meaningless."""
         back = self._lstm(f"{name}back", reverse(vectors, lengths))
         return np.concatenate([self._lstm(f"{name}ahead", vectors), reverse(back, lengths)], axis=2)
 
@@ -191,11 +191,11 @@ class Student:
 
 
 ARCHITECTURES = ("bilstm", "bilstm_sra", "cnn", "static", "linear", "biattentive")
-"""The students that this file computes."""
+"""The architectures that this file supports."""
 
 
 def read_safetensors(path: Path) -> dict[str, np.ndarray]:
-    """Return a file's float32 tensors by name; they stay in the file until they are read."""
+    """Return a file's float32 tensors by name, memory-mapped."""
     content = np.memmap(path, np.uint8, "r")
     start = 8 + int.from_bytes(content[:8].tobytes(), "little")
     header = json.loads(content[8:start].tobytes())
@@ -209,7 +209,7 @@ def read_safetensors(path: Path) -> dict[str, np.ndarray]:
 
 
 def pad(rows: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
-    """Return numbers, int64 (rows, longest), zeros behind them, and how many there are."""
+    """Return ids, int64 (rows, longest), padded with zeros, and their lengths."""
     lengths = np.array([len(row) for row in rows])
     ids = np.zeros((len(rows), lengths.max()), np.int64)
     ids[inside(ids, lengths)] = [number for row in rows for number in row]
@@ -217,12 +217,12 @@ def pad(rows: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def inside(ids: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Return which columns stand before their row's length, bool (rows, columns)."""
+    """Return which columns are within their row's length, bool (rows, columns)."""
     return np.arange(ids.shape[1]) < lengths[:, None]
 
 
 def reverse(vectors: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Return each row's words in reverse order, what stands behind them left there."""
+    """Return each row's words in reverse order, with the padding still after them."""
     columns = np.arange(vectors.shape[1])
     places = lengths[:, None] - 1 - columns
     places = np.where(places >= 0, places, columns)
@@ -230,24 +230,24 @@ def reverse(vectors: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 
 
 def mean(vectors: np.ndarray, counted: np.ndarray) -> np.ndarray:
-    """Return each row's mean of the vectors that count."""
+    """Return each row's mean of the vectors that the mask keeps."""
     total = (vectors * counted[:, :, None]).sum(axis=1)
     return total / counted.sum(axis=1, keepdims=True).astype(np.float32)
 
 
 def softmax(values: np.ndarray, axis: int = -1) -> np.ndarray:
-    """Return values between 0 and 1 whose sum is 1."""
+    """Return the softmax along an axis."""
     exponents = np.exp(values - values.max(axis=axis, keepdims=True))
     return exponents / exponents.sum(axis=axis, keepdims=True)
 
 
 def sigmoid(values: np.ndarray) -> np.ndarray:
-    """Return 1 / (1 + exp(-values)), which tanh gives without overflow."""
+    """Return 1 / (1 + exp(-values)), computed with tanh to avoid overflow."""
     return np.float32(0.5) * np.tanh(np.float32(0.5) * values) + np.float32(0.5)
 
 
 def main(texts: Iterable[str]) -> None:
-    """Print each text's answer, or its vector; a pair's sentences have a tab between them."""
+    """Print each text's answer, or its vector; a tab separates the sentences of a pair."""
     student = Student(Path(__file__).parent)
     for text in texts:
         if not student.label_names:

@@ -1,7 +1,7 @@
 """A student or a sentence encoder as an ONNX file, in float32 or int8, in a folder of its own.
 
-The folder is laid out as those that transformers.js and onnxruntime's users know: ``onnx/``, the
-tokenizer, the configuration.  docs/export.md has inputs, outputs and metadata.
+The folder has the layout that transformers.js and users of onnxruntime expect: ``onnx/``, the
+tokenizer, the configuration.  docs/export.md describes inputs, outputs and metadata.
 """
 
 import json
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
     import onnx
 
 LOGITS, VECTOR = "logits", "sentence_embedding"
-"""What the model gives: of a student, and of a sentence encoder."""
+"""The model's output: for a student, and for a sentence encoder."""
 MOST_APART = 1e-3
-"""How far float32 may be from torch, of the greatest value: sums are added up in another order."""
+"""Tolerance of float32, relative to the largest value in torch: sums have a different order."""
 QUANTISED = ("MatMul", "Gather", "LSTM")
-"""The operators whose weights become int8: layers, tables of vectors, LSTMs."""
+"""The operators whose weights become int8: linear layers, embedding tables, LSTMs."""
 
 
 def export_onnx(folder: Path, out: Path) -> str:
-    """Write the student in ``folder`` in float32 to the new folder ``out``; return what to tell.
+    """Write the student in ``folder`` to the new folder ``out`` in float32; return a summary.
 
-    :raises DistilleryError: if there is none, none with an ONNX form, or anything lies in ``out``;
-        or if the file's answers are not the student's.
+    :raises DistilleryError: if there is none, it cannot be exported to ONNX, ``out`` is not empty,
+        or the file's answers differ from the student's.
     """
     return _export(folder, out, "onnx")
 
@@ -59,9 +59,9 @@ def _export(folder: Path, out: Path, form: str) -> str:
     worst = max(found.values(), key=lambda own: own.relative)
     if worst.relative > MOST_APART:
         raise DistilleryError(
-            f"{folder}: its ONNX form gives other answers than the student (by up to "
+            f"{folder}: the ONNX model's answers differ from the student's (by up to "
             f"{worst.largest:.3g}), so nothing was written. Please report the model's family, and "
-            "take the student's own folder."
+            "use the student's own folder."
         )
     if form == "onnx-int8":
         model = quantise(model)
@@ -81,7 +81,7 @@ def _export(folder: Path, out: Path, form: str) -> str:
 def build(subject: Subject) -> "onnx.ModelProto":
     """Return a student, or a sentence encoder, as an ONNX model in float32.
 
-    :raises DistilleryError: if its architecture has no such form.
+    :raises DistilleryError: if its architecture cannot be exported.
     """
     output = VECTOR if subject.labels is None else LOGITS
     if isinstance(subject.encoder, TRACED):
@@ -89,8 +89,8 @@ def build(subject: Subject) -> "onnx.ModelProto":
         return trace(subject.network, output, segments, subject.temperature)
     if not isinstance(subject.encoder, BUILT):
         raise DistilleryError(
-            f"{subject.folder}: a {subject.architecture} student, an architecture from outside the "
-            "library, has no ONNX form. Take its own folder."
+            f"{subject.folder}: {subject.architecture} is an architecture from outside the "
+            "library, which cannot be exported to ONNX. Use the student's own folder."
         )
     graph, unknown = Graph(), unknown_number(subject.reader.tokenizer)
     if subject.labels is None:
@@ -103,20 +103,20 @@ def build(subject: Subject) -> "onnx.ModelProto":
 def quantise(model: "onnx.ModelProto") -> "onnx.ModelProto":
     """Return the model with its weights in int8.
 
-    What they are multiplied with is made int8 batch by batch: onnxruntime's dynamic quantisation,
-    of an LSTM its ``DynamicQuantizeLSTM``.
+    Activations are quantised batch by batch: onnxruntime's dynamic quantisation, with
+    ``DynamicQuantizeLSTM`` for an LSTM.
     """
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     constants = {constant.name for constant in model.graph.initializer}
-    # A Gather from what was computed has no weights.
+    # A Gather from computed values has no weights.
     others = [
         n.name for n in model.graph.node if n.op_type == "Gather" and n.input[0] not in constants
     ]
     root = logging.getLogger()
     level = root.level
-    # It advises, on the root logger, steps that graphs from elsewhere may need.
+    # It logs advice to the root logger that does not apply to these graphs.
     root.setLevel(logging.ERROR)
     try:
         with TemporaryDirectory() as folder:
@@ -166,7 +166,7 @@ def _describe(model: "onnx.ModelProto", about: dict[str, Any]) -> None:
     model.producer_name = "distillery"
     model.doc_string = (
         f"A distilled {about['architecture']} student ({about['kind']}, {about['form']}). Logits "
-        "are divided by the temperature already."
+        "are already divided by the temperature."
         if "temperature" in about
         else f"A distilled {about['architecture']} sentence encoder ({about['form']})."
     )

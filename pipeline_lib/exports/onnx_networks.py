@@ -1,8 +1,8 @@
 """The students' networks as graphs of ONNX operators, with any number of rows and words.
 
-Each function here says what the module of the same name in :mod:`pipeline_lib.networks` computes.
-What stands behind a row's words plays no part, whatever it is, and a row without a word is one
-unknown word, as it is to the students.
+Each function here computes what the module of the same name in :mod:`pipeline_lib.networks` does.
+The padding after a row's words has no effect, whatever it is, and a row without words is one
+unknown word, as in the students.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ from pipeline_lib.networks.student import StudentNetwork
 from pipeline_lib.text.ragged import PAD_ID
 
 LAST = np.iinfo(np.int64).max
-"""Where a slice ends that goes on to the end."""
+"""The end of a slice that runs to the end of an axis."""
 SHIFT = 29
 """Bits by which :class:`~pipeline_lib.networks.encoders.NgramEncoder` mixes its keys."""
 
@@ -37,9 +37,9 @@ SHIFT = 29
 class Words:
     """Sentences in a graph.
 
-    :ivar ids: int64 (rows, columns), with the padding's number behind the words.
+    :ivar ids: int64 (rows, columns), padded after the words.
     :ivar lengths: int64 (rows, 1), at least 1.
-    :ivar inside: bool (rows, columns): which of them are words.
+    :ivar inside: bool (rows, columns): which of the ids are words.
     """
 
     ids: str
@@ -48,11 +48,11 @@ class Words:
 
 
 def read_words(graph: Graph, unknown: int, suffix: str = FIRST) -> Words:
-    """Add the inputs of one sentence, and return what is to be read of them."""
+    """Add the inputs of one sentence, and return the words to read."""
     ids = graph.input(f"input_ids{suffix}", COLUMNS + suffix)
     mask = graph.input(f"attention_mask{suffix}", COLUMNS + suffix)
     given = graph.add("ReduceSum", mask, [1])
-    # A batch of empty texts may have no column at all.
+    # A batch of empty texts may have no columns at all.
     missing = graph.add("Relu", graph.add("Sub", [1], _columns(graph, ids)))
     ids = graph.add("Pad", ids, graph.add("Concat", [0, 0, 0], missing, axis=0), np.array(PAD_ID))
     places = _places(graph, ids)
@@ -65,7 +65,7 @@ def read_words(graph: Graph, unknown: int, suffix: str = FIRST) -> Words:
 def network(graph: Graph, student: StudentNetwork, unknown: int, temperature: float) -> str:
     """Add a student, and return its logits, divided by the temperature.
 
-    :param unknown: the number of the unknown word.
+    :param unknown: the id of the unknown word.
     """
     words = read_words(graph, unknown)
     second = read_words(graph, unknown, SECOND) if student.config.pair else None
@@ -105,13 +105,13 @@ def sentence_bilstm(graph: Graph, module: Any, words: Words) -> str:
 
 
 def cnn(graph: Graph, module: Any, words: Words) -> str:
-    """Add convolutions and each filter's greatest answer."""
+    """Add convolutions with max pooling over words."""
     vectors = _masked(graph, _embed(graph, module.embeddings, words.ids), words.inside)
     vectors = graph.add("Transpose", vectors, perm=[0, 2, 1])
     places, found = _places(graph, words.ids), []
     for layer in module.filters:
         (size,) = layer.kernel_size
-        # Zeros behind the last word, so that every filter has an answer at every word.
+        # Zeros after the last word, so that every filter has a value at every word.
         given = vectors, layer.weight, layer.bias
         answers = graph.add("Relu", graph.add("Conv", *given, pads=[0, size - 1]))
         windows = graph.add("Max", graph.add("Sub", words.lengths, [size - 1]), [1])
@@ -138,7 +138,7 @@ def ngrams(graph: Graph, module: Any, words: Words) -> str:
             next_ids = graph.add("Slice", padded, [size - 1], end, [1])
             keys = graph.add("Add", graph.add("Mul", keys, np.array(MULTIPLIER)), next_ids)
             keys = graph.add("Add", keys, np.array(size))
-        # Shifted to the right with its sign: a division that rounds down.
+        # An arithmetic right shift, as a division that rounds down.
         unit = np.array(1 << SHIFT)
         whole = graph.add("Sub", keys, graph.add("Mod", keys, unit))
         mixed = graph.add("BitwiseXor", keys, graph.add("Div", whole, unit))
@@ -155,9 +155,9 @@ ENCODERS: dict[type[nn.Module], Callable[[Graph, Any, Words], str]] = {
     StaticEncoder: static,
     NgramEncoder: ngrams,
 }
-"""What adds an encoder that reads one sentence, by its class."""
+"""Encoder class to the function that adds it, for encoders of one sentence."""
 BUILT = (*ENCODERS, BiAttentiveReader)
-"""The modules that can be put together here."""
+"""The modules that can be built here."""
 
 
 def biattentive(graph: Graph, module: Any, words: Words, second: Words | None) -> str:
@@ -209,7 +209,7 @@ def _attend(graph: Graph, states: str, other: str, counted: str) -> str:
 
 
 def _softmax(graph: Graph, scores: str, counted: str) -> str:
-    """Add the softmax over the words that count, axis 1."""
+    """Add a softmax over axis 1, without the padding."""
     kept = graph.add("Where", counted, scores, np.array(-np.inf, np.float32))
     return graph.add("Softmax", kept, axis=1)
 
@@ -217,7 +217,7 @@ def _softmax(graph: Graph, scores: str, counted: str) -> str:
 def _lstm(graph: Graph, module: Any, vectors: str, lengths: str) -> tuple[str, str]:
     """Add both directions of an LSTM over (words, rows, width).
 
-    :returns: all states (words, 2, rows, hidden), zeros behind a row's words, and the last ones of
+    :returns: all states (words, 2, rows, hidden), zeros after a row's words, and the last ones of
         each direction (2, rows, hidden).
     """
     nets = module.ahead, module.back

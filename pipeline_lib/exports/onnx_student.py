@@ -1,4 +1,4 @@
-"""Running what ``distill export --to onnx`` wrote, from raw texts to logits."""
+"""Runs what ``distill export --to onnx`` wrote, from raw texts to logits."""
 
 import os
 from collections.abc import Sequence
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     import onnxruntime
 
 BATCH = 32
-"""Rows that are read at once.  More of them leave the cache: on one core of a Xeon with VNNI a
-BiLSTM in int8 read 32 at once 1.3 times as fast as 256."""
+"""Rows per batch.  Larger batches do not fit the cache: on one core of a Xeon with VNNI, an int8
+BiLSTM was 1.3 times as fast with 32 as with 256."""
 CHUNK = 512
-"""Texts that one core reads, the shortest first."""
+"""Texts per chunk, which one core reads, shortest first."""
 FILES = {"onnx": "onnx/model.onnx", "onnx-int8": "onnx/model_quantized.onnx"}
-"""Form to the model's place in its folder, where transformers.js looks for it."""
+"""Format to the model's path in its folder, where transformers.js looks for it."""
 
 
 @dataclass(frozen=True)
 class OnnxStudent:
     """A student, or a sentence encoder, in ONNX, and its tokenizer.
 
-    :ivar label_names: of a sentence encoder, none.
+    :ivar label_names: empty for a sentence encoder.
     :ivar width: how many numbers it gives for a text or a pair.
     """
 
@@ -52,11 +52,11 @@ class OnnxStudent:
     def predict(self, texts: Sequence[Text]) -> np.ndarray:
         """Return logits, scores or sentence vectors, float32 (texts, width), in the texts' order.
 
-        Logits are divided by the student's temperature already.
+        Logits are already divided by the student's temperature.
         """
         parts = (texts[start : start + CHUNK] for start in range(0, len(texts), CHUNK))
         with ThreadPoolExecutor(usable_cores()) as pool:
-            # Numbered here, one part after the other, while others are read already.
+            # Parts are tokenized here one after the other, while workers run earlier ones.
             numbered = (self.reader.encode(part) for part in parts)
             found = [pool.submit(run, self.session, own, self.width) for own in numbered]
             outputs = [own.result() for own in found]
@@ -79,14 +79,14 @@ def load_onnx_student(folder: Path) -> OnnxStudent:
         width = session.get_outputs()[0].shape[1]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DistilleryError(
-            f"{folder}: no ONNX student that can be opened ({str(error).splitlines()[0]}). Export "
+            f"{folder}: the ONNX student cannot be opened ({str(error).splitlines()[0]}). Export "
             "it again."
         ) from error
     return OnnxStudent(session, reader, labels, width)
 
 
 def open_session(model: bytes) -> "onnxruntime.InferenceSession":
-    """Return what runs a model, each call in one thread.
+    """Return a session that runs a model, each call in one thread.
 
     :raises ValueError: if it is damaged.
     """
@@ -97,7 +97,7 @@ def open_session(model: bytes) -> "onnxruntime.InferenceSession":
     options.log_severity_level = 3
     try:
         return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # the library's own are of no common class
+    except Exception as error:  # onnxruntime's exceptions have no common base class
         raise ValueError(str(error)) from error
 
 
@@ -107,7 +107,7 @@ def usable_cores() -> int:
 
 
 def run(session: "onnxruntime.InferenceSession", sentences: Sentences, width: int) -> np.ndarray:
-    """Return what the model gives for each sentence, float32 (sentences, width)."""
+    """Return the model's output for each sentence, float32 (sentences, width)."""
     outputs = np.empty((len(sentences), width), np.float32)
     name = session.get_outputs()[0].name
     order = np.argsort(sentences.lengths, kind="stable")

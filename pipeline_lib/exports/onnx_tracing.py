@@ -1,8 +1,9 @@
 """Students that are transformers models as ONNX graphs, written by torch's exporter.
 
-Its tracing one, which knows every family's layers and keeps the number of rows and tokens open: a
-transformer has no steps that a trace could count.  What it wrote is compared with the student
-before it is kept (:mod:`pipeline_lib.exports.deviation`).
+This uses the tracing exporter, which supports the layers of every model family and keeps the
+numbers of rows and tokens dynamic, since a transformer has no loop over steps that a trace would
+fix.  The result is compared with the student before it is kept
+(:mod:`pipeline_lib.exports.deviation`).
 """
 
 import copy
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     import onnx
 
 TRACED = (TransformerReader, SiameseTransformerEncoder)
-"""The modules that are written so."""
+"""The modules that are exported by tracing."""
 
 
 def trace(
@@ -35,7 +36,7 @@ def trace(
 ) -> "onnx.ModelProto":
     """Return a student, or a sentence encoder, as an ONNX model.
 
-    :param output: the name of what it gives.
+    :param output: the name of the output.
     :param segments: whether it is told which sentence of a pair a token belongs to.
     :param temperature: what logits are divided by.
     """
@@ -43,7 +44,7 @@ def trace(
 
     own = copy.deepcopy(student).eval()
     reader = getattr(own, "encoder", own)
-    # The other kinds of attention leave out the mask where the example needs none.
+    # The other attention implementations drop the mask if the example needs none.
     reader.model.set_attn_implementation("eager")
     pair = own is not reader and own.config.pair
     apart = pair and not own.config.settings.joint
@@ -55,7 +56,7 @@ def trace(
     }
     file = io.BytesIO()
     with warnings.catch_warnings(), torch.no_grad():
-        # Of being the older exporter, and of shapes that it takes for constants.
+        # Warnings about being the older exporter, and about shapes traced as constants.
         warnings.simplefilter("ignore")
         torch.onnx.export(
             _Traced(own, temperature).eval(),
@@ -95,7 +96,7 @@ class _Traced(nn.Module):
 def _sentence_vectors(
     encoder: SiameseTransformerEncoder, ids: torch.Tensor, mask: torch.Tensor
 ) -> torch.Tensor:
-    """Return what the encoder computes, without a step that depends on the example."""
+    """Compute the encoder's sentence vectors, with no step that depends on the example."""
     found = encoder.model(input_ids=ids, attention_mask=mask, output_hidden_states=True)
     counted = torch.cat([torch.zeros_like(mask[:, :1]), mask[:, 1:]], dim=1).float()
     states = found.hidden_states[-encoder.last :]
@@ -115,7 +116,7 @@ def _first_state(
 
 
 def _example(name: str) -> torch.Tensor:
-    """Return two rows, of which one is padded."""
+    """Return two rows, one of them padded."""
     if name.startswith("attention_mask"):
         return torch.tensor([[1, 1, 1, 1], [1, 1, 1, 0]])
     return torch.zeros(2, 4, dtype=torch.long) if name == SEGMENTS else torch.full((2, 4), 3)

@@ -1,4 +1,4 @@
-"""Opening a student in whichever form its folder holds it."""
+"""Opens a student, whatever format its folder has."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ from pipeline_lib.storage.columns import Text
 
 @dataclass(frozen=True)
 class Opened:
-    """A student, or a sentence encoder, ready to be asked.
+    """A student, or a sentence encoder, ready for use.
 
-    :ivar label_names: of the classes, or of a regression's score; of a sentence encoder, none.
-    :ivar predict: texts or pairs to logits, divided by the student's temperature, or to vectors.
+    :ivar label_names: class names, or the name of a regression's score; empty for an encoder.
+    :ivar predict: maps texts or pairs to logits, divided by the temperature, or to vectors.
     """
 
     label_names: list[str]
@@ -27,7 +27,7 @@ class Opened:
 def open_student(folder: Path) -> Opened:
     """Open a student's own folder, or an exported one.
 
-    :raises DistilleryError: if it holds no student.
+    :raises DistilleryError: if it contains no student.
     """
     opened = _exported(folder)
     if opened is None:
@@ -39,7 +39,7 @@ def open_student(folder: Path) -> Opened:
         return Opened(student.label_names, student.is_pair, predict)
     if not opened.label_names:
         raise DistilleryError(
-            f"{folder}: a sentence encoder, which gives no answers but vectors: distill encode."
+            f"{folder}: a sentence encoder, which gives vectors, not answers. Use `distill encode`."
         )
     return opened
 
@@ -47,8 +47,8 @@ def open_student(folder: Path) -> Opened:
 def open_encoder(folder: Path) -> tuple[Callable[[Sequence[str]], np.ndarray], int]:
     """Open a sentence encoder, in its own folder or an exported one.
 
-    :returns: what encodes, and its vectors' width.
-    :raises DistilleryError: if it holds none.
+    :returns: the function that encodes texts, and the width of its vectors.
+    :raises DistilleryError: if it contains none.
     """
     opened = _exported(folder)
     if opened is None:
@@ -58,8 +58,8 @@ def open_encoder(folder: Path) -> tuple[Callable[[Sequence[str]], np.ndarray], i
         return encoder.encode, encoder.width
     if opened.label_names:
         raise DistilleryError(
-            f"{folder}: an exported student, which gives answers and no vectors. Give the folder "
-            "of an encoder, or of a student below data/students."
+            f"{folder}: an exported student, which gives answers, not vectors. Give the folder of "
+            "an encoder, or of a student below data/students."
         )
     return opened.predict, opened.predict(["one"]).shape[1]
 
@@ -77,7 +77,7 @@ def _exported(folder: Path) -> Opened | None:
 
 
 def _open_numpy(folder: Path) -> Opened:
-    # By the library's own copy: a module that lies in a folder is nobody's to run unasked.
+    # Use the library's own copy: code from a folder must not be run without being asked to.
     from pipeline_lib.exports.numpy_student import Student
 
     try:
@@ -85,7 +85,7 @@ def _open_numpy(folder: Path) -> Opened:
     except Exception as error:  # tokenizers raises bare Exceptions
         reason = str(error).splitlines()[0]
         raise DistilleryError(
-            f"{folder}: no numpy student that can be opened ({reason}). Export it again."
+            f"{folder}: the numpy student cannot be opened ({reason}). Export it again."
         ) from error
     predict = student.logits if student.label_names else student.encode
     return Opened(student.label_names, student.is_pair, predict)

@@ -1,4 +1,4 @@
-"""Where a student's parts are from, and what is declared of their licences."""
+"""Where a student's parts come from, and their declared licences."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,15 +27,15 @@ from pipeline_lib.params import (
 from pipeline_lib.sources.licences import card_licences, package_licences
 
 LICENCE_KEYS = ("licence", "license", "terms")
-"""What the provenance of a teacher's answers calls their licence."""
+"""Keys of the licence in the provenance of a teacher's answers."""
 
 
 @dataclass(frozen=True)
 class Origin:
     """A part of a student.
 
-    :ivar part: what it is; :ivar source: where it is from.
-    :ivar licences: who declares which licence; empty where nobody does.
+    :ivar part: what it is; :ivar source: where it comes from.
+    :ivar licences: which licence is declared by whom; empty if none is.
     :ivar hub: its name on the Hugging Face hub, if it was taken from there.
     :ivar is_data: whether it is a data set rather than a model.
     """
@@ -50,7 +50,7 @@ class Origin:
 def origins(facts: Facts) -> list[Origin]:
     """Return the parts of a student: data, teachers, and what it starts from.
 
-    None are known where its row of params.yaml is not.
+    Empty if its row of params.yaml is unknown.
     """
     if facts.row is None:
         return []
@@ -71,7 +71,7 @@ def _data(params: Params, task: str) -> Origin:
         declared = package_licences(source.requirement, source.artifact, source.sha256)
         return Origin(part, f"package {source.requirement}", declared, is_data=True)
     if isinstance(source, HubDataset):
-        # A folder in the hub's layout stands in for the hub.
+        # A local folder in the hub's layout is used instead of the hub.
         own = (Path(params.inputs) / source.dataset).exists()
         told = f"{source.dataset}, revision {source.revision}"
         return Origin(part, told, hub=None if own else source.dataset, is_data=True)
@@ -108,9 +108,9 @@ def _teacher(params: Params, layout: Layout, task: str, name: str) -> list[Origi
 
 
 def _given(part: str, source: str, record: Path, provenance: dict[str, str]) -> Origin:
-    """Return the origin of what others gave in files.
+    """Return the origin of answers or vectors given in files.
 
-    :param record: that was written of it, with what the files' own metadata say.
+    :param record: the record written about them, with the files' own metadata.
     """
     said = read_record(record, "provenance")["provenance"] if record.exists() else {}
     said = said or provenance
@@ -120,7 +120,7 @@ def _given(part: str, source: str, record: Path, provenance: dict[str, str]) -> 
 
 
 def _vectors(params: Params, layout: Layout, part: str) -> Origin:
-    """Return whose sentence vectors an encoder was trained to."""
+    """Return the origin of the sentence vectors that an encoder was trained on."""
     own = params.sentence_vectors
     if not isinstance(own, SentenceVectorFiles):
         return _model(params, own.model, part)
@@ -129,7 +129,7 @@ def _vectors(params: Params, layout: Layout, part: str) -> Origin:
 
 
 def _start(params: Params, place: StudentPlace, method: Method) -> list[Origin]:
-    """Return whose word vectors, word pieces, layers or texts a row's student starts from."""
+    """Return the origin of what a student starts from: word vectors, pieces, layers or texts."""
     settings, vectors = params.students[method.student], params.vocabulary.vectors
     found = []
     if settings.source_model is not None:

@@ -1,8 +1,8 @@
-r"""The project's word pattern in a form that other engines of regular expressions read alike.
+r"""The project's word pattern in a form that other regular-expression engines read alike.
 
 :data:`~pipeline_lib.text.words.PATTERN` is written for the tokenizers library, whose engine takes
-letters of every script for ``\w``.  JavaScript's, by which transformers.js splits, takes ASCII
-alone, and refuses ``(?i:…)`` where it is not of 2025 or later.  Here the classes are named.
+letters of every script for ``\w``.  JavaScript's, which transformers.js uses, takes only ASCII, and
+rejects ``(?i:…)`` before 2025.  Here the character classes are spelled out.
 """
 
 from functools import cache
@@ -13,7 +13,7 @@ from tokenizers.pre_tokenizers import PreTokenizer, Split
 from pipeline_lib.text.words import word_splitter
 
 _WORD = r"\p{Alphabetic}\p{M}\p{Nd}\p{Pc}²³¹¼½¾"
-"""What the tokenizers library takes for ``\\w``, and for a space, by name and sign."""
+"""What the tokenizers library takes for ``\\w`` and for a space, spelled out."""
 _SPACE = "\t\n\x0b\x0c\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 _NOT = rf"[nN]['’][tT](?![{_WORD}])"
 PORTABLE = (
@@ -26,17 +26,17 @@ PORTABLE = (
 
 @cache
 def portable_splitter() -> PreTokenizer:
-    """Return what splits as :func:`~pipeline_lib.text.words.word_splitter` does."""
+    """Return a splitter that is equivalent to :func:`~pipeline_lib.text.words.word_splitter`."""
     return Split(Regex(PORTABLE), behavior="removed", invert=True)
 
 
 def make_portable(tokenizer: Tokenizer) -> None:
-    """Have a tokenizer split by the portable pattern, if it splits by the project's."""
+    """Make a tokenizer split by the portable pattern, if it splits by the project's."""
     _exchange(tokenizer, word_splitter(), portable_splitter())
 
 
 def make_quick(tokenizer: Tokenizer) -> None:
-    """Have it split by the project's pattern again, of which quicker ways are known."""
+    """Make it split by the project's pattern again, for which there are faster implementations."""
     _exchange(tokenizer, portable_splitter(), word_splitter())
 
 

@@ -1,4 +1,4 @@
-"""Texts as a student reads them, without its network."""
+"""Reads texts as a student does, without its network."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ from pipeline_lib.text.ragged import Sentences
 
 @dataclass(frozen=True)
 class Reader:
-    """A student's tokenizer and what it takes at once.
+    """A student's tokenizer, and how it reads texts.
 
     :ivar pair: whether it compares two sentences.
     """
@@ -27,7 +27,7 @@ class Reader:
 
     @property
     def apart(self) -> bool:
-        """Whether the sentences of a pair are numbered each for itself."""
+        """Whether the sentences of a pair are encoded separately."""
         return self.pair and self.settings.reads != "sequence"
 
     @property
@@ -37,7 +37,7 @@ class Reader:
         return self.pair and not self.apart and pieces
 
     def encode(self, texts: Sequence[Text]) -> Sentences:
-        """Split and number the words of each text or pair, as the student does."""
+        """Tokenize each text or pair into ids, as the student does."""
         if not self.apart:
             return self._encode(texts)
         first, second = zip(*texts, strict=True)

@@ -2,9 +2,9 @@
 
 ``SentenceTransformer(folder).encode(texts)`` gives the vectors of
 :meth:`~pipeline_lib.students.sentence_encoder.SentenceEncoder.encode` without this library.  A mean
-of word vectors is made of the other library's own modules.  Every other encoder takes along a file
-with its network, :mod:`pipeline_lib.exports.distilled_encoder`, and is loaded with
-``trust_remote_code=True``, which release 6 wants of a local folder, too.
+of word vectors uses that library's own modules.  Every other encoder comes with a file of its
+network, :mod:`pipeline_lib.exports.distilled_encoder`, and is loaded with
+``trust_remote_code=True``, which release 6 requires for a local folder, too.
 """
 
 import shutil
@@ -26,22 +26,22 @@ from pipeline_lib.text.ragged import PAD_ID
 from pipeline_lib.text.words import MASK
 
 Modules = list[tuple[str, str]]
-"""Class and folder of each module, in the order in which they compute."""
+"""Class and folder of each module, in order of computation."""
 
 
 def export_sentence_transformers(folder: Path, out: Path) -> int:
     """Write the encoder in ``folder`` to the new folder ``out``; return its vectors' width.
 
-    :raises DistilleryError: if there is no sentence encoder in ``folder``, one of an architecture
-        that has no such form, or if anything lies in ``out``.
+    :raises DistilleryError: if there is no sentence encoder in ``folder``, its architecture cannot
+        be exported in this format, or ``out`` is not empty.
     """
     encoder = load_encoder(folder)
     config = read_json(folder / "config.json")
     name = config["architecture"]["architecture"]
     if name not in WRITERS:
         raise DistilleryError(
-            f"{folder}: a {name} student has no form for sentence-transformers. Export one of "
-            f"{', '.join(WRITERS)}."
+            f"{folder}: a {name} student cannot be exported to sentence-transformers. Export one "
+            f"of {', '.join(WRITERS)}."
         )
     require_new_folder(out)
     modules = WRITERS[name](encoder, config, out)
@@ -54,7 +54,7 @@ def export_sentence_transformers(folder: Path, out: Path) -> int:
             "similarity_fn_name": "cosine",
         },
     )
-    # Last: without it nothing is loaded from a folder that was left half written.
+    # Written last: without it, a half-written folder cannot be loaded.
     write_json(
         out / "modules.json",
         [
@@ -66,10 +66,10 @@ def export_sentence_transformers(folder: Path, out: Path) -> int:
 
 
 def _write_network(encoder: SentenceEncoder, config: dict[str, Any], out: Path) -> Modules:
-    """Write the encoder beside the file of its network."""
+    """Write the encoder along with the code of its network."""
     own, keys = encoder.tokenizer, ("architecture", "vocab_size", "embedding_size", "pretrained")
     if isinstance(own, Pieces):
-        # Its special tokens stand in every text: none is without a piece.
+        # Every text contains the special tokens, so none is without a piece.
         numbers = {"padding": own.pad_id, "unknown": own.pad_id}
     else:
         numbers = {"padding": PAD_ID, "unknown": own.token_to_id(MASK)}
@@ -86,10 +86,10 @@ def _write_network(encoder: SentenceEncoder, config: dict[str, Any], out: Path) 
 
 
 def _write_mean(encoder: SentenceEncoder, config: dict[str, Any], out: Path) -> Modules:
-    """Write a mean of word vectors, by the module that sentence-transformers has for it.
+    """Write a mean of word vectors, with the module that sentence-transformers has for it.
 
-    That gives zeros for a text without a word, where the encoder gives the unknown word's vector.
-    So the words' vectors are stored less this one, and a linear layer puts it back.
+    That module returns zeros for a text without words, where the encoder returns the unknown word's
+    vector.  So this vector is subtracted from all others, and a linear layer adds it back.
     """
     channels = encoder.model.embeddings.state_dict()
     table = torch.cat([channels[key] for key in sorted(channels, reverse=True)], dim=1)
@@ -108,7 +108,7 @@ def _write_mean(encoder: SentenceEncoder, config: dict[str, Any], out: Path) -> 
             "activation_function": "torch.nn.modules.linear.Identity",
         },
     )
-    # The names of before release 6, which that still knows.
+    # The names from before release 6, which it still supports.
     own = "sentence_transformers.models"
     return [(f"{own}.StaticEmbedding", ""), (f"{own}.Dense", "1_Dense")]
 
@@ -117,12 +117,12 @@ WRITERS: dict[str, Callable[[SentenceEncoder, dict[str, Any], Path], Modules]] =
     **dict.fromkeys(distilled_encoder.NETWORKS, _write_network),
     "static": _write_mean,
 }
-"""Architecture to what writes its modules."""
+"""Architecture to the function that writes its modules."""
 
 
 def _write_tokenizer(encoder: SentenceEncoder, out: Path) -> None:
     own = encoder.tokenizer
-    # A copy, which cuts long texts as the encoder does.
+    # A copy, which truncates long texts as the encoder does.
     tokenizer = Tokenizer.from_str((own.tokenizer if isinstance(own, Pieces) else own).to_str())
     tokenizer.no_padding()
     tokenizer.enable_truncation(encoder.max_words)

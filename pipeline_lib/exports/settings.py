@@ -1,4 +1,4 @@
-"""The rows of params.yaml that make a student, as YAML."""
+"""The rows of params.yaml that define a student, as YAML."""
 
 import io
 from typing import Any
@@ -10,7 +10,7 @@ from pipeline_lib.params import Encoder, ModelVectors, Params, SentenceVectors
 
 
 def settings_of(facts: Facts) -> str:
-    """Return the rows that lead to a student whose row is known, as its params.yaml has them."""
+    """Return the rows that define a student whose row is known, as in its params.yaml."""
     params, task, method = facts.row.params, facts.place.task, facts.place.method
     names = [method, *params.rows_before(method)]
     names += [base for name in names if (base := params.methods[name].baseline) in params.methods]
@@ -61,7 +61,7 @@ def _models(params: Params, rows: dict[str, dict[str, Any]]) -> list[str]:
 
 
 def _learn_vectors(rows: dict[str, dict[str, Any]]) -> bool:
-    """Whether some student starts from an encoder that was trained to sentence vectors."""
+    """Whether some student starts from an encoder that was trained on sentence vectors."""
     return any(isinstance(row, Encoder) for row in rows["encoders"].values())
 
 

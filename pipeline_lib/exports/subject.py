@@ -1,4 +1,4 @@
-"""The student, or the sentence encoder, that is exported."""
+"""The student or sentence encoder to export."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,12 +22,12 @@ CPU = torch.device("cpu")
 
 @dataclass(frozen=True)
 class Subject:
-    """What is exported.
+    """The student or sentence encoder to export.
 
     :ivar config: the folder's config.json.
     :ivar network: a :class:`~pipeline_lib.networks.student.StudentNetwork`, or a sentence encoder's
         module.
-    :ivar labels: names of the classes, or of a regression's score; None: a sentence encoder.
+    :ivar labels: class names, or the name of a regression's score; None for a sentence encoder.
     :ivar temperature: what logits are divided by.
     """
 
@@ -40,7 +40,7 @@ class Subject:
 
     @property
     def encoder(self) -> torch.nn.Module:
-        """What reads words."""
+        """The part of the network that reads words."""
         return self.network.encoder if isinstance(self.network, StudentNetwork) else self.network
 
     @property
@@ -54,7 +54,7 @@ class Subject:
         return self.reader.settings.name()
 
     def outputs(self, sentences: Sentences) -> np.ndarray:
-        """Return what it computes in torch, float32 (sentences, width)."""
+        """Return its outputs in torch, float32 (sentences, width)."""
         if self.labels is None:
             return encode_sentences(self.network, sentences, CPU)
         return predict_sentences(self.network, sentences, CPU) / self.temperature
@@ -67,7 +67,9 @@ def read_subject(folder: Path) -> Subject:
     """
     config = read_json(folder / "config.json")
     if not isinstance(config, dict):
-        raise DistilleryError(f"{folder}: config.json describes no student.")
+        raise DistilleryError(
+            f"{folder}: config.json does not describe a student. Name a student's folder."
+        )
     if config.get("model_type") == ENCODER_TYPE:
         encoder = load_encoder(folder)
         settings = student_settings(config["architecture"])

@@ -1,4 +1,4 @@
-"""Looking into stored sets row by row, in memory that does not grow with them.
+"""Inspection of stored sets row by row, in constant memory.
 
-Everything here reads shards as mapped files, a few thousand rows at a time.
+Everything here reads shards as memory-mapped files, a few thousand rows at a time.
 """

@@ -18,9 +18,9 @@ from pipeline_lib.storage.shards import read_shard
 
 @dataclass(frozen=True)
 class ChosenStudent:
-    """A row of ``methods``, and which of its seeds stands for it.
+    """A row of ``methods``, and the seed that represents it.
 
-    :ivar temperatures: what each seed's logits are divided by.
+    :ivar temperatures: the temperature of each seed, by which its logits are divided.
     """
 
     task: str
@@ -37,11 +37,11 @@ class ChosenStudent:
 def chosen_student(
     layout: Layout, params: Params, task: str, method: str | None = None
 ) -> ChosenStudent | None:
-    """Return the student that is best on dev by the task's first metric; None before scores are.
+    """Return the student that is best on dev by the task's first metric; None without scores.
 
-    Where dev has no labels, it is the first that learned from a teacher.
+    If dev has no labels, it is the first that learned from a teacher.
 
-    :param method: only this row's.
+    :param method: only consider this row.
     :raises DistilleryError: if the task has no such row.
     """
     path = layout.scores(task)
@@ -70,22 +70,21 @@ def chosen_student(
 
 
 class StoredAnswers:
-    """What a student, and the other seeds of its row, said to one held-out split."""
+    """The answers of a student, and of the other seeds of its row, to one held-out split."""
 
     def __init__(self, path: Path, split: str, rows: int, student: ChosenStudent) -> None:
         """Open ``predictions.arrow``.
 
-        :param rows: how many the split has.
-        :raises DistilleryError: if there are others, or the student did not answer them.
+        :param rows: how many rows the split has.
+        :raises DistilleryError: if the file has other rows, or the student did not answer them.
         """
         table = read_shard(path)
-        # The rows of a split stand together, in its order.
+        # The rows of a split are contiguous and in its order.
         start = pc.index(table["split"], pa.scalar(split)).as_py()
         own = table.slice(max(start, 0), rows)
         if len(own) != rows or pc.any(pc.not_equal(own["split"], split)).as_py():
             raise DistilleryError(
-                f"{path}: its rows of {split} are not the {rows} that the split has. Run "
-                "`dvc repro`."
+                f"{path}: its rows of {split} are not the {rows} of the split. Run `dvc repro`."
             )
         if student.name not in own.column_names:
             raise DistilleryError(f"{path}: no answers of {student.name}. Run `dvc repro`.")
@@ -95,13 +94,13 @@ class StoredAnswers:
         self._seeds = [int(end) for end in ends if end.isdecimal()]
 
     def logits(self, batch: Batch) -> np.ndarray:
-        """Return the student's logits for a batch, float (rows, classes), temperature and all."""
+        """Return the student's logits for a batch, float (rows, classes), temperature-scaled."""
         return self._of(self._student.seed, batch)
 
     def spread(self, batch: Batch) -> np.ndarray:
-        """Return how far the seeds' scores lie apart, their standard deviation, float64 (rows,).
+        """Return the standard deviation of the scores over seeds, float64 (rows,).
 
-        Of one seed alone it is not a number.
+        With a single seed it is NaN.
         """
         if len(self._seeds) < 2:
             return np.full(len(batch), np.nan)

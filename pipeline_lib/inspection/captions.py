@@ -1,4 +1,4 @@
-"""What the work lists are called, and what is to be made of them."""
+"""Titles and explanations of the work lists."""
 
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -10,7 +10,7 @@ DIVERGENCE = "Jensen-Shannon divergence, bits"
 
 @dataclass(frozen=True)
 class Caption:
-    """Words of a list: see :class:`pipeline_lib.inspection.work_lists.WorkList`."""
+    """The texts of a list: see :class:`pipeline_lib.inspection.work_lists.WorkList`."""
 
     title: str
     explanation: str
@@ -21,30 +21,29 @@ class Caption:
 CLASSES: dict[ListName, Caption] = {
     "uncertain": Caption(
         "Most uncertain",
-        "Rows as they were written whose answer by the teacher has the highest entropy: ambiguous "
-        "texts, or a kind of text that the teacher does not know.",
+        "Original rows for which the teacher's answer has the highest entropy: ambiguous texts, or "
+        "a kind of text that the teacher does not know.",
         "entropy, bits",
         "The teacher answered no row.",
     ),
     "labels": Caption(
         "Teacher against gold",
-        "Labelled rows to whose label the teacher gives the least probability: likely label "
-        "errors, or what the teacher gets wrong. It may have learned the labels of train by "
-        "heart, so that errors there stand lower than on held-out splits.",
+        "Rows to whose label the teacher gives the lowest probability: likely label errors, or "
+        "what the teacher gets wrong. It may have memorised the labels of train, so errors there "
+        "rank lower than on held-out splits.",
         "1 - probability of the label",
         "No row has both a label and an answer of the teacher.",
     ),
     "student": Caption(
         "Student against teacher",
-        "Rows on which student and teacher lie furthest apart: what distillation did not carry "
-        "over.",
+        "Rows on which student and teacher differ most: what distillation did not transfer.",
         DIVERGENCE,
         "No student's answers are known.",
     ),
     "augmentation": Caption(
         "Most changed by augmentation",
-        "Synthetic rows whose answer by the teacher lies furthest from that to their original: "
-        "the words that matter, or rows that no longer say anything.",
+        "Synthetic rows for which the teacher's answer is furthest from its answer to the "
+        "original: the words that matter, or rows that no longer make sense.",
         DIVERGENCE,
         "No row was made by augmentation.",
     ),
@@ -52,15 +51,15 @@ CLASSES: dict[ListName, Caption] = {
 SCORES: dict[ListName, Caption] = {
     "uncertain": Caption(
         "Most uncertain",
-        "Held-out rows on which the seeds of one student differ most: a score has no entropy, and "
-        "what training decides by chance is not known well.",
+        "Held-out rows on which the seeds of one student differ most: a score has no entropy, so "
+        "the spread over seeds stands in for it.",
         "standard deviation over seeds",
         "No answers of several seeds are known.",
     ),
     "labels": Caption(
         "Teacher against gold",
-        "Labelled rows whose score the teacher misses by most: likely label errors, or what the "
-        "teacher gets wrong. It may have learned the scores of train by heart.",
+        "Rows whose label the teacher's score misses by most: likely label errors, or what the "
+        "teacher gets wrong. It may have memorised the scores of train.",
         "distance of the scores",
         CLASSES["labels"].missing,
     ),
@@ -72,7 +71,7 @@ SCORES: dict[ListName, Caption] = {
     ),
     "augmentation": Caption(
         "Most changed by augmentation",
-        "Synthetic rows whose score by the teacher lies furthest from that of their original.",
+        "Synthetic rows for which the teacher's score is furthest from its score of the original.",
         "distance of the scores",
         CLASSES["augmentation"].missing,
     ),

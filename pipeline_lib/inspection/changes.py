@@ -1,6 +1,6 @@
-"""What augmentation changed in a sentence: which characters, by which rule, and what stood there.
+"""What augmentation changed in a sentence: which characters, by which rule, and the original word.
 
-A transfer set's rows have their words and the rule of each (Tang et al. 2019, section 3.3).
+A transfer set's rows store their words and the rule of each (Tang et al. 2019, section 3.3).
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ WORD_RULES: dict[int, RuleName] = {MASKED: "mask", REPLACED: "replace"}
 class Span:
     """A word that a rule changed: characters ``start`` to ``end`` (excluded) of the text.
 
-    :ivar was: the word that stood there, where the original is known.
+    :ivar was: the word it replaced, if the original is known.
     """
 
     rule: RuleName
@@ -41,9 +41,9 @@ class Sentence:
 def sentences_of(
     record: Mapping[str, Any], original: Mapping[str, Any] | None = None
 ) -> list[Sentence]:
-    """Return the sentence, or the two, of a row as it stands in a shard.
+    """Return the one or two sentences of a row of a shard.
 
-    :param original: the row that it was made from, where that is known.
+    :param original: the row that it was made from, if known.
     """
     sides = (FIRST, SECOND) if f"text{SECOND}" in record else (FIRST,)
     return [_sentence(record, side, original) for side in sides if f"text{side}" in record]
@@ -65,7 +65,7 @@ def _spans(
 ) -> list[Span]:
     spans, end = [], 0
     for number, (word, rule) in enumerate(zip(words, rules, strict=True)):
-        # Words stand in the text in their order, with or without spaces between.
+        # Words occur in the text in order, with or without spaces between them.
         start = text.index(word, end)
         end = start + len(word)
         if rule in WORD_RULES:
@@ -75,7 +75,7 @@ def _spans(
 
 
 def rules_of(record: Mapping[str, Any], sentences: Sequence[Sentence]) -> list[RuleName]:
-    """Return the rules by which a row was made, ``original`` alone if by none; else no rules."""
+    """Return the rules that made a row, or just ``original``; none outside transfer sets."""
     if "iteration" not in record:
         return []
     used: dict[RuleName, None] = {span.rule: None for own in sentences for span in own.spans}
@@ -85,7 +85,7 @@ def rules_of(record: Mapping[str, Any], sentences: Sequence[Sentence]) -> list[R
 
 
 def in_words(sentence: Sentence) -> str:
-    """Say what was changed in a sentence."""
+    """Describe what was changed in a sentence."""
     replaced = [sentence.text[s.start : s.end] for s in sentence.spans if s.rule == "replace"]
     masked = sum(span.rule == "mask" for span in sentence.spans)
     parts = [f"masked {masked}"] if masked else []

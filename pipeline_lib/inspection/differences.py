@@ -1,4 +1,4 @@
-"""How one set became another: rows added and gone, and how far the answers to the others moved."""
+"""Compares two sets: rows added and removed, and how far the answers to the others moved."""
 
 import tempfile
 from collections.abc import Iterator
@@ -19,11 +19,11 @@ from pipeline_lib.storage.vectors import StoredVectors, unit
 
 @dataclass
 class Moves:
-    """How far the answers, or vectors, of common rows lie apart.
+    """How far apart the answers or vectors of common rows are.
 
     :ivar apart: Jensen-Shannon divergence in bits, distance of scores, or 1 - cosine.
-    :ivar changed: rows whose answer is not the same to the last digit.
-    :ivar most: the rows that moved furthest: distance, row number here and there.
+    :ivar changed: rows whose answer is not exactly equal.
+    :ivar most: the rows that moved furthest: distance, row number in either set.
     """
 
     apart: Numbers
@@ -33,15 +33,15 @@ class Moves:
 
 @dataclass
 class Difference:
-    """How a set became another.
+    """The difference between two sets.
 
-    :ivar common: rows that both have; :ivar untouched: those of them in shards that are the same to
-        the byte, answers included: they are in no :class:`Moves`.
-    :ivar relabelled: common rows with another label.
-    :ivar answers: how far the teacher's answers moved; None where either set has none.
-    :ivar other: common rows with another class as the answer; :ivar lost: that have no answer any
-        more; :ivar won: that had none before.
-    :ivar vectors: how far vectors moved, by side.
+    :ivar common: rows that both have; :ivar untouched: those in shards that are byte-identical,
+        answers included, which are not in any :class:`Moves`.
+    :ivar relabelled: common rows with a different label.
+    :ivar answers: how far the teacher's answers moved; None if either set has none.
+    :ivar other: common rows whose answer is another class; :ivar lost: whose answer is gone;
+        :ivar won: which had no answer before.
+    :ivar vectors: how far vectors moved, by column suffix.
     """
 
     gone: Side
@@ -59,7 +59,7 @@ class Difference:
 def difference(before: JoinedSet, after: JoinedSet, limit: int) -> Difference:
     """Compare two sets.
 
-    :param limit: how many rows are named of those added, gone and moved.
+    :param limit: how many of the added, removed and moved rows to list.
     :raises DistilleryError: if a set's rows have neither keys nor texts, or the sets' answers are
         of different kinds.
     """
@@ -84,7 +84,7 @@ def difference(before: JoinedSet, after: JoinedSet, limit: int) -> Difference:
 def _stored(
     before: JoinedSet, after: JoinedSet, column: str, side: str
 ) -> tuple[StoredVectors, StoredVectors] | None:
-    """Return what both sets have in a column, mapped, by row number; None unless both have it."""
+    """Return a column of both sets, memory-mapped and by row number; None unless both have it."""
     holders = [rows.holder(f"{column}{side}") for rows in (before, after)]
     if None in holders:
         return None
@@ -95,7 +95,7 @@ def _stored(
     if here and there and here != there:
         raise DistilleryError(
             f"{before.name}, {after.name}: `{column}` of {here} and of {there} numbers cannot be "
-            "compared. Name sets of one task and one teacher."
+            "compared. Name sets of the same task and teacher."
         )
     return stored
 
@@ -103,7 +103,7 @@ def _stored(
 def _both(
     stored: tuple[StoredVectors, StoredVectors], matches: Matches
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield what common rows have here and there, float32 (rows, width) each."""
+    """Yield the values of common rows in either set, float32 (rows, width) each."""
     for rows in matches.chunks():
         yield stored[0][rows[:, 0]], stored[1][rows[:, 1]]
 
@@ -119,7 +119,7 @@ def _count(found: Difference, here: np.ndarray, there: np.ndarray) -> None:
 def _moves(
     stored: tuple[StoredVectors, StoredVectors], matches: Matches, measure: str, limit: int
 ) -> Moves:
-    """Return how far rows moved, in two passes over the common ones."""
+    """Return how far rows moved, in two passes over the common rows."""
     apart = _apart if measure == "1 - cosine" else moved
     found, top, start = Moves(Numbers(measure, whole=False)), Top(limit), 0
     for here, there in _both(stored, matches):

@@ -1,6 +1,6 @@
-"""How unsure one answer is, and how far two answers lie apart, row for row.
+"""How unsure an answer is, and how far apart two answers are, row by row.
 
-Rows without an answer, or without a label, have no number.
+Rows without an answer, or without a label, are NaN.
 """
 
 import numpy as np
@@ -17,29 +17,29 @@ def entropies(logits: np.ndarray) -> np.ndarray:
 
 
 def moved(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Return how far two answers to each row lie apart, float64 (rows,).
+    """Return how far apart two answers to each row are, float64 (rows,).
 
-    Of classes it is the Jensen-Shannon divergence in bits (Lin 1991, section IV): 0 is the same, 1
-    is certain of two different classes; unlike Kullback-Leibler's it has no favourite and no
-    infinity, so that one answer that is too sure of itself does not lead every list.  Of a
-    regression it is the distance of the scores.
+    For classes it is the Jensen-Shannon divergence in bits (Lin 1991, section IV): 0 if they are
+    equal, 1 if they are certain of two different classes.  Unlike Kullback-Leibler divergence it is
+    symmetric and finite, so one overconfident answer does not lead every list.  For a regression it
+    is the distance of the scores.
 
-    :param one: float (rows, classes), or (rows, 1) of a regression; :param other: the same.
+    :param one: float (rows, classes), or (rows, 1) for a regression; :param other: the same.
     """
     if one.shape[1] == 1:
         return np.abs(one[:, 0].astype(np.float64) - other[:, 0])
     first, second = softmax(one), softmax(other)
     apart = entropy_bits((first + second) / 2) - (entropy_bits(first) + entropy_bits(second)) / 2
-    # Rounding can bring equal answers a little below 0.
+    # Rounding can put equal answers slightly below 0.
     return np.where(answered(one) & answered(other), np.maximum(apart, 0.0), np.nan)
 
 
 def self_confidence(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Return the probability that each row's label has, float64 (rows,).
+    """Return the probability of each row's label, float64 (rows,).
 
-    The lower, the likelier the label is wrong (Northcutt et al. 2021, section 3.2).
+    The lower it is, the likelier the label is wrong (Northcutt et al. 2021, section 3.2).
 
-    :param probabilities: float (rows, classes); :param labels: class numbers or not-a-number.
+    :param probabilities: float (rows, classes); :param labels: class numbers or NaN.
     """
     known = ~np.isnan(labels)
     classes = np.where(known, labels, 0).astype(np.int64)

@@ -1,7 +1,7 @@
-"""What a set's rows are like: how long, how labelled, how made, and how sure the teacher is.
+"""Statistics of a set's rows: lengths, labels, rules, and how sure the teacher is.
 
-Numbers are counted in bins between the least and the greatest, which a first pass finds; so memory
-holds the bins, however many rows there are.
+Numbers are counted in bins between their minimum and maximum, which a first pass finds, so memory
+holds only the bins, however many rows there are.
 """
 
 from collections import Counter
@@ -20,7 +20,7 @@ from pipeline_lib.inspection.sets import Batch, JoinedSet
 from pipeline_lib.storage.columns import FIRST, SECOND, column_suffixes
 
 BINS = 1000
-"""Bins of a distribution.  Whole numbers have one each as far as that reaches."""
+"""The most bins of a distribution.  Whole numbers get a bin each if these suffice."""
 NO_ANSWER, NO_LABEL = "no answer", "no label"
 
 
@@ -28,8 +28,8 @@ NO_ANSWER, NO_LABEL = "no answer", "no label"
 class Numbers:
     """The distribution of a number over rows.
 
-    :ivar count: rows that have one; :ivar missing: rows that have none.
-    :ivar counts: by bin, int64 (bins,), between ``low`` and ``high``.
+    :ivar count: rows that have a value; :ivar missing: rows that have none.
+    :ivar counts: rows per bin, int64 (bins,), between ``low`` and ``high``.
     """
 
     unit: str
@@ -42,7 +42,7 @@ class Numbers:
     counts: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def learn(self, values: np.ndarray) -> None:
-        """Take a first look at some rows' values, not-a-number where they have none."""
+        """Take in the range of some rows' values (NaN if missing), in a first pass."""
         known = values[~np.isnan(values)]
         self.count += len(known)
         self.missing += len(values) - len(known)
@@ -52,7 +52,7 @@ class Numbers:
             self.total += float(known.sum())
 
     def count_in(self, values: np.ndarray) -> None:
-        """Count values into bins, once all have been looked at."""
+        """Count values into bins, in a second pass over the same rows."""
         known = values[~np.isnan(values)]
         if len(known):
             self.counts = self._bins(known) + (self.counts if len(self.counts) else 0)
@@ -63,7 +63,7 @@ class Numbers:
         return self.total / self.count if self.count else None
 
     def quantile(self, share: float) -> float | None:
-        """Return the value below which this share of rows lies, to the width of a bin."""
+        """Return the value below which this share of rows falls, to the precision of a bin."""
         if not self.count:
             return None
         number = int(np.searchsorted(np.cumsum(self.counts), share * self.count))
@@ -71,12 +71,12 @@ class Numbers:
         return float(edges[number]) if self.whole else float(edges[number : number + 2].mean())
 
     def bars(self, most: int = 10) -> list[tuple[float, float, int]]:
-        """Return (from, to, rows) of at most so many bins of equal width."""
+        """Return (from, to, rows) of at most ``most`` bins of equal width."""
         if not self.count:
             return []
         each = -(-len(self.counts) // most)
         edges, starts = self.edges, range(0, len(self.counts), each)
-        # Of whole numbers the last one of a bin is named, not the next one's first.
+        # For whole numbers, a bin ends at its own last value, not at the next one's first.
         less = 1 if self.whole else 0
         return [
             (
@@ -89,7 +89,7 @@ class Numbers:
 
     @property
     def edges(self) -> np.ndarray:
-        """The bins' borders, float64 (bins + 1,)."""
+        """The edges of the bins, float64 (bins + 1,)."""
         if self.whole:
             width = -(-int(self.high - self.low + 1) // BINS)
             bins = -(-int(self.high - self.low + 1) // width)
@@ -104,9 +104,9 @@ class Numbers:
 
 @dataclass
 class OfRule:
-    """Rows that one rule changed, and totals over them.
+    """Totals over the rows that one rule changed.
 
-    :ivar entropy: of the teacher's answers, in bits; :ivar answers: how many these are.
+    :ivar entropy: total entropy of the teacher's answers, in bits; :ivar answers: their number.
     """
 
     rows: int = 0
@@ -116,12 +116,12 @@ class OfRule:
 
     @property
     def mean_length(self) -> float | None:
-        """Words per row; None without a row."""
+        """Words per row; None without rows."""
         return self.words / self.rows if self.rows else None
 
     @property
     def mean_entropy(self) -> float | None:
-        """Bits per answer; None without one, and of a regression."""
+        """Bits per answer; None without answers, and for a regression."""
         return self.entropy / self.answers if self.answers else None
 
 
@@ -129,9 +129,10 @@ class OfRule:
 class Figures:
     """All figures of a set.
 
-    :ivar numbers: distributions by name; :ivar labels: rows by class, of a regression empty;
-    :ivar answers: rows by the teacher's answer, empty without one and of a regression.
-    :ivar agreeing: labelled and answered rows whose label is the teacher's answer, and all such.
+    :ivar numbers: distributions by name; :ivar labels: rows by class, empty for a regression;
+    :ivar answers: rows by the teacher's answer, empty without answers and for a regression.
+    :ivar agreeing: how many labelled and answered rows have the teacher's answer as their label,
+        and how many such rows there are.
     """
 
     rows: int = 0
@@ -144,7 +145,7 @@ class Figures:
 
 
 def figures(rows: JoinedSet, names: Names, wanted: Filter) -> Figures:
-    """Return the figures of the wanted rows of a set, in two passes over it."""
+    """Return the figures of the selected rows of a set, in two passes over it."""
     found = Figures()
     for batch, kept in _kept(rows, wanted):
         found.rows += int(kept.sum())
@@ -164,7 +165,7 @@ def _kept(rows: JoinedSet, wanted: Filter) -> Iterator[tuple[Batch, np.ndarray]]
 
 
 def _values(batch: Batch, regression: bool) -> dict[str, tuple[str, np.ndarray]]:
-    """Return what is counted in bins: name to unit and values, (rows,)."""
+    """Return the values to count in bins: name to unit and values, (rows,)."""
     found = {}
     for side, name in ((FIRST, "length"), (SECOND, "length of the second sentence")):
         if f"text{side}" in batch.table.column_names:
@@ -183,7 +184,7 @@ def _values(batch: Batch, regression: bool) -> dict[str, tuple[str, np.ndarray]]
 
 
 def _lengths(batch: Batch, side: str) -> np.ndarray:
-    """Return how many words each sentence has, int64 (rows,)."""
+    """Return the number of words of each sentence, int64 (rows,)."""
     if f"words{side}" in batch.table.column_names:
         return pc.list_value_length(batch.table[f"words{side}"]).to_numpy().astype(np.int64)
     split = pc.utf8_split_whitespace(pc.utf8_trim_whitespace(batch.table[f"text{side}"]))

@@ -1,4 +1,4 @@
-"""Which rows are wanted: by the rule that made them, and by their label."""
+"""Selects rows by the rule that made them, and by their label."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -19,7 +19,7 @@ UNLABELLED = "none"
 class Filter:
     """Rows made by ``rule`` (None: by any or none) with the class ``label``.
 
-    :ivar label: its number, not-a-number for rows without a label, or None for all rows.
+    :ivar label: a class number, NaN for rows without a label, or None for all rows.
     """
 
     rule: RuleName | None = None
@@ -27,21 +27,21 @@ class Filter:
 
     @classmethod
     def of(cls, rows: JoinedSet, names: Names, rule: RuleName | None, label: str | None) -> Self:
-        """Return the filter of a set.
+        """Return a filter for a set.
 
-        :param label: a class's name, or its number; ``none``: rows without a label.
+        :param label: a class's name or its number; ``none`` for rows without a label.
         :raises DistilleryError: if the set has no rules or no such label.
         """
         if rule is not None and not rows.is_transfer:
             raise DistilleryError(
-                f"{rows.name}: --rule needs a transfer set, whose rows say how they were made. "
+                f"{rows.name}: --rule needs a transfer set, whose rows record how they were made. "
                 "Name one, such as data/transfer/<task>/<recipe>."
             )
         if label is None or label == UNLABELLED:
             return cls(rule, None if label is None else np.nan)
         if "label" not in rows.schema or rows.is_regression:
             raise DistilleryError(
-                f"{rows.name}: --label: its rows have no classes. Leave it out, or say "
+                f"{rows.name}: --label: its rows have no classes. Leave it out, or give "
                 f"{UNLABELLED!r} for rows without a label."
             )
         if names and label in names:
@@ -52,7 +52,7 @@ class Filter:
         raise DistilleryError(f"{rows.name}: no label {label!r}; there are {known}.")
 
     def wants(self, batch: Batch) -> np.ndarray:
-        """Return which rows of a batch are wanted, bool (rows,)."""
+        """Return which rows of a batch are selected, bool (rows,)."""
         wanted = np.ones(len(batch), bool)
         if self.rule is not None:
             wanted &= made_by(batch)[self.rule]
@@ -65,7 +65,8 @@ class Filter:
 def made_by(batch: Batch) -> dict[RuleName, np.ndarray]:
     """Return, for each rule, which rows of a batch it changed, bool (rows,).
 
-    A row can be of several; ``original`` rows are of no other.  Empty of what is no transfer set.
+    Several rules can apply to a row, but ``original`` applies alone.  Empty unless the batch is
+    from a transfer set.
     """
     if "rules" not in batch.table.column_names:
         return {}
@@ -79,7 +80,7 @@ def made_by(batch: Batch) -> dict[RuleName, np.ndarray]:
 
 
 def _words_under(batch: Batch, side: str, rule: int) -> np.ndarray:
-    """Return how many words of one sentence of each row a rule changed, (rows,)."""
+    """Return how many words a rule changed in one sentence of each row, (rows,)."""
     rules = batch.table[f"rules{side}"].combine_chunks()
     parents = pc.list_parent_indices(rules).to_numpy()
     under = pc.list_flatten(rules).to_numpy() == rule

@@ -1,4 +1,4 @@
-"""A set with all that answers to it as flat rows, for other people's tools: docs/inspection.md."""
+"""A set and the answers to it as flat rows, for other tools: docs/inspection.md."""
 
 import json
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from pipeline_lib.inspection.sets import Batch, JoinedSet
 from pipeline_lib.storage.columns import FIRST, SECOND, column_suffixes
 
 ENDINGS = {FIRST: "", SECOND: "_pair"}
-"""Ending of the shards' columns to that of the flat ones, as ``transformers`` calls a pair's."""
+"""Suffixes of the shards' columns to those of flat ones, as ``transformers`` names a pair's."""
 _OWN_FORM = {"key", "example", "label", "text", "ngram_start", "ngram_length", "scale"}
 """Columns of shards that are written in another form, or not at all."""
 Columns = dict[str, pa.Array | pa.ChunkedArray]
@@ -25,11 +25,11 @@ Columns = dict[str, pa.Array | pa.ChunkedArray]
 
 @dataclass(frozen=True)
 class FlatRows:
-    """What is written of a set.
+    """The rows of a set to write.
 
-    :ivar names: the task's class names, where they are known.
-    :ivar student: whose answers stand beside the teacher's.
-    :ivar encoder: whose vectors are written, where the set has none of its own.
+    :ivar names: the task's class names, if known.
+    :ivar student: a student whose answers are written besides the teacher's.
+    :ivar encoder: an encoder whose vectors are written, if the set has none of its own.
     """
 
     rows: JoinedSet
@@ -39,7 +39,7 @@ class FlatRows:
     encoder: Embed | None = None
 
     def tables(self) -> Iterator[pa.Table]:
-        """Yield the wanted rows batch by batch, all with the same columns."""
+        """Yield the selected rows batch by batch, all with the same columns."""
         metadata = self._metadata()
         for batch in self.rows.batches():
             kept = self.wanted.wants(batch)
@@ -48,7 +48,7 @@ class FlatRows:
                 yield table if kept.all() else table.filter(pa.array(kept))
 
     def _metadata(self) -> dict[str, str]:
-        """Return what the file was made from, under the keys that files of teachers have too."""
+        """Return what the file was made from, under the same keys as in teachers' files."""
         sets = (self.rows.inputs, *self.rows.answers)
         digests = {own.folder.as_posix(): own.manifest.digest for own in sets}
         classes = {"classes": json.dumps(list(self.names))} if self.names else {}
@@ -62,7 +62,7 @@ class FlatRows:
             found["key"] = _hex(table["key"])
         for side in column_suffixes(table) if "text" in names else ():
             found[f"text{ENDINGS[side]}"] = table[f"text{side}"]
-        # What else is known of a row: title and article of a sentence, its own id.
+        # Other fields of a row: a sentence's title and article, its own id.
         found |= {name: table[name] for name in names if _is_plain(table, name)}
         if "label" in names:
             found["label"] = self._labels(table["label"])
@@ -87,7 +87,7 @@ class FlatRows:
         )
 
     def _answers(self, who: str, logits: np.ndarray, start: str = "") -> Columns:
-        """Return the columns of someone's answers; rows without one are null."""
+        """Return the columns of a model's answers; rows without an answer are null."""
         known = answered(logits)
         if logits.shape[1] == 1:
             return {who: pa.array(logits[:, 0], pa.float32(), mask=~known)}
@@ -108,19 +108,19 @@ class FlatRows:
 
 
 def fixed_lists(values: np.ndarray, known: np.ndarray | None = None) -> pa.FixedSizeListArray:
-    """Return an array, shape (rows, width), as a column of lists; null where it is not known."""
+    """Return an array, shape (rows, width), as a column of lists; null where not ``known``."""
     flat = pa.array(np.ascontiguousarray(values).reshape(-1))
     mask = None if known is None else pa.array(~known)
     return pa.FixedSizeListArray.from_arrays(flat, values.shape[1], mask=mask)
 
 
 def _known(values: np.ndarray) -> pa.Array:
-    """Return numbers as a column of float32; what is not a number is null."""
+    """Return numbers as a column of float32; NaN becomes null."""
     return pa.array(values.astype(np.float32), mask=np.isnan(values))
 
 
 def _hex(keys: pa.ChunkedArray) -> pa.Array:
-    # As text: readers in JavaScript have no whole numbers of 64 bits.
+    # As text, because JavaScript readers have no 64-bit integers.
     return pa.array([f"{key:016x}" for key in keys.to_numpy().tolist()])
 
 
@@ -133,7 +133,7 @@ def _is_plain(table: pa.Table, name: str) -> bool:
 
 
 def _changes(table: pa.Table) -> Columns:
-    """Return from what, by which rules and how each row was made."""
+    """Return the original, the rules and the changes of each row."""
     rules, changes = [], []
     for record in table.to_pylist():
         sentences = sentences_of(record)

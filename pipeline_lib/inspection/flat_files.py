@@ -1,4 +1,4 @@
-"""Flat rows as Parquet, JSON lines or CSV, written as they come and whole or not at all."""
+"""Flat rows as Parquet, JSON lines or CSV, written atomically as a stream."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -17,17 +17,17 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path
 
 GROUP_ROWS, GROUP_BYTES = 1 << 16, 32 << 20
-"""A row group of Parquet: full with so many rows, or so many bytes in memory."""
+"""A Parquet row group is full at this many rows, or this many bytes in memory."""
 DECIMALS = 6
-"""Of numbers in text."""
+"""Decimals of numbers in text."""
 
 
 def write_flat(path: Path, tables: Iterable[pa.Table], names: list[str] | None) -> int:
-    """Write tables of the same columns one after the other; return the rows.
+    """Write tables with the same columns one after the other; return the number of rows.
 
-    :param path: its ending says the form: .parquet, .jsonl or .csv.
-    :param names: of the classes, for CSV, which has no lists.
-    :raises DistilleryError: if the ending is another, or there is no row.
+    :param path: its suffix sets the format: .parquet, .jsonl or .csv.
+    :param names: class names, for CSV, which has no lists.
+    :raises DistilleryError: if the suffix is unknown, or there are no rows.
     """
     writers: dict[str, Callable[[Path, Iterator[pa.Table]], int]] = {
         ".parquet": _write_parquet,
@@ -39,7 +39,9 @@ def write_flat(path: Path, tables: Iterable[pa.Table], names: list[str] | None) 
     rest = iter(tables)
     first = next(rest, None)
     if first is None:
-        raise DistilleryError(f"{path}: not written, since no row was chosen.")
+        raise DistilleryError(
+            f"{path}: not written, since no row was selected. Relax --rule or --label."
+        )
     with atomic_path(path) as temporary:
         return writers[path.suffix](temporary, chain([first], rest))
 
@@ -112,12 +114,12 @@ def _without_lists(table: pa.Table, names: list[str] | None) -> pa.Table:
 
 
 def _plain(column: pa.ChunkedArray) -> list[Any]:
-    """Return a column's values for JSON; 0.1 of 32 bits is not to read 0.10000000149."""
+    """Return a column's values for JSON, rounded so that a float32 0.1 is not 0.10000000149."""
     kind = column.type
     if kinds.is_fixed_size_list(kind):
         values = column.combine_chunks()
         rows = np.round(np.array(values.flatten(), np.float64), DECIMALS)
-        # Rows that are null have no values among the flattened ones.
+        # Null rows have no values in the flattened array.
         each = iter(rows.reshape(-1, kind.list_size).tolist())
         return [next(each) if known else None for known in values.is_valid().to_pylist()]
     if kinds.is_floating(kind):

@@ -1,9 +1,9 @@
-"""How many labels are likely to be wrong, by confident learning.
+"""Counts labels that are likely wrong, by confident learning.
 
 Northcutt et al. 2021, section 3.1: a class's threshold is the mean probability that the teacher
-gives it where the label says so; a row whose answer is another class, and at least as sure as that
-class's threshold, counts as an error.  Rows are ranked by the probability of their label.  cleanlab
-does the same, and does it here where it is asked for and installed.
+gives it on rows with that label; a row whose answer is another class, with at least that class's
+threshold as its probability, counts as an error.  Rows are ranked by the probability of their
+label.  cleanlab does the same, and is used if it is asked for and installed.
 """
 
 from importlib.metadata import version
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from cleanlab.experimental.label_issues_batched import LabelInspector
 
 CLOSE = 1e-6
-"""A probability so little below the threshold reaches it."""
+"""A probability below the threshold by no more than this reaches it."""
 
 
 class LabelErrors:
-    """Counts likely label errors: all batches are learned from, then all are counted."""
+    """Counts likely label errors in two passes: learn from all batches, then count in all."""
 
     def __init__(self, classes: int, cleanlab: bool = False) -> None:
         """Take the number of classes.
 
-        :param cleanlab: whether cleanlab counts, where it is installed.
+        :param cleanlab: whether cleanlab counts, if it is installed.
         """
         self._sums, self._rows, self._errors = np.zeros(classes), np.zeros(classes, np.int64), 0
         self._inspector = None
@@ -36,7 +36,7 @@ class LabelErrors:
             self._inspector = _inspector(classes)
 
     def learn(self, batch: Batch) -> None:
-        """Learn from a batch how sure the teacher is of each class where the label says so."""
+        """Learn from a batch how sure the teacher is of each class on rows with that label."""
         labels, probabilities = _labelled(batch)
         own = np.take_along_axis(probabilities, labels[:, None], axis=1)[:, 0]
         self._sums += np.bincount(labels, own, len(self._sums))
@@ -55,25 +55,25 @@ class LabelErrors:
         self._errors += int((sure & (answers != labels)).sum())
 
     def summary(self) -> str:
-        """Say by whom the rows are ranked, and how many labels are likely wrong."""
+        """Say how the rows are ranked, and how many labels are likely wrong."""
         labels = int(self._rows.sum())
         if self._inspector is None or not labels:
             found, by = self._errors, "self-confidence; confident learning"
         else:
             found = int(self._inspector.get_num_issues())
             by = f"cleanlab {version('cleanlab')}'s self-confidence; it"
-        return f"Ranked by {by} takes about {found:,} of {labels:,} labels for wrong."
+        return f"Ranked by {by} estimates that about {found:,} of {labels:,} labels are wrong."
 
 
 def _inspector(classes: int) -> "LabelInspector":
     from cleanlab.experimental.label_issues_batched import LabelInspector
 
-    # It would keep a score of every row.
+    # Otherwise it would keep a score for every row.
     return LabelInspector(num_class=classes, store_results=False, verbose=False)
 
 
 def _labelled(batch: Batch) -> tuple[np.ndarray, np.ndarray]:
-    """Return the labels, int64, and the teacher's probabilities, of rows that have both."""
+    """Return the labels, int64, and the teacher's probabilities, for rows that have both."""
     labels = batch.labels
     known = ~np.isnan(labels) & answered(batch.logits)
     return labels[known].astype(np.int64), softmax(batch.logits[known])

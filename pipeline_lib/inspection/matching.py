@@ -1,7 +1,7 @@
-"""Which rows two sets have in common, by content key, in memory that does not grow with the sets.
+"""Finds the rows that two sets have in common, by content key and in constant memory.
 
-Keys are spread over files on the disk by their value, and each file is compared by itself (a Grace
-hash join: Kitsuregawa et al. 1983).
+Keys are partitioned by value into files on disk, which are compared one by one (a Grace hash join:
+Kitsuregawa et al. 1983).
 """
 
 from collections.abc import Iterator
@@ -17,15 +17,15 @@ from pipeline_lib.inspection.sets import BATCH, Batch, JoinedSet
 from pipeline_lib.storage.columns import texts
 
 PART = 1 << 18
-"""Rows of a set whose keys are compared at once."""
+"""Rows per partition, whose keys are compared at once."""
 MOST_PARTS = 512
-"""Files that are open at once; beyond 134 million rows parts grow instead."""
+"""The most files open at once; beyond 134 million rows, partitions grow instead."""
 _ENTRY = np.dtype([("key", "<u8"), ("row", "<i8"), ("label", "<f8"), ("synthetic", "?")])
 
 
 @dataclass
 class Side:
-    """Rows that one of two sets has and the other has not.
+    """Rows that are in only one of two sets.
 
     :ivar first: the numbers of the first ones, sorted.
     """
@@ -36,11 +36,11 @@ class Side:
 
     @property
     def rows(self) -> int:
-        """All of them."""
+        """The number of these rows."""
         return self.originals + self.synthetic
 
     def add(self, entries: np.ndarray, limit: int) -> None:
-        """Add the rows of one part."""
+        """Add the rows of one partition."""
         self.synthetic += int(entries["synthetic"].sum())
         self.originals += int((~entries["synthetic"]).sum())
         smallest = np.sort(entries["row"])[:limit].tolist()
@@ -49,11 +49,11 @@ class Side:
 
 @dataclass
 class Matches:
-    """The common rows of two sets: a file of (row number here, row number there).
+    """The common rows of two sets: a file of (row number in one, row number in the other).
 
-    :ivar untouched: common rows that are not in it: those of shards that are the same to the byte,
+    :ivar untouched: common rows that are not in the file, because their shards are byte-identical,
         answers included.
-    :ivar relabelled: common rows with another label.
+    :ivar relabelled: common rows with a different label.
     """
 
     path: Path
@@ -64,7 +64,7 @@ class Matches:
     relabelled: int = 0
 
     def chunks(self) -> Iterator[np.ndarray]:
-        """Yield the row numbers, int64 (rows, 2), some thousand at a time."""
+        """Yield the row numbers, int64 (rows, 2), a few thousand at a time."""
         for start in range(0, self.rows, BATCH):
             yield self.read(start, BATCH)
 
@@ -74,10 +74,11 @@ class Matches:
 
 
 def match(before: JoinedSet, after: JoinedSet, folder: Path, limit: int) -> Matches:
-    """Find the rows that two sets have in common; of equal rows the first goes with the first.
+    """Find the rows that two sets have in common; duplicate rows are matched in order.
 
-    :param folder: an empty one, for files of 25 bytes per row of either set and 16 per common one.
-    :param limit: how many rows are named of those that one set alone has.
+    :param folder: an empty folder, for files of 25 bytes per row of either set and 16 per common
+        row.
+    :param limit: how many of the rows that are in only one set to list.
     :raises DistilleryError: if a set's rows have neither keys nor texts.
     """
     found = Matches(folder / "common")
@@ -95,14 +96,14 @@ def match(before: JoinedSet, after: JoinedSet, folder: Path, limit: int) -> Matc
         found.relabelled += _relabelled(here["label"][own], there["label"][other])
         rows = np.stack([here["row"][own], there["row"][other]], axis=1)
         found.rows += len(rows)
-        # In the order of the rows, so that neighbours are read together.
+        # In row order, so that neighbouring rows are read together.
         with open(found.path, "ab") as file:
             rows[np.argsort(rows[:, 0])].tofile(file)
     return found
 
 
 def _same_shards(before: JoinedSet, after: JoinedSet) -> list[tuple[int, int]]:
-    """Return (shard here, shard there) of shards that are the same to the byte."""
+    """Return (shard in one, shard in the other) for byte-identical shards."""
     places: dict[tuple[str, ...], list[int]] = {}
     for number in range(len(after.inputs.manifest.shards)):
         places.setdefault(_digests(after, number), []).append(number)
@@ -116,7 +117,7 @@ def _digests(rows: JoinedSet, number: int) -> tuple[str, ...]:
 
 
 def _spread(rows: JoinedSet, left_out: set[int], paths: list[Path]) -> None:
-    """Write what rows are known by to one file per part."""
+    """Write what identifies the rows to one file per partition."""
     with ExitStack() as stack:
         files = [stack.enter_context(open(path, "wb")) for path in paths]
         for batch in rows.batches():
@@ -127,7 +128,7 @@ def _spread(rows: JoinedSet, left_out: set[int], paths: list[Path]) -> None:
             entries["row"] = np.arange(batch.first, batch.first + len(batch))
             entries["label"] = batch.labels
             entries["synthetic"] = batch.is_synthetic
-            # Keys are hashes: any of their bits spread them evenly.
+            # Keys are hashes: any of their bits distribute them evenly.
             part = (entries["key"] >> np.uint64(32)) % np.uint64(len(files))
             for number in np.unique(part).tolist():
                 entries[part == number].tofile(files[number])
@@ -139,8 +140,8 @@ def _keys(rows: JoinedSet, batch: Batch) -> np.ndarray:
         return batch.table["key"].to_numpy()
     if "text" not in names:
         raise DistilleryError(
-            f"{rows.name}: its rows have neither keys nor texts to know them by. Name a set of "
-            "inputs, or outputs whose inputs are there."
+            f"{rows.name}: its rows have neither keys nor texts to identify them. Name a set of "
+            "inputs, or outputs whose inputs exist."
         )
     found = texts(batch.table)
     return string_keys(["\t".join(text) if isinstance(text, tuple) else text for text in found])
@@ -152,9 +153,9 @@ def _read(path: Path) -> np.ndarray:
 
 
 def _matched(here: np.ndarray, there: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return which entries are the same row, int64, here and there.
+    """Return which entries of either set are the same row, int64.
 
-    :param here: sorted by key and row; :param there: the same.
+    :param here: entries sorted by key and row; :param there: the same.
     """
     keys, others = here["key"], there["key"]
     nth = np.arange(len(keys)) - np.searchsorted(keys, keys, side="left")

@@ -19,10 +19,10 @@ from pipeline_lib.text.words import MASK
 
 
 def running_student(folder: Path, rows: JoinedSet, names: Names) -> Student:
-    """Load a student that answers any batch of a set, temperature and all.
+    """Load a student, with its temperature, to answer any batch of a set.
 
-    :param names: the task's classes, which must be the student's; None: not known.
-    :raises DistilleryError: if there is no student, or it answers another kind of rows.
+    :param names: the task's classes, which must match the student's; None if unknown.
+    :raises DistilleryError: if there is no student, or it answers a different kind of rows.
     """
     require_model(folder)
     student = load_student(folder)
@@ -51,7 +51,7 @@ def running_student(folder: Path, rows: JoinedSet, names: Names) -> Student:
 
 
 def running_encoder(folder: Path) -> Embed:
-    """Load an encoder, or a student's, that gives the vectors of any sentences.
+    """Load an encoder, or that of a student, to embed any sentences.
 
     :raises DistilleryError: if there is none.
     """

@@ -12,14 +12,14 @@ from pipeline_lib.storage.columns import matrix
 from pipeline_lib.storage.shards import read_shard
 
 WINDOW = 8192
-"""Originals that are searched at once."""
+"""How many originals are searched at once."""
 
 
 class Originals:
     """Finds originals by the column ``example``.
 
-    The rows of each shard come in the order of the originals that they were made from, so a search
-    goes on where the last one ended, and holds one window of them.
+    The rows of each shard are in the order of the originals that they were made from, so a search
+    continues where the last one ended and holds only one window of originals.
     """
 
     def __init__(self, rows: JoinedSet) -> None:
@@ -44,7 +44,7 @@ class Originals:
     def of(self, batch: Batch) -> tuple[dict[str, Any], np.ndarray | None]:
         """Return the original of a batch of one row: its record, and the teacher's answer.
 
-        :return: the answer has the shape (1, classes).
+        :return: the answer has shape (1, classes).
         """
         number, key = self._number(batch.shard), batch.table["example"][0]
         row = pc.index(self._set.column(number, "key"), key).as_py()
@@ -88,7 +88,7 @@ class Originals:
 
 
 def _hits(window: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Return where the first ones wanted stand in the window, as far as all of them do."""
+    """Return the positions in the window of the first wanted keys, up to one that is missing."""
     if not len(window):
         return np.empty(0, np.int64)
     order = np.argsort(window, kind="stable")

@@ -1,4 +1,4 @@
-"""Sets as they were at another revision of the repository, out of DVC's cache."""
+"""Sets as they were at another revision of the repository, from DVC's cache."""
 
 import re
 import tempfile
@@ -15,13 +15,13 @@ _AT = re.compile(r"(?P<path>[^@]+)@(?P<revision>[^@].*)")
 
 @contextmanager
 def set_at(name: str) -> Iterator[Path]:
-    """Yield the folder that ``path`` or ``path@revision`` means.
+    """Yield the folder that ``path`` or ``path@revision`` refers to.
 
-    A revision's shards are links into DVC's cache, in a temporary folder and with the paths that
-    they have in the repository: what belongs to a set is found beside it, and nothing is copied.
+    A revision's shards are links into DVC's cache, in a temporary folder and under the same paths
+    as in the repository, so that a set's counterpart is found beside it and nothing is copied.
 
-    :param name: the revision is git's (a commit, a tag, a branch); the path is relative to the
-        root of the repository, from where the command is run.
+    :param name: the revision is a git revision (a commit, tag or branch); the path is relative to
+        the root of the repository, where the command must be run.
     :raises DistilleryError: if there is no such revision, or its shards are not in the cache.
     """
     found = _AT.fullmatch(name)
@@ -43,7 +43,7 @@ def set_at(name: str) -> Iterator[Path]:
 
 
 def _cached(revision: str) -> Iterator[tuple[Path, Path]]:
-    """Yield path and file in the cache of the shards and manifests of a revision."""
+    """Yield the path and the cached file of each shard and manifest of a revision."""
     from dvc.api import DVCFileSystem
     from dvc.exceptions import DvcException
     from scmrepo.exceptions import SCMError
@@ -68,5 +68,5 @@ def _cached(revision: str) -> Iterator[tuple[Path, Path]]:
 
 
 def _listed(path: Path) -> list[dict[str, Any]]:
-    """Return the files of a folder that DVC stored: md5 and relative path; none if it is gone."""
+    """Return the files in a folder that DVC stored: md5 and relative path; none if not cached."""
     return read_json(path) if path.exists() else []

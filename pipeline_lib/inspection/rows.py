@@ -1,6 +1,6 @@
-"""Single rows as they are shown: texts, changes, label, and everyone's answers with probabilities.
+"""Single rows for display: texts, changes, label, and the models' answers with probabilities.
 
-Plain values: :func:`dataclasses.asdict` makes JSON of them.
+These are plain values that :func:`dataclasses.asdict` turns into JSON.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,19 +16,19 @@ from pipeline_lib.inspection.sets import Batch, JoinedSet
 DIGITS = 6
 """Decimals of numbers in rows, as in scores.json."""
 Names = Sequence[str] | None
-"""The task's class names by number, where they are known."""
+"""The task's class names by number, if known."""
 Student = Callable[[Batch], np.ndarray]
-"""A student's answers to the rows of a batch: float32 (rows, classes), temperature and all."""
+"""A student's answers to the rows of a batch: float32 (rows, classes), temperature-scaled."""
 Embed = Callable[[Batch, str], np.ndarray]
 """Sentence vectors of one side of a batch: float32 (rows, width)."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a model says to a row.
+    """A model's answer to a row.
 
-    :ivar answer: the class's name, or the score of a regression.
-    :ivar probabilities: by class name; empty of a regression. :ivar entropy: theirs, in bits.
+    :ivar answer: the class's name, or a regression's score.
+    :ivar probabilities: by class name, empty for a regression; :ivar entropy: theirs, in bits.
     """
 
     answer: str | float
@@ -38,7 +38,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Original:
-    """What a synthetic row was made from, and what the teacher says to that."""
+    """The original of a synthetic row, and the teacher's answer to it."""
 
     sentences: list[Sentence]
     teacher: Answer | None
@@ -48,13 +48,12 @@ class Original:
 class Row:
     """One row.
 
-    :ivar id: the set's folder and ``place``; no two rows have the same.
+    :ivar id: the set's folder and ``place``, unique among all rows.
     :ivar place: ``shard:row``, as `distill shards show` prints it.
-    :ivar key: the content key of the row's words, in hex; None where the set has none.
-    :ivar rules: by which it was made, ``original`` alone if by none; empty of what is no
-        transfer set.
-    :ivar label: the class's name, or the score; None where it is hidden, and of synthetic rows.
-    :ivar score: what the row was chosen by, where it was.
+    :ivar key: the content key of the row's words, in hex; None if the set has no keys.
+    :ivar rules: the rules that made it, or just ``original``; empty outside transfer sets.
+    :ivar label: the class's name, or the score; None if hidden, and for synthetic rows.
+    :ivar score: the measure by which a list selected the row, if one did.
     """
 
     id: str
@@ -78,10 +77,10 @@ def read_row(
     student: Student | None = None,
     score: float | None = None,
 ) -> Row:
-    """Read one row with all that is known of it.
+    """Read one row with everything that is known about it.
 
     :param row: its number in the shard.
-    :param student: whose answer is wanted beside the teacher's.
+    :param student: a student whose answer to add to the teacher's.
     """
     batch = rows.row(shard, row)
     record = batch.table.to_pylist()[0]
@@ -108,7 +107,7 @@ def read_row(
 
 
 def answer(logits: np.ndarray | None, names: Names) -> Answer | None:
-    """Return the answer of one row's logits, shape (1, classes); None where there is none."""
+    """Return the answer for one row's logits, shape (1, classes); None if there is none."""
     if logits is None or not answered(logits)[0]:
         return None
     if logits.shape[1] == 1:
@@ -122,7 +121,7 @@ def answer(logits: np.ndarray | None, names: Names) -> Answer | None:
 
 
 def label_name(label: float | None, names: Names) -> str | float | None:
-    """Return a class's name, or its number as text where the names are unknown; or the score."""
+    """Return a class's name, or its number as text if names are unknown; or the score."""
     if label is None:
         return None
     if isinstance(label, float):

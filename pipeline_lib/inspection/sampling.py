@@ -1,4 +1,4 @@
-"""A random sample of a set's rows, in memory for the sample alone."""
+"""Draws a random sample of a set's rows, with only the sample in memory."""
 
 import numpy as np
 
@@ -11,13 +11,13 @@ from pipeline_lib.inspection.top import Top
 def sample(
     rows: JoinedSet, size: int, seed: int, wanted: Filter
 ) -> tuple[list[tuple[int, int]], int]:
-    """Draw rows at random without replacement, each as likely as any other.
+    """Draw rows uniformly at random, without replacement.
 
-    Every row draws a number from its content key and the seed, and the rows with the greatest ones
-    are kept (bottom-k sampling; Cohen and Kaplan 2007, section 2).  So the same rows are drawn from
-    a set that grew, as far as the new rows leave them in.
+    Each row gets a pseudo-random number from its content key and the seed, and the rows with the
+    largest numbers are kept (bottom-k sampling; Cohen and Kaplan 2007, section 2).  If a set grows,
+    the same rows are drawn again, except those that new rows displace.
 
-    :return: (shard, row) in the set's order, and how many rows were wanted.
+    :return: (shard, row) in the set's order, and how many rows the filter selected.
     """
     top, purpose = Top(size), salt(seed, "sample")
     for batch in rows.batches():
@@ -27,7 +27,7 @@ def sample(
 
 
 def _keys(batch: Batch) -> np.ndarray:
-    """Return the content keys, or where there are none the row numbers, uint64 (rows,)."""
+    """Return the content keys, or the row numbers if there are none, uint64 (rows,)."""
     if "key" in batch.table.column_names:
         return batch.table["key"].to_numpy()
     return np.arange(batch.first, batch.first + len(batch), dtype=np.uint64)

@@ -1,7 +1,7 @@
-"""A shard set and what answers to it, read together batch by batch.
+"""A shard set and the answers to it, read together batch by batch.
 
-Shards are mapped files: a batch is a view of some of their rows, so that memory holds what is
-computed of one batch, however large the set is.
+Shards are memory-mapped: a batch is a view of some of their rows, so memory holds only what is
+computed for one batch, however large the set is.
 """
 
 from collections.abc import Iterator
@@ -21,17 +21,17 @@ from pipeline_lib.storage.shards import ShardSet, check_answers, read_shard
 from pipeline_lib.storage.vectors import StoredVectors
 
 BATCH = 4096
-"""Rows that are looked at together."""
+"""Rows per batch."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Neighbouring rows of one shard, with the teacher's answers and vectors where there are any.
+    """Consecutive rows of one shard, with the teacher's answers and vectors if there are any.
 
-    :ivar shard: the shard's number; :ivar start: of the first row in it.
-    :ivar first: the number of the first row in the whole set.
-    :ivar logits: float32 (rows, classes), not-a-number where a row has no answer, or None.
-    :ivar vectors: float32 (rows, width) by side.
+    :ivar shard: the shard's number; :ivar start: the first row's number within it.
+    :ivar first: the first row's number within the whole set.
+    :ivar logits: float32 (rows, classes), NaN for rows without an answer; or None.
+    :ivar vectors: float32 (rows, width) by column suffix.
     """
 
     shard: int
@@ -53,7 +53,7 @@ class Batch:
 
     @property
     def labels(self) -> np.ndarray:
-        """The labels, float64 (rows,): class numbers or scores, not-a-number where hidden."""
+        """The labels, float64 (rows,): class numbers or scores, NaN if hidden."""
         if "label" not in self.table.column_names:
             return np.full(len(self), np.nan)
         column = self.table["label"].cast(pa.float64())
@@ -62,9 +62,9 @@ class Batch:
 
 @dataclass(frozen=True)
 class JoinedSet:
-    """A set of inputs, and the sets that answer to it row for row: logits, vectors.
+    """A set of inputs, and the sets that match it row for row: logits, vectors.
 
-    :ivar name: as it is shown, that of the inputs' folder unless another was given.
+    :ivar name: the name to display, by default that of the inputs' folder.
     """
 
     inputs: ShardSet
@@ -73,18 +73,18 @@ class JoinedSet:
 
     @classmethod
     def open(cls, folder: Path, outputs: Path | None = None, name: str | None = None) -> Self:
-        """Open a set and what belongs to it by the layout of ``data``.
+        """Open a set and its counterparts by the layout of ``data``.
 
-        :param folder: inputs, or outputs, whose inputs are then found.
-        :param outputs: a teacher's; else those that the layout names, if they are there.
-        :param name: what to call it.
-        :raises DistilleryError: if a set is unfinished, or outputs belong to other inputs.
+        :param folder: inputs, or outputs, whose inputs are then looked up.
+        :param outputs: a teacher's outputs; by default those of the layout, if they exist.
+        :param name: the name to display.
+        :raises DistilleryError: if a set is incomplete, or outputs belong to other inputs.
         """
         pair = pair_of(folder)
         if pair is None or not _is_set(pair.inputs):
             return cls(ShardSet.open(folder), (), name or folder.as_posix())
         wanted = [outputs or pair.outputs, *_vectors_beside(pair.inputs)]
-        # Asked for by name, outputs must be there.
+        # Outputs that were named explicitly must exist.
         found = [f for f in wanted if _is_set(f) or f in (folder, outputs)]
         inputs = ShardSet.open(pair.inputs)
         answers = [ShardSet.open(own) for own in dict.fromkeys(found)]
@@ -110,12 +110,12 @@ class JoinedSet:
 
     @property
     def is_transfer(self) -> bool:
-        """Whether rows say how they were made."""
+        """Whether rows record how they were made."""
         return f"rules{FIRST}" in self.schema
 
     @cached_property
     def classes(self) -> int | None:
-        """How many numbers the teacher answers with, 1 of a regression; None without answers."""
+        """How many numbers an answer has, 1 for a regression; None without answers."""
         for batch in self.batches(1):
             return None if batch.logits is None else batch.logits.shape[1]
         return None
@@ -129,7 +129,7 @@ class JoinedSet:
         return first is not None and "label" in first.column_names and holds_scores(first["label"])
 
     def holder(self, column: str) -> ShardSet | None:
-        """Return the set that has a column, the inputs first; None if none has it."""
+        """Return the set that has a column, looking at the inputs first; None if none has it."""
         sets = (self.inputs, *self.answers)
         return next((own for own in sets if column in own.manifest.schema), None)
 
@@ -138,9 +138,9 @@ class JoinedSet:
         return f"{self.inputs.manifest.shards[shard].name.removesuffix('.arrow')}:{row}"
 
     def batches(self, rows: int = BATCH) -> Iterator[Batch]:
-        """Yield all rows in their order.
+        """Yield all rows in order.
 
-        :raises DistilleryError: if a shard is missing, torn, or has other rows than it should.
+        :raises DistilleryError: if a shard is missing, damaged, or has the wrong number of rows.
         """
         first = 0
         for number, shard in enumerate(self.inputs.manifest.shards):
@@ -150,7 +150,7 @@ class JoinedSet:
             first += shard.rows
 
     def locate(self, row: int) -> tuple[int, int]:
-        """Return (shard, row in it) of a row number of the whole set."""
+        """Return (shard, row within it) for a row number within the whole set."""
         for number, shard in enumerate(self.inputs.manifest.shards):
             if row < shard.rows:
                 return number, row
@@ -163,7 +163,7 @@ class JoinedSet:
         return self._batch(self._open(shard), shard, row, 1, first)
 
     def column(self, shard: int, name: str) -> pa.ChunkedArray:
-        """Return a column of one shard, mapped."""
+        """Return a column of one shard, memory-mapped."""
         return read_shard(self.inputs.path(self.inputs.manifest.shards[shard]))[name]
 
     def _open(self, number: int) -> dict[Path, pa.Table]:
@@ -202,7 +202,7 @@ def _is_set(folder: Path) -> bool:
 
 
 def _vectors_beside(inputs: Path) -> list[Path]:
-    """Return where the sentence vectors of a transfer set lie, if it is one."""
+    """Return the folder of a transfer set's sentence vectors, if this is one."""
     parts = inputs.parts
     if len(parts) < 3 or parts[-3] != "transfer":
         return []

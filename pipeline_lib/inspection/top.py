@@ -1,4 +1,4 @@
-"""The greatest scores of a stream, in memory for these alone."""
+"""Keeps the highest scores of a stream, with only these in memory."""
 
 import heapq
 from dataclasses import dataclass, field
@@ -8,9 +8,9 @@ import numpy as np
 
 @dataclass
 class Top:
-    """Keeps the places of the ``limit`` greatest scores; of equal ones the first.
+    """Keeps the places of the ``limit`` highest scores; among equal ones, the first.
 
-    :ivar seen: how many scores were numbers.
+    :ivar seen: how many scores were not NaN.
     """
 
     limit: int
@@ -19,9 +19,9 @@ class Top:
     _order: int = 0
 
     def add(self, scores: np.ndarray, part: int, shard: int, start: int) -> None:
-        """Add neighbouring rows of one shard.
+        """Add consecutive rows of one shard.
 
-        :param scores: float64 (rows,); what is not a number is not counted.
+        :param scores: float64 (rows,); NaN is not counted.
         """
         known = ~np.isnan(scores)
         self.seen += int(known.sum())
@@ -29,7 +29,7 @@ class Top:
             # An equal score that comes later is not kept.
             known &= scores > (self._heap[0][0] if self._heap else np.inf)
         rows = np.flatnonzero(known)
-        # Of one batch, too, no more than the limit can stay.
+        # No more than the limit can be kept from one batch.
         rows = rows[np.argsort(-scores[rows], kind="stable")[: self.limit]]
         for row in rows.tolist():
             entry = (float(scores[row]), -(self._order + row), (part, shard, start + row))
@@ -40,5 +40,5 @@ class Top:
         self._order += len(scores)
 
     def best(self) -> list[tuple[float, tuple[int, int, int]]]:
-        """Return (score, (part, shard, row)), the greatest score first."""
+        """Return (score, (part, shard, row)), the highest score first."""
         return [(score, place) for score, _, place in sorted(self._heap, reverse=True)]

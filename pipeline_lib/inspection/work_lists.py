@@ -1,7 +1,8 @@
-"""Sorted lists of rows to look at first.
+"""Ranked lists of rows to review first.
 
-Four questions, one list each: what is the teacher least sure of, where does it contradict the
-labels, where does the student contradict it, and where did augmentation change its mind.
+There is one list for each of four questions: what is the teacher least sure of, where does it
+contradict the labels, where does the student contradict it, and where did augmentation change its
+answer.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,13 +26,13 @@ from pipeline_lib.params import Params
 
 @dataclass(frozen=True)
 class WorkList:
-    """Rows, the one to look at first on top.
+    """Ranked rows, the one to review first on top.
 
-    :ivar title: in a few words; :ivar explanation: what the rows are sorted by, and what to make
-        of them. :ivar measure: what ``score`` of a row is, with its unit.
-    :ivar considered: of how many rows these are the first.
-    :ivar student: whose answers the rows have beside the teacher's, where they have some.
-    :ivar missing: why there are no rows, where there are none.
+    :ivar title: a short title; :ivar explanation: what the rows are sorted by, and how to read
+        them; :ivar measure: what a row's ``score`` is, with its unit.
+    :ivar considered: how many rows were ranked.
+    :ivar student: the student whose answers the rows have besides the teacher's, if any.
+    :ivar missing: why there are no rows, if there are none.
     """
 
     name: ListName
@@ -46,10 +47,10 @@ class WorkList:
 
 @dataclass(frozen=True)
 class Part:
-    """A set to take rows from, with what is known of a student's answers to them.
+    """A set to take rows from, with a student's answers to them if there are any.
 
-    :ivar originals: whether rows that no rule changed count.
-    :ivar spread: how far the answers of the student's seeds lie apart, (rows,) of a batch.
+    :ivar originals: whether to include rows that no rule changed.
+    :ivar spread: how far apart the answers of the student's seeds are, (rows,) of a batch.
     """
 
     rows: JoinedSet
@@ -72,10 +73,10 @@ def work_lists(
     Rows come from the transfer sets and held-out splits that the teacher of the student's row has
     answered; the student's answers are those that ``evaluate`` stored.
 
-    :param method: the row whose student is held against the teacher; else the best on dev.
+    :param method: the row whose student is compared with the teacher; by default the best on dev.
     :param wanted: which lists.
-    :param cleanlab: whether cleanlab counts label errors where it is installed, with the same
-        result: what is to be the same everywhere says no.
+    :param cleanlab: whether cleanlab counts label errors if it is installed, with the same result;
+        leave it off for output that must be the same on every machine.
     :raises DistilleryError: if the task or the row is unknown, or a set is damaged.
     """
     settings = params.task(task)
@@ -91,7 +92,7 @@ def task_parts(
 ) -> list[Part]:
     """Return the sets of a task that its teacher answered: transfer sets, then held-out splits.
 
-    Originals stand in every transfer set, and count in the first alone.
+    Originals are in every transfer set, and count only in the first.
     """
     known = params.methods_of(task).get(student.method) if student else None
     teacher = params.teacher_of(task, known) if known else next(iter(params.teachers_of(task)))
@@ -130,7 +131,7 @@ def lists_of(
 ) -> list[WorkList]:
     """Return the work lists of some sets, in two passes over them.
 
-    :param student: the name of whoever answers beside the teacher.
+    :param student: the name of the student that answers besides the teacher.
     :param wanted: which lists; :param cleanlab: see :func:`work_lists`.
     """
     errors = None
@@ -154,12 +155,12 @@ def lists_of(
 
 
 def _answered(parts: Sequence[Part]) -> Iterator[tuple[int, Batch]]:
-    """Yield (part, batch) of all rows, without the originals that stand elsewhere too."""
+    """Yield (part, batch) for all rows, without originals that another part has too."""
     for number, part in enumerate(parts):
         for batch in part.rows.batches():
             if batch.logits is None:
                 continue
-            # A shard is of one iteration.
+            # All rows of a shard are of the same iteration.
             if part.originals or batch.is_synthetic.all():
                 yield number, batch
 
@@ -167,7 +168,7 @@ def _answered(parts: Sequence[Part]) -> Iterator[tuple[int, Batch]]:
 def _scores(
     name: ListName, part: Part, batch: Batch, originals: Originals, regression: bool
 ) -> np.ndarray | None:
-    """Return what a list sorts the rows of a batch by, not-a-number where they do not belong."""
+    """Return the scores that a list sorts a batch by; NaN for rows that do not belong to it."""
     synthetic = batch.is_synthetic
     if name == "augmentation":
         if not synthetic.any():
@@ -179,7 +180,7 @@ def _scores(
         if regression:
             return np.abs(batch.logits[:, 0] - batch.labels)
         return 1 - self_confidence(softmax(batch.logits), batch.labels)
-    # What was written by people tells more than what the rules made of it.
+    # What people wrote is more informative than what the rules made of it.
     if not regression:
         return np.where(synthetic, np.nan, entropies(batch.logits))
     return None if part.spread is None else part.spread(batch)
@@ -194,7 +195,7 @@ def _written(
     errors: LabelErrors | None,
     student: str | None,
 ) -> WorkList:
-    """Return a list with its words and its rows, read anew."""
+    """Return a list with its texts, and its rows read again."""
     rows = [
         read_row(parts[part].rows, shard, row, names, parts[part].student, score)
         for score, (part, shard, row) in kept.best()

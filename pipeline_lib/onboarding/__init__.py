@@ -1,1 +1,1 @@
-"""From files to parameters: what a user's files hold, and the settings that this asks for."""
+"""From files to parameters: what a user's files contain, and the settings that they call for."""

@@ -1,4 +1,4 @@
-"""Which columns are texts, which one is the label, and whether that is a class or a score."""
+"""Decides which columns are texts, which is the label, and whether that is a class or a score."""
 
 from collections.abc import Sequence
 from itertools import combinations
@@ -19,7 +19,7 @@ from pipeline_lib.onboarding.names import (
 from pipeline_lib.onboarding.questions import Ask, Question
 
 NONE = "none"
-"""What is answered where no column is the label."""
+"""The answer if no column is the label."""
 
 
 def choose_texts(
@@ -32,15 +32,17 @@ def choose_texts(
 ) -> list[str]:
     """Return the text column, or the two of a pair.
 
-    :param named: those that the user named, first; :param label: the label that the user named.
-    :param flag: what a user names them with, in place of ``--text``.
+    :param named: the columns that the user named; :param label: the label that the user named.
+    :param flag: how a user names them, instead of with ``--text``.
     :raises DistilleryError: if a file lacks one, or no column can be a text.
     """
     if named:
         for name in named:
             _check_there(name, contents, "--text")
         if len(named) > 2:
-            raise DistilleryError(f"--text: {len(named)} columns; one is a text, two are a pair.")
+            raise DistilleryError(
+                f"--text: {len(named)} columns. Name one for texts, or two for pairs."
+            )
         return [*named]
     parts = contents.values()
     columns = [column for column in columns if column.name != label]
@@ -54,7 +56,7 @@ def choose_texts(
         return pair
     said = f"{_where(contents)}: several columns read like text."
     if not any(map(says_text, found)):
-        # Short texts in a column that is called so, beside longer ones: either may be meant.
+        # Short texts in a column with a text's name, beside longer ones: either may be meant.
         found += [name for name in second if says_text(name)]
         said = f"{_where(contents)}: several columns may be the text."
     return found if len(found) == 1 else _asked_texts(found, said, ask, flag)
@@ -63,9 +65,9 @@ def choose_texts(
 def _short_texts(
     columns: Sequence[Column], contents: dict[str, Content], ask: Ask, flag: str | None
 ) -> list[str]:
-    """Return the text columns where none reads like text: intents and queries are short.
+    """Return the text columns if none reads like text, since intents and queries are short.
 
-    Names decide then, or the user does.
+    Then their names decide, or the user does.
     """
     words = [column for column in columns if column.filled and not column.numbers]
     named = [column.name for column in words if says_text(column.name)]
@@ -81,7 +83,7 @@ def _short_texts(
     if not found:
         raise DistilleryError(
             f"{_where(contents)}: no column can be the text; {there_are(contents)}. Name it with "
-            + (flag or "--text, or the columns of a file without header line with --columns")
+            + (flag or "--text, or the columns of a file without a header line with --columns")
             + "."
         )
     said = "several columns may be the text" if named else "no column reads like text"
@@ -105,13 +107,13 @@ def choose_label(
     needed: bool,
     ask: Ask,
 ) -> str | None:
-    """Return the label column, or None: nothing is labelled.
+    """Return the label column, or None if nothing is labelled.
 
-    A lone column that may be it, but whose name says something else, is asked about; without a
-    header line names say nothing.
+    If the only candidate has a name that does not suggest a label, the user is asked; without a
+    header line, names say nothing.
 
-    :param named: the one that the user named, or :data:`NONE`.
-    :param needed: whether there must be one: no teacher's answers are given.
+    :param named: the column that the user named, or :data:`NONE`.
+    :param needed: whether there must be one, because no teacher's answers are given.
     :raises DistilleryError: if a file lacks it, or no column can be it.
     """
     if named == NONE:
@@ -120,7 +122,7 @@ def choose_label(
         if not any(named in content.names for content in contents.values()):
             _check_there(named, contents, "--label")
         return named
-    # A label may stand in dev and test alone.
+    # Only dev and test may be labelled.
     seen = {column.name: column for column in columns}
     for content in contents.values():
         for name in content.names:
@@ -132,8 +134,8 @@ def choose_label(
     if not found:
         raise DistilleryError(
             f"{_where(contents)}: no column can be the label; {there_are(contents)}"
-            f"{_why_not(others)}. Name it with --label; or where nothing is labelled, give a "
-            "teacher's answers with --teacher FILE, or these texts with --unlabelled beside "
+            f"{_why_not(others)}. Name it with --label; or if nothing is labelled, give a "
+            "teacher's answers with --teacher FILE, or give these texts with --unlabelled besides "
             "labelled ones."
         )
     usual = [name for name in found if says_label(name)] or [
@@ -144,7 +146,7 @@ def choose_label(
         return (usual or found)[0]
     which = "which column is the label?"
     if len(found) == 1:
-        which = f"is column {found[0]!r}, whose name says nothing of one, the label?"
+        which = f"is column {found[0]!r}, whose name does not suggest it, the label?"
     why = "" if usual else _why_not(others)
     return _asked_label(usual or found, f"{_where(contents)}: {which}{why}", contents, ask)
 
@@ -154,8 +156,8 @@ def _asked_label(
 ) -> str | None:
     file = quote(_where(contents))
     flag = (
-        f"--label {quote(names[0])}; or where nothing is labelled, with --label none and a file of "
-        f"answers, --teacher FILE, or with --unlabelled {file} beside labelled ones"
+        f"--label {quote(names[0])}; or if nothing is labelled, with --label none and a file of "
+        f"answers, --teacher FILE, or with --unlabelled {file} besides labelled ones"
     )
     answer = ask(Question(f"{said} ({NONE}: nothing is labelled)", [*names, NONE], flag))
     return None if answer == NONE else answer
@@ -166,7 +168,7 @@ def _has_class_names(name: str, contents: dict[str, Content]) -> bool:
 
 
 def _why_not(columns: Sequence[Column]) -> str:
-    """Say why columns that are called so are no labels."""
+    """Say why columns that have a label's name are not labels."""
     return "".join(
         f" ({column.name}: {column.distinct:,} different value{'s'[: column.distinct != 1]} in "
         f"{column.filled:,} rows)"
@@ -178,14 +180,14 @@ def _why_not(columns: Sequence[Column]) -> str:
 def choose_kind(name: str, values: Sequence[str], named: str | None, ask: Ask) -> str:
     """Return ``classification`` or ``regression``.
 
-    :param values: the label column's; :param named: what the user said.
-    :raises DistilleryError: if there are too many different values for classes.
+    :param values: the label column's values; :param named: what the user said.
+    :raises DistilleryError: if there are too many distinct values for classes.
     """
     if named is not None:
         return named
     given = [value for value in values if value]
     numbers = [value for value in given if number(value) is not None]
-    # A few values that are no numbers are faults of single rows.
+    # A few values that are not numbers are faults of single rows.
     if len(numbers) <= 0.95 * max(len(given), 1):
         classes = len(set(given))
         if classes > MOST_CLASSES:
@@ -214,9 +216,9 @@ def choose_kind(name: str, values: Sequence[str], named: str | None, ask: Ask) -
 
 
 def there_are(contents: dict[str, Content]) -> str:
-    """Say which columns a file has, and which ones hold more than plain values."""
+    """Say which columns a file has, and which do not contain plain values."""
     content = next(iter(contents.values()))
-    others = f" (no text or number stands in {', '.join(content.others)})" * bool(content.others)
+    others = f" ({', '.join(content.others)}: no texts or numbers)" * bool(content.others)
     return f"there are {', '.join(content.names)}{others}"
 
 

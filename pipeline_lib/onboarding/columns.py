@@ -1,4 +1,4 @@
-"""What columns hold: words, numbers, few different values or many."""
+"""Describes columns: words or numbers, few distinct values or many."""
 
 import math
 from dataclasses import dataclass
@@ -11,22 +11,22 @@ from pipeline_lib.onboarding.contents import Content
 
 MOST_CLASSES = 200
 FEW = 20
-"""Different whole numbers that may be classes."""
+"""The most distinct whole numbers that may be classes."""
 _SAMPLE = 20_000
-"""Values, of all over a column, that are looked at one by one."""
+"""The most values of a column that are examined one by one, sampled from all of it."""
 _IDEOGRAPHS = 0x2E80
-"""The first sign of the scripts of East Asia."""
+"""The first character of the East Asian scripts."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """What a column holds.
+    """A description of a column.
 
-    :ivar filled: rows with a value; :ivar distinct: different values, of all rows both.
+    :ivar filled: rows with a value; :ivar distinct: distinct values; both over all rows.
 
-    The others are about a sample: :ivar numbers: whether all values are numbers; :ivar whole:
-    whether these are whole; :ivar words: of a value, parted by blanks, on average; :ivar letters:
-    of a script that has none between words.
+    The others describe a sample: :ivar numbers: whether all values are numbers; :ivar whole:
+    whether these are whole; :ivar words: average number of words per value, split at spaces;
+    :ivar letters: average number of characters in scripts without spaces between words.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Column:
 
     @classmethod
     def of(cls, name: str, column: pa.ChunkedArray) -> "Column":
-        """Look at a column, whose values are texts."""
+        """Describe a column, whose values are given as text."""
         values = pc.utf8_trim_whitespace(column)
         values = values.filter(pc.not_equal(values, ""))
         given = _sample(values).to_pylist()
@@ -58,7 +58,7 @@ class Column:
 
     @property
     def is_text(self) -> bool:
-        """Whether its values read like texts: several words, mostly different ones."""
+        """Whether its values read like texts: several words, mostly distinct values."""
         repeated = self.distinct <= max(2, 0.05 * min(self.filled, _SAMPLE))
         return not self.numbers and not repeated and (self.words >= 2.5 or self.letters >= 4)
 
@@ -70,7 +70,7 @@ class Column:
         if self.numbers and not self.whole:
             return True
         if self.numbers and self.distinct > 0.9 * self.filled > FEW:
-            return False  # numbers that tell the rows apart
+            return False  # numbers that identify rows
         return self.numbers or self.distinct <= min(MOST_CLASSES, max(2, self.filled // 3))
 
 
@@ -84,15 +84,15 @@ def number(value: str) -> float | None:
 
 
 def _sample(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return values of all over a column: files are sorted by label, or by source, at times."""
+    """Return values from all over a column, since files may be sorted by label or by source."""
     if len(values) <= _SAMPLE:
         return values
-    # Drawn, as every n-th row would be of one class where classes take turns.
+    # Drawn at random: every n-th row would be of the same class if classes alternate.
     rows = np.random.default_rng(1).choice(len(values), _SAMPLE, replace=False)
     return values.take(pa.array(np.sort(rows)))
 
 
 def look_at(contents: dict[str, Content]) -> list[Column]:
-    """Describe the columns of the training file, or of the file that all is in."""
+    """Describe the columns of the training file, or of the only file."""
     content = next(iter(contents.values()))
     return [Column.of(name, content.table[name]) for name in content.names]

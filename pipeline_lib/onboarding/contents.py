@@ -1,4 +1,4 @@
-"""What stands in files: all columns as text, whatever the format, with every row's number."""
+"""Reads files: all columns as text, whatever the format, with every row's number."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -22,13 +22,13 @@ from pipeline_lib.tasks.tables import FIRST_ROW, read_rows
 class Content:
     """The rows of one split.
 
-    :ivar paths: its files; :ivar table: all columns, each as text, "" where there is no value.
-    :ivar starts: of each file, its first row in the table, and that row's number in the file.
-    :ivar format: in which the pipeline reads it; None: it has to be written anew.
-    :ivar columns: the names of a file that has no header line.
-    :ivar class_names: by column, the names that its metadata has for 0, 1, 2, …
-    :ivar deeper: columns that stand deeper in the file's rows, where the pipeline does not look.
-    :ivar others: what is no column here: lists, times, images.
+    :ivar paths: its files; :ivar table: all columns, each as text, "" for missing values.
+    :ivar starts: for each file, its first row in the table, and that row's number in the file.
+    :ivar format: the format in which the pipeline reads it; None if it must be rewritten.
+    :ivar columns: the column names, for a file without a header line.
+    :ivar class_names: by column, the names of 0, 1, 2, … in its metadata.
+    :ivar deeper: columns nested in the file's rows, where the pipeline does not look.
+    :ivar others: fields that cannot be columns here: lists, times, images.
     """
 
     paths: list[Path]
@@ -46,16 +46,16 @@ class Content:
         return self.columns is not None and self.columns == numbered(len(self.columns))
 
     def format_for(self, columns: Sequence[str]) -> str | None:
-        """Return the format in which the pipeline reads some columns; None: in none."""
+        """Return the format in which the pipeline reads these columns, or None."""
         return None if self.deeper & {*columns} else self.format
 
     @property
     def names(self) -> list[str]:
-        """The columns."""
+        """The names of the columns."""
         return self.table.column_names
 
     def values(self, column: str) -> list[str]:
-        """Return a column's values, without spaces at their ends."""
+        """Return a column's values, stripped."""
         return [value.strip() for value in self.table[column].to_pylist()]
 
     def place(self, row: int) -> tuple[Path, int]:
@@ -77,9 +77,9 @@ class _File:
 
 
 def read_content(paths: Sequence[Path], columns: list[str] | None = None) -> Content:
-    """Read a split's files, one behind the other.
+    """Read a split's files, one after the other.
 
-    :param columns: names of the columns, where there is no header line.
+    :param columns: names of the columns, if there is no header line.
     :raises DistilleryError: naming file and row, if one cannot be read.
     """
     files = [_read(path, columns) for path in paths]
@@ -114,7 +114,7 @@ def _read(path: Path, columns: list[str] | None) -> _File:
 
 
 def _read_json(path: Path) -> _File:
-    """Read JSON lines: keys under which all rows have plain values, and those deeper in them."""
+    """Read JSON lines: keys with plain values in all rows, and nested ones."""
     text = read_text(path)
     if text.lstrip().startswith("["):
         raise DistilleryError(
@@ -126,7 +126,7 @@ def _read_json(path: Path) -> _File:
         try:
             row = json.loads(line)
         except (ValueError, RecursionError):
-            continue  # as the pipeline's own reader says
+            continue  # the pipeline's own reader reports it
         rows.append(row if isinstance(row, dict) else {})
         for name, value in rows[-1].items():
             plain[name] = plain.get(name, True) and not isinstance(value, list | dict)
@@ -152,7 +152,7 @@ def _file(
     columns: Iterable[Outer],
     class_names: dict[str, list[str]] | None = None,
 ) -> _File:
-    """Return plain columns with what stands deeper in others."""
+    """Return plain columns, with what is nested in others."""
     first = int((table.schema.metadata or {}).get(FIRST_ROW, b"1"))
     table, deeper, others = with_deeper(path, table, first, columns)
     named = class_names or {}
@@ -176,7 +176,7 @@ def _is_plain(type_: pa.DataType) -> bool:
 
 
 def _class_names(schema: pa.Schema) -> dict[str, list[str]]:
-    """Return the names of the columns that ``datasets`` wrote as a ClassLabel."""
+    """Return the class names of the columns that ``datasets`` wrote as a ClassLabel."""
     try:
         said = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
     except ValueError:

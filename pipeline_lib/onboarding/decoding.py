@@ -1,4 +1,4 @@
-"""The text of a file; of one in another encoding, how to convert it."""
+"""Reads a file's text, or says how to convert a file in another encoding."""
 
 import codecs
 from pathlib import Path
@@ -24,7 +24,7 @@ def read_text(path: Path) -> str:
         wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
         raise _other(path, row, "UTF-16" if wide else "WINDOWS-1252") from error
     if text.count("\0") > len(text) / 4:
-        # ASCII in two bytes a character, without a byte order mark.
+        # ASCII in two bytes per character, without a byte order mark.
         raise _other(path, 1, "UTF-16LE" if text[0] != "\0" else "UTF-16BE")
     return text
 
@@ -33,6 +33,6 @@ def _other(path: Path, row: int, encoding: str) -> DistilleryError:
     new = quote(str(path.with_name(f"{path.stem}_utf8{path.suffix}")))
     said = ", if it is from Windows" if encoding.startswith("WINDOWS") else ""
     return DistilleryError(
-        f"{path}: row {row} is not UTF-8. Save the file as UTF-8 (of Excel: CSV UTF-8), or "
+        f"{path}: row {row} is not UTF-8. Save the file as UTF-8 (in Excel: CSV UTF-8), or "
         f"convert it{said}: iconv -f {encoding} -t UTF-8 {quote(str(path))} > {new}"
     )

@@ -1,4 +1,4 @@
-"""CSV and TSV as they come: what parts the columns, and whether a header line names them."""
+"""CSV and TSV in the wild: which separator they use, and whether there is a header line."""
 
 import csv
 import io
@@ -17,29 +17,29 @@ from pipeline_lib.tasks.tables import read_rows
 
 _SEPARATORS = ",;\t|"
 _RECORDS, _SIGNS = 50, 1_000_000
-"""Of a file's beginning, which say what stands between columns."""
+"""Records and characters at the start of a file that are used to detect the separator."""
 _FEW = 50
-"""Different values of a column that repeats itself."""
+"""The most distinct values of a column with recurring values."""
 _SENTENCE = 4
-"""Words of what is no column's name, where the other names are such sentences, too."""
+"""From this many words on, an entry of the first line is not a name, if all are that long."""
 
 
 Delimited = tuple[pa.Table, int, str | None, list[str] | None]
-"""A table, the row number of its first row, the format in which the pipeline reads it, or None, and
-the names of a file without a header line."""
+"""A table, the row number of its first row, the format in which the pipeline reads it (or None),
+and the column names of a file without a header line."""
 
 
 def read_delimited(path: Path, format: str, columns: list[str] | None) -> Delimited:
     """Read a file of separated columns.
 
-    :param format: csv, whatever parts the columns, or tsv, which has no quoting.
-    :param columns: names of the columns, where there is no header line.
+    :param format: csv, with any separator, or tsv, which has no quoting.
+    :param columns: names of the columns, if there is no header line.
     :raises DistilleryError: naming file and row, if it cannot be read.
     """
     text = read_text(path).lstrip("\r\n")
     if text[:4].lower() == "sep=":
         raise DistilleryError(
-            f"{path}: {text[:5]!r} in row 1 is Excel's own, no header line. Take the row out."
+            f"{path}: {text[:5]!r} in row 1 is Excel's own, not a header line. Remove the row."
         )
     quoting = {"quoting": csv.QUOTE_NONE} if format == "tsv" else {}
     separator = "\t" if format == "tsv" else _separator(text)
@@ -47,7 +47,7 @@ def read_delimited(path: Path, format: str, columns: list[str] | None) -> Delimi
     header = next(iter(_first_records(text, separator, **quoting)), [])
     other = columns is None or len(columns) != len(header)
     if other and not any(map(_is_number, header)) and not _is_sentences(header):
-        # Some files of a set without header lines may have one, as CoLA's test file.
+        # In a data set without header lines, some files may have one, such as CoLA's test file.
         names = [name for name in header if name.strip()]
         check_once(path, names)
         table = _records(path, own, separator, None, names)
@@ -56,7 +56,7 @@ def read_delimited(path: Path, format: str, columns: list[str] | None) -> Delimi
     names = columns or numbered(len(header))
     if len(names) != len(header):
         raise DistilleryError(
-            f"{path}: {len(header)} columns, and --columns names {len(names)}. Name each."
+            f"{path}: {len(header)} columns, and --columns names {len(names)}. Name them all."
         )
     if columns is not None and set(columns) <= set(header):
         return _records(path, own, separator, None, names), 2, own, names
@@ -64,19 +64,20 @@ def read_delimited(path: Path, format: str, columns: list[str] | None) -> Delimi
 
 
 def numbered(columns: int) -> list[str]:
-    """Return the names of columns that have none."""
+    """Return names for columns that have none."""
     return [f"column_{number}" for number in range(1, columns + 1)]
 
 
 def check_once(path: Path, names: Sequence[str]) -> None:
-    """Refuse a file in which a name stands for several columns.
+    """Refuse a file in which several columns have the same name.
 
     :raises DistilleryError: naming it.
     """
     for name in names:
         if names.count(name) > 1:
             raise DistilleryError(
-                f"{path}: column {name!r} stands {names.count(name)} times. Name each column once."
+                f"{path}: column {name!r} occurs {names.count(name)} times. Give each column a "
+                "name of its own."
             )
 
 
@@ -85,7 +86,7 @@ def _records(
 ) -> pa.Table:
     """Return a delimited file's columns.
 
-    :param columns: the names of a file without header line; :param names: those to return.
+    :param columns: the names, for a file without a header line; :param names: those to return.
     """
     if format is not None:
         return read_rows(path, format, columns, names, names if columns is None else ())
@@ -94,8 +95,8 @@ def _records(
     for number, row in enumerate(rows, 1):
         if len(row) != len(header):
             raise DistilleryError(
-                f"{path}: row {number} has {len(row)} columns, not {len(header)}. One "
-                f"{separator!r} stands between columns; correct the row."
+                f"{path}: row {number} has {len(row)} columns, not {len(header)}. Columns are "
+                f"separated by one {separator!r}; correct the row."
             )
     rows = rows if columns else rows[1:]
     if not rows:
@@ -116,14 +117,14 @@ def _separated(path: Path, separator: str) -> list[list[str]]:
                 rows.append(row)
     except csv.Error as error:
         raise DistilleryError(
-            f"{path}: row {len(rows) + 1} is not valid CSV ({error}). Quote texts with "
+            f"{path}: row {len(rows) + 1} is not valid CSV ({error}). Quote texts that contain "
             f"{separator!r} or quotes, and double the quotes inside."
         ) from error
     return [row for row in rows if row]
 
 
 def _separator(text: str) -> str:
-    """Return what parts the columns: what parts the first rows alike, or else stands most often."""
+    """Return the separator: one that splits the first rows alike, or else the most frequent."""
     line = re.sub(r'"[^"]*"', "", re.split(r"[\r\n]", text, maxsplit=1)[0])
     counts = {sign: line.count(sign) for sign in _SEPARATORS if sign in line}
     alike = [
@@ -135,19 +136,19 @@ def _separator(text: str) -> str:
 
 
 def _first_records(text: str, separator: str, **quoting: Any) -> list[list[str]]:
-    """Return the first records, as far as they can be read; reading them all finds the faults."""
+    """Return the first records that can be read; faults are found when all are read."""
     rows: list[list[str]] = []
     start = text[:_SIGNS]
     reader = csv.reader(io.StringIO(start, newline=""), delimiter=separator, **quoting)
     with suppress(csv.Error), _fields_of_any_length(start):
         rows += islice(reader, _RECORDS)
-    # The last one may be cut.
+    # The last one may be truncated.
     return rows[:-1] if len(start) < len(text) and 1 < len(rows) < _RECORDS else rows
 
 
 @contextmanager
 def _fields_of_any_length(text: str) -> Iterator[None]:
-    """Let the reader take long fields, which it refuses unless told; none is longer than all."""
+    """Lift the reader's limit on the length of fields to that of the text."""
     limit = csv.field_size_limit(len(text) + 1)
     try:
         yield
@@ -156,12 +157,12 @@ def _fields_of_any_length(text: str) -> Iterator[None]:
 
 
 def _is_sentences(header: Sequence[str]) -> bool:
-    """Whether a first line is texts alone; a survey's questions have a time or a name beside."""
+    """Whether a first line has only texts; survey questions come with a time or a name."""
     return bool(header) and all(len(name.split()) >= _SENTENCE for name in header)
 
 
 def _repeats_header(table: pa.Table) -> bool:
-    """Whether a name in the first line is a value of its column, and so no name: a label."""
+    """Whether a name in the first line is also a value of its column, so a label, not a name."""
     for name in table.column_names:
         values = set(table[name].to_pylist())
         if name in values and len(values) <= _FEW:

@@ -1,6 +1,6 @@
-"""What is odd about rows: empty texts, missing labels, lonely classes, repeats, leaks.
+"""What is odd about rows: empty texts, missing labels, classes of one row, repeats, leaks.
 
-The rows are read and split as ``prepare`` does it, so that it finds no other fault afterwards.
+The rows are read and split as ``prepare`` does it, so that it finds no further faults later.
 """
 
 from collections import Counter
@@ -23,20 +23,20 @@ from pipeline_lib.tasks.unlabelled import texts_of_no_split
 
 EMPTY = "with empty text"
 MISSING = "without a label"
-NO_NUMBER = "with a label that is no number"
-UNKNOWN = "with a label that no class has"
+NO_NUMBER = "with a label that is not a number"
+UNKNOWN = "with a label that belongs to no class"
 LONELY = "alone in their class"
 OUTSIDE = "outside the label ranges"
 Place = tuple[Path, int]
-"""A file, and a row of it as an editor shows it."""
+"""A file, and a row number in it as an editor shows it."""
 
 
 @dataclass(frozen=True)
 class Odd:
-    """Rows of one split that are odd in one way.
+    """Rows of one split that are odd in the same way.
 
-    :ivar rows: of the split's table; :ivar stops: whether the pipeline would refuse them; others
-        it leaves out and counts, or keeps.
+    :ivar rows: row numbers in the split's table; :ivar stops: whether the pipeline would refuse
+        them; it leaves out and counts the others, or keeps them.
     """
 
     split: str
@@ -48,7 +48,7 @@ class Odd:
 
 @dataclass(frozen=True)
 class Shared:
-    """Texts of a split that stand in an earlier one: what is scored there was trained on."""
+    """Texts of a split that are in an earlier one too: what is scored was trained on."""
 
     split: str
     earlier: str
@@ -59,10 +59,10 @@ class Shared:
 
 @dataclass(frozen=True)
 class Further:
-    """Unlabelled texts, as ``prepare`` takes them.
+    """Counts of unlabelled texts, as ``prepare`` uses them.
 
-    :ivar texts: different ones, which join the transfer set; the others are left out, :ivar known:
-        which stand among the splits' rows; :ivar repeated: which stand above; :ivar empty: of none.
+    :ivar texts: distinct texts, which join the transfer set. The others are left out: :ivar known:
+        those among the splits' rows; :ivar repeated: repeated ones; :ivar empty: empty ones.
     """
 
     texts: int = 0
@@ -75,11 +75,11 @@ class Further:
 class Findings:
     """What was found in the rows.
 
-    :ivar rows: of each split, once those are drawn; :ivar classes: of these, rows by class.
-    :ivar repeated: rows whose text stands above already in the same split; :ivar conflicts: of
-        these, under another label; :ivar words: of each text, quantiles 0.5, 0.95 and 1.
+    :ivar rows: rows of each split, once it is drawn; :ivar classes: these rows by class.
+    :ivar repeated: rows that repeat a text of the same split; :ivar conflicts: those with another
+        label; :ivar words: words per text, quantiles 0.5, 0.95 and 1.
     :ivar hidden: test splits without labels; :ivar lonely: classes of one row.
-    :ivar further: unlabelled texts beside the splits.
+    :ivar further: unlabelled texts besides the splits.
     """
 
     rows: dict[str, int]
@@ -95,15 +95,15 @@ class Findings:
 
     @property
     def stopping(self) -> list[Odd]:
-        """What the pipeline would refuse."""
+        """The rows that the pipeline would refuse."""
         return [odd for odd in self.odd if odd.stops]
 
 
 def find(understood: Understood, unlabelled: Content | None = None) -> Findings:
-    """Look at all rows; what the pipeline would leave out or refuse is not counted.
+    """Examine all rows; those that the pipeline would leave out or refuse are not counted.
 
-    :param unlabelled: texts beside the splits, under the task's column names.
-    :raises DistilleryError: if the rows cannot be split, or no unlabelled text is another.
+    :param unlabelled: texts besides the splits, under the task's column names.
+    :raises DistilleryError: if the rows cannot be split, or no unlabelled text is new.
     """
     task = _task(understood)
     scores = task.score_range
@@ -126,7 +126,7 @@ def find(understood: Understood, unlabelled: Content | None = None) -> Findings:
         others = without_lonely(understood)
         if not lonely or others == understood:
             raise
-        # Drawn for dev or test, the row leaves its class without an example to train on.
+        # If it is drawn for dev or test, its class has no example left to train on.
         odd += [replace(own, stops=True) for own in lonely]
         return replace(find(others, unlabelled), odd=odd, lonely=_names(lonely, understood, task))
     odd += lonely
@@ -148,7 +148,7 @@ def find(understood: Understood, unlabelled: Content | None = None) -> Findings:
 
 
 def without_lonely(understood: Understood) -> Understood:
-    """Return it without the classes of one row, whose rows no class has then."""
+    """Return it without the classes of one row; their rows then belong to no class."""
     task = _task(understood)
     if task.is_regression or task.label_of(understood.examples) is None:
         return understood
@@ -163,14 +163,14 @@ _TASK: TypeAdapter[Task] = TypeAdapter(Task)
 
 
 def _task(understood: Understood) -> Task:
-    """Return the task as it is to be; where its files will lie plays no part."""
+    """Return the task as it will be; the location of its files does not matter."""
     files = {split: f"{split}.parquet" for split in understood.contents}
     source = {"kind": "files", "files": files, "format": "parquet", "columns": None}
     try:
         return _TASK.validate_python(understood.task(source, n_iter=0))
     except ValidationError as error:
         faults = "; ".join(fault["msg"].removeprefix("Value error, ") for fault in error.errors())
-        raise DistilleryError(f"{faults}. Correct the flag that says so.") from error
+        raise DistilleryError(f"{faults}. Correct the flag that sets it.") from error
 
 
 class _Rows:
@@ -185,7 +185,7 @@ class _Rows:
         self.given = self.column is not None and self.column in self.content.names
         texts = list(zip(*(self.content.values(name) for name in task.text), strict=True))
         raws = self.content.values(self.column) if self.given else [""] * len(texts)
-        # A test set is scored where all its labels are there, and not at all where none is.
+        # A test set is scored if all its labels are known, and not at all if none is.
         known = [raw != "" and meaning.classify(raw) is not None for raw in raws]
         self.hidden = self.is_test and self.column is not None and not any(known)
         self.found: dict[str, list[int]] = {}
@@ -232,7 +232,7 @@ def _texts(unlabelled: Content, task: Task) -> list[Example]:
     texts = zip(*(unlabelled.values(name) for name in task.text), strict=True)
     found = [Example(own, None) for own in texts if all(own)]
     if not found:
-        raise DistilleryError(f"{unlabelled.paths[0]}: all texts are empty. Give others.")
+        raise DistilleryError(f"{unlabelled.paths[0]}: all texts are empty. Give other files.")
     return found
 
 
@@ -241,7 +241,8 @@ def _further(texts: pa.Table, splits: dict[str, pa.Table], unlabelled: Content) 
         kept, left_out = texts_of_no_split(texts, splits.values(), UNLABELLED)
     except DistilleryError as error:
         raise DistilleryError(
-            f"--unlabelled: all {texts.num_rows:,} texts stand among the task's rows. Give others."
+            f"--unlabelled: all {texts.num_rows:,} texts are among the task's rows already. Give "
+            "other files."
         ) from error
     empty = unlabelled.table.num_rows - texts.num_rows
     return Further(kept.num_rows, left_out["in_a_split"], left_out["repeated"], empty)
@@ -253,7 +254,7 @@ def _lonely(
     examples: dict[str, list[Example]],
     numbers: dict[str, list[int]],
 ) -> list[Odd]:
-    """Return the rows that are alone in their class: no student learns it, and none is scored."""
+    """Return the rows that are alone in their class: too few to learn it or to score it."""
     split = understood.examples
     if task.is_regression or task.label_of(split) is None:
         return []
@@ -294,7 +295,7 @@ def _shared(
             if not counts["rows"]:
                 continue
             places: list[Place] = []
-            # Of splits that were drawn, rows have no place of their own; they share no text.
+            # Rows of drawn splits have no place of their own, but these share no texts.
             if split in understood.contents and len(numbers[split]) == tables[split].num_rows:
                 known = np.isin(tables[split]["key"].to_numpy(), tables[earlier]["key"].to_numpy())
                 content = understood.contents[split]
@@ -304,7 +305,7 @@ def _shared(
 
 
 def _repeats(table: pa.Table) -> tuple[int, int]:
-    """Return how many rows repeat a text, and of these how many under another label."""
+    """Return how many rows repeat a text, and how many of these have another label."""
     first: dict[int, object] = {}
     repeated = conflicts = 0
     for key, label in zip(table["key"].to_pylist(), table["label"].to_pylist(), strict=True):
@@ -327,9 +328,9 @@ def _lengths(tables: Iterable[pa.Table]) -> tuple[int, int, int]:
 
 
 def kept_rows(understood: Understood, findings: Findings | None) -> dict[str, Sequence[int]]:
-    """Return the rows of each split that stay: all, or those that are not odd.
+    """Return the rows of each split to keep: all, or those that are not odd.
 
-    :param findings: of odd rows to leave out, or None.
+    :param findings: the odd rows to leave out, or None.
     """
     gone: dict[str, set[int]] = {}
     for odd in findings.odd if findings else ():

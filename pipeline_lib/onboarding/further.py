@@ -1,4 +1,4 @@
-"""Texts without a label beside a task's examples: many files, under the task's column names."""
+"""Unlabelled texts besides a task's examples: many files, under the task's column names."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,17 +14,17 @@ from pipeline_lib.onboarding.questions import Ask, Question
 from pipeline_lib.params import UNLABELLED
 
 _SHOWN = 8
-"""Files that are named before the rest is counted."""
+"""How many faulty files are listed before the rest is only counted."""
 
 
 def read_further(
     paths: Sequence[Path], text: Sequence[str], columns: list[str] | None, ask: Ask
 ) -> Content:
-    """Read files of unlabelled texts, one behind the other.
+    """Read files of unlabelled texts, one after the other.
 
-    :param text: the task's text columns; :param columns: names of the columns of its files without
-        a header line, which these files may have, too.
-    :raises DistilleryError: naming each file that cannot be read, or is of other columns.
+    :param text: the task's text columns; :param columns: the column names of its files without a
+        header line, which may also apply to these files.
+    :raises DistilleryError: naming each file that cannot be read, or has other columns.
     """
     contents: list[Content] = []
     faults: list[str] = []
@@ -56,7 +56,7 @@ def _read(path: Path, columns: list[str] | None) -> Content:
 
 
 def _renamed(content: Content, text: Sequence[str], ask: Ask) -> Content:
-    """Return unlabelled texts under the names that the task's text columns have."""
+    """Return unlabelled texts under the names of the task's text columns."""
     if set(text) <= set(content.names):
         return content
     path, names = content.paths[0], ", ".join(text)
@@ -64,7 +64,7 @@ def _renamed(content: Content, text: Sequence[str], ask: Ask) -> Content:
     own = choose_texts(look_at(part), part, (), None, ask, flag)
     if len(own) != len(text):
         raise DistilleryError(
-            f"{path}: {len(own)} text columns ({', '.join(own)}), and the task reads "
+            f"{path}: {len(own)} text columns ({', '.join(own)}), but the task reads "
             f"{len(text)}. Give them the task's names: {names}."
         )
     table = content.table.select(own).rename_columns([*text])
@@ -72,7 +72,7 @@ def _renamed(content: Content, text: Sequence[str], ask: Ask) -> Content:
 
 
 def _once(ask: Ask) -> Ask:
-    """Ask a question of files alike once."""
+    """Ask each question once for all similar files."""
     answers: dict[tuple[str, ...], str] = {}
 
     def answer(question: Question) -> str:
@@ -85,9 +85,9 @@ def _once(ask: Ask) -> Ask:
 
 
 def _counted(faults: Sequence[str], files: int) -> list[str]:
-    """Return the first faults, below how many files have one where others are given, too."""
+    """Return the first faults, preceded by how many files have one if there are several."""
     if files == 1:
         return [*faults]
     more = [f"and {len(faults) - _SHOWN:,} more"] if len(faults) > _SHOWN else []
     shown = [f"  {fault}" for fault in [*faults[:_SHOWN], *more]]
-    return [f"--unlabelled: {len(faults):,} of {files:,} files cannot be taken:", *shown]
+    return [f"--unlabelled: {len(faults):,} of {files:,} files cannot be used:", *shown]

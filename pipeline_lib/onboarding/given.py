@@ -1,8 +1,8 @@
 """Which files were given, and which split each of them is.
 
-One file, several that are told apart by their names, or a folder: of GLUE (``train.tsv``,
-``dev.tsv``, ``test.tsv``), of the hub (``data/train-00000-of-00002.parquet``), or as ``datasets``
-writes it with ``save_to_disk`` (a folder of Arrow files per split).
+Users give one file, several whose names tell the split, or a folder: from GLUE (``train.tsv``,
+``dev.tsv``, ``test.tsv``), from the hub (``data/train-00000-of-00002.parquet``), or written by
+``datasets`` with ``save_to_disk`` (a folder of Arrow files per split).
 """
 
 import re
@@ -20,7 +20,7 @@ FORMATS = {
     ".arrow": "arrow",
     ".txt": "text",
 }
-"""Formats by the ending of a file's name; text is a text per line."""
+"""Formats by file suffix; ``text`` means one text per line."""
 _NAMES = {
     "train": "train",
     "training": "train",
@@ -32,23 +32,23 @@ _NAMES = {
     "test": "test",
     "testing": "test",
 }
-"""What is written in names of files, and the split that it means."""
+"""Words in file names, and the split that they mean."""
 _PART = re.compile(r"[-_]?\d+(-of-\d+)?$")
-"""The end of the name of one file of several that are one split."""
+"""The end of a file name if several files make up one split."""
 
 
 def files_by_split(
     paths: Sequence[Path], dev: Path | None = None, test: Path | None = None
 ) -> dict[str, list[Path]]:
-    """Return the files of each split, ``all`` where one is to be drawn from.
+    """Return the files of each split; ``all`` is to be divided into splits.
 
     :param paths: files and folders; :param dev: the dev file; :param test: the test file.
-    :raises DistilleryError: if a file is not there, of no known format, or of no known split.
+    :raises DistilleryError: if a file is missing, or its format or split is unknown.
     """
     groups = [group for path in paths for group in _groups(path)]
     found: dict[str, list[Path]] = {}
     if len(groups) == 1:
-        # Whatever its name is: there is no other.
+        # Whatever its name, as it is the only one.
         found["train"] = groups[0][1]
     else:
         for split, files in groups:
@@ -70,25 +70,25 @@ def files_by_split(
 
 
 def checked(path: Path) -> Path:
-    """Return a file that is there and of a known format.
+    """Return the path, once it is checked that the file exists and has a known format.
 
-    :raises DistilleryError: if it is not.
+    :raises DistilleryError: if not.
     """
     if not path.is_file():
         raise DistilleryError(f"{path}: not found. Correct the path.")
     if path.suffix.lower() not in FORMATS:
         raise DistilleryError(
-            f"{path}: no format goes with this ending; there are {', '.join(FORMATS)}. Save it as "
-            "one of them (a sheet as CSV, JSON as one object per line), or unpack it."
+            f"{path}: unknown file suffix; known are {', '.join(FORMATS)}. Save the file as one of "
+            "these (a spreadsheet as CSV, JSON as one object per line), or unpack it."
         )
     return path
 
 
 def files_of_texts(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
-    """Return files of unlabelled texts, each once, and what else lies in their folders.
+    """Return files of unlabelled texts, each once, and the other files in their folders.
 
-    :param paths: files, and folders, of which all files of a known format are meant.
-    :raises DistilleryError: if a file is not there or of no known format, or a folder has none.
+    :param paths: files, and folders, from which all files of a known format are used.
+    :raises DistilleryError: if a file is missing or of an unknown format, or a folder has none.
     """
     found: dict[Path, Path] = {}
     others: list[Path] = []
@@ -108,9 +108,9 @@ def files_of_texts(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
 
 
 def split_of(*names: str) -> str | None:
-    """Return the split that a name says, the first of these that says one; None: none does.
+    """Return the split in the first of these names that contains one, or None.
 
-    MNLI's mismatched sets are splits beside its matched ones, which are dev and test.
+    MNLI's mismatched sets are further splits besides its matched ones, which are dev and test.
     """
     for name in names:
         words = re.split(r"[^a-z]+", name.lower())
@@ -121,14 +121,14 @@ def split_of(*names: str) -> str | None:
 
 
 def _groups(path: Path) -> list[tuple[str | None, list[Path]]]:
-    """Return the files at a path with their split; those that are parts of one together."""
+    """Return the files at a path with their split, grouping the parts of one split."""
     if not path.is_dir():
         return [(split_of(path.stem), [checked(path)])]
     groups: dict[tuple[Path, str, str], list[Path]] = {}
     for file in sorted(path.rglob("*")):
         ending = file.suffix.lower()
         if ending in FORMATS and ending != ".txt" and not _is_hidden(file.relative_to(path)):
-            # The stem of a part is its number alone where the folder is the split.
+            # If the folder is the split, the stem of a part is just its number.
             key = (file.parent, _PART.sub("", file.stem), ending)
             groups.setdefault(key, []).append(file)
     if not groups:
@@ -137,7 +137,7 @@ def _groups(path: Path) -> list[tuple[str | None, list[Path]]]:
     for (folder, stem, _), files in groups.items():
         inner = () if folder == path else (folder.name,)
         found.append((split_of(stem, *inner), stem, files))
-    # Of MRPC's dev.tsv and dev_ids.tsv the first is meant.
+    # MRPC has dev.tsv and dev_ids.tsv; the first is the split.
     plain = {split for split, stem, _ in found if stem.lower() in _NAMES}
     named = [
         (split, files)
@@ -149,7 +149,7 @@ def _groups(path: Path) -> list[tuple[str | None, list[Path]]]:
 
 def _nothing_in(folder: Path) -> DistilleryError:
     return DistilleryError(
-        f"{folder}: no data files in this folder; their endings are {', '.join(FORMATS)}."
+        f"{folder}: no data files in this folder; known suffixes are {', '.join(FORMATS)}."
     )
 
 
@@ -160,10 +160,10 @@ def _is_hidden(path: Path) -> bool:
 def _refuse(path: Path, split: str | None, found: dict[str, list[Path]]) -> None:
     if split is None:
         raise DistilleryError(
-            f"{path}: its name says no split (train, dev, test). Name the others by --dev and "
-            "--test, or give this file alone."
+            f"{path}: its name does not tell its split (train, dev, test). Name the others with "
+            "--dev and --test, or give only this file."
         )
     raise DistilleryError(
         f"{path}: {split} is {found[split][0]} already. Give one of them, or the folder of one "
-        "data set."
+        "data set only."
     )

@@ -12,15 +12,15 @@ Labels = dict[str, Any]
 """``labels`` of a task in params.yaml."""
 _WHOLE = re.compile(r"^(-?\d+)\.0+$")
 COMMON = 0.75
-"""The share of one class from which on accuracy says little."""
+"""If one class has more than this share, accuracy says little."""
 
 
 def classes_of(values: Sequence[str], names: Sequence[str] | None) -> Labels:
-    """Return a class for each value; values that differ in case alone are one class.
+    """Return a class for each value; values that differ only in case are one class.
 
-    So are 1 and 1.0, which many tools make of 1 in a column with gaps.
+    So are 1 and 1.0, as many tools write 1.0 for 1 in a column with gaps.
 
-    :param names: what 0, 1, 2, … are called, where the file says so.
+    :param names: the names of 0, 1, 2, …, if the file gives them.
     """
     given = sorted({value for value in values if value}, key=_order)
     if names is not None and all(value.isdecimal() and int(value) < len(names) for value in given):
@@ -37,10 +37,11 @@ def classes_of(values: Sequence[str], names: Sequence[str] | None) -> Labels:
 def parse_labels(given: str, values: Sequence[str]) -> Labels:
     """Return the classes that the user described: ``bad=1,2;good=4,5`` or ``bad=-4..-1;good=1..4``.
 
-    Numbers that no class has, as 3 above, are left out and counted: then classes are ranges.
+    Numbers that belong to no class, such as 3 above, are left out and counted; classes are then
+    ranges.
 
-    :param values: the label column's, of which classes named without values have their own name.
-    :raises DistilleryError: if it cannot be understood.
+    :param values: the label column's values; a class named without values stands for its own name.
+    :raises DistilleryError: if it cannot be parsed.
     """
     found: Labels = {}
     for part in filter(None, (part.strip() for part in given.split(";"))):
@@ -59,16 +60,18 @@ def parse_labels(given: str, values: Sequence[str]) -> Labels:
 
 
 def score_range(values: Sequence[str], given: str | None) -> Labels:
-    """Return the range of a regression: the one given as ``0..5``, or whole numbers around all.
+    """Return the range of a regression: the one given as ``0..5``, or the enclosing whole numbers.
 
-    :raises DistilleryError: if no value is a number, or all are the same.
+    :raises DistilleryError: if no value is a number, or all are equal.
     """
     if given is not None:
         low, _, high = given.partition("..")
         return {"min": _number(low, given), "max": _number(high, given)}
     numbers = [found for value in values if (found := number(value)) is not None]
     if len(set(numbers)) < 2:
-        raise DistilleryError("the label column has no two different numbers. Name another.")
+        raise DistilleryError(
+            "the label column does not have two different numbers. Name another with --label."
+        )
     low, high = min(numbers), max(numbers)
     if high - low >= 0.5:
         low, high = math.floor(low), math.ceil(high)
@@ -76,7 +79,7 @@ def score_range(values: Sequence[str], given: str | None) -> Labels:
 
 
 def metrics_of(kind: str, counts: Sequence[int]) -> tuple[list[str], int | None]:
-    """Return the metrics, the first chooses; and the place of the class whose f1 is meant.
+    """Return the metrics, of which the first selects, and the number of the class for f1.
 
     :param counts: rows per class, in the order of the classes.
     """
@@ -89,7 +92,7 @@ def metrics_of(kind: str, counts: Sequence[int]) -> tuple[list[str], int | None]
 
 
 def _as_ranges(found: Labels, values: set[str]) -> Labels:
-    """Return classes of numbers as ranges where some numbers belong to none of them."""
+    """Return classes of numbers as ranges, if some numbers belong to none of them."""
     lists = {name: own for name, own in found.items() if isinstance(own, list)}
     claimed = {value for own in lists.values() for value in own}
     numbers = {value: number(value) for value in values | claimed}
@@ -114,5 +117,7 @@ def _order(value: str) -> tuple[float, str, str]:
 def _number(value: str, whole: str) -> float:
     found = number(value.strip())
     if found is None:
-        raise DistilleryError(f"--labels: {whole!r}: {value!r} is no number. Write 0..5.")
+        raise DistilleryError(
+            f"--labels: {whole!r}: {value!r} is not a number. Write a range such as 0..5."
+        )
     return found

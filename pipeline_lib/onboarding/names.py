@@ -1,4 +1,4 @@
-"""What the names of columns say: usual ones of texts, of the two of a pair, of labels."""
+"""What column names suggest: common names of texts, of the two columns of a pair, of labels."""
 
 import re
 from collections.abc import Sequence
@@ -8,56 +8,56 @@ TEXTS = (
     *("document", "utterance", "review_text", "reviewtext", "input", "post", "description"),
     *("query", "question", "phrase"),
 )
-"""Usual names of a text column."""
+"""Common names of a text column."""
 PAIRS = (
     *(("premise", "hypothesis"), ("question", "sentence"), ("query", "passage")),
     *(("query", "document"), ("first", "second"), ("source", "target"), ("anchor", "positive")),
     *(("text", "text_pair"), ("question", "answer"), ("sentence", "sentence_pair")),
 )
-"""Usual names of a pair's columns."""
+"""Common names of a pair's columns."""
 CLASSES = (
     *("label", "labels", "class", "category", "target", "sentiment", "polarity", "intent"),
     *("topic", "gold_label", "y", "is_duplicate", "judgement", "spam", "output", "tag"),
     *("emotion", "stance", "toxic", "toxicity"),
 )
-"""Usual names of a label column whose numbers are classes."""
+"""Common names of a label column whose numbers are classes."""
 SCORES = (
     *("score", "rating", "stars", "similarity", "similarity_score", "grade", "points", "value"),
     *("quality", "relevance", "overall"),
 )
-"""Usual names of a label column whose numbers may be either."""
+"""Common names of a label column whose numbers may be either."""
 _HEADS = (
     *("label", "labels", "class", "category", "sentiment", "polarity", "intent", "emotion"),
     *("stance", "judgement", "judgment", "score", "rating", "stars", "similarity"),
 )
-"""Words that say of a longer name that it is a label's: ``star_rating``, ``airlineSentiment``."""
+"""Last words of longer names of label columns: ``star_rating``, ``airlineSentiment``."""
 _ENDS = (("a", "b"), ("one", "two"), ("left", "right"))
 _PART = re.compile(r"[-_ ]?(\d|a|b|one|two|left|right)$")
-"""What tells the names of a pair's columns apart."""
+"""The part that distinguishes the names of a pair's columns."""
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
 def bare(name: str) -> str:
-    """Return a name in small letters, of ``data.text`` the last part."""
+    """Return a name in lower case, and only its last part, as in ``data.text``."""
     return name.strip().lower().rpartition(".")[2]
 
 
 def says_text(name: str) -> bool:
-    """Whether a name is usual for a text, or for one of two: ``text``, ``sentence2``, ``text_a``.
+    """Whether a name is common for a text, or one of a pair: ``text``, ``sentence2``, ``text_a``.
 
-    A pair's other names, as ``first``, say so together only, see :func:`pair_of`.
+    Other names of pairs, such as ``first``, only count together, see :func:`pair_of`.
     """
     own = bare(name)
     return own in TEXTS or _PART.sub("", own) in TEXTS
 
 
 def says_label(name: str) -> bool:
-    """Whether a name is usual for a label."""
+    """Whether a name is common for a label."""
     return bare(name) in (*CLASSES, *SCORES)
 
 
 def ends_as_label(name: str) -> bool:
-    """Whether the last word of a longer name is usual for a label."""
+    """Whether the last word of a longer name is common for a label."""
     words = _WORD.findall(name.rpartition(".")[2])
     return bool(words) and words[-1].lower() in _HEADS
 
@@ -65,7 +65,7 @@ def ends_as_label(name: str) -> bool:
 def pair_of(names: Sequence[str], texts: Sequence[str]) -> list[str] | None:
     """Return two columns whose names belong together, or None.
 
-    :param names: those that may be a pair's; :param texts: of which one must be in the pair.
+    :param names: columns that may form a pair; :param texts: at least one of these must be in it.
     """
     lower = {name.strip().lower(): name for name in names}
     pairs = [*PAIRS]

@@ -1,4 +1,4 @@
-"""What stands deeper in a row than a column: objects within objects, a list of one value.
+"""Values nested in a row: objects within objects, lists of one value.
 
 ``{"data": {"text": "so"}, "label": ["good"]}`` has the columns ``data.text`` and ``label``.
 """
@@ -16,16 +16,16 @@ from pipeline_lib.base.surrogates import has_surrogates
 
 _DEEPEST = 8
 _MOST_KEYS = 100
-"""An object of more keys, over all rows, is no record but a table of its own, as of counts."""
+"""An object with more keys, over all rows, is not a record but a mapping, such as of counts."""
 
 
 Outer = tuple[str, Sequence[Any] | None]
-"""A column's name, and the values of all rows: plain ones, objects, lists or None. In place of the
-values None where nothing plain stands in them, as in vectors."""
+"""A column's name, and the values of all rows: plain ones, objects, lists or None. Instead of the
+values, None if they contain nothing plain, as with vectors."""
 
 
 def outer_columns(table: pa.Table) -> Iterator[Outer]:
-    """Yield columns that are not plain, with the values of those that may hold plain ones."""
+    """Yield columns that are not plain, with the values of those that may contain plain ones."""
     for name in table.column_names:
         column, looks = table[name], pa.types.is_struct(table[name].type)
         if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
@@ -36,9 +36,9 @@ def outer_columns(table: pa.Table) -> Iterator[Outer]:
 def with_deeper(
     path: Path, table: pa.Table, first: int, columns: Iterable[Outer]
 ) -> tuple[pa.Table, list[str], list[str]]:
-    """Return a table with what stands deeper in columns, the names of that, and what has nothing.
+    """Return a table with the nested columns added, their names, and the columns without any.
 
-    :param table: plain columns, of texts; :param first: the number of its first row in the file.
+    :param table: plain columns of texts; :param first: the number of its first row in the file.
     :raises DistilleryError: for half a surrogate pair, or if there is no plain column at all.
     """
     found: dict[str, Any] = {name: table[name] for name in table.column_names}
@@ -76,7 +76,7 @@ def _columns(name: str, values: Sequence[Any], depth: int) -> Iterator[tuple[str
 
 
 def _is_one(values: list[Any]) -> bool:
-    """Whether a list is of one value, or of none; one number may be a vector's."""
+    """Whether a list has at most one value; a single number may be a vector."""
     return len(values) <= 1 and all(isinstance(value, str | dict) for value in values)
 
 
@@ -94,7 +94,7 @@ def _text(value: Any, path: Path, row: int, name: str) -> str:
         return str(int(value))
     if isinstance(value, str) and has_surrogates(value):
         raise DistilleryError(
-            f"{path}: row {row}, column {name!r} holds half a surrogate pair, which is no "
+            f"{path}: row {row}, column {name!r} contains half a surrogate pair, which is not a "
             "character. Write the text as UTF-8, or escape both halves."
         )
     return str(value)

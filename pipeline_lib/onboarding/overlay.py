@@ -1,4 +1,4 @@
-"""The profile of a user's own task: what differs from the embedded run, as short as it can be."""
+"""The profile of a user's own task: only what differs from the embedded run."""
 
 import io
 from collections.abc import Mapping
@@ -29,10 +29,10 @@ _NULL = ("tag:yaml.org,2002:null", "null")
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a profile is made of.
+    """What a profile is made from.
 
-    :ivar name: of the task; :ivar source: of its files; :ivar place: of the teacher's folder or
-        file.
+    :ivar name: the task's name; :ivar source: the source of its files; :ivar place: the teacher's
+        folder or file.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Wanted:
 def overlay(wanted: Wanted, base: Mapping[str, Any]) -> dict[str, Any]:
     """Return the sections that differ from the embedded run's.
 
-    :param base: the values of that run's parameter file.
+    :param base: the values of the embedded run's parameter file.
     """
     train, (_, words, _) = wanted.findings.rows["train"], wanted.findings.words
     teacher, recipes = wanted.teacher, _recipes(wanted)
@@ -89,8 +89,8 @@ def overlay(wanted: Wanted, base: Mapping[str, Any]) -> dict[str, Any]:
 def overlay_text(values: Mapping[str, Any], base: Path, folder: Path, header: str) -> str:
     """Return a profile as text.
 
-    :param base: the file that it extends; :param folder: where it is to lie.
-    :param header: comment lines on top.
+    :param base: the file that it extends; :param folder: the folder it will be in.
+    :param header: comment lines at the top.
     """
     yaml = YAML(typ="rt", pure=True)
     yaml.width = 4096
@@ -107,7 +107,7 @@ def overlay_text(values: Mapping[str, Any], base: Path, folder: Path, header: st
 def _recipes(wanted: Wanted) -> dict[str, Any]:
     """Return ``transfer``: the texts as they are, and more of them.
 
-    What the rules make of texts no file of answers knows: then there are unlabelled texts at most.
+    A file of answers has none for texts that the rules make, so only unlabelled texts can be added.
     """
     more = {UNLABELLED: True} if wanted.findings.further.texts else {}
     if wanted.teacher.runs:
@@ -116,7 +116,7 @@ def _recipes(wanted: Wanted) -> dict[str, Any]:
 
 
 def _section(key: str, value: Any) -> Any:
-    """Return a section with a line per row, and one per key of a task."""
+    """Return a section with one line per row, and for a task one line per key."""
     if not isinstance(value, dict) or not value:
         return _flow(value)
     if key == "tasks":
@@ -130,7 +130,7 @@ def _section(key: str, value: Any) -> Any:
 
 
 def _flow(value: Any) -> Any:
-    """Return a value that is written on one line."""
+    """Return a value that is dumped on one line."""
     if isinstance(value, dict):
         found: Any = CommentedMap({name: _flow(own) for name, own in value.items()})
     elif isinstance(value, list):

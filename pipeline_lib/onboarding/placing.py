@@ -1,7 +1,7 @@
-"""Where a task's files are to lie, below ``inputs``: as they are, copied, or written anew.
+"""Where a task's files go below ``inputs``: used in place, copied, or rewritten.
 
-Files that the pipeline can read are taken as they are.  It reads one format per task, a comma in
-CSV, and every row: where formats differ, or rows are left out, all splits are written as Parquet.
+Files that the pipeline can read are used as they are.  It reads one format per task, CSV only with
+commas, and every row: if formats differ or rows are left out, all splits are written as Parquet.
 """
 
 import shutil
@@ -20,9 +20,9 @@ from pipeline_lib.onboarding.contents import Content
 
 @dataclass
 class Placement:
-    """What is to be written, and ``source`` of the task in params.yaml.
+    """The files to write, and the task's ``source`` in params.yaml.
 
-    :ivar copies: files by where they go; :ivar tables: what is written as Parquet.
+    :ivar copies: target to the file to copy; :ivar tables: target to the table, for Parquet.
     """
 
     source: dict[str, Any]
@@ -32,8 +32,8 @@ class Placement:
     def write(self, force: bool) -> None:
         """Write the files.
 
-        :param force: whether to give up others that are there.
-        :raises DistilleryError: if others are there, and nothing was written.
+        :param force: whether to overwrite different files that exist.
+        :raises DistilleryError: if different files exist; then nothing was written.
         """
         for target, path in self.copies.items():
             if target.exists() and not force and sha256_file(target) != sha256_file(path):
@@ -56,10 +56,10 @@ def place(
     name: str,
     inputs: Path,
 ) -> Placement:
-    """Say where a task's files go.
+    """Decide where a task's files go.
 
-    :param contents: by split; :param columns: the task's; :param kept: rows of each split that
-        stay; :param name: of the task, and of its folder; :param inputs: the folder of all inputs.
+    :param contents: by split; :param columns: the task's columns; :param kept: rows to keep of each
+        split; :param name: name of the task and of its folder; :param inputs: folder of all inputs.
     """
     parts = [*contents.values()]
     whole = all(len(kept[s]) == content.table.num_rows for s, content in contents.items())
@@ -101,5 +101,6 @@ def _holds(path: Path, table: pa.Table) -> bool:
 
 def _other(path: Path) -> DistilleryError:
     return DistilleryError(
-        f"{path}: another file is there. Choose another --name, or give it up with --force."
+        f"{path}: a different file is there already. Choose another --name, or overwrite it with "
+        "--force."
     )

@@ -1,4 +1,4 @@
-"""From what a user gave to what is proposed: a task, its files, the sections of a profile."""
+"""Turns what a user gave into a proposal: a task, its files, the sections of a profile."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,8 +24,8 @@ _SPLIT_NAMES = ("train", "training", "all", "data")
 class Request:
     """What a user gave.
 
-    :ivar dev: the dev file; :ivar test: the test file; :ivar columns: of files without a header
-        line; :ivar unlabelled: files and folders of more texts.
+    :ivar dev: the dev file; :ivar test: the test file; :ivar columns: names of the columns of files
+        without a header line; :ivar unlabelled: files and folders of more texts.
     :ivar teacher: see :func:`~pipeline_lib.onboarding.teachers.choose_teacher`.
     :ivar students: architectures.
     """
@@ -45,8 +45,8 @@ class Request:
 class Looked:
     """What was found in what a user gave.
 
-    :ivar aside: files in folders of unlabelled texts that are of no known format.
-    :ivar leaves_out: whether odd rows are to be left out.
+    :ivar aside: files of unknown formats in folders of unlabelled texts.
+    :ivar leaves_out: whether odd rows are left out.
     """
 
     understood: Understood
@@ -68,11 +68,11 @@ class Proposal:
 def name_of(given: str | None, files: list[Path]) -> str:
     """Return the task's name: the one given, or that of the first file or its folder.
 
-    :raises DistilleryError: if a given name has other signs than a name may have.
+    :raises DistilleryError: if a given name contains characters that are not allowed.
     """
     if given is not None:
         if not given.replace("_", "").isalnum() or not given.isascii():
-            raise DistilleryError(f"--name {given!r}: letters, digits and _ make a name.")
+            raise DistilleryError(f"--name {given!r}: use only letters, digits and _ in a name.")
         return given
     path = files[0].resolve()
     stem = path.parent.name if path.stem.lower() in _SPLIT_NAMES else path.stem
@@ -81,20 +81,20 @@ def name_of(given: str | None, files: list[Path]) -> str:
 
 
 def profile_of(name: str, base: Path) -> Path:
-    """Return where the profile of a task goes, beside the one that it extends.
+    """Return the path of a task's profile, beside the one that it extends.
 
-    :raises DistilleryError: if it would be that one.
+    :raises DistilleryError: if it would replace that one.
     """
     path = base.with_name(f"{name}.yaml")
     if path == base:
-        raise DistilleryError(f"{path}: it is what profiles extend. Choose another --name.")
+        raise DistilleryError(f"{path}: the profile that others extend. Choose another --name.")
     return path
 
 
 def look(request: Request, base: Mapping[str, Any], ask: Ask) -> Looked:
-    """Say what files are about, and what is odd about their rows.
+    """Work out what files are about, and what is odd about their rows.
 
-    :param base: the values of the parameter file that a profile is to extend.
+    :param base: the values of the parameter file that the profile extends.
     :raises DistilleryError: if files cannot be read, understood or split.
     """
     given = files_by_split(request.files, request.dev, request.test)
@@ -106,7 +106,7 @@ def look(request: Request, base: Mapping[str, Any], ask: Ask) -> Looked:
     understood = understand(contents, request.wishes, teacher.told, ask)
     if teacher.runs and not understood.is_labelled:
         raise DistilleryError(
-            f"--teacher {request.teacher}: a model is tuned and scored on labels, and the training "
+            f"--teacher {request.teacher}: a model is tuned and scored on labels, but the training "
             "rows have none. Give a file of answers (docs/teacher-files.md)."
         )
     unlabelled = None
@@ -124,7 +124,7 @@ def leave_out(looked: Looked) -> Looked:
 
 
 def propose(request: Request, looked: Looked, base: Mapping[str, Any]) -> Proposal:
-    """Return what is to be written."""
+    """Return what to write."""
     understood, inputs = looked.understood, Path(base["inputs"])
     contents = {**understood.contents}
     kept = kept_rows(understood, looked.findings if looked.leaves_out else None)

@@ -1,4 +1,4 @@
-"""What files leave open: asked on a terminal, refused elsewhere, answered by a flag."""
+"""Questions that files leave open: asked on a terminal, an error elsewhere, answered by a flag."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,9 +8,9 @@ from pipeline_lib.base.errors import DistilleryError
 
 @dataclass(frozen=True)
 class Question:
-    """Something that files leave open.
+    """A question that files leave open.
 
-    :ivar text: the question; :ivar choices: its answers; :ivar flag: that answers it beforehand.
+    :ivar text: the question; :ivar choices: its answers; :ivar flag: the flag that answers it.
     """
 
     text: str
@@ -23,10 +23,10 @@ Ask = Callable[[Question], str]
 
 
 def refuse(question: Question) -> str:
-    """Answer nothing.
+    """Refuse to guess an answer.
 
     :raises DistilleryError: naming the flag that answers the question.
     """
     raise DistilleryError(
-        f"{question.text} {' | '.join(question.choices)}. Say it with {question.flag}."
+        f"{question.text} {' | '.join(question.choices)}. Answer with {question.flag}."
     )

@@ -1,7 +1,7 @@
 """Which students a task gets, and how long each of them is trained: sections of params.yaml.
 
-Sizes and rates are those of the embedded run and of benchmarks/sst2_rows.yaml; lengths follow the
-rows.  Nothing here looks at a score.
+Sizes and rates are those of the embedded run and of benchmarks/sst2_rows.yaml; training lengths
+follow from the number of rows.  Nothing here depends on a score.
 """
 
 from typing import Any
@@ -14,9 +14,9 @@ RECIPE |= {"ngram_min": 1, "ngram_max": 5, "seed": 1, "tasks": None}
 ORIGINAL = RECIPE | {"p_mask": 0.0, "p_pos": 0.0, "p_ngram": 0.0}
 _BATCH = 64
 _SHORT_STEPS = 378
-"""Six epochs of 4,028 rows, after which labels alone have nothing more to give."""
+"""Six epochs of 4,028 rows, after which training on labels alone no longer improves."""
 _LONG_STEPS, _PASSES = 800, 2.25
-"""What the embedded run takes for its transfer set: so many steps, so often through it."""
+"""Steps on the transfer set in the embedded run, and passes over it."""
 _MOST_STEPS = 6000
 _WANTED_ROWS = 24_000
 """Rows of a transfer set that two cores answer in a few minutes."""
@@ -28,30 +28,30 @@ _GROUPS = {
     "linear_": ([1.0e-2, 2.0e-2], ("linear",)),
     "tuning_": ([1.0e-4, 3.0e-4], ("transformer", "dse")),
 }
-"""Learning rates, and who tries them, by the beginning of the optimisers' names."""
+"""Learning rates, and the architectures that try them, by prefix of the optimisers' names."""
 _STARTS = {"linear": "random", "transformer": "model", "dse": "model"}
 
 
 def iterations(texts: int) -> int:
-    """Return how many synthetic rows per text make a transfer set of a usual size; at least one."""
+    """Return how many synthetic rows per text make a transfer set of usual size; at least one."""
     return min(_MOST_ITERATIONS, max(1, round(_WANTED_ROWS / max(texts, 1)) - 1))
 
 
 def word_limit(words: int) -> int:
-    """Return where students cut texts of which all but a few have so many words."""
+    """Return where students truncate texts, given a length that few of them exceed."""
     return min(256, max(64, -(-words // 32) * 32))
 
 
 def piece_limit(words: int) -> int:
-    """Return where a teacher cuts such texts: a word is about one and a half word pieces."""
+    """Return where a teacher truncates such texts, at about one and a half word pieces per word."""
     return min(512, max(128, -(-words * 3 // 2 // 64) * 64))
 
 
 def student_rows(names: tuple[str, ...], words: int, pieces: int, model: str) -> dict[str, Any]:
     """Return ``students``.
 
-    :param words: at which they cut; :param pieces: at which those of word pieces do.
-    :param model: whose word pieces and layers they have.
+    :param words: where they truncate; :param pieces: where those that read word pieces do.
+    :param model: the model whose word pieces and layers they use.
     """
     own = {"embeddings": "trained", "dropout": 0.2, "max_words": words}
     of_pieces = {"model": model, "classifier": 200, "dropout": None, "max_words": pieces}
@@ -73,7 +73,7 @@ def student_rows(names: tuple[str, ...], words: int, pieces: int, model: str) ->
 def optimisers(names: tuple[str, ...], labelled: int, transfer: int) -> dict[str, Any]:
     """Return ``optimisers``: a short and a long one for architectures that try the same rates.
 
-    :param labelled: rows of the training set; :param transfer: of the largest transfer set.
+    :param labelled: rows of the training set; :param transfer: rows of the largest transfer set.
     """
     epochs = min(40, max(3, -(-_SHORT_STEPS * _BATCH // max(labelled, 1))))
     steps = max(_LONG_STEPS, round(_PASSES * transfer / _BATCH))
@@ -95,11 +95,11 @@ def optimisers(names: tuple[str, ...], labelled: int, transfer: int) -> dict[str
 def method_rows(
     names: tuple[str, ...], recipes: list[str], from_labels: bool
 ) -> dict[str, dict[str, Any]]:
-    """Return ``methods``: on labels, on the teacher's answers, and on those to more texts.
+    """Return ``methods``: on labels, on the teacher's answers, and on its answers to more texts.
 
-    Of a BiLSTM all three, of the others the first and the last; each is tested against the first.
+    A BiLSTM has all three, the others the first and the last; the baseline is the first.
 
-    :param recipes: ``original``, then one of more texts where there is one.
+    :param recipes: ``original``, then one with more texts if there is one.
     :param from_labels: whether there are labels to learn from.
     """
     rows: dict[str, dict[str, Any]] = {}

@@ -1,4 +1,4 @@
-"""Who teaches: a row of ``models``, a folder of a model, or a file of answers."""
+"""Chooses the teacher: a row of ``models``, a model's folder, or a file of answers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,8 +19,9 @@ _SIGN = "[MASK]"
 class Chosen:
     """A teacher.
 
-    :ivar name: of its row; :ivar kind: of its tuning; :ivar model: the row of ``models`` that it
-        is tuned from; :ivar path: its folder or file; :ivar told: what its answers say of the task.
+    :ivar name: the name of its row; :ivar kind: the kind of its tuning; :ivar model: the row of
+        ``models`` that it is tuned from; :ivar path: its folder or file; :ivar told: what its
+        answers say about the task.
     """
 
     name: str
@@ -40,9 +41,10 @@ def choose_teacher(
 ) -> Chosen:
     """Return the teacher that a user named.
 
-    :param given: a row of ``models``, a folder, or a file; None: the default one.
-    :param models: the rows that there are; :param default: the one to tune.
-    :param classes: the task's, as far as they are named: a batch's tokens are searched for them.
+    :param given: a row of ``models``, a folder, or a file; None for the default.
+    :param models: the rows that exist; :param default: the one to tune.
+    :param classes: the task's classes, as far as they are named: a batch's tokens are searched for
+        them.
     :raises DistilleryError: if it is none of these.
     """
     if given is None or given in models:
@@ -52,8 +54,8 @@ def choose_teacher(
         return _model(path)
     if not path.is_file():
         raise DistilleryError(
-            f"--teacher {given}: no model of params.yaml ({', '.join(models)}), no folder of a "
-            "model and no file of answers. Correct it."
+            f"--teacher {given}: neither a model of params.yaml ({', '.join(models)}), nor a "
+            "model's folder, nor a file of answers. Correct it."
         )
     return Chosen("answers", "answers", path=path, told=_told(path, classes))
 
@@ -61,8 +63,8 @@ def choose_teacher(
 def tuning_of(chosen: Chosen, place: str, rows: int, base: Mapping[str, Any]) -> dict[str, Any]:
     """Return ``tuning`` of its row.
 
-    :param place: its folder or file, below ``inputs``; :param rows: of the training set.
-    :param base: the tuning of the teacher that it stands for.
+    :param place: its folder or file, below ``inputs``; :param rows: rows of the training set.
+    :param base: the tuning of the teacher that it replaces.
     """
     if chosen.kind == "finished":
         return {"kind": "finished", "checkpoint": place}
@@ -71,14 +73,16 @@ def tuning_of(chosen: Chosen, place: str, rows: int, base: Mapping[str, Any]) ->
         own |= {"mask": _SIGN, "smoothing": 0.1, "floor": 1.0e-4, "min_coverage": 0.5}
         return own | {"provenance": {}}
     steps = -(-rows // base["batch_size"])
-    # As many steps as the embedded run takes, for two epochs of 4,028 rows.
+    # As many steps as in the embedded run, which has two epochs of 4,028 rows.
     epochs = min(10, max(2, -(-126 // max(steps, 1))))
     return {**base, "epochs": epochs}
 
 
 def _model(path: Path) -> Chosen:
     if not (path / "config.json").is_file():
-        raise DistilleryError(f"--teacher {path}: no config.json, so no model. Correct the folder.")
+        raise DistilleryError(
+            f"--teacher {path}: no config.json, so this is not a model. Correct the folder."
+        )
     heads = read_json(path / "config.json").get("architectures") or []
     name = "".join(sign if sign.isalnum() else "_" for sign in path.resolve().name)
     if any(head.endswith(_HEADS) for head in heads):
@@ -87,7 +91,7 @@ def _model(path: Path) -> Chosen:
 
 
 def _told(path: Path, classes: Sequence[str]) -> Told:
-    """Return what answers say of their task: the classes that they name, or scores."""
+    """Return what answers say about their task: the classes that they name, or scores."""
     described, rows = read_answers(path, None, [*classes])
     names: dict[str, None] = dict.fromkeys(described.classes or classes)
     scores: list[str] = []

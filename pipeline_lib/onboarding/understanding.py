@@ -1,4 +1,4 @@
-"""What files are about: texts, label, classes or scores, splits; a guess, but for what is said."""
+"""Guesses what files are about, unless told: texts, label, classes or scores, splits."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,17 +19,17 @@ from pipeline_lib.onboarding.questions import Ask
 from pipeline_lib.params import CORRELATIONS, DECISIONS
 
 DEV, TEST = 0.1, 0.2
-"""Shares that are drawn for dev and test where nothing is given."""
+"""Default shares that are drawn for dev and test."""
 MOST_BLOCKS = 16
 FEW_ROWS = 1000
-"""Below so many rows dev has a greater share: it chooses between rates and steps."""
+"""Below this many rows dev gets a larger share, since it selects rates and steps."""
 
 
 @dataclass(frozen=True)
 class Wishes:
-    """What the user said, each in place of a guess; None, or empty: nothing.
+    """What the user said, which replaces a guess; None or empty if nothing.
 
-    :ivar dev: the share of the rows that is drawn for dev; :ivar test: for test.
+    :ivar dev: the share of the rows to draw for dev; :ivar test: for test.
     """
 
     text: Sequence[str] = ()
@@ -43,7 +43,7 @@ class Wishes:
 
 @dataclass(frozen=True)
 class Told:
-    """What a teacher's answers in files say of a task: the classes, or that they are scores."""
+    """What a teacher's answers in files say about a task: the classes, or that they are scores."""
 
     kind: str
     classes: list[str] = field(default_factory=list)
@@ -54,8 +54,8 @@ class Told:
 class Understood:
     """What files are about.
 
-    :ivar contents: by split; :ivar text: one column, or two; :ivar label: a column, one by split,
-        or None; :ivar labels: as in params.yaml; :ivar split: shares that are drawn, or None.
+    :ivar contents: by split; :ivar text: one column, or two; :ivar label: a column, one per split,
+        or None; :ivar labels: as in params.yaml; :ivar split: shares to draw, or None.
     """
 
     contents: dict[str, Content]
@@ -69,12 +69,12 @@ class Understood:
 
     @property
     def examples(self) -> str:
-        """The split that students are trained on, or drawn from."""
+        """The split that students are trained on, or that splits are drawn from."""
         return "all" if "all" in self.contents else "train"
 
     @property
     def rows(self) -> int:
-        """Rows of that split."""
+        """The number of rows of that split."""
         return self.contents[self.examples].table.num_rows
 
     @property
@@ -88,7 +88,7 @@ class Understood:
         return replace(self, labels=labels)
 
     def task(self, source: Mapping[str, Any], n_iter: int) -> dict[str, Any]:
-        """Return the task as params.yaml has it."""
+        """Return the task as in params.yaml."""
         blocks = min(MOST_BLOCKS, max(2, self.rows // 1000))
         return {
             "source": {**source},
@@ -110,10 +110,10 @@ class Understood:
 def understand(
     contents: dict[str, Content], wishes: Wishes, told: Told | None, ask: Ask
 ) -> Understood:
-    """Say what files are about.
+    """Work out what files are about.
 
-    :param contents: by split, unlabelled texts apart.
-    :param told: what a teacher's answers say, where these are given.
+    :param contents: by split, without unlabelled texts.
+    :param told: what a teacher's answers say, if they are given.
     :raises DistilleryError: if they cannot be understood, or are ambiguous and ``ask`` refuses.
     """
     columns = look_at(contents)
@@ -125,7 +125,7 @@ def understand(
         raise DistilleryError(
             "nothing is labelled, and no teacher's answers are given. Name the label column with "
             "--label, or a file of answers with --teacher FILE; or give these texts with "
-            "--unlabelled beside labelled ones."
+            "--unlabelled besides labelled ones."
         )
     kind, labels = (
         _of_teacher(told, wishes)
@@ -136,13 +136,13 @@ def understand(
     if name is not None and not {"train", "all"} & set(with_label):
         if told is None:
             raise DistilleryError(
-                f"column {name!r} is in {', '.join(with_label)} alone, so that nothing is learned "
+                f"column {name!r} is only in {', '.join(with_label)}, so nothing can be learned "
                 "from it. Name another with --label, or a file of answers with --teacher FILE."
             )
         label = {split: name for split in with_label}
     if isinstance(labels, dict) and kind == "classification" and len(labels) < 2:
         raise DistilleryError(
-            f"column {name!r}: one class alone, {', '.join(labels)}. Name another with --label."
+            f"column {name!r}: only one class, {', '.join(labels)}. Name another with --label."
         )
     counts = [_count(own, values) for own in labels.values()] if kind == "classification" else []
     metrics, rare = metrics_of(kind, counts)
@@ -183,7 +183,7 @@ def _of_column(
 
 
 def _known(split: str, values: Sequence[str]) -> Sequence[str]:
-    """Return a split's labels; none of a test set whose labels are hidden, as GLUE's -1."""
+    """Return a split's labels; none for a test set whose labels are hidden, such as GLUE's -1."""
     hidden = split.startswith("test") and not set(values) - {"", "-1", "-1.0"}
     return () if hidden else values
 
@@ -200,13 +200,13 @@ def _checked_metrics(given: Sequence[str], kind: str) -> list[str]:
     for name in given:
         if name not in known:
             raise DistilleryError(
-                f"--metrics: {name!r} is none of a {kind}; there are {', '.join(known)}."
+                f"--metrics: {name!r} is not a metric of a {kind}. Choose from {', '.join(known)}."
             )
     return [*given]
 
 
 def _split(contents: dict[str, Content], wishes: Wishes) -> dict[str, Any] | None:
-    """Return the shares that are drawn; None: dev is given."""
+    """Return the shares to draw; None if dev is given."""
     if "dev" in contents:
         for share, flag in ((wishes.dev, "--dev"), (wishes.test, "--test")):
             if share is not None:

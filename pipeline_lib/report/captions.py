@@ -1,4 +1,4 @@
-"""What must be said beside every table of scores: data, seeds, selection, and what is missing."""
+"""The captions of the score tables: data, seeds, selection, and what is missing."""
 
 from pipeline_lib.evaluation.results import TaskScores
 from pipeline_lib.params import Params
@@ -8,7 +8,7 @@ from pipeline_lib.report.splits import shared_line
 
 
 def caption(result: TaskResult, params: Params) -> list[str]:
-    """Return the sentences that go with one task's table."""
+    """Return the sentences of the caption of one task's table."""
     scores = result.scores
     split = scores.decisive_split
     sizes = ", ".join(f"{count:,} {name}" for name, count in scores.rows.items())
@@ -18,8 +18,8 @@ def caption(result: TaskResult, params: Params) -> list[str]:
         f"Data: {sizes} rows. {_test(scores)}",
         scores.selection,
         _gain(scores),
-        "Rate: the learning rate taken for all seeds, best on dev with the first, among "
-        f"{_rates(scores)}; steps and rows of one training.",
+        "Rate: the learning rate of all seeds, the best on dev with the first among "
+        f"{_rates(scores)}; steps and rows are those of one run.",
         f"To teacher and agreement (share of equal answers, or correlation) on {split}; parameters "
         "in millions, without / with embeddings; ratio: times smaller than the teacher.",
     ]
@@ -39,7 +39,7 @@ def _gain(scores: TaskScores) -> str:
     return (
         f"Gain over the method's undistilled baseline on {split}{chosen} with its "
         f"{100 * confidence:.0f} % interval and p over seeds and examples (Obuchowski and Rockette "
-        "1995); p corrected for the table's rows (Holm 1979). One seed: neither."
+        "1995); p corrected for the table's rows (Holm 1979). With one seed there is neither."
     )
 
 
@@ -49,7 +49,7 @@ def _rates(scores: TaskScores) -> str:
 
 
 def _further(scores: TaskScores) -> list[str]:
-    """Say how everyone did on scored splits that have no column of their own."""
+    """Return the scores on splits that have no column of their own."""
     metric = scores.metric
     lines = []
     for split in scores.scored_splits:
@@ -69,25 +69,25 @@ def _further(scores: TaskScores) -> list[str]:
 
 
 def _unanswered(scores: TaskScores) -> list[str]:
-    """Say what nobody labelled, and which rows a teacher did not answer."""
+    """Say if nothing is labelled, and which rows a teacher did not answer."""
     lines = []
     if not scores.scored_splits:
         lines.append(
             "Nothing is labelled: the best evaluations were chosen by the teacher's answers on "
-            "dev, and agreement with the teacher is no score."
+            "dev, and agreement with the teacher is not a score."
         )
     for name, own in scores.teachers.items():
         missing = [f"{count:,} of {scores.rows[s]:,} {s}" for s, count in own.unanswered.items()]
         if missing:
             lines.append(
                 f"Teacher {name} did not answer {', '.join(missing)} rows: it is scored and "
-                "compared on the others alone."
+                "compared only on the others."
             )
     return lines
 
 
 def speed_line(result: TaskResult) -> str:
-    """Say what the timings were taken on, or that there are none."""
+    """Describe how the timings were measured, or say that there are none."""
     speed = result.speed
     if speed is None:
         return "Sentences/s: not measured yet (stage measure_speed)."

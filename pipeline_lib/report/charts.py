@@ -1,4 +1,4 @@
-"""The page's charts, each with a table of the numbers that it shows."""
+"""The page's charts, each with a table of its numbers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,17 +9,17 @@ from markupsafe import Markup
 from pipeline_lib.report.svg import WIDTH, Axis, Plot, image, mark, tag
 
 SMALL = (256, 205)
-"""Of charts that stand side by side, one per system."""
+"""Size of the charts shown side by side, one per system."""
 GAIN_HEADS = ("Difference", "Interval", "p (Holm)")
 ROW, NAMES = 30, 150
-"""Height of a row of intervals, and the width of its name."""
+"""Height of a row in a chart of intervals, and width of the names."""
 
 
 @dataclass(frozen=True)
 class Figure:
     """A chart, and its numbers as a table.
 
-    :ivar legend: series numbers and their names, where the chart does not name them itself.
+    :ivar legend: number, swatch and name of each series, if the chart itself does not name them.
     """
 
     title: str
@@ -31,7 +31,7 @@ class Figure:
 
 
 def legend(names: Sequence[str], first: int = 0) -> list[tuple[int, Markup, str]]:
-    """Return number, mark and name of each series."""
+    """Return the number, swatch and name of each series."""
     return [(n, _swatch(n), name) for n, name in enumerate(names, first)]
 
 
@@ -51,11 +51,11 @@ def _swatch(series: int) -> Markup:
 def intervals(
     name: str, title: str, unit: str, gains: list[dict[str, Any]], scale: float
 ) -> Figure:
-    """Draw differences to a baseline with their intervals, a row each, around zero.
+    """Draw differences from a baseline with their intervals, one per row, around zero.
 
-    :param gains: method, baseline, difference, low and high (or None), p_holm (or None); and what
-        is ``changed`` in the method, where that is said.
-    :param scale: what differences are multiplied by to be in ``unit``.
+    :param gains: method, baseline, difference, low and high (or None), p_holm (or None), and
+        optionally ``changed``, what differs in the method.
+    :param scale: factor that converts differences to ``unit``.
     """
     ends = [
         value * scale
@@ -111,7 +111,7 @@ def _gain_text(gain: Mapping[str, Any], scale: float) -> str:
 
 
 def scatter(name: str, title: str, x: str, metric: str, points: list[dict[str, Any]]) -> Figure:
-    """Draw scores, in percent, against what they cost, on a logarithmic scale.
+    """Draw scores, in percent, against their cost, on a logarithmic scale.
 
     :param points: system, series, x, score, and std or None.
     """
@@ -144,7 +144,7 @@ def _percent(value: float | None) -> str:
 def reliability_chart(
     name: str, system: str, series: int, bins: Mapping[str, list[float]], regression: bool
 ) -> Figure:
-    """Draw what a system says against what is true, with the line on which both are the same."""
+    """Draw what a system predicts against what is true, with the diagonal."""
     said, true = bins["said"], bins["true"]
     both, percent = [*said, *true], "" if regression else "xy"
     labels = ("answer", "label") if regression else ("confidence (%)", "accuracy (%)")
@@ -176,7 +176,7 @@ def reliability_chart(
 
 
 def routing_chart(name: str, routes: list[dict[str, Any]], split: str, cost: str) -> Figure:
-    """Draw accuracy against cost as more and more rows go on to the teacher.
+    """Draw accuracy against cost as more and more rows are routed to the teacher.
 
     :param routes: system, series, teacher_accuracy, curve and best (cost, routed, accuracy).
     """
@@ -211,7 +211,7 @@ def routing_chart(name: str, routes: list[dict[str, Any]], split: str, cost: str
         plot.drawn(name, title, described),
         ["Method", "Routed (%)", f"Cost ({cost})", "Accuracy (%)"],
         rows,
-        "The mark: the least share of dev that keeps the teacher's accuracy. Dashed: the teacher.",
+        "Mark: the least share of dev that keeps the teacher's accuracy. Dashed: the teacher.",
         [(r["series"], _swatch(r["series"]), r["system"]) for r in routes],
     )
 
@@ -227,7 +227,7 @@ def learning_chart(
     measure = "training loss" if key == "loss" else f"{curves[0]['measure']} on dev"
     label = f"{measure} (%)" if percent else measure
     show: Callable[[float | None], str] = _percent if percent else _decimals
-    # A score can be no number: a correlation of constants.
+    # A score is None where it is undefined, such as a correlation of constants.
     known = [[one for one in curve["history"] if one[key] is not None] for curve in curves]
     steps = [0.0, *(float(one["step"]) for own in known for one in own)]
     values = [one[key] for own in known for one in own] or [0.0]
@@ -268,13 +268,13 @@ def _decimals(value: float | None) -> str:
 
 
 BOX, GAP = (154, 46), (26, 14)
-"""Size of a stage's box in the flow, and the room between boxes."""
+"""Size of a stage's box in the flow, and the space between boxes."""
 
 
 def flow_chart(name: str, stages: list[dict[str, Any]]) -> Markup:
-    """Draw the stages in columns, each behind those that it waits for, with time and work found.
+    """Draw the stages in columns, each after those it depends on, with time and work reused.
 
-    :param stages: see :func:`pipeline_lib.report.flow.read_flow`, with ``line``: a text for each.
+    :param stages: see :func:`pipeline_lib.report.flow.read_flow`; each with a ``line`` of text.
     """
     columns = _columns({stage["name"]: stage["after"] for stage in stages})
     rows: dict[int, int] = {}
@@ -307,7 +307,7 @@ def flow_chart(name: str, stages: list[dict[str, Any]]) -> Markup:
 
 
 def _columns(after: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    """Return each stage's column: behind those that it waits for, and near those that wait."""
+    """Return each stage's column: after its dependencies, and close to its dependents."""
     found: dict[str, int] = {}
     for name, others in after.items():
         found[name] = 1 + max((found[other] for other in others), default=-1)

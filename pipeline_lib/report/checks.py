@@ -1,4 +1,4 @@
-"""What can be said to hold or not: each check with what was found and what was wanted."""
+"""Checks that pass or fail, each with what was found and what was expected."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,15 +11,15 @@ from pipeline_lib.report.rows import p_value, percent, signed
 from pipeline_lib.report.splits import shared_line
 
 Check = dict[str, Any]
-"""``check``, ``found``, ``wanted``, and whether it ``holds``."""
+"""``check``, ``found``, ``wanted`` (what was expected), and ``holds`` (whether it passed)."""
 SIGNIFICANT = 0.05
-"""Below this p, corrected for the table's comparisons, a gain is beyond doubt."""
+"""A gain is significant below this p, corrected for the table's comparisons."""
 
 
 def task_checks(task: str, scores: TaskScores, layout: Layout) -> list[Check]:
     """Return the checks of one task's data, teachers and methods."""
     shared = shared_line(scores.shared_texts)
-    own = _check("No text stands in two splits", shared or "none does", "none", not shared)
+    own = _check("No text is in two splits", shared or "none", "none", not shared)
     return [own, *_alignment(task, layout), *_answers(scores), *_gains(scores), *_routes(scores)]
 
 
@@ -38,7 +38,7 @@ def _alignment(task: str, layout: Layout) -> Iterator[Check]:
         name = path.parent.relative_to(layout.all_outputs(task)).as_posix()
         found = f"{equal:,} of {rows:,} rows have their input's key"
         if "recomputed_rows" in proof:
-            found += f"; of {proof['recomputed_rows']:,} computed again {flipped} changed answer"
+            found += f"; of {proof['recomputed_rows']:,} recomputed, {flipped} changed answer"
         yield _check(
             f"Outputs {name} belong to their rows", found, "all, 0", equal == rows and not flipped
         )
@@ -62,7 +62,7 @@ def _gains(scores: TaskScores) -> Iterator[Check]:
             found += ", one seed"
         else:
             found += f" [{signed(gain.low)}, {signed(gain.high)}], p {p_value(gain.p_holm)}"
-            # The interval is of this comparison alone: p counts how many the table makes.
+            # The interval is for this comparison alone; p is corrected for all in the table.
             holds = gain.low > 0 and gain.p_holm < SIGNIFICANT
         yield _check(
             f"{name} is better than {own.baseline} on {split}",
@@ -80,7 +80,7 @@ def _routes(scores: TaskScores) -> Iterator[Check]:
             continue
         teacher, loss = own.routing.teacher_accuracy[split], own.routing.max_loss
         yield _check(
-            f"{name} with its teacher behind it keeps the teacher's accuracy on {split}",
+            f"{name}, routing to its teacher, keeps the teacher's accuracy on {split}",
             f"{percent(found.mean)} at {percent(own.routing.best.routed[split])} % routed",
             f"at least {percent(teacher - loss)}",
             found.mean >= teacher - loss,

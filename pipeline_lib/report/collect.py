@@ -1,4 +1,4 @@
-"""Reads the tasks' results, and flattens them to the plain numbers of ``metrics.json``."""
+"""Reads the tasks' results, and flattens them into the plain numbers of ``metrics.json``."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ from pipeline_lib.evaluation.results import MethodScores, TaskScores
 
 @dataclass(frozen=True)
 class TaskResult:
-    """One task's scores, and its ``speed/<task>.json`` where it was measured."""
+    """One task's scores, and its ``speed/<task>.json`` if speed was measured."""
 
     task: str
     scores: TaskScores
@@ -22,14 +22,14 @@ class TaskResult:
 def read_results(layout: Layout, tasks: list[str]) -> list[TaskResult]:
     """Read the scores of every task.
 
-    :param layout: of all artifacts.
-    :raises DistilleryError: if a task has none yet.
+    :param layout: where all artifacts are.
+    :raises DistilleryError: if a task has no scores yet.
     """
     return [TaskResult(task, TaskScores.read(layout.scores(task))) for task in tasks]
 
 
 def read_finished(layout: Layout, tasks: list[str]) -> list[TaskResult]:
-    """Read the scores of the tasks that have them, with timings where there are any.
+    """Read the scores of the tasks that have some, with timings if there are any.
 
     :raises DistilleryError: if no task has been evaluated.
     """
@@ -48,7 +48,8 @@ def read_finished(layout: Layout, tasks: list[str]) -> list[TaskResult]:
 def metrics(results: list[TaskResult]) -> dict[str, Any]:
     """Return ``{task: {teachers: {...}, methods: {...}}}`` of plain numbers, for ``dvc metrics``.
 
-    So ``movies.methods.bilstm.test.accuracy.mean``; splits whose labels are hidden are left out.
+    For example ``movies.methods.bilstm.test.accuracy.mean``. Splits with hidden labels are left
+    out.
     """
     return {result.task: _task_metrics(result.scores) for result in results}
 
@@ -83,7 +84,7 @@ def _method_metrics(own: MethodScores, splits: list[str]) -> dict[str, Any]:
         for detail, value in own.details.scores[split].items():
             found[split][detail] = {"mean": value.mean, "std": value.std}
         if gain := own.gain[split]:
-            # One seed: neither p is known.
+            # With one seed there is neither p.
             kept = gain.model_dump(include={"difference", "p", "p_holm"}, exclude_none=True)
             found[split]["gain"] = kept
     return found

@@ -1,4 +1,4 @@
-"""What the page shows, as plain values: the content of ``report.json``, and of the page."""
+"""Gathers what the page shows, as plain values: the content of ``report.json``."""
 
 import math
 from dataclasses import asdict
@@ -25,7 +25,7 @@ from pipeline_lib.report.trainings import encoder_curves, task_curves
 FORMAT = 1
 """Version of the layout of ``report.json``."""
 MOST_ROWS = 30
-"""Of each work list; `distill shards worklist` shows more."""
+"""The most rows of each work list; `distill shards worklist` shows more."""
 COLUMNS = {
     "system": "System",
     "dev": "Dev",
@@ -40,7 +40,7 @@ COLUMNS = {
     "parameters": "Parameters (M)",
     "ratio": "Smaller",
 }
-"""Of the table of scores."""
+"""Keys and heads of the table of scores."""
 TRAINING = {"system": "System", "rate": "Rate", "steps": "Steps × batch", "rows": "Rows"}
 
 
@@ -70,7 +70,7 @@ def page_content(
 
 
 def _finite(value: Any) -> Any:
-    """Return plain values with None for what is no number, such as a correlation of constants."""
+    """Return plain values with None for NaN and infinity, such as a correlation of constants."""
     if isinstance(value, dict):
         return {key: _finite(own) for key, own in value.items()}
     if isinstance(value, list):
@@ -92,7 +92,7 @@ def _task(params: Params, layout: Layout, result: TaskResult) -> dict[str, Any]:
         "speed": result.speed,
         "tables": {
             "scores": _rows(f"{task}: {scores.metric}, gain on {split}", COLUMNS, result),
-            "training": _rows(f"{task}: trainings", TRAINING, result),
+            "training": _rows(f"{task}: training", TRAINING, result),
             "steps": _plain(steps(result)),
             "calibration": _plain(calibration(result)),
             "routing": _plain(routing(result, timed=True)),
@@ -111,7 +111,7 @@ def _task(params: Params, layout: Layout, result: TaskResult) -> dict[str, Any]:
 
 
 def _rows(title: str, columns: dict[str, str], result: TaskResult) -> dict[str, Any]:
-    """Return some of the columns of the table of scores, less the rows that have none of them."""
+    """Return some columns of the table of scores, without the rows that are empty in all."""
     cells = [[getattr(row, name) for name in columns] for row in rows(result)]
     known = [row for row in cells if set(row[1:]) != {NONE}]
     return {"title": title, "header": list(columns.values()), "rows": known}
@@ -131,7 +131,7 @@ def _plain(given: TextTable | None) -> dict[str, Any] | None:
 
 
 def _systems(result: TaskResult, layout: Layout) -> list[dict[str, Any]]:
-    """Return what each teacher and method scores, and what it costs: speed, parameters, bytes."""
+    """Return the score and the cost of each teacher and method: speed, parameters, bytes."""
     scores, found = result.scores, []
     split, metric = scores.decisive_split, scores.metric
     for name, own in scores.teachers.items():
@@ -163,7 +163,7 @@ def _systems(result: TaskResult, layout: Layout) -> list[dict[str, Any]]:
 
 
 def _bytes(folder: Path) -> int | None:
-    """Return how many bytes a model has on the disk: weights, and what it needs to read text."""
+    """Return a model's size on disk: its weights, and what it needs to read text."""
     if not (folder / "config.json").exists():
         return None
     files = (path for path in folder.iterdir() if path.name not in ("training.json", "search.json"))
@@ -171,7 +171,7 @@ def _bytes(folder: Path) -> int | None:
 
 
 def _gains(scores: TaskScores) -> list[dict[str, Any]]:
-    """Return what each row adds to its baseline: in the metric, and in what is scored beside."""
+    """Return each row's gains over its baseline: in the metric, and in the other measures."""
     split, found = scores.decisive_split, []
     for name, own in scores.methods.items():
         each: dict[str, Gain | None] = {scores.metric: own.gain[split]}
@@ -185,7 +185,7 @@ def _gains(scores: TaskScores) -> list[dict[str, Any]]:
 
 
 def _steps(scores: TaskScores) -> list[dict[str, Any]]:
-    """Return what each row adds to one that lacks a single thing of it."""
+    """Return each row's gain over a row that differs from it in one thing."""
     split = scores.decisive_split
     named = [
         {"method": own.method, "baseline": own.previous, "changed": CHANGED[own.changed]}
@@ -200,7 +200,7 @@ def _steps(scores: TaskScores) -> list[dict[str, Any]]:
 
 
 def _routing(result: TaskResult) -> dict[str, Any] | None:
-    """Return every method's curve; cost is in time where speeds were measured, else parameters."""
+    """Return every method's curve; cost is in time if speeds were measured, else in parameters."""
     scores, split = result.scores, result.scores.decisive_split
     routed = {name: own for name, own in scores.methods.items() if own.routing}
     if not routed:
@@ -230,7 +230,7 @@ def _routing(result: TaskResult) -> dict[str, Any] | None:
 
 
 def _importance(path: Path) -> dict[str, Any] | None:
-    """Return what ``evaluate`` found of a few rows' words, or None where it explained none."""
+    """Return the word importance that ``evaluate`` found for a few rows, or None."""
     try:
         found = read_json(path)
     except DistilleryError:

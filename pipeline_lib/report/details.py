@@ -1,7 +1,7 @@
-"""The tables beside the scores: how far probabilities can be trusted, and what routing keeps.
+"""The tables besides the scores: calibration, routing, and the gain of each step.
 
-The Markdown report and the terminal show the same cells.  Cost is in time where speeds were
-measured and may be shown, else in parameters.
+The Markdown report and the terminal show the same cells.  Cost is in time if speeds were measured
+and may be shown, else in parameters.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from pipeline_lib.report.collect import TaskResult
 from pipeline_lib.report.rows import NONE, interval, p_value, percent, rate, signed
 
 MOST_RECALLS = 4
-"""Of more classes the lowest recall is shown."""
+"""With more classes than this, only the lowest recall is shown."""
 HEADS: dict[Detail, str] = {
     "nll": "NLL",
     "ece": "ECE",
@@ -39,9 +39,10 @@ IN_PERCENT: tuple[Detail, ...] = ("ece", "accuracy_at_50", "accuracy_at_80")
 
 @dataclass(frozen=True)
 class TextTable:
-    """A table as text, a row per system.
+    """A table as text, one row per system.
 
-    :ivar columns: heads to cells, of two lines at most; a second group can stand below the first.
+    :ivar columns: heads to cells of at most two lines; the second group may be printed below the
+        first.
     :ivar teachers: how many of the first rows are teachers.
     """
 
@@ -52,9 +53,9 @@ class TextTable:
 
 
 def calibration(result: TaskResult) -> TextTable | None:
-    """Return, for teachers and methods, what is scored beside the metrics on the decisive split.
+    """Return the measures besides the metrics, for teachers and methods on the decisive split.
 
-    :returns: None where nothing is scored: no split has labels.
+    :returns: None if nothing is scored, because no split has labels.
     """
     scores, split = result.scores, result.scores.decisive_split
     systems: list[TeacherScores | MethodScores] = [
@@ -83,10 +84,10 @@ def calibration(result: TaskResult) -> TextTable | None:
 
 
 def routing(result: TaskResult, timed: bool) -> TextTable | None:
-    """Return the least share that each method leaves to its teacher, and what the two have then.
+    """Return the least share that each method routes to its teacher, and the resulting accuracy.
 
-    :param timed: whether cost may be told in time.
-    :returns: None where nothing is routed: of a regression, or without a method.
+    :param timed: whether cost may be given in time.
+    :returns: None if nothing is routed: for a regression, or without methods.
     """
     scores, split = result.scores, result.scores.decisive_split
     found = {name: own for name, own in scores.methods.items() if own.routing}
@@ -110,7 +111,7 @@ def routing(result: TaskResult, timed: bool) -> TextTable | None:
 def steps(result: TaskResult) -> TextTable | None:
     """Return what each step adds to the first metric on the decisive split.
 
-    :returns: None where no row is a step from another, or nothing is scored.
+    :returns: None if no row is one step from another, or nothing is scored.
     """
     scores, split = result.scores, result.scores.decisive_split
     found = [(own, gain) for own in scores.steps if (gain := own.gain[split]) is not None]
@@ -128,7 +129,7 @@ def steps(result: TaskResult) -> TextTable | None:
 
 
 def notes(result: TaskResult, timed: bool) -> list[str]:
-    """Return the sentences that go with the two tables."""
+    """Return the captions of the tables of calibration and routing."""
     scores = result.scores
     if calibration(result) is None:
         return []
@@ -157,16 +158,16 @@ def notes(result: TaskResult, timed: bool) -> list[str]:
         within = f"{100 * first.max_loss:.1f} points"
         lines.append(
             "Routing: the least share of rows, those that the student is least sure of, that the "
-            f"teacher must answer to keep its accuracy within {within}, by dev and beyond a "
-            f"standard error; accuracy of the two together; cost: {cost} per row for one of the "
-            "teacher's."
+            f"teacher must answer to keep its accuracy within {within}, on dev and with a margin "
+            f"of one standard error; accuracy of the two together; cost: {cost} per row, relative "
+            "to the teacher's."
         )
     return lines
 
 
 def _recalled(scores: TaskScores) -> str:
     if len(scores.labels) > MOST_RECALLS:
-        return "of the class that is found least"
+        return "the lowest of all classes"
     return " / ".join(scores.labels)
 
 
@@ -223,7 +224,7 @@ def _accuracy(value: SeedScores) -> str:
 
 
 def _timed_cost(result: TaskResult, own: MethodScores, split: str) -> float | None:
-    """Return seconds per row for one of the teacher's, or None where they were not measured."""
+    """Return seconds per row relative to the teacher's, or None if they were not measured."""
     student = rate(result, "students", own.student)
     teacher = rate(result, "teachers", own.teacher)
     if not student or not teacher:

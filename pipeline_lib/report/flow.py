@@ -1,4 +1,4 @@
-"""The flow: which stage reads what another wrote, when each last ran, and what it found done."""
+"""The flow: which stage reads what another wrote, when each last ran, and what it reused."""
 
 import re
 from pathlib import Path
@@ -10,16 +10,16 @@ from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.stage_records import read_stage_record
 
 ITEM = re.compile(r"/?\$\{item[^}]*\}.*")
-"""What stands in dvc.yaml for a task or row: outputs of all of them lie in one folder."""
+"""The placeholder of a task or row in dvc.yaml: the outputs of all of them are in one folder."""
 
 
 def read_flow(pipeline: Path, layout: Layout) -> dict[str, Any]:
     """Return the stages in the order of the flow, with the records of their last runs here.
 
     :param pipeline: dvc.yaml.
-    :returns: ``stages``: name, ``after`` (the stages that it waits for, less those that these wait
-        for themselves), ``runs`` with item, start, seconds, and pieces of work computed and
-        reused; and ``seconds`` of all runs together.
+    :returns: ``stages``: name, ``after`` (its direct dependencies, without those they depend on
+        themselves), ``runs`` with item, start, seconds, and units of work computed and reused; and
+        ``seconds``, the total of all runs.
     """
     after = _direct(_stages_before(pipeline))
     stages = [
@@ -31,7 +31,7 @@ def read_flow(pipeline: Path, layout: Layout) -> dict[str, Any]:
 
 
 def _stages_before(pipeline: Path) -> dict[str, set[str]]:
-    """Return, for each stage, those whose outputs it reads."""
+    """Return, for each stage, the stages whose outputs it reads."""
     if not pipeline.exists():
         return {}
     stages = YAML(typ="safe").load(pipeline.read_text(encoding="utf-8"))["stages"]
@@ -52,13 +52,13 @@ def _stages_before(pipeline: Path) -> dict[str, set[str]]:
 
 
 def _overlap(one: str, other: str) -> bool:
-    """Whether one of two paths lies in the other, or is it."""
+    """Whether two paths are equal, or one is inside the other."""
     a, b = Path(one).parts, Path(other).parts
     return a[: len(b)] == b or b[: len(a)] == a
 
 
 def _direct(before: dict[str, set[str]]) -> dict[str, set[str]]:
-    """Leave out what a stage waits for by way of another."""
+    """Leave out the dependencies that a stage has through another."""
 
     def all_before(name: str) -> set[str]:
         return before[name].union(*(all_before(other) for other in before[name]))
@@ -70,7 +70,7 @@ def _direct(before: dict[str, set[str]]) -> dict[str, set[str]]:
 
 
 def _in_order(after: dict[str, set[str]]) -> list[str]:
-    """Return the stages, each behind those it waits for, else as dvc.yaml has them."""
+    """Return the stages, each after its dependencies, otherwise in the order of dvc.yaml."""
     order: list[str] = []
     while left := [name for name in after if name not in order]:
         order += [name for name in left if after[name] <= set(order)][:1] or left

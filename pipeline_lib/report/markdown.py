@@ -1,4 +1,4 @@
-"""The report as Markdown: a table per task and what must be said beside it; no timings."""
+"""The report as Markdown: a table and its caption per task, without timings."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,7 +34,7 @@ def write_report(
     params: Params,
     measured: Sequence[MeasuredTable] = (),
 ) -> None:
-    """Write the report of all tasks, and of what else was measured; equal scores, equal bytes."""
+    """Write the report of all tasks and other measurements; equal scores give equal bytes."""
     parts = ["# Results", "", *(line for result in results for line in _task(result, params))]
     parts += [line for table in measured for line in _measured(table)]
     with atomic_path(path) as temporary:
@@ -60,7 +60,7 @@ def _measured(given: MeasuredTable) -> list[str]:
 
 
 def _details(result: TaskResult) -> list[str]:
-    """Return what is scored beside the metrics; timings differ from run to run and stay out."""
+    """Return the tables besides the scores, without timings, which differ from run to run."""
     tables = [steps(result), calibration(result), routing(result, timed=False)]
     lines = [line for one in tables if one is not None for line in _titled(one)]
     return [*lines, *(f"- {line}" for line in notes(result, timed=False)), ""]

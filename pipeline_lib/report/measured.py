@@ -11,7 +11,7 @@ from pipeline_lib.params import Params
 
 @dataclass(frozen=True)
 class MeasuredTable:
-    """A table, ready to print, and what must be said beside it; scores are in percent."""
+    """A table, ready to print, and its caption; scores are in percent."""
 
     title: str
     header: list[str]
@@ -22,7 +22,7 @@ class MeasuredTable:
 def read_measured(params: Params, layout: Layout) -> list[MeasuredTable]:
     """Return the tables of every row of ``retrieval`` and of ``similarity``.
 
-    :raises DistilleryError: if one was not measured yet.
+    :raises DistilleryError: if one has not been measured yet.
     """
     return _tables(params, layout, finished=False)
 
@@ -54,9 +54,9 @@ def _retrieval(name: str, path: Path) -> list[MeasuredTable]:
     tables = [_table(f"Retrieval: {name}", scores.measures, judged, [f"In percent. {size}"])]
     if scores.teacher is not None:
         order = (
-            f"The same measures, in percent, with teacher {scores.teacher}'s first candidates for "
-            f"answers. It read {scores.teacher_pairs:.1f} documents with each query: the first of "
-            "every system."
+            f"The same measures, in percent, with the top candidates of teacher {scores.teacher} "
+            f"as answers. It scored {scores.teacher_pairs:.1f} documents per query: the top ones "
+            "of every system."
         )
         own = {system: own.teacher or {} for system, own in scores.systems.items()}
         title = f"Retrieval: {name}, against the order of teacher {scores.teacher}"
@@ -84,9 +84,9 @@ def _similarity(name: str, path: Path) -> MeasuredTable:
     ]
     counts = ", ".join(f"{rows:,} {split}" for split, rows in scores.rows.items())
     caption = (
-        f"The cosine of the vectors of each pair of {scores.task}, tuned by no label; in percent "
-        f"on {scores.split}. A class is decided by a threshold that is chosen on train (Wu et al. "
-        f"2020, table 5). {counts} rows."
+        f"The cosine of the vectors of each pair of {scores.task}, not tuned on labels; in percent "
+        f"on {scores.split}. Classes are decided by a threshold chosen on train (Wu et al. 2020, "
+        f"table 5). {counts} rows."
     )
     header = ["System", *scores.metrics]
     return MeasuredTable(f"Untuned similarity: {name}", header, rows, [caption])

@@ -1,6 +1,6 @@
 "use strict";
 
-// The theme: the system's until the button is pressed.
+// The theme is the system's until the button is pressed.
 const root = document.documentElement;
 const theme = document.getElementById("theme");
 const dark = matchMedia("(prefers-color-scheme: dark)");
@@ -14,7 +14,7 @@ theme.addEventListener("click", () => {
   nameTheme();
 });
 
-// Tables are sorted by a button in each head: down, up, then as they were.
+// A button in each column head sorts the table: descending, ascending, then the original order.
 const number = /^[+\-−≤]?\d[\d,]*(\.\d+)?(e[+-]?\d+)?/;
 function value(row, column) {
   const text = row.cells[column].textContent.trim();
@@ -37,7 +37,7 @@ function sort(table, column) {
   const rows = [...body.rows].map((row) => ({ row, own: value(row, column) }));
   rows.sort((a, b) => {
     if (order === "none") return a.row.dataset.place - b.row.dataset.place;
-    // What has no value stands last either way.
+    // Empty values come last in both directions.
     if (a.own === null || b.own === null) return (a.own === null) - (b.own === null);
     return sign * compare(a.own, b.own) || a.row.dataset.place - b.row.dataset.place;
   });
@@ -54,7 +54,7 @@ for (const table of document.querySelectorAll("table[data-sortable]")) {
   });
 }
 
-// Rows are filtered by every word of the text, and by list; label:, teacher: and the like are words.
+// Rows are filtered by list and by every word of the text, including words such as label:positive.
 function filter(form) {
   const table = document.getElementById(form.dataset.for);
   if (!table) return;
@@ -77,7 +77,7 @@ for (const form of document.querySelectorAll("form.filter")) {
   filter(form);
 }
 
-// A count of a confusion leads to those of its rows that are listed.
+// A count in a confusion matrix links to those of its rows that are listed.
 for (const link of document.querySelectorAll("a[data-filter]")) {
   link.addEventListener("click", () => {
     const form = link.closest("section").querySelector("form.filter");

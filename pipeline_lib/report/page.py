@@ -1,7 +1,7 @@
-"""The report as one page: a file without network, script or font from elsewhere.
+"""The report as one self-contained HTML file, which loads nothing from the network.
 
-Texts come from data, and are escaped by the template engine.  Beyond that the page's policy lets no
-script run and no style count but the page's own two, by their digests.
+Texts come from data, and the template engine escapes them.  In addition, the page's content
+security policy allows only its own script and style, by their digests.
 """
 
 import base64
@@ -29,11 +29,11 @@ from pipeline_lib.report.details import HEADS, IN_PERCENT
 
 HERE = Path(__file__).parent
 MOST_CHARACTERS = 600
-"""Of a sentence in a work list."""
+"""The most characters shown of a sentence in a work list."""
 
 
 def write_page(path: Path, content: Mapping[str, Any]) -> None:
-    """Write the page of what :func:`pipeline_lib.report.content.page_content` gathered."""
+    """Write the page from what :func:`pipeline_lib.report.content.page_content` gathered."""
     style, script = ((HERE / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
     html = _template().render(
         content=content,
@@ -49,7 +49,7 @@ def write_page(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def write_content(path: Path, content: Mapping[str, Any]) -> None:
-    """Write what the page shows as JSON; no number is NaN, which JSON does not know."""
+    """Write what the page shows as JSON, which has no NaN."""
     with atomic_path(path) as temporary:
         text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
         temporary.write_text(text + "\n", encoding="utf-8")
@@ -77,7 +77,7 @@ def _template() -> Any:
 
 
 def _policy(style: str, script: str) -> str:
-    """Return the page's content security policy: nothing is fetched, and nothing else runs."""
+    """Return the page's content security policy: nothing is loaded, and only its own code runs."""
     of_style, of_script = (
         base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
         for text in (style, script)
@@ -117,7 +117,7 @@ def _task(task: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _listed(work_list: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a work list's row with the words that it can be found by."""
+    """Return a work list's row with the words that the filter finds it by."""
     said = {
         "list": work_list["name"],
         "label": row["label"],
@@ -133,9 +133,9 @@ def _word(key: str, value: str) -> str:
 
 
 def leads(task: Mapping[str, Any], system: str, label: str, answer: str) -> str:
-    """Return the words that find the listed rows of this label and this answer of a system.
+    """Return the filter words for the listed rows with this label and this answer of a system.
 
-    Empty where no row is listed, and of systems whose answers the lists do not have.
+    Empty if no such row is listed, or if the lists lack the system's answers.
     """
     students = {one["student"] for one in task["work_lists"] if one["student"]}
     if system.startswith("teacher "):
@@ -150,9 +150,9 @@ def leads(task: Mapping[str, Any], system: str, label: str, answer: str) -> str:
 
 
 def pieces(sentence: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return a sentence in pieces: text, the rule that wrote it or None, and what stood there.
+    """Return a sentence in pieces: text, the rule that wrote it or None, and the original word.
 
-    What is longer than :data:`MOST_CHARACTERS` is cut.
+    Text beyond :data:`MOST_CHARACTERS` is cut.
     """
     text, end, found = sentence["text"], 0, []
     for span in sentence["spans"]:
@@ -194,7 +194,7 @@ def _gain_figures(task: Mapping[str, Any], series: Mapping[str, int]) -> Iterato
 def _cost_figures(task: Mapping[str, Any], series: Mapping[str, int]) -> Iterator[Figure]:
     metric = task["scores"]["metrics"][0]
     axes = {
-        "rate": ("Score against speed", "sentences a second"),
+        "rate": ("Score against speed", "sentences per second"),
         "parameters": ("Score against parameters", "parameters, embeddings included"),
         "bytes": ("Score against size on disk", "bytes"),
     }
@@ -211,7 +211,7 @@ def _cost_figures(task: Mapping[str, Any], series: Mapping[str, int]) -> Iterato
 def _curves(
     name: str, curves: list[dict[str, Any]], series: Mapping[str, int]
 ) -> list[tuple[Figure, Figure]]:
-    """Return score and loss of each system's trainings, in pairs."""
+    """Return the score and loss curves of each system, in pairs."""
     shown = {"teacher": "teacher {}", "joint": "{}, of several tasks", "encoder": "encoder {}"}
     by_system: dict[str, list[dict[str, Any]]] = {}
     for curve in curves:
@@ -244,11 +244,11 @@ def _line(runs: list[dict[str, Any]]) -> str:
         sum(own.get(key, 0) for run in runs for own in run["counts"].values())
         for key in ("reused", "computed")
     )
-    return f"{line}, {reused}/{reused + computed} found" if reused + computed else line
+    return f"{line}, {reused}/{reused + computed} reused" if reused + computed else line
 
 
 def _examples(importance: Mapping[str, Any] | None) -> list[dict[str, Any]]:
-    """Return the explained rows, each with its greatest change, by which colours are scaled."""
+    """Return the explained rows, each with its largest change, which scales the colours."""
     found = []
     for example in importance["examples"] if importance else []:
         changes = [abs(change) for own in example["models"].values() for change in own["changes"]]
@@ -257,7 +257,7 @@ def _examples(importance: Mapping[str, Any] | None) -> list[dict[str, Any]]:
 
 
 def ordered(models: Mapping[str, Any], importance: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Return what the models say: teacher, distilled and undistilled student."""
+    """Return the models' answers in order: teacher, distilled and undistilled student."""
     names = f"teacher {importance['teacher']}", importance["method"], importance["baseline"]
     return [(name, models[name]) for name in names if name in models]
 
@@ -268,18 +268,18 @@ def rows(records: list[Mapping[str, Any]], *keys: str) -> list[list[Any]]:
 
 
 def heat(change: float, most: float) -> str:
-    """Return the class of a change's colour: five steps either way, and none near zero."""
+    """Return the CSS class of a change's colour: five steps either way, none near zero."""
     step = round(5 * min(abs(change) / most, 1.0))
     return f"{'rise' if change > 0 else 'fall'}{step}" if step else "level"
 
 
 def shade(share: float) -> str:
-    """Return the class of a share's colour, in ten steps."""
+    """Return the CSS class of a share's colour, in ten steps."""
     return f"shade{round(10 * min(max(share, 0.0), 1.0))}"
 
 
 def seconds(value: float) -> str:
-    """Return seconds, or minutes and seconds."""
+    """Format a duration as seconds, or as minutes and seconds."""
     if value < 60:
         return f"{value:.1f} s"
     return f"{int(value // 60)} min {int(value % 60)} s"

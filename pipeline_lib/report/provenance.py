@@ -1,4 +1,4 @@
-"""Where everything on the page is from: code, settings, machines, packages and their licences."""
+"""Where everything on the page comes from: code, settings, machines, packages, licences."""
 
 import os
 import platform
@@ -20,15 +20,15 @@ from pipeline_lib.base.layout import Layout, state_folder
 from pipeline_lib.base.processor import cpu_name
 from pipeline_lib.params import Params
 
-UNKNOWN = "not known"
+UNKNOWN = "unknown"
 SECTIONS = ("tasks", "transfer", "models", "teachers", "students", "optimisers", "methods")
-"""The sections of params.yaml whose digests are shown apart."""
+"""The sections of params.yaml that have digests of their own."""
 
 
 def provenance(params: Params, layout: Layout, command: str) -> dict[str, Any]:
-    """Return what the page was made from, by whom and with what.
+    """Return what the page was made from and with.
 
-    :param command: that makes it.
+    :param command: the command that makes it.
     """
     return {
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -68,7 +68,7 @@ def _git(*command: str) -> str:
 
 
 def computed_on(params: Params, layout: Layout) -> list[str]:
-    """Return every processor, with torch's version, that the records of trained models name."""
+    """Return the processors and torch versions that the records of trained models name."""
     folders = [layout.teacher(t, name) for t in params.tasks for name in params.teachers_of(t)]
     folders += [
         layout.student(task, method, seed)
@@ -87,7 +87,7 @@ def computed_on(params: Params, layout: Layout) -> list[str]:
 
 
 def _digests(params: Params) -> dict[str, str]:
-    """Return SHA-256s: of the files of settings and of locked inputs, and of their sections."""
+    """Return the SHA-256 digests of settings and constraints, and of params.yaml by section."""
     files = {name: Path(name) for name in ("params.yaml", "dvc.yaml", "constraints.txt")}
     found = {name: sha256_file(path) for name, path in files.items() if path.exists()}
     dumped = params.model_dump(mode="json")
@@ -95,7 +95,7 @@ def _digests(params: Params) -> dict[str, str]:
 
 
 def _sources(params: Params) -> Iterator[dict[str, str]]:
-    """Yield what the run's data and models were taken from, with licence where it is known."""
+    """Yield the sources of the run's data and models, with the licence if it is known."""
     named = {f"task {name}": own.source for name, own in params.tasks.items()}
     named |= {f"model {name}": own for name, own in params.models.items()}
     if params.wikipedia is not None:
@@ -116,7 +116,7 @@ def _source(values: dict[str, Any]) -> dict[str, str]:
     found = next((values[key] for key in places if values.get(key)), None)
     revision = values.get("revision")
     named = ", ".join(found.values()) if isinstance(found, dict) else found
-    where = named or "made of the run's other data"
+    where = named or "made from the run's other data"
     return {
         "from": f"{where} at {revision}" if revision else where,
         "sha256": values.get("sha256") or "–",
@@ -142,7 +142,7 @@ def _packages() -> list[dict[str, str]]:
 
 
 def _licence_of(requirement: str) -> str:
-    """Return the licence that a downloaded archive states; nothing of it is installed."""
+    """Return the licence that a downloaded archive states, without installing it."""
     name, _, version = requirement.partition("==")
     wanted = re.sub(r"[-_.]+", "_", f"{name}-{version}").lower()
     folder = state_folder() / "downloads"
@@ -162,7 +162,7 @@ def _metadata(archive: Path) -> str:
             [name] = [n for n in wheel.namelist() if n.endswith(".dist-info/METADATA")]
             return wheel.read(name).decode("utf-8", "replace")
     with tarfile.open(archive) as sdist:
-        # In the order of the file: it stands near the beginning as a rule.
+        # In file order: it is usually near the beginning.
         for member in sdist:
             if member.name.count(os.sep) == 1 and member.name.endswith("/PKG-INFO"):
                 return sdist.extractfile(member).read().decode("utf-8", "replace")
@@ -170,7 +170,7 @@ def _metadata(archive: Path) -> str:
 
 
 def _licence(metadata: Message) -> str:
-    """Return the licence by its SPDX expression, its classifiers, or its first line."""
+    """Return the licence from its SPDX expression, its classifiers, or its first line."""
     classifiers = [
         line.rpartition(" :: ")[2]
         for line in metadata.get_all("Classifier") or []

@@ -1,6 +1,6 @@
 """Rows of the results table as text: one for the floor, one per teacher, one per method.
 
-The Markdown report and the terminal show the same cells; they differ in which columns they take.
+The Markdown report and the terminal show the same cells, but different columns.
 """
 
 from collections.abc import Callable
@@ -103,7 +103,7 @@ def rate(result: TaskResult, kind: str, name: str) -> float | None:
 
 
 def _scores(found: dict[str, Scores | None], split: str, scores: TaskScores) -> str:
-    """Return every metric's figure, or that the split is hidden or absent."""
+    """Return the value of every metric, or say that the split is hidden or absent."""
     value = found.get(split)
     if value is None:
         return _unscored(split, scores)
@@ -113,7 +113,7 @@ def _scores(found: dict[str, Scores | None], split: str, scores: TaskScores) -> 
 def _seed_scores(
     found: dict[str, dict[Metric, SeedScores] | None], split: str, scores: TaskScores
 ) -> str:
-    """Return every metric's mean, and the first one's standard deviation over seeds."""
+    """Return the mean of every metric, and the first one's standard deviation over seeds."""
     value = found.get(split)
     if value is None:
         return _unscored(split, scores)
@@ -133,7 +133,7 @@ def _unscored(split: str, scores: TaskScores) -> str:
 
 
 def _known(show: Callable[[Any], str], value: Any) -> str:
-    """Return a value as text, or that there is none."""
+    """Return a value as text, or a dash if there is none."""
     return NONE if value is None else show(value)
 
 
@@ -144,19 +144,19 @@ def percent(value: float) -> str:
 
 def signed(value: float) -> str:
     """Return a difference of shares in points."""
-    # Rounded first: a difference of -0.0001 is to read +0.0, not -0.0.
+    # Rounded first, so that a difference of -0.0001 reads +0.0 and not -0.0.
     return f"{round(100 * value, 1) + 0.0:+.1f}"
 
 
 def interval(gain: Gain | None) -> str:
-    """Return a gain's interval; of a single seed nothing is known about the noise of training."""
+    """Return a gain's interval; a single seed has none, as its training noise is unknown."""
     if gain is None or gain.low is None or gain.high is None:
         return NONE
     return f"[{signed(gain.low)}, {signed(gain.high)}]"
 
 
 def p_value(p: float) -> str:
-    """Return a p value; the least that is told apart is a bound."""
+    """Return a p-value as text; the smallest ones are shown as a bound."""
     return "≤0.001" if p <= 0.001 else f"{p:.3f}"
 
 

@@ -1,4 +1,4 @@
-"""What is said of a task's splits: their rows, what was left out, and texts that they share."""
+"""Describes a task's splits: their rows, what was left out, and the texts they share."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -8,11 +8,11 @@ if TYPE_CHECKING:
     from pipeline_lib.storage.shards import Manifest
 
 REASONS = {"outside_label_ranges": "outside the label ranges", "empty_text": "with empty text"}
-"""Counts of rows that were left out, in words; the order of the line."""
+"""Reasons for leaving rows out, in words, in the order of the line."""
 
 
 def prepared_line(task: str, manifests: "Mapping[str, Manifest]") -> str:
-    """Return one line about a task's prepared splits."""
+    """Return a one-line description of a task's prepared splits."""
     rows = ", ".join(f"{name} {manifest.rows:,}" for name, manifest in manifests.items())
     total: Counter[str] = Counter()
     for counts in manifests["train"].counts["dropped"].values():
@@ -22,18 +22,18 @@ def prepared_line(task: str, manifests: "Mapping[str, Manifest]") -> str:
     if total["hidden_label"]:
         parts.append(f"{total['hidden_label']:,} with a hidden label")
     shared = {name: part.counts.get("shared_with", {}) for name, part in manifests.items()}
-    parts.append(shared_line(shared) or "no text stands in two splits")
+    parts.append(shared_line(shared) or "no text is in two splits")
     if "unlabelled" in manifests:
         counts = manifests["unlabelled"].counts
         parts.append(
-            f"of the unlabelled texts left out: {counts['in_a_split']:,} that stand in a split, "
+            f"unlabelled texts left out: {counts['in_a_split']:,} that are in a split, "
             f"{counts['repeated']:,} repeated"
         )
     return "; ".join(parts)
 
 
 def shared_line(shared: Mapping[str, Mapping[str, Any]]) -> str:
-    """Say which splits share texts, "" if none does.
+    """Say which splits share texts, or return "" if none do.
 
     :param shared: split to earlier split to counts, see
         :func:`pipeline_lib.evaluation.heldout.shared_texts`.
@@ -44,5 +44,5 @@ def shared_line(shared: Mapping[str, Mapping[str, Any]]) -> str:
             if counts["rows"]:
                 conflicts = counts["other_label"]
                 note = f" ({conflicts:,} under another label)" if conflicts else ""
-                found.append(f"{counts['rows']:,} of {split} stand in {other} too{note}")
+                found.append(f"{counts['rows']:,} of {split} also in {other}{note}")
     return f"texts: {', '.join(found)}" if found else ""

@@ -1,4 +1,4 @@
-"""Drawing in SVG: tags, axes and scales.  Colours are classes, which the page's style resolves."""
+"""SVG drawing: tags, axes and scales.  Colours are CSS classes that the page's style defines."""
 
 import math
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ LEFT, RIGHT, TOP, BOTTOM = 58, 12, 12, 44
 def tag(name: str, *children: Any, **attributes: Any) -> Markup:
     """Return an element; children and attributes are escaped unless they are markup.
 
-    Of an attribute's name a final underscore is dropped, and others become hyphens; numbers are
+    In attribute names, a trailing underscore is dropped and others become hyphens; numbers are
     rounded to a tenth of a pixel.
     """
     given = "".join(
@@ -33,9 +33,9 @@ def _number(value: Any) -> Any:
 def image(
     name: str, title: str, description: str, width: float, height: float, *parts: Any
 ) -> Markup:
-    """Return an image with a name and a description for those who cannot see it.
+    """Return an image with a title and a description for those who cannot see it.
 
-    :param name: unique in the page.
+    :param name: a name unique in the page.
     """
     return tag(
         "svg",
@@ -76,7 +76,7 @@ class Axis:
         return cls(label, low - margin, high + margin, span, **options)
 
     def __call__(self, value: float) -> float:
-        """Return the place of a value, in pixels."""
+        """Return the position of a value, in pixels."""
         low, high, value = (
             (math.log(self.low), math.log(self.high), math.log(value))
             if self.log
@@ -100,7 +100,7 @@ class Axis:
         return [number * step for number in range(first, last + 1)]
 
     def text(self, value: float) -> str:
-        """Return a tick's value as it is shown."""
+        """Return a tick's value as text."""
         if self.percent:
             return f"{100 * value:.3g}"
         if abs(value) >= 1e6:
@@ -162,7 +162,7 @@ class Plot:
         self.parts.append(tag("polyline", points=places, class_=f"line {_series(series)} {extra}"))
 
     def mark(self, a: float, b: float, series: int, text: str) -> None:
-        """Draw a series' mark, which says what it is when it is pointed at."""
+        """Draw a series' mark, with a text shown on hover."""
         self.parts.append(mark(self.x(a), self.y(b), series, text))
 
     def bar(self, a: float, low: float, high: float, series: int) -> None:
@@ -181,7 +181,7 @@ def _series(number: int) -> str:
 
 
 def mark(x: float, y: float, series: int, text: str | None = None) -> Markup:
-    """Return a series' mark: its shape tells it where its colour does not."""
+    """Return a series' mark: the shape distinguishes it if the colour does not."""
     r, kind = 5.0, _series(series)
     inner = [] if text is None else [tag("title", text)]
     shape = series % 4

@@ -1,4 +1,4 @@
-"""The table of ``distill results``: one wide table, or two where the terminal is narrow."""
+"""The table of ``distill results``: one wide table, or two if the terminal is narrow."""
 
 from rich import box
 from rich.console import Console
@@ -13,7 +13,7 @@ from pipeline_lib.report.measured import MeasuredTable
 from pipeline_lib.report.rows import NONE, Row, rows
 
 WIDE = 116
-"""Columns of text that the one wide table needs."""
+"""The terminal width that the single wide table needs, in characters."""
 
 
 def print_result(console: Console, result: TaskResult, params: Params) -> None:
@@ -53,7 +53,7 @@ def _print_lines(console: Console, lines: list[str]) -> None:
 
 
 def print_measured(console: Console, given: MeasuredTable) -> None:
-    """Print a table of what else was measured, and its caption."""
+    """Print a table of other measurements, and its caption."""
     table = _box(given.title)
     table.add_column(given.header[0], overflow="fold")
     for head in given.header[1:]:
@@ -65,7 +65,7 @@ def print_measured(console: Console, given: MeasuredTable) -> None:
 
 
 def _print_details(console: Console, given: TextTable) -> None:
-    """Print a table of what is scored beside the metrics: in one piece where it fits."""
+    """Print a table besides the scores: in one piece if it fits."""
     whole = {head: cells for part in given.columns for head, cells in part.items()}
     parts = [whole] if _width(given.systems, whole) <= console.width else [*given.columns]
     for number, columns in enumerate(filter(None, parts)):
@@ -77,7 +77,7 @@ def _print_details(console: Console, given: TextTable) -> None:
 
 
 def _width(systems: list[str], columns: dict[str, list[str]]) -> int:
-    """Return how many characters wide a table is: columns stand two apart."""
+    """Return a table's width in characters, with two between columns."""
     parts = [systems, *([head, *cells] for head, cells in columns.items())]
     return sum(2 + max(len(line) for cell in part for line in cell.split("\n")) for part in parts)
 
@@ -92,12 +92,7 @@ def _training(methods: list[Row]) -> dict[str, list[str]]:
 
 def _table(given: list[Row], columns: dict[str, list[str]], title: str | None) -> Table:
     table = _empty([row.system for row in given], columns, title)
-    # Text is never read as markup: a label may hold brackets.
-    table = _box(title)
-    longest = max(len(row.system) for row in given)
-    table.add_column("System", overflow="fold", min_width=min(24, longest))
-    for head in columns:
-        table.add_column(head, justify="right", overflow="fold")
+    # Text is never parsed as markup: a label may contain brackets.
     for i, row in enumerate(given):
         cells = [row.system, *(column[i] for column in columns.values())]
         table.add_row(*map(Text, cells), style="bold" if row.is_teacher else None)
@@ -114,7 +109,7 @@ def _empty(systems: list[str], columns: dict[str, list[str]], title: str | None)
 
 
 def _box(title: str | None) -> Table:
-    # A task's name is letters, digits and underscores: nothing in a title is markup.
+    # Task names have only letters, digits and underscores, so a title contains no markup.
     return Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
 
 

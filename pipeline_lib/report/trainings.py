@@ -1,4 +1,4 @@
-"""The learning curves: what the trained folders keep of how a task's models were trained."""
+"""The learning curves, read from the training records in the models' folders."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +15,7 @@ list of step, epoch, mean training loss since the last evaluation, and score on 
 
 
 def task_curves(params: Params, task: str, layout: Layout) -> list[Curve]:
-    """Return the curves of the task's teachers, of the methods by seed, and of joint trainings."""
+    """Return the curves of the task's teachers, of the methods by seed, and of joint students."""
     metric = params.task(task).metrics[0]
     found = [
         _curve(layout.teacher(task, name), name, "teacher", own.tuning.seed, metric)
@@ -49,14 +49,14 @@ def _joint(params: Params, task: str, layout: Layout, metric: str) -> Iterator[C
 def _curve(
     folder: Path, system: str, kind: str, seed: int, measure: str, task: str | None = None
 ) -> Curve | None:
-    """Return one training's curve, or None where its folder keeps none.
+    """Return the curve of one run, or None if its folder has none.
 
-    :param task: of several that are trained at once, the one whose score is taken.
+    :param task: for joint training, the task whose score is used.
     """
     try:
         record = read_json(folder / "training.json")
     except DistilleryError:
-        # A teacher in a file, or one that was fine-tuned elsewhere.
+        # The teacher's answers are in files, or it was fine-tuned elsewhere.
         return None
     history = [
         {

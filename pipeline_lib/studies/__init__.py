@@ -1,1 +1,1 @@
-"""Studies: declared sweeps over params.yaml, each with a table and a plot."""
+"""Studies: predefined sweeps over params.yaml, each with a table and a plot."""

@@ -1,4 +1,4 @@
-"""A finished study as a table in Markdown and a plot."""
+"""A finished study as a Markdown table and a plot."""
 
 import statistics
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ from pipeline_lib.studies.sweeps import Point, Study
 class Figure:
     """One point with its score: mean and standard deviation over seeds.
 
-    ``loss`` is that of the point's encoder on held-back sentences, where the study shows it.
+    ``loss`` is the loss of the point's encoder on held-out sentences, if the study shows it.
     """
 
     point: Point
@@ -25,9 +25,9 @@ class Figure:
 
 
 def read_figures(study: Study, metrics: dict[str, Any], layout: Layout) -> list[Figure]:
-    """Look the points up in metrics.json: test where its labels are known, else dev.
+    """Look the points up in metrics.json: on test if its labels are known, else on dev.
 
-    :param layout: of the study's artifacts, for the records of encoders and of trainings.
+    :param layout: the study's artifacts, for the training records of encoders and students.
     """
     if study.scale == "epochs":
         return [figure for point in study.points for figure in _curve(point, study, layout)]
@@ -35,7 +35,7 @@ def read_figures(study: Study, metrics: dict[str, Any], layout: Layout) -> list[
 
 
 def split_and_metric(study: Study, metrics: dict[str, Any]) -> tuple[str, str]:
-    """Return which split and metric the figures are of."""
+    """Return the split and the metric of the figures."""
     task = study.points[0].task
     tested = "test" in _teacher_of(study.points[0], study, metrics) and study.scale != "epochs"
     split = "test" if tested else "dev"
@@ -43,13 +43,13 @@ def split_and_metric(study: Study, metrics: dict[str, Any]) -> tuple[str, str]:
 
 
 def table(study: Study, figures: list[Figure], metrics: dict[str, Any]) -> str:
-    """Return the Markdown table: a row per place, a column per series, and the teacher's."""
+    """Return the Markdown table: a row per place, a column per series, and the teacher's scores."""
     split, metric = split_and_metric(study, metrics)
     series = list(dict.fromkeys(f.point.series for f in figures))
     seeds = ", ".join(str(seed) for seed in study.params["seeds"])
     losses = {f.point.place: f.loss for f in figures if f.loss is not None}
     teachers = _teachers(study, figures, metrics)
-    head = [study.axis, *series, *teachers, *(["loss, held back"] if losses else [])]
+    head = [study.axis, *series, *teachers, *(["held-out loss"] if losses else [])]
     lines = [f"# {study.title} ({study.source})", ""]
     lines += [f"{metric} on {split}, in percent; mean ± standard deviation, seeds {seeds}.", ""]
     lines += [" | ".join(head), " | ".join("---" for _ in head)]
@@ -66,7 +66,7 @@ def table(study: Study, figures: list[Figure], metrics: dict[str, Any]) -> str:
 def _teachers(
     study: Study, figures: list[Figure], metrics: dict[str, Any]
 ) -> dict[str, dict[float | str, float]]:
-    """Return the teachers' scores by name and place: one of each task where curves share places."""
+    """Return the teachers' scores by name and place; curves have one teacher per task."""
     split, metric = split_and_metric(study, metrics)
     found: dict[str, dict[float | str, float]] = {}
     for figure in figures:
@@ -89,7 +89,7 @@ def _cell(figure: Figure | None) -> str:
 
 
 def plot(study: Study, figures: list[Figure], metrics: dict[str, Any], path: Path) -> None:
-    """Draw the series with their spread, and the teacher's line above, into ``path``."""
+    """Plot the series with their spread, and a line for the teacher, into ``path``."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -120,7 +120,7 @@ def plot(study: Study, figures: list[Figure], metrics: dict[str, Any], path: Pat
         second = axes.twinx()
         handles += second.plot(*zip(*losses.items(), strict=True), "s:", color="tab:gray")
         labels.append("the encoder's loss (right)")
-        second.set_ylabel("loss, held back")
+        second.set_ylabel("held-out loss")
         second.set_ylim(bottom=0)
     axes.legend(handles, labels)
     drawing.savefig(path, dpi=150)
@@ -128,7 +128,7 @@ def plot(study: Study, figures: list[Figure], metrics: dict[str, Any], path: Pat
 
 
 def _curve(point: Point, study: Study, layout: Layout) -> list[Figure]:
-    """Return a figure per evaluation on dev, of all seeds together."""
+    """Return one figure per evaluation on dev, over all seeds."""
     folder = layout.students(point.task) / point.method
     seeds = [read_json(folder / str(s) / "training.json") for s in study.params["seeds"]]
     evaluations = zip(*(seed["history"] for seed in seeds), strict=True)

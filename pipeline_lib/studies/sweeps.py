@@ -1,7 +1,7 @@
-"""The sweeps: each turns the parameters into those of a study, and says what its points are.
+"""The sweeps: each turns the parameters into those of a study, and defines its points.
 
-A sweep starts from one distilled row of params.yaml and from the undistilled row that is its
-baseline; task, teacher, student and optimisers stay theirs.
+A sweep starts from one distilled row of params.yaml and its undistilled baseline, and keeps their
+task, teacher, student and optimisers.
 """
 
 import copy
@@ -17,14 +17,14 @@ SIZES = (1, 2, 5, 10, 20)
 UNITS = (2, 4, 16, 64, 150, 300)
 CURVE_SHARE = 0.3
 PARTS = (8, 4, 2, 1)
-"""Wikipedia's sentences are divided by these."""
+"""Divisors of the number of Wikipedia's sentences."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """One student of a study: its line in the plot, its place on the axis, and where it stands.
+    """One student of a study: its line in the plot, its place on the axis, its task and its row.
 
-    ``encoder`` is the one that it starts from, where the study shows its loss.
+    ``encoder`` is the one that it starts from, if the study shows its loss.
     """
 
     series: str
@@ -36,10 +36,11 @@ class Point:
 
 @dataclass(frozen=True)
 class Study:
-    """A sweep, spelled out: parameters to run, and which of their rows are the points.
+    """A sweep in full: the parameters to run, and which of their rows are the points.
 
-    :ivar axis: what the places are, with their unit; :ivar scale: ``log`` | ``linear`` |
-        ``category`` | ``epochs``: a point is then a learning curve, dev after each epoch.
+    :ivar axis: what the places are, with their unit.
+    :ivar scale: ``log`` | ``linear`` | ``category`` | ``epochs``; with the last, a point is a
+        learning curve of dev scores after each epoch.
     """
 
     title: str
@@ -52,21 +53,21 @@ class Study:
 
 @dataclass(frozen=True)
 class Rows:
-    """What a sweep starts from: the raw parameters, cut down to one task and two rows."""
+    """What a sweep starts from: the raw parameters, reduced to one task and two rows."""
 
     params: Raw
     task: str
     distilled: str
     baseline: str
     encoded: Raw
-    """The task's rows with the same baseline that start from an encoder."""
+    """The task's rows that have the same baseline and start from an encoder."""
 
     @classmethod
     def of(cls, raw: Raw, task: str, distilled: str) -> "Rows":
-        """Cut ``raw`` down to the task, the distilled row and its baseline.
+        """Reduce ``raw`` to the task, the distilled row and its baseline.
 
         :raises DistilleryError: if there is no such task or row, the row has no baseline, or one of
-            the two starts from a joint training.
+            the two starts from joint training or from another row.
         """
         for group, name in (("tasks", task), ("methods", distilled)):
             if name not in raw[group]:
@@ -87,8 +88,8 @@ class Rows:
                 )
             if start in raw["methods"] and start not in raw["encoders"]:
                 raise DistilleryError(
-                    f"methods.{name}.start: {start} is another row, and a study has none between a "
-                    "row and its baseline. Choose another row with --row."
+                    f"methods.{name}.start: {start} is another row, and a study has only a row and "
+                    "its baseline. Choose another row with --row."
                 )
         params = copy.deepcopy(raw)
         methods, task_rows = params["methods"], {"tasks": None}
@@ -102,13 +103,13 @@ class Rows:
         params |= {"tasks": {task: params["tasks"][task]}, "methods": rows}
         params |= {"joint": {}, "retrieval": {}, "similarity": {}}
         for encoder in params["encoders"].values():
-            # Its corpus stays; of the tasks that join it, if any can, the study has one.
+            # Its corpus stays; of the tasks whose texts it adds, only the study's is kept.
             if "tasks" in encoder:
                 encoder["tasks"] = {t: r for t, r in encoder["tasks"].items() if t == task}
         return cls(params, task, distilled, baseline, encoded)
 
     def finish(self, methods: Raw, **changes: Raw) -> Raw:
-        """Return the parameters with these rows and changes, and without what no row needs."""
+        """Return the parameters with these rows and changes, without what no row needs."""
         params = self.params | {"methods": methods} | changes
         starts = {row["start"] for row in methods.values()}
         params["encoders"] = {n: e for n, e in params["encoders"].items() if n in starts}
@@ -137,7 +138,7 @@ class Rows:
 
 
 def ablation(rows: Rows) -> Study:
-    """Labels, logits, then the rules one by one: Tang 2019 (thesis), table 3.3."""
+    """Labels, logits, then one rule after the other: Tang 2019 (thesis), table 3.3."""
     task, last = rows.task, rows.row(rows.distilled)
     recipe = rows.params["transfer"][last["data"]]
     mask = recipe | {"p_pos": 0.0, "p_ngram": 0.0}
@@ -181,7 +182,7 @@ def hidden(rows: Rows) -> Study:
     student = params["methods"][rows.distilled]["student"]
     if "hidden" not in params["students"][student]:
         raise DistilleryError(
-            f"students.{student}: has no hidden units. Choose the row of an LSTM with --row."
+            f"students.{student}: has no hidden units. Choose a row with an LSTM with --row."
         )
     points, methods, students = [], {}, {}
     for units in UNITS:
@@ -211,7 +212,7 @@ def fractions(rows: Rows) -> Study:
         for share in SHARES
     }
     whole = list(tasks)[-1]
-    # An encoder reads no label: its corpus is the same for every share.
+    # An encoder uses no labels: its corpus is the same for every share.
     encoders = {n: _renamed(e, task, whole) for n, e in params["encoders"].items()}
     points = [
         Point(series, 100 * share, name, method)
@@ -238,7 +239,7 @@ def wikipedia(rows: Rows) -> Study:
     encoder = rows.params["encoders"].get(row["start"])
     if encoder is None:
         raise DistilleryError(
-            f"methods.{rows.distilled}.start: {row['start']} is no encoder. Choose a row that "
+            f"methods.{rows.distilled}.start: {row['start']} is not an encoder. Choose a row that "
             "starts from one with --row."
         )
     sentences = rows.params["wikipedia"]["sentences"]
@@ -257,7 +258,7 @@ def wikipedia(rows: Rows) -> Study:
 
 
 def curves(rows: Rows) -> Study:
-    """Dev after each epoch, on a part of the training set and on all of it: SRA, figure 2."""
+    """Dev scores after each epoch, on part of the training set and on all: SRA, figure 2."""
     params, task = rows.params, rows.task
     methods = {name: rows.row(name) for name in (rows.baseline, rows.distilled)}
     by_epoch = {"evaluate_every": None}
@@ -286,4 +287,4 @@ SWEEPS: dict[str, Callable[[Rows], Study]] = {
     "wikipedia": wikipedia,
     "curves": curves,
 }
-"""Study name to the sweep that spells it out."""
+"""Study name to sweep."""

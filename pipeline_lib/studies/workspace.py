@@ -1,7 +1,7 @@
-"""A study's own DVC workspace: the parameters in params.yaml are left alone, and little runs twice.
+"""A study's own DVC workspace: params.yaml is left alone, and little is computed twice.
 
-The workspace lies below the state folder and shares DVC's cache and the store with the repository:
-what both have in common (raw data, prepared shards, a teacher, logits) is taken from there.
+The workspace is below the state folder and shares DVC's cache and the store with the repository,
+so whatever they have in common (raw data, prepared shards, a teacher, logits) is reused.
 """
 
 import os
@@ -24,9 +24,9 @@ CODE = ("dvc.yaml", "stages", "pipeline_lib")
 def run_study(name: str, params: dict[str, Any]) -> Path:
     """Run the pipeline with ``params`` in the study's workspace, and return that folder.
 
-    If killed, it resumes where it was.
+    If killed, it resumes where it stopped.
 
-    :param name: the workspace's name; the same name takes up the same workspace.
+    :param name: the workspace's name; the same name reuses the same workspace.
     :raises DistilleryError: if a stage fails.
     """
     check_state_folder()
@@ -75,5 +75,5 @@ def _dvc(folder: Path, environment: dict[str, str], *words: str) -> None:
     if done.returncode:
         raise DistilleryError(
             f"{folder}: `dvc {' '.join(words)}` failed (above). Run the study again once that is "
-            "fixed: it resumes where it was."
+            "fixed: it resumes where it stopped."
         )

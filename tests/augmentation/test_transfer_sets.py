@@ -121,7 +121,7 @@ def test_outputs_of_another_set_are_refused(inputs: ShardSet, tmp_path: Path) ->
     tables = [pa.table({"key": t["key"], "logits": list_column(np.zeros((len(t), 2), np.float32))})
               for t in inputs.tables()]  # fmt: skip
     other = write_set(tmp_path / "other", tables, ["x", "y"])
-    with pytest.raises(DistilleryError, match="does not answer"):
+    with pytest.raises(DistilleryError, match="does not belong"):
         training_sentences(inputs, other, build_tokenizer(WORDS, True), 64)
 
 

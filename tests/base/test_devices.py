@@ -22,7 +22,7 @@ def test_an_absent_device_is_named() -> None:
 
 @pytest.mark.parametrize("name", ["meta", "tpu", "cpu:1", "cuda:x", ""])
 def test_a_device_that_computes_nothing_is_refused(name: str) -> None:
-    with pytest.raises(DistilleryError, match=r"is none of auto, cpu, cuda, cuda:<number>, mps"):
+    with pytest.raises(DistilleryError, match=r"is not one of auto, cpu, cuda, cuda:<number>, mps"):
         resolve_device(name)
 
 

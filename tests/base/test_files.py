@@ -212,7 +212,7 @@ def test_clear_folder_empties_and_makes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("folder", ["taken", "taken/sub", "taken/sub/deeper"])
 def test_a_file_where_a_folder_belongs_is_named(tmp_path: Path, folder: str) -> None:
     (tmp_path / "taken").write_text("kept")
-    with pytest.raises(DistilleryError, match=r"taken: a file, where a folder belongs"):
+    with pytest.raises(DistilleryError, match=r"taken: a file, where a folder is needed"):
         clear_folder(tmp_path / folder)
     (tmp_path / "source").write_text("")
     with pytest.raises(DistilleryError, match="could not be written"):

@@ -129,7 +129,7 @@ class TestCheck:
             "data/input/done: teachers.mine.max_length is 128, the model has 64 positions" in found
         )
         write_json(Path("data/input/done/config.json"), config | {"max_position_embeddings": 512})
-        assert "is sound" in distill("check")
+        assert "is valid" in distill("check")
 
     def test_a_baseline_with_other_rates_is_warned_of(self) -> None:
         assert "warning:" not in distill("check", "--params", str(PARAMS))
@@ -138,7 +138,7 @@ class TestCheck:
         write_params(optimisers=rows)
         found = distill("check")
         assert "warning: methods.bilstm_kd_ts differs from its baseline bilstm in more" in found
-        assert "learning_rates [0.009] for [0.002, 0.005]" in found
+        assert "learning_rates [0.009] instead of [0.002, 0.005]" in found
 
     def test_a_format_that_cannot_be_had_is_a_fault(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -148,9 +148,9 @@ class TestCheck:
         rows["short"]["precision"] = "bfloat16"
         write_params(optimisers=rows, device="cpu")
         found = failing(monkeypatch, capsys, "check")
-        assert "params.yaml: optimisers.short.precision: bfloat16, in which torch runs no" in found
+        assert "params.yaml: optimisers.short.precision: bfloat16, but torch cannot" in found
         monkeypatch.setattr("pipeline_lib.base.devices.runs_lstm_in_bfloat16", lambda _: True)
-        assert "is sound" in distill("check")
+        assert "is valid" in distill("check")
 
     def test_wikipedias_files_are_looked_for_by_pattern(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -162,7 +162,7 @@ class TestCheck:
         assert "wikipedia.source.files.0: data/input/wiki/*/wiki_* not found" in found
         Path("data/input/wiki/AA").mkdir(parents=True)
         Path("data/input/wiki/AA/wiki_00").touch()
-        assert "is sound" in distill("check")
+        assert "is valid" in distill("check")
 
 
 class TestPredict:
@@ -240,9 +240,9 @@ class TestPredict:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            (["--teacher", "x"], "--teacher: nothing goes on to it"),
+            (["--teacher", "x"], "--teacher: no rows are passed on to it"),
             (["--route", "0.3", "--threshold", "0.5"], "give one of them"),
-            (["--route", "0.3"], "student: no answers to dev, by which a share could be routed"),
+            (["--route", "0.3"], "student: no answers on dev, which routing a share requires"),
             (["--threshold", "0.5"], "Name it with --teacher"),
             (["--threshold", "0.5", "--teacher", "absent"], "absent: no model here"),
         ],

@@ -28,8 +28,8 @@ def test_a_file_of_reviews() -> None:
     write_reviews(Path("reviews.csv"))
     printed = distill("init", "reviews.csv")
     assert "sentiment: classification, 2 classes: bad, good" in printed
-    assert "(drawn: dev 20%, test 20%; equal texts stay together)" in printed
-    assert "params.yaml is sound." in printed and "data/students/reviews/bilstm_kd_ts/1" in printed
+    assert "(drawn: dev 20%, test 20%; identical texts stay together)" in printed
+    assert "params.yaml is valid." in printed and "data/students/reviews/bilstm_kd_ts/1" in printed
     params = load_params()
     assert list(params.tasks) == ["reviews"] and params.wikipedia is None
     assert list(params.methods)[:3] == ["bilstm", "bilstm_kd", "bilstm_kd_ts"]
@@ -45,7 +45,7 @@ def test_what_was_changed_by_hand_is_kept(
     write_reviews(Path("reviews.csv"))
     own = Path("params.yaml").read_text() + "# mine\n"
     Path("params.yaml").write_text(own)
-    assert "changes of its own" in failing(monkeypatch, capsys, "init", "reviews.csv")
+    assert "was changed by hand" in failing(monkeypatch, capsys, "init", "reviews.csv")
     assert Path("params.yaml").read_text() == own and not Path("data/input").exists()
 
 
@@ -58,7 +58,7 @@ def test_odd_rows_are_refused_or_left_out(
     assert not Path("profiles/reviews.yaml").exists()
     printed = distill("init", "reviews.csv", "--leave-out")
     assert "1 row with empty text (left out): reviews.csv row 6" in printed
-    assert "1 row with a label that no class has (left out): reviews.csv row 9" in printed
+    assert "1 row with a label that belongs to no class (left out): reviews.csv row 9" in printed
     assert task_of("reviews")["labels"] == {"bad": ["bad"], "good": ["good"]}
     assert task_of("reviews")["source"]["files"] == {"all": "reviews/all.parquet"}
 
@@ -67,7 +67,7 @@ def test_pairs_in_three_files_and_every_student() -> None:
     write_pairs(Path("mine/closeness"))
     printed = distill("init", "mine/closeness", "--students", "all")
     assert "first, second (a pair)" in printed and "score: regression, 0 to 5" in printed
-    assert "1 of dev stand in train too" in printed and "mine/closeness/dev.csv row 2" in printed
+    assert "dev: 1 also in train" in printed and "mine/closeness/dev.csv row 2" in printed
     architectures = {student.name() for student in load_params().students.values()}
     assert architectures == {
         *("bilstm", "static", "cnn", "linear", "biattentive", "transformer", "dse"),
@@ -116,14 +116,14 @@ def test_many_files_of_more_texts(
         write_csv(Path(f"more/{name}.csv"), ["comment"], rows)
     Path("more/notes.docx").touch()
     error = failing(monkeypatch, capsys, "init", "reviews.csv")
-    assert "their texts can be more texts, with --unlabelled and the same file" in error
+    assert "to use just their texts, give the same file with --unlabelled too" in error
     flags = ("--unlabelled", "more", "--unlabelled", "reviews.csv")
     printed = distill("init", "reviews.csv", *flags, "--leave-out")
-    # The texts of the rows that have no label, or one that no class has, are among them.
+    # The texts of the rows that have no label, or one that belongs to no class, are among them.
     files = "more/one.csv, more/two.csv, reviews.csv"
     left_out = "57 among the rows above, 10 repeated, 1 empty"
     assert f"{files}: 32, answered by the teacher (left out: {left_out})" in printed
-    assert "more/notes.docx: no format goes with these endings" in printed
+    assert "more/notes.docx: unknown file suffixes" in printed
     assert task_of("reviews")["source"]["files"]["unlabelled"] == "reviews/unlabelled.parquet"
 
 
@@ -132,7 +132,7 @@ def test_what_is_ambiguous_names_its_flag(
 ) -> None:
     rows = [[review(number), number % 4 + 1] for number in range(60)]
     write_csv(Path("stars.csv"), ["review", "stars"], rows)
-    assert "Say it with --kind" in failing(monkeypatch, capsys, "init", "stars.csv")
+    assert "Answer with --kind" in failing(monkeypatch, capsys, "init", "stars.csv")
     distill("init", "stars.csv", "--labels", "bad=1;good=4", "--metrics", "f1,accuracy")
     ranges = {"bad": {"min": 1.0, "max": 1.0}, "good": {"min": 4.0, "max": 4.0}}
     assert task_of("stars")["labels"] == ranges

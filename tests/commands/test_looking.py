@@ -62,8 +62,8 @@ class TestWorklist:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            (["movies", "--student", "folder"], "--method says whose stored answers"),
-            ([SET, "--method", "bilstm"], "--method goes with a task"),
+            (["movies", "--student", "folder"], "choose stored answers with --method"),
+            ([SET, "--method", "bilstm"], "--method is for a task"),
             (["nothing"], "no 'nothing' in params.yaml"),
         ],
     )
@@ -95,7 +95,7 @@ class TestDiff:
 
     def test_a_set_and_itself(self) -> None:
         found = distill("shards", "diff", SET, str(OUTPUTS))
-        assert "common: 4 rows\n  4 of them in shards that are the same to the byte" in found
+        assert "common: 4 rows\n  4 of them in byte-identical shards" in found
         assert "answers: 0 moved" in found
 
 

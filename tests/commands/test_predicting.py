@@ -55,7 +55,7 @@ def test_a_table_stays_row_for_row_from_form_to_form(
     write_csv("in.csv", rows)
     kept = ["--text", "review", "--keep", "id"]
     told = distill("predict", "student", "--file", "in.csv", *kept, "--out", "out.parquet")
-    assert told == "rows without a sentence, which have no answer: 1, the first of them row 3\n"
+    assert told == "rows without a sentence, which get no answer: 1, the first is row 3\n"
     assert student == [[QUOTED], ["dull"]], "no more than a batch at a time"
     found = pq.read_table("out.parquet").to_pydict()
     assert found["review"] == [QUOTED, " ", "dull"] and found["id"] == ["1", "2", "3"]
@@ -106,15 +106,15 @@ def test_pairs_and_scores() -> None:
             [],
             "no column 'text'; there are 'a', 'b'. Name one of them with --text",
         ),
-        (b"text,text\nx,y\n", [], "column 'text' stands 2 times"),
+        (b"text,text\nx,y\n", [], "column 'text' occurs 2 times"),
         (b'text\n"open\n', [], "in.csv: not valid CSV"),
         (b"text\ngo\xffod\n", [], "in.csv: line 2: not UTF-8"),
         (b"text\ngood\n", ["--keep", "id"], "no column 'id'; there are 'text'. Name one of them"),
         (b"text\ngood\n", ["--text2", "text"], "--text2: this student reads one sentence"),
         (b"text,label\ngood,1\n", ["--keep", "label"], "column 'label' is in the file already"),
         (b"{}\n", ["--input-format", "jsonl"], "line 1: no column 'text'; there are none"),
-        (b'{"text": 3}\n', ["--input-format", "jsonl"], "row 1: 3 is no text"),
-        (b"[1]\n{\n", ["--input-format", "jsonl"], "line 1 is no object"),
+        (b'{"text": 3}\n', ["--input-format", "jsonl"], "row 1: 3 is not text"),
+        (b"[1]\n{\n", ["--input-format", "jsonl"], "line 1 is not a JSON object"),
         (b"{\n", ["--input-format", "jsonl"], "line 1 is not valid JSON"),
         (b"PAR1", ["--input-format", "parquet"], "in.csv: not a Parquet file"),
         (b"good\n", ["--input-format", "lines", "--keep", "id"], "name columns of a table"),

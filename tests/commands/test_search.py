@@ -58,7 +58,7 @@ def test_queries_have_ids_where_the_file_has(index: str) -> None:
 
 def test_info_and_additions(index: str) -> None:
     said = distill("index", "info", index, "--verify")
-    for part in ("rows         20 in 1 segments", "float16", "it is there", "every file has its"):
+    for part in ("rows         20 in 1 segments", "float16", "it is there", "every file matches"):
         assert part in said
     rows = [{"key": "k0", "text": TEXTS[0]}, {"key": "z", "text": "word9"}]
     Path("b.jsonl").write_text("\n".join(map(json.dumps, rows)))
@@ -86,7 +86,7 @@ def test_info_and_additions(index: str) -> None:
         (["search", "index", "--queries", "a.jsonl", "--text", "q"], "has no key 'q'"),
         (["index", "build", "b", "c.txt", "--encoder", "encoder"], "c.txt: not found"),
         (["index", "build", "b", "a.jsonl", "--encoder", "data"], "data: no encoder here"),
-        (["index", "add", "index", "a.jsonl", "--workers", "1"], "have ids, and these have none"),
+        (["index", "add", "index", "a.jsonl", "--workers", "1"], "have ids, but these have none"),
     ],
 )
 def test_what_cannot_be_done_is_one_error(
@@ -110,7 +110,7 @@ def test_documents_have_their_vectors_out_of_a_file(world: Path) -> None:
     named = ("--vectors", "docs.jsonl", "--id", "n", "--workers", "1")
     said = distill("index", "build", "index", "docs.jsonl", "--encoder", "encoder", *named)
     assert said.startswith("index: 50 sentences; computed 1 segments")
-    assert "documents    vectors out of files" in distill("index", "info", "index")
+    assert "documents    vectors from files" in distill("index", "info", "index")
     assert found(distill("search", "index", TEXTS[5], "--k", "1", "--json"))[0]["id"] == "5"
     assert "0 empty, 50 known" in distill("index", "add", "index", "docs.jsonl", *named)
     assert not list(Path().glob(".index*"))

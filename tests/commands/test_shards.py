@@ -177,4 +177,4 @@ class TestShardsVerify:
         schema = schema_of(transfer_table(0, 1))
         write_manifest(TRANSFER, Manifest("transfer", schema, [shard, other]))
         found = failing(monkeypatch, capsys, "shards", "verify")
-        assert f"{OUTPUTS}: b000-i000.arrow: does not answer" in found
+        assert f"{OUTPUTS}: b000-i000.arrow: does not belong" in found

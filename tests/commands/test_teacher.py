@@ -47,7 +47,7 @@ def test_requests_are_the_rows_without_an_answer(answers: Path) -> None:
     assert [row["text"] for row in rows] == ["bad plot", "a joy"]
     answers.unlink()
     said = distill("teacher", "requests", "movies", "full", "llm", "all.jsonl")
-    assert "4 rows of 4 need an answer (none of data/input/movies.jsonl is there yet)" in said
+    assert "4 rows of 4 need an answer (none of data/input/movies.jsonl exists yet)" in said
 
 
 def test_a_batch_is_one(answers: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
@@ -61,7 +61,7 @@ def test_a_batch_is_one(answers: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     Path("prompt.txt").write_text("From {min} on.")
     arguments = "teacher", "requests", "movies", "full", "llm", "out.jsonl"
     error = failing(monkeypatch, capsys, *arguments, *options)
-    assert "--prompt: it has {min}, and the task's labels are classes. Write {labels}." in error
+    assert "--prompt: it has {min}, but the task's labels are classes. Write {labels}." in error
 
 
 def test_a_file_is_tried(answers: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:

@@ -243,7 +243,7 @@ def test_what_a_model_lacks_is_refused(run: MakeRow) -> None:
         run(student=LAYER | {"width": None})
     with pytest.raises(DistilleryError, match=r"students\.bilstm_sra\.model: no 'none'"):
         run(student=LAYER | {"model": "none"})
-    with pytest.raises(DistilleryError, match="`width`: of a frozen model nothing is trained"):
+    with pytest.raises(DistilleryError, match="`width`: nothing in a frozen model is trained"):
         run(student=LAYER | {"frozen": True})
 
 
@@ -339,7 +339,7 @@ def test_sentences_without_a_vector_are_left_out(
     assert 0.0 < record["loss"] < 1.0 and np.isfinite(record["constant_loss"])
     targets = Targets.read(tmp_path / "sra")
     assert (targets.model, targets.pooling, targets.max_length) == (found.digest, None, None)
-    with pytest.raises(DistilleryError, match="trained to vectors that stood in files"):
+    with pytest.raises(DistilleryError, match="trained on vectors from files"):
         targets_in_space(tmp_path / "sra", EncoderReference.to(layout.model("minilm"), "mean"))
 
 

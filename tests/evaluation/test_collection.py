@@ -142,7 +142,7 @@ def test_files_in_the_layout_of_beir(header: str, tmp_path: Path) -> None:
     [
         ("q9\td1\t1", r"test.tsv: row 3, column 'query-id': no 'q9' among the ids"),
         ("q1\td9\t1", r"test.tsv: row 3, column 'corpus-id': no 'd9' among the ids"),
-        ("q1\td1\thigh", r"test.tsv: row 3, column 'score': 'high' is no number"),
+        ("q1\td1\thigh", r"test.tsv: row 3, column 'score': 'high' is not a number"),
     ],
 )
 def test_faulty_judgements_name_their_row(line: str, message: str, tmp_path: Path) -> None:

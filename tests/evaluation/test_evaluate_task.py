@@ -322,7 +322,7 @@ def test_without_labels_there_is_agreement_and_no_score(params: Params, data: Pa
     assert scores.scored_splits == [] and scores.floor.answer is None
     assert scores.methods["distilled"].agreement["dev"] == round(1 - 7 / 40, 6)
     assert {row.test for row in rows(result)} == {"no labels"}
-    assert "agreement with the teacher is no score" in " ".join(caption(result, bare))
+    assert "agreement with the teacher is not a score" in " ".join(caption(result, bare))
     found = metrics([result])["movies"]["methods"]["distilled"]
     assert found["dev"] == {"agreement": round(1 - 7 / 40, 6)}
 
@@ -366,7 +366,7 @@ def test_logits_that_are_no_numbers_are_refused(
 def test_outputs_of_another_input_are_refused(params: Params, data: Path) -> None:
     table = pa.table({"label": pa.array(LABELS, pa.int32()), "text": TEXTS[::-1]})
     save(data / "tasks/movies/dev", "tasks", table)
-    with pytest.raises(DistilleryError, match=r"heldout/minilm/dev: .*does not answer"):
+    with pytest.raises(DistilleryError, match=r"heldout/minilm/dev: .*does not belong"):
         evaluate_task(params, "movies", Layout(data))
 
 

@@ -123,12 +123,12 @@ def test_a_whole_zip_from_the_hubs_layout(tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"submission": {"test": "RTE.tsv"}}, "RTE.tsv takes entailment, not_entailment, and the"),
+        ({"submission": {"test": "RTE.tsv"}}, "RTE.tsv takes entailment, not_entailment, but"),
         ({"submission": {"test": "STS-B.tsv"}}, "STS-B.tsv takes scores from 0 to 5"),
         ({"submission": {"test": "SST2.tsv"}}, "SST2.tsv: no file of the benchmark"),
         ({"submission": {"test_b": "SST-2.tsv"}}, "test_b: no such split; the source names"),
-        ({"labels": {"0": ["a"], "b": ["0"]}}, "two labels are written as one answer"),
-        ({"labels": {"a": {"min": 0, "max": 1}, "1": {"min": 2, "max": 3}}}, "the label 'a' is"),
+        ({"labels": {"0": ["a"], "b": ["0"]}}, "two labels are written as the same answer"),
+        ({"labels": {"a": {"min": 0, "max": 1}, "1": {"min": 2, "max": 3}}}, "the label 'a' nor"),
     ],
 )
 def test_tasks_that_the_benchmark_would_refuse_are_named_up_front(
@@ -194,7 +194,7 @@ def test_equal_answers_give_equal_bytes(tmp_path: Path) -> None:
         ("SST2.tsv", ["0"], "no file of the benchmark"),
         ("WNLI.tsv", ["0"] * 145, "145 answers, the official test set has 146"),
         ("WNLI.tsv", ["0"] * 145 + ["yes"], "row 145: answer 'yes'; it takes 0, 1"),
-        ("STS-B.tsv", ["5.001"] * 1379, "row 0: score '5.001' is no number from 0 to 5"),
+        ("STS-B.tsv", ["5.001"] * 1379, "row 0: score '5.001' is not a number from 0 to 5"),
         ("STS-B.tsv", ["nan"] * 1379, "row 0: score 'nan'"),
     ],
 )

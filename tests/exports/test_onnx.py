@@ -172,7 +172,7 @@ def test_other_answers_than_the_students_are_not_written(
     folder = write_student(tmp_path / "student", "bilstm", False, ["no", "yes"])
     # As by an exporter that confuses the gates.
     monkeypatch.setattr("pipeline_lib.exports.onnx_networks._gates", lambda weight: weight)
-    with pytest.raises(DistilleryError, match="its ONNX form gives other answers"):
+    with pytest.raises(DistilleryError, match="the ONNX model's answers differ"):
         export_onnx(folder, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -188,5 +188,5 @@ def test_a_damaged_folder_is_named(tmp_path: Path) -> None:
     folder = write_student(tmp_path / "student", "static", False, ["no", "yes"])
     export_onnx(folder, tmp_path / "out")
     (tmp_path / "out/onnx/model.onnx").write_bytes(b"torn")
-    with pytest.raises(DistilleryError, match="out: no ONNX student that can be opened"):
+    with pytest.raises(DistilleryError, match="out: the ONNX student cannot be opened"):
         load_onnx_student(tmp_path / "out")

@@ -199,7 +199,7 @@ def test_what_lies_there_is_not_overwritten(tmp_path: Path) -> None:
     folder = write_student(tmp_path / "student", "static", "trained")
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine.txt").write_text("mine")
-    with pytest.raises(DistilleryError, match=r"out: there is something here already\. Name a new"):
+    with pytest.raises(DistilleryError, match=r"out: not empty\. Name a new"):
         export_sentence_transformers(folder, tmp_path / "out")
     with pytest.raises(DistilleryError, match="no sentence encoder"):
         export_sentence_transformers(tmp_path / "out", tmp_path / "other")

@@ -171,7 +171,7 @@ class TestFiles:
     def test_an_unknown_form_and_no_rows_are_refused(self, flat: FlatRows, tmp_path: Path) -> None:
         with pytest.raises(DistilleryError, match=r"ends in \.parquet, \.jsonl, \.csv"):
             write_flat(tmp_path / "flat.xlsx", flat.tables(), NAMES)
-        with pytest.raises(DistilleryError, match="no row was chosen"):
+        with pytest.raises(DistilleryError, match="no row was selected"):
             write_flat(tmp_path / "flat.csv", iter([]), NAMES)
         assert not (tmp_path / "flat.csv").exists()
 

@@ -76,7 +76,7 @@ class TestOrder:
         assert [row.score for row in found.rows] == [0.95, 0.8, 0.6]
         # The labels' mean probabilities are 0.4 and 0.65.  The teacher answers 31, 12, 32 and 14
         # otherwise, and 14 with 0.55 alone.
-        assert "about 3 of 6 labels for wrong" in found.explanation
+        assert "about 3 of 6 labels are wrong" in found.explanation
 
     def test_the_student_is_the_seed_that_is_best_on_dev(self, layout: Layout) -> None:
         found = lists(layout)["student"]

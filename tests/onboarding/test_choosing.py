@@ -105,10 +105,10 @@ USERS = {"text": [review(n) for n in range(40)], "user": [f"u{n % 7}" for n in r
 
 
 def test_a_name_that_says_nothing_of_a_label_is_asked_about() -> None:
-    message = r"'user', whose name says nothing of one.*--label user.*--unlabelled all\.csv"
+    message = r"'user', whose name does not suggest it.*--label user.*--unlabelled all\.csv"
     with pytest.raises(DistilleryError, match=message):
         about(content(USERS))
-    with pytest.raises(DistilleryError, match="says nothing of one"):
+    with pytest.raises(DistilleryError, match="does not suggest it"):
         about(content(USERS), Told("classification", ["bad", "good"]))
     asked: list[Question] = []
 

@@ -91,7 +91,7 @@ def test_parts_stand_one_behind_the_other(tmp_path: Path) -> None:
 def test_faults_name_the_row(tmp_path: Path) -> None:
     with pytest.raises(DistilleryError, match=r"a\.csv: row 3 has 1 columns, not 2"):
         read_content([write(tmp_path / "a.csv", "a;b\n1;2\n3\n")])
-    with pytest.raises(DistilleryError, match=r"column 'a' stands 2 times"):
+    with pytest.raises(DistilleryError, match=r"column 'a' occurs 2 times"):
         read_content([write(tmp_path / "a.csv", "a,a\nx,y\n")])
     (tmp_path / "a.csv").write_bytes(b"a,b\n\xe4,1\n")
     with pytest.raises(DistilleryError, match=r"row 2 is not UTF-8.*iconv -f WINDOWS-1252 "):
@@ -108,5 +108,5 @@ def test_faults_name_the_row(tmp_path: Path) -> None:
         read_content([write(tmp_path / "a.jsonl", '[\n{"a": 1}\n]\n')])
     with pytest.raises(DistilleryError, match=r"no columns of plain values, only a"):
         read_content([write(tmp_path / "a.jsonl", '{"a": [1, 2]}\n')])
-    with pytest.raises(DistilleryError, match=r"row 1, column 'a\.b' holds half a surrogate"):
+    with pytest.raises(DistilleryError, match=r"row 1, column 'a\.b' contains half a surrogate"):
         read_content([write(tmp_path / "a.jsonl", '{"a": {"b": "\\ud800"}}\n')])

@@ -38,7 +38,7 @@ def test_files_of_any_format_and_folders(tmp_path: Path) -> None:
         {"all": read_content([write_reviews(tmp_path / "all.csv")])}, Wishes(), None, refuse
     )
     assert find(task, found).further == Further(texts=31, known=10, repeated=20)
-    with pytest.raises(DistilleryError, match=r"all 10 texts stand among the task's rows"):
+    with pytest.raises(DistilleryError, match=r"all 10 texts are among the task's rows"):
         own = write_csv(tmp_path / "own.csv", ["review"], texts(0, 10))
         find(task, read_further([own], ["review"], None, refuse))
 
@@ -49,7 +49,7 @@ def test_all_that_cannot_be_taken_is_named_at_once(tmp_path: Path) -> None:
     (tmp_path / "west.csv").write_bytes(b"review\ncaf\xe9\n")
     numbers = write_csv(tmp_path / "numbers.csv", ["n"], [[1], [2]])
     paths = [good, tmp_path / "bad.parquet", tmp_path / "west.csv", numbers]
-    with pytest.raises(DistilleryError, match=r"3 of 4 files cannot be taken") as caught:
+    with pytest.raises(DistilleryError, match=r"3 of 4 files cannot be used") as caught:
         read_further(paths, ["review"], None, refuse)
     for said in ("bad.parquet: not a readable", "iconv -f WINDOWS-1252", "numbers.csv: no column"):
         assert said in str(caught.value)
@@ -73,7 +73,7 @@ def test_files_alike_are_asked_about_once(tmp_path: Path) -> None:
 
     assert read_further(paths, ["text"], None, ask).values("text")[3:5] == ["q0d", "q1a"]
     assert len(asked) == 1
-    with pytest.raises(DistilleryError, match=r"2 text columns .q, place., and the task reads 1"):
+    with pytest.raises(DistilleryError, match=r"2 text columns .q, place., but the task reads 1"):
         read_further(paths[:1], ["text"], None, lambda _: "q,place")
 
 

@@ -71,10 +71,10 @@ def test_folders(tmp_path: Path, names: list[str], splits: list[int]) -> None:
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (["a.csv", "b.csv"], r"a\.csv: its name says no split .* --dev and --test"),
+        (["a.csv", "b.csv"], r"a\.csv: its name does not tell its split .* --dev and --test"),
         (["train.csv", "train.tsv"], r"train is .*train\.csv already"),
         (["dev.csv", "test.csv"], r"no training file, only dev, test"),
-        (["a.xlsx"], r"no format goes with this ending; .*a sheet as CSV"),
+        (["a.xlsx"], r"unknown file suffix; .*a spreadsheet as CSV"),
     ],
 )
 def test_what_is_not_clear_is_refused(tmp_path: Path, names: list[str], message: str) -> None:

@@ -54,7 +54,7 @@ def test_a_rare_class_is_what_counts() -> None:
     assert found.metrics == ["f1", "accuracy"] and found.positive == "yes"
     own = about(reviews(spam=["no"] * 35 + ["yes"] * 5), metrics=["matthews_correlation"])
     assert own.metrics == ["matthews_correlation"] and own.positive is None
-    with pytest.raises(DistilleryError, match="'pearson' is none of a classification"):
+    with pytest.raises(DistilleryError, match="'pearson' is not a metric of a classification"):
         about(reviews(spam=["no", "yes"] * 20), metrics=["pearson"])
 
 
@@ -165,7 +165,7 @@ def test_odd_rows_have_their_numbers() -> None:
     assert {odd.reason for odd in left.odd} == {
         "with empty text",
         "without a label",
-        "with a label that no class has",
+        "with a label that belongs to no class",
     }
     assert sum(left.rows.values()) == 37
 

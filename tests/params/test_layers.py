@@ -52,12 +52,12 @@ def test_a_row_names_the_states_it_learns_from() -> None:
     [
         (
             {"methods.bilstm_kd.student": "bilstm", "methods.bilstm_kd.start": "vectors"},
-            "methods.bilstm_kd.objective: the states of a student's layers are compared, less the "
-            "last, and bilstm has 0; use a transformer of two layers or more",
+            "methods.bilstm_kd.objective: the states of all layers of a student but the last are "
+            "compared, and bilstm has 0; use a transformer of two layers or more",
         ),
         (
             {"students.layers": LAST_LAYERS | {"layers": [0]}},
-            "less the last, and layers has 1; use a transformer of two layers or more",
+            "but the last are compared, and layers has 1; use a transformer of two layers or more",
         ),
         (
             {"teachers.minilm.states": None},
@@ -74,7 +74,7 @@ def test_a_row_names_the_states_it_learns_from() -> None:
         ),
         (
             {"teachers.minilm.states": {"layers": [2, 2], "storage": "float16"}},
-            "teachers.minilm.states: `layers`: each may stand only once",
+            "teachers.minilm.states: `layers`: each may appear only once",
         ),
         (
             {"teachers.minilm.states": {"layers": [2, 4], "storage": "int8"}},
@@ -160,7 +160,7 @@ def test_a_row_that_learns_layers_alone_is_not_scored() -> None:
         ("encoders.general.wikipedia", 10**9, "encoders.general.wikipedia: 1000000000, but wikip"),
         ("encoders.general.min_count", 1, "encoders.general.min_count: unknown key"),
         ("encoders.sra.student", "tiny", "encoders.sra.student: tiny has no sentence vector of"),
-        ("students.tiny.heads", 5, "students.tiny: `heads` divides `width`"),
+        ("students.tiny.heads", 5, "students.tiny: `width` must be divisible by `heads`"),
         ("students.tiny.model", "none", "students.tiny.model: no 'none'; there are minilm"),
     ],
 )

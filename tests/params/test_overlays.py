@@ -186,7 +186,7 @@ def test_own_changes_are_not_lost(project: Path) -> None:
     file = project / "params.yaml"
     changed = file.read_text().replace("seeds: [1, 2, 3]", "seeds: [7]")
     file.write_text(changed)
-    assert "changes of its own" in str(run("use", "paper")[1])
+    assert "was changed by hand" in str(run("use", "paper")[1])
     assert file.read_text() == changed
     assert run("use", "paper", "--force")[1] is None
     assert file.read_text() != changed

@@ -36,7 +36,7 @@ def test_sentence_vectors_in_files_have_no_model() -> None:
     changes = {"sentence_vectors": GIVEN, "similarity": {"pairs": row}}
     assert check_params(changed(changes)).similarity["pairs"].poolings == []
     row["poolings"] = ["mean"]
-    assert "similarity.pairs.poolings: a model reads as much" in error_of(changed(changes))
+    assert "similarity.pairs.poolings: a model reads up to" in error_of(changed(changes))
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ DSE = {
         (DSE, {}, "model", None),
         (DSE, {"frozen": True, "layers": [0, 1, 2, 3]}, "model", None),
         (DSE, {"layers": [0, 1, 2]}, "model", "students.new: `last` is 4, but `layers` names 3"),
-        (DSE, {"layers": [1, 1], "last": 1}, "model", "students.new: `layers`: each may stand"),
+        (DSE, {"layers": [1, 1], "last": 1}, "model", "students.new: `layers`: each may appear"),
         (DSE, {"max_words": 3}, "model", "students.new.max_words: "),
         (DSE, {"classifier": None}, "model", "students.new.classifier: "),
         (DSE, {}, "vectors", "methods.bilstm.start: a dse student is made of a pretrained model's"),
@@ -93,7 +93,7 @@ DSE = {
         (LAYERS, {}, "random", "methods.bilstm.start: a transformer student is made of a pretr"),
         (PIECES, {"embedding_size": None}, "random", "students.new: `embedding_size` goes with"),
         (PIECES, {"pools": []}, "random", "students.new.pools: "),
-        (LAYERS, {"layers": [0, 0]}, "model", "students.new: `layers`: each may stand only once"),
+        (LAYERS, {"layers": [0, 0]}, "model", "students.new: `layers`: each may appear only once"),
         (LAYERS, {"layers": [-1]}, "model", "students.new.layers.0: "),
         (LAYERS, {"hidden": 3}, "model", "students.new.hidden: unknown key"),
         (LAYERS, {"model": "mine"}, "model", "students.new.model: no 'mine'; there are minilm"),
@@ -149,7 +149,9 @@ def test_faulty_joint_trainings_name_their_key(key: str, value: Any, message: st
 
 @pytest.mark.parametrize("name", ["vectors", "sra"])
 def test_a_joint_training_has_a_name_of_its_own(name: str) -> None:
-    assert f"joint.{name}: methods that start from" in error_of(changed({"joint": {name: JOINT}}))
+    assert f"joint.{name}: `start: {name}` of a method means" in error_of(
+        changed({"joint": {name: JOINT}})
+    )
 
 
 def test_a_row_can_start_from_a_group_that_lacks_its_task() -> None:

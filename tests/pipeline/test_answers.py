@@ -85,7 +85,7 @@ def test_labels_are_nowhere(workspace: Workspace) -> None:
     listed = (outputs / "unanswered.jsonl").read_text().splitlines()
     assert f"{len(listed)} without an answer" in printed["precompute"]
     assert len(listed) >= LEFT_OUT and json.loads(listed[0])["text"]
-    assert f"{len(listed)} have no answer of the teacher" in printed["train"]
+    assert f"{len(listed)} have no answer from the teacher" in printed["train"]
     made_from = ShardSet.open(outputs).manifest.made_from
     assert made_from["provenance"] == {"model": "elsewhere", "terms": "free"}
     workspace.distill("shards", "verify", "data").sound()
@@ -96,7 +96,7 @@ def test_labels_are_nowhere(workspace: Workspace) -> None:
     table = read_shard(workspace / f"data/results/{TASK}/predictions.arrow")
     answers = matrix(table.filter(pc.equal(table["split"], "test"))[f"{ROW}-1"]).argmax(1)
     assert np.mean(answers == [label for label, _ in sentences()["test"]]) > 0.8
-    assert "agreement with the teacher is no score" in workspace.distill("results").sound().text
+    assert "agreement with the teacher is not a score" in workspace.distill("results").sound().text
     # What is damaged is refused before anything is made of it.
     path = workspace / "data/raw/checkpoints/llm" / TASK / "000-answers.parquet"
     content = path.read_bytes()

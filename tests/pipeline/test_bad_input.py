@@ -26,7 +26,7 @@ def _edited(old: str, new: str) -> Callable[[str], str]:
         (
             _edited("\n1\t", "\n7\t"),
             [
-                f"{RAW}: row {{row}}, column 'label': '7' is no label",
+                f"{RAW}: row {{row}}, column 'label': '7' is not a label",
                 "Add it there or correct the row",
             ],
         ),
@@ -63,7 +63,7 @@ def test_the_row_in_the_message_is_the_files_own(workspace: Workspace) -> None:
     workspace.stage("fetch_data").sound()
     # An editor shows it as line 42, the header line being the first.
     error = workspace.stage("prepare").error
-    assert f"{RAW}: row 42, column 'label': '9' is no label" in error
+    assert f"{RAW}: row 42, column 'label': '9' is not a label" in error
 
 
 def test_a_missing_file_is_one_line(workspace: Workspace) -> None:

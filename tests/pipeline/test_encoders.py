@@ -231,7 +231,7 @@ def test_vectors_of_other_sentences_are_not_trained_on(workspace: Workspace) -> 
     manifest.chmod(0o644)
     manifest.write_text(json.dumps(raw))
     workspace.forget(".distillery/encoders")
-    assert "does not answer to input shard" in workspace.stage("pretrain").error
+    assert "does not belong to input shard" in workspace.stage("pretrain").error
 
 
 def test_vectors_can_stand_in_files(encoded: tuple[Workspace, Run], workspace: Workspace) -> None:

@@ -149,7 +149,7 @@ def test_the_outputs_answer_to_the_transfer_set(finished: Finished) -> None:
 
 
 def test_the_command_reads_what_was_made(finished: Finished) -> None:
-    assert "is sound" in finished.workspace.distill("check").sound().text
+    assert "is valid" in finished.workspace.distill("check").sound().text
     table = finished.workspace.distill("results").sound().text
     assert all(name in table for name in METHODS)
     assert "data/report/index.html" in "".join(table.split())

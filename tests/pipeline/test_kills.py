@@ -187,7 +187,7 @@ def test_a_torn_checkpoint_is_named(workspace: Workspace) -> None:
     [path] = (workspace / CHECKPOINTS).glob("students-*.safetensors")
     _cut(path)
     error = workspace.stage("train").error
-    assert f"/checkpoints/{path.name}: torn checkpoint (" in error
+    assert f"/checkpoints/{path.name}: damaged checkpoint (" in error
     assert "Delete it and run again: this training starts over." in error
 
 

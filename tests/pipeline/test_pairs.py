@@ -393,7 +393,9 @@ def test_pairs_are_routed_and_explained_and_scores_have_an_error(
     tasks = {one["task"]: one for one in content["tasks"]}
     assert tasks["warmth"]["routing"] is None
     for one in tasks["warmth"]["importance"]["examples"]:
-        assert {len(own["changes"]) for own in one["models"].values()} == {sum(map(len, one["words"]))}
+        assert {len(own["changes"]) for own in one["models"].values()} == {
+            sum(map(len, one["words"]))
+        }
         assert float(one["label"]) >= 0 and all("score" in own for own in one["models"].values())
     assert len(tasks["warmth"]["reliability"]["bilstm_kd_ts"]["said"]) == 15
     explained = tasks["praise"]["importance"]["examples"]
@@ -425,7 +427,7 @@ def test_a_score_out_of_range_is_one_clear_error(
     path.write_text("\n".join(lines) + "\n")
     run = workspace.dvc("repro", "prepare@warmth")
     assert run.status != 0
-    assert "train.csv: row 4, column 'score': '7.5' is no label" in run.text
+    assert "train.csv: row 4, column 'score': '7.5' is not a label" in run.text
     assert "numbers from 0 to 5" in run.text
 
 

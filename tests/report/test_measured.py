@@ -53,7 +53,7 @@ def test_tables_hold_means_and_deviations_in_percent(params: Params, layout: Lay
     assert "1,200 queries with 1,300 answers among 1,400 documents" in judged.caption[0]
     assert teacher.title == "Retrieval: mine, against the order of teacher minilm"
     assert ["f", "10.0 ± 0.0", "25.0", "25.0"] in teacher.rows
-    assert "It read 12.3 documents with each query" in teacher.caption[0]
+    assert "It scored 12.3 documents per query" in teacher.caption[0]
     assert (alike.header, alike.rows) == (["System", "f1"], [["sra", "71.0"]])
     assert "300 test, 9,000 train rows" in alike.caption[0]
 

@@ -172,7 +172,7 @@ def test_the_caption_tells_of_texts_in_two_splits(scores: TaskScores, params: Pa
     shared = {"test": {"train": {"rows": 12, "other_label": 3}, "dev": none}}
     result = TaskResult("movies", changed(scores, "shared_texts", shared))
     text = printed(result, params, 400)
-    assert "Texts: 12 of test stand in train too (3 under another label)." in text
+    assert "Texts: 12 of test also in train (3 under another label)." in text
     assert "Texts:" not in printed(TaskResult("movies", scores), params, 400)
 
 
@@ -243,7 +243,7 @@ def test_many_classes_show_their_lowest_recall(scores: TaskScores, params: Param
     scores = changed(scores, "labels", names)
     scores = changed(scores, "teachers/minilm/details/recall/test", shares)
     text = printed(TaskResult("movies", scores), params, 200)
-    assert "of the class that is found least" in text
+    assert "the lowest of all classes" in text
     line = next(line for line in text.splitlines() if "teacher minilm" in line and "0.352" in line)
     assert line.split()[-1] == "40.0"
 

@@ -115,7 +115,7 @@ def test_killed_it_resumes_behind_the_last_whole_segment(tmp_path: Path, encoder
     own = EncoderReference.to(encoder), [Rows(TEXTS)], Form("int8"), ENGINE
     with pytest.raises(KilledError):
         build(tmp_path / "killed", *own, segment_rows=16, on_segment=killed_after(2))
-    with pytest.raises(DistilleryError, match="its build did not end"):
+    with pytest.raises(DistilleryError, match="its build did not finish"):
         Catalogue.open(tmp_path / "killed")
     # A segment that was torn meanwhile is embedded again.
     notes = tmp_path / "killed" / UNFINISHED
@@ -210,7 +210,7 @@ def test_another_encoder_is_refused(tmp_path: Path) -> None:
         made(tmp_path / "index", encoder, storage="int8")
     # The same encoder elsewhere is the same; trained again in its place, it is another.
     encoder.rename(tmp_path / "moved")
-    with pytest.raises(DistilleryError, match=r"not there any more\. Name .* `--encoder`"):
+    with pytest.raises(DistilleryError, match=r"no longer there\. Give .* `--encoder`"):
         add(catalogue, [Rows(["word1"])], ENGINE)
     assert len(add(catalogue, [Rows(["word1"])], ENGINE, encoder=tmp_path / "moved")[0]) == 51
     write_encoder(encoder, seed=5)
@@ -225,7 +225,7 @@ def test_torn_and_foreign_folders_are_refused(tmp_path: Path, encoder: Path) -> 
     flip_byte(segment)
     assert [fault.split(": ")[1][:7] for fault in catalogue.faults()] == ["altered"]
     segment.write_bytes(content[:-100])
-    with pytest.raises(DistilleryError, match=rf"{segment.name}: \d+ bytes, and the manifest says"):
+    with pytest.raises(DistilleryError, match=rf"{segment.name}: \d+ bytes, but the manifest says"):
         Catalogue.open(tmp_path / "index")
     segment.unlink()
     with pytest.raises(DistilleryError, match=f"{segment.name}: missing"):
@@ -237,10 +237,10 @@ def test_torn_and_foreign_folders_are_refused(tmp_path: Path, encoder: Path) -> 
     raw = json.loads(manifest.read_text())
     raw["made_from"]["catalogue"]["version"] = 0
     manifest.write_text(json.dumps(raw))
-    with pytest.raises(DistilleryError, match="an index of version 0, and this program reads 1"):
+    with pytest.raises(DistilleryError, match="an index of version 0, but this program reads 1"):
         Catalogue.open(tmp_path / "index")
     manifest.write_text(json.dumps(raw | {"kind": "logits"}))
-    with pytest.raises(DistilleryError, match="holds logits, and no index"):
+    with pytest.raises(DistilleryError, match="holds logits, not an index"):
         made(tmp_path / "index", encoder)
     with pytest.raises(DistilleryError, match=r"no index \(there is no manifest.json\)"):
         Catalogue.open(tmp_path)

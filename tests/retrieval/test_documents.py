@@ -73,7 +73,7 @@ def test_queries_of_the_encoder_find_the_given_vectors(
     order = np.argsort(-(unit(queries) @ unit(documents - OFFSET).T), axis=1)
     found = Search.by_cosine(catalogue).find(QUERIES, 5)
     assert [[hit.row for hit in hits] for hits in found] == order[:, :5].tolist()
-    with pytest.raises(DistilleryError, match="stood in files, and a student compares its own"):
+    with pytest.raises(DistilleryError, match="came from files, but a student compares its own"):
         pair_scorer(catalogue, None, None)
     other = write_encoder(tmp_path / "other", seed=2)
     with pytest.raises(DistilleryError, match="not the encoder of these vectors"):
@@ -94,7 +94,7 @@ def test_added_sentences_have_theirs_out_of_files_too(
         add(whole, rows, ENGINE)
     other = given(tmp_path / "c", documents[40:], TEXTS[40:], model="another")
     with pytest.raises(
-        DistilleryError, match="of model another, and the index holds those of some"
+        DistilleryError, match="of model another, but the index holds those of some"
     ):
         add(whole, rows, ENGINE, given=other)
     own = build(tmp_path / "own", EncoderReference.to(encoder), [Rows(TEXTS)], Form(), ENGINE)[0]
@@ -118,15 +118,15 @@ def test_another_space_is_refused(tmp_path: Path, encoder: Path, documents: np.n
     shifted = np.roll(documents, 1, axis=0)
     for name, vectors in (("foreign", foreign), ("shifted", shifted)):
         own = given(tmp_path / name, vectors)
-        with pytest.raises(DistilleryError, match="no nearer to those of the files"):
+        with pytest.raises(DistilleryError, match="no closer to those in the files"):
             made(tmp_path / f"{name}-index", encoder, own, TEXTS)
         assert len(made(tmp_path / f"{name}-few", encoder, own, TEXTS[:31])) == 31
     narrow = given(tmp_path / "narrow", documents[:, :8])
-    with pytest.raises(DistilleryError, match="8 values each, and the encoder's vectors have 16"):
+    with pytest.raises(DistilleryError, match="8 values each, but the encoder's vectors have 16"):
         made(tmp_path / "narrow-index", encoder, narrow, TEXTS)
     of_a_model = write_encoder(tmp_path / "of-a-model")
     Targets("0" * 64, "mean", 16, None).save(of_a_model)
-    with pytest.raises(DistilleryError, match="`--model` and its folder in place of `--vectors`"):
+    with pytest.raises(DistilleryError, match="`--model` and its folder instead of `--vectors`"):
         targets_in_files(of_a_model)
 
 

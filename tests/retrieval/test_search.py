@@ -206,7 +206,7 @@ def test_the_approximate_index_grows_with_the_rows(
     assert len(grown.faults()) == 1
     stale = replace(grown.contents.approximate, answers_to="0" * 64)
     other = replace(grown, contents=replace(grown.contents, approximate=stale))
-    with pytest.raises(DistilleryError, match="missing, torn or of other rows"):
+    with pytest.raises(DistilleryError, match="missing, truncated or of other rows"):
         Search(other, plain.encoder, plain.scorer, candidates=20).find(QUERIES, 5)
 
 
@@ -223,7 +223,7 @@ def test_an_approximate_index_finds_nearly_all(tmp_path: Path, encoder: Path, ki
     assert sum(shared) >= 0.95 * 5 * len(TEXTS)
     path = catalogue.approximate_path
     path.write_bytes(path.read_bytes()[:-8])
-    with pytest.raises(DistilleryError, match="missing, torn or of other rows"):
+    with pytest.raises(DistilleryError, match="missing, truncated or of other rows"):
         Search(catalogue, plain.encoder, plain.scorer, candidates=20).find(TEXTS, 5)
 
 
@@ -296,7 +296,7 @@ class TestAsymmetric:
         cases = {
             "untrained": (
                 write_encoder(tmp_path / "untrained"),
-                "not trained to a model's vectors",
+                "not trained on a model's vectors",
             ),
             "other": (
                 self.trained(tmp_path / "other", "0" * 64, None),
@@ -314,16 +314,16 @@ class TestAsymmetric:
         for folder, message in cases.values():
             with pytest.raises(DistilleryError, match=message):
                 QueryEncoder.of(catalogue, folder)
-        with pytest.raises(DistilleryError, match="not trained to a model's vectors"):
+        with pytest.raises(DistilleryError, match="not trained on a model's vectors"):
             targets_in_space(tmp_path / "untrained", catalogue.contents.encoder)
         normalised = self.index(tmp_path / "normalised", model, normalised=True)
         centred = self.trained(tmp_path / "encoder", digest_model(model), mean)
-        with pytest.raises(DistilleryError, match=r"were normalised as they were\. .* `--centre"):
+        with pytest.raises(DistilleryError, match=r"were normalised uncentred\. .* `--centre"):
             QueryEncoder.of(normalised, centred)
         taken = self.index(tmp_path / "taken", model, mean=mean)
         with pytest.raises(DistilleryError, match="Build the index without `--centre`"):
             QueryEncoder.of(taken, self.trained(tmp_path / "raw", digest_model(model), None))
-        with pytest.raises(DistilleryError, match="another mean was taken off"):
+        with pytest.raises(DistilleryError, match="different means subtracted"):
             QueryEncoder.of(
                 taken, self.trained(tmp_path / "elsewhere", digest_model(model), mean + 1)
             )

@@ -195,7 +195,9 @@ def test_lfs_pointer(tmp_path: Path, model_folder: Path) -> None:
     (model_folder / "model.safetensors").write_bytes(
         b"version https://git-lfs.github.com/spec/v1\n"
     )
-    with pytest.raises(DistilleryError, match=r"model.safetensors is not a whole.*git lfs pull"):
+    with pytest.raises(
+        DistilleryError, match=r"model.safetensors is a truncated or invalid.*git lfs pull"
+    ):
         fetch_model("base", LOCAL, tmp_path / "inputs", tmp_path / "out")
 
 

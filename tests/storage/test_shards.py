@@ -178,12 +178,12 @@ def test_check_answers() -> None:
     inputs = Manifest("transfer", {}, [Shard("a", 2, 9, "i1"), Shard("b", 3, 9, "i2")])
     check_answers(inputs, answers())
     for changes in ({"source": "i3"}, {"rows": 4}, {"source": None}):
-        with pytest.raises(DistilleryError, match="b: does not answer to input shard b"):
+        with pytest.raises(DistilleryError, match="b: does not belong to input shard b"):
             check_answers(inputs, answers(**changes))
     with pytest.raises(DistilleryError, match="2 output shards for 1 input shards"):
         check_answers(replace(inputs, shards=inputs.shards[:1]), answers())
     swapped = replace(inputs, shards=inputs.shards[::-1])
-    with pytest.raises(DistilleryError, match="a: does not answer"):
+    with pytest.raises(DistilleryError, match="a: does not belong"):
         check_answers(swapped, answers())
 
 

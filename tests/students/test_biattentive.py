@@ -220,6 +220,6 @@ def test_settings_that_do_not_go_together_are_refused() -> None:
         settings(tokens="pieces")
     with pytest.raises(ValueError, match="goes with `tokens: pieces`"):
         settings(embedding_size=8)
-    with pytest.raises(ValueError, match="`pools`: each may stand only once"):
+    with pytest.raises(ValueError, match="`pools`: each may appear only once"):
         settings(pools=["max", "max"])
     assert settings(tokens="pieces", model="bert", embedding_size=8).reads == "pieces"

@@ -335,7 +335,7 @@ def test_what_a_model_lacks_is_refused(
 def test_settings_that_contradict_themselves_are_refused() -> None:
     with pytest.raises(ValueError, match="`last` is 2, but `layers` names 1"):
         settings_of(layers=[0])
-    with pytest.raises(ValueError, match="`layers`: each may stand only once"):
+    with pytest.raises(ValueError, match="`layers`: each may appear only once"):
         settings_of(layers=[0, 0])
 
 

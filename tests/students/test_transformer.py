@@ -271,12 +271,12 @@ def test_what_cannot_be_cut_is_refused(bert: Path) -> None:
         model = AutoModel.from_pretrained(bert)
         model.config.num_hidden_layers = 7
         cut(model, [0], None)
-    with pytest.raises(ValueError, match="`layers`: each may stand only once"):
+    with pytest.raises(ValueError, match="`layers`: each may appear only once"):
         settings_of(LAYERS, layers=[1, 1])
 
 
 def test_they_have_no_vector_of_one_sentence(bert: Path, tmp_path: Path) -> None:
     student = make_student(bert)
     save_student(tmp_path, student.model, student.tokenizer)
-    with pytest.raises(DistilleryError, match="a transformer student has no vector of a sentence"):
+    with pytest.raises(DistilleryError, match="a transformer student has no vector for a single"):
         load_encoder(tmp_path)

@@ -122,7 +122,7 @@ def test_teacher_without_word_embeddings(model_folder: Path) -> None:
 def test_teacher_with_torn_weights(model_folder: Path, content: bytes) -> None:
     (path,) = model_folder.glob("*.safetensors")
     path.write_bytes(content)
-    with pytest.raises(DistilleryError, match=rf"{path.name}: torn or not a safetensors file"):
+    with pytest.raises(DistilleryError, match=rf"{path.name}: truncated or not a safetensors file"):
         model_vectors(model_folder, ["a"])
 
 

@@ -106,7 +106,7 @@ def test_wikipedia_differs_in_the_encoders_sentences() -> None:
     assert counts == [whole // 8, whole // 4, whole // 2, whole]
     starts = [row.start for row in params.methods.values()]
     assert starts == ["vectors", *params.encoders]
-    with pytest.raises(DistilleryError, match="vectors is no encoder"):
+    with pytest.raises(DistilleryError, match="vectors is not an encoder"):
         SWEEPS["wikipedia"](Rows.of(raw(), "movies", "bilstm_kd_ts"))
 
 
@@ -188,7 +188,7 @@ def test_the_losses_of_encoders_stand_beside_the_scores(tmp_path: Path) -> None:
     metrics = fake_metrics(study, tmp_path)
     lines = table(study, read_figures(study, metrics, Layout(tmp_path)), metrics).splitlines()
     axis, series = "sentences of Wikipedia", "from an encoder | labels alone"
-    assert lines[4] == f"{axis} | {series} | teacher | loss, held back"
+    assert lines[4] == f"{axis} | {series} | teacher | held-out loss"
     quarter = study.params["wikipedia"]["sentences"] // 4
     assert lines[7] == f"{quarter} | 51.0 ± 1.0 | 57.0 ± 1.0 | 90.0 | 0.1000"
 

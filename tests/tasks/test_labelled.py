@@ -66,7 +66,7 @@ def test_ranges(tmp_path: Path, make_task: Callable) -> None:
     [
         (
             {"train": TRAIN + "x\tmaybe\n"},
-            "train.tsv: row 4, column 'label': 'maybe' is no label.*'0', '1'",
+            "train.tsv: row 4, column 'label': 'maybe' is not a label.*'0', '1'",
         ),
         ({"train": TRAIN + "x\t-1\n"}, "train.tsv: row 4.*hidden label '-1'"),
         ({"dev": "x\t\n"}, "dev.tsv: row 2.*hidden label ''"),
@@ -96,7 +96,7 @@ def test_file_not_laid_down(tmp_path: Path, make_task: Callable) -> None:
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        ({"a": ["1"], "b": ["0", "1"]}, "'1' stands under a and b"),
+        ({"a": ["1"], "b": ["0", "1"]}, "'1' is listed under a and b"),
         ({"a": Range(min=0, max=1), "b": Range(min=1, max=2)}, "ranges of a and b share 1"),
         ({"a": Range(min=2, max=1), "b": ["x"]}, "labels.a: min 2 is above max 1"),
     ],

@@ -194,8 +194,8 @@ def test_texts_in_two_splits_are_counted_and_reported(tmp_path: Path) -> None:
     }
     assert prepared_line("films", manifests) == (
         "films: train 10, dev 8, test 5 rows; left out: 1,533 outside the label ranges, 2 with "
-        "empty text; 1 with a hidden label; texts: 4 of dev stand in train too (1 under another "
-        "label), 3 of test stand in train too (2 under another label), 1 of test stand in dev too"
+        "empty text; 1 with a hidden label; texts: 4 of dev also in train (1 under another "
+        "label), 3 of test also in train (2 under another label), 1 of test also in dev"
     )
 
 
@@ -204,7 +204,7 @@ def test_a_task_without_faults_is_reported_in_words(tmp_path: Path) -> None:
     splits = {"train": examples(1000), "dev": examples(5, 1000)}
     manifests = prepare_task(splits, dropped, made_up_task(), TAGGER, tmp_path, ALONE)
     assert prepared_line("films", manifests) == (
-        "films: train 1,000, dev 5 rows; left out: none; no text stands in two splits"
+        "films: train 1,000, dev 5 rows; left out: none; no text is in two splits"
     )
 
 

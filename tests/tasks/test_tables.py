@@ -128,7 +128,7 @@ def test_parquet(tmp_path: Path, values: pa.Array, expected: list[str]) -> None:
         ("tsv", b"", "a: no rows"),
         ("tsv", b"sentence\tlabel\n", "a: no rows"),
         ("tsv", b"text\tlabel\nx\t1\n", "no column 'sentence'; there are 'text', 'label'"),
-        ("tsv", b"sentence\tlabel\tlabel\nx\t1\t1\n", "column 'label' stands 2 times"),
+        ("tsv", b"sentence\tlabel\tlabel\nx\t1\t1\n", "column 'label' appears 2 times"),
         ("tsv", b"sentence\tlabel\nx\t1\ny\n", "row 3 has 1 columns, not 2"),
         ("tsv", b"sentence\tlabel\nx\t1\n\ny\t0\n", "row 3 has 1 columns, not 2"),
         ("tsv", b"sentence\tlabel\nx\ty\t1\n", "row 2 has 3 columns, not 2"),

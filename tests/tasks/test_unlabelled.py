@@ -59,7 +59,7 @@ def test_they_stand_in_blocks_of_their_own(tmp_path: Path) -> None:
     assert table["label"].null_count == len(NEW) and found.verify() == []
     assert len(table) == len(TRAIN) + len(NEW)
     assert both["unlabelled"].counts == {"in_a_split": 2, "repeated": 1}
-    assert "2 that stand in a split, 1 repeated" in prepared_line("films", both)
+    assert "2 that are in a split, 1 repeated" in prepared_line("films", both)
     assert heldout_splits(tmp_path / "b") == ["dev"]
     assert training_texts(tmp_path / "a" / "train") == ShardSet.open(tmp_path / "a" / "train")
 

@@ -114,7 +114,7 @@ def test_outputs_that_cannot_be_right_are_not_stored(
             logit_pass(teachers["constant"]),
             r"logits of s000\.arrow: constant: the same output for 80",
         ),
-        (replace(sound, agreement=1.0), r"s000\.arrow: the outputs of 80 labelled rows agree with"),
+        (replace(sound, agreement=1.0), r"s000\.arrow: the agreement of 80 labelled rows"),
     ):
         with pytest.raises(DistilleryError, match=message):
             computed(inputs, own, tmp_path / "out")
@@ -145,7 +145,7 @@ def test_one_slipped_shard_of_many_is_refused(
     inputs, own = write_inputs(tmp_path / "in"), logit_pass(teachers[name], precision)
     outputs = computed(inputs, own, tmp_path / "out")
     wrong = slipped(outputs, tmp_path / "slip", {13}, ORDERS[order])
-    with pytest.raises(DistilleryError, match=r"s013\.arrow: .*not those of its rows.*store/logi"):
+    with pytest.raises(DistilleryError, match=r"s013\.arrow: .*do not belong to its.*store/logi"):
         prove_alignment(inputs, wrong, own)
 
 
@@ -155,7 +155,7 @@ def test_all_slipped_logits_of_a_teacher_at_chance_are_refused(
     inputs, own = write_inputs(tmp_path / "in", 4), logit_pass(teachers["chance"], "bfloat16")
     outputs = computed(inputs, own, tmp_path / "out")
     wrong = slipped(outputs, tmp_path / "slip", set(range(4)), ORDERS["by one"])
-    with pytest.raises(DistilleryError, match="not those of its rows"):
+    with pytest.raises(DistilleryError, match="do not belong to its rows"):
         prove_alignment(inputs, wrong, own)
 
 
@@ -166,7 +166,7 @@ def test_another_teachers_logits_are_refused(
     inputs = write_inputs(tmp_path / "in")
     other = logit_pass(teachers["chance"], precision)
     outputs = computed(inputs, other, tmp_path / "out")
-    with pytest.raises(DistilleryError, match="not those of its rows"):
+    with pytest.raises(DistilleryError, match="do not belong to its rows"):
         prove_alignment(inputs, outputs, logit_pass(teachers["clear"], precision))
 
 
@@ -189,7 +189,7 @@ def test_agreement_with_the_labels_is_asked_for_where_it_is_known(
     outputs = computed(inputs, own, tmp_path / "out")
     figures = prove_alignment(inputs, outputs, own, 0.0)
     assert figures["labelled_rows"] == 16
-    with pytest.raises(DistilleryError, match="teacher itself does by 100"):
+    with pytest.raises(DistilleryError, match="teacher's own is 100"):
         prove_alignment(inputs, outputs, own, 1.0)
 
 
@@ -217,7 +217,7 @@ def test_every_slipped_shard_of_vectors_is_refused(
     assert figures["shards_recomputed_whole"] == 0
     for number, order in enumerate(ORDERS.values()):
         wrong = slipped(outputs, tmp_path / f"slip{number}", {3, 11}, order)
-        with pytest.raises(DistilleryError, match=r"s003\.arrow: .*not those.*store/vectors"):
+        with pytest.raises(DistilleryError, match=r"s003\.arrow: .*do not belong.*store/vectors"):
             prove_vectors(inputs, wrong, own)
 
 

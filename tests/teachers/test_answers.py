@@ -143,15 +143,15 @@ def test_columns_as_other_tools_write_them(tmp_path: Path) -> None:
         ([{"text": "a", "probs": {"maybe": 1.0}}], r"row 1: class 'maybe' is unknown; .* no, yes"),
         ([{"text": "a", "logits": {"yes": 1.0}}], r"row 1: no logit for no\. Give one for each"),
         ([{"text": "a", "probs": [0.1, 0.9]}], r"row 1: a list of numbers, and nothing says which"),
-        ([{"text": "a", "probs": {"yes": 1.2}}], r"row 1: \[1\.2\] are no probabilities"),
+        ([{"text": "a", "probs": {"yes": 1.2}}], r"row 1: \[1\.2\] are not probabilities"),
         ([{"text": "a", "label": 1}], r"class 1 is unknown.* A number needs `classes`"),
         ([{"text": "a", "label": "yes", "probs": {}}], r"found probs and label\. Keep one"),
         ([{"text": " ", "label": "yes"}], r"row 1: `text` is missing"),
-        ([{"text": "a"}], r"row 1: one of logits, probs, label is wanted, found none"),
+        ([{"text": "a"}], r"row 1: expected one of logits, probs, label, found none"),
         ([{"text": "a", "label": "yes", "weight": -1}], r"`weight` is below 0"),
         (
             [{"text": "a", "text_pair": "b", "label": "yes"}],
-            r"row 1: 2 texts, and the task reads 1",
+            r"row 1: 2 texts, but the task reads 1",
         ),
         ([{"text": "a", "logits": {"yes": "nan", "no": 1}}], r"not a finite number"),
         (
@@ -159,7 +159,7 @@ def test_columns_as_other_tools_write_them(tmp_path: Path) -> None:
             r"a\.jsonl: row 2: the same text as .*a\.jsonl: row 1, with another answer",
         ),
         ([{"metadata": {"classes": ["no", "ja"]}}], r"class 'ja' is unknown"),
-        ([{"metadata": {"classes": ["no"]}}], r"class 'yes' is missing among no"),
+        ([{"metadata": {"classes": ["no"]}}], r"class 'yes' is missing from no"),
         ([{"text": "a", "error": "refused"}], r"no answers\. refused \(1\)"),
     ],
 )
@@ -293,7 +293,7 @@ def test_answers_of_other_texts_are_refused_where_labels_are_known(tmp_path: Pat
     assert (record["training_agreement"], record["best_dev"], record["dev_rows"]) == (1.0, 1.0, 10)
     assert described(rows[:50])["best_dev"] is None
     shifted = [row | {"text": text} for row, text in zip(rows, TEXTS[1:] + TEXTS[:1], strict=True)]
-    with pytest.raises(DistilleryError, match=r"answers to 60 labelled texts agree .* shifted"):
+    with pytest.raises(DistilleryError, match=r"answers to 60 labelled texts .* shifted"):
         described(shifted)
 
 

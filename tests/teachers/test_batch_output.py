@@ -37,11 +37,11 @@ def test_a_batchs_output_is_read() -> None:
     assert read_batch_line(refused, ["no", "yes"], "f").error == "expired"
     other = read_batch_line(batch_line([{"perhaps": 0.9}], "perhaps"), ["no", "yes"], "f")
     assert other.error == "no class: 'perhaps'"
-    with pytest.raises(DistilleryError, match="f: the alternatives of token 0 have a probabi"):
+    with pytest.raises(DistilleryError, match="f: the alternatives of token 0 have a total"):
         read_batch_line(batch_line([{"yes": 0.9, "no": 0.9}]), ["no", "yes"], "f")
-    with pytest.raises(DistilleryError, match="f: the same alternatives stand at all 2 tokens"):
+    with pytest.raises(DistilleryError, match="f: all 2 tokens have the same alternatives"):
         read_batch_line(batch_line([{"y": 0.5, "n": 0.3}] * 2, "yn"), ["no", "yes"], "f")
-    with pytest.raises(DistilleryError, match="custom_id 'row-1' is no content key"):
+    with pytest.raises(DistilleryError, match="custom_id 'row-1' is not a content key"):
         read_batch_line({"custom_id": "row-1"}, ["no", "yes"], "f")
 
 

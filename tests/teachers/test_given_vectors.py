@@ -133,8 +133,8 @@ def test_a_text_counts_once(tmp_path: Path) -> None:
         ({"text": "a", "embedding": [0.0] * 6}, "row 2: `embedding`: all values are 0"),
         ({"text": "a", "embedding": [1e300] + [1.0] * 5}, "row 2: `embedding`: a value is not"),
         ({"text": "a", "embedding": [None] + [1.0] * 5}, "row 2: `embedding`: a value is not"),
-        ({"text": "a", "embedding": {"0": 1.0}}, "row 2: {'0': 1.0} is no list of numbers"),
-        ({"text": "a", "embedding": "[1.0, "}, "row 2: '[1.0, ' is no list of numbers"),
+        ({"text": "a", "embedding": {"0": 1.0}}, "row 2: {'0': 1.0} is not a list of numbers"),
+        ({"text": "a", "embedding": "[1.0, "}, "row 2: '[1.0, ' is not a list of numbers"),
     ],
 )
 def test_what_is_no_vector_names_its_row(tmp_path: Path, row: dict[str, Any], message: str) -> None:
@@ -149,7 +149,7 @@ def test_what_cannot_be_right_is_refused(tmp_path: Path) -> None:
     assert list((tmp_path / "a.jsonl-taken").iterdir()) == []
     two = [lines(tmp_path / f"{n}.jsonl", rows_of(TEXTS, VECTORS[:, :n])) for n in (6, 5)]
     with pytest.raises(
-        DistilleryError, match=r"5\.jsonl: row 1: a vector of 5 values, and those b"
+        DistilleryError, match=r"5\.jsonl: row 1: a vector of 5 values, but those b"
     ):
         gather_vectors(two, settings(), tmp_path / "two")
     table = pa.table({"text": ["a", "b"], "embedding": pa.array([[1.0, 2.0], [1.0, None]])})
@@ -249,6 +249,6 @@ def test_shifted_vectors_are_refused(tmp_path: Path) -> None:
         return check_related(given, corpus, "[MASK]", "a.jsonl")
 
     assert related(vectors) is None
-    with pytest.raises(DistilleryError, match=r"one row further down .* the file is shifted"):
+    with pytest.raises(DistilleryError, match=r"one row down .* the file is shifted"):
         related(np.roll(vectors, 1, axis=0))
-    assert "do not foretell their vectors" in related(generator.permutation(vectors))
+    assert "do not predict their vectors" in related(generator.permutation(vectors))

@@ -71,7 +71,7 @@ def test_agreement_far_below_the_teachers_own_is_refused(regression: bool) -> No
     given = 0.95, regression, "logits of b001-i000.arrow", "Do it."
     labels = labels.astype(np.float32 if regression else np.int64)
     check_agreement(labels, outputs, *given)
-    with pytest.raises(DistilleryError, match=r"b001-i000\.arrow: .* 400 labelled .* by 95\.0%"):
+    with pytest.raises(DistilleryError, match=r"b001-i000\.arrow: .* 400 labelled .* is 95\.0%"):
         check_agreement(labels, np.roll(outputs, 1, axis=0), *given)
     # Too few to say, and labels of one class.
     check_agreement(labels[:31], -outputs[:31], *given)

@@ -61,7 +61,7 @@ def test_why_an_answer_is_no_score(answer: str, reason: str) -> None:
 def test_a_comma_is_one_of_decimals_or_of_thousands() -> None:
     assert said_score("1,500", Range(min=1000, max=2000)) == 1500
     assert said_score("-1,500", Range(min=-2, max=0)) == -1.5
-    with pytest.raises(ValueError, match="a comma of decimals or of thousands"):
+    with pytest.raises(ValueError, match="a decimal comma or a thousands separator"):
         said_score("1,500", Range(min=0, max=2000))
 
 

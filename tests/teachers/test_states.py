@@ -124,7 +124,7 @@ def test_slipped_states_are_refused(teacher: Path, tmp_path: Path, storage: str)
         for shard, table in zip(manifest.shards, tables, strict=True)
     ]
     write_manifest(tmp_path / "slip", Manifest("states", schema_of(first), shards))
-    with pytest.raises(DistilleryError, match=r"s1\.arrow: .*not those of its rows.*store/states"):
+    with pytest.raises(DistilleryError, match=r"s1\.arrow: .*do not belong to its.*store/states"):
         prove_vectors(inputs, ShardSet.open(tmp_path / "slip"), own)
 
 

@@ -133,8 +133,8 @@ def test_vectors_of_other_sentences_are_refused(encoder: Path, tmp_path: Path) -
     slipped = table.set_column(1, "vector", table["vector"].take(np.roll(np.arange(30), 1)))
     shard = write_shard(tmp_path / "slip/s0.arrow", slipped, inputs.manifest.shards[0].sha256)
     write_manifest(tmp_path / "slip", Manifest("vectors", schema_of(slipped), [shard]))
-    with pytest.raises(DistilleryError, match="not those of its rows"):
+    with pytest.raises(DistilleryError, match="do not belong to its rows"):
         prove_vectors(inputs, ShardSet.open(tmp_path / "slip"), own)
     other = write_texts(tmp_path / "other", [TEXTS[30:]])
-    with pytest.raises(DistilleryError, match="does not answer to input shard"):
+    with pytest.raises(DistilleryError, match="does not belong to input shard"):
         prove_vectors(other, ShardSet.open(tmp_path / "out"), own)

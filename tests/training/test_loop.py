@@ -265,7 +265,7 @@ def test_a_torn_checkpoint_is_an_error(tmp_path: Path) -> None:
     whole = path.read_bytes()
     for content in (whole[: len(whole) // 2], b"", b"\xff" * 100):
         path.write_bytes(content)
-        with pytest.raises(DistilleryError, match=r"torn checkpoint.*Delete it"):
+        with pytest.raises(DistilleryError, match=r"damaged checkpoint.*Delete it"):
             run(path)
     path.write_bytes(whole)
     assert run(path)[1].step == STEPS_PER_EPOCH * EPOCHS

@@ -86,7 +86,7 @@ def test_one_task_alone_is_as_without_others() -> None:
 
 
 def test_a_task_without_rows() -> None:
-    with pytest.raises(DistilleryError, match=r"empty: no rows to train on\. Take the task out"):
+    with pytest.raises(DistilleryError, match=r"empty: no rows to train on\. Remove the task"):
         make(full=3, empty=0)
 
 

@@ -127,7 +127,7 @@ def test_a_small_file_cannot_fill_the_memory(inside: str, monkeypatch: pytest.Mo
         found, skipped = read(packed, "dump")
         assert [a.id for a in found] == ["13"] and skipped == {"too long": 1}
     except DistilleryError as error:
-        assert "wiki/file: no MediaWiki dump, or torn (" in str(error)
+        assert "wiki/file: not a MediaWiki dump, or torn (" in str(error)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     # A tag of 1 MiB in a buffer that doubles, or a text of 1 MiB in pieces, and joined.
@@ -179,11 +179,11 @@ def test_parquet() -> None:
 @pytest.mark.parametrize(
     ("content", "form", "message"),
     [
-        (dump(PAGES)[:-200], "dump", "no MediaWiki dump, or torn"),
+        (dump(PAGES)[:-200], "dump", "not a MediaWiki dump, or torn"),
         (bz2.compress(dump(PAGES))[:-20], "dump", "torn or damaged"),
         (gzip.compress(dump(PAGES))[:-20], "dump", "torn or damaged"),
-        (b"", "dump", "no MediaWiki dump, or torn"),
-        (b"plain words", "dump", "no MediaWiki dump, or torn"),
+        (b"", "dump", "not a MediaWiki dump, or torn"),
+        (b"plain words", "dump", "not a MediaWiki dump, or torn"),
         (b"<!DOCTYPE mediawiki><mediawiki/>", "dump", "it has a document type"),
         (b"<html><body/></html>", "dump", "its first element is <html>"),
         (EXTRACTED.encode()[:-20], "extracted", "the article 'Autism' has no </doc>"),
@@ -192,7 +192,7 @@ def test_parquet() -> None:
         (b'{"id": 1, "tit', "extracted", "line 1: no JSON object with id, title and text"),
         (b'{"id": 1, "title": "A"}', "extracted", "line 1: no JSON object.*'text'"),
         (dump(PAGES), "text", "begins with '<mediawiki'"),
-        (EXTRACTED.encode(), "text", "so it is no plain text"),
+        (EXTRACTED.encode(), "text", "so it is not plain text"),
         (b"One.\nTw\xff.", "text", "not UTF-8, soon after line 1|not UTF-8, soon after line 0"),
         (b"PAR1 and no more", "parquet", "truncated or invalid Parquet file"),
         (parquet_bytes({"id": [1], "text": ["a"]}), "parquet", "no column 'title'"),

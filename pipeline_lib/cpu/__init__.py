@@ -1,1 +1,1 @@
-"""Faster versions, for a CPU, of what torch and tokenizers do too."""
+"""Faster CPU versions of operations in torch and tokenizers."""

@@ -1,9 +1,9 @@
 """Self-attention for short sentences on a CPU, registered with transformers.
 
-A sentence of a dozen tokens gives the usual kernels rows too short to work on: of the teacher's
-time, torch's ``scaled_dot_product_attention`` took 30 % in a profile of SST-2 phrases.  Here the
-softmax is made of element-wise operations over all rows at once.  Scores, weights and sums are
-float32 whatever the number format, as in torch's own kernel.
+A sentence of a dozen tokens gives the usual kernels rows too short to be efficient: in a profile of
+SST-2 phrases, torch's ``scaled_dot_product_attention`` took 30 % of the teacher's time.  Here the
+softmax is computed by element-wise operations over all rows at once.  Scores, weights and sums are
+float32 whatever the input's dtype, as in torch's own kernel.
 """
 
 from typing import Any
@@ -17,20 +17,20 @@ from pipeline_lib.cpu.dropout import dropout as drop
 
 NAME, NAME_IN_TRAINING = "short_sentences", "short_sentences_in_training"
 LONGEST = 48
-"""In tokens; from about there on torch's kernel was as fast, on the one processor tried."""
+"""In tokens; beyond about this length, torch's kernel was as fast on the one processor tried."""
 
 
 def use_short_attention(model: Any) -> None:
-    """Have ``model`` attend by :func:`attend`, if it would by torch's kernel."""
+    """Make ``model`` use :func:`attend` where it would use torch's kernel."""
     if model.config._attn_implementation == "sdpa":
         model.set_attn_implementation(NAME)
 
 
 def use_training_attention(model: Any) -> None:
-    """Have ``model`` attend by :func:`attend_in_training` while it is fine-tuned on a CPU.
+    """Make ``model`` use :func:`attend_in_training` while it is fine-tuned on a CPU.
 
-    torch's kernel goes backwards slowly there: an epoch over 8,064 snippets of 27 tokens took about
-    130 s with it and 101 s without.
+    The backward pass of torch's kernel is slow there: an epoch over 8,064 snippets of 27 tokens
+    took about 130 s with it and 101 s without.
     """
     if model.device.type == "cpu" and model.config._attn_implementation == "sdpa":
         model.set_attn_implementation(NAME_IN_TRAINING)
@@ -48,8 +48,8 @@ def attend(
 ) -> tuple[torch.Tensor, None]:
     """Return softmax(query · keyᵀ · scaling) · value, shape (rows, tokens, heads, width).
 
-    :param query: shape (rows, heads, tokens, width), as key and value.
-    :param attention_mask: bool, True where to look; broadcasts to (rows, heads, tokens, tokens).
+    :param query: shape (rows, heads, tokens, width), like key and value.
+    :param attention_mask: bool, True where to attend; broadcasts to (rows, heads, tokens, tokens).
     """
     if not _is_short(module, query, key, attention_mask, dropout, kwargs):
         return sdpa_attention_forward(
@@ -61,7 +61,7 @@ def attend(
     scores = torch.bmm(queries, keys.transpose(1, 2)).mul_(scaling or width**-0.5)
     if attention_mask is not None:
         # Not in place: the four-dimensional view broadcasts over heads.  And finite: padding that
-        # sees no token, as in a sliding window, would become not-a-number, and spread upwards.
+        # attends to no token, as in a sliding window, would become NaN and propagate.
         lowest = torch.finfo(torch.float32).min
         scores = scores.view(rows, heads, tokens, tokens).masked_fill(~attention_mask, lowest)
         scores = scores.view(rows * heads, tokens, tokens)
@@ -81,9 +81,9 @@ def attend_in_training(
     scaling: float | None = None,
     **kwargs: Any,
 ) -> tuple[torch.Tensor, None]:
-    """Return the same as :func:`attend`, by plain operations and with quick dropout.
+    """Return the same as :func:`attend`, in plain operations and with fast dropout.
 
-    :param attention_mask: what is added to the scores; broadcasts to (rows, heads, tokens, tokens).
+    :param attention_mask: added to the scores; broadcasts to (rows, heads, tokens, tokens).
     """
     scores = query @ key.transpose(2, 3) * (scaling or query.shape[-1] ** -0.5)
     if attention_mask is not None:

@@ -1,7 +1,7 @@
-"""Dropout whose mask is drawn quickly on a CPU.
+"""Dropout with a mask that is fast to draw on a CPU.
 
-torch draws one random number per value there, in one thread: a fifth of the time of fine-tuning on
-short tweets.  16 bits per value are enough, and one draw gives four of them.
+There torch draws one random number per value, in one thread, which took a fifth of the time of
+fine-tuning on short tweets.  16 bits per value are enough, and one draw yields four of them.
 """
 
 import torch
@@ -27,7 +27,7 @@ def dropout(values: torch.Tensor, p: float, training: bool) -> torch.Tensor:
 
 
 def replace_dropout(model: nn.Module) -> None:
-    """Put :class:`Dropout` in the place of every ``torch.nn.Dropout`` below ``model``."""
+    """Replace every ``torch.nn.Dropout`` in ``model`` with :class:`Dropout`."""
     for parent in model.modules():
         for name, child in parent.named_children():
             if type(child) is nn.Dropout:

@@ -1,1 +1,1 @@
-"""Plans: rows of params.yaml made into trainings."""
+"""Distillation: rows of params.yaml resolved into plans and training runs."""

@@ -1,4 +1,4 @@
-"""A teacher, or a pretrained model, that runs beside its student (Jiao et al. 2020, TinyBERT)."""
+"""A teacher, or a pretrained model, run alongside its student (Jiao et al. 2020, TinyBERT)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ from pipeline_lib.training.objectives import objective_loss
 
 @dataclass(frozen=True)
 class RunningTeacher:
-    """A teacher, and which of its layers go with the student's, counted from 1.
+    """A teacher, and which of its layers are matched with the student's, counted from 1.
 
-    :ivar encoder: transformers' model below the teacher's head.
+    :ivar encoder: the transformers model below the teacher's head.
     :ivar scores: whether its attention is compared too.
     """
 
@@ -40,11 +40,11 @@ class RunningTeacher:
         device: str,
         scores: bool,
     ) -> Self:
-        """Load a fine-tuned teacher, and have the student give what it is asked for.
+        """Load a fine-tuned teacher, and make the student return what is compared.
 
         :param pieces: the student's.
-        :raises DistilleryError: if the two read different word pieces, or one of them keeps its
-            attention to itself.
+        :raises DistilleryError: if the two use different word pieces, or one of them does not
+            expose its attention scores.
         """
         teacher = load_teacher(folder, device, "float32")
         own = cls(teacher.model.base_model.requires_grad_(False), layers, scores)
@@ -60,7 +60,7 @@ class RunningTeacher:
         device: str,
         scores: bool,
     ) -> Self:
-        """Load the pretrained model in ``folder``, which has no task; else as :meth:`load`."""
+        """Load the pretrained model in ``folder``, which has no task; else like :meth:`load`."""
         model, tokenizer = load_pretrained(folder, "AutoModel", {})
         own = cls(model.to(device).eval().requires_grad_(False), layers, scores)
         return own._matched(folder, Pieces.of(tokenizer), student, pieces)
@@ -72,14 +72,14 @@ class RunningTeacher:
         student: StudentNetwork | TransformerReader,
         pieces: Pieces,
     ) -> Self:
-        """Return the teacher, which reads ``read``, once both give what is compared."""
+        """Return the teacher, which reads ``read``, once both models return what is compared."""
         from pipeline_lib.networks.attention_scores import give_scores
 
         own, other = read.tokenizer.get_vocab(), pieces.tokenizer.get_vocab()
         if own != other:
             raise DistilleryError(
                 f"{folder}: the teacher has {len(own):,} word pieces and the student {len(other):,}"
-                " others, so their states cannot be compared. Take a student whose `model` reads "
+                " others, so their states cannot be compared. Use a student whose `model` reads "
                 "the same, or leave out `teacher_runs`."
             )
         if self.scores:
@@ -95,7 +95,7 @@ class RunningTeacher:
 
     @property
     def width(self) -> int:
-        """Values of a layer's state."""
+        """The width of a layer's states."""
         return int(self.encoder.config.hidden_size)
 
     def targets(self, batch: Mapping[str, Any]) -> dict[str, torch.Tensor]:
@@ -121,9 +121,9 @@ def held_back_loss(
     batch_size: int,
     device: torch.device,
 ) -> float:
-    """Return an objective's loss on sentences that are not trained on, the mean over their rows.
+    """Return an objective's loss on held-out sentences, averaged over rows.
 
-    :param weights: of terms of layers alone, by name.
+    :param weights: of terms that compare layers only, by name.
     """
     total = 0.0
     for rows in LengthSorted(sentences, batch_size, seed=0).epoch(0):

@@ -1,6 +1,6 @@
-"""Whether an encoder's sentence vectors have collapsed: all alike, or in few dimensions.
+"""Whether an encoder's sentence vectors have collapsed: all similar, or in few dimensions.
 
-A low loss does not show it where the targets share a large common direction.
+A low loss can hide it if the targets share a large common direction.
 """
 
 import numpy as np
@@ -8,15 +8,15 @@ import numpy as np
 from pipeline_lib.storage.vectors import unit
 
 SAMPLE = 4096
-"""Vectors of which the figures are taken, evenly spread: they change little beyond."""
+"""Vectors to measure, evenly spaced: more would change the figures little."""
 MAX_COSINE = 0.9
-"""Mean cosine of vectors that are all alike, unless the targets' own are."""
+"""Mean cosine above which vectors are all similar, unless the targets' own are too."""
 MIN_RANK_SHARE = 0.05
-"""Of the targets' effective rank: less means that most of what tells them apart is lost."""
+"""Minimum share of the targets' effective rank: below it, most of the variation is lost."""
 
 
 def effective_rank(vectors: np.ndarray) -> float:
-    """Return in how many dimensions vectors lie: e to the entropy of their singular values' shares.
+    """Return the effective rank: e to the entropy of the normalised singular values.
 
     Roy and Vetterli 2007, definition 1: from 1, all on one line, to the width.
 
@@ -28,7 +28,7 @@ def effective_rank(vectors: np.ndarray) -> float:
 
 
 def mean_cosine(vectors: np.ndarray) -> float:
-    """Return the mean cosine of two different rows; 1 if there is but one.
+    """Return the mean cosine of two different rows; 1 if there is only one.
 
     :param vectors: float (rows, width).
     """
@@ -51,12 +51,12 @@ def spread_figures(answers: np.ndarray, targets: np.ndarray) -> dict[str, float]
 
 
 def sample_rows(rows: int) -> np.ndarray:
-    """Return the numbers of rows of which the figures are taken."""
+    """Return the numbers of the rows to measure."""
     return np.unique(np.linspace(0, rows - 1, min(rows, SAMPLE)).astype(np.int64))
 
 
 def collapse_warning(name: str, figures: dict[str, float]) -> str | None:
-    """Return what is to be said of an encoder whose vectors have collapsed; None: they have not.
+    """Return the warning for an encoder whose vectors have collapsed; None: they have not.
 
     :param figures: see :func:`spread_figures`.
     """

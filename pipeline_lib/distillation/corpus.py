@@ -1,4 +1,4 @@
-"""Sentences with the vectors that an encoder is trained to: what it reads, batch by batch."""
+"""An encoder's training data: sentences with their target vectors."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ from pipeline_lib.text.words import MASK
 
 @dataclass(frozen=True)
 class AnsweredVectors(ChosenVectors):
-    """The vectors of a corpus less those that nobody gave."""
+    """The vectors of a corpus, without the missing ones."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -30,22 +30,22 @@ class AnsweredVectors(ChosenVectors):
 
 @dataclass(frozen=True)
 class Corpus:
-    """Sentences with their vectors: shard sets of text, and the vectors that answer to them.
+    """Sentences with their vectors: shard sets of text, and the matching sets of vectors.
 
-    :ivar limit: how many rows are taken, from the first on; None: all.
+    :ivar sets: of (text, vectors, limit): only the first ``limit`` rows are used; None: all.
     """
 
     sets: list[tuple[ShardSet, ShardSet, int | None]]
 
     @property
     def digest(self) -> list[Any]:
-        """What the corpus holds."""
+        """The content of the corpus."""
         return [(a.manifest.digest, b.manifest.digest, limit) for a, b, limit in self.sets]
 
     def read(self, tokenizer: Tokenizer | Pieces, max_words: int) -> Sentences:
-        """Return all sentences, numbered, with the target ``vectors``; a pair counts as two.
+        """Return all tokenized sentences with the target ``vectors``; a pair counts as two.
 
-        Vectors stay in the mapped files until a batch asks for them.
+        Vectors stay in the memory-mapped files until a batch needs them.
         """
         texts: list[str] = []
         for rows, _, side in self._parts():
@@ -67,7 +67,7 @@ class Corpus:
 
     @property
     def unanswered(self) -> int:
-        """How many sentences are left out because they have no vector."""
+        """The number of sentences left out because they have no vector."""
         vectors = self.vectors()
         return len(vectors.stored) - len(vectors) if isinstance(vectors, AnsweredVectors) else 0
 
@@ -82,7 +82,7 @@ class Corpus:
 
 
 def _have_vector(table: pa.Table, side: str) -> np.ndarray:
-    """Return which rows have a vector of one side, bool (rows,); the others' is not a number."""
+    """Return a mask of the rows with a vector for one side, bool (rows,); missing ones are NaN."""
     scale = f"scale{side}"
     if scale in table.column_names:
         return ~np.isnan(table[scale].to_numpy())
@@ -90,5 +90,5 @@ def _have_vector(table: pa.Table, side: str) -> np.ndarray:
 
 
 def mask_sign(tokenizer: Tokenizer | Pieces) -> str:
-    """Return what stands for a masked word in what this tokenizer is given."""
+    """Return what a masked word is replaced by in this tokenizer's input."""
     return tokenizer.mask_sign if isinstance(tokenizer, Pieces) else MASK

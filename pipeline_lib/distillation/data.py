@@ -1,7 +1,7 @@
-"""Encoded sets: transfer sets and dev sets as numbered words with their targets, made once.
+"""Encoded sets: transfer sets and dev sets as token ids with their targets, computed once.
 
-An encoded set is one Arrow file in the store.  Trainings map it into memory, where all workers
-share it.
+An encoded set is one Arrow file in the store.  Training runs memory-map it, so all workers share
+it.
 """
 
 from abc import abstractmethod
@@ -44,16 +44,16 @@ from pipeline_lib.training.runs import TrainingSpec
 from pipeline_lib.training.search import Row
 
 Lists = tuple[np.ndarray, np.ndarray]
-"""Numbers of all rows, one row behind the other, int32, and how many each row has, int64."""
+"""The token ids of all rows, concatenated, int32, and each row's length, int64."""
 
 
 @dataclass(frozen=True)
 class EncodedInput:
-    """What one encoded set is made of: a transfer set with its outputs, or a prepared split.
+    """The source of one encoded set: a transfer set with its outputs, or a prepared split.
 
-    :ivar outputs: the teacher's logits, where they are targets, or stand in for a split's labels.
+    :ivar outputs: the teacher's logits, if they are targets, or replace a split's labels.
     :ivar states: its layers' states.
-    :ivar prepared: whether ``inputs`` is a prepared split, of which every row is taken.
+    :ivar prepared: whether ``inputs`` is a prepared split, every row of which is used.
     """
 
     inputs: SetReference
@@ -72,21 +72,20 @@ class EncodedInput:
 
 @dataclass(frozen=True)
 class EncodingPass(ShardPass):
-    """The pass that numbers the words, or word pieces, of a whole set, and its targets beside them.
+    """The pass that tokenizes a whole set, in words or word pieces, and collects its targets.
 
-    Targets: ``labels`` int64, or float32 of a regression (the teacher's answer where a row has
-    none) and, with outputs, ``logits`` float32.  Rows that the teacher did not answer are left out;
-    where it says how much a row counts, that is ``weights`` float32.  Layers' states stay in their
-    own shards: beside the targets stands the number of the row that each came from, ``rows``.  A
-    synthetic row that another block has too is dropped here: within a block that was done when it
-    was made.
+    Targets: ``labels`` int64, or float32 for a regression (the teacher's answer if a row has none)
+    and, with outputs, ``logits`` float32.  Rows that the teacher did not answer are left out; if
+    its answers are weighted, ``weights`` are float32.  Layer states stay in their own shards, and
+    the targets have the number of each one's row, ``rows``.  A synthetic row that also occurs in
+    another block is dropped here; duplicates within a block were dropped when it was made.
 
-    :ivar vocabulary: the folder of the tokenizer, of word pieces a model's; :ivar tokenizer: its
+    :ivar vocabulary: the tokenizer's folder, a model's for word pieces; :ivar tokenizer: its
         digest.
-    :ivar max_words: words or pieces of a sentence that are kept, or of a whole sequence.
+    :ivar max_words: the words or pieces kept of a sentence, or of a whole sequence.
     :ivar reads: see :data:`~pipeline_lib.params.students.Reads`.
-    :ivar repeat_originals: how often each original row is taken.
-    :ivar min_confidence: the least probability of the teacher's class for a synthetic row to stay.
+    :ivar repeat_originals: how often each original row is repeated.
+    :ivar min_confidence: the minimum probability of the teacher's class to keep a synthetic row.
     """
 
     kind: ClassVar[str] = "encoded"
@@ -100,7 +99,7 @@ class EncodingPass(ShardPass):
 
     @classmethod
     def of(cls, vocabulary: Path, max_words: int, **own: Any) -> "EncodingPass":
-        """Take the tokenizer in a folder; ``own`` are the other fields."""
+        """Return the pass for the tokenizer in a folder; ``own`` are the other fields."""
         words = own.get("reads", "words") == "words"
         file = vocabulary / "tokenizer.json"
         digest = sha256_file(file) if words else digest_tokenizer(vocabulary)
@@ -119,16 +118,17 @@ class EncodingPass(ShardPass):
 
     @property
     def libraries(self) -> tuple[str, ...]:
-        """The distributions that normalise words; transformers makes a tokenizer of a model's."""
+        """The distributions that tokenize; transformers loads a model's tokenizer."""
         return ("tokenizers",) if self.reads == "words" else ("tokenizers", "transformers")
 
     def compute(self, content: EncodedInput) -> pa.Table:
-        """Return columns ids (list of int32), of pairs ids_2, labels and, with outputs, logits.
+        """Return columns ids (list of int32), for pairs ids_2, labels and, with outputs, logits.
 
-        With states, rows; of weighted answers, weights.  Where one sequence holds a pair, segments
-        stand in the place of ids_2.
+        With states, also rows; with weighted answers, weights.  If one sequence holds a pair, it
+        has segments instead of ids_2.
 
-        :raises DistilleryError: if a set is damaged, the outputs answer to another, or to no row.
+        :raises DistilleryError: if a set is damaged, or the outputs belong to another set or answer
+            no row.
         """
         if content.prepared:
             return self._prepared(content)
@@ -163,7 +163,7 @@ class EncodingPass(ShardPass):
         return self._table([rows for rows, _ in parts], targets, kept)
 
     def _prepared(self, content: EncodedInput) -> pa.Table:
-        """Return a prepared split; with outputs these are its labels, for it has none."""
+        """Return a prepared split; with outputs, these become its labels, since it has none."""
         if content.outputs is None:
             tables = list(content.inputs.open().tables())
             labels = label_array(pa.concat_tables(tables)["label"])
@@ -195,9 +195,9 @@ class EncodingPass(ShardPass):
         return pa.table(columns | {name: _column(values) for name, values in targets.items()})
 
     def read(self, content: EncodedInput) -> Sentences:
-        """Return an encoded set, mapped into memory; it is computed if the store lacks it.
+        """Return an encoded set, memory-mapped; it is computed if the store lacks it.
 
-        :raises DistilleryError: if a set is damaged or another than planned.
+        :raises DistilleryError: if a set is damaged or is not the one planned.
         """
         references = content.inputs, content.outputs, content.states
         inputs, _, states = (None if own is None else own.open() for own in references)
@@ -223,17 +223,17 @@ class EncodingPass(ShardPass):
 
 
 def _flat(column: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
-    """Return a column of lists as one array, and where each list begins and ends in it."""
+    """Return a column of lists as one array, and the offsets of the lists in it."""
     lists = whole(column)
     return lists.values.to_numpy(), lists.offsets.to_numpy()
 
 
 Encoded = tuple[EncodingPass, EncodedInput]
-"""How a set is encoded, and what of."""
+"""How a set is encoded, and from what."""
 
 
 class EncodedTraining(TrainingSpec):
-    """A training that reads encoded sets."""
+    """A training run that reads encoded sets."""
 
     @property
     @abstractmethod
@@ -242,7 +242,7 @@ class EncodedTraining(TrainingSpec):
 
 
 def encode_sets(rows: Sequence[Row[EncodedTraining]], engine: Engine) -> None:
-    """Encode what the rows' missing trainings read, once each, by all workers."""
+    """Encode the sets that the rows' missing runs read, once each, using all workers."""
     specs = [row.spec(*own) for row in rows for own in row.search()]
     missing = [spec for spec in specs if not spec.result.is_whole()]
     sets: dict[EncodingPass, set[EncodedInput]] = {}
@@ -254,7 +254,7 @@ def encode_sets(rows: Sequence[Row[EncodedTraining]], engine: Engine) -> None:
 
 
 def standardised(sentences: Sentences, scale: LabelScale | None) -> Sentences:
-    """Return the sentences with scores in standard units; classes and their logits as they are."""
+    """Return the sentences with standardised scores; classes and their logits are unchanged."""
     if scale is None:
         return sentences
     scores = {name: sentences.targets.get(name) for name in ("labels", "logits")}
@@ -281,7 +281,7 @@ def _rows(
 
 
 def _aligned(inputs: ShardSet, outputs: ShardSet) -> Iterator[tuple[pa.Table, np.ndarray]]:
-    """Yield (input rows, logits) per shard, memory-mapped, once checked to belong together."""
+    """Yield (input rows, logits) per shard, memory-mapped, after checking that they match."""
     check_answers(inputs.manifest, outputs.manifest)
     for rows, answers in zip(inputs.tables(), outputs.tables(), strict=True):
         yield rows, matrix(answers["logits"])
@@ -296,29 +296,29 @@ def _refuse_unanswered(kept: np.ndarray, outputs: ShardSet) -> None:
 
 
 def _weights(outputs: ShardSet) -> np.ndarray | None:
-    """Return how much each row's answer counts, float32 (rows,); None: all alike."""
+    """Return each row's weight, float32 (rows,); None: all rows count equally."""
     table = outputs.table()
     return table["weight"].to_numpy() if "weight" in table.column_names else None
 
 
 def _states(inputs: ShardSet, states: ShardSet, rows: np.ndarray) -> ChosenVectors:
-    """Return the teacher's states of these rows of a transfer set, read as batches ask for them."""
+    """Return the teacher's states for these rows of a transfer set, read as batches need them."""
     tables = [(stored, FIRST) for _, stored in vector_tables(inputs, states)]
     return ChosenVectors(StoredVectors(tables, "states"), rows)
 
 
 def _are_original(rows: pa.Table) -> bool:
-    """Whether a shard, which holds one iteration, holds the examples themselves."""
+    """Whether a shard, which has one iteration, has the original examples."""
     return bool(rows.num_rows) and rows["iteration"][0].as_py() == 0
 
 
 def _confidence(logits: list[np.ndarray]) -> np.ndarray:
-    """Return the probability that the teacher gives to the class it chooses, (rows,)."""
+    """Return the teacher's probability for the class it predicts, (rows,)."""
     return softmax(np.concatenate(logits)).max(axis=1)
 
 
 def _labels(rows: pa.Table, logits: np.ndarray | None) -> np.ndarray:
-    """Return the rows' labels; the teacher's answer stands in where there is none."""
+    """Return the rows' labels; missing ones are replaced by the teacher's answer."""
     column = rows["label"].combine_chunks()
     missing = column.is_null().to_numpy(zero_copy_only=False)
     labels = column.fill_null(0).to_numpy(zero_copy_only=False)
@@ -326,14 +326,14 @@ def _labels(rows: pa.Table, logits: np.ndarray | None) -> np.ndarray:
         if logits is None:
             raise DistilleryError(
                 f"{missing.sum():,} training rows have no label, and this row reads no teacher's "
-                "outputs to stand in. Run `dvc repro plan` again."
+                "outputs to replace them. Run `dvc repro plan` again."
             )
         labels = np.where(missing, decide(logits, holds_scores(column)), labels)
     return labels.astype(np.float32 if holds_scores(column) else np.int64)
 
 
 def _word_lists(rows: pa.Table, tokenizer: Tokenizer, max_words: int) -> dict[str, Lists]:
-    """Return the words' numbers of each sentence, as columns ids and ids_2."""
+    """Return the word ids of each sentence, as columns ids and ids_2."""
     return {
         f"ids{side}": _words(rows[f"words{side}"], tokenizer, max_words)
         for side in column_suffixes(rows)
@@ -341,7 +341,7 @@ def _word_lists(rows: pa.Table, tokenizer: Tokenizer, max_words: int) -> dict[st
 
 
 def _piece_lists(rows: pa.Table, pieces: Pieces, limit: int) -> dict[str, Lists]:
-    """Return the pieces' numbers of each sentence apart, as columns ids and ids_2."""
+    """Return the piece ids of each sentence separately, as columns ids and ids_2."""
     found = {}
     for side in column_suffixes(rows):
         texts = signed_sentences(rows, side, lambda: pieces.mask_sign)
@@ -351,20 +351,20 @@ def _piece_lists(rows: pa.Table, pieces: Pieces, limit: int) -> dict[str, Lists]
 
 
 def _sequence_lists(rows: pa.Table, pieces: Pieces, limit: int) -> dict[str, Lists]:
-    """Return the pieces' numbers of each input, as columns ids and, of pairs, segments."""
+    """Return the piece ids of each input, as columns ids and, for pairs, segments."""
     sides = column_suffixes(rows)
     texts = [signed_sentences(rows, side, lambda: pieces.mask_sign) for side in sides]
     numbered = pieces.number(texts[0] if len(sides) == 1 else zip(*texts, strict=True), limit)
     found = {"ids": (numbered.ids, numbered.lengths)}
     if len(sides) == 2 and pieces.segments:
-        # An empty shard of pairs has no segments, but the column.
+        # An empty shard of pairs has no segments, but still needs the column.
         segments = numbered.ids[:0] if numbered.segments is None else numbered.segments
         found["segments"] = segments, numbered.lengths
     return found
 
 
 def _words(column: pa.ChunkedArray, tokenizer: Tokenizer, max_words: int) -> Lists:
-    """Return the numbers of all words, and how many each row has."""
+    """Return the ids of all words, and each row's length."""
     lists = whole(column)
     encoded = lists.flatten().dictionary_encode()
     numbers = word_numbers(tokenizer, encoded.dictionary.to_pylist())
@@ -376,7 +376,7 @@ def _words(column: pa.ChunkedArray, tokenizer: Tokenizer, max_words: int) -> Lis
 
 
 def _without_duplicates(keys: np.ndarray, synthetic: np.ndarray) -> np.ndarray:
-    """Return which rows stay: all originals, and the first synthetic row of each other key."""
+    """Return a mask of the rows kept: all originals, and one synthetic row per other key."""
     order = np.argsort(synthetic, kind="stable")
     first = np.zeros(len(keys), bool)
     first[order[np.unique(keys[order], return_index=True)[1]]] = True

@@ -1,10 +1,10 @@
-"""Distilling without a task: an encoder trained to a model's sentence vectors.
+"""Distilling without a task: an encoder trained on a model's sentence vectors.
 
-Wu et al. 2020, sections 3.1 and 3.2 (SRA), of a BiLSTM; Vujanic and Rueckstiess 2025 (LEAF), of a
-few layers of a pretrained model.  The vectors of BERT-like models share a large common
-direction, so that one constant vector reaches a low loss already: that loss is reported beside the
-encoder's, and ``centre`` subtracts their mean from the targets.  Where vectors stand in files,
-sentences without one are left out.
+Wu et al. 2020, sections 3.1 and 3.2 (SRA), for a BiLSTM; Vujanic and Rueckstiess 2025 (LEAF), for a
+few layers of a pretrained model.  The vectors of BERT-like models share a large common direction,
+so even a constant vector reaches a low loss: that loss is reported next to the encoder's, and
+``centre`` subtracts the mean from the targets.  If vectors come from files, sentences without one
+are left out.
 """
 
 from collections import Counter
@@ -67,7 +67,7 @@ class EncoderTraining(TrainingSpec):
 
     @property
     def student(self) -> StudentSettings:
-        """The student whose encoder it is."""
+        """The settings of the student whose encoder this is."""
         return self.params.students[self.row.student]
 
     @property
@@ -90,7 +90,7 @@ class EncoderTraining(TrainingSpec):
 
     @property
     def model(self) -> Path | None:
-        """The folder of the pretrained model whose layers the student has, if it has any."""
+        """The folder of the pretrained model whose layers the student uses, if any."""
         own = self.student.source_model
         return None if own is None else self.layout.model(own)
 
@@ -101,7 +101,7 @@ class EncoderTraining(TrainingSpec):
         return [
             *(row, self.student.model_dump(exclude={"model"}), *self._start_digests),
             *(self.train.digest, self.validation.digest),
-            # Beside an encoder stands whose vectors it learned: of files, no model's.
+            # The encoder's record says whose vectors it learned: for files, no model's.
             *(["given"] if self._targets(None).pooling is None else []),
         ]
 
@@ -115,12 +115,12 @@ class EncoderTraining(TrainingSpec):
 
     @cached_property
     def rows(self) -> int:
-        """How many sentences an epoch reads."""
+        """The number of sentences that an epoch reads."""
         return len(self.train.vectors())
 
     @property
     def train(self) -> Corpus:
-        """The sentences trained on: Wikipedia's, and those of the tasks that join it."""
+        """The training sentences: Wikipedia's, and those of the included tasks."""
         joined = [(task, recipe) for task, recipe in self.row.tasks.items() if recipe]
         sets = [(self.layout.transfer(*own), self.layout.task_vectors(*own)) for own in joined]
         own = self._wikipedia("train")
@@ -128,11 +128,11 @@ class EncoderTraining(TrainingSpec):
 
     @property
     def validation(self) -> Corpus:
-        """Wikipedia's held-back articles."""
+        """The sentences of Wikipedia's held-out articles."""
         return Corpus([(*self._wikipedia("validation"), None)])
 
     def _targets(self, mean: np.ndarray | None) -> Targets:
-        """Return what the encoder is trained to, as it stands in the vectors' manifest."""
+        """Return the record of the encoder's targets, from the vectors' manifest."""
         own = self._wikipedia("train")[1].manifest.made_from
         return Targets(own["teacher"], own["pooling"], own["max_length"], mean)
 
@@ -151,7 +151,7 @@ class EncoderTraining(TrainingSpec):
         return Start(tokenizer, *vectors.shape, vectors)
 
     def words(self) -> list[str]:
-        """Return a student's vocabulary: the corpus' words, and the tasks' own, however rare."""
+        """Return a student's vocabulary: the corpus's words, and the tasks' own, however rare."""
         vocabulary = self.params.vocabulary
         found = count_normalised(self._corpus_words(), vocabulary.lowercase)
         kept = set(select_words(found, self.row.min_count))
@@ -224,7 +224,7 @@ class EncoderTraining(TrainingSpec):
 
 
 def _left_out(training: EncoderTraining) -> Record:
-    """Return how many sentences are left out for want of a vector; nothing where all have one."""
+    """Return how many sentences are left out for lack of a vector; empty if all have one."""
     missing, held_back = training.train.unanswered, training.validation.unanswered
     found = {"unanswered": missing, "held_back_unanswered": held_back}
     return found if missing or held_back else {}
@@ -235,9 +235,9 @@ def _opened(folders: tuple[Path, Path]) -> tuple[ShardSet, ShardSet]:
 
 
 def encoder_row(params: Params, name: str, layout: Layout, device: str) -> Row[EncoderTraining]:
-    """Return the trainings of one row of ``encoders``, by learning rate.
+    """Return the runs of one row of ``encoders``, by learning rate.
 
-    :raises DistilleryError: if the student asks for more than its pretrained model has.
+    :raises DistilleryError: if the student needs more than its pretrained model has.
     """
     encoder = params.encoders[name]
     student = params.students[encoder.student]
@@ -252,7 +252,7 @@ def encoder_row(params: Params, name: str, layout: Layout, device: str) -> Row[E
 
 
 def check_vectors(training: EncoderTraining) -> None:
-    """Check that there is something to train on and to evaluate on, of the width that is wanted.
+    """Check that there are vectors of the right width to train and evaluate on.
 
     :raises DistilleryError: if not.
     """
@@ -267,7 +267,7 @@ def check_vectors(training: EncoderTraining) -> None:
         if not len(vectors):
             raise DistilleryError(
                 f"encoders.{training.name}: there are no sentences to {what}. Set `wikipedia` in "
-                "params.yaml to a source with more of them, or take the encoder out."
+                "params.yaml to a source with more of them, or remove the encoder."
             )
         width, wanted = vectors.shape[1], training.student.sentence_width
         if width != wanted:
@@ -280,7 +280,7 @@ def check_vectors(training: EncoderTraining) -> None:
 def mean_of(
     vectors: StoredVectors | AnsweredVectors, change: Callable[[np.ndarray], np.ndarray]
 ) -> np.ndarray:
-    """Return the mean of all vectors, each changed first, float64 (width,)."""
+    """Return the mean of all vectors after transforming each, float64 (width,)."""
     total = np.zeros(vectors.shape[1])
     for start in range(0, len(vectors), _CHUNK):
         rows = np.arange(start, min(start + _CHUNK, len(vectors)))
@@ -291,7 +291,7 @@ def mean_of(
 def held_back_loss(
     answers: np.ndarray, targets: StoredVectors | AnsweredVectors, mean: np.ndarray | float
 ) -> float:
-    """Return the mean of ½(1 − cos) between answers and targets less ``mean``."""
+    """Return the mean of ½(1 − cos) between answers and targets minus ``mean``."""
     total = 0.0
     for start in range(0, len(targets), _CHUNK):
         rows = np.arange(start, min(start + _CHUNK, len(targets)))

@@ -1,4 +1,4 @@
-"""Training what stands above a frozen encoder: its vectors are computed once, not in every epoch.
+"""Training the head above a frozen encoder, whose vectors are computed once, not every epoch.
 
 Barkan et al. 2019, section 4.2 (DSE with ψ frozen).
 """
@@ -13,10 +13,10 @@ from pipeline_lib.text.ragged import Sentences
 
 
 def with_vectors(model: StudentNetwork, sentences: Sentences, device: torch.device) -> Sentences:
-    """Return the sentences with the encoder's vectors of them, float32 (rows, width), in memory.
+    """Return the sentences with the encoder's vectors for them, float32 (rows, width), in memory.
 
-    They stand beside the targets, under the names :data:`~pipeline_lib.networks.student.ENCODED`:
-    every batch then has them.
+    They are added to the targets under the names :data:`~pipeline_lib.networks.student.ENCODED`,
+    so that every batch has them.
     """
     sides = [replace(sentences, second=None)]
     sides += [] if sentences.second is None else [sentences.second]

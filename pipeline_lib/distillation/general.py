@@ -1,7 +1,7 @@
-"""General distillation: a Transformer of its own sizes learns a model's layers, without any task.
+"""General distillation: a small Transformer learns from a model's layers, without any task.
 
-Jiao et al. 2020, section 3.2 (TinyBERT).  A pretrained model runs beside the student on Wikipedia's
-sentences.  What is trained is saved as a model of transformers, with that model's tokenizer.
+Jiao et al. 2020, section 3.2 (TinyBERT).  A pretrained model runs alongside the student on
+Wikipedia's sentences.  The result is saved as a transformers model, with that model's tokenizer.
 """
 
 from dataclasses import dataclass
@@ -36,8 +36,8 @@ from pipeline_lib.training.search import Row
 class GeneralTraining(TrainingSpec):
     """One general distillation: a row of ``encoders`` in params.yaml, and what it reads.
 
-    :ivar model: the folder of the pretrained model that runs beside the student.
-    :ivar sentences: Wikipedia's; :ivar held_back: those of other articles.
+    :ivar model: the folder of the pretrained model that runs alongside the student.
+    :ivar sentences: Wikipedia's; :ivar held_back: those of held-out articles.
     """
 
     kind: ClassVar[str] = "encoders"
@@ -74,15 +74,15 @@ class GeneralTraining(TrainingSpec):
 
     @cached_property
     def rows(self) -> int:
-        """How many sentences an epoch reads."""
+        """The number of sentences that an epoch reads."""
         found, limit = self.sentences.rows, self.row.wikipedia
         return found if limit is None else min(found, limit)
 
     def prepare(self) -> Prepared:
         """Read the sentences, load the model, and build the student.
 
-        :raises DistilleryError: if there are no sentences, or the model keeps its attention to
-            itself.
+        :raises DistilleryError: if there are no sentences, or the model does not expose its
+            attention scores.
         """
         device, weights = torch.device(self.device), self.row.objective.weights
         start = start_of(self.model, self.student, "random")
@@ -117,20 +117,20 @@ class GeneralTraining(TrainingSpec):
         return Prepared(trained, batches, loss, evaluate, finish)
 
     def _read(self, sentences: SetReference, limit: int, pieces: Pieces) -> Sentences:
-        """Return the first ``limit`` sentences, numbered."""
+        """Return the first ``limit`` sentences, tokenized."""
         texts: list[str] = []
         for rows in sentences.open().tables():
             texts += rows["text"].slice(0, limit - len(texts)).to_pylist()
         if not texts:
             raise DistilleryError(
                 f"encoders.{self.name}: no sentences in {sentences.folder}. Set `wikipedia` in "
-                "params.yaml to a source with more of them, or take the encoder out."
+                "params.yaml to a source with more of them, or remove the encoder."
             )
         return pieces.number(texts, self.student.max_words)
 
 
 def general_row(params: Params, name: str, layout: Layout, device: str) -> Row[GeneralTraining]:
-    """Return the trainings of one row of ``encoders`` that learns layers, by learning rate.
+    """Return the runs of one row of ``encoders`` that learns layers, by learning rate.
 
     :raises DistilleryError: if the model lacks layers or positions, or has other heads.
     """

@@ -1,8 +1,8 @@
-"""Joint trainings: one student distilled from the teachers of several tasks at once.
+"""Joint training: one student distilled from the teachers of several tasks at once.
 
-Liu 2020, section 4.2 and algorithm 1: every batch is of one task, the batches of all tasks are
-merged and shuffled each epoch, and a batch's loss is that of its task.  In the end each task has a
-student like any other; tuning it on its task alone is a method's business.
+Liu 2020, section 4.2 and algorithm 1: every batch is from one task, the batches of all tasks are
+merged and shuffled each epoch, and a batch's loss is that of its task.  In the end each task has an
+ordinary student; fine-tuning it on its own task is left to a method.
 """
 
 from dataclasses import asdict, dataclass
@@ -53,10 +53,10 @@ from pipeline_lib.training.search import Row, Searched
 
 @dataclass(frozen=True)
 class Part:
-    """What one task brings into a joint training.
+    """What one task contributes to a joint run.
 
-    :ivar inputs: its transfer set; :ivar outputs: the teacher's answers, where they are read.
-    :ivar dev: the prepared dev set, on which ``metric`` is taken.
+    :ivar inputs: its transfer set; :ivar outputs: the teacher's answers, if they are used.
+    :ivar dev: the prepared dev set, on which ``metric`` is computed.
     """
 
     inputs: SetReference
@@ -71,12 +71,12 @@ class Part:
     def of(cls, params: Params, row: Joint, task: str, layout: Layout) -> "Part":
         """Resolve one task of a row.
 
-        :raises DistilleryError: if the outputs do not answer to the transfer set.
+        :raises DistilleryError: if the outputs do not belong to the transfer set.
         """
         recipe, settings = row.tasks[task], params.task(task)
         inputs = layout.transfer(task, recipe)
         outputs = layout.outputs(task, params.teacher_of(task, row), recipe)
-        # Synthetic rows have no label of their own; there the teacher's answer stands in.
+        # Synthetic rows have no label of their own; the teacher's answer replaces it.
         labelled = params.recipe(recipe).changes_nothing and settings.learns_from_labels
         needs_outputs = row.objective.needs_teacher or not labelled
         if needs_outputs:
@@ -93,7 +93,7 @@ class Part:
 
     @property
     def made_from(self) -> dict[str, Any]:
-        """The part without places."""
+        """The part without paths."""
         sets = {"inputs": self.inputs, "outputs": self.outputs, "dev": self.dev}
         own = {name: getattr(self, name) for name in ("metric", "positive", "pair", "labels")}
         return own | {name: found and found.digest for name, found in sets.items()}
@@ -128,7 +128,7 @@ class JointTraining(EncodedTraining):
 
     @property
     def made_from(self) -> Any:
-        """The row and its tasks' data in their order, without names; student, vocabulary."""
+        """The row and its tasks' data in order, without names; the student and vocabulary."""
         names = {"student", "tasks", "optimiser", "min_count", "teacher"}
         row = self.row.model_dump(exclude=names)
         parts = [part.made_from for part in self.parts.values()]
@@ -139,12 +139,12 @@ class JointTraining(EncodedTraining):
 
     @cached_property
     def rows(self) -> int:
-        """About how many rows an epoch reads; duplicates in the transfer sets make it fewer."""
+        """The approximate number of rows that an epoch reads; dropped duplicates reduce it."""
         return sum(part.inputs.rows for part in self.parts.values())
 
     @property
     def sets(self) -> list[Encoded]:
-        """The training and the dev set of each task in turn."""
+        """Each task's training set and dev set in turn."""
         student = self.student
         encoding = EncodingPass.of(self.words, student.max_words, reads=student.reads)
         return [
@@ -210,8 +210,8 @@ class JointTraining(EncodedTraining):
     def write(self, folder: Path, record: Record) -> None:
         """Write training.json with the scores of each task by its name, and the tasks' students.
 
-        A task's student lies in the folder of the task's name, with a record as if it had been
-        trained alone: a name of another task would change what depends on it.
+        A task's student is in the folder of the task's name, with a record as if it were trained
+        alone: another task's name in it would change whatever depends on it.
         """
         by_task = [_of_task(record, number) for number in range(len(self.parts))]
         named = dict(zip(self.parts, by_task, strict=True))
@@ -230,7 +230,7 @@ class JointTraining(EncodedTraining):
 
 
 def _of_task(record: Record, number: int) -> Record:
-    """Return a training's record as that of one task: ``dev`` is its own score."""
+    """Return a joint run's record for one task, with its own score as ``dev``."""
     history = [{**entry, "dev": entry["dev_by_task"][number]} for entry in record["history"]]
     for entry in history:
         del entry["dev_by_task"]
@@ -247,7 +247,7 @@ def _of_task(record: Record, number: int) -> Record:
 def write_joint_vocabulary(params: Params, name: str, layout: Layout) -> int:
     """Write the words of all tasks' training texts with their vectors; return how many there are.
 
-    A task's unlabelled texts are among them.
+    Unlabelled texts are included.
     """
     row, settings, words = params.joint[name], params.vocabulary, []
     for task in row.tasks:
@@ -261,9 +261,9 @@ def write_joint_vocabulary(params: Params, name: str, layout: Layout) -> int:
 
 
 def joint_row(params: Params, name: str, layout: Layout, device: str) -> Row[JointTraining]:
-    """Return the trainings of one row of ``joint``, by seed and learning rate.
+    """Return the runs of one row of ``joint``, by seed and learning rate.
 
-    :raises DistilleryError: if a teacher's outputs do not answer to their transfer set.
+    :raises DistilleryError: if a teacher's outputs do not belong to their transfer set.
     """
     row = params.joint[name]
     student, optimiser = params.students[row.student], params.optimisers[row.optimiser]
@@ -281,7 +281,7 @@ def joint_row(params: Params, name: str, layout: Layout, device: str) -> Row[Joi
 
 
 def write_students(found: Searched[JointTraining], layout: Layout) -> None:
-    """Write the students of one row, ``<seed>/<task>``, each with the search for their rate."""
+    """Write the students of one row, ``<seed>/<task>``, and their learning-rate search."""
     for seed, (training, record) in found.trainings.items():
         folder = layout.joint_students(training.name, seed)
         training.write(folder, record)

@@ -34,9 +34,9 @@ from pipeline_lib.storage.shards import ShardSet, check_answers, read_manifest
 
 
 class ModelReference(BaseModel):
-    """A model to start from, pretrained or trained here, by place and content.
+    """A model to start from, pretrained or trained here, by path and content.
 
-    :ivar digest: that of its folder.
+    :ivar digest: of its folder.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -52,7 +52,7 @@ class ModelReference(BaseModel):
     def open(self) -> Path:
         """Return the model's folder.
 
-        :raises DistilleryError: if it is another than planned, or damaged.
+        :raises DistilleryError: if it is not the one planned, or damaged.
         """
         if sha256_folder(Path(self.folder)) != self.digest:
             raise DistilleryError(
@@ -63,16 +63,17 @@ class ModelReference(BaseModel):
 
 @holds_students("student", lambda student: student)
 class Plan(BaseModel):
-    """All that determines a student besides its seed, the vocabulary and the dev set.
+    """Everything that determines a student besides its seed, the vocabulary and the dev set.
 
-    :ivar dev_outputs: the teacher's answers on dev, where that has no labels.
-    :ivar teacher: that runs beside it, if one does; :ivar teacher_layers: that go with its own.
+    :ivar dev_outputs: the teacher's answers on dev, if that has no labels.
+    :ivar teacher: the one that runs alongside, if any; :ivar teacher_layers: those matched with the
+        student's.
     :ivar encoder: the one to start from.
-    :ivar students: by seed, the one to start from: of a joint training; or of the row ``start``,
+    :ivar students: the ones to start from, by seed: from a joint run; or from the row ``start``,
         once that is trained.
-    :ivar new_outputs: whether these students answer other tasks, so that what stands above their
-        encoder starts anew.
-    :ivar optimiser: None: that student is taken as it is.
+    :ivar new_outputs: whether these students are for other tasks, so that the head above their
+        encoder is initialised anew.
+    :ivar optimiser: None: that student is used as it is.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -103,12 +104,12 @@ class Plan(BaseModel):
 
     @property
     def row_before(self) -> str | None:
-        """The row whose students it starts from and is not told yet, if it does."""
+        """The row whose students it starts from, if any, while they are not filled in yet."""
         known = self.start in STARTS or self.encoder is not None or self.students is not None
         return None if known else self.start
 
     def student_start(self, seed: int) -> ModelReference:
-        """Return the student that the one of this seed starts from.
+        """Return the student to start from for this seed.
 
         :raises DistilleryError: if the plan was made for other seeds.
         """
@@ -121,9 +122,9 @@ class Plan(BaseModel):
         return self.students[seed]
 
     def started(self, layout: Layout, seeds: Sequence[int]) -> "Plan":
-        """Return the plan told of the students it starts from, once they are trained.
+        """Return the plan with the students it starts from filled in, once they are trained.
 
-        One that starts from no other row is returned as it is.
+        A plan that does not start from another row is returned unchanged.
         """
         if self.row_before is None:
             return self
@@ -135,7 +136,7 @@ class Plan(BaseModel):
 def make_plan(params: Params, task: str, method: str, layout: Layout) -> Plan:
     """Resolve one row for one task.
 
-    :raises DistilleryError: if the outputs do not answer to the transfer set, the student asks for
+    :raises DistilleryError: if the outputs do not belong to the transfer set, the student needs
         more than the pretrained model has, or its states cannot be compared with the teacher's.
     """
     row = params.method(method)
@@ -191,7 +192,7 @@ def make_plan(params: Params, task: str, method: str, layout: Layout) -> Plan:
 
 
 def _dev_answers(params: Params, task: str, row: Method, layout: Layout) -> SetReference | None:
-    """Return the teacher's outputs for dev, which stand in for labels where it has none."""
+    """Return the teacher's outputs for dev, which replace its labels if it has none."""
     if params.task(task).label_of("dev") is not None:
         return None
     folder = layout.heldout_outputs(task, params.teacher_of(task, row), "dev")
@@ -207,7 +208,7 @@ def _joint_students(
 ) -> dict[int, ModelReference] | None:
     if start not in params.joint:
         return None
-    # The tasks' students share their encoder: of another task any of them will do.
+    # The tasks' students share their encoder: for a task outside the row, any of them will do.
     group = params.joint[start].tasks
     own = task if task in group else min(group)
     folders = {seed: layout.joint_student(start, seed, own) for seed in params.seeds}
@@ -215,7 +216,7 @@ def _joint_students(
 
 
 def check_fits(key: str, student: StudentSettings, folder: Path) -> None:
-    """Check that a pretrained model has the layers and positions that a student asks for.
+    """Check that a pretrained model has the layers and positions that a student needs.
 
     :param key: of the student in params.yaml.
     :raises DistilleryError: if it does not.
@@ -235,7 +236,7 @@ def check_fits(key: str, student: StudentSettings, folder: Path) -> None:
 
 
 def check_last(key: str, student: StudentSettings, folder: Path, count: int) -> None:
-    """Check that a pretrained model has as many layers as a student takes the last of.
+    """Check that a pretrained model has as many layers as a student's ``last`` uses.
 
     :param key: of the student in params.yaml; :param count: how many the model has.
     :raises DistilleryError: if it has fewer.
@@ -262,24 +263,24 @@ def check_positions(key: str, student: StudentSettings, folder: Path) -> None:
 
 
 def check_width(key: str, student: StudentSettings, model: Path, states: Path) -> None:
-    """Check that a student's states can be compared with others.
+    """Check that a student's states can be compared with its teacher's.
 
     :param key: of the row in params.yaml; :param model: the folder of the student's model.
-    :param states: the set of the teacher's.
-    :raises DistilleryError: if these are of another width.
+    :param states: the set of the teacher's states.
+    :raises DistilleryError: if these have another width.
     """
     own, width = layer_width(_configuration(student, model)), state_width(states)
     if width not in (own, None):
         raise DistilleryError(
             f"{key}.objective: the states of {_name(student, model)} have {own} values, those of "
-            f"its teacher {width}. Take a student of a model with {width}, or another teacher."
+            f"its teacher {width}. Use a student of a model with {width}, or another teacher."
         )
 
 
 def check_beside(
     key: str, row: Method | GeneralEncoder, student: StudentSettings, model: Path, teacher: Path
 ) -> None:
-    """Check that a teacher has the layers of a row, and as many heads as its student.
+    """Check that a teacher has the layers that a row names, and as many heads as its student.
 
     :param key: of the row in params.yaml.
     :param model: the folder of the student's model; :param teacher: the teacher's.
@@ -295,14 +296,14 @@ def check_beside(
     heads = head_count(own), head_count(other)
     if "attentions" in row.objective.weights and heads[0] != heads[1]:
         raise DistilleryError(
-            f"{key}.objective.attentions: {_name(student, model)} has {heads[0]} heads of "
-            f"attention, its teacher {heads[1]}, and they are compared one by one. Leave the term "
-            "out, or take another student."
+            f"{key}.objective.attentions: {_name(student, model)} has {heads[0]} attention heads, "
+            f"its teacher {heads[1]}, and they are compared one by one. Leave the term out, or "
+            "use another student."
         )
 
 
 def _configuration(student: StudentSettings, model: Path) -> Mapping[str, Any]:
-    """Return what a student's model says of its layers: its own sizes, or those of its model."""
+    """Return the configuration of a student's layers: its own sizes, or its model's."""
     if isinstance(student, BERT):
         return {"hidden_size": student.width, "num_attention_heads": student.heads}
     return read_json(model / "config.json")
@@ -313,7 +314,7 @@ def _name(student: StudentSettings, model: Path) -> str:
 
 
 def state_width(folder: Path) -> int | None:
-    """Return how many values a layer's state has in a set; None if the set is empty."""
+    """Return the width of the layer states in a set; None if the set is empty."""
     shards = ShardSet.open(folder)
     for table in shards.tables():
         return table.schema.field("states").type.value_type.list_size

@@ -1,4 +1,4 @@
-"""Where students start: what an untrained student is built of, and its tokenizer."""
+"""Initialisation: what an untrained student is built from, and its tokenizer."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,12 +25,12 @@ from pipeline_lib.text.pieces import Pieces, load_pieces
 
 @dataclass(frozen=True)
 class Start:
-    """What a student is built of besides its settings and its task.
+    """What a student is built from besides its settings and its task.
 
-    :ivar words: rows of its embedding table; :ivar width: their values.
-    :ivar vectors: what the table starts from, float32 (words, width); None: chance.
-    :ivar weights: of its encoder, all of them; None: chance.
-    :ivar pretrained: the configuration of the model that it is, if it is one.
+    :ivar words: rows of its embedding table; :ivar width: columns of that table.
+    :ivar vectors: the table's initial values, float32 (words, width); None: random.
+    :ivar weights: of its whole encoder; None: random.
+    :ivar pretrained: its configuration, if it is a transformers model.
     """
 
     tokenizer: Tokenizer | Pieces
@@ -41,14 +41,14 @@ class Start:
     pretrained: Mapping[str, Any] | None = None
 
     def build(self, settings: StudentSettings, pair: bool, labels: list[str]) -> StudentNetwork:
-        """Return the untrained student; what is left to chance comes from torch's generator."""
+        """Return the untrained student; random weights are drawn from torch's generator."""
         own = settings, pair, labels, self.pretrained
         model = build_student(StudentConfig(self.words, self.width, *own), self.vectors)
         self._load(model.encoder)
         return model
 
     def encoder(self, settings: StudentSettings) -> nn.Module:
-        """Return the untrained encoder of a student alone."""
+        """Return only the untrained encoder of a student."""
         encoder = build_encoder(settings, self.words, self.width, self.pretrained)
         if self.vectors is not None:
             encoder.embeddings.load(torch.from_numpy(self.vectors))
@@ -57,14 +57,14 @@ class Start:
 
     def _load(self, encoder: nn.Module) -> None:
         if self.weights is not None:
-            # A map of a model's states onto another width is no part of the model: it stays.
+            # A projection to another width is not part of the model and keeps its own weights.
             encoder.load_state_dict({**encoder.state_dict(), **self.weights})
 
 
 def start_of(folder: Path, student: StudentSettings, start: str) -> Start:
     """Start as params.yaml says: from ``vectors``, at ``random``, or from a ``model``'s layers.
 
-    :param folder: of the words that the student reads, or of its pretrained model.
+    :param folder: of the student's vocabulary, or of its pretrained model.
     """
     if student.source_model is None:
         return start_from_vocabulary(folder, start == "vectors")
@@ -76,7 +76,7 @@ def start_of(folder: Path, student: StudentSettings, start: str) -> Start:
 
 
 def start_from_vocabulary(folder: Path, with_vectors: bool) -> Start:
-    """Start from a task's words, and from their vectors or from chance."""
+    """Start from a task's vocabulary, with its vectors or random ones."""
     tokenizer, vectors = load_vocabulary(folder)
     return Start(tokenizer, *vectors.shape, vectors if with_vectors else None)
 
@@ -95,14 +95,14 @@ def start_from_encoder(folder: Path, settings: StudentSettings) -> Start:
 
 
 def start_from_pieces(folder: Path, settings: StudentSettings, with_vectors: bool) -> Start:
-    """Start from a pretrained model's word pieces, and from their vectors or from chance."""
+    """Start from a pretrained model's word pieces, with their vectors or random ones."""
     pieces, width = load_pieces(folder, settings.reads), settings.embedding_size
     vectors = piece_vectors(folder, pieces.size, width) if with_vectors else None
     return Start(pieces, pieces.size, width, vectors)
 
 
 def start_from_sizes(folder: Path, settings: BERT) -> Start:
-    """Start from chance, with a pretrained model's word pieces (Jiao et al. 2020, section 4.2)."""
+    """Start at random, with a pretrained model's word pieces (Jiao et al. 2020, section 4.2)."""
     pieces = load_pieces(folder, settings.reads)
     config = bert_configuration(settings, pieces.size, pieces.pad_id, 2 if pieces.segments else 1)
     return Start(pieces, pieces.size, settings.width, pretrained=config)
@@ -111,8 +111,8 @@ def start_from_sizes(folder: Path, settings: BERT) -> Start:
 def start_from_layers(folder: Path, settings: StudentSettings) -> Start:
     """Start from some layers of a pretrained model (Liu 2020, section 4.1.3), or from all.
 
-    :raises DistilleryError: if it has no list of layers, or not those; or where its first token is
-        to be left out, if that is none of its special ones.
+    :raises DistilleryError: if it has no list of layers, or lacks some of those; or if its first
+        token is to be left out but is not a special one.
     """
     model, tokenizer = load_pretrained(folder, "AutoModel", {})
     pieces = Pieces.of(tokenizer)
@@ -125,7 +125,7 @@ def start_from_layers(folder: Path, settings: StudentSettings) -> Start:
         ) from error
     if settings.reads == "sentences" and not pieces.begins_specially:
         raise DistilleryError(
-            f"{folder}: a {settings.name()} student leaves out the first token, [CLS], and this "
+            f"{folder}: a {settings.name()} student leaves out the first token, [CLS], but this "
             "model's tokenizer adds none. Name another of `models` in its `model`."
         )
     weights = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}

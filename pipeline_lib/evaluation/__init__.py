@@ -1,1 +1,1 @@
-"""How good, how small and how fast: metrics, significance, the scores of a task, timings."""
+"""Evaluation: scores, calibration, significance, rankings, and timings."""

@@ -1,8 +1,8 @@
-"""How far a model's probabilities can be trusted, beside how often it is right.
+"""Calibration: how far a model's probabilities can be trusted, besides how often it is right.
 
-Soft labels buy calibration and ranking before they buy accuracy, so what distillation gives shows
-here first.  A classifier's confidence is the probability of its answer.  Everything is scored as
-functions of samples of the rows, so that the bootstrap takes the same code as the score itself.
+Soft labels improve calibration and ranking before they improve accuracy, so the benefit of
+distillation shows here first.  A classifier's confidence is the probability of its answer.  All
+scores are functions of samples of the rows, so that the bootstrap uses the same code as the score.
 """
 
 from collections.abc import Mapping
@@ -16,19 +16,19 @@ from pipeline_lib.tasks.metrics import decide
 
 BINS = 15
 COVERAGES: Mapping[Detail, float] = {"accuracy_at_50": 0.5, "accuracy_at_80": 0.8}
-"""The share of most confident rows that each of these accuracies is of."""
+"""The coverage of each selective accuracy: the share of most confident rows."""
 TEMPERATURES = (0.05, 20.0)
-"""Where a temperature is looked for: a model that errs nowhere on dev would take 0."""
+"""The range searched for a temperature: a model without errors on dev would get 0."""
 
 
 def details(labels: np.ndarray, outputs: np.ndarray, regression: bool) -> dict[Detail, float]:
-    """Return what is scored beside the metrics.
+    """Return the scores besides the metrics.
 
-    Of a classifier the negative log-likelihood, the expected calibration error, and the accuracy on
-    the most confident rows; of a regression the mean absolute error, in the labels' unit.
+    For a classifier, the negative log-likelihood, the expected calibration error, and the accuracy
+    on the most confident rows; for a regression, the mean absolute error, in the labels' unit.
 
     :param labels: int classes or float scores, shape (rows,).
-    :param outputs: float, shape (rows, classes), or (rows, 1) of a regression.
+    :param outputs: float, shape (rows, classes), or (rows, 1) for a regression.
     """
     everything = np.arange(len(labels))[None]
     samples = detail_samples(labels, outputs[None], regression)
@@ -41,9 +41,9 @@ def details(labels: np.ndarray, outputs: np.ndarray, regression: bool) -> dict[D
 def detail_samples(
     labels: np.ndarray, outputs: np.ndarray, regression: bool
 ) -> dict[Detail, ScoreSamples]:
-    """Return what two systems are compared by beside the metric: each a score of samples of rows.
+    """Return the scores besides the metric by which systems are compared, on samples of rows.
 
-    :param outputs: float, shape (seeds, rows, classes), or (seeds, rows, 1) of a regression.
+    :param outputs: float, shape (seeds, rows, classes), or (seeds, rows, 1) for a regression.
     """
     if regression:
         return {"mean_absolute_error": _mean_of(np.abs(outputs[..., 0] - labels))}
@@ -67,8 +67,8 @@ def calibration_errors(labels: np.ndarray, outputs: np.ndarray) -> ScoreSamples:
     The rows, sorted by confidence, fall into :data:`BINS` bins of equal mass; the error is the mean
     over bins of the distance between accuracy and mean confidence (Guo et al. 2017, section 2,
     equation 3, with the equal-mass bins of Nguyen and O'Connor 2015, section 3.2).  A row on a
-    border counts in part on either side, and rows of equal confidence share their hits, so that
-    the error does not depend on the order of the rows.
+    border counts partly on either side, and rows of equal confidence share their hits, so that the
+    error does not depend on the order of the rows.
 
     :param labels: int classes, (rows,); :param outputs: logits, (seeds, rows, classes).
     """
@@ -89,7 +89,7 @@ def _binned_error(counts: np.ndarray, excess: np.ndarray) -> np.ndarray:
     """Return the calibration error of each sample, (samples,).
 
     :param counts: how often each row is in it, (samples, rows), the rows by confidence.
-    :param excess: a row's hits less its confidence, (rows,).
+    :param excess: a row's hits minus its confidence, (rows,).
     """
     total = counts[0].sum()
     borders = np.linspace(0.0, total, BINS + 1)
@@ -100,14 +100,14 @@ def _binned_error(counts: np.ndarray, excess: np.ndarray) -> np.ndarray:
 
 
 def _upto(borders: np.ndarray, mass: np.ndarray, sums: np.ndarray) -> np.ndarray:
-    """Return the sum over the rows below each border, those that straddle it taken in part."""
+    """Return the sum over the rows below each border; a row that straddles it counts in part."""
     return np.interp(borders, np.append(0.0, mass), np.append(0.0, sums))
 
 
 def reliability(labels: np.ndarray, logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return each bin's mean confidence and its accuracy, float64 (:data:`BINS`,), by confidence.
 
-    The bins are those of :func:`calibration_errors`, which is the mean distance of the two.
+    The bins are those of :func:`calibration_errors`, which averages the distance between the two.
 
     :param labels: int classes, (rows,); :param logits: float, (rows, classes).
     """
@@ -120,7 +120,7 @@ def reliability(labels: np.ndarray, logits: np.ndarray) -> tuple[np.ndarray, np.
 
 
 def selective_accuracy(labels: np.ndarray, logits: np.ndarray, coverage: float) -> float:
-    """Return the accuracy on the share ``coverage`` of rows of which the model is most confident.
+    """Return the accuracy on the share ``coverage`` of rows with the highest confidence.
 
     A row on the border counts in part, and rows of equal confidence share their hits.
     """
@@ -131,7 +131,7 @@ def selective_accuracy(labels: np.ndarray, logits: np.ndarray, coverage: float) 
 
 
 def recall(labels: np.ndarray, logits: np.ndarray) -> dict[int, float]:
-    """Return the share of each class' rows that are found; classes without a row are left out."""
+    """Return the recall of each class; classes without a row are left out."""
     rows, found = np.bincount(labels), np.bincount(labels, weights=hits(labels, logits))
     return {int(number): float(found[number] / rows[number]) for number in np.flatnonzero(rows)}
 
@@ -147,11 +147,11 @@ def confidence(logits: np.ndarray) -> np.ndarray:
 
 
 def best_temperature(labels: np.ndarray, logits: np.ndarray) -> float:
-    """Return what to divide logits by for the least negative log-likelihood of the labels.
+    """Return the temperature, dividing the logits, that minimises the negative log-likelihood.
 
-    One parameter, which moves no answer (Guo et al. 2017, section 4.2).  In the inverse of the
-    temperature the loss is convex, so that its slope has one root; where it lies outside of
-    :data:`TEMPERATURES`, the nearer end is taken.
+    A single parameter, which changes no answer (Guo et al. 2017, section 4.2).  The loss is convex
+    in the inverse temperature, so its slope has one root; if that is outside :data:`TEMPERATURES`,
+    the nearer end is used.
 
     :param labels: int classes, (rows,); :param logits: float, (rows, classes).
     """
@@ -165,7 +165,7 @@ def best_temperature(labels: np.ndarray, logits: np.ndarray) -> float:
         return float((expected - given).mean())
 
     low, high = np.log(TEMPERATURES)
-    # The colder, the surer the model, and the more of a loss is in its errors.
+    # The lower the temperature, the more confident the model, and the more its errors cost.
     if slope(low) <= 0.0:
         return TEMPERATURES[0]
     if slope(high) >= 0.0:
@@ -174,7 +174,7 @@ def best_temperature(labels: np.ndarray, logits: np.ndarray) -> float:
 
 
 def _ranked(labels: np.ndarray, logits: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return row numbers by rising confidence, the confidences, and the rows' hits, all (rows,)."""
+    """Return row numbers by ascending confidence, the confidences, and the hits, all (rows,)."""
     own = confidence(logits)
     _, group, sizes = np.unique(own, return_inverse=True, return_counts=True)
     shared = (np.bincount(group, weights=hits(labels, logits)) / sizes)[group]

@@ -1,7 +1,7 @@
-"""Test collections for retrieval: queries, the documents they are asked of, and their answers.
+"""Test collections for retrieval: queries, documents, and relevance judgements.
 
-Made of a task's pairs, where every first sentence is asked of all second ones, or read from files
-in BEIR's layout (Thakur et al. 2021).
+Made from a task's pairs, with first sentences as queries and second ones as documents, or read from
+files in BEIR's layout (Thakur et al. 2021).
 """
 
 from collections.abc import Iterable
@@ -19,18 +19,18 @@ from pipeline_lib.tasks.metrics import label_array
 from pipeline_lib.tasks.tables import read_rows
 
 Judgement = tuple[str, str, float]
-"""A query, a document, and what the document is worth."""
+"""A query, a document, and the document's relevance score."""
 
 
 @dataclass(frozen=True)
 class Collection:
-    """Queries with their answers among documents, each text once.
+    """Queries with their relevant documents, each text once.
 
-    :ivar relevant: of each query the numbers of its answers; :ivar gains: what judged documents
-        are worth, for nDCG.
-    :ivar own: of each query the document with the very text of the query, where nobody has judged
-        it: it comes first in any ranking and answers nothing, so rankings leave it out.
-    :ivar left_out: queries without an answer, or beyond the number that was asked for.
+    :ivar relevant: the numbers of each query's relevant documents; :ivar gains: the judged
+        documents' gains, for nDCG.
+    :ivar own: each query's document with the same text, unless it was judged: it would come first
+        in any ranking and answers nothing, so rankings leave it out.
+    :ivar left_out: queries without a relevant document, or beyond the requested number.
     """
 
     queries: list[str]
@@ -49,10 +49,10 @@ class Collection:
         relevant: float,
         graded: bool,
     ) -> Self:
-        """Put a collection together; of several judgements of a pair the highest counts.
+        """Build a collection; of several judgements of a pair, the highest counts.
 
-        :param relevant: from what worth on a document is an answer.
-        :param graded: whether the worth itself is the gain, in place of 0 and 1.
+        :param relevant: the minimum score of a relevant document.
+        :param graded: whether the score itself is the gain, instead of 0 and 1.
         """
         numbers = {text: number for number, text in enumerate(dict.fromkeys(documents))}
         worth: dict[str, dict[int, float]] = {text: {} for text in queries}
@@ -72,7 +72,7 @@ class Collection:
         )
 
     def limited(self, queries: int | None) -> Self:
-        """Return the collection with so many queries: those whose text has the lowest keys."""
+        """Return the collection with ``queries`` queries: those whose text has the lowest keys."""
         if queries is None or queries >= len(self.queries):
             return self
         order = sorted(range(len(self.queries)), key=lambda n: int(string_key(self.queries[n])))
@@ -88,7 +88,7 @@ def read_collection(params: Params, name: str, layout: Layout) -> Collection:
     """Return the collection of one row of ``retrieval``.
 
     :raises DistilleryError: if a split or a file is missing, its labels are hidden, a judgement
-        names what is not there, or no query has an answer.
+        has an unknown id, or no query has an answer.
     """
     row: Retrieval = params.retrieval_row(name)
     if isinstance(row.source, TaskPairs):
@@ -118,7 +118,7 @@ def _from_pairs(params: Params, name: str, source: TaskPairs, layout: Layout) ->
         )
     labels = label_array(table["label"])
     if task.is_regression:
-        # Worth nothing is the least score that there can be.
+        # The minimum possible score counts as zero relevance.
         worth, relevant = labels - task.score_range.min, source.relevant - task.score_range.min
     else:
         worth, relevant = labels == task.label_names.index(source.relevant), 1.0
@@ -134,23 +134,23 @@ def _from_files(folder: Path, source: JudgedFiles) -> Collection:
     columns = ["query-id", "corpus-id", "score"]
     rows = read_rows(path, "tsv", columns, columns)
     judged = []
-    # An id that is not there is a fault of the files, not a document without worth.
+    # An unknown id is a fault in the files, not an irrelevant document.
     for number, row in enumerate(zip(*(rows[c].to_pylist() for c in columns), strict=True), 2):
         query, document, score = row
         for place, (known, key) in enumerate(((queries, query), (documents, document))):
             if key not in known:
                 raise DistilleryError(
                     f"{path}: row {number}, column {columns[place]!r}: no {key!r} among the ids. "
-                    "Correct it, or take the row out."
+                    "Correct it, or remove the row."
                 )
         judged.append((queries[query], documents[document], _number(path, number, score)))
-    # The queries of other splits stand in the same file.
+    # The same file has the queries of other splits.
     asked = (query for query, _, _ in judged)
     return Collection.of(asked, documents.values(), judged, source.relevant, source.graded)
 
 
 def _texts(path: Path, columns: list[str]) -> dict[str, str]:
-    """Return texts by id; a title stands before its text."""
+    """Return texts by id, each preceded by its title."""
     rows = read_rows(path, "jsonl", None, ["_id", *columns], optional=["title"])
     parts = [rows[name].to_pylist() for name in columns if name in rows.column_names]
     texts = (" ".join(filter(None, row)) for row in zip(*parts, strict=True))
@@ -162,5 +162,5 @@ def _number(path: Path, row: int, value: str) -> float:
         return float(value)
     except ValueError as error:
         raise DistilleryError(
-            f"{path}: row {row}, column 'score': {value!r} is no number. Correct it."
+            f"{path}: row {row}, column 'score': {value!r} is not a number. Correct it."
         ) from error

@@ -1,7 +1,7 @@
-"""A student in use, and what belongs to it: temperature, teacher, undistilled baseline.
+"""A student in use, with its companions: temperature, teacher, undistilled baseline.
 
-A student's folder says by its place which row of params.yaml it is of.  A student that was moved
-elsewhere stands alone: then its teacher has to be named.
+A student's path tells which row of params.yaml it belongs to.  For a student that was moved
+elsewhere, the teacher has to be named.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,18 +31,18 @@ if TYPE_CHECKING:
     from pipeline_lib.students.student import Student
 
 MOST_PIECES = 512
-"""Word pieces that a teacher without a limit of its own reads."""
+"""Word-piece limit for a teacher without one of its own."""
 TEMPERATURE = "calibration_temperature"
-"""The key in config.json of a student that was exported; `temperature` is one of generation's."""
+"""The key in an exported student's config.json; `temperature` is a generation setting."""
 Predict = Callable[[Sequence[Text]], np.ndarray]
-"""Texts or pairs to logits, float32 (texts, classes)."""
+"""Maps texts or pairs to logits, float32 (texts, classes)."""
 
 
 @dataclass(frozen=True)
 class Router:
-    """A student that leaves what it is unsure of to its teacher, if there is one behind it.
+    """A student that routes the texts it is unsure of to its teacher, if it has one.
 
-    :ivar threshold: the confidence up to which the teacher answers.
+    :ivar threshold: at or below this confidence, the teacher answers.
     """
 
     student: Predict
@@ -61,10 +61,10 @@ class Router:
 
 
 def temperature_of(folder: Path) -> float:
-    """Return what the student's logits are to be divided by: 1 unless its row has a temperature.
+    """Return the temperature of a student's logits: 1 unless its row asks for one.
 
-    It stands with the task's scores, since it is chosen after training; a folder that was exported
-    for the hub has it in its own configuration.
+    It is kept with the task's scores, since it is chosen after training; a folder exported for the
+    hub has it in its own configuration.
     """
     place = student_place(folder)
     if place is None:
@@ -73,37 +73,37 @@ def temperature_of(folder: Path) -> float:
     if not place.layout.scores(place.task).exists():
         return 1.0
     scores = read_json(place.layout.scores(place.task))
-    # Read as it is: what else the file holds, or lacks, does not matter to a student in use.
+    # Read without validation: whatever else the file has or lacks is irrelevant here.
     for key in ("methods", place.method, "details", "temperature", str(place.seed)):
         scores = scores.get(key) if isinstance(scores, dict) else None
     return 1.0 if scores is None else float(scores)
 
 
 def scaled(predict: Predict, temperature: float) -> Predict:
-    """Return the function whose logits are divided by the temperature."""
+    """Return the function with its logits divided by the temperature."""
     if temperature == 1.0:
         return predict
     return lambda texts: predict(texts) / temperature
 
 
 def student_in_use(folder: Path, student: "Student") -> tuple[Predict, str]:
-    """Return what a student predicts with, temperature and all, and its sign of a masked word."""
+    """Return a student's prediction function, with its temperature, and its mask token."""
     tokenizer = student.tokenizer
     sign = tokenizer.mask_sign if isinstance(tokenizer, Pieces) else MASK
     return scaled(student.predict, temperature_of(folder)), sign
 
 
 def threshold_of(folder: Path, share: float) -> float:
-    """Return the confidence up to which the given share of the task's dev rows goes on.
+    """Return the confidence at or below which the given share of the task's dev rows is routed.
 
-    :param folder: a student's, which was evaluated.
-    :raises DistilleryError: if it was not.
+    :param folder: of a student that has been evaluated.
+    :raises DistilleryError: if it has not.
     """
     place = student_place(folder)
     path = None if place is None else place.layout.predictions(place.task)
     if path is None or not path.exists():
         raise DistilleryError(
-            f"{folder}: no answers to dev, by which a share could be routed. Evaluate it with "
+            f"{folder}: no answers on dev, which routing a share requires. Evaluate it with "
             "`dvc repro`, or give the confidence itself with --threshold."
         )
     table, column = read_shard(path), f"{place.method}-{place.seed}"
@@ -117,9 +117,9 @@ def threshold_of(folder: Path, share: float) -> float:
 
 
 def teacher_of(folder: Path, params: Params) -> tuple[Path, int]:
-    """Return the folder of a student's teacher, and how many word pieces it reads.
+    """Return the folder of a student's teacher, and its word-piece limit.
 
-    :raises DistilleryError: if the student's place does not say whose it is.
+    :raises DistilleryError: if the student's path does not tell which row it belongs to.
     """
     place = _place(folder, "--teacher")
     name = params.teacher_of(place.task, params.method(place.method))
@@ -127,9 +127,9 @@ def teacher_of(folder: Path, params: Params) -> tuple[Path, int]:
 
 
 def baseline_of(folder: Path, params: Params) -> Path | None:
-    """Return the undistilled student of the same seed, or None where the row has no baseline.
+    """Return the undistilled student of the same seed, or None if the row has no baseline.
 
-    :raises DistilleryError: if the student's place does not say whose it is.
+    :raises DistilleryError: if the student's path does not tell which row it belongs to.
     """
     place = _place(folder, "--baseline")
     baseline = params.method(place.method).baseline
@@ -139,11 +139,11 @@ def baseline_of(folder: Path, params: Params) -> Path | None:
 
 
 def open_teacher(folder: Path, names: list[str], max_length: int | None) -> tuple[Teacher, Predict]:
-    """Load a teacher for use, on the quickest device here, and return what it predicts with.
+    """Load a teacher for use, on the fastest device here, with its prediction function.
 
     :param names: the student's classes, which must be the teacher's.
-    :param max_length: word pieces that it reads; None: as many as it can, to :data:`MOST_PIECES`.
-    :raises DistilleryError: if there is none, or its classes are others.
+    :param max_length: its word-piece limit; None: the model's, at most :data:`MOST_PIECES`.
+    :raises DistilleryError: if there is none, or it has other classes.
     """
     require_model(folder)
     device = resolve_device("auto")
@@ -159,7 +159,7 @@ def _place(folder: Path, option: str) -> StudentPlace:
     place = student_place(folder)
     if place is None:
         raise DistilleryError(
-            f"{folder}: not below data/students, so what belongs to it is not known. Name it with "
+            f"{folder}: not below data/students, so its teacher is not known. Name it with "
             f"{option}."
         )
     return place

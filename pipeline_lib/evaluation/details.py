@@ -1,4 +1,4 @@
-"""What is scored of a task beside its metrics: see :mod:`pipeline_lib.evaluation.calibration`."""
+"""A task's scores besides its metrics: see :mod:`pipeline_lib.evaluation.calibration`."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -32,9 +32,9 @@ from pipeline_lib.params import Evaluate, Task
 
 
 class DetailScorer:
-    """Holds the labels, and every method's outputs as its row has them used.
+    """Holds the labels, and every method's outputs as they are used.
 
-    Outputs are divided by the temperature where the row asks for one.
+    Outputs are divided by the temperature if the row asks for one.
     """
 
     def __init__(
@@ -71,12 +71,12 @@ class DetailScorer:
         )
 
     def routing(self, name: str, teacher: ParameterCounts | None) -> Routing | None:
-        """Return what a method's students and their teacher do together.
+        """Return how a method's students and their teacher do together.
 
-        None of a regression, where dev has no labels, and where the teacher is no model here or
-        left a labelled row without an answer.
+        None for a regression, if dev has no labels, and if the teacher is not run here or left a
+        labelled row without an answer.
 
-        :param teacher: how many parameters it has.
+        :param teacher: its parameter counts.
         """
         system, found = self.systems[name], self.outputs[name]
         labelled = {s: part for s, part in self.heldout.items() if part.labels is not None}
@@ -113,7 +113,7 @@ class DetailScorer:
         if system.method.temperature is None:
             return None
         labels, outputs = self.heldout["dev"].labels, system.logits["dev"].items()
-        # Rounded as it is written, so that students in use answer as those that were scored.
+        # Rounded as it is written, so that students in use answer exactly as they were scored.
         return {seed: round(best_temperature(labels, own), 6) for seed, own in outputs}
 
     def _scaled(self, name: str, system: System) -> dict[str, dict[int, np.ndarray]]:
@@ -155,7 +155,7 @@ class DetailScorer:
 def _by_seed(
     outputs: Mapping[int, np.ndarray], score: Callable[[np.ndarray], dict[str, float] | None]
 ) -> dict[str, SeedScores] | None:
-    """Return each score of a method's seeds, or None where they have none."""
+    """Return each score over a method's seeds, or None if they have none."""
     found = {str(seed): score(own) for seed, own in outputs.items()}
     if None in found.values():
         return None

@@ -1,7 +1,6 @@
-"""What everyone answered to a task's held-out rows: reliability, and answers against labels.
+"""Data for diagrams of a task's held-out predictions: reliability, and confusion matrices.
 
-Read from ``predictions.arrow``.  Of several seeds each has its own figure; what is shown is their
-mean.
+Read from ``predictions.arrow``.  Figures are computed for each seed and averaged.
 """
 
 from collections.abc import Mapping
@@ -21,20 +20,20 @@ from pipeline_lib.storage.shards import read_shard
 from pipeline_lib.tasks.metrics import decide
 
 MOST_CLASSES = 12
-"""Of more, those that are mistaken most are shown, and the others as one."""
+"""If there are more, those with the most errors are shown, and the others merged into one."""
 OTHERS = "(others)"
 RANGES = 6
-"""A regression's labels and answers are compared in so many ranges of equal width."""
+"""A regression's labels and answers are compared in this many ranges of equal width."""
 
 
 def read_outputs(
     layout: Layout, task: str, scores: TaskScores
 ) -> tuple[np.ndarray, dict[str, list[np.ndarray]]] | None:
-    """Return the labels of the decisive split, and everyone's outputs: of students, by seed.
+    """Return the labels of the decisive split, and each system's outputs: one array per seed.
 
     Students' logits are divided by their temperatures, as they are scored.
 
-    :returns: labels (rows,), and by system float (rows, outputs); None where nothing is labelled.
+    :returns: labels (rows,), and by system float (rows, outputs); None if nothing is labelled.
     """
     if not scores.scored_splits:
         return None
@@ -61,9 +60,9 @@ def _has_answers(parts: list[np.ndarray]) -> bool:
 def reliability_of(
     labels: np.ndarray, outputs: Mapping[str, list[np.ndarray]], regression: bool
 ) -> dict[str, dict[str, list[float]]]:
-    """Return, by system, what it says and what is true in :data:`BINS` bins of equal mass.
+    """Return, by system, its predictions against the truth in :data:`BINS` bins of equal mass.
 
-    Of a classifier ``said`` is the mean confidence and ``true`` the accuracy; of a regression
+    For a classifier, ``said`` is the mean confidence and ``true`` the accuracy; for a regression,
     ``said`` is the mean answer, by which the rows are sorted, and ``true`` the mean label.
     """
     one = _regression_bins if regression else reliability
@@ -93,15 +92,15 @@ def _regression_bins(labels: np.ndarray, outputs: np.ndarray) -> tuple[np.ndarra
 def confusion_of(
     labels: np.ndarray, outputs: Mapping[str, list[np.ndarray]], names: list[str], regression: bool
 ) -> dict[str, Any]:
-    """Return how often each label got each answer, in the mean over seeds.
+    """Return how often each label got each answer, averaged over seeds.
 
-    :returns: ``names`` of classes or ranges, ``left_out``: how many classes :data:`OTHERS` stands
-        for, and ``counts`` by system: float, [label][answer].
+    :returns: ``names`` of classes or ranges, ``left_out``: how many classes :data:`OTHERS` merges,
+        and ``counts`` by system: float, [label][answer].
     """
     if regression:
         edges = np.linspace(labels.min(), labels.max(), RANGES + 1)
         names = [f"{a:.3g} to {b:.3g}" for a, b in pairwise(edges)]
-        # What lies beyond the labels' range falls into the outermost.
+        # Answers outside the labels' range go into the outermost ranges.
         given = np.digitize(labels, edges[1:-1])
         said = {s: [np.digitize(own[:, 0], edges[1:-1]) for own in p] for s, p in outputs.items()}
     else:
@@ -142,7 +141,7 @@ def _kept_classes(counts: list[np.ndarray], classes: int) -> list[int]:
 
 
 def _merged(counts: np.ndarray, kept: list[int]) -> np.ndarray:
-    """Return the counts of the kept classes, the others added up as the last."""
+    """Return the counts of the kept classes, with the others summed as the last."""
     if len(kept) == len(counts):
         return counts
     place = np.full(len(counts), len(kept))

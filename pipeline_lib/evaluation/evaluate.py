@@ -1,4 +1,4 @@
-"""Evaluates one task: runs every wanted student over the held-out splits and scores the lot."""
+"""Evaluating one task: runs every student over the held-out splits and scores the results."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from pipeline_lib.storage.shards import read_manifest, write_shard
 
 
 def evaluate_task(params: Params, task: str, layout: Layout) -> TaskScores:
-    """Write and return the scores of one task; its predictions stand beside them.
+    """Write and return the scores of one task, and write its predictions.
 
     The files are ``results/<task>/scores.json`` and ``predictions.arrow``, in the layout.
 
@@ -59,7 +59,7 @@ def evaluate_task(params: Params, task: str, layout: Layout) -> TaskScores:
 
 @dataclass(frozen=True)
 class StudentRun:
-    """A trained student that is to answer the ``texts`` of each split; ``names``: its classes."""
+    """A trained student to run on the ``texts`` of each split; ``names``: its classes."""
 
     folder: Path
     texts: dict[str, list[Text]]
@@ -69,17 +69,17 @@ class StudentRun:
 def run_methods(
     params: Params, task: str, heldout: dict[str, Heldout], folder: Path
 ) -> dict[str, System]:
-    """Run every seed of every method of the task over the held-out splits, side by side.
+    """Run every seed of every method of the task over the held-out splits, in parallel.
 
     :param folder: the task's students.
-    :raises DistilleryError: if one is missing, has other classes, or answers with no numbers.
+    :raises DistilleryError: if one is missing, has other classes, or returns NaN or infinity.
     """
     texts = {split: part.texts for split, part in heldout.items()}
     names = params.task(task).label_names
     rows = params.scored_methods_of(task)
     keys = [(method, seed) for method in rows for seed in params.seeds]
     jobs = [StudentRun(folder / method / str(seed), texts, names) for method, seed in keys]
-    # Always on the CPU: students are small, and scores are to be the same everywhere.
+    # Always on the CPU: students are small, and scores should be the same everywhere.
     engine = make_engine(params, "cpu")
     done = engine.run(run_student, jobs, preload=_import_students)
     found = {keys[number]: result for number, result in done}
@@ -97,9 +97,9 @@ def run_methods(
 
 
 def learned_from(params: Params, row: Method, task: str) -> Source:
-    """Return whose answers a row learns from, in a task.
+    """Return whose answers a row learns from in a task.
 
-    Synthetic rows have no label: there an objective of labels takes the teacher's.
+    Synthetic rows have no label: for them, a labels objective uses the teacher's answers.
     """
     if not params.reads_outputs(row, task):
         return "gold"
@@ -108,12 +108,12 @@ def learned_from(params: Params, row: Method, task: str) -> Source:
 
 
 def _import_students() -> None:
-    # Forked workers then have the modules.
+    # So that forked workers have the modules already.
     import pipeline_lib.students.student  # noqa: F401
 
 
 def read_training(folder: Path, seeds: Sequence[int]) -> Training:
-    """Return what one method was trained with: rate and the rates tried, rows, steps.
+    """Return how one method was trained: its rate and the rates tried, rows, steps.
 
     :param folder: the method's students, and the search for its learning rate.
     """
@@ -148,9 +148,9 @@ def run_student(run: StudentRun, report: Report) -> tuple[dict[str, np.ndarray],
 
 
 def teacher_parameters(folder: Path, names: list[str], runs: bool = True) -> ParameterCounts | None:
-    """Return how many parameters one of the task's teachers has, as its tuning counted them.
+    """Return the parameter counts of one of the task's teachers, from its fine-tuning record.
 
-    :param runs: whether it is a model; otherwise it has none that are known.
+    :param runs: whether it is a model run here; otherwise its parameters are unknown.
     """
     if not runs:
         check_names(folder, read_record(folder / "training.json", "labels")["labels"], names)
@@ -177,15 +177,15 @@ def check_names(folder: Path, found: list[str], wanted: list[str]) -> None:
     """
     if list(found) != list(wanted):
         raise DistilleryError(
-            f"{folder}: its classes are {', '.join(found)}; the task's {', '.join(wanted)}. Set "
-            "the task's `labels` in params.yaml in the model's order, or train it again."
+            f"{folder}: its classes are {', '.join(found)}; the task's {', '.join(wanted)}. Put "
+            "the task's `labels` in params.yaml into the model's order, or train it again."
         )
 
 
 def predictions_table(
     heldout: dict[str, Heldout], systems: dict[str, System], regression: bool
 ) -> pa.Table:
-    """Return a row per held-out example: split, row, label (null if hidden), and everyone's logits.
+    """Return a row per held-out example: split, row, label (null if hidden), and all logits.
 
     The columns after ``label`` are named by the teachers, and ``<method>-<seed>`` by the students.
     """

@@ -1,4 +1,4 @@
-"""The held-out splits of a task: texts, labels, and the teachers' logits that answer to them."""
+"""The held-out splits of a task: texts, labels, and the teachers' logits for them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ from pipeline_lib.tasks.metrics import label_array
 class Heldout:
     """One split in file order.
 
-    ``labels`` int classes or float scores, shape (rows,), or None where hidden; ``teachers``
-    float32, (rows, outputs), by the teacher's name, no numbers where it gave no answer, and
+    ``labels`` int classes or float scores, shape (rows,), or None if hidden; ``teachers``
+    float32, (rows, outputs), by the teacher's name, NaN where it gave no answer, and the
     ``precision`` in which they were computed.
     """
 
@@ -32,13 +32,14 @@ class Heldout:
 def read_heldout(
     layout: Layout, task: str, teachers: Iterable[str], labelled: bool = True
 ) -> dict[str, Heldout]:
-    """Read the splits that the task has: dev, and test and further ones where there are any.
+    """Read the splits that the task has: dev, and test and further ones if there are any.
 
     :param layout: of all artifacts; :param teachers: the names of the task's.
-    :param labelled: whether dev is to have labels.
-    :raises DistilleryError: if dev is hidden, or teacher outputs are missing or not of these rows.
+    :param labelled: whether dev must have labels.
+    :raises DistilleryError: if dev's labels are hidden, or teacher outputs are missing or belong to
+        other rows.
     """
-    # dev must be there; a task can do without a test split.
+    # dev is required; a task can do without a test split.
     splits = dict.fromkeys(["dev", *heldout_splits(layout.task(task))])
     names = list(teachers)
     found = {split: _read(layout, task, split, names) for split in splits}
@@ -57,10 +58,10 @@ def heldout_splits(folder: Path) -> list[str]:
 
 
 def shared_texts(folder: Path) -> dict[str, dict[str, dict[str, int]]]:
-    """Return how many rows of each held-out split have a text of the training set or of each other.
+    """Return how many rows of each held-out split share their text with an earlier split.
 
-    Split to earlier split to ``rows`` and ``other_label`` (of these, the rows whose label the text
-    does not have there), as ``prepare`` counted them.
+    Maps split to earlier split to ``rows`` and ``other_label`` (of these, the rows whose text has
+    another label there), as ``prepare`` counted them.
 
     :param folder: the prepared task.
     """
@@ -91,6 +92,6 @@ def read_labels(column: pa.ChunkedArray) -> np.ndarray | None:
 
 
 def training_labels(layout: Layout, task: str) -> np.ndarray:
-    """Return the training set's labels, int64 or float32, hidden ones left out."""
+    """Return the training set's labels, int64 or float32, without hidden ones."""
     column = ShardSet.open(layout.split(task, "train")).table()["label"]
     return label_array(column.drop_null())

@@ -1,4 +1,4 @@
-"""Runs the systems of one row of ``retrieval`` over its collection, and scores their rankings."""
+"""Running the systems of one row of ``retrieval`` on its collection, and scoring their rankings."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -29,22 +29,22 @@ from pipeline_lib.students.student import load_student
 from pipeline_lib.teachers.model import load_teacher
 
 QUERIES, DOCUMENTS = 256, 8192
-"""Of the scores, how many of each side are held in memory at a time."""
+"""Queries, and documents, whose scores are held in memory at a time."""
 NONE = -1
-"""In a ranking: no document, where there are fewer than it has places."""
+"""Fills a ranking that has more ranks than documents."""
 Orders = list[dict[int, float]]
-"""Of each query a teacher's scores of the documents that it read with it."""
+"""For each query, a teacher's scores of the documents it read with it."""
 Seeds = dict[str, np.ndarray]
-"""A system's rankings, int64 (queries, depth), by seed; of a system without seeds under ``""``."""
+"""A system's rankings, int64 (queries, depth), by seed; under ``""`` if it has no seeds."""
 
 
 def retrieval_scores(params: Params, name: str, layout: Layout) -> RetrievalScores:
-    """Rank the documents of one row's collection by each of its systems, and score the rankings.
+    """Rank the documents of one row's collection with each of its systems, and score the rankings.
 
-    Students and encoders compute on the CPU in float32, so that scores are the same everywhere;
-    models and the teacher as ``precompute`` says.
+    Students and encoders run on the CPU in float32, so that scores are the same everywhere; models
+    and the teacher as ``precompute`` says.
 
-    :raises DistilleryError: if a student or an encoder is missing, or as
+    :raises DistilleryError: if a student or an encoder is missing; and see
         :func:`~pipeline_lib.evaluation.collection.read_collection`.
     """
     row, collection = params.retrieval_row(name), read_collection(params, name, layout)
@@ -78,7 +78,7 @@ def retrieval_scores(params: Params, name: str, layout: Layout) -> RetrievalScor
 def _rankings(
     params: Params, system: RankingSystem, collection: Collection, depth: int, layout: Layout
 ) -> Seeds:
-    """Return the rankings of a system that is not made of another's."""
+    """Return the rankings of a system that does not rerank another's."""
     if isinstance(system, StudentSystem):
         return {
             str(seed): _of_student(params, system, layout, seed, collection, depth)
@@ -116,9 +116,9 @@ def _of_student(
 def _by_encoder(
     params: Params, system: EncoderSystem, layout: Layout, collection: Collection
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the vectors of queries and documents, these by the encoder's model where it says so.
+    """Return the vectors of queries and documents, the latter by the encoder's model if asked for.
 
-    :raises DistilleryError: if the encoder was not trained to the vectors of `sentence_vectors`.
+    :raises DistilleryError: if the encoder was not trained on the vectors of `sentence_vectors`.
     """
     folder = layout.encoder(system.encoder)
     require_model(folder)
@@ -154,16 +154,16 @@ def _comparison(params: Params, system: StudentSystem, folder: Path) -> Scorer:
 def ranking(
     queries: np.ndarray, documents: np.ndarray, scorer: Scorer, collection: Collection, depth: int
 ) -> np.ndarray:
-    """Return each query's best documents, int64 (queries, depth); of equals the earlier one first.
+    """Return each query's best documents, int64 (queries, depth); ties go to the earlier one.
 
-    A document with the query's own text, which nobody has judged, is left out.
+    An unjudged document with the query's own text is left out.
 
-    :param queries: their vectors, float32 (queries, width); :param documents: theirs, too.
+    :param queries: their vectors, float32 (queries, width); :param documents: likewise.
     """
     starts = range(0, len(documents), DOCUMENTS)
     blocks = [(start, documents[start : start + DOCUMENTS]) for start in starts]
     found = [
-        # One more than is wanted, in place of the query's own text.
+        # One more than needed, to replace the query's own text.
         best(scorer, queries[start : start + QUERIES], blocks, depth + 1)[1]
         for start in range(0, len(queries), QUERIES)
     ]
@@ -175,7 +175,7 @@ def ranking(
 
 
 def _pooled(systems: Iterable[tuple[Seeds, int]]) -> list[list[int]]:
-    """Return of each query the documents among so many first ones of any system, in their order."""
+    """Return, for each query, the documents among any system's first candidates, in order."""
     parts = [rankings[:, :count] for seeds, count in systems for rankings in seeds.values()]
     return [sorted({*row.tolist()} - {NONE}) for row in np.hstack(parts)]
 
@@ -187,9 +187,9 @@ def teacher_scores(
     pool: Sequence[Sequence[int]],
     layout: Layout,
 ) -> Orders:
-    """Have a cross-encoder read each query with each document of its pool.
+    """Score each query with each document of its pool by a cross-encoder.
 
-    :returns: its score of a regression, of several classes the log-odds of the one that counts.
+    :returns: a regression's score, or the log-odds of the class that counts.
     """
     folder = layout.teacher(row.task, row.teacher)
     require_model(folder)
@@ -209,7 +209,7 @@ def teacher_scores(
 def log_odds(logits: np.ndarray, number: int | None) -> np.ndarray:
     """Return log(p / (1 − p)) of one class, float64 (rows,); None: the score of a regression.
 
-    It orders as p does, but two p of nearly 1 do not become equal.
+    It has the same order as p, but does not round two values of p near 1 to the same number.
 
     :param logits: float (rows, classes).
     """
@@ -220,7 +220,7 @@ def log_odds(logits: np.ndarray, number: int | None) -> np.ndarray:
 
 
 def reranked(rankings: np.ndarray, orders: Orders, top: int) -> np.ndarray:
-    """Return rankings whose first ``top`` stand in the teacher's order; the others stay behind."""
+    """Return rankings with the first ``top`` in the teacher's order, followed by the others."""
     found = rankings.copy()
     for row, scores in zip(found, orders, strict=True):
         read = [number for number in row[:top].tolist() if number != NONE]
@@ -229,7 +229,7 @@ def reranked(rankings: np.ndarray, orders: Orders, top: int) -> np.ndarray:
 
 
 def in_order(scores: Mapping[int, float]) -> list[int]:
-    """Return documents, the best first; of equals the earlier one."""
+    """Return documents, best first; ties go to the earlier one."""
     return sorted(scores, key=lambda number: (-scores[number], number))
 
 

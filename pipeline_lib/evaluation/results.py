@@ -1,10 +1,10 @@
-"""What ``scores.json`` holds: one task's scores, as written by ``evaluate`` and read by the report.
+"""The schema of ``scores.json``: one task's scores, written by ``evaluate``, read by the report.
 
-And what the files of ``retrieve`` and ``similarity`` hold.
+And that of the files written by ``retrieve`` and ``similarity``.
 
-Scores are by split and metric.  A split whose labels are hidden has null in place of scores, and a
-split that the task does not have is no key.  Numbers are rounded to six decimals, so that the file
-is reproducible to the byte; nothing that is timed stands in it.
+Scores are by split and metric.  A split whose labels are hidden has null instead of scores, and a
+split that the task does not have has no key.  Numbers are rounded to six decimals, so that the file
+is reproducible to the byte; it contains no timings.
 """
 
 from pathlib import Path
@@ -17,16 +17,16 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json, write_json
 from pipeline_lib.params import CORRELATIONS, Evaluate, Metric
 
-# + 0.0: a rounded -0.0 would print as such.
+# + 0.0: a rounded -0.0 would be printed with its sign.
 Rounded = Annotated[float, AfterValidator(lambda value: round(value, 6) + 0.0)]
 Scores = dict[Metric, Rounded]
 Detail = Literal["nll", "ece", "accuracy_at_50", "accuracy_at_80", "mean_absolute_error"]
-"""What is scored beside the metrics: of classes all but the last, of a regression the last."""
+"""Scores besides the metrics: all but the last for classes, the last for a regression."""
 Changed = Literal["start", "answers", "sentences", "decision", "optimiser"]
-"""What two rows differ in: where they start; whose answers they learn, by which objective; which
-sentences; threshold or temperature; and, where all these are the same, the optimiser."""
+"""What two rows differ in: where they start; whose answers they learn, with which objective; which
+sentences; threshold or temperature; and, if all these are the same, the optimiser."""
 Source = Literal["gold", "teacher", "both"]
-"""Whose answers a student learned from: the labels, a teacher's, or some of either."""
+"""Whose answers a student learned from: the labels, a teacher's, or both."""
 
 
 class _Record(BaseModel):
@@ -34,7 +34,7 @@ class _Record(BaseModel):
 
 
 class _File(_Record):
-    """A record that is a file."""
+    """A record stored as a file."""
 
     def write(self, path: Path) -> None:
         """Write the scores as JSON; equal scores give equal bytes."""
@@ -44,7 +44,7 @@ class _File(_Record):
     def read(cls, path: Path) -> Self:
         """Read what :meth:`write` wrote.
 
-        :raises DistilleryError: if the file is missing, torn, or lacks a key.
+        :raises DistilleryError: if the file is missing, truncated, or lacks a key.
         """
         found = read_json(path)
         try:
@@ -68,13 +68,13 @@ class SeedScores(_Record):
     def of(cls, by_seed: dict[str, float]) -> Self:
         """Summarise the scores of a method's seeds."""
         values = list(by_seed.values())
-        # The sample's standard deviation; one seed says nothing about the spread.
+        # The sample standard deviation; one seed says nothing about the spread.
         spread = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
         return cls(mean=float(np.mean(values)), std=spread, by_seed=by_seed)
 
 
 class Gain(_Record):
-    """A method's mean score minus its baseline's, with interval and p; None of a single seed.
+    """A method's mean score minus its baseline's, with interval and p; these are None for one seed.
 
     :ivar p_holm: p corrected for the number of the table's comparisons.
     """
@@ -93,7 +93,7 @@ class ParameterCounts(_Record):
     with_embeddings: int
 
     def ratio_to(self, other: "ParameterCounts") -> "Ratio":
-        """Return how many times as many these are."""
+        """Return how many times larger these counts are."""
         return Ratio(
             without_embeddings=self.without_embeddings / max(other.without_embeddings, 1),
             with_embeddings=self.with_embeddings / max(other.with_embeddings, 1),
@@ -108,9 +108,9 @@ class Ratio(_Record):
 
 
 class Floor(_Record):
-    """What a constant answer scores: the most frequent class of training, or the mean score.
+    """The scores of a constant answer: the training set's most frequent class, or mean score.
 
-    :ivar answer: None, and no scores, where the training set has no labels.
+    :ivar answer: None, without scores, if the training set has no labels.
     """
 
     answer: str | Rounded | None
@@ -118,9 +118,9 @@ class Floor(_Record):
 
 
 class TeacherDetails(_Record):
-    """What is scored of a teacher beside the metrics, by split.
+    """A teacher's scores besides the metrics, by split.
 
-    :ivar recall: by label, those without a row left out; empty of a regression.
+    :ivar recall: by label, except those without a row; empty for a regression.
     """
 
     scores: dict[str, dict[Detail, Rounded] | None]
@@ -128,10 +128,10 @@ class TeacherDetails(_Record):
 
 
 class TeacherScores(_Record):
-    """What a teacher scores, and in which precision its logits were computed, by split.
+    """A teacher's scores, and the precision in which its logits were computed, by split.
 
-    :ivar parameters: None of answers that no model here gave.
-    :ivar unanswered: rows without an answer, where there are any: the others alone are scored.
+    :ivar parameters: None if the answers are not from a model run here.
+    :ivar unanswered: rows without an answer, if there are any: only the others are scored.
     """
 
     scores: dict[str, Scores | None]
@@ -142,13 +142,13 @@ class TeacherScores(_Record):
 
 
 class MethodDetails(_Record):
-    """What is scored of a method beside the metrics, by split.
+    """A method's scores besides the metrics, by split.
 
     :ivar temperature: what each seed's logits are divided by here and in use, chosen on dev; None
-        where the row does not ask for it.
-    :ivar recall: by label, those without a row left out; empty of a regression.
-    :ivar gain: over the baseline, in what it is compared by (nll and ece, or the mean absolute
-        error): below zero is better; None where there is none, or the labels are hidden.
+        if the row does not ask for it.
+    :ivar recall: by label, except those without a row; empty for a regression.
+    :ivar gain: over the baseline, in nll and ece, or in the mean absolute error: below zero is
+        better; None if there is no baseline, or the labels are hidden.
     """
 
     temperature: dict[str, Rounded] | None
@@ -158,13 +158,13 @@ class MethodDetails(_Record):
 
 
 class RoutingPoint(_Record):
-    """A student that answers what it is sure of, and leaves the rest to its teacher.
+    """A student that answers confident rows, and routes the rest to its teacher.
 
-    :ivar share: of dev that the teacher is to answer; :ivar thresholds: by seed, the confidence up
-        to which a row goes on to the teacher; not rounded, since rows can be equally sure.
-    :ivar routed: the share of rows that went on, mean over seeds, by split.
-    :ivar accuracy: of the two together, by split; None where the labels are hidden.
-    :ivar cost: parameters that a row runs through, embeddings left out, for one of the teacher.
+    :ivar share: of dev that the teacher should answer; :ivar thresholds: by seed, the confidence at
+        or below which a row is routed to the teacher; not rounded, since rows can be tied.
+    :ivar routed: the share of rows that were routed, mean over seeds, by split.
+    :ivar accuracy: of the two together, by split; None if the labels are hidden.
+    :ivar cost: parameters used per row, without embeddings, relative to the teacher's.
     """
 
     share: Rounded
@@ -175,11 +175,11 @@ class RoutingPoint(_Record):
 
 
 class Routing(_Record):
-    """A student with its teacher behind it, at rising shares of rows that go on to the teacher.
+    """A student backed by its teacher, at increasing shares of rows routed to the teacher.
 
     :ivar teacher_accuracy: by split; hidden ones are left out.
-    :ivar best: the least share at which the two are, by dev and beyond a standard error, no more
-        than ``max_loss`` below the teacher's accuracy.
+    :ivar best: the smallest share at which the two are, on dev and even one standard error lower,
+        at most ``max_loss`` below the teacher's accuracy.
     """
 
     teacher_accuracy: dict[str, Rounded]
@@ -189,7 +189,7 @@ class Routing(_Record):
 
 
 class Training(_Record):
-    """What one method was trained with.
+    """How one method was trained.
 
     :ivar best_dev_by_rate: of the first seed, by learning rate; :ivar best_step: by seed, the step
         whose weights were kept.
@@ -208,11 +208,11 @@ class MethodScores(_Record):
 
     :ivar learned_from: whose answers its objective compares with.
     :ivar teacher: the row's own, or else the task's first.
-    :ivar agreement: with the teacher: share of equal answers, or correlation of a regression; of
-        the rows that the teacher answered, and None where there are none.
+    :ivar agreement: with the teacher: share of equal answers, or correlation for a regression; over
+        the rows that the teacher answered, and None if there are none.
     :ivar against_teacher: the mean of the first metric minus the teacher's, on the same rows.
-    :ivar gain: over the baseline; None where there is none, or the labels are hidden.
-    :ivar routing: together with the teacher; None of a regression, which has no confidence.
+    :ivar gain: over the baseline; None if there is none, or the labels are hidden.
+    :ivar routing: together with the teacher; None for a regression, which has no confidence.
     """
 
     student: str
@@ -232,7 +232,7 @@ class MethodScores(_Record):
 
 
 class Step(_Record):
-    """What a row gains over one that lacks a single thing of it; see ``evaluation/steps.py``.
+    """A row's gain over one that differs in a single thing; see ``evaluation/steps.py``.
 
     :ivar changed: that thing; :ivar gain: by split, corrected for the number of steps.
     """
@@ -247,9 +247,9 @@ class TaskScores(_File):
     """The scores of one task; see the module for its rules.
 
     :ivar metrics: the task's; gains and distances are in the first.
-    :ivar f1_label: whose F1 is meant, where there are two classes.
-    :ivar shared_texts: by split and earlier split, how many rows have a text of that one
-        (``rows``), and how many of these under another label (``other_label``).
+    :ivar f1_label: the class that F1 refers to, if there are two classes.
+    :ivar shared_texts: by split and earlier split, how many rows share a text with that one
+        (``rows``), and how many of these have another label there (``other_label``).
     """
 
     metrics: list[Metric]
@@ -266,7 +266,7 @@ class TaskScores(_File):
 
     @property
     def metric(self) -> Metric:
-        """The first metric, which choices and gains are made by."""
+        """The first metric, used for selection and gains."""
         return self.metrics[0]
 
     @property
@@ -281,15 +281,15 @@ class TaskScores(_File):
 
     @property
     def decisive_split(self) -> str:
-        """The split that gain and distance are read from: test, or dev where test is unknown."""
+        """The split for reporting gain and distance: test, or dev if test is not labelled."""
         return "test" if "test" in self.scored_splits else "dev"
 
 
 class Rankings(_Record):
-    """How good one system's rankings are, by the measures of ``evaluation/retrieval.py``.
+    """One system's ranking quality, by the measures of ``evaluation/retrieval.py``.
 
     :ivar judged: against the judgements; :ivar teacher: against the teacher's order, if there is a
-        teacher.  By seed where a system has seeds.
+        teacher.  By seed if a system has seeds.
     """
 
     judged: dict[str, SeedScores]
@@ -299,10 +299,10 @@ class Rankings(_Record):
 class RetrievalScores(_File):
     """The scores of one row of ``retrieval``.
 
-    :ivar queries: that have an answer, and were asked; :ivar left_out: those that were not.
-    :ivar relevant: answers of all queries; :ivar at: how many of the first candidates count.
-    :ivar teacher: whose order systems are compared with; :ivar teacher_pairs: how many of its pairs
-        it read, in the mean.
+    :ivar queries: the number used, which have an answer; :ivar left_out: the number not used.
+    :ivar relevant: answers to all queries; :ivar at: the cutoffs k of the measures.
+    :ivar teacher: whose order systems are compared with; :ivar teacher_pairs: the mean number of
+        pairs it read.
     """
 
     queries: int
@@ -324,7 +324,7 @@ class RetrievalScores(_File):
 class SimilarityScores(_File):
     """The scores of one row of ``similarity``: each system's by metric, on ``split``.
 
-    :ivar rows: of train, where thresholds are from, and of the split.
+    :ivar rows: of train, on which thresholds are chosen, and of the split.
     """
 
     task: str

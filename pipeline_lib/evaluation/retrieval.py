@@ -1,11 +1,11 @@
-"""How good rankings are: recall, reciprocal rank and nDCG, each of the first k candidates.
+"""Ranking measures: recall, reciprocal rank and nDCG, each at k.
 
-A ranking is a row of candidates' numbers, the best first; -1 stands where there is none.  Ties are
-whoever's made the ranking: :func:`pipeline_lib.retrieval.top_k.best` has the lower number first.
+A ranking is a row of candidate numbers, best first, filled up with -1.  Ties are broken by whatever
+produced the ranking: :func:`pipeline_lib.retrieval.top_k.best` has the lower number first.
 (scikit-learn's ``ndcg_score`` averages over the orders of tied scores, unless ``ignore_ties``.)
 
-All give a value per query, float64 (queries,).  One without a relevant candidate has 0 whatever is
-found, so it is better left out before.
+All return a value per query, float64 (queries,).  A query without a relevant candidate gets 0
+whatever is found, so it is better left out beforehand.
 """
 
 from collections.abc import Mapping, Sequence, Set
@@ -13,15 +13,15 @@ from collections.abc import Mapping, Sequence, Set
 import numpy as np
 
 Relevant = Sequence[Set[int]]
-"""Of each query the candidates that answer it."""
+"""The relevant candidates of each query."""
 Gains = Sequence[Mapping[int, float]]
-"""Of each query what its judged candidates are worth, at least 0; the others are worth 0."""
+"""The gains of each query's judged candidates, at least 0; all others have gain 0."""
 
 
 def recall(rankings: np.ndarray, relevant: Relevant, k: int) -> np.ndarray:
-    """Return the share of the relevant candidates that stand among the first ``k``.
+    """Return the share of the relevant candidates that are among the first ``k``.
 
-    Manning et al. 2008, section 8.3; where more than ``k`` are relevant it cannot reach 1.
+    Manning et al. 2008, section 8.3; if more than ``k`` are relevant it cannot reach 1.
 
     :param rankings: int64 (queries, depth).
     """
@@ -30,7 +30,7 @@ def recall(rankings: np.ndarray, relevant: Relevant, k: int) -> np.ndarray:
 
 
 def reciprocal_rank(rankings: np.ndarray, relevant: Relevant, k: int) -> np.ndarray:
-    """Return 1 / rank of the first relevant candidate, or 0 where none is among the first ``k``.
+    """Return 1 / rank of the first relevant candidate, or 0 if none is among the first ``k``.
 
     Its mean over the queries is MRR@k (Voorhees 1999).
     """
@@ -42,10 +42,10 @@ def reciprocal_rank(rankings: np.ndarray, relevant: Relevant, k: int) -> np.ndar
 
 
 def ndcg(rankings: np.ndarray, gains: Gains, k: int) -> np.ndarray:
-    """Return the discounted cumulative gain of the first ``k``, divided by that of the best order.
+    """Return the discounted cumulative gain at ``k``, divided by that of the ideal order.
 
-    Järvelin and Kekäläinen 2002, with the discount log₂(rank + 1) from the first rank on, and the
-    gain itself, not 2 to its power.  With gains of 0 and 1 it is the binary nDCG.
+    Järvelin and Kekäläinen 2002, with the discount log₂(rank + 1) from the first rank on, and
+    linear, not exponential, gain.  With gains of 0 and 1 it is the binary nDCG.
     """
     found = [[own.get(number, 0.0) for number in row] for own, row in _pairs(rankings, gains, k)]
     ideal = [sorted(own.values(), reverse=True)[:k] for own in gains]
@@ -56,7 +56,7 @@ def ndcg(rankings: np.ndarray, gains: Gains, k: int) -> np.ndarray:
 def against_judgements(
     rankings: np.ndarray, relevant: Relevant, gains: Gains, at: Sequence[int]
 ) -> dict[str, float]:
-    """Return the mean over queries of recall and nDCG at each k, and of MRR at the greatest."""
+    """Return the mean over queries of recall and nDCG at each k, and of MRR at the largest k."""
     deepest = max(at)
     found = {f"recall@{k}": recall(rankings, relevant, k) for k in at}
     found |= {f"mrr@{deepest}": reciprocal_rank(rankings, relevant, deepest)}
@@ -67,13 +67,13 @@ def against_judgements(
 def against_order(
     rankings: np.ndarray, wanted: Sequence[Sequence[int]], at: Sequence[int]
 ) -> dict[str, float]:
-    """Return how near rankings come to another order, such as a teacher's, in the same measures.
+    """Return how close rankings come to another order, such as a teacher's, by the same measures.
 
-    Recall at k is the share of the order's first ``k`` that is found among the ranking's; MRR looks
-    for the order's first; nDCG at k gives the order's first candidate the gain k, its second k − 1,
-    down to 1 for its k-th.
+    Recall at k is the share of the order's first ``k`` found among the ranking's first ``k``; MRR
+    looks for the order's first; nDCG at k gives the order's first candidate gain k, its second
+    k − 1, down to 1 for its k-th.
 
-    :param wanted: of each query candidates' numbers in that order, which may be few.
+    :param wanted: each query's candidate numbers in that order, possibly few.
     """
     deepest = max(at)
     first = [{*order[:1]} for order in wanted]

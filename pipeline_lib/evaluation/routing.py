@@ -1,9 +1,9 @@
-"""Routing: the student answers, and what it is unsure of goes on to its teacher.
+"""Routing: the student answers, and the rows it is unsure of are routed to its teacher.
 
-Which rows go on is decided by a threshold on the student's confidence, chosen on dev so that a
-given share of its rows lies at or below it.  So a student that knows when it errs keeps its
-teacher's accuracy at a part of the cost; how great a part, the curve says.  Nothing here is timed:
-cost is counted in parameters.
+A row is routed if the student's confidence is at or below a threshold, chosen on dev so that a
+given share of its rows is routed.  So a student that knows when it errs keeps its teacher's
+accuracy at a fraction of the cost, which the curve shows.  Nothing here is timed: cost is counted
+in parameters.
 """
 
 from collections.abc import Mapping
@@ -14,16 +14,16 @@ import numpy as np
 from pipeline_lib.evaluation.results import Routing, RoutingPoint, SeedScores
 
 MAX_LOSS = 0.005
-"""How much less accuracy than the teacher's still counts as the teacher's."""
+"""The accuracy loss, relative to the teacher, that still counts as the teacher's accuracy."""
 SHARES = tuple(number / 20 for number in range(21))
 """Of the curve."""
 
 
 def threshold_at(confidences: np.ndarray, share: float) -> float:
-    """Return the confidence up to which the given share of these rows lies.
+    """Return the confidence at or below which the given share of these rows lies.
 
-    It is halfway between the last row within and the first beyond; equal confidences cannot be cut
-    apart, so that more rows may lie within.
+    It is halfway between the last row below and the first above; rows of equal confidence cannot be
+    separated, so more rows may fall below.
 
     :param confidences: probabilities, float (rows,).
     """
@@ -38,12 +38,12 @@ def threshold_at(confidences: np.ndarray, share: float) -> float:
 
 @dataclass(frozen=True)
 class Routed:
-    """One method's students by seed, with their teacher behind them.
+    """One method's students by seed, backed by their teacher.
 
     :ivar confidences: of the students, by split and seed, float (rows,).
     :ivar student_hits: whether they are right, bool (rows,); splits with hidden labels left out.
     :ivar teacher_hits: whether the teacher is, by split.
-    :ivar student_cost: parameters of a student for one of the teacher's, embeddings left out.
+    :ivar student_cost: a student's parameters relative to the teacher's, without embeddings.
     """
 
     confidences: Mapping[str, Mapping[int, np.ndarray]]
@@ -52,7 +52,7 @@ class Routed:
     student_cost: float
 
     def routing(self) -> Routing:
-        """Return the curve, and the least share that keeps the teacher's accuracy, by dev."""
+        """Return the curve, and the smallest share that keeps the teacher's accuracy on dev."""
         return Routing(
             teacher_accuracy={split: _share(hits) for split, hits in self.teacher_hits.items()},
             max_loss=MAX_LOSS,
@@ -61,29 +61,29 @@ class Routed:
         )
 
     def least_share(self) -> float:
-        """Return the least share of dev at which what is lost is small beyond a standard error.
+        """Return the smallest share of dev whose loss plus a standard error is small.
 
-        The mean accuracy over seeds, less its standard error over rows, is no more than
-        :data:`MAX_LOSS` below the teacher's (Breiman et al. 1984, section 3.4.3, choose by one
-        standard error as well): the least share that is good enough on a small dev is a lucky one.
-        There always is one: of all rows the teacher's accuracy is its own.
+        The mean accuracy over seeds, minus its standard error over rows, is at most
+        :data:`MAX_LOSS` below the teacher's (a one-standard-error rule, as in Breiman et al. 1984,
+        section 3.4.3): without the margin, the smallest share that suffices on a small dev set
+        would be a lucky one.  Routing all rows always suffices: nothing is lost.
         """
         teacher, by_seed = self.teacher_hits["dev"].astype(np.int64), self.confidences["dev"]
         rows = len(teacher)
         lost, variance = np.zeros(rows + 1), np.zeros(rows + 1)
         for seed, confidences in by_seed.items():
             order = np.argsort(confidences, kind="stable")
-            # Of the rows that stay with the student: 1 where the teacher alone is right, or -1.
+            # For rows kept by the student: 1 if only the teacher is right, -1 if only the student.
             kept = (teacher - self.student_hits["dev"][seed])[order]
             left = _from_here_on(kept) / rows
             lost += left / len(by_seed)
             variance += (_from_here_on(kept**2) / rows - left**2) / len(by_seed)
-        # The seeds answer the same rows: their mean is hardly less uncertain than one of them.
+        # The seeds answer the same rows: their mean is hardly less uncertain than any one of them.
         bound = lost + np.sqrt(variance / rows)
         return int((bound <= MAX_LOSS + 1e-9).argmax()) / rows
 
     def point(self, share: float) -> RoutingPoint:
-        """Return what the two do together when the teacher is to answer ``share`` of dev."""
+        """Return how the two do together when the teacher answers ``share`` of dev."""
         thresholds = {s: threshold_at(own, share) for s, own in self.confidences["dev"].items()}
         taken = {
             split: {seed: own <= thresholds[seed] for seed, own in by_seed.items()}
@@ -111,7 +111,7 @@ class Routed:
 
 
 def _from_here_on(values: np.ndarray) -> np.ndarray:
-    """Return the sums of the values from each place to the end, (values + 1,): the last is 0."""
+    """Return the sums of the values from each index to the end, (values + 1,); the last is 0."""
     return np.append(np.cumsum(values[::-1])[::-1], 0)
 
 

@@ -1,4 +1,4 @@
-"""Computes the scores of one task: teachers, floor and every method.
+"""Computing the scores of one task: teachers, floor and every method.
 
 Pure functions of labels and logits.
 """
@@ -44,11 +44,11 @@ def task_scores(
     evaluate: Evaluate,
     shared_texts: dict[str, dict[str, dict[str, int]]],
 ) -> TaskScores:
-    """Return everything that is scored about one task.
+    """Return all scores of one task.
 
     :param train_rows: rows of the training set.
-    :param train_labels: int classes or float scores, shape (rows,): the floor is made from them.
-    :param teachers: how many parameters each has; None of answers that no model here gave.
+    :param train_labels: int classes or float scores, shape (rows,), for computing the floor.
+    :param teachers: each one's parameter counts; None if its answers are not from a model run here.
     :param systems: by method name, in the order of params.yaml.
     """
     scorer = _Scorer(task, heldout, evaluate, DetailScorer(task, heldout, evaluate, systems))
@@ -68,7 +68,7 @@ def task_scores(
 
 
 class _Scorer:
-    """Holds what every score of the task needs."""
+    """Holds what all scores of the task need."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class _Scorer:
             scored = {split: part.labels is not None for split, part in self.heldout.items()}
             return Floor(answer=None, scores={s: {} if own else None for s, own in scored.items()})
         if self.task.is_regression:
-            # No correlation with a constant.
+            # There is no correlation with a constant.
             zeros = {
                 split: None if part.labels is None else dict.fromkeys(self.task.metrics, 0.0)
                 for split, part in self.heldout.items()
@@ -104,7 +104,7 @@ class _Scorer:
         return Floor(answer=names[majority], scores=scores)
 
     def teacher(self, name: str, parameters: ParameterCounts | None) -> TeacherScores:
-        """Score a teacher's stored logits, where it answered."""
+        """Score a teacher's stored logits, on the rows it answered."""
         parts = self.heldout.items()
         missing = {split: int((~answered(part.teachers[name])).sum()) for split, part in parts}
         return TeacherScores(
@@ -154,7 +154,7 @@ class _Scorer:
         )
 
     def _scores(self, split: str, outputs: np.ndarray) -> Scores | None:
-        """Return the scores of the rows that have an answer; None if none has, or no label."""
+        """Return the scores on the rows with an answer; None if there are none, or no labels."""
         labels, known = self.heldout[split].labels, answered(outputs)
         if labels is None or not known.any():
             return None
@@ -164,7 +164,7 @@ class _Scorer:
     def _by_seed(
         self, system: System, split: str, rows: np.ndarray | None = None
     ) -> dict[str, SeedScores] | None:
-        """Return each metric's mean over seeds; of some ``rows`` alone, bool (rows,)."""
+        """Return each metric's mean over seeds, only on ``rows``, bool (rows,), if given."""
         kept = slice(None) if rows is None else rows
         by_seed = {}
         for seed, outputs in system.logits[split].items():
@@ -195,7 +195,7 @@ class _Scorer:
         return own[self.task.metrics[0]].mean - teacher[self.task.metrics[0]]
 
     def steps(self, systems: dict[str, System]) -> list[Step]:
-        """Compare every row with the one that it is a step from, if there is one."""
+        """Compare every row with the row that it is a step from, if any."""
         found = {name: own for name in systems if (own := previous(name, systems))}
         pairs = {name: (systems[name], systems[other]) for name, (other, _) in found.items()}
         gains = {split: self._compared(pairs, split) for split in self.heldout}
@@ -217,7 +217,7 @@ class _Scorer:
     def _compared(
         self, pairs: Mapping[str, tuple[System, System | None]], split: str
     ) -> dict[str, Gain | None]:
-        """Return what the first of each pair gains over the second; p is corrected for them all."""
+        """Return each pair's gain, of the first over the second; p is corrected for all pairs."""
         found = {name: self._difference(*pair, split) for name, pair in pairs.items()}
         corrected = holm({name: d.p for name, d in found.items() if d is not None})
         return {

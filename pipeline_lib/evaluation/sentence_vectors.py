@@ -1,4 +1,4 @@
-"""What turns sentences into a pretrained model's vectors, for what is measured with them."""
+"""Embedding sentences with a pretrained model, for evaluation."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ from pipeline_lib.params import Params
 from pipeline_lib.teachers.vectors import load_vector_model
 
 Encode = Callable[[list[str]], np.ndarray]
-"""Sentences to their vectors, float32 (sentences, width)."""
+"""Maps sentences to their vectors, float32 (sentences, width)."""
 
 
 @dataclass(frozen=True)
 class Computing:
-    """Where and how models and teachers compute: what ``device`` and ``precompute`` stand for."""
+    """Where and how models and teachers run: ``device`` and ``precompute``, resolved."""
 
     device: str
     precision: str
@@ -25,7 +25,7 @@ class Computing:
 
     @classmethod
     def of(cls, params: Params) -> Self:
-        """Resolve what params say on this machine."""
+        """Resolve params on this machine."""
         device, own = resolve_device(params.device), params.precompute
         precision = resolve_precision(own.precision, device)
         return cls(str(device), precision, resolve_batch_tokens(own.batch_tokens, device))
@@ -34,10 +34,10 @@ class Computing:
 def model_encoder(
     params: Params, layout: Layout, model: str, pooling: str, max_length: int
 ) -> Encode:
-    """Return what gives the vectors of a row of ``models``.
+    """Return the embedding function of a row of ``models``.
 
     :param pooling: see :class:`~pipeline_lib.teachers.vectors.VectorModel`.
-    :param max_length: word pieces of a sentence, the rest is cut.
+    :param max_length: the word-piece limit of a sentence; the rest is truncated.
     """
     computing = Computing.of(params)
     loaded = load_vector_model(layout.model(model), computing.device, computing.precision, pooling)

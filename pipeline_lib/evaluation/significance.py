@@ -2,10 +2,10 @@
 
 A difference of mean scores has two sources of noise: which examples were drawn, and which seeds
 were trained.  The model is that of Obuchowski and Rockette 1995, with seeds as readers nested in
-systems (Hillis 2014): examples are shared by all seeds, so their part is the covariance between
-seeds, estimated by the bootstrap (Efron 1979); all that differs from seed to seed is the variance
-between the seeds' scores.  Degrees of freedom after Satterthwaite 1946 make the interval as wide as
-two or three seeds deserve.
+systems (Hillis 2014): examples are shared by all seeds, so their contribution is the covariance
+between seeds, estimated by the bootstrap (Efron 1979); that of the seeds is the variance between
+their scores.  Satterthwaite's degrees of freedom (1946) widen the interval as appropriate for two
+or three seeds.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,17 +18,17 @@ from pipeline_lib.params import CORRELATIONS, Metric
 from pipeline_lib.tasks.metrics import check_labels, from_confusion, from_scores
 
 CHUNK = 4_000_000
-"""Resampled rows that are counted at once: bounds the memory to some tens of megabytes."""
+"""Resampled rows to count at a time: limits memory to some tens of megabytes."""
 
 ScoreSamples = Callable[[np.ndarray], np.ndarray]
-"""Row numbers of samples, (samples, rows), to each seed's score on each, (samples, seeds)."""
+"""Maps the row numbers of samples, (samples, rows), to each seed's scores, (samples, seeds)."""
 
 
 @dataclass(frozen=True)
 class Difference:
     """A's mean score minus B's, its confidence interval, and the two-sided p of no difference.
 
-    Interval and p are None where a system has a single seed: the noise of training is unknown.
+    Interval and p are None if a system has a single seed: the training noise is unknown.
     """
 
     difference: float
@@ -54,10 +54,10 @@ def compare(
     :param labels: int classes, or float scores of a regression, shape (rows,).
     :param a: answers, shape (seeds, rows); ``b`` may have another number of seeds.
     :param b: the other system's, on the same rows in the same order.
-    :param classes: how many the task has; 1 of a regression.
-    :param positive: the class whose F1 is taken with two classes.
+    :param classes: how many the task has; 1 for a regression.
+    :param positive: the class whose F1 is computed if there are two.
     :param resamples: samples of ``rows`` examples, with replacement, for the covariances.
-    :param confidence: width of the interval, e.g. 0.95.
+    :param confidence: the confidence level of the interval, e.g. 0.95.
     :raises DistilleryError: if labels are hidden or rows are missing.
     """
     answers = np.concatenate([a, b])
@@ -90,7 +90,7 @@ def compare_samples(
     everything = np.arange(rows)[None]
     scores = score_samples(everything)[0]
     first, second = scores[: seeds[0]], scores[seeds[0] :]
-    # Equal means of different seeds differ in the last bit; that is a tie, not a win.
+    # Equal means of different seeds may differ in the last bit; that is a tie, not a win.
     observed = round(float(first.mean() - second.mean()), 12)
     if min(seeds) < 2:
         return Difference(observed, None, None, None)
@@ -112,7 +112,7 @@ def holm(p_values: Mapping[str, float | None]) -> dict[str, float | None]:
 def _test(
     observed: float, scores: np.ndarray, covariance: np.ndarray, seeds: int, confidence: float
 ) -> Difference:
-    """Judge a difference; the first ``seeds`` of the scores (systems' seeds,) are a's."""
+    """Test a difference; the first ``seeds`` of the scores (systems' seeds,) are a's."""
     import scipy.stats
 
     own, other = slice(None, seeds), slice(seeds, None)

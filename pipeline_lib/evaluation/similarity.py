@@ -1,7 +1,7 @@
-"""Untuned similarity: how far the cosine of two sentence vectors tells what a pair task asks.
+"""Untuned similarity: how well the cosine of two sentence vectors solves a pair task.
 
-Wu et al. 2020, section 4.5 and table 5.  A class is decided by a threshold, which is chosen on the
-training set for each metric; a score is compared by correlation, which needs none.
+Wu et al. 2020, section 4.5 and table 5.  Classes are decided by a threshold, chosen on the training
+set for each metric; scores are compared by correlation, which needs no threshold.
 """
 
 import numpy as np
@@ -24,7 +24,7 @@ def similarity_scores(
 ) -> dict[str, float]:
     """Return each metric on dev of (cosines, labels); thresholds come from train.
 
-    :param positive: the class whose F1 is taken.
+    :param positive: the class whose F1 is computed.
     """
     found = {}
     for metric in metrics:

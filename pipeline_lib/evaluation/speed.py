@@ -1,7 +1,7 @@
-"""Sentences per second, from raw text to logits, tokenising included.
+"""Sentences per second, from raw text to logits, tokenisation included.
 
-Teachers and students take turns within one run, so that whatever else the machine does falls on all
-of them alike.  Timings are not reproducible, so they stand apart from the scores and no result
+Teachers and students take turns within one run, so that other load on the machine affects all of
+them equally.  Timings are not reproducible, so they are kept apart from the scores and no result
 depends on them.
 """
 
@@ -61,7 +61,7 @@ def student_examples(params: Params, task: str) -> dict[str, str]:
 
 
 def sample_texts(layout: Layout, task: str, count: int) -> list[Text]:
-    """Return the first ``count`` sentences of the task's held-out and training text."""
+    """Return the first ``count`` sentences of the task's held-out and training texts."""
     found: list[Text] = []
     for split in ("dev", "test", "train"):
         folder = layout.split(task, split)
@@ -73,9 +73,9 @@ def sample_texts(layout: Layout, task: str, count: int) -> list[Text]:
 def time_in_turns(
     contestants: dict[str, Predict], sample: Sequence[Text], repeats: int
 ) -> dict[str, dict[str, float]]:
-    """Return each contestant's median, lowest and highest rate, in texts or pairs a second."""
+    """Return each contestant's median, lowest and highest rate, in texts or pairs per second."""
     for predict in contestants.values():
-        # The first call pays for kernels, caches and lazy imports, which is no part of the rate.
+        # The first call pays for kernels, caches and lazy imports, which must not count.
         predict(sample[:64])
     rates: dict[str, list[float]] = {name: [] for name in contestants}
     for _ in range(repeats):
@@ -92,7 +92,7 @@ def _summary(rates: list[float]) -> dict[str, float]:
 
 
 def machine(device: "torch.device") -> dict[str, Any]:
-    """Say what was measured on: device, processor, threads, torch's version."""
+    """Return what was measured on: device, processor, threads, torch's version."""
     import torch
 
     cuda = device.type == "cuda"

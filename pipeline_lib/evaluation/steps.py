@@ -1,7 +1,7 @@
-"""What each step of a method adds: a row against one that lacks a single thing of it.
+"""The gain of each step of a method: a row against one that differs in a single thing.
 
-A baseline shows what all steps gain together.  Between two rows of one student that differ in one
-thing alone, the gain is that thing's.
+A baseline shows what all steps gain together.  Between two rows of one student that differ in only
+one thing, the gain is due to that thing.
 """
 
 from collections.abc import Mapping
@@ -13,11 +13,10 @@ from pipeline_lib.params import Method
 
 
 def previous(name: str, systems: Mapping[str, System]) -> tuple[str, Changed] | None:
-    """Return the row that a row is a step from, and what is changed; None if there is none.
+    """Return the row that a row is a step from, and what changed; None if there is none.
 
-    It is the nearest above in params.yaml that has the same student and differs in one thing.  Of
-    the optimiser only rows that differ in nothing else are told apart: another transfer set wants
-    other steps.
+    It is the nearest row above in params.yaml that has the same student and differs in one thing.
+    The optimiser only counts if nothing else differs: another transfer set needs other steps.
 
     :param systems: by name, in the order of params.yaml.
     """
@@ -34,10 +33,10 @@ def _changed(own: System, other: System) -> Changed | None:
     if own.method.student != other.method.student:
         return None
     if own.learned_from == "gold" and other.learned_from != "gold":
-        # To leave the teacher out is no step of a method.
+        # Leaving the teacher out is not a step of a method.
         return None
     first, second = own.method, other.method
-    # A row on labels has a teacher that it is compared with, and learns nothing of it.
+    # A row trained on labels has a teacher for comparison only, and learns nothing from it.
     taught = "gold" not in (own.learned_from, other.learned_from)
     differences: dict[Changed, bool] = {
         "start": first.start != second.start,

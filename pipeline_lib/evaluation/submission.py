@@ -1,9 +1,9 @@
 """A GLUE submission: predictions on hidden test sets, in the benchmark's file names and format.
 
-The rules are those of gluebenchmark.com: one zip of eleven files at its top; each tab-separated
-with the header ``index  prediction``; the index counts test rows from 0; classes by their names in
-the official data, scores of STS-B as numbers from 0 to 5.  Every file is held against them before
-anything is written, and ``distill check`` holds the tasks against them before anything is trained.
+The rules are those of gluebenchmark.com: one zip with eleven files at its top level; each
+tab-separated with the header ``index  prediction``; the index counts test rows from 0; classes by
+their names in the official data, scores of STS-B as numbers from 0 to 5.  Every file is checked
+against them before anything is written, and ``distill check`` checks the tasks before any training.
 """
 
 import zipfile
@@ -23,7 +23,7 @@ HEADER = "index\tprediction"
 
 @dataclass(frozen=True)
 class Official:
-    """One file of the benchmark: its rows, and the answers it takes, or the range of its scores."""
+    """One file of the benchmark: its rows, and its valid answers, or the range of its scores."""
 
     rows: int
     answers: tuple[str, ...] = ("0", "1")
@@ -35,10 +35,10 @@ class Official:
         return self.answers[0] if self.scores is None else format_score(sum(self.scores) / 2)
 
     def answer(self, label: str, meaning: list[str] | Range) -> str | None:
-        """Return what a class is written as, or None if the file takes neither form of it.
+        """Return how a class is written, or None if the file accepts neither form.
 
-        That is its raw value in the official data.  The hub has numbers there, and the benchmark
-        wants names: then it is the label's name in params.yaml.
+        It is written as its raw value in the official data, or, since the hub has numbers where the
+        benchmark wants names, as the label's name in params.yaml.
         """
         raw_values = [] if isinstance(meaning, Range) else meaning
         return next((form for form in (*raw_values, label) if form in self.answers), None)
@@ -59,14 +59,14 @@ FILES = {
     "STS-B.tsv": Official(1379, (), (0.0, 5.0)),
     "WNLI.tsv": Official(146),
 }
-"""The eleven files that the benchmark takes."""
+"""The eleven files of the benchmark."""
 
 
 def answers(task: Task, name: str, outputs: np.ndarray) -> list[str]:
     """Return each row's answer as it is written into the official file ``name``.
 
-    :param outputs: float, shape (rows, classes), or (rows, 1) of a regression.
-    :raises DistilleryError: if the file does not take the task's answers.
+    :param outputs: float, shape (rows, classes), or (rows, 1) for a regression.
+    :raises DistilleryError: if the file does not accept the task's answers.
     """
     found = task_faults(task, name)
     if found:
@@ -98,23 +98,24 @@ def params_faults(params: Params) -> list[str]:
 
 
 def task_faults(task: Task, name: str) -> list[str]:
-    """Return why the official file ``name`` does not take a task's answers; nothing if it does."""
+    """Return why the official file ``name`` rejects a task's answers; empty if it does not."""
     official = FILES.get(name)
     if official is None:
         return [f"{name}: no file of the benchmark. Name one of {_listed(FILES)}."]
     if official.scores is not None:
         return _score_faults(task, name, *official.scores)
     if task.is_regression:
-        return [f"{name} takes {_listed(official.answers)}, and the task is a regression."]
+        return [f"{name} takes {_listed(official.answers)}, but the task is a regression."]
     written = {label: official.answer(label, meaning) for label, meaning in task.labels.items()}
     unknown = [label for label, answer in written.items() if answer is None]
     if unknown:
         return [
-            f"{name} takes {_listed(official.answers)}, and the label {unknown[0]!r} is none of "
-            "these, nor is a raw value of it. Give the label the benchmark's name in `labels`."
+            f"{name} takes {_listed(official.answers)}, but neither the label {unknown[0]!r} nor "
+            "any of its raw values is one of these. Give the label the benchmark's name in "
+            "`labels`."
         ]
     if len(set(written.values())) < len(written):
-        return [f"{name}: two labels are written as one answer: {written}. Correct `labels`."]
+        return [f"{name}: two labels are written as the same answer: {written}. Correct `labels`."]
     return []
 
 
@@ -140,7 +141,7 @@ def format_score(score: float) -> str:
 
 
 def faults(name: str, given: Sequence[str]) -> list[str]:
-    """Return what is wrong with the answers of one file; nothing if it keeps the rules."""
+    """Return what is wrong with the answers of one file; empty if it follows the rules."""
     official = FILES.get(name)
     if official is None:
         return [f"{name}: no file of the benchmark. Name one of {_listed(FILES)}."]
@@ -152,7 +153,7 @@ def faults(name: str, given: Sequence[str]) -> list[str]:
         if official.scores is None and answer not in official.answers:
             return [f"{name}: row {row}: answer {answer!r}; it takes {_listed(official.answers)}."]
         if official.scores is not None and not _within(answer, *official.scores):
-            return [f"{name}: row {row}: score {answer!r} is no number from 0 to 5."]
+            return [f"{name}: row {row}: score {answer!r} is not a number from 0 to 5."]
     return []
 
 
@@ -166,8 +167,8 @@ def _within(answer: str, low: float, high: float) -> bool:
 def write_submission(path: Path, files: Mapping[str, Sequence[str]], fill: bool) -> list[str]:
     """Write the zip and return the names of the files that were filled with a constant answer.
 
-    :param files: file name to answers in the order of the test rows.
-    :param fill: give official files that are missing a constant answer; the benchmark takes only
+    :param files: maps file names to answers in the order of the test rows.
+    :param fill: fill missing official files with a constant answer; the benchmark only accepts
         complete submissions.
     :raises DistilleryError: naming every fault, if a rule is broken; then nothing is written.
     """

@@ -1,4 +1,4 @@
-"""What is scored: the trained students of one method, with their answers to the held-out splits."""
+"""Systems to score: one method's trained students, with their answers on the held-out splits."""
 
 from dataclasses import dataclass
 

@@ -1,7 +1,7 @@
 """The table of untuned similarity: the cosines of several systems on a task's pairs.
 
-Wu et al. 2020, section 4.5 and table 5.  No label is used but for the threshold of a class, which
-is chosen on the training set; scores are on test where it is labelled, else on dev.
+Wu et al. 2020, section 4.5 and table 5.  Labels are used only for the classes' threshold, chosen on
+the training set; scores are on test if it is labelled, else on dev.
 """
 
 from dataclasses import dataclass
@@ -61,7 +61,7 @@ def similarity_table(params: Params, name: str, layout: Layout) -> SimilaritySco
 
 
 def labelled_splits(layout: Layout, task: str) -> dict[str, LabelledPairs]:
-    """Return the training pairs, and those of test where it is labelled, else of dev.
+    """Return the training pairs, and those of test if it is labelled, else of dev.
 
     :raises DistilleryError: if neither is.
     """

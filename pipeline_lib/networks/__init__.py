@@ -1,1 +1,1 @@
-"""Students' networks in plain torch."""
+"""Student networks in plain torch."""

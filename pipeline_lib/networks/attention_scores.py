@@ -1,7 +1,7 @@
-"""Attention that gives its scores along, registered with transformers.
+"""Attention that also returns its scores, registered with transformers.
 
-TinyBERT (Jiao et al. 2020, section 3.1) compares what goes into the softmax, which transformers'
-own kernels keep to themselves.
+TinyBERT (Jiao et al. 2020, section 3.1) compares the inputs of the softmax, which transformers'
+own kernels do not expose.
 """
 
 from typing import Any
@@ -16,13 +16,13 @@ NAME = "with_scores"
 
 
 def give_scores(model: Any) -> None:
-    """Have a transformers model give, as its ``attentions``, the scores before the softmax.
+    """Make a transformers model return the scores before the softmax as its ``attentions``.
 
     :raises ValueError: if its attention cannot be replaced.
     """
     model.set_attn_implementation("sdpa")
     if model.config._attn_implementation != "sdpa":
-        raise ValueError(f"a {model.config.model_type} model keeps its attention to itself")
+        raise ValueError(f"a {model.config.model_type} model does not expose its attention scores")
     model.set_attn_implementation(NAME)
 
 
@@ -36,12 +36,12 @@ def attend(
     scaling: float | None = None,
     **kwargs: Any,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return what is attended to, (rows, tokens, heads, width), and query · keyᵀ · scaling.
+    """Return the attention output, (rows, tokens, heads, width), and query · keyᵀ · scaling.
 
-    The scores, (rows, heads, tokens, tokens), are those before the mask.
+    The scores, (rows, heads, tokens, tokens), are those before the mask is added.
 
-    :param query: shape (rows, heads, tokens, width), as key and value.
-    :param attention_mask: what is added to the scores; broadcasts to their shape.
+    :param query: shape (rows, heads, tokens, width), like key and value.
+    :param attention_mask: added to the scores; broadcasts to their shape.
     """
     scores = query @ key.transpose(2, 3) * (scaling or query.shape[-1] ** -0.5)
     masked = scores if attention_mask is None else scores + attention_mask

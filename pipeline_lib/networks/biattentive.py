@@ -10,10 +10,10 @@ from pipeline_lib.text.ragged import inside
 
 
 class BiAttentiveReader(nn.Module):
-    """Two BiLSTMs with attention between the sentences, and pools of what the second one gives.
+    """Two BiLSTMs with attention between the sentences, and pooling over the second one's states.
 
     Liu 2020 (thesis), equations 4.5 to 4.12, and the shared layer of section 4.2.  A single
-    sentence stands for both of a pair; since the two sides are then equal, they are computed once.
+    sentence is paired with itself; since the two sides are then equal, they are computed once.
     """
 
     def __init__(self, words: int, width: int, settings: StudentSettings) -> None:
@@ -24,7 +24,7 @@ class BiAttentiveReader(nn.Module):
         self.feedforward = nn.Linear(width, settings.feedforward)
         self.first = BiLSTM(settings.feedforward, settings.hidden)
         self.second = BiLSTM(3 * self.first.width, settings.hidden)
-        # v1 and v2 of equation 4.10.  Its d1 and d2 would shift all of a softmax's scores alike.
+        # v1 and v2 of equation 4.10.  Its d1 and d2 would shift all of a softmax's scores equally.
         self.scores = nn.ModuleList(
             nn.Linear(self.second.width, 1, bias=False) for _ in range(2 * ("self" in self.pools))
         )
@@ -40,15 +40,15 @@ class BiAttentiveReader(nn.Module):
         lengths_2: torch.Tensor | None = None,
         segments: torch.Tensor | None = None,
     ) -> dict[str, torch.Tensor]:
-        """Return the named output ``vector`` (rows, width): what the shared layer makes of a pair.
+        """Return the named output ``vector`` (rows, width): the shared layer's output for a pair.
 
         :param ids: int64 (rows, longest), padded at the end; :param lengths: int64 (rows,), at
             least 1.
-        :param ids_2: the second sentences; None: the first stands for both.
+        :param ids_2: the second sentences; None: each first sentence is paired with itself.
         :param lengths_2: their words per row.  :param segments: not used.
         """
         if ids_2 is not None:
-            # As one batch: half the steps of an LSTM.
+            # One batch for both sides halves the number of LSTM steps.
             ids, lengths = stack(ids, ids_2), torch.cat([lengths, lengths_2])
         counted = inside(ids, lengths)
         vectors = torch.relu(self.feedforward(self.dropout(self.embeddings(ids))))
@@ -64,7 +64,7 @@ class BiAttentiveReader(nn.Module):
         return {"vector": torch.relu(self.shared(self.dropout(pooled)))}
 
     def _pool(self, states: torch.Tensor, counted: torch.Tensor, side: int) -> torch.Tensor:
-        """Return the pools of one side, one behind the other (equation 4.12)."""
+        """Return the pools of one side, concatenated (equation 4.12)."""
         found, outside = [], ~counted[:, :, None]
         for pool in self.pools:
             if pool == "max":
@@ -77,19 +77,19 @@ class BiAttentiveReader(nn.Module):
         return torch.cat(found, dim=-1)
 
     def _weights(self, states: torch.Tensor, outside: torch.Tensor, side: int) -> torch.Tensor:
-        """Return the self-attentive pool's weight of every word, (rows, words); equation 4.10."""
+        """Return the self-attentive pool's weight for each word, (rows, words); equation 4.10."""
         scores = self.scores[side](states).masked_fill(outside, -torch.inf)
         return scores.softmax(1).squeeze(-1)
 
 
 def attend(states: torch.Tensor, other: torch.Tensor, counted: torch.Tensor) -> torch.Tensor:
-    """Return for each word of a sentence the other sentence's context (equations 4.7 and 4.8).
+    """Return, for each word of a sentence, its context from the other one (equations 4.7 and 4.8).
 
-    Of a pair X, Y with A = X Yᵀ, X is compared with C_y = softmax(Aᵀ)ᵀ Y, where the softmax runs
-    down each column, over Y's words; so there is one context per word of X, as equation 4.9 needs.
+    For a pair X, Y with A = X Yᵀ, X is compared with C_y = softmax(Aᵀ)ᵀ Y, where the softmax runs
+    down each column, over Y's words; this gives one context per word of X, as equation 4.9 needs.
 
     :param states: X, (rows, words, width); :param other: Y, (rows, other words, width).
-    :param counted: bool (rows, other words): which words of Y are no padding.
+    :param counted: bool (rows, other words): which words of Y are not padding.
     :returns: C_y, (rows, words, width).
     """
     scores = other @ states.transpose(1, 2)
@@ -104,6 +104,6 @@ def _swap(both: torch.Tensor) -> torch.Tensor:
 
 def _weighted(states: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
     """Return the weighted mean of each row's states, (rows, width)."""
-    weights = weights.float()  # a sum of many in bfloat16 would be coarse
+    weights = weights.float()  # a long sum in bfloat16 would lose precision
     total = (states * weights[:, :, None]).sum(1)
     return total / weights.sum(1, keepdim=True)

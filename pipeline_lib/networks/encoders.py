@@ -1,4 +1,4 @@
-"""Encoders that see one sentence, word numbers in, one vector out; and all there are by name."""
+"""Encoders from the word ids of one sentence to one vector, and the registry of all by name."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +16,7 @@ from pipeline_lib.text.ragged import inside
 
 
 class BiLSTMEncoder(nn.Module):
-    """One bidirectional LSTM; the last states of both directions, concatenated.
+    """One bidirectional LSTM; the final states of both directions, concatenated.
 
     Tang et al. 2019, section 3.1; no attention and no layer norm.
     """
@@ -26,8 +26,8 @@ class BiLSTMEncoder(nn.Module):
         self.embeddings = WordEmbeddings(words, width, settings.embeddings)
         self.dropout = Dropout(settings.dropout)
         sizes = self.embeddings.width, settings.hidden
-        # Two nets of one direction: packing, which a bidirectional one needs where sentences differ
-        # in length, is slow on a CPU.
+        # Two unidirectional LSTMs: a bidirectional one needs packed sequences for sentences of
+        # different lengths, and packing is slow on a CPU.
         self.ahead = nn.LSTM(*sizes, batch_first=True)
         self.back = nn.LSTM(*sizes, batch_first=True)
         self.width = 2 * settings.hidden
@@ -40,7 +40,7 @@ class BiLSTMEncoder(nn.Module):
         :returns: float (rows, 2 · hidden).
         """
         vectors = self.dropout(self.embeddings(ids))
-        # The last word's state of each row: what is read after it, the padding, plays no part.
+        # The state at each row's last word, so that the padding after it plays no part.
         last = (lengths.to(ids.device) - 1)[:, None, None]
         states = [
             net(part)[0].gather(1, last.expand(-1, 1, net.hidden_size)).squeeze(1)
@@ -50,7 +50,7 @@ class BiLSTMEncoder(nn.Module):
 
 
 class SentenceBiLSTMEncoder(BiLSTMEncoder):
-    """A BiLSTM whose last states become a vector of the teacher's width, tanh(W h), without bias.
+    """A BiLSTM whose final states are mapped to the teacher's width, tanh(W h), without bias.
 
     Wu et al. 2020, section 3.1.
     """
@@ -66,7 +66,7 @@ class SentenceBiLSTMEncoder(BiLSTMEncoder):
 
 
 class CNNEncoder(nn.Module):
-    """Convolutions of several widths over the words, each filter's greatest answer (Kim 2014)."""
+    """Convolutions of several widths over the words, with max-over-time pooling (Kim 2014)."""
 
     def __init__(self, words: int, width: int, settings: StudentSettings) -> None:
         super().__init__()
@@ -88,10 +88,10 @@ class CNNEncoder(nn.Module):
 
     def _pool(self, layer: nn.Conv1d, vectors: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         answers = torch.relu(layer(vectors))
-        # Windows that lie in the padding alone, or reach into it, count for no longer sentence.
+        # Ignore windows that reach into the padding, unless the sentence is shorter than one.
         windows = (lengths - layer.kernel_size[0] + 1).clamp(min=1)
         counted = inside(answers[:, 0], windows)[:, None]
-        # What the ReLU gives is at least 0, so a 0 never wins over an answer.
+        # The ReLU's output is at least 0, so the masked zeros never win the maximum.
         return (answers * counted).amax(2)
 
 
@@ -110,7 +110,7 @@ class StaticEncoder(nn.Module):
 
 
 class NgramEncoder(nn.Module):
-    """The mean of trained vectors of the sentence's n-grams, hashed into a table.
+    """The mean of learned vectors of the sentence's n-grams, hashed into a table.
 
     With the logits directly above it, this is a linear classifier over a bag of n-grams, factorised
     as in Joulin et al. 2017.
@@ -138,7 +138,7 @@ class NgramEncoder(nn.Module):
 
 
 MULTIPLIER = 0x9E3779B97F4A7C15 - (1 << 64)
-"""An odd number with bits everywhere (Knuth's multiplicative hashing), as int64."""
+"""An odd number with its bits well spread (Knuth's multiplicative hashing), as int64."""
 
 
 ENCODERS: dict[str, type[nn.Module]] = {
@@ -152,26 +152,26 @@ ENCODERS: dict[str, type[nn.Module]] = {
     "dse": SiameseTransformerEncoder,
     "bert": TransformerReader,
 }
-"""Architecture name, as in params.yaml, to its encoder, or to what reads both sentences at once."""
+"""Architecture name, as in params.yaml, to its encoder or joint reader of sentence pairs."""
 
 
 def build_encoder(
     settings: StudentSettings, words: int, width: int, pretrained: Mapping[str, Any] | None = None
 ) -> nn.Module:
-    """Return an untrained encoder, or reader of pairs.
+    """Return an untrained encoder, or joint reader of pairs.
 
-    :param words: of the vocabulary; :param width: values per word vector.
-    :param pretrained: the configuration of the transformers model that it is, if it is one.
+    :param words: the vocabulary size; :param width: values per word vector.
+    :param pretrained: its configuration, if it is a transformers model.
     """
     own = () if pretrained is None else (pretrained,)
     return ENCODERS[settings.name()](words, width, settings, *own)
 
 
 def register_student(settings: type[StudentSettings], encoder: type[nn.Module]) -> None:
-    """Add an architecture: its settings in params.yaml, and the encoder that they build.
+    """Register an architecture: its settings in params.yaml, and the encoder built from them.
 
     :param encoder: called with words, width and the settings; it has a ``width``, and maps ids and
-        lengths to sentence vectors as :meth:`BiLSTMEncoder.forward` does.  Where the settings are
+        lengths to sentence vectors as :meth:`BiLSTMEncoder.forward` does.  If the settings are
         ``joint``, it maps the whole input to named outputs, as
         :meth:`~pipeline_lib.networks.biattentive.BiAttentiveReader.forward` does.
     """

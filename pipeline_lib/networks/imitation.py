@@ -1,7 +1,7 @@
-"""A student in training beside its teacher, whose layers it learns from, token by token.
+"""A student that learns from its teacher's layers, token by token, with the teacher in memory.
 
-Jiao et al. 2020, section 3.1 (TinyBERT).  What is compared is too large to be stored, and so made
-anew for every batch.
+Jiao et al. 2020, section 3.1 (TinyBERT).  The tensors compared are too large to store, so they are
+recomputed for every batch.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,12 +16,12 @@ from pipeline_lib.text.ragged import inside
 
 
 class Imitation(nn.Module):
-    """A transformer student, and the projections of its states to its teacher's width.
+    """A transformer student, and projections of its states to the teacher's width.
 
-    The projections are learned with it, and left behind when it is saved: one of the embeddings,
-    and one that all layers share.
+    The projections, one for the embeddings and one shared by all layers, are learned with the
+    student and discarded when it is saved.
 
-    :param student: of a task, or a reader alone; :param width: of the teacher's states.
+    :param student: a task's student, or only its reader; :param width: of the teacher's states.
     """
 
     def __init__(self, student: StudentNetwork | TransformerReader, width: int) -> None:
@@ -41,7 +41,7 @@ class Imitation(nn.Module):
 
 
 def reader_of(student: StudentNetwork | TransformerReader) -> TransformerReader:
-    """Return what reads the input: of a task's student, all below its head."""
+    """Return the part that reads the input: for a task's student, everything below its head."""
     return student.encoder if isinstance(student, StudentNetwork) else student
 
 
@@ -50,7 +50,7 @@ def token_states(
     attentions: Sequence[torch.Tensor] | None,
     batch: Mapping[str, Any],
 ) -> dict[str, torch.Tensor]:
-    """Return what can be compared of a batch, padding left out.
+    """Return a batch's states and attention scores for comparison, without padding.
 
     :param hidden: of the embeddings and of each layer, (rows, longest, width).
     :param attentions: of each layer, (rows, heads, longest, longest), or None.

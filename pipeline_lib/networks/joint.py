@@ -1,4 +1,4 @@
-"""Several tasks' students in one network: what reads is shared, and every task has its own head."""
+"""Several tasks' students in one network: a shared encoder, and a head for each task."""
 
 from collections.abc import Iterable
 
@@ -7,23 +7,24 @@ from torch import nn
 from pipeline_lib.networks.student import StudentNetwork
 
 HEAD = ("hidden", "logits")
-"""The parts of a student that are its task's own."""
+"""The parts of a student that are specific to its task."""
 
 
 class JointNetwork(nn.Module):
-    """Students of several tasks that share all of their parts but the heads.
+    """Students of several tasks that share everything but their heads.
 
     Liu 2020, section 4.1.2: "shared" layers, and above them a ReLU layer and the outputs of each
-    task.  A pair's head sees both sentences compared, so that its first layer may be wider.
+    task.  The head of a pair task takes the comparison of both sentences, so its first layer may
+    be wider.
 
-    :ivar students: the networks by the tasks' order.  Each is a student like any other, whose
-        weights are those of this network: what one learns, all have.
+    :ivar students: the networks, in the order of the tasks.  Each is an ordinary student that
+        shares its weights with this network: training one updates all.
     """
 
     def __init__(self, students: Iterable[StudentNetwork]) -> None:
-        """Join students: the shared parts are those of the first that has them.
+        """Join students; each shared part is taken from the first student that has it.
 
-        :param students: untrained, of one architecture and vocabulary.
+        :param students: untrained, of the same architecture and vocabulary.
         """
         super().__init__()
         self.shared, self.heads = nn.ModuleDict(), nn.ModuleList()
@@ -36,11 +37,11 @@ class JointNetwork(nn.Module):
                     self.shared[name] = part
                 setattr(student, name, self.shared[name])
             joined.append(student)
-        # In a tuple torch sees no modules: the weights, which it knows already, count once.
+        # torch does not look for modules in a tuple, so the weights, registered above, count once.
         self.students = tuple(joined)
 
     def train(self, mode: bool = True) -> "JointNetwork":
-        """Set training or evaluation, of the students too."""
+        """Set training or evaluation mode, for the students too."""
         for student in self.students:
             student.train(mode)
         return super().train(mode)

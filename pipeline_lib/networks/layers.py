@@ -1,4 +1,4 @@
-"""Layers that several students share."""
+"""Layers used by several students."""
 
 import torch
 from torch import nn
@@ -21,7 +21,7 @@ class WordEmbeddings(nn.Module):
         self.width = width * (2 if mode == "multichannel" else 1)
 
     def load(self, vectors: torch.Tensor) -> None:
-        """Start every channel from ``vectors``, shape (words, width)."""
+        """Initialise every channel with ``vectors``, shape (words, width)."""
         for channel in (self.trained, self.static):
             if channel is not None:
                 with torch.no_grad():
@@ -34,21 +34,21 @@ class WordEmbeddings(nn.Module):
 
 
 class BiLSTM(nn.Module):
-    """One bidirectional LSTM over padded rows; the states of every step, both directions'.
+    """One bidirectional LSTM over padded rows; returns both directions' states at every step.
 
     :param inputs: values per word; :param hidden: units per direction.
     """
 
     def __init__(self, inputs: int, hidden: int) -> None:
         super().__init__()
-        # Two nets of one direction: packing, which a bidirectional one needs where sentences differ
-        # in length, is slow on a CPU.
+        # Two unidirectional LSTMs: a bidirectional one needs packed sequences for sentences of
+        # different lengths, and packing is slow on a CPU.
         self.ahead = nn.LSTM(inputs, hidden, batch_first=True)
         self.back = nn.LSTM(inputs, hidden, batch_first=True)
         self.width = 2 * hidden
 
     def forward(self, vectors: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        """Return states of shape (rows, words, 2 · hidden); those of the padding mean nothing.
+        """Return states of shape (rows, words, 2 · hidden); those of the padding are meaningless.
 
         :param vectors: (rows, words, inputs), padded at the end; :param lengths: int64 (rows,).
         """
@@ -58,7 +58,7 @@ class BiLSTM(nn.Module):
 
 
 def reverse(vectors: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-    """Return each row's words in reverse order, the padding left behind them.
+    """Return each row's words in reverse order, with the padding still at the end.
 
     :param vectors: (rows, words, width); :param lengths: int64 (rows,).
     """
@@ -69,13 +69,13 @@ def reverse(vectors: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
 
 
 def mean(vectors: torch.Tensor, counted: torch.Tensor) -> torch.Tensor:
-    """Return each row's mean of the vectors that count, (rows, width)."""
+    """Return each row's mean of the vectors that are counted, (rows, width)."""
     total = (vectors * counted[:, :, None]).sum(1)
     return total / counted.sum(1, keepdim=True).clamp(min=1)
 
 
 def stack(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
-    """Return the rows of ``first`` above those of ``second``, the narrower ones padded."""
+    """Return the rows of ``first`` followed by those of ``second``, padded to the same width."""
     columns = max(first.shape[1], second.shape[1])
     return torch.cat(
         [

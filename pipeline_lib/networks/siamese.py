@@ -1,7 +1,7 @@
-"""A pretrained transformers encoder that makes a vector of each sentence apart.
+"""A pretrained transformers encoder that embeds each sentence separately.
 
 Barkan et al. 2019, section 3.4 (DSE, distilled sentence embedding); Vujanic and Rueckstiess 2025
-(LEAF), where the vector is to have a teacher's width.
+(LEAF) if the vector is mapped to a teacher's width.
 """
 
 from collections.abc import Mapping
@@ -19,12 +19,11 @@ from pipeline_lib.text.ragged import inside
 
 
 class SiameseTransformerEncoder(PretrainedLayers):
-    """The means over a sentence's tokens of each of the last layers' states, concatenated.
+    """The last layers' states, each averaged over the sentence's tokens, concatenated.
 
-    [CLS], the first token, is left out, since the authors saw degradations with it; that one alone,
-    so that [SEP] counts as any other token does.  There is no dropout between the vector and what
-    compares two of them, only the model's own.  Settings with a ``width`` put a linear map behind
-    the means.
+    Only [CLS], the first token, is left out, since the authors saw degradations with it; [SEP]
+    counts like any other token.  There is no dropout between the vectors and their comparison, only
+    the model's own.  Settings with a ``width`` add a linear map after the means.
 
     :param words, width: of the model's input embeddings; its configuration has them too.
     :param pretrained: see :class:`PretrainedLayers`.
@@ -47,23 +46,23 @@ class SiameseTransformerEncoder(PretrainedLayers):
         """Return sentence vectors.
 
         :param ids: int64 (rows, longest), padded at the end, special tokens included.
-        :param lengths: int64 (rows,), at least 1; of a sentence of [CLS] alone the vector is 0.
-        :returns: float (rows, width): without a map float32, the deepest layer's mean at the end.
+        :param lengths: int64 (rows,), at least 1; a sentence that is only [CLS] gets zero means.
+        :returns: float (rows, width); without a map float32, with the top layer's mean last.
         """
         inputs = model_inputs({"ids": ids, "lengths": lengths})
         with torch.no_grad() if self.frozen else nullcontext():
             states = self.model(**inputs, output_hidden_states=True).hidden_states[-self.last :]
         counted = inside(ids, lengths)
         counted[:, 0] = False
-        # A sum of many in bfloat16 would be coarse.
+        # A long sum in bfloat16 would lose precision.
         return self.projection(
             torch.cat([mean(layer.float(), counted) for layer in states], dim=-1)
         )
 
     def train(self, mode: bool = True) -> "SiameseTransformerEncoder":
-        """Set training or evaluation; a frozen one stays in evaluation, without dropout."""
+        """Set training or evaluation mode; a frozen encoder always stays in evaluation mode."""
         return super().train(mode and not self.frozen)
 
     def attend_quickly(self, training: bool) -> None:
-        """Take the layers that are quickest on this device; a frozen one only predicts."""
+        """Use the fastest attention and dropout on this device; a frozen encoder only predicts."""
         super().attend_quickly(training and not self.frozen)

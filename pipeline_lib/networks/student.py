@@ -1,8 +1,8 @@
-"""A student's network in plain torch: encoder, a ReLU layer where it has one, and the outputs.
+"""A student's network in plain torch: an encoder, an optional ReLU layer, and the outputs.
 
-Training, scoring and predicting need no more than this: importing transformers takes longer than
-predicting a thousand sentences.  :mod:`pipeline_lib.students.huggingface` makes the same a
-transformers model.
+Training, scoring and prediction need no more than this: importing transformers takes longer than
+predicting a thousand sentences.  :mod:`pipeline_lib.students.huggingface` wraps the same network as
+a transformers model.
 """
 
 from collections.abc import Mapping
@@ -17,18 +17,18 @@ from pipeline_lib.networks.layers import stack
 from pipeline_lib.params import StudentSettings
 
 ENCODED = ("encoded", "encoded_2")
-"""What the encoder makes of a sentence, and of the second one of a pair, where that is known."""
+"""Batch columns with precomputed vectors of the sentence, and of a pair's second sentence."""
 
 
 @dataclass(frozen=True)
 class StudentConfig:
-    """What a student is made of.
+    """Everything needed to build a student's network.
 
-    :ivar vocab_size: words of its vocabulary; :ivar embedding_size: values per word vector.
+    :ivar vocab_size: words in its vocabulary; :ivar embedding_size: values per word vector.
     :ivar settings: the row of ``students`` in params.yaml (architecture and sizes).
     :ivar pair: whether it compares two sentences.
     :ivar label_names: names of the classes, or of the score of a regression.
-    :ivar pretrained: the configuration of the transformers model that it is, if it is one.
+    :ivar pretrained: its encoder's configuration, if that is a transformers model.
     """
 
     vocab_size: int
@@ -40,11 +40,11 @@ class StudentConfig:
 
 
 class StudentNetwork(nn.Module):
-    """What reads the input, a ReLU layer where it has one, and the logits, or a regression's score.
+    """An encoder, an optional ReLU layer, and the logits, or a regression's score.
 
-    Of a pair one encoder reads both sentences apart, and what the ReLU layer sees is
-    :func:`compare` (Tang et al. 2019, section 3.1, figures 1 and 2); or, where the settings are
-    ``joint``, the encoder reads both at once.
+    For a pair, one encoder reads the sentences separately, and the ReLU layer's input is
+    :func:`compare` (Tang et al. 2019, section 3.1, figures 1 and 2); if the settings are ``joint``,
+    the encoder reads both at once.
     """
 
     def __init__(self, config: StudentConfig) -> None:
@@ -66,31 +66,31 @@ class StudentNetwork(nn.Module):
         lengths_2: torch.Tensor | None = None,
         segments: torch.Tensor | None = None,
     ) -> dict[str, torch.Tensor]:
-        """Return the named outputs: ``logits`` (rows, classes), of a regression (rows, 1).
+        """Return the named outputs: ``logits`` (rows, classes), or (rows, 1) for a regression.
 
-        ``vector`` (rows, width) is what the encoder makes of a sentence; of a pair, of the first,
-        or of both where it reads them at once.  A transformer's ``states`` (rows, layers, width)
-        come along.
+        ``vector`` (rows, width) is the encoder's output for a sentence; for a pair, that of the
+        first sentence, or of both if it reads them at once.  A transformer also returns its
+        ``states`` (rows, layers, width).
 
         :param ids: int64 (rows, longest), padded at the end; :param lengths: words per row.
         :param ids_2: the second sentences of pairs; :param lengths_2: their words per row.
-        :param segments: which sentence each of ``ids`` belongs to, where one row holds both.
+        :param segments: which sentence each of ``ids`` belongs to, if one row holds both.
         """
         if self.config.settings.joint:
             found = self.encoder(ids, lengths, ids_2, lengths_2, segments)
             return {"logits": self.logits(self.hidden(found["vector"])), **found}
         if not self.config.pair:
             return self.judge(self.encoder(ids, lengths))
-        # As one batch: half the steps of an LSTM, one gradient of the word vectors for two.
+        # One batch for both: half the LSTM steps, and one gradient of the word vectors, not two.
         both = self.encoder(stack(ids, ids_2), torch.cat([lengths, lengths_2]))
         return self.judge(*both.chunk(2))
 
     def judge(
         self, first: torch.Tensor, second: torch.Tensor | None = None
     ) -> dict[str, torch.Tensor]:
-        """Return the named outputs for sentence vectors: what stands above the encoder.
+        """Return the named outputs for sentence vectors: the head, without the encoder.
 
-        :param first: float (rows, width); :param second: of pairs, those of the second sentences.
+        :param first: float (rows, width); :param second: the second sentences' vectors, for pairs.
         """
         features = first if second is None else compare(first, second)
         return {"logits": self.logits(self.hidden(features)), "vector": first}
@@ -98,7 +98,7 @@ class StudentNetwork(nn.Module):
     def outputs(self, batch: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """Return the named outputs for a batch of :class:`~pipeline_lib.text.ragged.Sentences`.
 
-        Where it has the columns :data:`ENCODED`, the encoder is not asked.
+        If the batch has the columns :data:`ENCODED`, the encoder is skipped.
         """
         if ENCODED[0] in batch:
             return self.judge(*(batch[name] for name in ENCODED if name in batch))

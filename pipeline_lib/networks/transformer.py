@@ -1,8 +1,7 @@
-"""A few layers of a pretrained transformers encoder as a student, or a BERT of a student's sizes.
+"""A few layers of a pretrained transformers encoder as a student, or a small BERT of its own size.
 
 Liu 2020, section 4.1.3 (MKD-Transformer), Sun et al. 2019 (BERT-PKD), and Jiao et al. 2020
-(TinyBERT).  transformers is imported
-where it is used: other students need none of it.
+(TinyBERT).  transformers is imported only where it is used: other students do not need it.
 """
 
 import json
@@ -24,15 +23,15 @@ DROPOUTS = (
     "mlp_dropout",
     "embedding_dropout",
 )
-"""What configurations call their dropout; from the third on DistilBERT's and ModernBERT's."""
+"""Configurations' names for dropout; from the third on, those of DistilBERT and ModernBERT."""
 HEADS = ("_name_or_path", "architectures", "id2label", "label2id", "problem_type")
-"""Keys of a configuration about the model's origin, or about a head, which is not taken."""
+"""Configuration keys about the model's origin or about a head, neither of which is kept."""
 
 
 class PretrainedLayers(nn.Module):
     """The embeddings and some layers of a pretrained encoder.
 
-    :param pretrained: the configuration of the model that :func:`cut` left, or of a new one.
+    :param pretrained: the configuration that :func:`cut` returned, or that of a new model.
     """
 
     def __init__(self, pretrained: Mapping[str, Any]) -> None:
@@ -43,7 +42,7 @@ class PretrainedLayers(nn.Module):
         _drop_pooler(self.model)
 
     def attend_quickly(self, training: bool) -> None:
-        """Take the layers that are quickest on this device: for training, or for predicting."""
+        """Use the fastest attention and dropout on this device, for training or for prediction."""
         from pipeline_lib.cpu.attention import use_short_attention, use_training_attention
 
         if training:
@@ -54,7 +53,7 @@ class PretrainedLayers(nn.Module):
 
 
 class TransformerReader(PretrainedLayers):
-    """Layers that read a whole input at once, and a pool of their first states.
+    """Layers that read a whole input at once, and a pool over their [CLS] states.
 
     :param words, width: of the model's input embeddings; its configuration has them too.
     :param pretrained: see :class:`PretrainedLayers`.
@@ -80,15 +79,15 @@ class TransformerReader(PretrainedLayers):
     ) -> dict[str, Any]:
         """Return the named outputs ``vector`` (rows, width) and ``states`` (rows, layers, width).
 
-        ``states`` is what each layer makes of the first token, [CLS]; ``vector`` their mean (Liu
+        ``states`` holds each layer's state of the first token, [CLS]; ``vector`` is their mean (Liu
         2020, section 4.1.3), or the last one (Sun et al. 2019).  ``hidden`` has the states of all
-        tokens, of the embeddings and of each layer, and ``attentions`` the scores of each layer's
-        attention, once :meth:`give_scores` was called.
+        tokens, for the embeddings and for each layer, and ``attentions`` each layer's attention
+        scores, once :meth:`give_scores` has been called.
 
-        :param ids: int64 (rows, longest), padded at the end, special tokens included; of a pair,
+        :param ids: int64 (rows, longest), padded at the end, special tokens included; for a pair,
             both sentences.
         :param lengths: int64 (rows,).  :param ids_2: not used; :param lengths_2: not used.
-        :param segments: which sentence each token belongs to, where the model is told.
+        :param segments: which sentence each token belongs to, for models with token types.
         """
         batch = {"ids": ids, "lengths": lengths, "segments": segments}
         wanted = {"output_hidden_states": True, "output_attentions": self.gives_scores}
@@ -104,9 +103,9 @@ class TransformerReader(PretrainedLayers):
         return self(batch["ids"], batch["lengths"], segments=batch.get("segments"))
 
     def give_scores(self) -> None:
-        """Give the scores of its attention along, which is slower.
+        """Return attention scores as well from now on, which is slower.
 
-        :raises ValueError: if the model keeps them to itself.
+        :raises ValueError: if the model cannot return them.
         """
         from pipeline_lib.networks.attention_scores import give_scores
 
@@ -115,11 +114,11 @@ class TransformerReader(PretrainedLayers):
 
 
 def cut(model: Any, layers: Sequence[int] | None, dropout: float | None) -> dict[str, Any]:
-    """Leave only some layers of a transformers encoder, in place; return its configuration.
+    """Keep only some layers of a transformers encoder, in place; return its configuration.
 
-    :param layers: their numbers, from 0, in their new order; None: all stay.
-    :param dropout: the probability that it gets everywhere; None: its own.
-    :raises ValueError: if it has no list of layers, or these cannot stand in this order.
+    :param layers: their indices, from 0, in their new order; None: keep all.
+    :param dropout: the probability to set everywhere; None: keep its own.
+    :raises ValueError: if it has no list of layers, or these do not work in this order.
     """
     if layers is not None:
         _keep_layers(model, layers)
@@ -142,16 +141,16 @@ def _keep_layers(model: Any, numbers: Sequence[int]) -> None:
     kept = [whole[0][number] for number in numbers]
     del whole[0][:]
     whole[0].extend(kept)
-    # ModernBERT's layers look at all tokens or at those nearby, and the configuration says which.
+    # ModernBERT's layers attend globally or locally, as the configuration says for each.
     if types := getattr(model.config, "layer_types", None):
         model.config.layer_types = [types[number] for number in numbers]
     model.config.num_hidden_layers = len(kept)
 
 
 def _check_rebuilt(model: Any, configuration: Mapping[str, Any]) -> None:
-    """Check that a model of this configuration has the tensors that ``model`` was left with.
+    """Check that a model built from this configuration has the same tensors as ``model``.
 
-    :raises ValueError: if not: ModernBERT's first layer is made otherwise than those behind it.
+    :raises ValueError: if not: ModernBERT's first layer, for one, differs from the others.
     """
     with torch.device("meta"):
         again = PretrainedLayers(configuration).model
@@ -164,10 +163,10 @@ def _check_rebuilt(model: Any, configuration: Mapping[str, Any]) -> None:
 
 
 def bert_configuration(settings: BERT, words: int, padding: int, segments: int) -> dict[str, Any]:
-    """Return the configuration of a BERT of a student's sizes, as transformers has it.
+    """Return the transformers configuration of a BERT of a student's size.
 
-    :param words: of the vocabulary; :param padding: the padding's number in it.
-    :param segments: how many kinds of segments it is told.
+    :param words: the vocabulary size; :param padding: the id of the padding token.
+    :param segments: the number of token types.
     """
     return {
         "model_type": "bert",
@@ -185,6 +184,6 @@ def bert_configuration(settings: BERT, words: int, padding: int, segments: int) 
 
 
 def _drop_pooler(model: Any) -> None:
-    # It stands above the last layer and nothing reads it: weights that would only be stored.
+    # Nothing uses its output, so its weights would only take up space.
     if getattr(model, "pooler", None) is not None:
         model.pooler = None

@@ -1,1 +1,1 @@
-"""Comparing sentence vectors with many others: the scores of all pairs, and the best of them."""
+"""Retrieval: catalogues of sentence vectors, their indexes, scoring and search."""

@@ -1,8 +1,7 @@
-"""Approximate indexes of a catalogue's vectors: candidates for a query without looking at all rows.
+"""Approximate indexes of a catalogue's vectors: a query's candidates without scanning all rows.
 
-Both kinds are graphs of near neighbours (HNSW) by the cosine.  They hold the vectors as float16,
-in memory while they are made; a search maps usearch's file.  Neither is needed to install: they
-are extras.
+Both kinds are nearest-neighbour graphs (HNSW) by cosine.  They hold the vectors as float16, in
+memory while they are built; a search memory-maps usearch's file.  Both are optional dependencies.
 """
 
 from collections.abc import Iterable
@@ -18,19 +17,19 @@ from pipeline_lib.storage.vectors import unit
 
 Blocks = Iterable[tuple[int, np.ndarray]]
 LINKS = 32
-"""Of faiss, neighbours per vector of the graph; usearch has 16 of its own."""
+"""Neighbours per vector in faiss's graph; usearch's default is 16."""
 VISITED = 128
-"""Nodes that faiss visits per query at least: its own 16 finds too little."""
+"""Minimum nodes that faiss visits per query: its default of 16 finds too little."""
 
 
 class ApproximateIndex(Protocol):
-    """Finds candidates by the cosine."""
+    """Finds candidates by cosine."""
 
     def __len__(self) -> int:
-        """How many vectors it has."""
+        """Return the number of vectors."""
 
     def add(self, first: int, vectors: np.ndarray) -> None:
-        """Add vectors, float32 (rows, width), as the rows from ``first`` on."""
+        """Add vectors, float32 (rows, width), as rows starting at ``first``."""
 
     def candidates(self, queries: np.ndarray, count: int) -> list[np.ndarray]:
         """Return each query's nearest rows, int64, at most ``count``.
@@ -43,7 +42,7 @@ class ApproximateIndex(Protocol):
 
 
 class USearchIndex:
-    """A graph of usearch, whose file is mapped and not read."""
+    """A usearch graph, whose file is memory-mapped rather than read."""
 
     def __init__(self, index: Any) -> None:
         self._index = index
@@ -59,7 +58,7 @@ class USearchIndex:
     def open(cls, path: Path, to_add: bool) -> "USearchIndex":
         """Open one to search, or to add to."""
         found = _library("usearch", "usearch.index").Index.restore(str(path), view=not to_add)
-        if found is None:  # what it says of a file that has no header of its own
+        if found is None:  # the result for a file without its header
             raise ValueError("no header")
         return cls(found)
 
@@ -73,7 +72,7 @@ class USearchIndex:
     def candidates(self, queries: np.ndarray, count: int) -> list[np.ndarray]:
         """Return each query's nearest rows; see :class:`ApproximateIndex`."""
         found = self._index.search(queries, min(count, len(self)))
-        # Of a single query it gives the matches themselves, of several a batch of them.
+        # For a single query it returns the matches themselves, for several a batch of them.
         own = [found] if len(queries) == 1 else [found[row] for row in range(len(queries))]
         return [matches.keys.astype(np.int64) for matches in own]
 
@@ -83,7 +82,7 @@ class USearchIndex:
 
 
 class FaissIndex:
-    """A graph of faiss over vectors of length 1, whose products are cosines."""
+    """A faiss graph over vectors of length 1, whose inner products are cosines."""
 
     def __init__(self, index: Any) -> None:
         self._index = index
@@ -103,7 +102,7 @@ class FaissIndex:
         return int(self._index.ntotal)
 
     def add(self, first: int, vectors: np.ndarray) -> None:
-        """Add vectors, whose numbers must follow; see :class:`ApproximateIndex`."""
+        """Add vectors, whose row numbers must be consecutive; see :class:`ApproximateIndex`."""
         vectors = unit(vectors).astype(np.float32)
         if not self._index.is_trained:
             self._index.train(vectors)
@@ -140,7 +139,7 @@ def write_approximate(
 ) -> None:
     """Write the index of vectors to ``path``, atomically.
 
-    :param blocks: numbers of first rows and vectors, float32 (rows, width), in the rows' order.
+    :param blocks: first row numbers and vectors, float32 (rows, width), in row order.
     :param old: an index of the rows before those of ``blocks``, to add to; None: there are none.
     :raises DistilleryError: if the kind's library is not installed, or the disk is full.
     """
@@ -151,7 +150,7 @@ def write_approximate(
     with atomic_path(path) as temporary:
         try:
             index.save(temporary)
-        except RuntimeError as error:  # what both libraries say of a full disk
+        except RuntimeError as error:  # raised by both libraries if the disk is full
             raise OSError(str(error)) from error
 
 

@@ -1,7 +1,7 @@
 """Building a catalogue, and adding to it.
 
-It is written segment by segment: a build that was killed, or that is run again over a changed file,
-embeds only the segments that are not there; and memory does not grow with the file.
+It is written segment by segment: if a build was killed, or is run again on a changed file, it
+embeds only the missing segments; and memory does not grow with the file.
 """
 
 from collections.abc import Iterable, Iterator
@@ -25,12 +25,12 @@ SEGMENT_ROWS = 8192
 
 @dataclass(frozen=True)
 class Form:
-    """How a catalogue keeps its vectors.
+    """How a catalogue stores its vectors.
 
-    :ivar dimensions: the first so many values are kept; None: all (Kusupati et al. 2022, Matryoshka
-        representations, cut the vectors of encoders that were trained for it).
-    :ivar mean: what is taken off the encoder's vectors first, float32 (width,); None: nothing.
-    :ivar approximate: the kind of approximate index that stands beside them, or None.
+    :ivar dimensions: how many of the first values are kept; None: all (Kusupati et al. 2022,
+        Matryoshka representations, truncate the vectors of encoders that were trained for it).
+    :ivar mean: subtracted from the encoder's vectors first, float32 (width,); None: nothing.
+    :ivar approximate: the kind of approximate index stored with them, or None.
     """
 
     storage: Storage = "float32"
@@ -52,15 +52,15 @@ def build(
     on_segment: OnSegment | None = None,
     given: GivenDocuments | None = None,
 ) -> tuple[Catalogue, BuildReport]:
-    """Make the catalogue of these sentences in ``folder``.
+    """Build the catalogue of these sentences in ``folder``.
 
     Empty texts, and rows that equal an earlier one, are left out and counted.  Segments of an
-    earlier build that hold the same sentences are kept.
+    earlier build with the same sentences are kept.
 
     :param ids: whether the rows have ids.
     :param on_segment: called after each segment.
-    :param given: the sentences' vectors, where these stood in files; the encoder is that of the
-        queries then.
+    :param given: the sentences' vectors, if these came from files; then the encoder only embeds
+        the queries.
     :raises DistilleryError: if the folder holds something else, there are no sentences, an id has
         two texts, or one has no vector.
     """
@@ -76,7 +76,7 @@ def build(
     report.left_out = new.left_out
     writer.write(_segments(batches, new, ids, segment_rows), engine, report, on_segment)
     if not writer.shards:
-        raise DistilleryError(f"{folder}: no sentences to embed. Give a file that holds some.")
+        raise DistilleryError(f"{folder}: no sentences to embed. Give a file that has some.")
     return writer.finish(new.left_out, form.approximate), report
 
 
@@ -90,10 +90,10 @@ def add(
     on_segment: OnSegment | None = None,
     given: GivenDocuments | None = None,
 ) -> tuple[Catalogue, BuildReport]:
-    """Add the sentences that the catalogue does not have: by id, or by text where there are no ids.
+    """Add the sentences that the catalogue does not have: by id, or by text if there are no ids.
 
-    :param encoder: where the encoder of its vectors lies now; None: where it lay.
-    :param given: the sentences' vectors, where those of the catalogue stood in files, too.
+    :param encoder: the current folder of the encoder of its vectors; None: unchanged.
+    :param given: the sentences' vectors, if those of the catalogue came from files too.
     :raises DistilleryError: if that is another encoder, or a known id has another text.
     """
     contents = catalogue.contents
@@ -121,7 +121,7 @@ def _segments(batches: Iterable[Rows], new: NewRows, ids: bool, size: int) -> It
             if (batch.ids is not None) != ids:
                 raise DistilleryError(
                     "the sentences of the index have "
-                    + ("ids, and these have none. Name their column by" if ids else "no ids. Omit")
+                    + ("ids, but these have none. Name their column by" if ids else "no ids. Omit")
                     + " `--id`."
                 )
             yield new.take(batch)
@@ -130,7 +130,7 @@ def _segments(batches: Iterable[Rows], new: NewRows, ids: bool, size: int) -> It
 
 
 def _check_given(contents: Contents, given: GivenDocuments | None) -> None:
-    """Check that what is added has its vectors from where the catalogue's are.
+    """Check that the new sentences' vectors are from the same origin as the catalogue's.
 
     :raises DistilleryError: if not.
     """
@@ -138,7 +138,7 @@ def _check_given(contents: Contents, given: GivenDocuments | None) -> None:
         raise DistilleryError(
             "the index's vectors are its encoder's. Omit `--vectors`."
             if contents.given is None
-            else "the index's vectors stood in files. Name those of the new sentences by "
+            else "the index's vectors came from files. Name those of the new sentences by "
             "`--vectors`."
         )
     if given is None:
@@ -146,7 +146,7 @@ def _check_given(contents: Contents, given: GivenDocuments | None) -> None:
     named = [own.get("model") for own in (contents.given, given.vectors.provenance)]
     if None not in named and named[0] != named[1]:
         raise DistilleryError(
-            f"--vectors: of model {named[1]}, and the index holds those of {named[0]}. Give "
+            f"--vectors: of model {named[1]}, but the index holds those of {named[0]}. Give "
             "vectors of that one."
         )
 
@@ -158,7 +158,7 @@ def _contents(
     device: str,
     given: GivenDocuments | None,
 ) -> Contents:
-    """Return what the catalogue will be; loads the encoder, which forked workers then share."""
+    """Return the catalogue's description; loads the encoder, which forked workers then share."""
     width = encoder.load(device).width
     if form.dimensions is not None and not 0 < form.dimensions <= width:
         raise DistilleryError(
@@ -167,14 +167,14 @@ def _contents(
         )
     if given is not None and given.width != width:
         raise DistilleryError(
-            f"--vectors: {given.width} values each, and the encoder's vectors have {width}. Give "
-            "those of the model that the encoder was trained to."
+            f"--vectors: {given.width} values each, but the encoder's vectors have {width}. Give "
+            "those of the model that the encoder was trained on."
         )
     mean = None if form.mean is None else digest_mean(form.mean)
     if mean and len(form.mean) != width:
         raise DistilleryError(
             f"centre: the mean has {len(form.mean)} values, the encoder's vectors {width}. Give "
-            "an encoder that was trained to this model."
+            "an encoder that was trained on this model's vectors."
         )
     kept = form.dimensions or width
     whence = None if given is None else given.vectors.provenance

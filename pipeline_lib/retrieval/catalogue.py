@@ -1,10 +1,10 @@
-"""A catalogue: the vectors, texts and ids of any number of sentences, in files that are mapped.
+"""A catalogue: the vectors, texts and ids of any number of sentences, in memory-mapped files.
 
-It is a shard set (:mod:`pipeline_lib.storage.shards`) of kind ``catalogue``.  Its shards, here
-called segments, have the columns ``text``, ``vector``, of int8 ``scale``, and ``id`` where the
-sentences have ids.  Reading takes no more memory than what is asked for.  ``manifest.json`` says
-in ``made_from.catalogue`` what :class:`Contents` holds; beside it may stand the approximate index,
-and ``mean.npy`` where a mean vector was taken off.
+It is a shard set (:mod:`pipeline_lib.storage.shards`) of kind ``catalogue``.  Its shards, called
+segments here, have the columns ``text``, ``vector``, for int8 ``scale``, and ``id`` if the
+sentences have ids.  Reading takes no more memory than what is requested.  ``manifest.json`` has
+the :class:`Contents` in ``made_from.catalogue``; the folder may also have the approximate index,
+and ``mean.npy`` if a mean vector was subtracted.
 """
 
 import warnings
@@ -29,11 +29,11 @@ from pipeline_lib.students.targets import MEAN, load_mean
 
 KIND = "catalogue"
 VERSION = 1
-"""Of the layout; bump it when catalogues written before can no longer be read."""
+"""Of the layout; bump it when older catalogues can no longer be read."""
 UNFINISHED = "unfinished.jsonl"
-"""The whole segments of a build that has not ended: a line each, as ``manifest.json`` has them."""
+"""The complete segments of an unfinished build, one per line, as in ``manifest.json``."""
 BLOCK = 8192
-"""Vectors that :meth:`Catalogue.blocks` gives at a time."""
+"""Vectors that :meth:`Catalogue.blocks` yields at a time."""
 Storage = Literal["float32", "float16", "int8"]
 
 
@@ -41,7 +41,7 @@ Storage = Literal["float32", "float16", "int8"]
 class ApproximateFile:
     """An approximate index of all rows: its kind (usearch, faiss), name, bytes and SHA-256.
 
-    ``answers_to`` is the digest of the segments that it was made of.
+    ``answers_to`` is the digest of the segments that it was built from.
     """
 
     kind: Literal["usearch", "faiss"]
@@ -53,14 +53,14 @@ class ApproximateFile:
 
 @dataclass(frozen=True)
 class Contents:
-    """What a catalogue's vectors are, and who made them.
+    """The description of a catalogue's vectors, and of what computed them.
 
-    :ivar width: values per vector as stored; the encoder's first so many.
+    :ivar width: values per vector as stored, the first of the encoder's.
     :ivar normalised: whether vectors have length 1.
-    :ivar mean: SHA-256 of the mean vector that was taken off before the vectors were cut, or None.
+    :ivar mean: SHA-256 of the mean vector subtracted before the vectors were truncated, or None.
     :ivar ids: whether the sentences have ids.
-    :ivar given: where the vectors are from that stood in files, in whose space the encoder embeds
-        queries; None: the encoder gave them.
+    :ivar given: the provenance of vectors from files, in whose space the encoder embeds queries;
+        None: the encoder computed them.
     """
 
     encoder: EncoderReference
@@ -76,15 +76,15 @@ class Contents:
 
     @property
     def of_vectors(self) -> dict[str, Any]:
-        """What determines the vectors besides the sentences: neither places nor the approximate."""
+        """What determines the vectors besides the sentences: not paths or the approximate index."""
         encoder = asdict(self.encoder) | {"folder": None}
         return asdict(self) | {"encoder": encoder, "approximate": None}
 
     def shaped(self, vectors: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
-        """Return an encoder's vectors as they are before they are packed: float32 (rows, width).
+        """Return an encoder's vectors as they are before packing: float32 (rows, width).
 
         :param vectors: float32 (rows, encoder's width).
-        :param mean: what is taken off first, float32 (encoder's width,); None: nothing.
+        :param mean: what is subtracted first, float32 (encoder's width,); None: nothing.
         """
         vectors = vectors if mean is None else vectors - mean
         vectors = vectors[:, : self.width]
@@ -98,7 +98,7 @@ _CONTENTS = TypeAdapter(Contents)
 class Catalogue:
     """A finished catalogue, open for reading.
 
-    :ivar shards: its segments; :ivar contents: what they are.
+    :ivar shards: its segments; :ivar contents: their description.
     """
 
     shards: ShardSet
@@ -106,17 +106,17 @@ class Catalogue:
 
     @classmethod
     def open(cls, folder: Path) -> "Catalogue":
-        """Open the catalogue in ``folder``; only the sizes of its files are looked at.
+        """Open the catalogue in ``folder``; only the sizes of its files are checked.
 
         :raises DistilleryError: if there is none, it is unfinished, of another version, or a
-            segment is missing or torn.
+            segment is missing or truncated.
         """
         folder = Path(folder)
         if not (folder / "manifest.json").exists():
             if (folder / UNFINISHED).exists():
                 raise DistilleryError(
-                    f"{folder}: its build did not end. Run the same `distill index build` again: "
-                    "whole segments are kept."
+                    f"{folder}: its build did not finish. Run the same `distill index build` "
+                    "again: it keeps complete segments."
                 )
             raise DistilleryError(
                 f"{folder}: no index (there is no manifest.json). Make one with `distill index "
@@ -128,7 +128,7 @@ class Catalogue:
             size = path.stat().st_size if path.exists() else None
             if size != shard.bytes:
                 raise DistilleryError(
-                    f"{path}: {'missing' if size is None else f'{size} bytes'}, and the manifest "
+                    f"{path}: {'missing' if size is None else f'{size} bytes'}, but the manifest "
                     f"says {shard.bytes} bytes. Run the same `distill index build` again: whole "
                     "segments are kept."
                 )
@@ -136,21 +136,21 @@ class Catalogue:
 
     @classmethod
     def read(cls, folder: Path) -> "Catalogue":
-        """Read the manifest of the catalogue in ``folder``, and look at no other file.
+        """Read the manifest of the catalogue in ``folder``, and no other file.
 
         :raises DistilleryError: if it is that of something else, or of another version.
         """
         manifest = read_manifest(folder)
         if manifest.kind != KIND:
             raise DistilleryError(
-                f"{folder}: holds {manifest.kind}, and no index. Make one with `distill index "
+                f"{folder}: holds {manifest.kind}, not an index. Make one with `distill index "
                 "build` in another folder."
             )
         raw = manifest.made_from.get("catalogue")
         version = raw.get("version") if isinstance(raw, dict) else None
         if version != VERSION:
             raise DistilleryError(
-                f"{folder}/manifest.json: an index of version {version}, and this program reads "
+                f"{folder}/manifest.json: an index of version {version}, but this program reads "
                 f"{VERSION}. Delete the folder and build it again."
             )
         try:
@@ -168,7 +168,7 @@ class Catalogue:
 
     @property
     def folder(self) -> Path:
-        """Where it lies."""
+        """The folder that it is in."""
         return self.shards.folder
 
     @property
@@ -179,9 +179,9 @@ class Catalogue:
 
     @cached_property
     def mean(self) -> np.ndarray | None:
-        """What was taken off the encoder's vectors, float32 (encoder's width,); None: nothing.
+        """The mean subtracted from the encoder's vectors, float32 (encoder's width,), or None.
 
-        :raises DistilleryError: if its file is missing or another.
+        :raises DistilleryError: if its file is missing or altered.
         """
         if self.contents.mean is None:
             return None
@@ -197,7 +197,7 @@ class Catalogue:
         return StoredVectors([(table, "") for table in self._tables])
 
     def blocks(self, size: int = BLOCK) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield the number of the first row, and the vectors, float32 (rows, width), of all."""
+        """Yield all vectors in blocks: the first row's number, and float32 (rows, width)."""
         first = 0
         for table in self._tables:
             for start in range(0, table.num_rows, size):
@@ -206,20 +206,20 @@ class Catalogue:
             first += table.num_rows
 
     def rows(self) -> Iterator[tuple[list[str], list[str] | None]]:
-        """Yield texts and ids (None where there are none) of each segment."""
+        """Yield each segment's texts and ids (None if there are none)."""
         for table in self._tables:
             yield table["text"].to_pylist(), table["id"].to_pylist() if self.contents.ids else None
 
     def text(self, row: int) -> str:
-        """Return a row's sentence; no other is read."""
+        """Return a row's sentence, reading no other."""
         return self._value("text", row)
 
     def id(self, row: int) -> str | int:
-        """Return a row's id, or its number where there are no ids."""
+        """Return a row's id, or its number if there are no ids."""
         return self._value("id", row) if self.contents.ids else row
 
     def faults(self) -> list[str]:
-        """Read everything; return one line per file that is missing, torn or altered."""
+        """Read everything; return one line per file that is missing, truncated or altered."""
         found = self.shards.verify()
         files = [(MEAN, self.contents.mean)] if self.contents.mean else []
         if own := self.contents.approximate:
@@ -239,7 +239,7 @@ class Catalogue:
 
     @cached_property
     def _tables(self) -> list[pa.Table]:
-        # Arrow finds a text by its offset in the mapped file: opening reads the ends of the files.
+        # Arrow finds a text by its offset in the mapped file: opening only reads the files' ends.
         return [*self.shards.tables()]
 
     @cached_property
@@ -253,15 +253,15 @@ def _decoded(rows: pa.Table) -> np.ndarray:
         return np.multiply(values, rows["scale"].to_numpy()[:, None], dtype=np.float32)
     if values.dtype == np.float32:
         return values
-    # torch converts float16 at twice numpy's rate in one thread.  It warns that a mapped array
-    # cannot be written to, which nobody does.
+    # torch converts float16 twice as fast as numpy in one thread.  It warns that a mapped array is
+    # not writable, but nothing writes to it.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return torch.from_numpy(values).float().numpy()
 
 
 def is_whole(path: Path, shard: Shard) -> bool:
-    """Whether a segment's file is there as it was described."""
+    """Whether a segment's file exists as described."""
     try:
         return path.stat().st_size == shard.bytes and sha256_file(path) == shard.sha256
     except OSError:

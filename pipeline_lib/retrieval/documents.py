@@ -1,7 +1,7 @@
-"""Documents whose vectors stand in files, searched by an encoder that was trained to such vectors.
+"""Documents whose vectors come from files, searched by an encoder trained on such vectors.
 
-An embedding API, or a model that does not run here, embeds the documents once; the small encoder
-that learned its vectors embeds the queries (asymmetric search).
+An embedding API, or a model that is not run here, embeds the documents once; the small encoder that
+learned its vectors embeds the queries (asymmetric search).
 """
 
 import math
@@ -21,14 +21,14 @@ from pipeline_lib.teachers.content_keys import content_keys
 from pipeline_lib.teachers.given_vectors import GivenVectors, digest_of, loaded
 
 MIN_ROWS, MAX_ROWS = 32, 512
-"""Documents from which on the space is checked, and the most that are looked at."""
+"""Documents needed to check the space, and the maximum used."""
 LEAD = 3.0
-"""Standard errors by which the encoder's vectors must be nearer to their own documents'."""
+"""Standard errors by which the encoder's vectors must be closer to their own documents'."""
 
 
 @dataclass(frozen=True)
 class GivenDocuments:
-    """Vectors of documents that stood in files, gathered in a folder.
+    """Document vectors read from files, gathered in a folder.
 
     :ivar digest: of their content.
     """
@@ -38,12 +38,12 @@ class GivenDocuments:
 
     @classmethod
     def gathered(cls, folder: Path) -> Self:
-        """Take the vectors that ``gather_vectors`` wrote to a folder."""
+        """Return the vectors that ``gather_vectors`` wrote to a folder."""
         return cls(folder, digest_of(folder))
 
     @property
     def vectors(self) -> GivenVectors:
-        """The vectors; a process maps them once."""
+        """The vectors, memory-mapped once per process."""
         return loaded(self.folder, self.digest)
 
     @property
@@ -58,9 +58,9 @@ class GivenDocuments:
     def checked(
         self, segments: Iterable[Rows], encoder: Embedder, mean: np.ndarray | None
     ) -> Iterator[Rows]:
-        """Yield segments whose sentences all have a vector, in the space of the encoder's.
+        """Yield segments, having checked that all sentences have a vector in the encoder's space.
 
-        :param mean: what is taken off the vectors, float32 (width,); None: nothing.
+        :param mean: what is subtracted from the vectors, float32 (width,); None: nothing.
         :raises DistilleryError: if one has none, or the spaces are different.
         """
         for number, rows in enumerate(segments):
@@ -78,11 +78,11 @@ class GivenDocuments:
 
 
 def check_space(own: np.ndarray, documents: np.ndarray, mean: np.ndarray | None) -> None:
-    """Check that an encoder's vectors of texts are nearer to their given ones than to others'.
+    """Check that an encoder's vectors are closer to the given ones of their texts than to others.
 
-    :param own: the encoder's, float32 (texts, width); :param documents: the given ones, too.
-    :param mean: what is taken off the given ones first; None: nothing.
-    :raises DistilleryError: if not: they are another model's, or stand beside other texts.
+    :param own: the encoder's, float32 (texts, width); :param documents: the given ones, likewise.
+    :param mean: what is subtracted from the given ones first; None: nothing.
+    :raises DistilleryError: if not: they are another model's, or belong to other texts.
     """
     count = len(own)
     if count < MIN_ROWS:
@@ -92,22 +92,22 @@ def check_space(own: np.ndarray, documents: np.ndarray, mean: np.ndarray | None)
     leads = cosines.diagonal() - others
     if leads.mean() < LEAD * leads.std() / math.sqrt(count):
         raise DistilleryError(
-            f"--vectors: the encoder's own vectors of {count} sentences are no nearer to those of "
+            f"--vectors: the encoder's own vectors of {count} sentences are no closer to those in "
             f"the files (mean cosine {cosines.diagonal().mean():.3f}) than to other sentences' "
-            f"({others.mean():.3f}): the files hold another model's vectors, or each beside "
-            "another text. Give those of the model that the encoder was trained to."
+            f"({others.mean():.3f}): the files hold another model's vectors, or each in the row "
+            "of another text. Give those of the model that the encoder was trained on."
         )
 
 
 def targets_in_files(encoder: Path) -> Targets:
-    """Return what an encoder was trained to, if these were vectors out of files.
+    """Return an encoder's targets, if these were vectors from files.
 
-    :raises DistilleryError: if it was trained to a model's vectors, or to none.
+    :raises DistilleryError: if it was trained on a model's vectors, or on none.
     """
     targets = Targets.read(encoder)
     if targets.pooling is not None:
         raise DistilleryError(
-            f"{encoder}: trained to the vectors of a model that runs here. Build the index with "
-            "`--model` and its folder in place of `--vectors`."
+            f"{encoder}: trained on the vectors of a model that runs here. Build the index with "
+            "`--model` and its folder instead of `--vectors`."
         )
     return targets

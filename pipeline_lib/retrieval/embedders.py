@@ -1,7 +1,7 @@
-"""What embeds a catalogue's sentences, and its queries: an encoder, a student's, or a model.
+"""Embedders of a catalogue's sentences and queries: an encoder, a student's encoder, or a model.
 
-Documents and queries are in one space where one encoder embeds both, or where a model embeds the
-documents and the queries' encoder was trained to that model's vectors (asymmetric search).
+Documents and queries are in one space if one encoder embeds both, or if a model embeds the
+documents and the queries' encoder was trained on that model's vectors (asymmetric search).
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ MAX_LENGTH = 128
 
 
 class Embedder(Protocol):
-    """What turns sentences into vectors."""
+    """Turns sentences into vectors."""
 
     @property
     def width(self) -> int:
@@ -38,7 +38,7 @@ class Embedder(Protocol):
 
 @dataclass(frozen=True)
 class PooledModel:
-    """A transformers model that gives a vector per sentence, of so many word pieces at most."""
+    """A transformers model that returns a vector per sentence, of at most ``max_length`` pieces."""
 
     model: VectorModel
     max_length: int
@@ -56,12 +56,12 @@ class PooledModel:
 
 @dataclass(frozen=True)
 class EncoderReference:
-    """An encoder by place and content.
+    """An encoder by path and content.
 
-    :ivar folder: where it lay: a hint.
+    :ivar folder: where it was, as a hint.
     :ivar digest: SHA-256 over its weights, configuration and tokenizer.
     :ivar pooling: of a transformers model (cls, mean, pooler); None: an encoder or a student.
-    :ivar max_length: word pieces of a sentence that a transformers model reads, else None.
+    :ivar max_length: a transformers model's limit on a sentence's word pieces, else None.
     """
 
     folder: str
@@ -88,15 +88,15 @@ class EncoderReference:
         return cls(Path(folder).as_posix(), digest_model(folder), pooling, max_length)
 
     def found_in(self, folder: Path | None = None) -> "EncoderReference":
-        """Return the reference to the same encoder in another folder; None: where it lay.
+        """Return the reference to the same encoder in another folder; None: in the recorded one.
 
-        :raises DistilleryError: if another one lies there, or none.
+        :raises DistilleryError: if that has another encoder, or none.
         """
         place = Path(folder or self.folder)
         if not (place / "config.json").exists():
             raise DistilleryError(
-                f"{place}: the encoder of these vectors is not there any more. Name the folder "
-                "where it lies now by `--encoder`."
+                f"{place}: the encoder of these vectors is no longer there. Give the folder where "
+                "it is now with `--encoder`."
             )
         found = EncoderReference.to(place, self.pooling, self.max_length)
         if found.digest != self.digest:
@@ -108,15 +108,15 @@ class EncoderReference:
         return found
 
     def load(self, device: str = "cpu") -> Embedder:
-        """Load it; a process keeps the last ones.
+        """Load it; the process caches the last ones.
 
-        :raises DistilleryError: if the folder holds no such encoder.
+        :raises DistilleryError: if the folder has no such encoder.
         """
         return _loaded(self, device)
 
 
 def longest(config: Mapping[str, Any]) -> int:
-    """Return how many word pieces a model reads: 128, or its positions where it has fewer.
+    """Return a model's word-piece limit: 128, or its number of positions if that is lower.
 
     :param config: its ``config.json``.
     """
@@ -134,33 +134,33 @@ def _loaded(reference: EncoderReference, device: str) -> Embedder:
 
 
 def targets_in_space(encoder: Path, documents: EncoderReference) -> Targets:
-    """Return what an encoder was trained to, if that is the model of these documents.
+    """Return an encoder's targets, if they are vectors of these documents' model.
 
-    :raises DistilleryError: if it was trained to nothing, to vectors out of files, to another
-        model, or to other vectors of this one, by pooling or length.
+    :raises DistilleryError: if it was trained on no vectors, on vectors from files or of another
+        model, or on this model's vectors with another pooling or length.
     """
     targets = Targets.read(encoder)
     if targets.pooling is None:
         raise DistilleryError(
-            f"{encoder}: trained to vectors that stood in files. Build the index with `--encoder "
-            f"{encoder}`: it embeds the documents too, or their vectors come by `--vectors`."
+            f"{encoder}: trained on vectors from files. Build the index with `--encoder "
+            f"{encoder}`: it embeds the documents too, or their vectors are given by `--vectors`."
         )
     if documents.digest != targets.model:
         raise DistilleryError(
-            f"{encoder}: trained to the vectors of another model ({targets.model[:12]}) than the "
+            f"{encoder}: trained on the vectors of another model ({targets.model[:12]}) than the "
             f"documents' ({documents.digest[:12]}, {documents.folder}): queries and documents are "
-            "in different spaces. Build the index with that model, or train an encoder to this one."
+            "in different spaces. Build the index with that model, or train an encoder on this one."
         )
     if documents.pooling != targets.pooling:
         raise DistilleryError(
-            f"{encoder}: trained to the model's vectors of pooling {targets.pooling}, and the "
+            f"{encoder}: trained on the model's vectors with pooling {targets.pooling}, but the "
             f"documents' pooling is {documents.pooling}. Build the index with `--pooling "
             f"{targets.pooling}`."
         )
     if documents.max_length != targets.max_length:
         raise DistilleryError(
-            f"{encoder}: trained to what the model makes of {targets.max_length} word pieces, and "
-            f"it read {documents.max_length} of each document: long ones have another vector. "
-            f"Build the index with `--max-length {targets.max_length}`."
+            f"{encoder}: trained on the model's vectors of up to {targets.max_length} word pieces, "
+            f"but it read up to {documents.max_length} of each document: long ones have another "
+            f"vector. Build the index with `--max-length {targets.max_length}`."
         )
     return targets

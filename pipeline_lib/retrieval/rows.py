@@ -1,4 +1,4 @@
-"""The sentences that a catalogue is made of, read a batch at a time from files and shard sets."""
+"""Reading a catalogue's sentences from files and shard sets, a batch at a time."""
 
 import csv
 import json
@@ -26,7 +26,7 @@ _SUFFIXES |= {".parquet": "parquet"}
 
 @dataclass(frozen=True)
 class Rows:
-    """Some sentences, and their ids where they have any."""
+    """Some sentences, and their ids if they have any."""
 
     texts: list[str]
     ids: list[str] | None = None
@@ -54,8 +54,8 @@ def read_rows(
     """Yield the sentences of a source in batches, in its order; memory does not grow with it.
 
     :param source: a file, or the folder of a shard set; None: standard input.
-    :param form: one of :data:`FORMATS`; None: what the file's name says, else a sentence per line.
-    :param text: the column, or JSON key, of the sentences; lines have none.
+    :param form: one of :data:`FORMATS`; None: from the file's suffix, else a sentence per line.
+    :param text: the column, or JSON key, of the sentences; not used for lines.
     :param ids: that of their ids; None: there are none.
     :raises DistilleryError: if it cannot be read, naming the row and the remedy.
     """
@@ -95,7 +95,7 @@ def _jsonl(source: Path | None, names: list[str]) -> Iterator[tuple[str, ...]]:
         where = f"{source or 'standard input'}: row {number}"
         try:
             row = json.loads(line)
-        # Numbers of thousands of digits are ValueErrors, too.
+        # Numbers with thousands of digits are ValueErrors, too.
         except (ValueError, RecursionError) as error:
             raise DistilleryError(
                 f"{where} is not valid JSON ({error}). Write one object per line."
@@ -132,7 +132,7 @@ def _tsv(source: Path | None, names: list[str]) -> Iterator[tuple[str, ...]]:
 def _delimited(
     records: Iterable[list[str]], source: Path | None, names: list[str]
 ) -> Iterator[tuple[str, ...]]:
-    """Yield the named columns of records, of which the first is the header."""
+    """Yield the named columns of records, the first of which is the header."""
     name = source or "standard input"
     records = iter(records)
     header = next(records, [])
@@ -206,9 +206,9 @@ def _as_text(value: Any, where: str, name: str) -> str:
 
 
 class NewRows:
-    """Tells rows that were not met before: by their ids, or by their texts where they have none.
+    """Selects rows not seen before: by their ids, or by their texts if they have none.
 
-    16 to 40 bytes a row are kept with ids, half of that without.
+    It stores 16 to 40 bytes per row with ids, half of that without.
     """
 
     def __init__(self) -> None:
@@ -216,7 +216,7 @@ class NewRows:
         self.left_out = {"empty": 0, "known": 0}
 
     def take(self, rows: Rows) -> Rows:
-        """Return the rows that are new, less those without a text, which are counted.
+        """Return the rows that are new, without those that have no text, which are counted.
 
         :raises DistilleryError: if a known id has another text.
         """

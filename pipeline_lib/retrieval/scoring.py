@@ -7,9 +7,9 @@ first layer is
     W₁u + b  +  (W₂ + W₃ diag(u)) v  +  W₄ |u − v|.
 
 W₁u + b is computed once for each query, and so is the matrix W₂ + W₃ diag(u), at the cost of a few
-pairs.  That saves u ⊙ v and half of the multiplications: what is left of a pair is one product of
-[v, |u − v|] with a matrix of 2 · width rows.  (W₂v once for each candidate would save nothing more:
-W₃ diag(u) v takes the same product.)
+pairs.  That saves u ⊙ v and half of the multiplications: what remains for a pair is one product of
+[v, |u − v|] with a matrix of 2 · width rows.  (Computing W₂v once for each candidate would save
+nothing more: W₃ diag(u) v takes the same product.)
 """
 
 import warnings
@@ -26,22 +26,22 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.students.student import Student
 
 QUERY_ROWS, CANDIDATE_ROWS = 256, 1 << 15
-"""How many vectors of each side :func:`score_blocks` takes at a time."""
+"""Vectors of each side that :func:`score_blocks` processes at a time."""
 CACHE_BYTES, MIN_TILE_ROWS = 2 << 20, 256
-"""Of the candidates that a core computes at once: they stay in its cache, but are not so few that
-calls count."""
+"""Of the candidates that a core processes at a time: few enough to stay in its cache, but enough to
+amortise the calls."""
 TILE_STEP = 64
-"""What a thread's share of them is a multiple of."""
+"""A thread's share of them is a multiple of this."""
 ACCELERATOR_BYTES = 64 << 20
-"""The same on an accelerator, which wants many at once."""
+"""The same on an accelerator, which needs many at a time."""
 LAYERS_BYTES = 16 << 20
-"""Of the queries' own layers that are kept at a time."""
+"""Of the queries' own layers that are held at a time."""
 Layer = tuple[torch.Tensor, torch.Tensor]
 """Weight and bias."""
 
 
 class Scorer(Protocol):
-    """What scores queries against candidates: the higher, the more alike."""
+    """Scores queries against candidates: the higher, the more similar."""
 
     def prepare(self, queries: np.ndarray) -> Any:
         """Return what all blocks of candidates share, for :meth:`block`.
@@ -52,13 +52,13 @@ class Scorer(Protocol):
     def block(self, prepared: Any, candidates: np.ndarray) -> torch.Tensor:
         """Return the scores of all pairs, float32 (queries, candidates), on the scorer's device.
 
-        :param prepared: of the queries, by :meth:`prepare`.
+        :param prepared: the queries, from :meth:`prepare`.
         :param candidates: float32 (candidates, width).
         """
 
 
 class CosineScorer:
-    """The cosine of two sentence vectors; that of a vector of zeros is 0."""
+    """The cosine of two sentence vectors; with a zero vector it is 0."""
 
     def __init__(self, device: torch.device | str = "cpu") -> None:
         self.device = torch.device(device)
@@ -77,22 +77,22 @@ class CosineScorer:
 class PairScorer:
     """One output of a siamese student for all pairs of sentence vectors; see :meth:`of`.
 
-    On a CPU it computes with all of torch's threads: unlike an LSTM's steps, its products are large
-    enough to share.  In bfloat16 the vectors, |u − v|, the weights of their product and what it
-    gives are rounded: the scores' deviation has a root mean square of 0.004 to 0.006 of their
-    standard deviation (random vectors and layers, width 128 to 1,536).  Among candidates that are
-    nearly alike the same deviation is a greater share of what tells them apart.
+    On a CPU it uses all of torch's threads: unlike an LSTM's steps, its products are large enough
+    to parallelise.  In bfloat16 the vectors, |u − v|, the weights and the result of their product
+    are rounded: the scores' error has a root mean square of 0.004 to 0.006 of their standard
+    deviation (random vectors and layers, width 128 to 1,536).  Among nearly identical candidates,
+    the same error is large relative to their differences.
     """
 
     def __init__(
         self, first: Layer, last: Layer, output: int | None, device: torch.device, precision: str
     ) -> None:
-        """Take the layers that stand above a student's encoder.
+        """Build the scorer from the layers above a student's encoder.
 
-        :param first: the layer that sees [u, v, u ⊙ v, |u − v|], weight (units, 4 · width), bias.
+        :param first: the layer applied to [u, v, u ⊙ v, |u − v|], weight (units, 4 · width), bias.
         :param last: the layer above its ReLU, weight (outputs, units), bias.
         :param output: of several outputs, the class whose log probability is the score; else None.
-        :param precision: number format of the products over all pairs; all else is in float32.
+        :param precision: dtype of the products over all pairs; everything else is in float32.
         """
         weight, bias, self._last, self._last_bias = (
             part.to(device, torch.float32) for part in (*first, *last)
@@ -101,7 +101,7 @@ class PairScorer:
         self.device, self.dtype = device, DTYPES[precision]
         own, other, product, difference = weight.split(self.width, dim=1)
         self._own, self._bias = own, bias
-        # As (width, units): what is scaled by a value of a query is then a row.
+        # As (width, units), so that each value of a query scales a row.
         self._other, self._product = other.T.contiguous(), product.T.contiguous()
         self._difference = difference.T.to(self.dtype)
 
@@ -113,13 +113,13 @@ class PairScorer:
         device: torch.device | str = "cpu",
         precision: str = "auto",
     ) -> "PairScorer":
-        """Return the scorer of a trained student of pairs that encodes each sentence by itself.
+        """Return the scorer of a trained pair student that encodes each sentence separately.
 
-        The score of a regression is its one output.  Of two classes it is the logit of ``output``
-        minus that of the other, which orders pairs as the probability does but never saturates; of
+        The score of a regression is its one output.  For two classes it is the logit of ``output``
+        minus that of the other, which orders pairs like the probability but never saturates; for
         more it is the log probability of ``output``.
 
-        :param output: the class that counts; None: of a regression or of two classes the last.
+        :param output: the class that counts; None: the last, for a regression or two classes.
         :param precision: of the products over all pairs: auto, float32 or bfloat16.
         :raises DistilleryError: if the student has no vector for each sentence, or no such output.
         """
@@ -129,20 +129,20 @@ class PairScorer:
             name = config.settings.name()
             why = "reads both sentences at once" if config.pair else "reads single sentences"
             raise DistilleryError(
-                f"a {name} student that {why} cannot score pairs of vectors. Take a student of a "
-                "task of pairs that encodes each sentence by itself, such as bilstm."
+                f"a {name} student that {why} cannot score pairs of vectors. Use a student of a "
+                "pair task that encodes each sentence separately, such as bilstm."
             )
         output = _output(output, student.label_names)
         first, last = _layers(student)
         several = len(student.label_names) > 2
         if len(student.label_names) == 2:
-            # Of two classes one difference says all, and it is linear too.
+            # For two classes the difference suffices, and it is linear too.
             last = tuple((part[output] - part[1 - output])[None] for part in last)
         format_ = resolve_precision(precision, device)
         return cls(first, last, output if several else None, device, format_)
 
     def prepare(self, queries: np.ndarray) -> "PairQueries":
-        """Return what of the first layer depends on the queries alone, and room to work in."""
+        """Return the query-only parts of the first layer, and the work buffers."""
         vectors = _tensor(queries).to(self.device)
         constants = torch.nn.functional.linear(vectors, self._own, self._bias)
         units, size = len(self._bias), self.dtype.itemsize
@@ -179,7 +179,7 @@ class PairScorer:
         return found
 
     def _fold(self, prepared: "PairQueries", queries: slice) -> torch.Tensor:
-        """Return the layer over [v, |u − v|] of each of some queries, (some, 2 · width, units)."""
+        """Return the layer over [v, |u − v|] for each of some queries, (some, 2 · width, units)."""
         vectors = prepared.vectors[queries]
         layers = prepared.folded[: len(vectors)]
         for layer, vector in zip(layers, vectors, strict=True):
@@ -195,13 +195,13 @@ class PairScorer:
         tile: "Tile",
     ) -> torch.Tensor:
         """Return the scores of one query with a tile of candidates, (rows,)."""
-        # max(u, v) would do in place of |u − v| = 2 max(u, v) − u − v. It takes 6 % less time in
-        # bfloat16, but scores deviate by up to a third more.
+        # max(u, v) could replace |u − v| = 2 max(u, v) − u − v. It takes 6 % less time in bfloat16,
+        # but the scores' error grows by up to a third.
         torch.sub(tile.second, rounded, out=tile.difference).abs_()
         torch.mm(tile.features, layer, out=tile.hidden)
         if tile.exact is not tile.hidden:
             tile.exact.copy_(tile.hidden)
-        # ReLU(x + c) = max(x, −c) + c, and what c adds to the outputs is the query's alone.
+        # ReLU(x + c) = max(x, −c) + c, and what c adds to the outputs depends only on the query.
         torch.maximum(tile.exact, threshold, out=tile.exact)
         if self.output is None:
             return torch.addmv(offset, tile.exact, self._last[0])
@@ -210,14 +210,14 @@ class PairScorer:
 
 @dataclass(frozen=True)
 class PairQueries:
-    """Queries of a :class:`PairScorer`, and the buffers that every block is computed in.
+    """Queries of a :class:`PairScorer`, and the buffers in which every block is computed.
 
-    Because of these, two threads must not use the same ones at once.
+    Because of the buffers, two threads must not use the same object at once.
 
-    :ivar vectors: u, (queries, width); :ivar rounded: in the number format of the products.
+    :ivar vectors: u, (queries, width); :ivar rounded: the same in the dtype of the products.
     :ivar thresholds: −(W₁u + b), (queries, units).
-    :ivar offsets: what the layer above makes of W₁u + b, (queries, outputs).
-    :ivar folded: room for the layers of some queries at a time; :ivar tile: for some candidates.
+    :ivar offsets: the layer above applied to W₁u + b, (queries, outputs).
+    :ivar folded: a buffer for some queries' layers; :ivar tile: a buffer for some candidates.
     """
 
     vectors: torch.Tensor
@@ -229,11 +229,11 @@ class PairQueries:
 
 
 class Tile:
-    """Room for as many candidates as are computed at once.
+    """Buffers for as many candidates as are processed at a time.
 
     :ivar features: [v, |u − v|], (rows, 2 · width); :ivar second: and :ivar difference: its halves.
-    :ivar hidden: what the layer over them gives, (rows, units), in the number format of the
-        products; :ivar exact: the same in float32.
+    :ivar hidden: the output of the layer over them, (rows, units), in the dtype of the products;
+        :ivar exact: the same in float32.
     """
 
     def __init__(self, features: torch.Tensor, hidden: torch.Tensor, exact: torch.Tensor) -> None:
@@ -241,10 +241,10 @@ class Tile:
         self.second, self.difference = features.chunk(2, dim=1)
 
     def first(self, rows: int) -> "Tile":
-        """Return the first ``rows`` of it, rounded up, so that no row is computed as a remainder.
+        """Return its first ``rows``, rounded up, so that no row is computed as a remainder.
 
-        How remainders are added up differs in the last bit, and would make scores, and the order
-        of equals, depend on where a block ends.
+        Remainders are summed in a way that differs in the last bit, which would make scores, and
+        the order of ties, depend on where a block ends.
         """
         step = TILE_STEP * torch.get_num_threads()
         rows = -(-rows // step) * step
@@ -261,8 +261,7 @@ def score_blocks(
     """Yield the scores of all pairs in blocks, for matrices that do not fit into memory.
 
     :param first: float32 (first, width); :param second: float32 (second, width).
-    :returns: of each block the row of ``first`` and of ``second`` where it starts, and its scores,
-        float32.
+    :returns: for each block, its first row in ``first`` and in ``second``, and its scores, float32.
     """
     for top in range(0, len(first), QUERY_ROWS):
         prepared = scorer.prepare(first[top : top + QUERY_ROWS])
@@ -308,7 +307,7 @@ def _parameters(layer: torch.nn.Linear) -> Layer:
 
 
 def _tile_rows(device: torch.device, row_bytes: int) -> int:
-    """Return how many candidates are computed at once."""
+    """Return how many candidates to process at a time."""
     if device.type == "cpu":
         rows = max(CACHE_BYTES // row_bytes // TILE_STEP * TILE_STEP, MIN_TILE_ROWS)
         return rows * torch.get_num_threads()
@@ -322,6 +321,6 @@ def _parts(count: int, size: int) -> Iterator[slice]:
 
 def _tensor(vectors: np.ndarray) -> torch.Tensor:
     with warnings.catch_warnings():
-        # Vectors mapped from a file are read-only, which torch cannot tell; none are written to.
+        # Memory-mapped vectors are read-only, which torch cannot express; nothing writes to them.
         warnings.filterwarnings("ignore", "The given NumPy array is not writable")
         return torch.from_numpy(np.asarray(vectors, np.float32))

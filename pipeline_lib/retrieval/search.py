@@ -1,8 +1,8 @@
-"""Answering queries from a catalogue: exactly, or by candidates that are scored again.
+"""Answering queries from a catalogue: exactly, or from an approximate index's candidates.
 
 The cosine, or the comparison f of a siamese student (Barkan et al. 2019, section 3.4), scores all
-vectors of the catalogue, or the candidates that an approximate index gives.  A cross-encoder can
-then score the best of them once more (section 1 there: a pass per pair is affordable for a few).
+vectors of the catalogue, or the candidates from an approximate index.  A cross-encoder can then
+rescore the best of them (section 1 there: a pass per pair is affordable for a few).
 """
 
 from collections.abc import Iterator, Sequence
@@ -40,11 +40,11 @@ class Hit:
 
 @dataclass(frozen=True)
 class QueryEncoder:
-    """What embeds the queries so that they can be compared with a catalogue's vectors.
+    """Embeds queries so that they can be compared with a catalogue's vectors.
 
-    :ivar mean: what is taken off its vectors, float32 (width,), or None.
-    :ivar document_mean: what must be taken off the catalogue's vectors, or None: an encoder that
-        was trained to centred vectors searches a catalogue of vectors as they are.
+    :ivar mean: what is subtracted from its vectors, float32 (width,), or None.
+    :ivar document_mean: what must be subtracted from the catalogue's vectors, if an encoder that
+        was trained on centred vectors searches a catalogue of uncentred ones; else None.
     """
 
     embedder: Embedder
@@ -55,13 +55,13 @@ class QueryEncoder:
     def of(
         cls, catalogue: Catalogue, folder: Path | None = None, device: str = "cpu"
     ) -> "QueryEncoder":
-        """Return the encoder in ``folder``; None: the one that made the catalogue's vectors.
+        """Return the encoder in ``folder``; None: the one that computed the catalogue's vectors.
 
         :raises DistilleryError: if its vectors are not in the catalogue's space.
         """
         own = catalogue.contents
         if own.given is not None:
-            # What was taken off its targets was taken off the documents.
+            # The mean subtracted from its targets was also subtracted from the documents.
             return cls(own.encoder.found_in(folder).load(device))
         if folder is None or (own.encoder.pooling is None):
             found = own.encoder.found_in(folder)
@@ -75,20 +75,20 @@ class QueryEncoder:
             return cls(embedder)
         if targets.mean is None:
             raise DistilleryError(
-                f"{folder}: trained to vectors as they are, and the index's are centred. Build the "
+                f"{folder}: trained on uncentred vectors, but the index's are centred. Build the "
                 "index without `--centre`."
             )
         if own.mean is None:
             if own.normalised or catalogue.contents.approximate:
                 raise DistilleryError(
-                    f"{folder}: trained to centred vectors, and those of the index were "
-                    f"{'normalised' if own.normalised else 'linked'} as they were. Build it again "
+                    f"{folder}: trained on centred vectors, but those of the index were "
+                    f"{'normalised' if own.normalised else 'indexed'} uncentred. Build it again "
                     f"with `--centre {folder}`."
                 )
             return cls(embedder, None, targets.mean[: own.width])
         if not np.array_equal(targets.mean, catalogue.mean):
             raise DistilleryError(
-                f"{folder}: another mean was taken off its targets than off the index's vectors. "
+                f"{folder}: its targets and the index's vectors had different means subtracted. "
                 f"Build the index again with `--centre {folder}`."
             )
         return cls(embedder)
@@ -100,10 +100,10 @@ class QueryEncoder:
 
 @dataclass(frozen=True)
 class CrossEncoder:
-    """A fine-tuned teacher of pairs, which scores a query and a sentence in one pass.
+    """A teacher fine-tuned on pairs, which scores a query and a sentence in one pass.
 
-    :ivar output: the class whose probability is the score; of a regression its one output.
-    :ivar max_length: word pieces of a pair that it reads.
+    :ivar output: the class whose probability is the score; for a regression, its one output.
+    :ivar max_length: the word-piece limit of a pair.
     """
 
     teacher: Teacher
@@ -112,9 +112,9 @@ class CrossEncoder:
 
     @classmethod
     def of(cls, folder: Path, label: str | None = None, device: str = "cpu") -> "CrossEncoder":
-        """Load the classifier in ``folder``; it reads as much as it was tuned with, if known.
+        """Load the classifier in ``folder``, with the length limit of its fine-tuning, if known.
 
-        :raises DistilleryError: if it is none, or the class must be named.
+        :raises DistilleryError: if it is not one, or the class must be named.
         """
         import torch
 
@@ -134,7 +134,7 @@ class CrossEncoder:
 
 
 def label_number(folder: Path, names: Sequence[str], label: str | None) -> int:
-    """Return the number of the class that counts: the named one, else the last of at most two.
+    """Return the index of the class that counts: the named one, else the last of at most two.
 
     :raises DistilleryError: if there is no such class, or one of several must be named.
     """
@@ -155,23 +155,23 @@ def pair_scorer(
     device: str = "cpu",
     precision: str = "float32",
 ) -> PairScorer:
-    """Return the comparison f of the student that made the catalogue's vectors.
+    """Return the comparison f of the student that computed the catalogue's vectors.
 
-    :param folder: where the student lies now; None: where it lay.
+    :param folder: the student's current folder; None: the recorded one.
     :param precision: of the products over all pairs: float32, bfloat16, auto.
-    :raises DistilleryError: if it was no student of pairs, or the vectors are not as it gave them.
+    :raises DistilleryError: if it was not a pair student, or the vectors were altered since.
     """
     own = catalogue.contents
     if own.given is not None:
         raise DistilleryError(
-            f"{catalogue.folder}: its vectors stood in files, and a student compares its own. "
+            f"{catalogue.folder}: its vectors came from files, but a student compares its own. "
             "Search by the cosine."
         )
     found = own.encoder.found_in(folder)
     if own.normalised or own.mean or own.width < own.encoder_width:
         raise DistilleryError(
-            f"{catalogue.folder}: its vectors are normalised, centred or cut, and a student "
-            "compares its vectors as they are. Build the index without `--normalise`, `--centre` "
+            f"{catalogue.folder}: its vectors are normalised, centred or truncated, but a student "
+            "compares its vectors unaltered. Build the index without `--normalise`, `--centre` "
             "and `--dimensions`."
         )
     student = load_student(Path(found.folder), device)
@@ -183,9 +183,9 @@ def pair_scorer(
 class Search:
     """A way to answer queries from a catalogue.
 
-    :ivar scorer: of the answers' order.
-    :ivar candidates: so many are taken from the approximate index and scored; None: all rows.
-    :ivar cross_encoder: scores the best ``rescored`` once more; None: nobody does.
+    :ivar scorer: determines the order of the answers.
+    :ivar candidates: how many from the approximate index are scored; None: all rows.
+    :ivar cross_encoder: rescores the best ``rescored``; None: no rescoring.
     """
 
     catalogue: Catalogue
@@ -197,13 +197,13 @@ class Search:
 
     @classmethod
     def by_cosine(cls, catalogue: Catalogue) -> "Search":
-        """Return the exact search by the cosine, queries embedded by the catalogue's encoder."""
+        """Return the exact search by cosine, with the catalogue's encoder for the queries."""
         return cls(catalogue, QueryEncoder.of(catalogue), CosineScorer())
 
     def find(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """Return the ``k`` best answers to each query, the best first; of equals the lower row.
+        """Return the ``k`` best answers to each query, best first; ties go to the lower row.
 
-        :raises DistilleryError: if fewer are scored than are asked for.
+        :raises DistilleryError: if fewer than that are scored.
         """
         self._check(k)
         wanted = max(k, self.rescored)
@@ -246,7 +246,8 @@ class Search:
         whole = path.exists() and path.stat().st_size == own.bytes
         if not whole or own.answers_to != self.catalogue.shards.manifest.digest:
             raise DistilleryError(
-                f"{path}: missing, torn or of other rows. Run the same `distill index build` again."
+                f"{path}: missing, truncated or of other rows. Run the same `distill index build` "
+                "again."
             )
         return open_approximate(own.kind, path)
 
@@ -260,8 +261,8 @@ class Search:
     def _check(self, k: int) -> None:
         if self.cross_encoder is not None and self.rescored < k:
             raise DistilleryError(
-                f"rescore: {self.rescored}, but {k} answers are asked for, and one scale orders "
-                "them. Raise `--rescore`, or lower `--k`."
+                f"rescore: {self.rescored}, but {k} answers are asked for, and all must be on one "
+                "scale. Raise `--rescore`, or lower `--k`."
             )
         if self.candidates is not None and self.candidates < max(k, self.rescored):
             raise DistilleryError(

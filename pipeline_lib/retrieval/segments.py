@@ -1,6 +1,6 @@
-"""The segments of a catalogue: embedded or found, noted one by one, and finished together.
+"""The segments of a catalogue: embedded or reused, recorded one by one, and finished together.
 
-A segment is known by what determines its vectors (encoder, form, code, libraries) and by its
+A segment is identified by what determines its vectors (encoder, form, code, libraries) and by its
 sentences.
 """
 
@@ -50,7 +50,7 @@ from pipeline_lib.storage.vectors import pack
 
 @dataclass
 class BuildReport:
-    """How many segments and rows were embedded and found, and what rows were left out."""
+    """How many segments and rows were embedded or reused, and which rows were left out."""
 
     computed: int = 0
     reused: int = 0
@@ -74,10 +74,10 @@ OnSegment = Callable[[BuildReport], None]
 
 @dataclass(frozen=True)
 class _Segment:
-    """One segment to embed, or to find.
+    """One segment to embed, or to reuse.
 
-    :ivar given: the vectors that stood in files; None: the encoder gives them.
-    :ivar known: what is said to be there already under its key.
+    :ivar given: the vectors from files; None: the encoder computes them.
+    :ivar known: the segment recorded under its key, if any.
     """
 
     folder: Path
@@ -91,7 +91,7 @@ class _Segment:
 
 
 class SegmentWriter:
-    """Writes the segments of one catalogue, and notes each that is whole."""
+    """Writes the segments of one catalogue, and records each complete one."""
 
     def __init__(
         self,
@@ -114,8 +114,8 @@ class SegmentWriter:
         report: BuildReport,
         on_segment: OnSegment | None,
     ) -> None:
-        """Embed segments, or find them, in their order."""
-        # A killed build may have left half a line.
+        """Embed or reuse segments, in order."""
+        # A killed build may have left an incomplete line.
         self._note("\n")
         if self.given is not None:
             encoder = self.contents.encoder.load(self.device)
@@ -131,7 +131,7 @@ class SegmentWriter:
     def finish(
         self, counts: dict[str, int], approximate: str | None, before: Catalogue | None = None
     ) -> Catalogue:
-        """Write the approximate index and the manifest, and delete what no longer belongs.
+        """Write the approximate index and the manifest, and delete files no longer needed.
 
         :param before: the catalogue that was added to.
         """
@@ -159,7 +159,7 @@ class SegmentWriter:
         return _Segment(*place, rows, key, self._known.get(key))
 
     def _note(self, line: str) -> None:
-        # Only ever added to: what is noted twice is the same.
+        # Append-only: a segment recorded twice is the same one.
         path = self.folder / UNFINISHED
         with disk_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -174,7 +174,7 @@ class SegmentWriter:
     def _write_approximate(
         self, kind: str, manifest: Manifest, before: Catalogue | None
     ) -> ApproximateFile:
-        """Write the approximate index under a name of its own: the old one serves until the end."""
+        """Write the approximate index under a new name: the old one stays in use until the end."""
         digest = manifest.digest
         path = self.folder / f"approximate-{digest[:12]}.{kind}"
         first, old = (len(before), before.approximate_path) if before else (0, None)
@@ -189,20 +189,20 @@ class SegmentWriter:
 
 
 def _noted(folder: Path) -> Iterator[Shard]:
-    """Yield the segments of an earlier build, finished or not, as far as their notes are whole."""
+    """Yield the segments of an earlier build, finished or not, whose records are complete."""
     found: list[Any] = []
     if (folder / "manifest.json").exists():
         found += [asdict(shard) for shard in read_manifest(folder).shards]
     if (folder / UNFINISHED).exists():
         found += (folder / UNFINISHED).read_text("utf-8", errors="replace").split("\n")
     for note in found:
-        # The last line may have been cut off.
+        # The last line may be incomplete.
         with suppress(ValueError, TypeError):
             yield Shard(**(json.loads(note) if isinstance(note, str) else note))
 
 
 def _embed(job: _Segment) -> tuple[Shard, bool]:
-    """Embed one segment, unless its file is there and whole; return it, and whether it was."""
+    """Embed one segment, unless its file is complete already; return it, and whether it was."""
     path = job.folder / f"{job.key[:16]}.arrow"
     if job.known is not None and is_whole(path, job.known):
         return job.known, True

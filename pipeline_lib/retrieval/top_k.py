@@ -1,4 +1,4 @@
-"""The best of many candidates for each query, however many they are: one block at a time."""
+"""The best of any number of candidates for each query, computed one block at a time."""
 
 from collections.abc import Iterable
 
@@ -12,22 +12,22 @@ from pipeline_lib.retrieval.scoring import Scorer
 def best(
     scorer: Scorer, queries: np.ndarray, blocks: Iterable[tuple[int, np.ndarray]], k: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ``k`` best candidates of each query, the best first; of equals the lower row.
+    """Return the ``k`` best candidates of each query, best first; ties go to the lower row.
 
-    No more than one block's scores are kept, in whatever order the blocks come.
+    Only one block's scores are kept in memory; the blocks may come in any order.
 
     :param queries: float32 (queries, width).
-    :param blocks: of the candidates: the first row's number and the vectors, float32 (rows, width).
+    :param blocks: of candidates: the first row's number and the vectors, float32 (rows, width).
     :returns: scores, float32, and rows, int64, both (queries, k), or as many as there are.
     :raises DistilleryError: if ``k`` is below 1, or a score is not a number.
     """
     if k < 1:
-        raise DistilleryError(f"k: {k}, but at least one candidate is to be found. Set it to 1.")
+        raise DistilleryError(f"k: {k}, but at least one candidate is required. Set it to 1.")
     if not len(queries):
         return np.empty((0, 0), np.float32), np.empty((0, 0), np.int64)
     prepared = scorer.prepare(queries)
     found = [(np.empty(0, np.float32), np.empty(0, np.int64)) for _ in queries]
-    # What a candidate must reach: few blocks hold any that does once some were seen.
+    # The score a candidate must reach: after some blocks, few contain one that does.
     least = torch.full((len(queries),), -torch.inf)
     for start, candidates in blocks:
         if not len(candidates):
@@ -50,7 +50,7 @@ def best(
 def _merge(
     scores: np.ndarray, rows: np.ndarray, block: np.ndarray, start: int, k: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the best of those found so far and of a block's that starts at row ``start``."""
+    """Return the best of those found so far and those of a block that starts at row ``start``."""
     least = np.partition(block, -k)[-k] if len(block) > k else -np.inf
     if len(scores) == k:
         least = max(least, scores[-1])

@@ -1,4 +1,4 @@
-"""Students: small models that stand where a transformers model stands.
+"""Students: small models that are drop-in replacements for transformers models.
 
 A student is a single-sentence encoder plus a head, behind ``PreTrainedModel`` and
 ``PreTrainedTokenizerFast``, so that ``from_pretrained``, ``save_pretrained`` and ``pipeline`` work.

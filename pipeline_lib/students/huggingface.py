@@ -1,4 +1,4 @@
-"""The students as transformers models: ``AutoModel…``, ``pipeline`` and the hub take them.
+"""Students as transformers models, for use with ``AutoModel…``, ``pipeline`` and the hub.
 
 Importing this module registers them.
 """
@@ -24,11 +24,11 @@ from pipeline_lib.students.sentence_encoder import ENCODER_TYPE
 from pipeline_lib.students.student import MODEL_TYPE
 
 EXPORTED = "calibration_temperature"
-"""A key in config.json of students that were exported for the hub alone."""
+"""A key that config.json has only in students exported for the hub."""
 
 
 class HubStudentConfig(PretrainedConfig):
-    """A student's :class:`~pipeline_lib.networks.student.StudentConfig`, as transformers has it."""
+    """:class:`~pipeline_lib.networks.student.StudentConfig` as a transformers configuration."""
 
     model_type = MODEL_TYPE
 
@@ -42,9 +42,10 @@ class HubStudentConfig(PretrainedConfig):
         **kwargs: Any,
     ) -> None:
         if EXPORTED in kwargs:
-            # Registered classes come before a folder's own, which alone know its temperature.
+            # Registered classes take precedence over a folder's own, but only the latter apply its
+            # temperature.
             raise DistilleryError(
-                "a student that was exported for the hub, with classes of its own. Load it where "
+                "this student was exported for the hub, with classes of its own. Load it where "
                 "pipeline_lib.students.huggingface is not imported, or by load_student(folder)."
             )
         super().__init__(**kwargs)
@@ -56,7 +57,7 @@ class HubStudentConfig(PretrainedConfig):
 
 
 class StudentForSequenceClassification(PreTrainedModel):
-    """A :class:`~pipeline_lib.networks.student.StudentNetwork`, called as transformers calls."""
+    """A :class:`~pipeline_lib.networks.student.StudentNetwork` with transformers' interface."""
 
     config_class = HubStudentConfig
     base_model_prefix = "encoder"
@@ -68,13 +69,13 @@ class StudentForSequenceClassification(PreTrainedModel):
         sizes = config.vocab_size, config.embedding_size
         own = StudentConfig(*sizes, settings, config.pair, names, config.pretrained)
         network = StudentNetwork(own)
-        # The layers stand here themselves, so that the weights have the names that are saved.
+        # The layers are attributes of this module so that the weights have the saved names.
         self.encoder, self.hidden, self.logits = network.encoder, network.hidden, network.logits
         self._network = (network,)
         self.post_init()
 
     def _init_weights(self, module: nn.Module) -> None:
-        """Keep torch's own initialisation: the students are no transformers."""
+        """Keep torch's own initialisation: students are not Transformers."""
 
     def forward(
         self,
@@ -85,11 +86,11 @@ class StudentForSequenceClassification(PreTrainedModel):
         token_type_ids: torch.Tensor | None = None,
         **_: Any,
     ) -> SequenceClassifierOutput:
-        """Return logits of shape (rows, classes), or (rows, 1) of a regression.
+        """Return logits of shape (rows, classes), or (rows, 1) for a regression.
 
         :param input_ids: int64 (rows, longest), padded at the end; ``_2``: second sentences.
         :param attention_mask: 1 for words, 0 for padding.
-        :param token_type_ids: which sentence a token belongs to, where one row holds both.
+        :param token_type_ids: which sentence a token belongs to, if one row holds both.
         """
         (network,) = self._network
         apart = input_ids_2 is not None
@@ -100,7 +101,7 @@ class StudentForSequenceClassification(PreTrainedModel):
 
 
 class SentenceEncoderConfig(PretrainedConfig):
-    """A sentence encoder's sizes, beside what all models have."""
+    """A sentence encoder's sizes, in addition to the common transformers configuration."""
 
     model_type = ENCODER_TYPE
 
@@ -120,7 +121,7 @@ class SentenceEncoderConfig(PretrainedConfig):
 
 
 class SentenceEncoderModel(PreTrainedModel):
-    """A sentence encoder, called as transformers calls: its vectors are the pooler's output."""
+    """A sentence encoder with transformers' interface: its vectors are the pooler's output."""
 
     config_class = SentenceEncoderConfig
     base_model_prefix = "encoder"

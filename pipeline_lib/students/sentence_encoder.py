@@ -1,4 +1,4 @@
-"""Sentence encoders on their own: saving, loading, and turning sentences into vectors."""
+"""Standalone sentence encoders: saving, loading, and encoding sentences."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -34,12 +34,12 @@ from pipeline_lib.training.batches import LengthSorted
 
 ENCODER_TYPE = "distillery_encoder"
 PREFIX = "encoder."
-"""Of the stored tensors' names: those that :mod:`pipeline_lib.students.huggingface` gives them."""
+"""Of the stored tensors' names, as in :mod:`pipeline_lib.students.huggingface`."""
 
 
 @dataclass
 class SentenceEncoder:
-    """An encoder and its tokenizer, of words or of word pieces, on one device."""
+    """An encoder and its word or word-piece tokenizer, on one device."""
 
     model: nn.Module
     tokenizer: Tokenizer | Pieces
@@ -81,8 +81,8 @@ def save_encoder(
 ) -> None:
     """Write config.json, model.safetensors and the tokenizer.
 
-    :param settings: the row of ``students`` that the encoder is of.
-    :param pretrained: the configuration of the transformers model that it is, if it is one.
+    :param settings: the encoder's row of ``students``.
+    :param pretrained: its configuration, if it is a transformers model.
     """
     folder.mkdir(parents=True, exist_ok=True)
     weights = {name: t.detach().cpu().contiguous() for name, t in model.state_dict().items()}
@@ -106,9 +106,9 @@ def save_encoder(
 
 
 def load_encoder(folder: Path | str, device: torch.device | str = "cpu") -> SentenceEncoder:
-    """Load a sentence encoder, or the encoder of a student.
+    """Load a sentence encoder, or a student's encoder.
 
-    :raises DistilleryError: if the folder holds neither.
+    :raises DistilleryError: if the folder contains neither.
     """
     folder, device = Path(folder), torch.device(device)
     try:
@@ -117,7 +117,7 @@ def load_encoder(folder: Path | str, device: torch.device | str = "cpu") -> Sent
             student = load_student(folder, device)
             if student.model.config.settings.joint:
                 name = student.model.config.settings.name()
-                raise ValueError(f"a {name} student has no vector of a sentence apart")
+                raise ValueError(f"a {name} student has no vector for a single sentence")
             model, tokenizer = student.model.encoder, student.tokenizer
         else:
             if config["model_type"] != ENCODER_TYPE:

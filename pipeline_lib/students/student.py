@@ -29,14 +29,14 @@ from pipeline_lib.training.batches import LengthSorted
 
 PREDICT_BATCH = 256
 SIAMESE_BATCH = 32
-"""Rows that a pretrained model reads at once on a CPU, where they should stay in the cache: MiniLM
-read 140 of MNLI's premises a second on one core, and 93 with 256 at once."""
+"""Batch size of a pretrained model on a CPU, small enough for the cache: MiniLM read 140 of MNLI's
+premises a second on one core, and 93 with batches of 256."""
 MODEL_TYPE = "distillery_student"
 
 
 @dataclass
 class Student:
-    """A trained student and its tokenizer, of words or of word pieces, on one device."""
+    """A trained student and its word or word-piece tokenizer, on one device."""
 
     model: StudentNetwork
     tokenizer: Tokenizer | Pieces
@@ -44,7 +44,7 @@ class Student:
 
     @property
     def label_names(self) -> list[str]:
-        """Names of the classes, by class number."""
+        """Class names, by class index."""
         return self.model.config.label_names
 
     @property
@@ -61,7 +61,7 @@ class Student:
         return predict_sentences(self.model, self.encode(texts), self.device)
 
     def encode(self, texts: Sequence[Text]) -> Sentences:
-        """Split and number the words of each text or pair, cut to the student's length."""
+        """Tokenize each text or pair, truncated to the student's maximum length."""
         if self.model.config.pair and self.model.config.settings.reads != "sequence":
             first, second = zip(*texts, strict=True)
             return replace(self._encode(first), second=self._encode(second))
@@ -76,7 +76,7 @@ class Student:
 
 
 def numbering(tokenizer: Tokenizer | Pieces) -> WordNumbers | Pieces:
-    """Return what numbers the words, or word pieces, of texts as a student's tokenizer does."""
+    """Return a fast equivalent of a student's tokenizer, of words or word pieces."""
     return tokenizer if isinstance(tokenizer, Pieces) else WordNumbers(tokenizer)
 
 
@@ -94,22 +94,22 @@ def predict_sentences(
 
 
 def quick_threads(device: torch.device) -> AbstractContextManager[None]:
-    """Return the context in which a student is quickest: on a CPU, one thread.
+    """Return the context in which a student is fastest: on a CPU, a single thread.
 
-    An LSTM's steps are too small to share: on two cores, beside other work, two threads took 2.5
-    times as long.
+    An LSTM's steps are too small to parallelise: on two cores, alongside other work, two threads
+    took 2.5 times as long.
     """
     return single_thread() if device.type == "cpu" else nullcontext()
 
 
 def quick_batch(encoder: torch.nn.Module, device: torch.device) -> int:
-    """Return how many rows an encoder reads at once in predicting."""
+    """Return an encoder's batch size for prediction."""
     large = isinstance(encoder, SiameseTransformerEncoder) and device.type == "cpu"
     return SIAMESE_BATCH if large else PREDICT_BATCH
 
 
 def build_student(config: StudentConfig, vectors: np.ndarray | None) -> StudentNetwork:
-    """Return an untrained student; its word vectors start from ``vectors``, or at random."""
+    """Return an untrained student with ``vectors`` as its word vectors, or random ones."""
     model = StudentNetwork(config)
     if vectors is not None:
         model.encoder.embeddings.load(torch.from_numpy(vectors))
@@ -144,7 +144,7 @@ def save_student(folder: Path, model: StudentNetwork, tokenizer: Tokenizer | Pie
 def load_student(folder: Path | str, device: torch.device | str = "cpu") -> Student:
     """Load a trained student.
 
-    :raises DistilleryError: if the folder holds none.
+    :raises DistilleryError: if the folder does not contain one.
     """
     folder = Path(folder)
     try:
@@ -164,13 +164,13 @@ def load_student(folder: Path | str, device: torch.device | str = "cpu") -> Stud
 
 
 def attend_quickly(model: StudentNetwork, training: bool) -> None:
-    """Have a student that is a transformers model take the layers quickest on its device."""
+    """If the student is a transformers model, use the fastest attention on its device."""
     if model.config.pretrained is not None:
         model.encoder.attend_quickly(training)
 
 
 def write_tokenizer(folder: Path, tokenizer: Tokenizer | Pieces) -> None:
-    """Save the tokenizer beside a student, where :func:`read_tokenizer` finds it."""
+    """Save a student's tokenizer in its folder, where :func:`read_tokenizer` finds it."""
     if isinstance(tokenizer, Pieces):
         tokenizer.save(folder)
     else:
@@ -178,9 +178,9 @@ def write_tokenizer(folder: Path, tokenizer: Tokenizer | Pieces) -> None:
 
 
 def read_tokenizer(folder: Path, settings: StudentSettings) -> Tokenizer | Pieces:
-    """Return the tokenizer that was saved with a student.
+    """Return the tokenizer saved with a student.
 
-    :raises ValueError: if there is none, or it is damaged.
+    :raises ValueError: if it is missing or damaged.
     """
     return load_tokenizer(folder) if settings.reads == "words" else Pieces.read(folder)
 

@@ -1,6 +1,6 @@
-"""Which vectors an encoder was trained to: the model's that gave them, and what was taken off.
+"""The record of an encoder's target vectors: the model that computed them, and the mean subtracted.
 
-An encoder's sentences can be compared with the model's own where both are in one space: documents
+If an encoder's vectors are in the same space as the model's, the two can be compared: documents
 embedded by the large model, queries by the small one.
 """
 
@@ -21,9 +21,9 @@ RECORD, MEAN = "targets.json", "mean.npy"
 class Targets:
     """A model's sentence vectors, as the target of an encoder.
 
-    :ivar model: SHA-256 over its weights, configuration and tokenizer, or over vectors that stood
-        in files; :ivar pooling: cls, mean or pooler; :ivar max_length: word pieces of a sentence
-        that it read; both are None of vectors in files.
+    :ivar model: SHA-256 over its weights, configuration and tokenizer, or over the vectors if they
+        came from files; :ivar pooling: cls, mean or pooler; :ivar max_length: the limit on a
+        sentence's word pieces; both are None for vectors from files.
     :ivar mean: what was subtracted from the vectors, float32 (width,); None: nothing.
     """
 
@@ -33,7 +33,7 @@ class Targets:
     mean: np.ndarray | None
 
     def save(self, folder: Path) -> None:
-        """Write the record beside an encoder, and the mean where there is one."""
+        """Write the record, and the mean if there is one, into an encoder's folder."""
         record = asdict(self) | {"mean": None}
         if self.mean is not None:
             save_mean(folder / MEAN, self.mean)
@@ -42,15 +42,15 @@ class Targets:
 
     @classmethod
     def read(cls, folder: Path) -> "Targets":
-        """Read the record of an encoder.
+        """Read an encoder's record.
 
-        :raises DistilleryError: if there is none: nobody trained it to a model's vectors, or a task
-            has trained it since.
+        :raises DistilleryError: if there is none: the encoder was not trained on a model's vectors,
+            or has been trained on a task since.
         """
         path = Path(folder) / RECORD
         if not path.exists():
             raise DistilleryError(
-                f"{folder}: not trained to a model's vectors (there is no {RECORD}). Give an "
+                f"{folder}: not trained on a model's vectors (there is no {RECORD}). Give an "
                 "encoder below data/encoders that `dvc repro` has trained."
             )
         found = read_record(path, "model", "pooling", "max_length", "mean")
@@ -65,7 +65,7 @@ def save_mean(path: Path, mean: np.ndarray) -> None:
 
 
 def digest_mean(mean: np.ndarray) -> str:
-    """Return the SHA-256 of the file that :func:`save_mean` writes, in hex."""
+    """Return the hex SHA-256 of the file that :func:`save_mean` writes."""
     return hashlib.sha256(_content(mean)).hexdigest()
 
 

@@ -1,7 +1,7 @@
-"""A student's vocabulary: its words, their numbers, their starting vectors, and its tokenizer.
+"""A student's vocabulary: its words, their ids and initial vectors, and its tokenizer.
 
-Unknown words and masked words are one token, ``[MASK]``: "[MASK] corresponds to an unknown token in
-our models" (Tang et al. 2019, section 3.3).
+Unknown words and masked words share one token, ``[MASK]``: "[MASK] corresponds to an unknown token
+in our models" (Tang et al. 2019, section 3.3).
 """
 
 from collections import Counter
@@ -31,7 +31,7 @@ PAD = "[PAD]"
 
 
 def vector_source(params: Vocabulary, layout: Layout) -> Path:
-    """Return the folder that words' vectors are from: a model's, or that of fetch_vectors."""
+    """Return the folder that word vectors come from: a model's, or that of fetch_vectors."""
     vectors = params.vectors
     return layout.model(vectors.model) if vectors.kind == "model" else layout.raw_vectors
 
@@ -41,8 +41,8 @@ def build_vocabulary(
 ) -> tuple[Tokenizer, np.ndarray]:
     """Return the students' tokenizer and embedding table.
 
-    :param selected: the training text's words, by :func:`select_words`.
-    :param source: the folder of :func:`vector_source`.
+    :param selected: the training text's words, from :func:`select_words`.
+    :param source: the folder from :func:`vector_source`.
     """
     if params.vectors.kind == "model":
         known = set(selected)
@@ -65,9 +65,9 @@ def build_vocabulary(
 
 
 def reduce_vectors(vectors: np.ndarray, dimensions: int) -> np.ndarray:
-    """Return the first principal components of the words that have a vector; zeros stay zeros.
+    """Project the words with a vector onto their first principal components; zeros stay zeros.
 
-    :raises DistilleryError: if there are fewer dimensions than asked for.
+    :raises DistilleryError: if ``vectors`` has fewer dimensions than that.
     """
     if dimensions > vectors.shape[1]:
         raise DistilleryError(
@@ -76,26 +76,26 @@ def reduce_vectors(vectors: np.ndarray, dimensions: int) -> np.ndarray:
         )
     present = vectors.any(axis=1)
     centred = (vectors - vectors[present].mean(0)).astype(np.float64)
-    # Two threads add up in another order than one: the same bytes on any number of cores.
+    # Several threads would add in another order: one gives the same bytes on any number of cores.
     with threadpool_limits(1, "blas"):
         _, axes = np.linalg.eigh(centred[present].T @ centred[present])
         return np.where(present[:, None], centred @ axes[:, ::-1][:, :dimensions], 0.0)
 
 
 def build_tokenizer(words: Sequence[str], lowercase: bool) -> Tokenizer:
-    """Return the tokenizer over ``words``: the project's word pattern, one number per word."""
+    """Return the tokenizer over ``words``: the project's word pattern, one id per word."""
     vocabulary = {word: number for number, word in enumerate([PAD, MASK, *words])}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=MASK))
     if lowercase:
         tokenizer.normalizer = normalizers.Lowercase()
     tokenizer.pre_tokenizer = word_splitter()
-    # Special, so that they are found as they are written, whatever the normalizer does.
+    # As special tokens they are matched verbatim, whatever the normalizer does.
     tokenizer.add_special_tokens([AddedToken(name, normalized=False) for name in (PAD, MASK)])
     return tokenizer
 
 
 def select_words(counted: Counter[str], min_count: int) -> list[str]:
-    """Return words that occur ``min_count`` times or more, most frequent first, then by name."""
+    """Return words that occur ``min_count`` times or more, most frequent first, then sorted."""
     kept = [(-count, word) for word, count in counted.items() if count >= min_count]
     return [word for _, word in sorted(kept)]
 
@@ -112,10 +112,10 @@ def count_normalised(words: Iterable[str], lowercase: bool) -> Counter[str]:
 def complete_vectors(words: Sequence[str], vectors: np.ndarray) -> np.ndarray:
     """Return the embedding table, float32, shape (words + 2, width), pad and mask first.
 
-    Rows of zeros in ``vectors`` (words without one) become random, with the others' spread (Kim
-    2014, section 3.1.2) and drawn from the word itself, so that no other word's presence moves
-    them.  All are scaled to a mean square of 1 / width · 9: the size at which an LSTM's gates
-    react.
+    Rows of zeros in ``vectors`` (words without one) become random, with the same variance as the
+    others (Kim 2014, section 3.1.2) and seeded by the word itself, so that they do not depend on
+    which other words are present.  All are scaled to a mean square of 9 / width: the scale at which
+    an LSTM's gates respond.
     """
     present = vectors.any(axis=1)
     table = scale_vectors(vectors)
@@ -126,7 +126,7 @@ def complete_vectors(words: Sequence[str], vectors: np.ndarray) -> np.ndarray:
 
 
 def scale_vectors(vectors: np.ndarray) -> np.ndarray:
-    """Return vectors of which those that are not zero have a norm of 3 in the quadratic mean."""
+    """Scale the vectors so that the non-zero ones have a root-mean-square norm of 3."""
     present = vectors.any(axis=1)
     norm = float(np.sqrt((vectors[present] ** 2).sum(1).mean())) if present.any() else 1.0
     return vectors * (3.0 / norm)
@@ -135,7 +135,7 @@ def scale_vectors(vectors: np.ndarray) -> np.ndarray:
 def piece_vectors(model_folder: Path, pieces: int, dimensions: int) -> np.ndarray:
     """Return the first principal components of a pretrained model's word-piece embeddings.
 
-    :param pieces: how many rows the table is to have; pieces without an embedding have zeros.
+    :param pieces: rows in the table; pieces without an embedding get zeros.
     :returns: float32 (pieces, dimensions), scaled as :func:`complete_vectors` scales words.
     :raises DistilleryError: if the embeddings have fewer dimensions.
     """
@@ -151,7 +151,7 @@ def piece_vectors(model_folder: Path, pieces: int, dimensions: int) -> np.ndarra
 
 
 def random_vectors(words: Sequence[str], width: int) -> np.ndarray:
-    """Return vectors drawn uniformly by each word's own key, with a norm of 3 in the mean."""
+    """Return uniform random vectors seeded by each word, with a root-mean-square norm of 3."""
     counters = string_keys(words)[:, None] + np.arange(width, dtype=np.uint64)
     bits = splitmix64(counters ^ salt("word vector")) >> np.uint64(11)
     return (bits.astype(np.float64) * 2.0**-52 - 1.0) * 3.0 * np.sqrt(3.0 / width)
@@ -166,7 +166,7 @@ def save_vocabulary(folder: Path, tokenizer: Tokenizer, vectors: np.ndarray) -> 
 
 
 def load_vocabulary(folder: Path) -> tuple[Tokenizer, np.ndarray]:
-    """Return (tokenizer, embedding table) as :func:`save_vocabulary` wrote them.
+    """Return the (tokenizer, embedding table) that :func:`save_vocabulary` wrote.
 
     :raises DistilleryError: if they are missing or damaged.
     """
@@ -179,7 +179,7 @@ def load_vocabulary(folder: Path) -> tuple[Tokenizer, np.ndarray]:
 
 
 def save_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
-    """Write the files from which transformers makes a ``PreTrainedTokenizerFast``."""
+    """Write the files from which transformers loads a ``PreTrainedTokenizerFast``."""
     with atomic_path(folder / "tokenizer.json") as temporary:
         temporary.write_text(tokenizer.to_str(pretty=True), encoding="utf-8")
     names = {"pad_token": PAD, "unk_token": MASK}
@@ -193,7 +193,7 @@ def save_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
 def load_tokenizer(folder: Path) -> Tokenizer:
     """Read what :func:`save_tokenizer` wrote.
 
-    :raises ValueError: if there is no such file, or it is damaged.
+    :raises ValueError: if the file is missing or damaged.
     """
     try:
         return Tokenizer.from_file(str(folder / "tokenizer.json"))
@@ -202,7 +202,7 @@ def load_tokenizer(folder: Path) -> Tokenizer:
 
 
 def word_numbers(tokenizer: Tokenizer, words: Sequence[str]) -> np.ndarray:
-    """Return each word's number, int32, as the tokenizer would give it."""
+    """Return each word's id, int32, as the tokenizer would assign it."""
     numbers, unknown = tokenizer.get_vocab(), tokenizer.token_to_id(MASK)
     normalise = tokenizer.normalizer.normalize_str if tokenizer.normalizer else str
     return np.fromiter((numbers.get(normalise(w), unknown) for w in words), np.int32, len(words))

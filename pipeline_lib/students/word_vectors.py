@@ -14,7 +14,7 @@ import numpy as np
 from pipeline_lib.base.errors import DistilleryError
 
 TABLES = ("word_embeddings.weight", "tok_embeddings.weight")
-"""How the names of tables of word pieces end: of BERT and those like it, and of ModernBERT."""
+"""Name endings of word-piece embedding tables: in BERT-like models, and in ModernBERT."""
 _CHUNK = 1 << 20
 _LONGEST_WORD = 1 << 16
 
@@ -22,15 +22,15 @@ _LONGEST_WORD = 1 << 16
 def read_vectors(
     path: Path, format: str, words: Iterable[str], extra: int = 0
 ) -> tuple[list[str], np.ndarray]:
-    """Return the vectors of the wanted words, and of the file's first ``extra`` other ones.
+    """Return the vectors of the wanted words, and of the file's first ``extra`` other words.
 
-    Both come in the file's order, which is by falling frequency in the usual files.
+    Both are in the file's order, which is by descending frequency in the usual files.
 
     :param path: the file.
     :param format: ``glove`` (text), ``word2vec`` (text with a header line) or ``word2vec_binary``.
     :param words: the wanted words; those that the file lacks are not returned.
     :return: the words found, and their vectors, float32, shape (words, width).
-    :raises DistilleryError: naming file and line, if a line is bad or no wanted word is there.
+    :raises DistilleryError: naming file and line, if a line is invalid or no wanted word is found.
     """
     missing = {word.encode("utf-8", "surrogatepass") for word in words}
     wanted, left, seen = len(missing), extra, set()
@@ -50,14 +50,14 @@ def read_vectors(
             break
     if wanted and len(missing) == wanted:
         raise DistilleryError(
-            f"{path}: none of the {wanted} wanted words is in it. Check `format` and `lowercase` "
+            f"{path}: contains none of the {wanted} wanted words. Check `format` and `lowercase` "
             "of `vocabulary` in params.yaml, and the file's language."
         )
     return found, np.stack(rows) if rows else np.zeros((0, 0), np.float32)
 
 
 class _Text:
-    """The numbers of one line, read only if its word is wanted."""
+    """The numbers on one line, parsed only if its word is wanted."""
 
     __slots__ = ("numbers", "where")
 
@@ -74,7 +74,7 @@ class _Text:
 
 
 class _Binary:
-    """The bytes of one vector, read only if its word is wanted."""
+    """The bytes of one vector, parsed only if its word is wanted."""
 
     __slots__ = ("content", "where")
 
@@ -111,7 +111,8 @@ def _header(path: Path, handle: IO[bytes]) -> tuple[int, int]:
 def _text_entries(
     path: Path, handle: IO[bytes], width: int | None, first: int
 ) -> Iterator[tuple[bytes, _Text]]:
-    # Split at byte 0x20 and 0x0A only: words hold other characters that Unicode counts as spaces.
+    # Split at bytes 0x20 and 0x0A only: words may contain other characters that Unicode counts as
+    # spaces.
     for number, raw in enumerate(handle, first):
         line = raw.rstrip(b" \r\n")
         where = f"{path}: line {number}"
@@ -119,7 +120,7 @@ def _text_entries(
             width = line.count(b" ")
             if not width:
                 raise _bad(where, "no word and numbers, separated by spaces")
-        # From the right: some GloVe words hold spaces.
+        # From the right: some GloVe words contain spaces.
         word, *numbers = line.rsplit(b" ", width)
         if len(numbers) != width or not word:
             raise _bad(where, f"{line.count(b' ')} numbers, not {width}")
@@ -202,7 +203,7 @@ def model_vectors(model_folder: Path, words: Sequence[str]) -> np.ndarray:
     settings = json.loads(tokenizer.to_str())
     unknown = settings["model"].get("unk_token")
     unknown_id = tokenizer.token_to_id(unknown) if isinstance(unknown, str) else None
-    # Byte-level pieces carry the space before the word; without one they are the middle of a word.
+    # Byte-level pieces include the space before the word; without it they continue a word.
     prefix = " " if "ByteLevel" in json.dumps(settings.get("pre_tokenizer")) else ""
     encoded = tokenizer.encode_batch([prefix + word for word in words], add_special_tokens=False)
     vectors = np.zeros((len(words), table.shape[1]), np.float32)
@@ -216,11 +217,11 @@ def model_vectors(model_folder: Path, words: Sequence[str]) -> np.ndarray:
 def model_words(model_folder: Path, n: int) -> list[str]:
     """Return the first ``n`` whole words of a vocabulary: alphabetic pieces of 2 or more letters.
 
-    BERT's vocabulary goes by falling frequency, after its single characters.
+    BERT's vocabulary is ordered by descending frequency, after its single characters.
     """
     vocabulary = _tokenizer(model_folder).get_vocab(with_added_tokens=False)
     pieces = sorted(vocabulary, key=vocabulary.__getitem__)
-    # Where pieces mark the start of a word (byte-level: Ġ, SentencePiece: ▁), words carry the mark.
+    # If pieces mark the start of a word (byte-level: Ġ, SentencePiece: ▁), whole words have a mark.
     mark = next((m for m in "Ġ▁" if sum(piece.startswith(m) for piece in pieces) > 1), "")
     stems = (piece.removeprefix(mark) for piece in pieces if piece.startswith(mark))
     whole = (stem for stem in stems if len(stem) > 1 and stem.isalpha())
@@ -228,7 +229,7 @@ def model_words(model_folder: Path, n: int) -> list[str]:
 
 
 def word_embeddings(model_folder: Path) -> np.ndarray:
-    """Return a pretrained model's table of word pieces, float32 (pieces, width).
+    """Return a pretrained model's word-piece embeddings, float32 (pieces, width).
 
     :raises DistilleryError: if the folder has none.
     """
@@ -239,7 +240,7 @@ def word_embeddings(model_folder: Path) -> np.ndarray:
             table = _embeddings_of(path)
         except (SafetensorError, OSError) as error:
             raise DistilleryError(
-                f"{path}: torn or not a safetensors file ({error}). Get the model again."
+                f"{path}: truncated or not a safetensors file ({error}). Get the model again."
             ) from error
         if table is not None:
             return table
@@ -259,7 +260,7 @@ def _embeddings_of(path: Path) -> np.ndarray | None:
         name = min(names, key=len)
         if tensors.get_slice(name).get_dtype() != "BF16":
             return tensors.get_tensor(name).astype(np.float32)
-    # numpy has no bfloat16; torch, which takes seconds to import, has.
+    # numpy has no bfloat16; torch does, but takes seconds to import.
     with safe_open(path, "pt") as tensors:
         return tensors.get_tensor(name).float().numpy()
 
@@ -281,7 +282,7 @@ def _tokenizer(model_folder: Path) -> Any:
         raise DistilleryError(
             f"{model_folder}: no readable tokenizer ({error}). Save it with the model's tokenizer."
         ) from error
-    # A stored tokenizer may cut or pad what it is given.
+    # A stored tokenizer may truncate or pad its input.
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer

@@ -1,12 +1,12 @@
-"""The proof that stored outputs stand beside the rows they belong to, row for row.
+"""Proof that stored outputs are aligned with their input rows, row for row.
 
-Three measurements: content keys equal in every row; the stored outputs agree with the labels of the
-original examples (in the argmax, or in correlation) as far as the teacher itself does; and of every
-shard some rows, run through the teacher again, give the stored outputs.
+Three measurements: the content keys match in every row; the stored outputs agree with the labels of
+the original examples (in the argmax, or in correlation) about as well as the teacher itself; and
+for every shard, rerunning some of its rows through the teacher reproduces the stored outputs.
 
-How near "the same" has to be is measured by the shard itself: the rows are chosen so that their
-outputs differ, and a row's own must be far nearer than another row's.  Where a shard's rows are so
-alike that rounding blurs them, the whole of it is computed again as it was, to the same bytes.
+The tolerance for "the same" is relative to the shard: the rows are chosen so that their outputs
+differ, and a row's own output must be far nearer than another row's.  If a shard's rows are too
+similar for rounding to tell apart, the whole shard is recomputed and must match byte for byte.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,15 +24,15 @@ from pipeline_lib.tasks.metrics import agreement, label_array
 from pipeline_lib.teachers.outputs import LogitPass, TeacherPass
 
 SAMPLE, MIN_PER_SHARD = 64, 8
-"""Rows that are run again: of the whole set, and of every shard where that would be fewer."""
+"""Rows to rerun: over the whole set, and at least this many in every shard."""
 CANDIDATES = 256
-"""Rows of a shard among which those with different vectors are sought."""
+"""Rows of a shard from which those with the most different vectors are chosen."""
 TOLERANCE = {"float32": 0.01, "bfloat16": 0.1, "float16": 0.02}
-"""Greatest distance between a row's logits and those it gets when run again, by number format, as a
-share of the mean distance between the chosen rows' logits."""
+"""Maximum distance between a row's stored and rerun logits, by dtype, as a fraction of the mean
+distance between the chosen rows' logits."""
 VECTOR_TOLERANCE = 0.1
-"""The same for sentence vectors and layers' states, which storage rounds too.  Their many
-dimensions put any two sentences about one distance apart."""
+"""The same for sentence vectors and layer states, which are also rounded for storage.  In so many
+dimensions, any two sentences are about equally far apart."""
 AGREEMENT_TOLERANCE = 0.03
 
 
@@ -41,8 +41,8 @@ def prove_alignment(
 ) -> dict[str, Any]:
     """Measure the alignment of stored logits and return the figures.
 
-    :param own: the teacher's agreement on training rows, taken when it was fine-tuned; None where
-        the rows are others, or their labels hidden.
+    :param own: the teacher's agreement on training rows, measured when it was fine-tuned; None if
+        these are other rows, or their labels are hidden.
     :raises DistilleryError: if a measurement contradicts the alignment.
     """
     share = rows_per_shard(outputs)
@@ -67,10 +67,10 @@ def prove_alignment(
 
 
 def prove_vectors(inputs: ShardSet, outputs: ShardSet, teacher_pass: TeacherPass) -> dict[str, Any]:
-    """Measure that stored vectors, or states, stand beside their rows; return the figures.
+    """Measure the alignment of stored vectors, or states, and return the figures.
 
-    :param teacher_pass: that computed them.
-    :raises DistilleryError: if keys differ, or rows run again have other vectors.
+    :param teacher_pass: the pass that computed them.
+    :raises DistilleryError: if keys differ, or rerunning rows gives other vectors.
     """
     share, generator = rows_per_shard(outputs), np.random.default_rng(0)
     figures = {"rows": inputs.manifest.rows, "rows_with_equal_key": equal_keys(inputs, outputs)}
@@ -92,9 +92,9 @@ def prove_vectors(inputs: ShardSet, outputs: ShardSet, teacher_pass: TeacherPass
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows of a shard that are run again: ``texts``, and ``stored`` float32 (rows, width).
+    """Rows of a shard to rerun: ``texts``, and ``stored`` float32 (rows, width).
 
-    :ivar shard: its number in the set.
+    :ivar shard: its index in the set.
     """
 
     shard: int
@@ -103,14 +103,14 @@ class Sample:
 
 
 def rows_per_shard(outputs: ShardSet) -> int:
-    """Return how many rows of each shard are run again."""
+    """Return how many rows of each shard to rerun."""
     return max(MIN_PER_SHARD, -(-SAMPLE // max(1, len(outputs.manifest.shards))))
 
 
 def pairs(inputs: ShardSet, outputs: ShardSet) -> Iterator[tuple[int, pa.Table, pa.Table]]:
-    """Yield (number, input rows, outputs) of each shard that has rows, memory-mapped.
+    """Yield (index, input rows, outputs) of each shard that has rows, memory-mapped.
 
-    :raises DistilleryError: if the outputs answer to other inputs.
+    :raises DistilleryError: if the outputs were computed from other inputs.
     """
     check_answers(inputs.manifest, outputs.manifest)
     for number, shard in enumerate(inputs.manifest.shards):
@@ -120,9 +120,9 @@ def pairs(inputs: ShardSet, outputs: ShardSet) -> Iterator[tuple[int, pa.Table, 
 
 
 def equal_keys(inputs: ShardSet, outputs: ShardSet) -> int:
-    """Return how many rows have the content key of their outputs: all.
+    """Return how many rows have the same content key as their outputs: all.
 
-    :raises DistilleryError: if not all have.
+    :raises DistilleryError: if any differ.
     """
     matches = sum(
         int((rows["key"].to_numpy() == stored["key"].to_numpy()).sum())
@@ -136,7 +136,7 @@ def equal_keys(inputs: ShardSet, outputs: ShardSet) -> int:
 
 
 def different_rows(values: np.ndarray, count: int) -> np.ndarray:
-    """Return up to ``count`` row numbers, each as far as can be from those before it.
+    """Return up to ``count`` row numbers, each as far as possible from those before it.
 
     :param values: float, shape (rows, width); the first choice is the row farthest from the mean.
     """
@@ -151,10 +151,10 @@ def different_rows(values: np.ndarray, count: int) -> np.ndarray:
 
 
 def telling_rows(logits: np.ndarray, count: int) -> np.ndarray:
-    """Return up to ``count`` row numbers whose logits would show it if rows had changed places.
+    """Return up to ``count`` row numbers whose logits would reveal rows that changed places.
 
-    Half of them differ from each other, which shows any disorder.  The others differ most from the
-    row after or before, which shows a slip by one even where neighbours are alike as a rule.
+    Half of them differ from each other, which reveals any reordering.  The others differ most from
+    the row after or before, which reveals an off-by-one even where neighbours are usually alike.
     """
     steps = np.linalg.norm(np.diff(logits, axis=0), axis=1)
     largest = np.argsort(-steps, kind="stable")[: count // 4]
@@ -162,7 +162,7 @@ def telling_rows(logits: np.ndarray, count: int) -> np.ndarray:
 
 
 def run_again(samples: list[Sample], teacher_pass: TeacherPass) -> list[np.ndarray]:
-    """Return each sample's outputs, computed anew: float32, of the shape of those stored."""
+    """Return each sample's recomputed outputs, float32, in the shape of those stored."""
     texts = [text for sample in samples for text in sample.texts]
     if not texts:
         return []
@@ -173,9 +173,9 @@ def run_again(samples: list[Sample], teacher_pass: TeacherPass) -> list[np.ndarr
 
 @dataclass(frozen=True)
 class Judge:
-    """Compares samples with what the teacher gives for them again.
+    """Compares samples with the teacher's recomputed outputs.
 
-    :ivar tolerance: as a share of the mean distance between a sample's rows.
+    :ivar tolerance: as a fraction of the mean distance between a sample's rows.
     """
 
     inputs: ShardSet
@@ -184,15 +184,15 @@ class Judge:
     tolerance: float
 
     def figures(self, samples: list[Sample], again: list[np.ndarray]) -> dict[str, Any]:
-        """Return how many rows were run again, and how near they came.
+        """Return how many rows were rerun, and how close their outputs came.
 
-        :raises DistilleryError: if a shard's rows do not get the outputs that stand beside them.
+        :raises DistilleryError: if rerunning a shard's rows does not reproduce their outputs.
         """
         shares, whole = [0.0], set()
         for sample, found in zip(samples, again, strict=True):
             error = float(np.linalg.norm(found - sample.stored, axis=1).max())
             apart = mean_distance(sample.stored)
-            # Written so that what is not a number is refused.
+            # Written so that NaN fails.
             if error <= self.tolerance * apart:
                 shares.append(error / max(apart, 1e-30))
             elif sample.shard not in whole:
@@ -205,20 +205,20 @@ class Judge:
         }
 
     def _require_same(self, number: int, error: float, apart: float) -> None:
-        """Check that a whole shard, computed again as it was, has the same outputs."""
+        """Check that recomputing a whole shard in the same way gives the same outputs."""
         shard = self.inputs.manifest.shards[number]
         path = self.outputs.path(self.outputs.manifest.shards[number])
         if self.teacher_pass.compute(read_shard(self.inputs.path(shard))).equals(read_shard(path)):
             return
         raise DistilleryError(
-            f"{path}: its outputs are not those of its rows: run again, a row's differ by up to "
-            f"{error:.3g} from those stored, where different rows are {apart:.3g} apart (at most "
-            f"{self.tolerance:.0%} of that is rounding). {_remedy(self.outputs)}"
+            f"{path}: its outputs do not belong to its rows: rerun outputs differ by up to "
+            f"{error:.3g} from those stored, while different rows are {apart:.3g} apart (rounding "
+            f"explains at most {self.tolerance:.0%} of that). {_remedy(self.outputs)}"
         )
 
 
 def mean_distance(values: np.ndarray) -> float:
-    """Return the mean distance between two different rows; 0 if there is but one."""
+    """Return the mean distance between two different rows; 0 if there is only one."""
     pairs_of_rows = len(values) * (len(values) - 1)
     return float(_distances(values, values).sum() / pairs_of_rows) if pairs_of_rows else 0.0
 
@@ -235,7 +235,7 @@ def _logit_figures(samples: list[Sample], again: list[np.ndarray]) -> dict[str, 
 
 
 def _share_nearest(samples: list[Sample], again: list[np.ndarray]) -> float:
-    """Return the share of rows that come nearest to their own of their sample's stored vectors."""
+    """Return the share of rows whose nearest stored vector in their sample is their own."""
     hits = rows = 0
     for sample, found in zip(samples, again, strict=True):
         distances = _distances(found, sample.stored)
@@ -247,15 +247,15 @@ def _share_nearest(samples: list[Sample], again: list[np.ndarray]) -> float:
 def _agreement(
     labels: pa.ChunkedArray, logits: list[np.ndarray], own: float, outputs: ShardSet
 ) -> dict[str, Any]:
-    """Return how far stored logits agree with the labels, beside how far the teacher itself does.
+    """Return the stored logits' agreement with the labels, next to the teacher's own.
 
-    :raises DistilleryError: if they agree by less.
+    :raises DistilleryError: if theirs is lower.
     """
     found = agreement(label_array(labels), np.concatenate(logits), holds_scores(labels))
     if found < own - AGREEMENT_TOLERANCE:
         raise DistilleryError(
-            f"{outputs.folder}: the stored outputs agree with the labels by {found:.1%}, the "
-            f"teacher itself does by {own:.1%}. {_remedy(outputs)}"
+            f"{outputs.folder}: the stored outputs' agreement with the labels is {found:.1%}, the "
+            f"teacher's own is {own:.1%}. {_remedy(outputs)}"
         )
     return {
         "labelled_rows": len(labels),

@@ -1,8 +1,8 @@
-"""A teacher's answers as they stand in files: Parquet, Arrow, CSV, JSON lines, a batch's output.
+"""Reading a teacher's answers from files: Parquet, Arrow, CSV, JSON Lines, a batch's output.
 
 A row has a ``text`` (and ``text_pair``) and one of ``logits``, ``probs`` and ``label``; it may have
-``weight``, ``coverage`` and ``error``.  Numbers of classes are a list, in the order of the file's
-``classes``, or a mapping from names; in CSV also one column each, ``probs.NAME``.
+``weight``, ``coverage`` and ``error``.  Per-class numbers are a list, in the order of the file's
+``classes``, or a mapping from names; in CSV also one column per class, ``probs.NAME``.
 docs/teacher-files.md describes the schema.
 """
 
@@ -28,18 +28,18 @@ from pipeline_lib.teachers.row_files import (
 )
 
 ANSWERS = ("logits", "probs", "label")
-"""The columns of which a row has one."""
+"""The answer columns; a row has exactly one of them."""
 COLUMNS = ("text", "text_pair", *ANSWERS, "weight", "coverage", "error")
 Numbers = list[float] | dict[str, float]
-"""One per class: in the order of the file's classes, or by name."""
+"""One number per class: in the order of the file's classes, or by name."""
 
 
 @dataclass(frozen=True)
 class Given:
     """One row of a file.
 
-    :ivar number: as an editor shows it; :ivar key: the content key, where the row names that and
-        not the text; :ivar kind: one of :data:`ANSWERS`, None: there is an ``error``.
+    :ivar number: its line number in an editor; :ivar key: the content key, if the row has that
+        instead of the text; :ivar kind: one of :data:`ANSWERS`; None: there is an ``error``.
     """
 
     number: int
@@ -53,10 +53,10 @@ class Given:
 
 
 def read_answers(path: Path, format: str | None, asked: Asked) -> tuple[Described, Iterator[Given]]:
-    """Read what a file says of itself, and its rows one by one.
+    """Read a file's metadata, and its rows one by one.
 
-    :param format: null: by the ending; :param asked: the task's classes, whose probabilities are
-        looked for in a batch's tokens, or the range of its scores.
+    :param format: None: from the suffix; :param asked: the task's classes, whose probabilities are
+        read from a batch's tokens, or the range of its scores.
     :raises DistilleryError: naming the file, the row or column, and the remedy.
     """
     kind = format_of(path, format)
@@ -119,9 +119,9 @@ def _check_columns(path: Path, names: list[str]) -> None:
 
 
 def _given(path: Path, number: int, row: Mapping[str, Any], plain: bool = False) -> Given:
-    """Take one row's values.
+    """Validate and return one row.
 
-    :param plain: values are text, as in CSV.
+    :param plain: whether all values are text, as in CSV.
     """
     where = f"{path}: row {number}"
     values = {name: value for name, value in row.items() if value is not None}
@@ -131,12 +131,12 @@ def _given(path: Path, number: int, row: Mapping[str, Any], plain: bool = False)
             values[kind] = own
     texts = tuple(values[name] for name in ("text", "text_pair") if name in values)
     if "text" not in values or not all(isinstance(text, str) and text.strip() for text in texts):
-        raise DistilleryError(f"{where}: `text` is missing or no text. Fill it in.")
+        raise DistilleryError(f"{where}: `text` is missing or not text. Fill it in.")
     number_of = {name: _number(values.get(name), name, where) for name in ("weight", "coverage")}
     if number_of["weight"] is not None and number_of["weight"] < 0:
         raise DistilleryError(f"{where}: `weight` is below 0. Correct it.")
     if number_of["coverage"] is not None and not 0.0 <= number_of["coverage"] <= 1.0:
-        raise DistilleryError(f"{where}: `coverage` is a share, from 0 to 1. Correct it.")
+        raise DistilleryError(f"{where}: `coverage` is not a share from 0 to 1. Correct it.")
     error = values.get("error")
     if error:
         return Given(number, texts, None, None, None, error=str(error), **number_of)
@@ -144,8 +144,8 @@ def _given(path: Path, number: int, row: Mapping[str, Any], plain: bool = False)
     if len(kinds) != 1:
         found = " and ".join(kinds) or "none"
         raise DistilleryError(
-            f"{where}: one of {', '.join(ANSWERS)} is wanted, found {found}. Keep one; a row "
-            "without an answer says why in `error`."
+            f"{where}: expected one of {', '.join(ANSWERS)}, found {found}. Keep one; in a row "
+            "without an answer, give the reason in `error`."
         )
     [kind] = kinds
     value = values[kind]
@@ -155,21 +155,21 @@ def _given(path: Path, number: int, row: Mapping[str, Any], plain: bool = False)
 
 
 def _parsed(value: Any, where: str) -> Any:
-    """Return a CSV's list or mapping, which is written as JSON."""
+    """Parse a CSV's list or mapping, which is written as JSON."""
     if not isinstance(value, str):
         return value
     try:
         return json.loads(value)
     except ValueError as error:
         raise DistilleryError(
-            f"{where}: {value!r:.40} is no list of numbers ({error}). Write [0.1, 0.9], or a "
+            f"{where}: {value!r:.40} is not a list of numbers ({error}). Write [0.1, 0.9], or a "
             "column for each class, as probs.NAME."
         ) from error
 
 
 def _numbers(value: Any, where: str) -> Numbers:
     if isinstance(value, Mapping):
-        # Arrow's structs have every name, and null where there is none.
+        # Arrow's structs have every name, with null for those that the row lacks.
         named = {name: _number(part, name, where) for name, part in value.items()}
         return {name: part for name, part in named.items() if part is not None}
     if isinstance(value, list):
@@ -177,7 +177,7 @@ def _numbers(value: Any, where: str) -> Numbers:
             return _numbers(dict(value), where)
         found = [_number(part, "a class", where) for part in value]
         if None in found:
-            raise DistilleryError(f"{where}: a class has no number. Fill it in, or name `error`.")
+            raise DistilleryError(f"{where}: a class has no number. Fill it in, or give `error`.")
         return found
     return [_number(value, "the answer", where)]
 
@@ -191,7 +191,7 @@ def _number(value: Any, name: str, where: str) -> float | None:
         found = math.nan
     if not math.isfinite(found):
         raise DistilleryError(
-            f"{where}: {name} is {value!r:.40}, not a finite number. Correct it, or say in `error` "
-            "why there is no answer."
+            f"{where}: {name} is {value!r:.40}, not a finite number. Correct it, or give the "
+            "reason in `error`."
         )
     return found

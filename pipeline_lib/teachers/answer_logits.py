@@ -1,7 +1,7 @@
-"""What a row of an answer file says, as logits in the order of the task's classes.
+"""Converting a row of an answer file into logits in the order of the task's classes.
 
-Probabilities become logits by the logarithm (Ba and Caruana 2014, section 2.2), less their mean
-over classes, as the softmax does not know the difference (the centred log-ratio, Aitchison 1982).
+The logits are the logarithms of the probabilities (Ba and Caruana 2014, section 2.2), minus their
+mean over classes, to which the softmax is invariant (the centred log-ratio, Aitchison 1982).
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,15 +14,15 @@ from pipeline_lib.params import AnswerFiles, Task
 from pipeline_lib.teachers.answer_files import Given, Numbers
 
 EXCESS = 0.01
-"""By how much probabilities may add up to more than 1: they are written with few digits."""
+"""By how much a sum of probabilities may exceed 1: they are written with few digits."""
 
 
 def class_order(classes: Sequence[str], task: Task, where: str) -> np.ndarray:
-    """Return which of a file's classes is each of the task's, int64 (classes,).
+    """Return the index of each of the task's classes in a file's classes, int64 (classes,).
 
-    Case and spaces at the ends do not count.
+    Case and surrounding whitespace are ignored.
 
-    :raises DistilleryError: if one is missing, unknown, or stands there twice.
+    :raises DistilleryError: if one is missing, unknown, or listed twice.
     """
     given, wanted = ([_plain(name) for name in names] for names in (classes, task.label_names))
     if task.is_regression:
@@ -31,32 +31,32 @@ def class_order(classes: Sequence[str], task: Task, where: str) -> np.ndarray:
         if own not in wanted:
             raise _unknown(name, task, where)
         if given.count(own) > 1:
-            raise DistilleryError(f"{where}: class {name!r} stands there twice. Name each once.")
+            raise DistilleryError(f"{where}: class {name!r} is listed twice. Name each once.")
     missing = [n for n, own in zip(task.label_names, wanted, strict=True) if own not in given]
     if missing:
         raise DistilleryError(
-            f"{where}: class {missing[0]!r} is missing among {', '.join(classes)}. Name every "
+            f"{where}: class {missing[0]!r} is missing from {', '.join(classes)}. Name every "
             "class of the task's `labels`."
         )
     return np.array([given.index(own) for own in wanted])
 
 
 def class_number(value: Any, classes: Sequence[str] | None, task: Task, where: str) -> int:
-    """Return the number of a label: a class's name, or its place in the file's classes.
+    """Return the class index of a label: a class's name, or its index in the file's classes.
 
-    :raises DistilleryError: if there is none.
+    :raises DistilleryError: if it is neither.
     """
     names = [_plain(name) for name in task.label_names]
     if isinstance(value, str) and _plain(value) in names:
         return names.index(_plain(value))
     place = float(value) if _is_number(value) else None
     if classes is None or place is None:
-        remedy = " A number needs `classes`, whose place it is." if place is not None else ""
+        remedy = " A number needs `classes`, which it indexes." if place is not None else ""
         raise DistilleryError(f"{_unknown(value, task, where)}{remedy}")
     if place not in range(len(classes)):
         raise DistilleryError(
-            f"{where}: label {value} is no place in the classes {', '.join(classes)}, which are "
-            "numbered from 0. Correct it."
+            f"{where}: label {value} is not an index of the classes {', '.join(classes)}, which "
+            "are numbered from 0. Correct it."
         )
     return names.index(_plain(classes[int(place)]))
 
@@ -64,19 +64,19 @@ def class_number(value: Any, classes: Sequence[str] | None, task: Task, where: s
 def completed(
     values: np.ndarray, named: np.ndarray, coverage: float | None, where: str
 ) -> tuple[np.ndarray, float]:
-    """Return a whole distribution, float64 (classes,), and how much of it went to classes.
+    """Return a complete distribution, float64 (classes,), and the coverage of the classes.
 
-    What the classes that are named leave of 1 is spread evenly over the others; where all are
-    named, it went to no class, and they are brought to 1.
+    The probability that the named classes leave over is spread evenly over the others; if all are
+    named, it belongs to no class, and they are normalised to 1.
 
-    :param values: probabilities, 0 where none is named; :param named: which are, bool (classes,).
-    :param coverage: of the classes named together; None: they add up to it.
-    :raises DistilleryError: if they are no probabilities.
+    :param values: probabilities, 0 for unnamed classes; :param named: the mask, bool (classes,).
+    :param coverage: of the named classes together; None: their sum.
+    :raises DistilleryError: if the values are not probabilities.
     """
     total = float(values.sum())
     if (values < 0).any() or total > 1.0 + EXCESS:
         raise DistilleryError(
-            f"{where}: {values[named].round(4).tolist()} are no probabilities (from 0 to 1, "
+            f"{where}: {values[named].round(4).tolist()} are not probabilities (from 0 to 1, "
             "together at most 1). Give `logits`, or correct them."
         )
     covered = min(1.0, total) if coverage is None else coverage
@@ -85,26 +85,26 @@ def completed(
     if named.all():
         return values / total, covered
     others = (1.0 - covered) / (~named).sum()
-    # Unless it is said, nothing went anywhere else: {spam: 0.1} is ham for the rest.
+    # Unless coverage is given, the classes cover everything: {spam: 0.1} leaves 0.9 to ham.
     return np.where(named, values / total * covered, others), 1.0 if coverage is None else covered
 
 
 def smoothed(number: int, classes: int, settings: AnswerFiles) -> np.ndarray:
-    """Return the distribution of a bare label (Szegedy et al. 2016, section 7), (classes,)."""
+    """Return a bare label's smoothed distribution (Szegedy et al. 2016, section 7), (classes,)."""
     share = settings.smoothing
     return (1.0 - share) * np.eye(classes)[number] + share / classes
 
 
 def logits_of(probs: np.ndarray, settings: AnswerFiles) -> np.ndarray:
-    """Return logarithms of probabilities, none below the floor, less their mean: (classes,)."""
+    """Return logarithms of probabilities, clipped at the floor, minus their mean: (classes,)."""
     logs = np.log(np.maximum(probs, settings.floor))
     return (logs - logs.mean()).astype(np.float32)
 
 
 def score_of(given: Given, task: Task, where: str) -> np.ndarray:
-    """Return a row's score of a regression, float32 (1,).
+    """Return a row's regression score, float32 (1,).
 
-    :raises DistilleryError: if it has no one number.
+    :raises DistilleryError: if the row does not have exactly one number.
     """
     value = given.value if given.kind == "label" else None
     if given.kind == "logits" and len(given.value) == 1:
@@ -120,7 +120,7 @@ def score_of(given: Given, task: Task, where: str) -> np.ndarray:
 def in_order(
     value: Numbers, order: np.ndarray | None, task: Task, where: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return a row's numbers in the order of the task's classes, and which classes have one."""
+    """Return a row's numbers in the order of the task's classes, and a mask of those it names."""
     classes = len(task.label_names)
     if isinstance(value, list):
         if order is None:
@@ -147,7 +147,7 @@ def in_order(
 def missing_classes(named: np.ndarray, task: Task) -> str:
     """Return the names of the classes without a number.
 
-    :param named: which have one, bool (classes,).
+    :param named: a mask of those with one, bool (classes,).
     """
     return ", ".join(np.array(task.label_names)[~named])
 

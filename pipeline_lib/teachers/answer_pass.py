@@ -1,4 +1,4 @@
-"""The pass that gives every row of a set the answer that stands in a file: by its content key."""
+"""The pass that looks up each row's answer, read from files, by its content key."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ from pipeline_lib.teachers.health import check_finite, check_outputs
 
 @dataclass(frozen=True)
 class AnswerPass(ShardPass):
-    """The pass that finds the answer to every row of a shard by its content key.
+    """The pass that looks up the answer to every row of a shard by its content key.
 
-    Rows without one have not-a-number in all logits.
+    Rows without one have NaN in all logits.
 
     :ivar folder: of the answers; :ivar digest: of their table.
-    :ivar mask: what stands for a masked word; :ivar provenance: where the answers are from.
+    :ivar mask: what a masked word is replaced by; :ivar provenance: the answers' origin.
     """
 
     kind: ClassVar[str] = "logits"
@@ -36,7 +36,7 @@ class AnswerPass(ShardPass):
 
     @classmethod
     def of(cls, folder: Path) -> Self:
-        """Take the answers in ``folder``."""
+        """Return the pass for the answers in ``folder``."""
         said = read_record(folder / RECORD, "mask", "provenance")
         provenance = tuple(sorted(said["provenance"].items()))
         return cls(folder, sha256_file(folder / TABLE), said["mask"], provenance)
@@ -52,7 +52,7 @@ class AnswerPass(ShardPass):
         _loaded(self.folder, self.digest)
 
     def outputs(self, rows: pa.Table) -> Iterator[Output]:
-        """Yield columns key (uint64), logits and, where rows are weighted, weight (float32)."""
+        """Yield columns key (uint64), logits and, if rows are weighted, weight (float32)."""
         answers = _loaded(self.folder, self.digest)
         places = answers.find(row_keys(rows, self.mask))
         found = places >= 0
@@ -68,12 +68,12 @@ class AnswerPass(ShardPass):
     def check(self, content: pa.Table, output: pa.Table, name: str) -> None:
         """Check that a shard's answers are finite and, if they can be told apart, differ.
 
-        What the files hold was checked as a whole; a shard shows a stretch of it that went wrong.
+        The files were checked as a whole; checking each shard reveals a stretch that went wrong.
         """
         logits = matrix(output["logits"])
         known, where = ~np.isnan(logits).all(axis=1), f"{self.kind} of {name}"
         remedy = (
-            "Nothing of this shard was stored. Take the answers to its rows out of the files, and "
+            "Nothing of this shard was stored. Remove the answers to its rows from the files, and "
             "have the teacher answer again."
         )
         check_finite(logits[known], where, remedy)
@@ -88,6 +88,6 @@ def _loaded(folder: Path, digest: str) -> Answers:
 
 
 def answered_counts(logits: np.ndarray) -> dict[str, int]:
-    """Return how many rows have an answer, and how many none."""
+    """Return how many rows have an answer, and how many have none."""
     known = int(answered(logits).sum())
     return {"answered": known, "unanswered": len(logits) - known}

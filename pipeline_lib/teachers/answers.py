@@ -1,4 +1,4 @@
-"""Answers of a teacher that is no model here, found by what they answer to.
+"""Answers of a teacher that is not run here, looked up by the text they answer.
 
 They are read from files into one table, by content key: a hash of the text as the teacher read it.
 """
@@ -32,18 +32,18 @@ from pipeline_lib.teachers.content_keys import content_keys
 from pipeline_lib.teachers.health import MAX_ROWS, check_outputs
 
 TABLE, RECORD = "answers.arrow", "answers.json"
-"""A teacher's answers by content key, sorted; and what is said of them."""
+"""A teacher's answers by content key, sorted; and their metadata."""
 REASONS = 10
-"""Reasons for no answer that are shown, the most frequent: a service may give each row its own."""
+"""How many of the most frequent reasons for no answer to show: each row may have its own."""
 
 
 @dataclass
 class Answers:
     """A teacher's answers by content key, in the order of the keys.
 
-    :ivar keys: uint64 (rows,), none twice; :ivar logits: float32 (rows, classes), or (rows, 1).
-    :ivar weights: float32 (rows,), or None: all count alike.
-    :ivar counts: what the files held; :ivar errors: how often each reason for no answer was given.
+    :ivar keys: uint64 (rows,), unique; :ivar logits: float32 (rows, classes), or (rows, 1).
+    :ivar weights: float32 (rows,); None: all rows count equally.
+    :ivar counts: of the files' rows; :ivar errors: how often each reason for no answer was given.
     """
 
     keys: np.ndarray
@@ -54,22 +54,22 @@ class Answers:
     errors: dict[str, int] = field(default_factory=dict)
 
     def find(self, keys: np.ndarray) -> np.ndarray:
-        """Return the place of each key's answer, int64 (rows,); -1 where there is none."""
+        """Return the index of each key's answer, int64 (rows,); -1 where there is none."""
         if not len(self.keys):
             return np.full(len(keys), -1)
         places = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
         return np.where(self.keys[places] == keys, places, -1)
 
     def are_few(self) -> bool:
-        """Whether fewer than half of the answers are different, as bare labels are.
+        """Whether fewer than half of the answers are distinct, as with bare labels.
 
-        Then a set that is sorted, or a rare class, gives many rows in a row the same one.
+        Then a sorted set, or a rare class, gives many consecutive rows the same one.
         """
         chosen = self.logits[:: -(-len(self.logits) // MAX_ROWS) or 1]
         return 2 * len(np.unique(chosen, axis=0)) < len(chosen)
 
     def write(self, folder: Path, mask: str) -> None:
-        """Write the answers, and what is said of them."""
+        """Write the answers and their metadata."""
         columns = {"key": pa.array(self.keys), "logits": list_column(self.logits)}
         if self.weights is not None:
             columns["weight"] = pa.array(self.weights)
@@ -90,13 +90,13 @@ class Answers:
 
 
 def read_files(files: Sequence[Path], settings: AnswerFiles, task: Task) -> Answers:
-    """Read a task's answers out of its files; there may be none.
+    """Read a task's answers from its files; there may be none.
 
     Rows with an ``error``, and those whose probabilities cover too little, have no answer.  A text
-    that stands there again with the same answer counts once.
+    that is repeated with the same answer counts once.
 
-    :raises DistilleryError: naming file and row: of a class that the task does not have, or lacks;
-        numbers that are no probabilities; or a text with two answers.
+    :raises DistilleryError: naming file and row, for an unknown or missing class, numbers that are
+        not probabilities, or a text with two answers.
     """
     reader = _Reader(settings, task)
     for path in files:
@@ -105,23 +105,23 @@ def read_files(files: Sequence[Path], settings: AnswerFiles, task: Task) -> Answ
 
 
 def gather(files: Sequence[Path], settings: AnswerFiles, task: Task) -> Answers:
-    """Read a task's answers as :func:`read_files` does, and check that they can be right.
+    """Read a task's answers as :func:`read_files` does, and check that they are plausible.
 
-    :raises DistilleryError: if there are none, or all are alike; and see :func:`read_files`.
+    :raises DistilleryError: if there are none, or all are the same; and see :func:`read_files`.
     """
     answers = read_files(files, settings, task)
     where = ", ".join(path.name for path in files)
     if not len(answers.keys):
         reasons = "; ".join(f"{reason} ({count:,})" for reason, count in frequent(answers.errors))
         raise DistilleryError(f"{where}: no answers. {reasons or 'Put rows into the file.'}")
-    # Bare labels come to one output per class, and probabilities may have few digits.
+    # Bare labels give one output per class, and probabilities may have few digits.
     remedy = "Nothing was stored: have the teacher answer again, and put its file here."
     check_outputs(answers.logits, answers.keys, where, remedy, few=True)
     return answers
 
 
 def frequent(errors: Mapping[str, int]) -> list[tuple[str, int]]:
-    """Return the most frequent reasons for no answer with their counts, the others as one."""
+    """Return the most frequent reasons for no answer with their counts, and the rest as one."""
     often = sorted(errors.items(), key=lambda own: -own[1])
     rest = often[REASONS:]
     others = [(f"{len(rest):,} other reasons", sum(count for _, count in rest))]
@@ -129,7 +129,7 @@ def frequent(errors: Mapping[str, int]) -> list[tuple[str, int]]:
 
 
 class _Reader:
-    """Gathers rows of files, as numbers alone: there may be millions."""
+    """Collects the rows of files, as numbers only: there may be millions."""
 
     def __init__(self, settings: AnswerFiles, task: Task) -> None:
         self.settings, self.task = settings, task
@@ -160,7 +160,7 @@ class _Reader:
             return given.key
         if len(given.texts) != len(self.task.text):
             raise DistilleryError(
-                f"{where}: {len(given.texts)} texts, and the task reads {len(self.task.text)} "
+                f"{where}: {len(given.texts)} texts, but the task reads {len(self.task.text)} "
                 f"({', '.join(self.task.text)}). A pair has `text` and `text_pair`."
             )
         return int(content_keys([[text] for text in given.texts])[0])
@@ -172,7 +172,7 @@ class _Reader:
         order: np.ndarray | None,
         where: str,
     ) -> np.ndarray | None:
-        """Return a row's logits; None where it has no answer, which is counted."""
+        """Return a row's logits; None if it has no answer, which is counted."""
         if given.error is not None:
             self.counts["errors"] += 1
             self.errors[given.error] = self.errors.get(given.error, 0) + 1
@@ -207,7 +207,7 @@ class _Reader:
         self.weights.append(1.0 if given.weight is None else given.weight)
 
     def answers(self) -> Answers:
-        """Return the answers, each text's once.
+        """Return the answers, one per text.
 
         :raises DistilleryError: if a text has two.
         """

@@ -1,8 +1,8 @@
 """The mean of several teachers' answers, from their stored outputs.
 
-Of classes it is that of their probabilities, as in deep ensembles (Lakshminarayanan et al. 2017,
-section 2.4): logits of different teachers are in no common unit, so that the boldest would outvote
-the others.  Of a regression it is that of their scores.
+For classes it is the mean of their probabilities, as in deep ensembles (Lakshminarayanan et al.
+2017, section 2.4): different teachers' logits have no common scale, so the most confident one would
+outvote the others.  For a regression it is the mean of their scores.
 """
 
 from collections.abc import Iterator, Mapping
@@ -31,7 +31,7 @@ class AveragePass(ShardPass):
     A row that one of them did not answer has no answer; rows are not weighted.
 
     :ivar folders: of the teachers' outputs for the set; :ivar digests: of these sets.
-    :ivar weights: of the teachers, together 1.
+    :ivar weights: of the teachers, summing to 1.
     """
 
     kind: ClassVar[str] = "logits"
@@ -55,9 +55,9 @@ class AveragePass(ShardPass):
         return own | {"precision": "float64"}
 
     def content(self, inputs: ShardSet, shard: Shard) -> tuple[Path, ...]:
-        """Return the shards of all teachers' outputs that answer to an input.
+        """Return the shards of all teachers' outputs for an input shard.
 
-        :raises DistilleryError: if outputs answer to another set.
+        :raises DistilleryError: if outputs were computed from another set.
         """
         answers = zip(self.folders, self.digests, strict=True)
         return tuple(_answering(*own, inputs.folder)[shard.sha256] for own in answers)
@@ -72,14 +72,14 @@ class AveragePass(ShardPass):
     def check(self, content: tuple[Path, ...], output: pa.Table, name: str) -> None:
         """Check that a shard's means are finite, and differ where a teacher's own answers do.
 
-        Answers of which none differs passed the gates of their teachers, as bare labels do.
+        Answers that are all the same have passed their teachers' own checks, as bare labels do.
         """
         given = [matrix(read_shard(path)["logits"]) for path in content]
         known, where = _all_answered(given), f"{self.kind} of {name}"
         means, keys = matrix(output["logits"])[known], output["key"].to_numpy()[known]
         remedy = (
-            "Nothing of this shard was stored. See that the teachers' classes are in one order and "
-            "their scores in one unit, or leave one out of the average's `of`."
+            "Nothing of this shard was stored. Check that the teachers' classes are in the same "
+            "order and their scores in the same unit, or leave one out of the average's `of`."
         )
         check_finite(means, where, remedy)
         if any((own[known] != own[known][:1]).any() for own in given):
@@ -88,7 +88,7 @@ class AveragePass(ShardPass):
 
 @lru_cache(maxsize=8)
 def _answering(folder: Path, digest: str, inputs: Path) -> dict[str, Path]:
-    """Return the shards of an output set, by the digests of those that they answer to."""
+    """Return the shards of an output set, by the digests of their input shards."""
     outputs = ShardSet.open(folder)
     check_answers(read_manifest(inputs), outputs.manifest)
     return {shard.source: outputs.path(shard) for shard in outputs.manifest.shards}
@@ -97,7 +97,7 @@ def _answering(folder: Path, digest: str, inputs: Path) -> dict[str, Path]:
 def mean_answer(logits: list[np.ndarray], weights: tuple[float, ...]) -> np.ndarray:
     """Return the weighted mean of answers as logits, float32 (rows, classes), or (rows, 1) scores.
 
-    The logits are logarithms of the mean probabilities, less their mean over classes.
+    The logits are the logarithms of the mean probabilities, minus their mean over classes.
     """
     known = _all_answered(logits)
     if logits[0].shape[1] == 1:
@@ -114,5 +114,5 @@ def mean_answer(logits: list[np.ndarray], weights: tuple[float, ...]) -> np.ndar
 
 
 def _all_answered(logits: list[np.ndarray]) -> np.ndarray:
-    """Return which rows every teacher answered, bool (rows,)."""
+    """Return a mask of the rows that every teacher answered, bool (rows,)."""
     return np.all([answered(own) for own in logits], axis=0)

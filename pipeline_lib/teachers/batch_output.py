@@ -1,12 +1,12 @@
-"""What a language model's output says: probabilities of classes out of its tokens, or a score.
+"""Reading a language model's output: class probabilities from its tokens, or a score.
 
-A class's name is one token or several.  Its probability is put together along the answered path: at
-each token the answer goes on with a probability, and the alternatives there lead to other classes,
-as far as their names begin with what was answered so far and the alternative.  What leads to no
-class is not covered.
+A class name is one token or several.  Its probability is accumulated along the answer's path: at
+each token the answer continues with some probability, and an alternative token leads to another
+class if that class's name starts with the answer so far plus the alternative.  Probability that
+leads to no class is not covered.
 
-A score is the one number that an answer holds or, where that is a whole number in one token, the
-mean of all those among the alternatives, by their probabilities (Liu et al. 2023, section 2).
+A score is the only number in an answer or, if that is a whole number in one token, the
+probability-weighted mean of the whole numbers among its alternatives (Liu et al. 2023, section 2).
 """
 
 import json
@@ -20,20 +20,20 @@ from pipeline_lib.params import Range
 from pipeline_lib.teachers.said_scores import said_score
 
 Alternatives = dict[str, float]
-"""Tokens at one place of an answer, with their log probabilities."""
+"""The possible tokens at one position of an answer, with their log probabilities."""
 Asked = Sequence[str] | Range
-"""What was asked for: one of these classes, or a score in this range."""
+"""The answer asked for: one of these classes, or a score in this range."""
 IMPOSSIBLE = 1e-3
-"""Alternatives at one place whose probabilities add up to more than 1 by this are refused."""
+"""Alternatives whose probabilities at one position sum to more than 1 by this are rejected."""
 
 
 @dataclass(frozen=True)
 class BatchAnswer:
     """One line of a batch's output.
 
-    :ivar key: the content key, where the line has no texts; :ivar probs: by class, as far as found.
-    :ivar said: the class, where no more than the answer is known; of a regression the score.
-    :ivar coverage: what the classes found, or the whole numbers, have of the whole probability.
+    :ivar key: the content key, if the line has no texts; :ivar probs: by class, for those found.
+    :ivar said: the class, if only the answer itself is known; the score of a regression.
+    :ivar coverage: the total probability of the classes, or whole numbers, that were found.
     """
 
     key: int | None
@@ -50,7 +50,7 @@ def read_batch_line(line: Mapping[str, Any], asked: Asked, where: str) -> BatchA
     ``custom_id`` is the content key, as ``distill teacher requests`` wrote it.
 
     :param where: for messages.
-    :raises DistilleryError: if the line is none of a batch, or its tokens' probabilities cannot be.
+    :raises DistilleryError: if the line is not from a batch, or its probabilities are impossible.
     """
     key = content_key(line.get("custom_id"), where)
     response = line.get("response") or {}
@@ -130,9 +130,9 @@ def _score(
 
 
 def _whole_numbers(place: Alternatives, scores: Range) -> dict[int, float]:
-    """Return the probabilities of the whole numbers in a range; none where tokens may go on.
+    """Return the probabilities of the whole numbers in a range; none if a number may span tokens.
 
-    A minus is a token of its own, and 10 may be two: it is one where a token has two digits.
+    A minus sign is a token of its own, and 10 may be two tokens, unless some token has two digits.
     """
     tokens = {token: token.strip() for token in place if token.strip().isdecimal()}
     if scores.min < 0 or (scores.max >= 10 and all(len(own) == 1 for own in tokens.values())):
@@ -147,12 +147,12 @@ def _whole_numbers(place: Alternatives, scores: Range) -> dict[int, float]:
 def class_probabilities(
     answer: str, places: Sequence[Alternatives], labels: Sequence[str]
 ) -> dict[str, float]:
-    """Return the probabilities of classes along the path of an answer.
+    """Return the class probabilities along an answer's path.
 
-    An alternative that begins several classes is shared out among them evenly.  Case and spaces
-    around a name do not count, nor what the answer says behind it.
+    The probability of an alternative that several class names start with is split evenly among
+    them.  Case and spaces around a name are ignored, and so is any text after it.
 
-    :param places: for each token of the answer the alternatives, itself among them.
+    :param places: for each token of the answer, the alternatives, including the token itself.
     """
     found: dict[str, float] = {}
     path, reached = "", 1.0
@@ -173,7 +173,7 @@ def class_probabilities(
         if not begun:
             return found
         if len(begun) == 1:
-            # No token to come can lead to another class.
+            # No later token can lead to another class.
             found[begun[0]] = found.get(begun[0], 0.0) + reached
             return found
     for name in (name for name in labels if _plain(name) == _plain(path)):
@@ -182,17 +182,17 @@ def class_probabilities(
 
 
 def _taken(answer: str, path: str, place: Alternatives) -> str | None:
-    """Return the token that the answer goes on with: the longest that fits."""
+    """Return the token with which the answer continues: the longest that matches."""
     rest = answer[len(path) :]
     fitting = [token for token in place if token and rest.startswith(token)]
     if not fitting and not path:
-        # Some tokenizers write the space before the first word into the token.
+        # Some tokenizers include a space before the first word in its token.
         fitting = [token for token in place if token.strip() and answer.startswith(token.strip())]
     return max(fitting, key=len, default=None)
 
 
 def _begun(path: str, labels: Sequence[str]) -> list[str]:
-    """Return the classes whose names begin with a path, or that the path names and goes on."""
+    """Return the classes whose names start with a path, or else those that the path starts with."""
     plain = path.strip().casefold()
     if not plain:
         return list(labels)
@@ -205,7 +205,7 @@ def _plain(name: str) -> str:
 
 
 def _places(logprobs: Mapping[str, Any] | None) -> list[Alternatives]:
-    """Return the alternatives of a chat's answer, or of a completion's."""
+    """Return the alternatives at each token of a chat answer, or of a completion."""
     if not logprobs:
         return []
     if "content" in logprobs:
@@ -222,32 +222,32 @@ def _places(logprobs: Mapping[str, Any] | None) -> list[Alternatives]:
 
 
 def _check_possible(places: list[Alternatives], where: str) -> None:
-    """Refuse probabilities that cannot be, as some providers return them."""
+    """Reject impossible probabilities, which some providers return."""
     for number, place in enumerate(places):
         total = sum(math.exp(value) for value in place.values())
         if not total <= 1.0 + IMPOSSIBLE:
             raise DistilleryError(
-                f"{where}: the alternatives of token {number} have a probability of {total:.3f} "
-                "together. The provider's log probabilities cannot be right: ask for labels alone, "
-                "or take another."
+                f"{where}: the alternatives of token {number} have a total probability of "
+                f"{total:.3f}. The provider's log probabilities cannot be right: ask for labels "
+                "alone, or use another provider."
             )
     if len(places) > 1 and len(places[0]) > 1 and all(place == places[0] for place in places):
         raise DistilleryError(
-            f"{where}: the same alternatives stand at all {len(places)} tokens. The provider's log "
-            "probabilities cannot be right: ask for labels alone, or take another."
+            f"{where}: all {len(places)} tokens have the same alternatives. The provider's log "
+            "probabilities cannot be right: ask for labels alone, or use another provider."
         )
 
 
 def content_key(given: Any, where: str) -> int:
-    """Return the content key that a ``custom_id`` is.
+    """Return a ``custom_id`` as a content key.
 
-    :raises DistilleryError: if it is none.
+    :raises DistilleryError: if it is not one.
     """
     try:
         return int(str(given), 16)
     except ValueError as error:
         raise DistilleryError(
-            f"{where}: custom_id {given!r:.40} is no content key. Make the batch with `distill "
+            f"{where}: custom_id {given!r:.40} is not a content key. Make the batch with `distill "
             "teacher requests`, or give the text instead."
         ) from error
 

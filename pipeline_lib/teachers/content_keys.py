@@ -1,4 +1,4 @@
-"""What an answer is found by: a hash of the text as the teacher read it, never a row number."""
+"""Content keys, by which answers are looked up: hashes of the text as the teacher read it."""
 
 from collections.abc import Sequence
 
@@ -10,13 +10,13 @@ from pipeline_lib.storage.columns import column_suffixes
 from pipeline_lib.text.masking import signed_sentences
 
 SEPARATOR = "\x1f"
-"""Stands between the two sentences of a pair in what the content key is of."""
+"""Joins the two sentences of a pair before they are hashed."""
 
 
 def content_keys(columns: Sequence[Sequence[str]]) -> np.ndarray:
-    """Return the content key of each text or pair, uint64 (rows,); spaces at the ends do not count.
+    """Return the content key of each text or pair, uint64 (rows,), ignoring surrounding whitespace.
 
-    :param columns: the first sentences and, of pairs, the second ones.
+    :param columns: the first sentences and, for pairs, the second ones.
     """
     stripped = ([text.strip() for text in column] for column in columns)
     return string_keys([SEPARATOR.join(parts) for parts in zip(*stripped, strict=True)])
@@ -25,7 +25,7 @@ def content_keys(columns: Sequence[Sequence[str]]) -> np.ndarray:
 def row_keys(rows: pa.Table, mask: str) -> np.ndarray:
     """Return the content key of each row of a shard, uint64 (rows,).
 
-    :param mask: what stands for a masked word.
+    :param mask: what a masked word is replaced by.
     """
     return content_keys(read_texts(rows, mask))
 

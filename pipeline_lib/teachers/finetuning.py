@@ -1,6 +1,6 @@
-"""Fine-tuning the teacher: a list of learning rates, the best epoch of the best rate on dev.
+"""Fine-tuning the teacher with a list of learning rates; the best epoch of the best rate is kept.
 
-As Tang et al. 2019, section 4: Adam, never on augmented data; no class weights.
+As in Tang et al. 2019, section 4: Adam, never on augmented data; no class weights.
 """
 
 from dataclasses import dataclass, replace
@@ -38,7 +38,7 @@ EVALUATION_TOKENS = 4096
 MIN_ERROR_OF_ANOTHER_UNIT = 2.0
 """In standard deviations of the labels on dev."""
 AGREEMENT_ROWS = 2000
-"""Training rows on which the finished teacher's own agreement is taken, for the alignment proof."""
+"""Training rows for measuring the finished teacher's own agreement, for the alignment proof."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Data:
 
     @classmethod
     def of(cls, table: pa.Table) -> "Data":
-        """Take the columns out of a prepared table."""
+        """Extract the columns of a prepared table."""
         return cls(texts(table), label_array(table["label"]))
 
 
@@ -64,7 +64,7 @@ class TeacherTraining(TrainingSpec):
     """One fine-tuning of a model on one task: everything that determines it.
 
     :ivar base: the model's folder; :ivar train, dev: the task's prepared splits.
-    :ivar agreement_precision: the number format in which the finished teacher is run.
+    :ivar agreement_precision: the dtype in which the finished teacher is run.
     """
 
     kind: ClassVar[str] = "teachers"
@@ -90,7 +90,7 @@ class TeacherTraining(TrainingSpec):
 
     @property
     def made_from(self) -> Any:
-        """The base, the rows, the task's classes and metric, and what else it is told."""
+        """The base, the rows, the task's classes and metric, and the other settings."""
         digests = [digest_model(self.base), self.train.digest, self.dev.digest]
         task = [self.task.metrics[0], self.task.positive_class, self.task.label_names]
         own = [self.max_length, self.tuning.freeze_embeddings]
@@ -102,7 +102,7 @@ class TeacherTraining(TrainingSpec):
         return self.train.rows
 
     def prepare(self) -> Prepared:
-        """Load the rows and the base, with a new head."""
+        """Load the rows, and the base with a new head."""
         task, device, max_length = self.task, torch.device(self.device), self.max_length
         train, dev = (Data.of(split.open().table()) for split in (self.train, self.dev))
         torch.manual_seed(self.seed)
@@ -161,7 +161,7 @@ def settings_of(own: Tuning, rate: float, device: str) -> Settings:
 def teacher_row(
     params: Params, name: str, task: str, layout: Layout, device: str
 ) -> Row[TeacherTraining]:
-    """Return the trainings of one of a task's teachers, by learning rate."""
+    """Return the runs of one of a task's teachers, by learning rate."""
     own = params.teachers[name]
     train, dev = (SetReference.to(layout.split(task, name)) for name in ("train", "dev"))
     precision = resolve_precision(params.precompute.precision, torch.device(device))
@@ -182,7 +182,7 @@ def describe(
     device: torch.device,
     precision: str,
 ) -> Record:
-    """Return how far a finished teacher agrees with its training labels, its size, its reach."""
+    """Return a finished teacher's agreement with its training labels, its size and max_length."""
     finished = load_teacher(folder, device, precision)
     return {
         "training_agreement": training_agreement(finished, train, task, max_length),
@@ -192,9 +192,9 @@ def describe(
 
 
 def output_layer(model: Any) -> torch.nn.Linear:
-    """Return the last layer of a classifier or regressor, which gives its outputs.
+    """Return the output layer of a classifier or regressor.
 
-    :raises DistilleryError: if it has none: then its outputs cannot be rescaled.
+    :raises DistilleryError: if it has no linear layer: then its outputs cannot be rescaled.
     """
     linear = [
         module
@@ -218,10 +218,10 @@ def import_teacher(
     device: torch.device,
     precision: str,
 ) -> Record:
-    """Take a teacher that was fine-tuned elsewhere into ``folder``; return its record.
+    """Copy a teacher that was fine-tuned elsewhere into ``folder``; return its record.
 
     :param splits: the task's train and dev.
-    :raises DistilleryError: if it cannot be loaded, or scores in another unit than the labels'.
+    :raises DistilleryError: if it cannot be loaded, or its scores are in another unit than labels.
     """
     for path in sorted(finished.iterdir()):
         link_or_copy(path, folder / path.name)
@@ -244,11 +244,11 @@ def import_teacher(
 def check_unit(finished: Path, labels: np.ndarray, scores: np.ndarray) -> None:
     """Check that a regression's scores are in the unit of the labels, both shape (rows,).
 
-    Correlations would not show it, but students would be trained to both.  A constant guess errs by
-    the labels' standard deviation; and scores that follow the labels vary as these do.
+    Correlations would not reveal it, but students are trained on both.  A constant prediction has
+    an error of the labels' standard deviation; and scores that follow the labels vary as they do.
 
-    :raises DistilleryError: if they err by more than twice that deviation, or vary less than a
-        third as much as their correlation with the labels implies.
+    :raises DistilleryError: if the error is more than twice that deviation, or the scores vary less
+        than a third as much as their correlation with the labels implies.
     """
     spread, own = float(labels.std()), float(scores.std())
     error = float(np.sqrt(np.mean((scores - labels) ** 2)))
@@ -258,16 +258,16 @@ def check_unit(finished: Path, labels: np.ndarray, scores: np.ndarray) -> None:
     raise DistilleryError(
         f"{finished}: the teacher's scores on dev (mean {scores.mean():.3g}, standard deviation "
         f"{own:.3g}) are in another unit than the labels (mean {labels.mean():.3g}, standard "
-        f"deviation {spread:.3g}): they err by {error:.3g}. Rescale the task's label column to "
-        "the teacher's unit, or have a teacher tuned here (`kind: single`)."
+        f"deviation {spread:.3g}): their error is {error:.3g}. Rescale the task's label column to "
+        "the teacher's unit, or have a teacher fine-tuned here (`kind: single`)."
     )
 
 
 def training_agreement(teacher: Teacher, train: Data, task: Task, max_length: int) -> float:
-    """Return how far the finished teacher agrees with the first labels of its training set.
+    """Return the finished teacher's agreement with the first labels of its training set.
 
-    The alignment proof compares the stored outputs with it: rows that slipped would agree with
-    their labels by chance only.
+    The alignment proof compares the stored outputs with it: misaligned rows would agree with their
+    labels only by chance.
     """
     outputs = teacher.predict(train.texts[:AGREEMENT_ROWS], max_length, EVALUATION_TOKENS)
     return agreement(train.labels[:AGREEMENT_ROWS], outputs, task.is_regression)

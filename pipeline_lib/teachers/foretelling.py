@@ -1,4 +1,4 @@
-"""How far a text's words foretell what a teacher says of it: hardly, where rows were shifted."""
+"""How well a text's words predict the teacher's answer: hardly at all if rows were shifted."""
 
 from collections.abc import Sequence
 
@@ -9,18 +9,18 @@ from pipeline_lib.tasks.metrics import agreement
 from pipeline_lib.text.words import split_words
 
 MIN_ROWS, MAX_ROWS = 200, 2000
-"""Answered training rows from which on words are asked, and the most that are looked at."""
+"""Answered training rows needed for a prediction from words, and the maximum used."""
 WIDTH, RIDGE = 1024, 10.0
-"""Numbers that words are hashed to, and the weight of the penalty on their squares."""
+"""The number of buckets that words are hashed to, and the ridge penalty."""
 LEAST_FORETOLD = 0.1
-"""Shuffled answers come to 0 ± 0.07 at 200 rows; tasks about words to 0.3 and more."""
+"""Shuffled answers give 0 ± 0.07 with 200 rows; tasks that depend on words, 0.3 and more."""
 
 
 def foretold(texts: Sequence[str], outputs: np.ndarray) -> float | None:
-    """Return how far a text's words foretell its answer: Pearson's r, of rows not fitted to.
+    """Return how well a text's words predict its answer: Pearson's r on held-out rows.
 
-    A ridge regression on hashed words, fitted to each half and tried on the other, of the output
-    that varies most; None for few rows.
+    A ridge regression on hashed words, fitted to each half and tested on the other, predicts the
+    output with the highest variance; None if there are too few rows.
 
     :param outputs: float (rows, classes), or (rows, 1) scores.
     """
@@ -40,7 +40,7 @@ def foretold(texts: Sequence[str], outputs: np.ndarray) -> float | None:
 
 
 def _hashed_words(texts: Sequence[str]) -> np.ndarray:
-    """Return which words each text has, 0 or 1, float64 (rows, WIDTH)."""
+    """Return each text's hashed bag of words, 0 or 1, float64 (rows, WIDTH)."""
     features = np.zeros((len(texts), WIDTH))
     for row, text in enumerate(texts):
         words = sorted(set(split_words(text.lower())[0]))

@@ -1,7 +1,7 @@
-"""Sentence vectors that were given in files, found by the content of their sentences.
+"""Sentence vectors given in files, looked up by the content of their sentences.
 
-They are written to one Arrow file as they are read, a few thousand together, and beside it stands
-where the vector of each content key lies.  So memory holds no more than keys and one batch.
+They are written to one Arrow file as they are read, a few thousand at a time, with an index from
+content keys to vectors beside it.  So memory holds only the keys and one batch.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,22 +26,22 @@ from pipeline_lib.teachers.row_files import described, format_of
 from pipeline_lib.teachers.vector_files import VectorRows, read_vectors
 
 VECTORS, PLACES, RECORD = "vectors.arrow", "places.arrow", "vectors.json"
-"""The vectors in the files' order; keys, sorted, with the place of each one's vector; and what is
-said of them."""
+"""The vectors in the files' order; the sorted keys, each with its vector's index; and the
+metadata."""
 COUNTS = ("rows", "answered", "repeated", "errors")
 SAME = 0.999
-"""The cosine from which on two vectors of a text are the same: APIs round differently each time."""
+"""Two vectors of a text with at least this cosine are the same: APIs' rounding varies."""
 CHUNK = 8192
 
 
 class MappedVectors(StoredVectors):
-    """The vectors of one Arrow file of many batches, each mapped by itself: none is copied."""
+    """The vectors of one Arrow file of many batches, each memory-mapped on its own, not copied."""
 
     def __init__(self, path: Path) -> None:
         """Map a file with a column of fixed-size lists of float32."""
         reader = pa.ipc.open_file(pa.memory_map(str(path)))
         columns = [reader.get_batch(n).column(0) for n in range(reader.num_record_batches)]
-        # A table's column is copied where its chunks are put together, also a single one.
+        # Combining a table column's chunks copies it, even if there is only one.
         self._parts = [own.flatten().to_numpy().reshape(len(own), -1) for own in columns]
         self._scales = [None] * len(columns)
         self._ends = np.cumsum([len(own) for own in columns])
@@ -51,10 +51,10 @@ class MappedVectors(StoredVectors):
 class GivenVectors:
     """Sentence vectors by content key.
 
-    :ivar keys: uint64 (sentences,), sorted, none twice; :ivar places: of their vectors, int64.
-    :ivar vectors: float32 (rows, width), mapped.
-    :ivar provenance: where they are from; :ivar counts: what the files held; :ivar errors: how
-        often each reason for no vector was given.
+    :ivar keys: uint64 (sentences,), sorted, unique; :ivar places: their vectors' indices, int64.
+    :ivar vectors: float32 (rows, width), memory-mapped.
+    :ivar provenance: their origin; :ivar counts: of the files' rows; :ivar errors: how often each
+        reason for no vector was given.
     """
 
     keys: np.ndarray
@@ -70,12 +70,12 @@ class GivenVectors:
         return self.vectors.shape[1]
 
     def find(self, keys: np.ndarray) -> np.ndarray:
-        """Return the place of each key's vector, int64 (rows,); -1 where there is none."""
+        """Return the index of each key's vector, int64 (rows,); -1 where there is none."""
         numbers = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
         return np.where(self.keys[numbers] == keys, self.places[numbers], -1)
 
     def of_texts(self, texts: Sequence[str]) -> np.ndarray:
-        """Return the vectors of texts, float32 (texts, width), not-a-number where there is none."""
+        """Return the vectors of texts, float32 (texts, width), NaN where there is none."""
         places = self.find(content_keys([texts]))
         found = np.full((len(texts), self.width), np.nan, np.float32)
         found[places >= 0] = self.vectors[places[places >= 0]]
@@ -94,13 +94,12 @@ class GivenVectors:
 def gather_vectors(
     files: Sequence[Path], settings: SentenceVectorFiles, folder: Path
 ) -> GivenVectors:
-    """Read the sentence vectors of files into ``folder``, by content key.
+    """Read the sentence vectors in files into ``folder``, by content key.
 
-    Rows with an ``error`` have none.  A text that stands there again with the same vector counts
-    once.
+    Rows with an ``error`` have none.  A text that is repeated with the same vector counts once.
 
-    :raises DistilleryError: naming file and row: of a vector that cannot be one, or two of a text;
-        if there are none, or they are all alike.
+    :raises DistilleryError: naming file and row, for an invalid vector, or two vectors of one text;
+        or if there are none, or all are the same.
     """
     reader, where = _Reader(settings), ", ".join(path.name for path in files)
     with atomic_path(folder / VECTORS) as temporary:
@@ -126,7 +125,7 @@ def _check_health(vectors: MappedVectors, keys: np.ndarray, places: np.ndarray, 
 
 
 class _Reader:
-    """Writes the vectors of files one behind the other, and keeps where each came from."""
+    """Writes the vectors of files in sequence, and records where each came from."""
 
     def __init__(self, settings: SentenceVectorFiles) -> None:
         self.settings = settings
@@ -162,15 +161,15 @@ class _Reader:
         self.width = self.width or rows.vectors.shape[1]
         if rows.vectors.shape[1] != self.width:
             raise DistilleryError(
-                f"{file}: row {rows.numbers[0]}: a vector of {rows.vectors.shape[1]:,} values, and "
-                f"those before it have {self.width:,}. All are of one model, and of one length."
+                f"{file}: row {rows.numbers[0]}: a vector of {rows.vectors.shape[1]:,} values, but "
+                f"those before it have {self.width:,}. Use vectors of one model and one length."
             )
         self.count += len(rows.keys)
         self._keys.append(rows.keys)
         self._numbers.append(rows.numbers)
 
     def places(self, vectors: MappedVectors) -> tuple[np.ndarray, np.ndarray]:
-        """Return the keys in order, each once, and where the vector of each lies.
+        """Return the unique keys in order, and the index of each one's vector.
 
         :raises DistilleryError: if a text has two vectors.
         """
@@ -198,13 +197,13 @@ class _Reader:
 
 @dataclass(frozen=True)
 class GivenVectorPass(ShardPass):
-    """The pass that finds the vector of every sentence of a shard by its content key.
+    """The pass that looks up the vector of every sentence of a shard by its content key.
 
-    Sentences without one have not-a-number in all values; of int8 in the scale.
+    Sentences without one have NaN in all values; for int8, in the scale.
 
     :ivar folder: of the vectors; :ivar digest: of their content; :ivar storage: float32, float16
         or int8.
-    :ivar mask: what stands for a masked word; :ivar provenance: where the vectors are from.
+    :ivar mask: what a masked word is replaced by; :ivar provenance: the vectors' origin.
     """
 
     kind: ClassVar[str] = "vectors"
@@ -216,7 +215,7 @@ class GivenVectorPass(ShardPass):
 
     @classmethod
     def of(cls, folder: Path, storage: str) -> Self:
-        """Take the vectors in ``folder``."""
+        """Return the pass for the vectors in ``folder``."""
         said = read_record(folder / RECORD, "mask", "provenance")
         return cls(
             folder,
@@ -234,13 +233,13 @@ class GivenVectorPass(ShardPass):
         return own | {"storage": self.storage, "precision": "as given"}
 
     def load(self) -> None:
-        """Map the vectors, so that forked workers share them."""
+        """Memory-map the vectors, so that forked workers share them."""
         loaded(self.folder, self.digest)
 
     def outputs(self, rows: pa.Table) -> Iterator[Output]:
-        """Yield columns key, vector (fixed-size list) and, of int8, scale (float32).
+        """Yield columns key, vector (fixed-size list) and, for int8, scale (float32).
 
-        A pair's second sentence has columns ``vector_2`` and ``scale_2``, and counts by itself.
+        A pair's second sentence has columns ``vector_2`` and ``scale_2``, and counts separately.
         """
         given = loaded(self.folder, self.digest)
         columns: dict[str, Any] = {"key": rows["key"]}
@@ -258,7 +257,7 @@ class GivenVectorPass(ShardPass):
         yield pa.table(columns), counts
 
     def check(self, content: pa.Table, output: pa.Table, name: str) -> None:
-        """Check that what a shard has is finite, and differs as vectors of other sentences do."""
+        """Check that a shard's vectors are finite, and differ as different sentences' do."""
         sides = zip(column_suffixes(content), read_texts(content, self.mask), strict=True)
         for side, texts in sides if output.num_rows else ():
             values = StoredVectors([(output, side)])[np.arange(output.num_rows)]
@@ -272,20 +271,20 @@ class GivenVectorPass(ShardPass):
 
 
 def digest_of(folder: Path) -> str:
-    """Return the SHA-256 over the vectors in ``folder`` and their places."""
+    """Return the SHA-256 over the vectors in ``folder`` and their index."""
     return sha256_json([sha256_file(folder / name) for name in (VECTORS, PLACES)])
 
 
 @lru_cache(maxsize=1)
 def loaded(folder: Path, digest: str) -> GivenVectors:
-    """Read vectors of this digest; a process keeps the last ones."""
+    """Read the vectors with this digest; the process caches the last ones."""
     return GivenVectors.read(folder)
 
 
 def _packed(
     vectors: np.ndarray, known: np.ndarray, storage: str
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return vectors as they are stored, and the scales of int8; see :class:`GivenVectorPass`."""
+    """Return vectors as stored, and the scales for int8; see :class:`GivenVectorPass`."""
     with np.errstate(over="ignore"):
         stored, scale = pack(np.where(known[:, None], vectors, 0.0), storage)
     if scale is None:

@@ -1,8 +1,7 @@
-"""Gates that a teacher's outputs pass before they are stored.
+"""Checks that a teacher's outputs must pass before they are stored.
 
-A digest vouches for bytes, whatever they say: it passes outputs that are no numbers, or the same
-for every row.  Each gate here says when it is silent, so that small shards and shards of one class
-go through.
+A digest vouches only for bytes: it passes outputs that are NaN, or the same for every row.  Each
+check here states when it does not apply, so that small shards and shards of one class pass.
 """
 
 import math
@@ -13,22 +12,23 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.tasks.metrics import agreement
 
 MIN_ROWS = 32
-"""Different inputs from which on a shard can be called constant or hardly unique: fewer may well
-get the same answer."""
+"""Distinct inputs needed to call a shard constant or hardly unique: fewer may well get the same
+answer."""
 MAX_ROWS = 4096
-"""Different inputs of a shard that are looked at, evenly spread, besides whether all are finite."""
+"""Maximum distinct inputs of a shard to compare, evenly spaced; that all are finite is checked for
+every row."""
 MAX_UNIQUE, UNIQUE_SHARE = 32, 0.1
-"""Hardly unique: fewer different outputs than this number, and than this share of the inputs.  In
+"""Hardly unique: fewer distinct outputs than this number, and than this share of the inputs.  In
 bfloat16 a saturated classifier of two classes still gives hundreds."""
 MIN_SPREAD = 1e-4
 """Variance gone: the deviation between rows, as a share of the outputs' root mean square.  Rounding
-to bfloat16 alone makes 1e-3; an untrained head's answers differ by 1e-2."""
+to bfloat16 alone gives 1e-3; an untrained head's answers differ by 1e-2."""
 MIN_LABELS = 32
-"""Labelled rows from which on a shard's agreement with them says something."""
+"""Labelled rows needed for a shard's agreement with them to be meaningful."""
 DEVIATIONS = 4.0
-"""Standard errors that chance may explain: of 30,000 sound shards one lies further below."""
+"""Standard errors allowed for chance: one in 30,000 sound shards falls further below."""
 TOLERANCE = 0.03
-"""What a shard's agreement may lack besides: rows of one shard can be harder."""
+"""A further shortfall allowed in a shard's agreement: its rows can be harder."""
 SHOWN = 5
 
 
@@ -39,7 +39,7 @@ def check_outputs(
 
     :param outputs: float (rows, width); :param keys: content keys of the rows, uint64 (rows,).
     :param where: the pass and the shard; :param remedy: what to do.
-    :param few: there may be few different ones, as of labels or rounded probabilities.
+    :param few: whether there may be few distinct ones, as with labels or rounded probabilities.
     :raises DistilleryError: naming the shard and rows.
     """
     check_finite(outputs, where, remedy)
@@ -65,7 +65,7 @@ def check_outputs(
 
 
 def check_finite(outputs: np.ndarray, where: str, remedy: str) -> None:
-    """Check that a shard's outputs, float (rows, width), are numbers; see :func:`check_outputs`.
+    """Check that a shard's outputs, float (rows, width), are finite; see :func:`check_outputs`.
 
     :raises DistilleryError: naming the shard and rows.
     """
@@ -80,7 +80,7 @@ def check_finite(outputs: np.ndarray, where: str, remedy: str) -> None:
 def check_agreement(
     labels: np.ndarray, outputs: np.ndarray, own: float, regression: bool, where: str, remedy: str
 ) -> None:
-    """Check that a shard's outputs agree with its labels about as far as the teacher itself does.
+    """Check that a shard's outputs agree with its labels about as well as the teacher itself.
 
     :param labels: of the rows that have one, (rows,); :param outputs: theirs, (rows, width).
     :param own: the teacher's agreement on its training rows: accuracy, or Pearson's r.
@@ -93,29 +93,29 @@ def check_agreement(
         return
     wrong = np.arange(len(labels)) if regression else np.flatnonzero(outputs.argmax(1) != labels)
     raise DistilleryError(
-        f"{where}: the outputs of {len(labels):,} labelled rows agree with the labels by "
-        f"{found:.1%}, the teacher itself does by {own:.1%} (among them {_listed(wrong)} of the "
+        f"{where}: the agreement of {len(labels):,} labelled rows' outputs with their labels is "
+        f"{found:.1%}, the teacher's own is {own:.1%} (among them {_listed(wrong)} of the "
         f"labelled). {remedy}"
     )
 
 
 def least_agreement(own: float, rows: int, regression: bool) -> float:
-    """Return the agreement that chance leaves to a shard of so many labelled rows.
+    """Return the lowest agreement that chance explains in a shard with ``rows`` labelled rows.
 
-    Binomial for a share of equal answers, Fisher's z for a correlation.
+    Binomial for accuracy, Fisher's z for a correlation.
     """
     if regression:
         own = min(own, 1.0 - 1e-9)
         return math.tanh(math.atanh(own) - DEVIATIONS / math.sqrt(rows - 3)) - TOLERANCE
-    # Of a teacher that is never wrong on its training rows, one in as many may be.
+    # A teacher that is never wrong on its training rows may still be wrong on one in ``rows``.
     error = max(own * (1.0 - own), 1.0 / rows)
     return own - DEVIATIONS * math.sqrt(error / rows) - TOLERANCE
 
 
 def chance_agreement(labels: np.ndarray, outputs: np.ndarray, regression: bool) -> float:
-    """Return the agreement up to which answers may have nothing to do with their rows.
+    """Return the highest agreement that answers unrelated to their rows reach by chance.
 
-    Of classes that of the same answers in any order, of correlations 0, and the same deviations.
+    For classes the expected agreement of shuffled answers, for correlations 0, plus the deviations.
     """
     rows = len(labels)
     if regression:

@@ -1,6 +1,6 @@
 """A teacher: a transformers encoder, classifier or regressor, run in length-sorted batches.
 
-A task about pairs has a cross-encoder: both sentences in one sequence, told apart by segments.
+A pair task uses a cross-encoder: both sentences in one sequence, distinguished by token types.
 """
 
 import logging
@@ -31,10 +31,10 @@ WEIGHTS = ("*.safetensors", "*.safetensors.index.json")
 
 @dataclass
 class Transformer(ABC):
-    """A transformers encoder and its tokenizer on one device, in one number format.
+    """A transformers encoder and its tokenizer on one device, in one dtype.
 
     :ivar model: in evaluation mode; :ivar tokenizer: its fast tokenizer.
-    :ivar digest: SHA-256 over weights, configuration and tokenizer: names it in store keys.
+    :ivar digest: SHA-256 over weights, configuration and tokenizer, used in store keys.
     """
 
     model: Any
@@ -49,13 +49,14 @@ class Transformer(ABC):
 
     @property
     def pieces(self) -> Pieces:
-        """How it reads texts."""
+        """Its tokenizer, as students use it."""
         return Pieces.of(self.tokenizer)
 
     def sentences(self, rows: pa.Table, side: str) -> list[str]:
         """Return each row's sentence of one side as the teacher reads it.
 
-        :param rows: of a transfer set, whose masked words get the teacher's sign, or of another.
+        :param rows: of a transfer set, whose masked words become the teacher's mask token, or of
+            another set.
         """
         return signed_sentences(rows, side, lambda: self.pieces.mask_sign)
 
@@ -80,8 +81,8 @@ class Transformer(ABC):
     def predict(self, texts: Sequence[Text], max_length: int, batch_tokens: int) -> np.ndarray:
         """Return the outputs for each text or pair, float32, (texts, outputs), in their order.
 
-        A row's batch depends only on the texts given in this call: the same call gives the same
-        bytes on the same machine, however often it is interrupted.
+        A row's batch depends only on the texts of this call: the same call gives the same bytes on
+        the same machine, however often it is interrupted.
         """
         sentences = self.encode(texts, max_length)
         outputs = np.empty((len(sentences), self.width), np.float32)
@@ -94,7 +95,7 @@ class Transformer(ABC):
     @property
     @abstractmethod
     def width(self) -> int:
-        """How many values :meth:`forward` gives per row."""
+        """The number of values that :meth:`forward` returns per row."""
 
     @abstractmethod
     def forward(self, batch: Mapping[str, torch.Tensor]) -> torch.Tensor:
@@ -111,13 +112,13 @@ class Teacher(Transformer):
 
     @cached_property
     def label_names(self) -> list[str]:
-        """Names of the classes, by class number."""
+        """Class names, by class index."""
         names = self.model.config.id2label
         return [names[number] for number in range(len(names))]
 
     @property
     def width(self) -> int:
-        """How many classes there are; of a regression 1."""
+        """The number of classes; 1 for a regression."""
         return len(self.label_names)
 
     def forward(self, batch: Mapping[str, torch.Tensor]) -> torch.Tensor:
@@ -128,7 +129,7 @@ class Teacher(Transformer):
 def load_teacher(folder: Path, device: torch.device | str, precision: str) -> Teacher:
     """Load a fine-tuned teacher from a transformers model folder; safetensors only.
 
-    :raises DistilleryError: if the folder is no such model.
+    :raises DistilleryError: if the folder is not such a model.
     """
     from pipeline_lib.cpu.attention import use_short_attention
 
@@ -145,10 +146,10 @@ def load_teacher(folder: Path, device: torch.device | str, precision: str) -> Te
 
 
 def keep_head_exact(model: Any) -> Any:
-    """Have all behind the model's encoder compute in float32, and return the model.
+    """Make everything above the model's encoder compute in float32, and return the model.
 
-    bfloat16 has eight bits: 420 tweets got 279 different scores from a head in it.  Next to the
-    encoder the head costs nothing.
+    bfloat16 has eight bits of precision: 420 tweets got only 279 distinct scores from a head in it.
+    The head's cost is negligible next to the encoder's.
     """
     if model.base_model is not model:
         for module in model.children():
@@ -168,9 +169,9 @@ def _to_float32(_: torch.nn.Module, args: Any, kwargs: Any) -> tuple[Any, Any]:
 def load_classifier(folder: Path, label_names: Sequence[str] | None = None) -> tuple[Any, Any]:
     """Load (model, tokenizer) as a classifier; ``label_names`` gives an encoder a new head.
 
-    One label name makes a regression of one output.
+    A single label name means a regression with one output.
 
-    :raises DistilleryError: if the folder holds no model that transformers can load.
+    :raises DistilleryError: if the folder has no model that transformers can load.
     """
     head: dict[str, Any] = {}
     if label_names is not None:
@@ -181,16 +182,16 @@ def load_classifier(folder: Path, label_names: Sequence[str] | None = None) -> t
 
 
 def load_pretrained(folder: Path, auto_class: str, head: Mapping[str, Any]) -> tuple[Any, Any]:
-    """Load (model, fast tokenizer) in float32 by one of transformers' Auto classes.
+    """Load (model, fast tokenizer) in float32 with one of transformers' Auto classes.
 
-    :param head: settings of the model besides those in the folder.
-    :raises DistilleryError: if the folder holds no model that transformers can load.
+    :param head: the model's settings besides those in the folder.
+    :raises DistilleryError: if the folder has no model that transformers can load.
     """
     import transformers
 
     transformers.utils.logging.disable_progress_bar()
     logging.getLogger("transformers").setLevel(logging.ERROR)
-    # Nothing here may look anything up on a hub: the fetch stages did that, at pinned revisions.
+    # Nothing here may access the hub: the fetch stages did that, at pinned revisions.
     local = {"local_files_only": True, "trust_remote_code": False}
     try:
         model = getattr(transformers, auto_class).from_pretrained(
@@ -207,8 +208,8 @@ def load_pretrained(folder: Path, auto_class: str, head: Mapping[str, Any]) -> t
 def digest_model(folder: Path) -> str:
     """Return one SHA-256 over the weights, configuration and tokenizer of a model folder.
 
-    Whatever decides tokens or outputs counts, so that no other teacher's outputs are found for it;
-    records of a training do not.
+    Everything that affects tokens or outputs counts, so that another teacher's outputs are never
+    found for it; training records do not.
     """
     weights = {path for pattern in WEIGHTS for path in Path(folder).glob(pattern)}
     paths = {*tokenizer_files(folder), *Path(folder).glob("config.json"), *weights}
@@ -218,8 +219,8 @@ def digest_model(folder: Path) -> str:
 def length_sorted_batches(lengths: np.ndarray, batch_tokens: int) -> Iterator[np.ndarray]:
     """Yield row numbers in batches of at most ``batch_tokens`` tokens, padding included.
 
-    Rows are sorted by length first, so that almost nothing is padding; longest first, so that what
-    does not fit into memory fails at once.  A row longer than the budget stands alone.
+    Rows are sorted by length, which leaves little padding; longest first, so that a batch that does
+    not fit into memory fails at once.  A row longer than the budget gets a batch of its own.
     """
     order = np.argsort(-lengths, kind="stable")
     start = 0

@@ -1,4 +1,4 @@
-"""The passes over a teacher: what is computed for every row of a shard set, and how.
+"""Teacher passes: what is computed for every row of a shard set, and how.
 
 Batches are formed within one shard, so no shard's bytes depend on another.
 """
@@ -29,9 +29,9 @@ from pipeline_lib.text.pieces import model_inputs
 
 @dataclass(frozen=True)
 class TeacherPass(ShardPass):
-    """A pass over a teacher: all that its outputs depend on besides the input shard.
+    """A teacher pass: everything that its outputs depend on besides the input shard.
 
-    :cvar column: that holds its outputs.
+    :cvar column: the column that holds its outputs.
     :ivar folder: the teacher's model folder.
     :ivar digest: of its weights, tokenizer, configuration.
     """
@@ -46,9 +46,9 @@ class TeacherPass(ShardPass):
 
     @classmethod
     def of(cls, params: Params, folder: Path, max_length: int, **own: Any) -> Self:
-        """Resolve device and number format of params for the teacher in ``folder``.
+        """Resolve device and dtype from params for the teacher in ``folder``.
 
-        :param max_length: tokens of a text that are kept; :param own: the subclass' own fields.
+        :param max_length: the tokens kept of a text; :param own: the subclass's own fields.
         """
         device = resolve_device(params.device)
         return cls(
@@ -74,19 +74,19 @@ class TeacherPass(ShardPass):
 
     @property
     def libraries(self) -> tuple[str, ...]:
-        """The distributions that decide the outputs' bytes."""
+        """The distributions that affect the outputs' bytes."""
         return TRAINING_LIBRARIES
 
     @abstractmethod
     def teacher(self) -> Transformer:
-        """Load the teacher; a process keeps the last one."""
+        """Load the teacher; the process caches the last one."""
 
     def sides(self, rows: pa.Table) -> tuple[str, ...]:
-        """Return the suffixes of the columns that the outputs for ``rows`` have."""
+        """Return the suffixes of the output columns for ``rows``."""
         return (FIRST,)
 
     def texts(self, rows: pa.Table, side: str) -> Sequence[Text]:
-        """Return what the teacher reads of each row for the outputs of one side."""
+        """Return the text of each row that the teacher reads for the outputs of one side."""
         return self.teacher().texts(rows)
 
     def check(self, content: pa.Table, output: pa.Table, name: str) -> None:
@@ -98,14 +98,14 @@ class TeacherPass(ShardPass):
             check_outputs(flat, self.different(content, side), where, self.remedy)
 
     def different(self, rows: pa.Table, side: str) -> np.ndarray:
-        """Return numbers that differ where the inputs of one side's outputs do, (rows,)."""
+        """Return numbers that differ where the inputs to one side's outputs differ, (rows,)."""
         return rows["key"].to_numpy()
 
     @property
     def remedy(self) -> str:
-        """What to do where the outputs cannot be right."""
+        """What to do if the outputs cannot be right."""
         return (
-            "Nothing of this shard was stored. Look at the model in "
+            "Nothing of this shard was stored. Check the model in "
             f"{self.folder}, set `precompute.precision` in params.yaml to float32, or tune the "
             "teacher at a lower learning rate, and run `dvc repro`."
         )
@@ -124,8 +124,8 @@ class TeacherPass(ShardPass):
 class LogitPass(TeacherPass):
     """The pass that computes a fine-tuned teacher's logits, or the scores of a regression.
 
-    :ivar agreement: with its training labels, which those of a shard must come near to; None where
-        the rows are others.
+    :ivar agreement: with its training labels, which a shard's agreement must come close to; None
+        for other rows.
     """
 
     kind: ClassVar[str] = "logits"
@@ -133,7 +133,7 @@ class LogitPass(TeacherPass):
     agreement: float | None = None
 
     def teacher(self) -> Teacher:
-        """Load the teacher; a process keeps the last one."""
+        """Load the teacher; the process caches the last one."""
         return _loaded(self.folder, self.digest, self.device, self.precision)
 
     def compute(self, rows: pa.Table) -> pa.Table:
@@ -143,7 +143,7 @@ class LogitPass(TeacherPass):
         return pa.table({"key": rows["key"], "logits": list_column(logits)})
 
     def check(self, content: pa.Table, output: pa.Table, name: str) -> None:
-        """Check a shard's logits as all outputs, and against the labels that its rows have."""
+        """Check a shard's logits like any outputs, and against the labels of its rows."""
         super().check(content, output, name)
         if self.agreement is None:
             return
@@ -157,20 +157,20 @@ class LogitPass(TeacherPass):
 
 @dataclass
 class StateTeacher(Teacher):
-    """A fine-tuned teacher that answers with what some layers make of the first token, [CLS].
+    """A fine-tuned teacher whose outputs are some layers' states of the first token, [CLS].
 
-    :ivar layers: their numbers from 1 on, as transformers' ``hidden_states`` have them.
+    :ivar layers: their indices from 1 on, as in transformers' ``hidden_states``.
     """
 
     layers: tuple[int, ...]
 
     @property
     def width(self) -> int:
-        """Values of all its states of a row together."""
+        """The number of values in all states of a row."""
         return len(self.layers) * int(self.model.config.hidden_size)
 
     def forward(self, batch: Mapping[str, torch.Tensor]) -> torch.Tensor:
-        """Return the states of a batch, one layer's behind the other's, shape (rows, width)."""
+        """Return the states of a batch, the layers concatenated, shape (rows, width)."""
         found = self.model(**model_inputs(batch), output_hidden_states=True).hidden_states
         return torch.cat([found[layer][:, 0] for layer in self.layers], dim=1)
 
@@ -189,7 +189,7 @@ class StatePass(TeacherPass):
 
     @classmethod
     def of(cls, params: Params, folder: Path, max_length: int, states: States) -> Self:
-        """Resolve device and number format of params for the teacher in ``folder``."""
+        """Resolve device and dtype from params for the teacher in ``folder``."""
         own = {"layers": tuple(states.layers), "storage": states.storage}
         return super().of(params, folder, max_length, **own)
 
@@ -199,14 +199,14 @@ class StatePass(TeacherPass):
         return super().settings | {"layers": list(self.layers), "storage": self.storage}
 
     def teacher(self) -> StateTeacher:
-        """Load the teacher; a process keeps the last one."""
+        """Load the teacher; the process caches the last one."""
         own = _loaded(self.folder, self.digest, self.device, self.precision)
         return StateTeacher(
             *(own.model, own.tokenizer, own.device, own.precision, own.digest, self.layers)
         )
 
     def compute(self, rows: pa.Table) -> pa.Table:
-        """Return columns key (uint64) and states (per row a list of layers' lists) for ``rows``."""
+        """Return columns key (uint64) and states (a list per layer in each row) for ``rows``."""
         texts = self.texts(rows, FIRST)
         found = self.teacher().predict(texts, self.max_length, self.batch_tokens)
         states, _ = pack(found, self.storage)

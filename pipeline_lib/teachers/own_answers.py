@@ -23,11 +23,11 @@ def describe_answers(
     splits: Mapping[str, ShardSet],
     files: Sequence[Path],
 ) -> dict[str, Any]:
-    """Return the record of a teacher whose answers stand in files, once they are trusted.
+    """Return the record of a teacher whose answers come from files, after checking them.
 
-    ``training_agreement`` and ``best_dev`` are of the labelled rows that have an answer, null
-    where none has; ``foretold`` is how far the words of the training texts foretell the answers,
-    null where there are too few.
+    ``training_agreement`` and ``best_dev`` cover the labelled rows that have an answer, null if
+    there are none; ``foretold`` is how well the words of the training texts predict the answers,
+    null if there are too few.
 
     :param splits: the task's train and dev; :param files: for messages.
     :raises DistilleryError: if the answers agree with the labels no better than by chance, or are
@@ -38,7 +38,7 @@ def describe_answers(
     known, own = labelled_answers(answers, splits["dev"], mask)
     check_related(*(np.concatenate(pair) for pair in ((labels, known), (found, own))), task, where)
     if task.is_regression and len(known) >= MIN_LABELS:
-        # Imported where it is needed: it comes with torch.
+        # Imported only where it is needed: it imports torch.
         from pipeline_lib.teachers.finetuning import check_unit
 
         check_unit(files[0], known, own[:, 0])
@@ -60,7 +60,7 @@ def describe_answers(
 
 
 def unrelated_warning(name: str, record: Mapping[str, Any]) -> str | None:
-    """Return what is to be said of answers that nothing in their texts foretells; None: they fit.
+    """Return the warning for answers that nothing in their texts predicts; None: they fit.
 
     :param record: see :func:`describe_answers`.
     """
@@ -68,8 +68,8 @@ def unrelated_warning(name: str, record: Mapping[str, Any]) -> str | None:
     if value is None or value >= LEAST_FORETOLD:
         return None
     return (
-        f"warning: {name}: the words of its texts do not foretell a single answer (correlation "
-        f"{value:.2f}), and shifted or mixed up answers would look so too. Look at some rows: "
+        f"warning: {name}: the words of its texts do not predict its answers (correlation "
+        f"{value:.2f}), as if the answers were shifted or mixed up. Check some rows: "
         "`distill shards show`."
     )
 
@@ -83,21 +83,21 @@ def labelled_answers(answers: Answers, rows: ShardSet, mask: str) -> tuple[np.nd
 
 
 def check_related(labels: np.ndarray, outputs: np.ndarray, task: Task, where: str) -> None:
-    """Check that answers have to do with the labels of their texts.
+    """Check that answers are related to the labels of their texts.
 
     :param labels: (rows,); :param outputs: float (rows, classes), or (rows, 1) scores.
-    :raises DistilleryError: if they agree no better than answers in any other order would.
+    :raises DistilleryError: if they agree no better than shuffled answers would.
     """
     if len(labels) < MIN_LABELS or np.ptp(labels) == 0:
         return
     found = agreement(labels, outputs, task.is_regression)
     chance = chance_agreement(labels, outputs, task.is_regression)
-    # Of classes that are as good as one, chance leaves no room.
+    # If almost all rows have one class, chance alone gives nearly full agreement.
     if found >= min(chance, 0.99):
         return
     raise DistilleryError(
-        f"{where}: the answers to {len(labels):,} labelled texts agree with the labels by "
-        f"{found:.1%}, and answers that were shifted or mixed up may do so by {chance:.1%}. Check "
-        "that every answer stands beside its own text, and `classes` are in the order of the "
+        f"{where}: the agreement of the answers to {len(labels):,} labelled texts with the labels "
+        f"is {found:.1%}, and shifted or mixed up answers could reach {chance:.1%}. Check that "
+        "every answer is in the row of its own text, and that `classes` are in the order of the "
         "numbers."
     )

@@ -1,4 +1,4 @@
-"""Whether sentence vectors out of files belong to their sentences, as far as words can tell."""
+"""Whether sentence vectors from files belong to their sentences, as far as words can tell."""
 
 import math
 from collections.abc import Iterable
@@ -13,21 +13,21 @@ from pipeline_lib.teachers.given_vectors import GivenVectors
 from pipeline_lib.text.masking import signed_sentences
 
 LEAD = 2.0
-"""Standard errors by which words must foretell a neighbour's vector better than their own.  Of
-2,000 sentences of Wikipedia they foretold all-MiniLM-L6-v2's own by 0.82, and a neighbour's, of the
-same article as a rule, by 0.72: five standard errors."""
+"""Standard errors by which words must predict a neighbour's vector better than their own.  For
+2,000 sentences of Wikipedia and all-MiniLM-L6-v2 the correlation was 0.82 with their own vectors
+and 0.72 with a neighbour's, usually from the same article: five standard errors apart."""
 
 
 def check_related(
     given: GivenVectors, tables: Iterable[pa.Table], mask: str, where: str
 ) -> str | None:
-    """Check that vectors stand beside their sentences; return a warning where words say nothing.
+    """Check that vectors belong to their sentences; return a warning if words predict nothing.
 
-    Ridge regressions on hashed words foretell the first principal component of the first 2,000
-    sentences' vectors: their own, those one row further up, those one row further down.
+    Ridge regressions on hashed words predict the first principal component of the first 2,000
+    sentences' vectors: their own, those one row up, and those one row down.
 
-    :param tables: shards of the corpus, in their order; :param mask: what stands for a masked word.
-    :raises DistilleryError: if the words foretell the neighbours' vectors better.
+    :param tables: the corpus's shards, in order; :param mask: what a masked word is replaced by.
+    :raises DistilleryError: if the words predict the neighbours' vectors better.
     """
     texts, vectors = _first(given, tables, mask)
     if not texts:
@@ -40,23 +40,23 @@ def check_related(
     for place, found in (("up", above), ("down", below)):
         if found > max(own, LEAST_FORETOLD) + lead:
             raise DistilleryError(
-                f"{where}: the words of {len(texts):,} sentences foretell the vectors one row "
-                f"further {place} (correlation {found:.2f}) better than their own ({own:.2f}): the "
-                "file is shifted. Put every vector beside its own text."
+                f"{where}: the words of {len(texts):,} sentences predict the vectors one row "
+                f"{place} (correlation {found:.2f}) better than their own ({own:.2f}): the file is "
+                "shifted. Put every vector in the row of its own text."
             )
     if own >= LEAST_FORETOLD:
         return None
     return (
-        f"warning: {where}: the words of {len(texts):,} sentences do not foretell their vectors "
-        f"(correlation {own:.2f}), and shifted or mixed up vectors would look so too. Look at some "
-        "rows: `distill shards show`."
+        f"warning: {where}: the words of {len(texts):,} sentences do not predict their vectors "
+        f"(correlation {own:.2f}), as if the vectors were shifted or mixed up. Check some rows: "
+        "`distill shards show`."
     )
 
 
 def _first(
     given: GivenVectors, tables: Iterable[pa.Table], mask: str
 ) -> tuple[list[str], np.ndarray]:
-    """Return the first sentences that have a vector, and these, float32 (sentences, width)."""
+    """Return the first sentences with a vector, and the vectors, float32 (sentences, width)."""
     texts: list[str] = []
     parts = [np.zeros((0, given.width), np.float32)]
     for table in tables:
@@ -71,7 +71,7 @@ def _first(
 
 
 def _first_component(vectors: np.ndarray) -> np.ndarray:
-    """Return where vectors lie along the direction in which they vary most, float64 (rows, 1)."""
+    """Return the vectors' projections onto the first principal component, float64 (rows, 1)."""
     centred = vectors.astype(np.float64) - vectors.mean(axis=0, dtype=np.float64)
     _, directions = np.linalg.eigh(centred.T @ centred)
     return centred @ directions[:, -1:]

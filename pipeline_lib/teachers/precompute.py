@@ -1,4 +1,4 @@
-"""Outputs of many values per row, as sentence vectors and layers' states: computed and proven."""
+"""Computing wide outputs (sentence vectors, layer states) and proving their alignment."""
 
 from contextlib import nullcontext
 from pathlib import Path
@@ -15,16 +15,16 @@ from pipeline_lib.teachers.outputs import TeacherPass
 def precompute_vectors(
     inputs: ShardSet, teacher_pass: TeacherPass, folder: Path, engine: Engine, title: str
 ) -> str:
-    """Compute a pass over one shard set into ``folder``, and prove that its rows are the set's.
+    """Run a pass over one shard set into ``folder``, and prove that its rows are aligned.
 
-    The proof's figures stand beside the outputs, in alignment.json.
+    The proof's figures are written next to the outputs, in alignment.json.
 
-    :param title: shows the progress.
-    :returns: how many rows there are, how many shards were found, and what was proven.
-    :raises DistilleryError: if the outputs are not those of their rows.
+    :param title: of the progress display.
+    :returns: a summary: how many rows there are, how many shards were found, and what was proven.
+    :raises DistilleryError: if the outputs do not belong to their rows.
     """
     manifest, report = run_pass(teacher_pass, inputs, folder, engine, title)
-    # One thread here too: workers are forked from this process again, for the next set.
+    # One thread here too: workers for the next set are forked from this process.
     with single_thread() if teacher_pass.device == "cpu" else nullcontext():
         figures = prove_vectors(inputs, ShardSet.open(folder), teacher_pass)
     write_json(folder / "alignment.json", figures)

@@ -2,8 +2,8 @@
 
 MT-DNN (Liu et al. 2019, section 3): the relevance of an answer is g(wᵀx), here with the sigmoid as
 g, and its probability among the candidates of one question is the softmax over their relevances.
-The sigmoid of the difference of two logits is the probability of a class: so the trained model is a
-classifier of two classes like any other.
+The sigmoid of the difference of two logits is the probability of a class, so the trained model is
+an ordinary classifier of two classes.
 """
 
 from collections.abc import Sequence
@@ -21,10 +21,10 @@ from pipeline_lib.training.batches import LengthSorted
 
 @dataclass(frozen=True)
 class CandidateBatches(LengthSorted):
-    """Batches that hold all candidates of their questions, one question after the other.
+    """Batches that contain all candidates of their questions, one question after another.
 
-    All questions of a batch have the same number of candidates; one with more candidates than
-    ``batch_size`` stands alone.
+    All questions in a batch have the same number of candidates; one with more candidates than
+    ``batch_size`` gets a batch of its own.
 
     :ivar questions: the number of each row's question, int64 (rows,).
     """
@@ -44,7 +44,7 @@ class CandidateBatches(LengthSorted):
         return [batches[i] for i in generator.permutation(len(batches))]
 
     def collate(self, rows: np.ndarray) -> dict[str, Any]:
-        """Return the tensors of one batch, and under ``candidates`` how many a question has."""
+        """Return the tensors of one batch, and the candidates per question, ``candidates``."""
         candidates = int((self.questions[rows] == self.questions[rows[0]]).sum())
         return {**super().collate(rows), "candidates": candidates}
 
@@ -60,7 +60,7 @@ class CandidateBatches(LengthSorted):
 
 
 def questions_of(texts: Sequence[Text]) -> np.ndarray:
-    """Return the number of each pair's question, its first sentence, int64 (rows,)."""
+    """Return an index for each pair's question, its first sentence, int64 (rows,)."""
     numbers: dict[str, int] = {}
     return np.array([numbers.setdefault(question, len(numbers)) for question, _ in texts], np.int64)
 
@@ -68,20 +68,20 @@ def questions_of(texts: Sequence[Text]) -> np.ndarray:
 def ranking_loss(
     logits: torch.Tensor, labels: torch.Tensor, answer: int, candidates: int
 ) -> torch.Tensor:
-    """Return −log P(right answer | question), the mean over right answers, a scalar.
+    """Return −log P(right answer | question), averaged over right answers, a scalar.
 
-    Each right answer is compared with the wrong ones of its question.  Rows of questions that have
-    no right or no wrong answer are not compared: they count by their cross-entropy.
+    Each right answer is compared with the wrong ones of its question.  Rows of questions without a
+    right or a wrong answer are not compared: their cross-entropy is used instead.
 
-    :param logits: float (rows, 2), the candidates of a question one after the other.
+    :param logits: float (rows, 2), with the candidates of a question in consecutive rows.
     :param labels: int64 (rows,); :param answer: the class of right answers.
-    :param candidates: how many every question has.
+    :param candidates: the number of candidates per question.
     """
     relevance = logits.softmax(-1)[:, answer].view(-1, candidates)
     right = (labels == answer).view(-1, candidates)
     ranked = right.any(1) & ~right.all(1)
     wrong = relevance[ranked].masked_fill(right[ranked], -torch.inf).logsumexp(1, keepdim=True)
-    # −log(exp(r) / (exp(r) + the sum of exp over the wrong ones)).
+    # −log(exp(r) / (exp(r) + sum of exp over the wrong ones)).
     compared = F.softplus(wrong - relevance[ranked])[right[ranked]]
     alone = ~ranked.repeat_interleave(candidates)
     entropies = F.cross_entropy(logits[alone], labels[alone], reduction="none")

@@ -1,9 +1,9 @@
 """Refining a teacher on several tasks at once: one encoder, and a head per task.
 
 Liu 2020 (the thesis), section 4.1.1, after MT-DNN (Liu et al. 2019, section 3 and algorithm 1): a
-batch is of one task, the batches of all tasks are merged and shuffled each epoch, and all weights
-are updated: the encoder's and those of the task's head.  In the end each task has a teacher like
-any other, whose encoder's weights are stored once.
+batch is from one task, the batches of all tasks are merged and shuffled each epoch, and each step
+updates the encoder and the head of the batch's task.  In the end each task has an ordinary
+teacher, and the shared encoder's weights are stored once.
 """
 
 from collections.abc import Iterable, Mapping
@@ -44,13 +44,13 @@ from pipeline_lib.training.runs import Prepared, Record, TrainingSpec
 from pipeline_lib.training.search import Row
 
 ENCODER, HEAD = "encoder.safetensors", "head.safetensors"
-"""The two files of a refined teacher's weights: what all tasks share, and what is its own."""
+"""The two files of a refined teacher's weights: those all tasks share, and the task's own."""
 
 
 class RefinedTask(NamedTuple):
-    """What one task brings into the training: its prepared splits, and its settings.
+    """What one task contributes to the training: its prepared splits, and its settings.
 
-    :ivar answer: the class of right answers, of a task that is trained by ranking.
+    :ivar answer: the class of right answers, for a task that is trained by ranking.
     """
 
     train: SetReference
@@ -62,19 +62,19 @@ class RefinedTask(NamedTuple):
 class SharedClassifiers(torch.nn.Module):
     """Classifiers of several tasks that share one encoder; each has its architecture's own head.
 
-    :ivar classifiers: transformers models like any others, whose weights are those of this module.
+    :ivar classifiers: ordinary transformers models, which share their weights with this module.
     """
 
     def __init__(self, classifiers: Iterable[Any]) -> None:
-        """Join classifiers of one architecture: the encoder is that of the first.
+        """Join classifiers of one architecture; the encoder is that of the first.
 
-        :param classifiers: made as they are taken, if the memory cannot hold an encoder for each.
-        :raises DistilleryError: if the architecture does not tell its encoder from its head.
+        :param classifiers: may be a generator, if memory cannot hold an encoder for each.
+        :raises DistilleryError: if the architecture does not separate its encoder from its head.
         """
         super().__init__()
         joined, self.heads = [], torch.nn.ModuleList()
         for classifier in classifiers:
-            # Before the head is taken up: it puts modules in the place of others.
+            # Before collecting the head's modules, since this replaces some.
             replace_dropout(classifier)
             encoder = classifier.base_model
             if encoder is classifier:
@@ -89,11 +89,11 @@ class SharedClassifiers(torch.nn.Module):
                 self.encoder = encoder
             setattr(classifier, classifier.base_model_prefix, self.encoder)
             joined.append(classifier)
-        # In a tuple torch sees no modules: the encoder, which it knows already, counts once.
+        # torch does not look for modules in a tuple, so the encoder, registered above, counts once.
         self.classifiers = tuple(joined)
 
     def train(self, mode: bool = True) -> "SharedClassifiers":
-        """Set training or evaluation, of the classifiers too."""
+        """Set training or evaluation mode, for the classifiers too."""
         for classifier in self.classifiers:
             classifier.train(mode)
         return super().train(mode)
@@ -101,7 +101,7 @@ class SharedClassifiers(torch.nn.Module):
 
 @dataclass(frozen=True)
 class _Part:
-    """One task of a training that runs: its rows, and the model as its teacher.
+    """One task in a training run: its rows, and the model as its teacher.
 
     :ivar scale: the unit in which a regression is trained.
     """
@@ -118,14 +118,14 @@ class _Part:
     def of(cls, own: RefinedTask, teacher: Teacher, max_length: int) -> "_Part":
         """Read the rows.
 
-        :raises DistilleryError: if a set is damaged, or a regression's labels are all the same.
+        :raises DistilleryError: if a set is damaged, or a regression's labels are all equal.
         """
         train, dev = (Data.of(split.open().table()) for split in (own.train, own.dev))
         scale = scale_of(train.labels)
         return cls(own.task, own.answer, train, dev, scale, teacher, max_length)
 
     def batches(self, batch_size: int, seed: int) -> LengthSorted:
-        """Return the batches of the training rows, a regression's labels in standard units."""
+        """Return the batches of the training rows, with a regression's labels standardised."""
         labels, scale = self.train.labels, self.scale
         targets = {"labels": labels if scale is None else scale.standardise(labels)}
         encoded = self.teacher.encode(self.train.texts, self.max_length)
@@ -137,7 +137,7 @@ class _Part:
     def loss(self, batch: Batch) -> torch.Tensor:
         """Return the cross-entropy, or a regression's squared error (equations 4.3 and 4.4).
 
-        Of candidate answers it is :func:`ranking_loss`.
+        For candidate answers it is :func:`ranking_loss`.
         """
         logits = self.teacher.forward(batch).float()
         if self.answer is None:
@@ -150,12 +150,12 @@ class _Part:
         return score(self.task.metrics[0], self.dev.labels, outputs, self.task.positive_class)
 
     def rescale(self) -> None:
-        """Have a regression answer in the labels' unit."""
+        """Rescale a regression's outputs to the labels' unit."""
         if self.scale is not None:
             self.scale.rescale(output_layer(self.teacher.model))
 
     def describe(self, folder: Path, device: torch.device, precision: str) -> Record:
-        """Return what the record has of this task, whose finished teacher is in ``folder``."""
+        """Return this task's part of the record; its finished teacher is in ``folder``."""
         return {
             "metric": self.task.metrics[0],
             "rows": len(self.train.texts),
@@ -168,10 +168,10 @@ class _Part:
 class RefinedTraining(TrainingSpec):
     """One fine-tuning of the base on several tasks at once: everything that determines it.
 
-    The results lie in folders ``0``, ``1``, ... by the tasks' order: no name of a task counts.
+    The results are in folders ``0``, ``1``, ... in the order of the tasks: task names do not count.
 
     :ivar base: folder of the model it starts from; :ivar tasks: by their names.
-    :ivar agreement_precision: the number format in which the finished teachers are run.
+    :ivar agreement_precision: the dtype in which the finished teachers are run.
     """
 
     kind: ClassVar[str] = "teachers"
@@ -195,7 +195,7 @@ class RefinedTraining(TrainingSpec):
 
     @property
     def made_from(self) -> Any:
-        """The base, the tasks' rows, classes and metrics in their order, and what else is told."""
+        """The base, the tasks' rows, classes and metrics in order, and the other settings."""
         tasks = [
             [
                 *(own.train.digest, own.dev.digest, own.task.label_names, own.answer),
@@ -259,9 +259,9 @@ class RefinedTraining(TrainingSpec):
         return model.to(device), tokenizer
 
     def write(self, folders: Mapping[str, Path], record: Record) -> None:
-        """Link each task's teacher into its folder, with a record as if it had been alone.
+        """Link each task's teacher into its folder, with a record as if it were trained alone.
 
-        :param folders: by task; :param record: what the training's ``training.json`` says.
+        :param folders: by task; :param record: the content of the run's ``training.json``.
         """
         for number, task in enumerate(self.tasks):
             self.result.link_into(folders[task], str(number))
@@ -269,9 +269,9 @@ class RefinedTraining(TrainingSpec):
 
 
 def record_of_task(record: Record, number: int) -> Record:
-    """Return a refined training's record as that of one task: ``dev`` is its own score.
+    """Return a refined run's record for one task, with its own score as ``dev``.
 
-    ``best_dev_mean`` is the mean over the tasks by which the evaluation was chosen.
+    ``best_dev_mean`` is the mean over tasks, by which the best evaluation was chosen.
     """
     shared = {key: value for key, value in record.items() if key != "by_task"}
     history = [{**entry, "dev": entry["dev_by_task"][number]} for entry in record["history"]]
@@ -283,10 +283,10 @@ def record_of_task(record: Record, number: int) -> Record:
 
 
 def save_classifiers(folder: Path, model: SharedClassifiers, tokenizer: Any) -> None:
-    """Save each classifier into a folder of its number, the encoder's weights once for all.
+    """Save each classifier into a folder named by its index; the encoder is stored once.
 
-    transformers takes the two files of a classifier's weights for the parts of a large model: each
-    folder can be loaded without this library, and copied away.
+    transformers treats the two files of a classifier's weights as the shards of a large model: each
+    folder can be loaded without this library, and copied elsewhere.
     """
     for number, classifier in enumerate(model.classifiers):
         own, prefix = folder / str(number), f"{classifier.base_model_prefix}."
@@ -308,7 +308,7 @@ def _save_part(classifier: Any, tensors: dict[str, torch.Tensor], path: Path) ->
 
 
 def _index(folder: Path, classifier: Any) -> dict[str, Any]:
-    """Return which of the two files each tensor lies in, as transformers reads it."""
+    """Return the index of which file holds each tensor, in transformers' format."""
     files = {}
     for name in (ENCODER, HEAD):
         with safe_open(folder / name, "pt") as tensors:
@@ -320,7 +320,7 @@ def _index(folder: Path, classifier: Any) -> dict[str, Any]:
 def refined_teacher_row(
     params: Params, name: str, layout: Layout, device: str
 ) -> Row[RefinedTraining]:
-    """Return the trainings of one row of ``teachers``; see :func:`refined_row`."""
+    """Return the runs of one row of ``teachers``; see :func:`refined_row`."""
     own = params.teachers[name]
     tasks = {
         task: RefinedTask(*(SetReference.to(layout.split(task, s)) for s in ("train", "dev")), one)
@@ -341,9 +341,9 @@ def refined_row(
     device: str,
     agreement_precision: str,
 ) -> Row[RefinedTraining]:
-    """Return the trainings of one refined teacher, by learning rate; see RefinedTraining.
+    """Return the runs of one refined teacher, by learning rate; see :class:`RefinedTraining`.
 
-    :raises DistilleryError: if a task of ``ranking`` is not there, or cannot be ranked.
+    :raises DistilleryError: if a task of ``ranking`` does not exist, or cannot be ranked.
     """
     answers = {
         task: answer_class(name, task, label, tasks) for task, label in params.ranking.items()
@@ -358,10 +358,10 @@ def refined_row(
 
 
 def answer_class(row: str, name: str, label: str, tasks: Mapping[str, RefinedTask]) -> int:
-    """Return the class number of a ranked task's right answers.
+    """Return the class index of a ranked task's right answers.
 
     :param row: the refined teacher, for messages.
-    :raises DistilleryError: if the task is not there, or is not one of pairs and two classes.
+    :raises DistilleryError: if the task does not exist, or does not have pairs and two classes.
     """
     where = f"teachers.{row}.tuning.ranking.{name}"
     if name not in tasks:
@@ -370,7 +370,7 @@ def answer_class(row: str, name: str, label: str, tasks: Mapping[str, RefinedTas
     if not task.is_pair or len(task.label_names) != 2:
         raise DistilleryError(
             f"{where}: only a task of pairs, a question and a candidate answer, with two labels "
-            "can be ranked. Take it out of `ranking`."
+            "can be ranked. Remove it from `ranking`."
         )
     if label not in task.label_names:
         raise DistilleryError(

@@ -1,4 +1,4 @@
-"""What a model elsewhere is to answer or to embed: the texts of sets that have no answer yet."""
+"""Requests for a model elsewhere to answer or embed: the texts of sets that have no answer yet."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from pipeline_lib.teachers.given_vectors import GivenVectors
 
 TOP_LOGPROBS = 20
-"""Alternatives that are asked for at each token: the most that the API gives."""
+"""Alternatives requested at each token: the API's maximum."""
 MAX_TOKENS = 16
-"""Tokens of an answer: the names of classes seldom have more than six."""
+"""Maximum tokens of an answer: class names seldom have more than six."""
 LABELS, LEAST, GREATEST = "{labels}", "{min}", "{max}"
-"""What stands in a prompt for the classes, and for the ends of a regression's range."""
+"""Placeholders in a prompt for the classes, and for the ends of a regression's range."""
 PROMPT = f"Answer with one of these labels and nothing else: {LABELS}."
 SCORE_PROMPT = f"Answer with a number from {LEAST} to {GREATEST} and nothing else."
 
@@ -27,10 +27,10 @@ SCORE_PROMPT = f"Answer with a number from {LEAST} to {GREATEST} and nothing els
 def requests_of(
     parts: Iterable[Sequence[Sequence[str]]], known: "Answers | GivenVectors | None"
 ) -> Iterator[dict[str, str]]:
-    """Yield key (hex), text and, of pairs, text_pair of each text without an answer, none twice.
+    """Yield key (hex), text and, for pairs, text_pair of each distinct text without an answer.
 
-    :param parts: texts of sets, some together: the first sentences and, of pairs, the second ones.
-    :param known: the answers that there are.
+    :param parts: batches of texts: the first sentences and, for pairs, the second ones.
+    :param known: the existing answers.
     """
     seen = SeenKeys()
     for texts in parts:
@@ -45,11 +45,11 @@ def requests_of(
 
 
 def instruction(task: "Task", prompt: str | None) -> str:
-    """Return what a model is told before each text.
+    """Return the instruction given to a model before each text.
 
     :param prompt: with ``{labels}`` for the classes, or ``{min}`` and ``{max}`` of a regression's
         scores; None: the default one.
-    :raises DistilleryError: if it has the signs of the other kind of task.
+    :raises DistilleryError: if it has the placeholders of the other kind of task.
     """
     scores = task.score_range
     if scores is None:
@@ -60,7 +60,7 @@ def instruction(task: "Task", prompt: str | None) -> str:
     strange = [sign for sign in (LABELS, LEAST, GREATEST) if sign in told and sign not in values]
     if strange:
         raise DistilleryError(
-            f"--prompt: it has {strange[0]}, and the task's labels are "
+            f"--prompt: it has {strange[0]}, but the task's labels are "
             f"{'classes' if scores is None else 'scores'}. Write {' and '.join(values)}."
         )
     for sign, value in values.items():
@@ -69,7 +69,7 @@ def instruction(task: "Task", prompt: str | None) -> str:
 
 
 def batch_request(row: dict[str, str], model: str, told: str) -> dict[str, Any]:
-    """Return a row as a line of an OpenAI batch of chat completions; its custom_id is the key.
+    """Return a row as a line of an OpenAI chat-completions batch, with its key as custom_id.
 
     :param told: see :func:`instruction`.
     """
@@ -87,7 +87,7 @@ def batch_request(row: dict[str, str], model: str, told: str) -> dict[str, Any]:
 
 
 def embedding_request(row: dict[str, str], model: str) -> dict[str, Any]:
-    """Return a sentence as a line of an OpenAI batch of embeddings; its custom_id is the key."""
+    """Return a sentence as a line of an OpenAI embeddings batch, with its key as custom_id."""
     body = {"model": model, "input": row["text"], "encoding_format": "float"}
     place = {"method": "POST", "url": "/v1/embeddings"}
     return {"custom_id": row["key"], **place, "body": body}

@@ -1,4 +1,4 @@
-"""Rows of the files in which others answer: Parquet, Arrow, CSV, JSON lines, a batch's output.
+"""Reading rows of external teachers' files: Parquet, Arrow, CSV, JSON Lines, a batch's output.
 
 They are read a few at a time, so that memory does not grow with the file.
 """
@@ -24,27 +24,27 @@ ENDINGS = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
 }
-"""Formats by the ending of a file's name."""
+"""Formats by file suffix."""
 BATCHES = {"openai-batch": {"custom_id", "response"}, "vllm": {"outputs"}}
-"""The keys by which the lines of a batch's output are known."""
+"""The keys that identify the lines of a batch's output."""
 TABLES = ("parquet", "arrow")
 BATCH_ROWS = 10_000
-"""Rows of a table that are read together."""
+"""Rows of a table to read at a time."""
 _KEYS = ("classes", "provenance")
 
 
 @dataclass(frozen=True)
 class Described:
-    """What a file says of itself: its classes in their order, and where its answers are from."""
+    """A file's metadata: its classes in order, and the provenance of its answers."""
 
     classes: list[str] | None = None
     provenance: dict[str, str] = field(default_factory=dict)
 
 
 def format_of(path: Path, format: str | None) -> str:
-    """Return a file's format: the one named, or that of its ending; a batch's by its first line.
+    """Return a file's format: the one given, or from its suffix; a batch's from its first line.
 
-    :raises DistilleryError: if the ending says nothing, or the file is not there.
+    :raises DistilleryError: if the suffix is unknown, or the file does not exist.
     """
     if not path.is_file():
         raise DistilleryError(f"{path}: not found. Put the file there, or correct the path.")
@@ -54,16 +54,16 @@ def format_of(path: Path, format: str | None) -> str:
         return next((kind for kind, keys in BATCHES.items() if keys <= set(first)), found)
     if found is None:
         raise DistilleryError(
-            f"{path}: no format goes with this ending; there are {', '.join(ENDINGS)}. Rename the "
-            "file, or name its `format`."
+            f"{path}: no format has this suffix; there are {', '.join(ENDINGS)}. Rename the "
+            "file, or give its `format`."
         )
     return found
 
 
 def described(path: Path, kind: str) -> Described:
-    """Return what a file of this format says of itself.
+    """Return the metadata of a file in this format.
 
-    :raises DistilleryError: if it says something else, or something that is no JSON.
+    :raises DistilleryError: if it has unknown metadata, or some that is not JSON.
     """
     if kind in TABLES:
         return _of_schema(path, table_schema(path, kind))
@@ -80,7 +80,7 @@ def table_schema(path: Path, kind: str) -> pa.Schema:
 
 
 def table_batches(path: Path, kind: str, columns: list[str]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a Parquet or Arrow file, :data:`BATCH_ROWS` at most together."""
+    """Yield the rows of a Parquet or Arrow file, at most :data:`BATCH_ROWS` at a time."""
     with _reading(path, kind) as (_, batches):
         for batch in batches(columns):
             for start in range(0, batch.num_rows, BATCH_ROWS):
@@ -89,15 +89,15 @@ def table_batches(path: Path, kind: str, columns: list[str]) -> Iterator[pa.Reco
 
 @contextmanager
 def _reading(path: Path, kind: str) -> Iterator[tuple[pa.Schema, Any]]:
-    """Open a table: its schema, and what yields its batches with some columns.
+    """Open a table; yield its schema, and a function that yields batches of selected columns.
 
-    :raises DistilleryError: if it is torn, or of another format.
+    :raises DistilleryError: if it is truncated, or in another format.
     """
     import pyarrow.parquet as pq
 
     try:
         if kind == "parquet":
-            # Mapped: a reader of the plain file keeps every row group that it has read.
+            # Memory-mapped: a reader of the plain file keeps every row group that it has read.
             with pq.ParquetFile(path, memory_map=True) as file:
                 yield (
                     file.schema_arrow,
@@ -132,7 +132,7 @@ def _of_schema(path: Path, schema: pa.Schema) -> Described:
             "with json.dumps."
         ) from error
     if "classes" not in given and b"huggingface" in found:
-        # `datasets` keeps the names of a ClassLabel.
+        # `datasets` stores the names of a ClassLabel here.
         features = json.loads(found[b"huggingface"]).get("info", {}).get("features", {})
         given["classes"] = features.get("label", {}).get("names")
     return _description(path, given)
@@ -140,14 +140,14 @@ def _of_schema(path: Path, schema: pa.Schema) -> Described:
 
 def _description(path: Path, given: Any) -> Described:
     if not isinstance(given, dict) or set(given) - set(_KEYS):
-        raise DistilleryError(f"{path}: metadata has {', '.join(_KEYS)} and no more. Correct it.")
+        raise DistilleryError(f"{path}: metadata may only have {', '.join(_KEYS)}. Correct it.")
     classes, provenance = given.get("classes"), given.get("provenance") or {}
     if classes is not None and not (
         isinstance(classes, list) and all(isinstance(name, str) for name in classes)
     ):
-        raise DistilleryError(f"{path}: metadata `classes` is no list of names. Correct it.")
+        raise DistilleryError(f"{path}: metadata `classes` is not a list of names. Correct it.")
     if not isinstance(provenance, dict):
-        raise DistilleryError(f"{path}: metadata `provenance` is no mapping. Correct it.")
+        raise DistilleryError(f"{path}: metadata `provenance` is not a mapping. Correct it.")
     return Described(classes, {str(name): str(value) for name, value in provenance.items()})
 
 
@@ -158,15 +158,15 @@ def csv_columns(path: Path) -> list[str]:
 
 
 def csv_lines(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield the rows of a CSV file with their numbers, as an editor shows them, less empty values.
+    """Yield the rows of a CSV file with their line numbers in an editor, without empty values.
 
-    :raises DistilleryError: if a row has not as many columns as the first line, or is no CSV.
+    :raises DistilleryError: if a row has more or fewer columns than the first line, or is not CSV.
     """
     with _csv_reader(path) as reader:
         for number, row in enumerate(reader, 2):
             if None in row or None in row.values():
                 raise DistilleryError(
-                    f"{path}: row {number} has not as many columns as the first line. Quote "
+                    f"{path}: row {number} does not have as many columns as the first line. Quote "
                     "texts with commas or quotes, and double the quotes inside."
                 )
             yield number, {name: value for name, value in row.items() if value != ""}
@@ -187,9 +187,9 @@ def _csv_reader(path: Path) -> Iterator[csv.DictReader]:
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the objects of a file of JSON lines with their numbers, metadata among them.
+    """Yield the objects of a JSON Lines file with their line numbers, including metadata.
 
-    :raises DistilleryError: if a line is no JSON object.
+    :raises DistilleryError: if a line is not a JSON object.
     """
     try:
         with path.open(encoding="utf-8-sig", newline="\n") as stream:

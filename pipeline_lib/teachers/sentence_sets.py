@@ -1,4 +1,4 @@
-"""The sentences that encoders are trained on, and how many of them have a vector in a file."""
+"""The sentences that encoders are trained on, and how many of them have a vector from a file."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +15,8 @@ from pipeline_lib.teachers.given_vectors import GivenVectors
 class SentenceSet:
     """A shard set whose sentences encoders are trained on.
 
-    :ivar vectors: the place of their vectors; :ivar limit: rows that some encoder reads; None: all.
+    :ivar vectors: the folder of their vectors.
+    :ivar limit: the most rows that any encoder reads; None: all.
     """
 
     inputs: Path
@@ -24,7 +25,7 @@ class SentenceSet:
 
 
 def sentence_sets(params: Params, layout: Layout) -> list[SentenceSet]:
-    """Return the sets that encoders are trained on: Wikipedia's, and the tasks' that join them."""
+    """Return the sets that encoders are trained on: Wikipedia's, and those of included tasks."""
     encoders = params.sentence_encoders().values()
     limits = [encoder.wikipedia for encoder in encoders]
     limit = None if None in limits else max(limits, default=0)
@@ -37,9 +38,9 @@ def sentence_sets(params: Params, layout: Layout) -> list[SentenceSet]:
 
 
 def read_sides(own: SentenceSet, mask: str) -> Iterator[list[str]]:
-    """Yield the sentences of a set, as far as they are read, a list for each side of a shard.
+    """Yield the sentences of a set up to its limit, a list for each side of a shard.
 
-    :param mask: what stands for a masked word.
+    :param mask: what a masked word is replaced by.
     """
     left = own.limit
     for rows in ShardSet.open(own.inputs).tables():

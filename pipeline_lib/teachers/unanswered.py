@@ -1,4 +1,4 @@
-"""The rows of a set that files gave no answer, and the sentences that they gave no vector."""
+"""The rows of a set for which files have no answer, and the sentences without a vector."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -13,15 +13,15 @@ from pipeline_lib.storage.vectors import StoredVectors
 from pipeline_lib.teachers.content_keys import content_keys, read_texts
 
 UNANSWERED = "unanswered.jsonl"
-"""Beside outputs: what has no answer, a line each."""
+"""Next to the outputs: what has no answer, one per line."""
 Line = dict[str, Any]
 """``shard`` and ``row`` of an input, the content ``key``, its ``text`` and ``text_pair``."""
 
 
 def list_unanswered(outputs: ShardSet, lines: Iterable[Line]) -> int:
-    """Write what has no answer beside the outputs, if anything; return how many there are.
+    """Write what has no answer, if anything, next to the outputs; return how many there are.
 
-    :param lines: of them; taken only if the outputs' manifest counts some.
+    :param lines: to write; read only if the outputs' manifest counts some.
     """
     count = outputs.manifest.counts.get("unanswered", 0)
     if count:
@@ -32,7 +32,7 @@ def list_unanswered(outputs: ShardSet, lines: Iterable[Line]) -> int:
 def without_answer(inputs: ShardSet, outputs: ShardSet, mask: str) -> Iterator[Line]:
     """Yield a line for each row of a set that has no answer.
 
-    :param mask: what stands for a masked word.
+    :param mask: what a masked word is replaced by.
     """
     shards = zip(inputs.manifest.shards, inputs.tables(), outputs.tables(), strict=True)
     for shard, rows, found in shards:
@@ -41,9 +41,9 @@ def without_answer(inputs: ShardSet, outputs: ShardSet, mask: str) -> Iterator[L
 
 
 def without_vector(inputs: ShardSet, outputs: ShardSet, mask: str) -> Iterator[Line]:
-    """Yield a line for each sentence of a set that has no vector; a pair's count by themselves.
+    """Yield a line for each sentence of a set that has no vector, separately for those of a pair.
 
-    :param mask: what stands for a masked word.
+    :param mask: what a masked word is replaced by.
     """
     shards = zip(inputs.manifest.shards, inputs.tables(), outputs.tables(), strict=True)
     for shard, rows, found in shards:

@@ -1,7 +1,7 @@
-"""Sentence vectors as they stand in files: Parquet, Arrow, CSV, JSON lines, a batch's output.
+"""Reading sentence vectors from files: Parquet, Arrow, CSV, JSON Lines, a batch's output.
 
-A row has a ``text`` and its ``embedding``, or an ``error``; a batch's line has the text's content
-key in its place.  docs/teacher-files.md describes the schema.
+A row has a ``text`` and its ``embedding``, or an ``error``; a batch's line has the content key
+instead of the text.  docs/teacher-files.md describes the schema.
 """
 
 import base64
@@ -33,20 +33,21 @@ from pipeline_lib.teachers.row_files import (
 EMBEDDING = "embedding"
 COLUMNS = ("text", EMBEDDING, "error")
 LINES = 2000
-"""Lines that are read together: their numbers are Python's until they are an array."""
+"""Lines to read at a time: their numbers are Python objects until they become an array."""
 
 
 Line = tuple[int, int | None, Any, str | None]
-"""A line's number; its content key and what stands as its vector, or why there is none."""
+"""A line's number; its content key and its raw vector, or the reason why there is none."""
 
 
 @dataclass(frozen=True)
 class VectorRows:
     """Some rows of a file.
 
-    :ivar numbers: as an editor shows them, int64 (rows,); :ivar keys: content keys, uint64 (rows,).
-    :ivar vectors: float32 (rows, width), of these rows.
-    :ivar errors: why other rows, which are none of these, have no vector.
+    :ivar numbers: line numbers in an editor, int64 (rows,); :ivar keys: content keys, uint64
+        (rows,).
+    :ivar vectors: float32 (rows, width).
+    :ivar errors: why other rows, which are not among these, have no vector.
     """
 
     numbers: np.ndarray
@@ -56,9 +57,9 @@ class VectorRows:
 
 
 def holds_vectors(path: Path, format: str | None) -> bool:
-    """Whether a file has sentence vectors: the first row with any answer says so.
+    """Whether a file has sentence vectors, judging by the first row with an answer.
 
-    :raises DistilleryError: if the file is not there, or cannot be read.
+    :raises DistilleryError: if the file does not exist, or cannot be read.
     """
     kind = format_of(path, format)
     if kind in TABLES:
@@ -74,15 +75,15 @@ def holds_vectors(path: Path, format: str | None) -> bool:
 
 
 def read_vectors(path: Path, format: str | None) -> Iterator[VectorRows]:
-    """Yield a file's rows, some thousands together.
+    """Yield a file's rows, a few thousand at a time.
 
-    :param format: null: by the ending.
+    :param format: None: from the suffix.
     :raises DistilleryError: naming the file, the row or column, and the remedy.
     """
     kind = format_of(path, format)
     if kind == "vllm":
         raise DistilleryError(
-            f"{path}: lines of vLLM's answers, which have no `{EMBEDDING}`. Give the output of "
+            f"{path}: these are vLLM's answers, which have no `{EMBEDDING}`. Give the output of "
             "`vllm run-batch` for /v1/embeddings, or lines of text and embedding."
         )
     for rows in _table_rows(path, kind) if kind in TABLES else _line_rows(path, _lines(path, kind)):
@@ -134,7 +135,7 @@ def _of_table(path: Path, batch: pa.RecordBatch, numbers: np.ndarray) -> VectorR
 
 
 def _failed(errors: pa.Array) -> pa.BooleanArray:
-    """Return which rows say why they have no vector."""
+    """Return a mask of the rows that give a reason for having no vector."""
     if pa.types.is_null(errors.type):
         return pa.array(np.zeros(len(errors), bool))
     said = pc.not_equal(errors.cast(pa.large_string()), "")
@@ -142,13 +143,13 @@ def _failed(errors: pa.Array) -> pa.BooleanArray:
 
 
 def _matrix(path: Path, column: pa.Array, numbers: np.ndarray) -> np.ndarray:
-    """Return a column of lists as an array, float32 (rows, width), without a Python number."""
+    """Return a column of lists as an array, float32 (rows, width), without Python objects."""
     if not len(column):
         return np.zeros((0, 0), np.float32)
     if not _is_list_of_numbers(column.type):
         raise DistilleryError(
-            f"{path}: the column {EMBEDDING!r} is {column.type}, no list of numbers. Write lists "
-            "of float32."
+            f"{path}: the column {EMBEDDING!r} is {column.type}, not a list of numbers. Write "
+            "lists of float32."
         )
     if column.null_count:
         raise _no_vector(f"{path}: row {numbers[pc.index(column.is_null(), True).as_py()]}")
@@ -205,7 +206,7 @@ def _of_line(number: int, line: Mapping[str, Any], where: str) -> Line:
 
 
 def _of_batch(number: int, line: Mapping[str, Any], where: str) -> Line:
-    """Return what a line of an embeddings batch's output says."""
+    """Parse a line of an embeddings batch's output."""
     key, response = content_key(line.get("custom_id"), where), line.get("response") or {}
     failed = line.get("error") or _body(line).get("error")
     if failed or response.get("status_code", 200) != 200:
@@ -221,7 +222,7 @@ def _of_batch(number: int, line: Mapping[str, Any], where: str) -> Line:
 
 
 def _vector(value: Any, where: str) -> np.ndarray:
-    """Return a row's vector, float32 (width,): a list, JSON, or base64 as an API has it."""
+    """Return a row's vector, float32 (width,), from a list, JSON, or an API's base64."""
     if value is None:
         raise _no_vector(where)
     try:
@@ -246,23 +247,23 @@ def _body(line: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _check_text(text: Any, where: str) -> None:
     if not isinstance(text, str) or not text.strip():
-        raise DistilleryError(f"{where}: `text` is missing or no text. Fill it in.")
+        raise DistilleryError(f"{where}: `text` is missing or not text. Fill it in.")
 
 
 def _check_widths(path: Path, lengths: np.ndarray, numbers: np.ndarray) -> None:
-    """Check that rows have as many values as the first of them, and some."""
+    """Check that all rows have as many values as the first, and at least one."""
     if len(empty := np.flatnonzero(lengths == 0)):
         raise _no_vector(f"{path}: row {numbers[empty[0]]}")
     if len(other := np.flatnonzero(lengths != lengths[:1])):
         row = other[0]
         raise DistilleryError(
             f"{path}: row {numbers[row]}: `{EMBEDDING}` has {lengths[row]:,} values, that of row "
-            f"{numbers[0]} has {lengths[0]:,}. All are of one model, and of one length."
+            f"{numbers[0]} has {lengths[0]:,}. Use vectors of one model and one length."
         )
 
 
 def _check_values(path: Path, rows: VectorRows) -> None:
-    """Check that vectors have a direction: all values finite, and one of them not 0."""
+    """Check that vectors have a direction: all values finite, and not all 0."""
     for broken, what in (
         (~np.isfinite(rows.vectors).all(axis=1), "a value is not a finite number"),
         (~rows.vectors.any(axis=1), "all values are 0"),
@@ -270,17 +271,18 @@ def _check_values(path: Path, rows: VectorRows) -> None:
         if broken.any():
             raise DistilleryError(
                 f"{path}: row {rows.numbers[broken.argmax()]}: `{EMBEDDING}`: {what}. Correct it, "
-                "or say in `error` why there is none."
+                "or give the reason in `error`."
             )
 
 
 def _no_vector(where: str) -> DistilleryError:
     return DistilleryError(
-        f"{where}: no `{EMBEDDING}`, or not all of it. A row without one says why in `error`."
+        f"{where}: no `{EMBEDDING}`, or not all of it. In a row without one, give the reason in "
+        "`error`."
     )
 
 
 def _no_list(where: str, value: Any) -> DistilleryError:
     return DistilleryError(
-        f"{where}: {value!r:.40} is no list of numbers. Write `{EMBEDDING}` as [0.1, -0.2, …]."
+        f"{where}: {value!r:.40} is not a list of numbers. Write `{EMBEDDING}` as [0.1, -0.2, …]."
     )

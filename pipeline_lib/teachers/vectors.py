@@ -1,6 +1,6 @@
-"""Sentence vectors of a model, as it was pre-trained, for distilling without a task.
+"""Sentence vectors of a pre-trained model, for distilling without a task.
 
-Wu et al. 2020, section 3.1, take the last layer's state at [CLS]; the mean over the tokens and the
+Wu et al. 2020, section 3.1, use the last layer's state of [CLS]; the mean over the tokens and the
 pooler's output are the alternatives.
 """
 
@@ -26,10 +26,10 @@ from pipeline_lib.text.ragged import inside
 
 @dataclass
 class VectorModel(Transformer):
-    """An encoder that gives a vector per sentence.
+    """An encoder that returns one vector per sentence.
 
     :ivar pooling: cls (the last layer's first state), mean (over all tokens, special ones too), or
-        pooler (what the model's own pooling layer gives).
+        pooler (the output of the model's own pooling layer).
     """
 
     pooling: str
@@ -54,7 +54,7 @@ class VectorModel(Transformer):
 def load_vector_model(folder: Path, device: str, precision: str, pooling: str) -> VectorModel:
     """Load an encoder from a transformers model folder; safetensors only.
 
-    :raises DistilleryError: if the folder is no such model, or has no pooler where one is wanted.
+    :raises DistilleryError: if the folder is not such a model, or lacks a pooler that is needed.
     """
     from pipeline_lib.cpu.attention import use_short_attention
 
@@ -77,7 +77,7 @@ def load_vector_model(folder: Path, device: str, precision: str, pooling: str) -
 
 @dataclass(frozen=True)
 class VectorPass(TeacherPass):
-    """The pass that computes sentence vectors, for both sentences where rows are pairs.
+    """The pass that computes sentence vectors, for both sentences if rows are pairs.
 
     :ivar pooling: see :class:`VectorModel`; :ivar storage: float32, float16 or int8.
     """
@@ -89,7 +89,7 @@ class VectorPass(TeacherPass):
 
     @classmethod
     def of(cls, params: Params, folder: Path) -> Self:
-        """Resolve device and number formats of params for the encoder in ``folder``."""
+        """Resolve device and dtypes from params for the encoder in ``folder``."""
         own = params.sentence_vectors
         return super().of(
             *(params, folder, own.max_length), pooling=own.pooling, storage=own.storage
@@ -101,11 +101,11 @@ class VectorPass(TeacherPass):
         return super().settings | {"pooling": self.pooling, "storage": self.storage}
 
     def teacher(self) -> VectorModel:
-        """Load the encoder; a process keeps the last one."""
+        """Load the encoder; the process caches the last one."""
         return _loaded(self.folder, self.digest, self.device, self.precision, self.pooling)
 
     def sides(self, rows: pa.Table) -> tuple[str, ...]:
-        """Return the suffixes of both sentences' columns, where rows are pairs."""
+        """Return the column suffixes, of both sentences if rows are pairs."""
         return column_suffixes(rows)
 
     def texts(self, rows: pa.Table, side: str) -> list[str]:
@@ -113,11 +113,11 @@ class VectorPass(TeacherPass):
         return self.teacher().sentences(rows, side)
 
     def different(self, rows: pa.Table, side: str) -> np.ndarray:
-        """Return a number for each different sentence of one side: those of pairs may repeat."""
+        """Return a number per distinct sentence of one side: a pair's sentences may repeat."""
         return rows[f"text{side}"].combine_chunks().dictionary_encode().indices.to_numpy()
 
     def compute(self, rows: pa.Table) -> pa.Table:
-        """Return columns key, vector (fixed-size list) and, of int8, scale (float32) for ``rows``.
+        """Return columns key, vector (fixed-size list) and, for int8, scale (float32) for ``rows``.
 
         A pair's second sentence has columns ``vector_2`` and ``scale_2``.
         """

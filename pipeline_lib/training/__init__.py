@@ -1,1 +1,1 @@
-"""The one training loop, and all that it is told."""
+"""The training loop, with its settings, data and objectives."""

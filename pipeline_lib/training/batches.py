@@ -10,7 +10,7 @@ from pipeline_lib.text.ragged import Sentences
 
 @dataclass(frozen=True)
 class LengthSorted:
-    """Batches of sentences of like length, in an order shuffled anew for each epoch."""
+    """Batches of sentences of similar length, in an order reshuffled every epoch."""
 
     sentences: Sentences
     batch_size: int

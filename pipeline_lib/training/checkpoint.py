@@ -1,4 +1,4 @@
-"""Checkpoints: everything that a training's next step depends on, in one safetensors file."""
+"""Checkpoints: everything a run's next step depends on, in one safetensors file."""
 
 import json
 import math
@@ -16,10 +16,10 @@ from pipeline_lib.base.files import atomic_path
 
 @dataclass
 class Progress:
-    """Where a training stands: what a checkpoint keeps beside the tensors.
+    """A run's progress: what a checkpoint holds besides the tensors.
 
     ``history`` has one entry per evaluation on dev: step, epoch (from 1), mean training loss since
-    the last one, dev score; where several tasks are trained, ``dev_by_task`` has that of each.
+    the last one, dev score; with several tasks, ``dev_by_task`` has each task's score.
     """
 
     step: int = 0
@@ -32,7 +32,7 @@ class Progress:
 
 @dataclass
 class State:
-    """A model in training, its optimiser and its progress, and the best weights so far."""
+    """A model in training, its optimiser and progress, and the best weights so far."""
 
     model: torch.nn.Module
     optimiser: torch.optim.Optimizer
@@ -40,7 +40,7 @@ class State:
     best: dict[str, torch.Tensor] = field(default_factory=dict)
 
     def keep_best(self) -> None:
-        """Take the model's weights as the best so far."""
+        """Keep a copy of the model's weights as the best so far."""
         self.best = {name: t.detach().clone() for name, t in self.model.state_dict().items()}
 
     def save(self, path: Path) -> None:
@@ -55,21 +55,21 @@ class State:
             save_file(contiguous, temporary, {"progress": json.dumps(vars(self.progress))})
 
     def load(self, path: Path) -> None:
-        """Take up the state in ``path``, if there is one.
+        """Load the state in ``path``, if there is one.
 
-        :raises DistilleryError: if the file is torn.
+        :raises DistilleryError: if the file is truncated or damaged.
         """
         try:
             with safe_open(path, "pt") as file:
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
                 self.progress = Progress(**json.loads(file.metadata()["progress"]))
         except FileNotFoundError:
-            # None yet, or another process that trained the same has just finished.
+            # None yet, or another process has just finished the same run.
             return
         except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
             raise DistilleryError(
-                f"{path}: torn checkpoint ({error}). Delete it and run again: this training starts "
-                "over."
+                f"{path}: damaged checkpoint ({error}). Delete it and run again: this training "
+                "starts over."
             ) from error
         self.model.load_state_dict(_below(tensors, "model."))
         self.best = _below(tensors, "best.")
@@ -82,7 +82,7 @@ class State:
 
 
 def generator_states(device: torch.device) -> dict[str, torch.Tensor]:
-    """Return the states of the generators that a training on ``device`` draws from, by its type."""
+    """Return the random generators' states used by a run on ``device``, by device type."""
     states = {"cpu": torch.get_rng_state()}
     if device.type == "cuda":
         states["cuda"] = torch.cuda.get_rng_state(device)
@@ -92,7 +92,7 @@ def generator_states(device: torch.device) -> dict[str, torch.Tensor]:
 
 
 def set_generators(device: torch.device, states: dict[str, torch.Tensor]) -> None:
-    """Set the generators of a training on ``device``; those of other types are left alone."""
+    """Set the random generators used by a run on ``device``, and no others."""
     torch.set_rng_state(states["cpu"])
     if device.type == "cuda" and "cuda" in states:
         torch.cuda.set_rng_state(states["cuda"], device)

@@ -1,8 +1,8 @@
-"""Regression labels in standard units, so that no unit of theirs decides how well a model learns.
+"""Standardised regression labels, so that their unit does not affect how well a model learns.
 
-A network's first outputs are near 0 with a spread below 1: on labels from 0 to 100 most of a
-training goes into reaching their mean, or is lost.  So models are trained on (label − mean) /
-deviation, and once trained their output layer is rescaled to answer in the labels' own unit.
+An untrained network's outputs are near 0 with a spread below 1: on labels from 0 to 100 most of a
+run goes into reaching their mean, or fails to.  So models are trained on (label − mean) /
+deviation, and once trained their output layer is rescaled to the labels' own unit.
 """
 
 from dataclasses import dataclass
@@ -15,16 +15,16 @@ from pipeline_lib.base.errors import DistilleryError
 
 @dataclass(frozen=True)
 class LabelScale:
-    """Mean and standard deviation of the labels that a model is trained on."""
+    """Mean and standard deviation of a model's training labels."""
 
     mean: float
     deviation: float
 
     @classmethod
     def of(cls, labels: np.ndarray) -> "LabelScale":
-        """Measure ``labels``, float (rows,).
+        """Return the scale of ``labels``, float (rows,).
 
-        :raises DistilleryError: if all are the same: there is nothing to learn.
+        :raises DistilleryError: if all are equal: there is nothing to learn.
         """
         values = labels.astype(np.float64)
         if np.ptp(values) == 0:
@@ -35,11 +35,11 @@ class LabelScale:
         return cls(float(values.mean()), float(values.std()))
 
     def standardise(self, values: np.ndarray) -> np.ndarray:
-        """Return labels or outputs in standard units, float32, of the same shape."""
+        """Return standardised labels or outputs, float32, of the same shape."""
         return ((values.astype(np.float64) - self.mean) / self.deviation).astype(np.float32)
 
     def rescale(self, layer: torch.nn.Linear) -> None:
-        """Have a layer that answers in standard units answer in the labels' unit, in place."""
+        """Rescale an output layer from standard units to the labels' unit, in place."""
         with torch.no_grad():
             bias = layer.weight.new_zeros(layer.out_features) if layer.bias is None else layer.bias
             layer.weight.mul_(self.deviation)
@@ -47,10 +47,10 @@ class LabelScale:
 
     @property
     def inverse(self) -> "LabelScale":
-        """The scale whose :meth:`rescale` undoes that of this one."""
+        """The scale whose :meth:`rescale` undoes this one's."""
         return LabelScale(-self.mean / self.deviation, 1.0 / self.deviation)
 
 
 def scale_of(labels: np.ndarray) -> LabelScale | None:
-    """Return the scale of a regression's labels; None of class numbers."""
+    """Return the scale of a regression's labels; None for class indices."""
     return LabelScale.of(labels) if labels.dtype.kind == "f" else None

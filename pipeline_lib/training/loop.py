@@ -1,8 +1,8 @@
-"""The one training loop, for teachers and students alike.
+"""The training loop, shared by teachers and students.
 
 It is deterministic given (data, settings, seed) on one machine, evaluates on dev every few
-steps and keeps the best weights.  If killed, it resumes from its checkpoint, which lies outside
-DVC's outputs, and ends with the same bytes.
+steps and keeps the best weights.  If killed, it resumes from its checkpoint, which is kept outside
+DVC's outputs, and produces the same bytes.
 """
 
 import math
@@ -24,18 +24,18 @@ from pipeline_lib.text.ragged import to_device
 from pipeline_lib.training.checkpoint import Progress, State
 
 Batch = Mapping[str, Any]
-"""Tensors by name; and where several tasks are trained, under ``task``, the name of the batch's."""
+"""Tensors by name; with several tasks, also the name of the batch's task, under ``task``."""
 CHECKPOINT_SECONDS = 60.0
-"""A kill loses at most about this much training."""
+"""If killed, a run loses at most about this much training."""
 SYNC_STEPS = 16
-"""On an accelerator the losses of this many steps are read at once."""
+"""On an accelerator, the losses of this many steps are read together."""
 
 
 class Batches(Protocol):
-    """The training data: which rows go together in an epoch, and their tensors."""
+    """The training data: each epoch's batches, and their tensors."""
 
     def epoch(self, number: int) -> Sequence[np.ndarray]:
-        """Return the row numbers of each batch of epoch ``number``: the same at every call."""
+        """Return the row numbers of each batch of epoch ``number``, the same on every call."""
 
     def collate(self, rows: np.ndarray) -> Batch:
         """Return the tensors of one batch."""
@@ -43,7 +43,7 @@ class Batches(Protocol):
 
 @dataclass(frozen=True)
 class Settings:
-    """How a model is optimised; ``max_steps`` ends training whatever the epochs."""
+    """How a model is optimised; ``max_steps`` caps the steps whatever ``epochs`` says."""
 
     optimiser: str
     learning_rate: float
@@ -60,7 +60,7 @@ class Settings:
 
     @classmethod
     def of(cls, optimiser: Optimiser, rate: float, precision: str, seed: int) -> "Settings":
-        """Return the settings of a training at one of an optimiser's learning rates."""
+        """Return the settings of a run at one of an optimiser's learning rates."""
         same = optimiser.model_dump(exclude={"name", "learning_rates", "precision"})
         return cls(
             optimiser=optimiser.name,
@@ -73,14 +73,14 @@ class Settings:
 
 
 Score = float | list[float]
-"""A model's score on dev, greater is better; or that of each task, of which the mean counts."""
+"""A model's score on dev, higher is better; or each task's score, to be averaged."""
 
 
 class Report(Protocol):
-    """Where progress is shown; called after every step."""
+    """Progress callback, called after every step."""
 
     def __call__(self, step: int, total: int, loss: float, best: float) -> None:
-        """Show that ``step`` of ``total`` is done."""
+        """Report that ``step`` of ``total`` is done."""
 
 
 def fit(
@@ -94,10 +94,10 @@ def fit(
 ) -> Progress:
     """Train ``model`` in place and leave it with the weights that scored best on dev.
 
-    :param loss: (model, batch) to the mean loss, a scalar.
-    :param evaluate: model to its score on dev.
+    :param loss: maps (model, batch) to the mean loss, a scalar.
+    :param evaluate: maps the model to its score on dev.
     :param checkpoint: a safetensors file; if it exists, training resumes from it.
-    :raises DistilleryError: if the loss stops being a number.
+    :raises DistilleryError: if the loss becomes NaN or infinite.
     """
     _make_deterministic(settings.seed)
     per_epoch = len(batches.epoch(0))
@@ -130,11 +130,11 @@ def fit(
 
 
 class Losses:
-    """The losses of the steps since the last evaluation, read from the device a few at a time.
+    """The losses since the last evaluation, read from the device several at a time.
 
-    To read one is to wait for the device, which would otherwise be given the next step meanwhile.
+    Reading one waits for the device, which could otherwise be given the next step already.
 
-    :param every: how many steps to wait for at a time.
+    :param every: how many steps' losses to read at a time.
     """
 
     def __init__(self, progress: Progress, settings: Settings, every: int) -> None:
@@ -143,18 +143,18 @@ class Losses:
         self._unread: list[torch.Tensor] = []
 
     def add(self, value: torch.Tensor) -> None:
-        """Take the loss of one more step.
+        """Add the loss of one more step.
 
-        :raises DistilleryError: if a loss that was read is not a number.
+        :raises DistilleryError: if a loss that is read is NaN or infinite.
         """
         self._unread.append(value)
         if len(self._unread) >= self._every:
             self.read(upto=self._progress.step + 1)
 
     def read(self, upto: int | None = None) -> None:
-        """Read what is unread; ``upto`` is the last one's step, by default the progress's.
+        """Read the unread losses; ``upto`` is the step of the last, by default the current step.
 
-        :raises DistilleryError: if a loss is not a number.
+        :raises DistilleryError: if a loss is NaN or infinite.
         """
         first = (self._progress.step if upto is None else upto) - len(self._unread) + 1
         for step, value in enumerate(map(float, self._unread), first):
@@ -170,10 +170,10 @@ class Losses:
 
 
 def make_optimiser(model: torch.nn.Module, settings: Settings) -> torch.optim.Optimizer:
-    """Return the optimiser over the parameters that are trained.
+    """Return the optimiser over the trainable parameters.
 
-    Adam decays weights apart from the gradient (AdamW), as BERT's does.  AdaDelta has ρ 0.95, the
-    value of Tang et al. 2019, section 4.2.
+    Adam has decoupled weight decay (AdamW), as BERT's does.  AdaDelta has ρ = 0.95, as in Tang et
+    al. 2019, section 4.2.
     """
     trained = [p for p in model.parameters() if p.requires_grad]
     if settings.optimiser == "adadelta":
@@ -186,9 +186,9 @@ def make_optimiser(model: torch.nn.Module, settings: Settings) -> torch.optim.Op
 
 
 def rate_factor(schedule: str, warmup: float, step: int, total: int) -> float:
-    """Return what the learning rate is multiplied by at ``step`` (from 0) of ``total``.
+    """Return the learning rate's multiplier at ``step`` (from 0) of ``total``.
 
-    It rises linearly over the first ``warmup`` share of the steps, then stays or falls to 0.
+    It rises linearly over the first ``warmup`` fraction of the steps, then stays or decays to 0.
     """
     rising = warmup * total
     if step < rising:
@@ -206,8 +206,8 @@ def autocast(device: torch.device, precision: str) -> Any:
 def _make_deterministic(seed: int) -> None:
     torch.manual_seed(seed)
     torch.use_deterministic_algorithms(True, warn_only=True)
-    # Filling memory that is written anyway took a tenth of fine-tuning and a quarter of an LSTM's
-    # training.
+    # Filling memory that is overwritten anyway took a tenth of fine-tuning time, and a quarter of
+    # an LSTM's training time.
     torch.utils.deterministic.fill_uninitialized_memory = False
 
 
@@ -268,7 +268,7 @@ def _evaluate(
         entry["dev_by_task"] = found
     progress.history.append(entry)
     progress.loss_sum, progress.loss_count = 0.0, 0
-    # A score can be no number (a correlation of constants); some weights must be kept all the same.
+    # A score can be NaN (a correlation of constants), but some weights must be kept even so.
     if score > progress.best_score or not state.best:
         progress.best_score, progress.best_step = score, progress.step
         state.keep_best()

@@ -1,6 +1,6 @@
-"""Batches of several tasks, each of one task's rows, in one order.
+"""Batches of several tasks in one order, each batch from a single task.
 
-As Liu 2020 (the thesis), section 4.1.1 and algorithm 1, after MT-DNN (Liu et al. 2019, algorithm
+As in Liu 2020 (the thesis), section 4.1.1 and algorithm 1, after MT-DNN (Liu et al. 2019, algorithm
 1): every epoch the tasks' mini-batches are merged and shuffled.
 """
 
@@ -17,14 +17,14 @@ from pipeline_lib.training.loop import Batch
 
 @dataclass(frozen=True)
 class MixedBatches:
-    """The batches of several tasks, merged and shuffled anew for each epoch.
+    """The batches of several tasks, merged and reshuffled every epoch.
 
-    Rows are numbered through all parts, in their order: a batch's rows tell its task.
+    Rows are numbered consecutively across all parts, so a batch's row numbers identify its task.
 
-    :ivar parts: the batches of each task, by its name.
+    :ivar parts: each task's batches, by task name.
     :ivar sampling: None takes every batch once per epoch.  A number a from 0 to 1 takes as many,
         but draws the task of each with a probability proportional to (rows of the task) ** a: 1
-        keeps the tasks' shares, 0 gives all the same (Stickland and Murray 2019).
+        keeps the tasks' shares, 0 makes them equal (Stickland and Murray 2019).
     """
 
     parts: Mapping[str, LengthSorted]
@@ -35,13 +35,13 @@ class MixedBatches:
         empty = [task for task, part in self.parts.items() if len(part.sentences) == 0]
         if empty:
             raise DistilleryError(
-                f"{', '.join(empty)}: no rows to train on. Take the task out of the group, or "
+                f"{', '.join(empty)}: no rows to train on. Remove the task from the group, or "
                 "correct its training set."
             )
 
     def epoch(self, number: int) -> list[np.ndarray]:
         """Return the row numbers of each batch; a pure function of (seed, number)."""
-        # The third number tells this stream from those of parts with the same seed.
+        # The third number separates this stream from those of parts with the same seed.
         generator = np.random.default_rng([self.seed, number, 1])
         if self.sampling is not None:
             return self._drawn(number, generator)
@@ -49,12 +49,12 @@ class MixedBatches:
         return [merged[i] for i in generator.permutation(len(merged))]
 
     def collate(self, rows: np.ndarray) -> Batch:
-        """Return the tensors of one batch, and under ``task`` the name of its task."""
+        """Return the tensors of one batch, and its task's name under ``task``."""
         task, start = next(own for own in reversed(self._starts.items()) if own[1] <= rows[0])
         return {**self.parts[task].collate(rows - start), "task": task}
 
     def _drawn(self, number: int, generator: np.random.Generator) -> list[np.ndarray]:
-        """Draw the task of each batch; no batch comes again before all of its task have come."""
+        """Draw each batch's task; a task's batches repeat only once all have been used."""
         tasks, parts = list(self.parts), self.parts.values()
         count = sum(len(part.epoch(0)) for part in parts)
         weights = np.array([len(part.sentences) for part in parts], np.float64) ** self.sampling
@@ -62,7 +62,7 @@ class MixedBatches:
         batches = []
         for task, wanted in zip(tasks, np.bincount(drawn, minlength=len(tasks)), strict=True):
             own: list[np.ndarray] = []
-            # At most `count` passes are made in an epoch, so none has the number of another.
+            # An epoch makes at most `count` passes, so no two passes share a number.
             passes = iter(range(number * count, (number + 1) * count))
             while len(own) < wanted:
                 own += self._pass(task, next(passes))
@@ -74,6 +74,6 @@ class MixedBatches:
 
     @cached_property
     def _starts(self) -> dict[str, int]:
-        """The number of each task's first row, in the tasks' order."""
+        """Each task's first row number, in the order of the tasks."""
         sizes = [len(part.sentences) for part in self.parts.values()]
         return dict(zip(self.parts, np.cumsum([0, *sizes[:-1]]).tolist(), strict=True))

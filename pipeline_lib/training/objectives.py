@@ -1,8 +1,8 @@
 """Objectives: weighted sums of terms, each a function of a student's output and a target.
 
-A network returns named outputs (``logits``, ``vector``, ``states``), the training set has named
+A network returns named outputs (``logits``, ``vector``, ``states``); the training set has named
 targets (``labels``, and the teacher's ``logits``, ``vectors`` and ``states``).
-:func:`register_term` adds a term, and params.yaml takes its name in any row's ``objective``.
+:func:`register_term` adds a term, which any row's ``objective`` in params.yaml can then name.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,7 +17,7 @@ from pipeline_lib.params import register_objective
 def logits_loss(student: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
     """Return the mean squared error between logits (Tang et al. 2019, section 3.2).
 
-    The squared distance of a row is summed over classes, then averaged over rows.
+    A row's squared differences are summed over classes, then averaged over rows.
     """
     return (student - teacher).pow(2).sum(-1).mean()
 
@@ -34,10 +34,10 @@ def soft_label_loss(
 
 
 def label_loss(outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """Return the cross-entropy against class numbers, or the mean squared error against scores.
+    """Return the cross-entropy against class indices, or the mean squared error against scores.
 
     :param outputs: float (rows, classes), or (rows, 1) for scores.
-    :param labels: int64 class numbers, or float scores, shape (rows,).
+    :param labels: int64 class indices, or float scores, shape (rows,).
     """
     if labels.is_floating_point():
         return F.mse_loss(outputs.squeeze(-1), labels)
@@ -45,7 +45,7 @@ def label_loss(outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
 
 
 def representation_loss(student: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
-    """Return ½(1 − cos) between sentence vectors, the mean over rows (Wu et al. 2020, equation 1).
+    """Return ½(1 − cos) between sentence vectors, averaged over rows (Wu et al. 2020, equation 1).
 
     :param student: float (rows, width); :param teacher: the same shape.
     """
@@ -53,13 +53,13 @@ def representation_loss(student: torch.Tensor, teacher: torch.Tensor) -> torch.T
 
 
 def patience_loss(student: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
-    """Return the squared distance between states of length 1 (Sun et al. 2019, equation 7).
+    """Return the squared distance between normalised states (Sun et al. 2019, equation 7).
 
-    It is the mean over rows and pairs of layers, where the paper adds up.  The authors' code takes
-    the mean over the width as well: a β of 100 there is 100 / width here.
+    It is averaged over rows and pairs of layers, where the paper sums.  The authors' code averages
+    over the width as well: a β of 100 there is 100 / width here.
 
-    :param student: float (rows, layers, width), of which the last layer is not compared.
-    :param teacher: float (rows, layers − 1, width): the layers that go with the student's first.
+    :param student: float (rows, layers, width); the last layer is not compared.
+    :param teacher: float (rows, layers − 1, width): the layers matched with the student's others.
     """
     own = F.normalize(student[:, :-1].float(), dim=-1)
     return (own - F.normalize(teacher, dim=-1)).pow(2).sum(-1).mean()
@@ -74,7 +74,7 @@ def token_loss(student: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
 
 
 def layers_loss(student: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
-    """Return the mean squared error of a layer, summed over layers: of states or attention.
+    """Return each layer's mean squared error, of states or attention, summed over layers.
 
     Jiao et al. 2020, section 3.1, L_hidn and L_attn; the authors sum over layers (section 3.2).
 
@@ -91,7 +91,7 @@ class Term:
     """One term of an objective.
 
     :ivar output: the student's output; :ivar target: what it is compared with.
-    :ivar loss: (output, target, the objective's temperature) to a scalar.
+    :ivar loss: maps (output, target, the objective's temperature) to a scalar.
     """
 
     output: str
@@ -113,7 +113,7 @@ TERMS: dict[str, Term] = {
     ),
     "vectors": Term("vector", "vectors", lambda own, target, _: representation_loss(own, target)),
 }
-"""The terms by the names that params.yaml has for their weights."""
+"""The terms, by the names of their weights in params.yaml."""
 
 
 def register_term(name: str, term: Term) -> None:
@@ -131,8 +131,8 @@ def objective_loss(
     """Return the weighted sum of an objective's terms, a scalar.
 
     :param weights: of the terms, by name.
-    :param outputs: the student's, by name; :param batch: the targets, by name, and maybe
-        ``weights``, float (rows,): how much each row counts.
+    :param outputs: the student's, by name; :param batch: the targets, by name, and optionally
+        ``weights``, float (rows,), the rows' weights.
     """
     terms = [(TERMS[name], weight) for name, weight in weights.items()]
     weighted = [
@@ -144,7 +144,7 @@ def objective_loss(
 def _loss(
     term: Term, output: torch.Tensor, batch: Mapping[str, torch.Tensor], temperature: float | None
 ) -> torch.Tensor:
-    """Return a term's loss, a scalar; where rows have ``weights``, the weighted mean of theirs."""
+    """Return a term's loss, a scalar; if rows have ``weights``, their weighted mean."""
     target, rows = batch[term.target], batch.get("weights")
     if rows is None:
         return term.loss(output, target, temperature)

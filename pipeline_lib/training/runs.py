@@ -1,7 +1,7 @@
-"""Trainings of any kind: what determines one, running it, and keeping its result by content.
+"""Training runs of any kind: what determines one, running it, and storing its result by content.
 
-Results lie outside DVC's outputs.  So a new seed trains one student, old settings find theirs
-again, and a stage that was killed resumes with what is missing.
+Results are kept outside DVC's outputs.  So a new seed trains one student, old settings find theirs
+again, and a stage that was killed resumes with the missing runs.
 """
 
 import math
@@ -24,17 +24,17 @@ from pipeline_lib.training.checkpoint import Progress
 from pipeline_lib.training.loop import Batch, Batches, Score, Settings, fit
 
 Record = dict[str, Any]
-"""What ``training.json`` of a finished training says."""
+"""The content of a finished run's ``training.json``."""
 
 
 @dataclass
 class Prepared:
-    """A training that is ready to run.
+    """A training run, ready to start.
 
-    :ivar model: untrained, on its device; :ivar loss: (model, batch) to the mean loss.
-    :ivar evaluate: model to its score on dev, or to that of each task.
-    :ivar finish: (folder, progress) saves the trained model into the folder, and returns what its
-        record has besides what all records have.
+    :ivar model: untrained, on its device; :ivar loss: maps (model, batch) to the mean loss.
+    :ivar evaluate: maps the model to its score on dev, or to each task's score.
+    :ivar finish: takes (folder, progress), saves the trained model into the folder, and returns
+        the fields that its record has besides the common ones.
     """
 
     model: torch.nn.Module
@@ -45,10 +45,10 @@ class Prepared:
 
 
 class TrainingSpec(ABC):
-    """Everything that determines one training, whatever is trained; found by content.
+    """Everything that determines one training run of any kind; its result is found by content.
 
-    :cvar kind: students, encoders or teachers: names the place of the results.
-    :ivar rate: the learning rate; :ivar device: as torch names it.
+    :cvar kind: students, encoders or teachers: names the folder of the results.
+    :ivar rate: the learning rate; :ivar device: torch's name for it.
     """
 
     kind: ClassVar[str]
@@ -72,7 +72,7 @@ class TrainingSpec(ABC):
     @property
     @abstractmethod
     def rows(self) -> int:
-        """About how many rows one epoch reads."""
+        """The approximate number of rows that one epoch reads."""
 
     @abstractmethod
     def prepare(self) -> Prepared:
@@ -80,14 +80,14 @@ class TrainingSpec(ABC):
 
     @property
     def planned_steps(self) -> int:
-        """About how many steps the training takes."""
+        """The approximate number of steps that the run takes."""
         settings = self.settings
         steps = settings.epochs * math.ceil(self.rows / settings.batch_size)
         return min(steps, settings.max_steps or steps)
 
     @property
     def planned_rows(self) -> int:
-        """About how many rows the training reads."""
+        """The approximate number of rows that the run reads."""
         return self.planned_steps * self.settings.batch_size
 
     @cached_property
@@ -99,11 +99,11 @@ class TrainingSpec(ABC):
 
 Spec = TypeVar("Spec", bound=TrainingSpec)
 Message = tuple[int, int, float, float]
-"""What a training reports: step, steps, loss, best score on dev."""
+"""What a run reports: step, steps, loss, best score on dev."""
 
 
 def train_or_find(spec: TrainingSpec, report: Callable[[Message], None]) -> Record:
-    """Return a finished training's record; train if it is missing or damaged."""
+    """Return a run's record; train if its result is missing or damaged."""
     result = spec.result
     if not result.is_whole():
         run = spec.prepare()
@@ -137,10 +137,10 @@ def _record(spec: TrainingSpec, found: Progress) -> Record:
 def train_all(
     specs: Sequence[TrainingSpec], engine: Engine, on_progress: Callable[[int, Message], None]
 ) -> Iterator[tuple[int, Record]]:
-    """Yield (number, record) as the trainings end; of equal ones, only the first is run.
+    """Yield (index, record) as the runs finish; of identical runs, only the first is executed.
 
     Two rows may define the same run, and two processes must not write one result.  The longest
-    start first: the last one to end would otherwise keep the other cores waiting.
+    start first; otherwise a long one started last would leave the other cores idle.
 
     :raises DistilleryError: if the state folder cannot be used.
     """

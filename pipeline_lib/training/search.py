@@ -1,7 +1,7 @@
-"""The search for a learning rate, of students, encoders and teachers alike.
+"""Learning-rate search, shared by students, encoders and teachers.
 
-Every rate is tried with the first seed, and the one that is best on dev is taken for all seeds.  So
-a row and its baseline can both be given a list of rates at little cost.
+Every rate is tried with the first seed, and the best on dev is used for all seeds.  So a row and
+its baseline can both be given a list of rates at little cost.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,9 +19,9 @@ Name = tuple[str, int, float]
 
 @dataclass(frozen=True)
 class Row(Generic[Spec]):
-    """Trainings that differ in learning rate and seed alone.
+    """Runs that differ only in learning rate and seed.
 
-    :ivar name: tells it from other rows; :ivar spec: (seed, rate) to the training.
+    :ivar name: unique among the rows; :ivar spec: maps (seed, rate) to the run.
     """
 
     name: str
@@ -30,22 +30,22 @@ class Row(Generic[Spec]):
     spec: Callable[[int, float], Spec]
 
     def search(self) -> list[tuple[int, float]]:
-        """Return seed and rate of the trainings that need no other's result; of one rate, all."""
+        """Return (seed, rate) of the runs that can start at once: all, if there is one rate."""
         seeds = self.seeds if len(self.rates) == 1 else self.seeds[:1]
         return [(seed, rate) for seed in seeds for rate in self.rates]
 
     @property
     def planned_steps(self) -> int:
-        """About how many steps all its trainings take."""
+        """The approximate number of steps that all its runs take."""
         trainings = len(self.rates) + len(self.seeds) - 1
         return self.spec(self.seeds[0], self.rates[0]).planned_steps * trainings
 
 
 @dataclass(frozen=True)
 class Searched(Generic[Spec]):
-    """What became of a row: its training and record by seed, at the rate that was taken.
+    """The outcome of a row: the run and record for each seed, at the chosen rate.
 
-    ``rate`` is the best of ``best_dev_by_rate``, of equals the first.
+    ``rate`` is the best of ``best_dev_by_rate``, the first if there is a tie.
     """
 
     rate: float
@@ -54,11 +54,11 @@ class Searched(Generic[Spec]):
 
     @property
     def records(self) -> list[Record]:
-        """The records in the seeds' order."""
+        """The records, in the order of the seeds."""
         return [record for _, record in self.trainings.values()]
 
     def write(self, folder: Path) -> None:
-        """Write ``search.json``: the rate that was taken, and every rate's score on dev."""
+        """Write ``search.json``: the chosen rate, and every rate's score on dev."""
         by_rate = {f"{rate:g}": score for rate, score in self.best_dev_by_rate.items()}
         found = {"learning_rate": self.rate, "best_dev_by_rate": by_rate}
         write_json(folder / "search.json", {"seed": next(iter(self.trainings)), **found})
@@ -70,10 +70,10 @@ def train_rows(
     on_progress: Callable[[Spec, Message], None] = lambda spec, message: None,
     on_done: Callable[[Spec], None] = lambda spec: None,
 ) -> dict[str, Searched[Spec]]:
-    """Run the rows' trainings, or find them; return what became of each row by its name.
+    """Execute the rows' runs, or find their results; return each row's outcome by its name.
 
-    :param on_progress: called with a training and its step, steps, loss, best score on dev.
-    :param on_done: called with each training once its result is there, trained or found.
+    :param on_progress: called with a run and its step, steps, loss, best score on dev.
+    :param on_done: called with each run once its result is available, trained or found.
     """
     specs: dict[Name, Spec] = {}
     records: dict[Name, Record] = {}

@@ -65,7 +65,7 @@ def test_they_stand_in_blocks_of_their_own(tmp_path: Path) -> None:
 
 
 def test_none_that_is_left_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(DistilleryError, match=r"films: all 2 unlabelled texts stand in a split"):
+    with pytest.raises(DistilleryError, match=r"films: all 2 unlabelled texts are in a split"):
         prepare(tmp_path / "films", [DEV[0], TRAIN[0]])
 
 

@@ -30,7 +30,7 @@ from pipeline_lib.text.words import MASK
 if TYPE_CHECKING:
     from pipeline_lib.students.student import Student
 
-MOST_PIECES = 512
+MAX_PIECES = 512
 """Word-piece limit for a teacher without one of its own."""
 TEMPERATURE = "calibration_temperature"
 """The key in an exported student's config.json; `temperature` is a generation setting."""
@@ -142,15 +142,15 @@ def open_teacher(folder: Path, names: list[str], max_length: int | None) -> tupl
     """Load a teacher for use, on the fastest device here, with its prediction function.
 
     :param names: the student's classes, which must be the teacher's.
-    :param max_length: its word-piece limit; None: the model's, at most :data:`MOST_PIECES`.
+    :param max_length: its word-piece limit; None: the model's, at most :data:`MAX_PIECES`.
     :raises DistilleryError: if there is none, or it has other classes.
     """
     require_model(folder)
     device = resolve_device("auto")
     teacher = load_teacher(folder, device, resolve_precision("auto", device))
     check_names(folder, teacher.label_names, names)
-    positions = position_count(teacher.model.config.to_dict()) or MOST_PIECES
-    length = max_length or min(positions, MOST_PIECES)
+    positions = position_count(teacher.model.config.to_dict()) or MAX_PIECES
+    length = max_length or min(positions, MAX_PIECES)
     tokens = resolve_batch_tokens(None, device)
     return teacher, lambda texts: teacher.predict(texts, length, tokens)
 

@@ -19,7 +19,7 @@ from pipeline_lib.storage.columns import matrix
 from pipeline_lib.storage.shards import read_shard
 from pipeline_lib.tasks.metrics import decide
 
-MOST_CLASSES = 12
+MAX_CLASSES = 12
 """If there are more, those with the most errors are shown, and the others merged into one."""
 OTHERS = "(others)"
 RANGES = 6
@@ -133,11 +133,11 @@ def _counted(given: np.ndarray, answers: np.ndarray, known: np.ndarray, classes:
 
 
 def _kept_classes(counts: list[np.ndarray], classes: int) -> list[int]:
-    if classes <= MOST_CLASSES:
+    if classes <= MAX_CLASSES:
         return list(range(classes))
     total = np.sum(counts, axis=0)
     mistaken = total.sum(axis=0) + total.sum(axis=1) - 2 * np.diag(total)
-    return sorted(np.argsort(-mistaken, kind="stable")[: MOST_CLASSES - 1].tolist())
+    return sorted(np.argsort(-mistaken, kind="stable")[: MAX_CLASSES - 1].tolist())
 
 
 def _merged(counts: np.ndarray, kept: list[int]) -> np.ndarray:

@@ -8,7 +8,7 @@ from pipeline_lib.report.captions import speed_line
 from pipeline_lib.report.details import TextTable, calibration, notes, routing
 from pipeline_lib.report.rows import NONE, percent, rate, rows, signed
 
-MOST_CLASSES = 30
+MAX_CLASSES = 30
 """With more classes, only those in which student and teacher differ most are shown."""
 OUTSIDE = (
     "Unknown: it was exported outside the workspace that trained it, or its row was not evaluated "
@@ -105,7 +105,7 @@ def differences_section(facts: Facts) -> list[str]:
         return ["Unknown: there is no split with labels that the teacher answered."]
     seed = str(facts.place.seed)
     found = {name: mine[name].mean - theirs[name] for name in mine if name in theirs}
-    shown = sorted(sorted(found, key=lambda name: -abs(found[name]))[:MOST_CLASSES], key=found.get)
+    shown = sorted(sorted(found, key=lambda name: -abs(found[name]))[:MAX_CLASSES], key=found.get)
     cells = [
         [
             *(escape(name), percent(theirs[name]), _spread(mine[name])),

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 LOGITS, VECTOR = "logits", "sentence_embedding"
 """The model's output: for a student, and for a sentence encoder."""
-MOST_APART = 1e-3
+MAX_DEVIATION = 1e-3
 """Tolerance of float32, relative to the largest value in torch: sums have a different order."""
 QUANTISED = ("MatMul", "Gather", "LSTM")
 """The operators whose weights become int8: linear layers, embedding tables, LSTMs."""
@@ -57,7 +57,7 @@ def _export(folder: Path, out: Path, form: str) -> str:
     model = build(subject)
     found = _measured(subject, model)
     worst = max(found.values(), key=lambda own: own.relative)
-    if worst.relative > MOST_APART:
+    if worst.relative > MAX_DEVIATION:
         raise DistilleryError(
             f"{folder}: the ONNX model's answers differ from the student's (by up to "
             f"{worst.largest:.3g}), so nothing was written. Please report the model's family, and "

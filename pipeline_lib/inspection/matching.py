@@ -18,7 +18,7 @@ from pipeline_lib.storage.columns import texts
 
 PART = 1 << 18
 """Rows per partition, whose keys are compared at once."""
-MOST_PARTS = 512
+MAX_PARTS = 512
 """The most files open at once; beyond 134 million rows, partitions grow instead."""
 _ENTRY = np.dtype([("key", "<u8"), ("row", "<i8"), ("label", "<f8"), ("synthetic", "?")])
 
@@ -85,7 +85,7 @@ def match(before: JoinedSet, after: JoinedSet, folder: Path, limit: int) -> Matc
     found.path.touch()
     same = _same_shards(before, after)
     found.untouched = sum(before.inputs.manifest.shards[here].rows for here, _ in same)
-    parts = min(MOST_PARTS, max(1, -(-max(len(before), len(after)) // PART)))
+    parts = min(MAX_PARTS, max(1, -(-max(len(before), len(after)) // PART)))
     for side, rows in enumerate((before, after)):
         _spread(rows, {pair[side] for pair in same}, [folder / f"{side}-{n}" for n in range(parts)])
     for number in range(parts):

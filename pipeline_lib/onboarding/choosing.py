@@ -5,7 +5,7 @@ from itertools import combinations
 from shlex import quote
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.onboarding.columns import FEW, MOST_CLASSES, Column, number
+from pipeline_lib.onboarding.columns import FEW, MAX_CLASSES, Column, number
 from pipeline_lib.onboarding.contents import Content
 from pipeline_lib.onboarding.names import (
     CLASSES,
@@ -190,7 +190,7 @@ def choose_kind(name: str, values: Sequence[str], named: str | None, ask: Ask) -
     # A few values that are not numbers are faults of single rows.
     if len(numbers) <= 0.95 * max(len(given), 1):
         classes = len(set(given))
-        if classes > MOST_CLASSES:
+        if classes > MAX_CLASSES:
             raise DistilleryError(
                 f"column {name!r}: {classes:,} different values are too many for classes. "
                 "Name another with --label, or merge them with --labels."

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from pipeline_lib.onboarding.contents import Content
 
-MOST_CLASSES = 200
+MAX_CLASSES = 200
 FEW = 20
 """The most distinct whole numbers that may be classes."""
 _SAMPLE = 20_000
@@ -71,7 +71,7 @@ class Column:
             return True
         if self.numbers and self.distinct > 0.9 * self.filled > FEW:
             return False  # numbers that identify rows
-        return self.numbers or self.distinct <= min(MOST_CLASSES, max(2, self.filled // 3))
+        return self.numbers or self.distinct <= min(MAX_CLASSES, max(2, self.filled // 3))
 
 
 def number(value: str) -> float | None:

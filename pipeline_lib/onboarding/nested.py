@@ -15,7 +15,7 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.surrogates import has_surrogates
 
 _DEEPEST = 8
-_MOST_KEYS = 100
+_MAX_KEYS = 100
 """An object with more keys, over all rows, is not a record but a mapping, such as of counts."""
 
 
@@ -70,7 +70,7 @@ def _columns(name: str, values: Sequence[Any], depth: int) -> Iterator[tuple[str
         yield from _columns(name, [value[0] if value else None for value in values], depth + 1)
     elif all(isinstance(value, dict) for value in given):
         keys = dict.fromkeys(key for value in given for key in value)
-        for key in keys if len(keys) <= _MOST_KEYS else ():
+        for key in keys if len(keys) <= _MAX_KEYS else ():
             inner = [None if value is None else value.get(key) for value in values]
             yield from _columns(f"{name}.{key}", inner, depth + 1)
 

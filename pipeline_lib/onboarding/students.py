@@ -17,10 +17,10 @@ _SHORT_STEPS = 378
 """Six epochs of 4,028 rows, after which training on labels alone no longer improves."""
 _LONG_STEPS, _PASSES = 800, 2.25
 """Steps on the transfer set in the embedded run, and passes over it."""
-_MOST_STEPS = 6000
+_MAX_STEPS = 6000
 _WANTED_ROWS = 24_000
 """Rows of a transfer set that two cores answer in a few minutes."""
-_MOST_ITERATIONS = 20
+_MAX_ITERATIONS = 20
 """``n_iter`` of Tang et al. 2019, section 4.2, for SST-2."""
 _GROUPS = {
     "": ([2.0e-3, 5.0e-3], ("bilstm",)),
@@ -34,7 +34,7 @@ _STARTS = {"linear": "random", "transformer": "model", "dse": "model"}
 
 def iterations(texts: int) -> int:
     """Return how many synthetic rows per text make a transfer set of usual size; at least one."""
-    return min(_MOST_ITERATIONS, max(1, round(_WANTED_ROWS / max(texts, 1)) - 1))
+    return min(_MAX_ITERATIONS, max(1, round(_WANTED_ROWS / max(texts, 1)) - 1))
 
 
 def word_limit(words: int) -> int:
@@ -78,7 +78,7 @@ def optimisers(names: tuple[str, ...], labelled: int, transfer: int) -> dict[str
     epochs = min(40, max(3, -(-_SHORT_STEPS * _BATCH // max(labelled, 1))))
     steps = max(_LONG_STEPS, round(_PASSES * transfer / _BATCH))
     # Ten evaluations on dev.
-    steps = min(_MOST_STEPS, -(-steps // 10) * 10)
+    steps = min(_MAX_STEPS, -(-steps // 10) * 10)
     found = {}
     for group, (rates, members) in _GROUPS.items():
         if not set(members) & set(names):

@@ -20,7 +20,7 @@ from pipeline_lib.params import CORRELATIONS, DECISIONS
 
 DEV, TEST = 0.1, 0.2
 """Default shares that are drawn for dev and test."""
-MOST_BLOCKS = 16
+MAX_BLOCKS = 16
 FEW_ROWS = 1000
 """Below this many rows dev gets a larger share, since it selects rates and steps."""
 
@@ -89,7 +89,7 @@ class Understood:
 
     def task(self, source: Mapping[str, Any], n_iter: int) -> dict[str, Any]:
         """Return the task as in params.yaml."""
-        blocks = min(MOST_BLOCKS, max(2, self.rows // 1000))
+        blocks = min(MAX_BLOCKS, max(2, self.rows // 1000))
         return {
             "source": {**source},
             "text": self.text,

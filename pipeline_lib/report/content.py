@@ -24,7 +24,7 @@ from pipeline_lib.report.trainings import encoder_curves, task_curves
 
 FORMAT = 1
 """Version of the layout of ``report.json``."""
-MOST_ROWS = 30
+MAX_ROWS = 30
 """The most rows of each work list; `distill shards worklist` shows more."""
 COLUMNS = {
     "system": "System",
@@ -106,7 +106,7 @@ def _task(params: Params, layout: Layout, result: TaskResult) -> dict[str, Any]:
         "routing": _routing(result),
         "curves": task_curves(params, task, layout),
         "importance": _importance(layout.importance(task)),
-        "work_lists": [asdict(one) for one in work_lists(layout, params, task, MOST_ROWS)],
+        "work_lists": [asdict(one) for one in work_lists(layout, params, task, MAX_ROWS)],
     }
 
 

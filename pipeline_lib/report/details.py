@@ -18,7 +18,7 @@ from pipeline_lib.evaluation.results import (
 from pipeline_lib.report.collect import TaskResult
 from pipeline_lib.report.rows import NONE, interval, p_value, percent, rate, signed
 
-MOST_RECALLS = 4
+MAX_RECALLS = 4
 """With more classes than this, only the lowest recall is shown."""
 HEADS: dict[Detail, str] = {
     "nll": "NLL",
@@ -166,7 +166,7 @@ def notes(result: TaskResult, timed: bool) -> list[str]:
 
 
 def _recalled(scores: TaskScores) -> str:
-    if len(scores.labels) > MOST_RECALLS:
+    if len(scores.labels) > MAX_RECALLS:
         return "the lowest of all classes"
     return " / ".join(scores.labels)
 
@@ -215,7 +215,7 @@ def _recall(own: TeacherScores | MethodScores, split: str, labels: list[str]) ->
     found = [recalled.get(label) for label in labels]
     shares = [share.mean if isinstance(share, SeedScores) else share for share in found]
     shares = [share for share in shares if share is not None]
-    return " / ".join(map(percent, shares if len(shares) <= MOST_RECALLS else [min(shares)]))
+    return " / ".join(map(percent, shares if len(shares) <= MAX_RECALLS else [min(shares)]))
 
 
 def _accuracy(value: SeedScores) -> str:

@@ -28,7 +28,7 @@ from pipeline_lib.report.charts import (
 from pipeline_lib.report.details import HEADS, IN_PERCENT
 
 HERE = Path(__file__).parent
-MOST_CHARACTERS = 600
+MAX_CHARACTERS = 600
 """The most characters shown of a sentence in a work list."""
 
 
@@ -152,17 +152,17 @@ def leads(task: Mapping[str, Any], system: str, label: str, answer: str) -> str:
 def pieces(sentence: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return a sentence in pieces: text, the rule that wrote it or None, and the original word.
 
-    Text beyond :data:`MOST_CHARACTERS` is cut.
+    Text beyond :data:`MAX_CHARACTERS` is cut.
     """
     text, end, found = sentence["text"], 0, []
     for span in sentence["spans"]:
-        if span["end"] > MOST_CHARACTERS:
+        if span["end"] > MAX_CHARACTERS:
             break
         found.append({"text": text[end : span["start"]], "rule": None, "was": None})
         own = {"text": text[span["start"] : span["end"]], "rule": span["rule"], "was": span["was"]}
         found.append(own)
         end = span["end"]
-    rest = text[end : max(end, MOST_CHARACTERS)]
+    rest = text[end : max(end, MAX_CHARACTERS)]
     left = len(text) - end - len(rest)
     found.append({"text": rest, "rule": None, "was": None})
     if left:

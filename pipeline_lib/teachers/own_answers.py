@@ -12,8 +12,8 @@ from pipeline_lib.storage.shards import ShardSet
 from pipeline_lib.tasks.metrics import agreement, label_array, score
 from pipeline_lib.teachers.answers import Answers
 from pipeline_lib.teachers.content_keys import read_texts, row_keys
-from pipeline_lib.teachers.foretelling import LEAST_FORETOLD, foretold
 from pipeline_lib.teachers.health import MIN_LABELS, chance_agreement
+from pipeline_lib.teachers.word_prediction import MIN_CORRELATION, predicted_from_words
 
 
 def describe_answers(
@@ -26,8 +26,8 @@ def describe_answers(
     """Return the record of a teacher whose answers come from files, after checking them.
 
     ``training_agreement`` and ``best_dev`` cover the labelled rows that have an answer, null if
-    there are none; ``foretold`` is how well the words of the training texts predict the answers,
-    null if there are too few.
+    there are none; ``predicted_from_words`` is how well the words of the training texts predict the
+    answers, null if there are too few.
 
     :param splits: the task's train and dev; :param files: for messages.
     :raises DistilleryError: if the answers agree with the labels no better than by chance, or are
@@ -52,7 +52,9 @@ def describe_answers(
         "dev_rows": len(known),
         "training_agreement": agreement(labels, found, task.is_regression) if len(labels) else None,
         "training_rows": len(labels),
-        "foretold": foretold(np.array(texts)[places >= 0], answers.logits[places[places >= 0]]),
+        "predicted_from_words": predicted_from_words(
+            np.array(texts)[places >= 0], answers.logits[places[places >= 0]]
+        ),
         "selection": "answers out of files",
         "provenance": answers.provenance,
         "counts": answers.counts,
@@ -64,8 +66,8 @@ def unrelated_warning(name: str, record: Mapping[str, Any]) -> str | None:
 
     :param record: see :func:`describe_answers`.
     """
-    value = record["foretold"]
-    if value is None or value >= LEAST_FORETOLD:
+    value = record["predicted_from_words"]
+    if value is None or value >= MIN_CORRELATION:
         return None
     return (
         f"warning: {name}: the words of its texts do not predict its answers (correlation "

@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.storage.columns import FIRST
-from pipeline_lib.teachers.foretelling import LEAST_FORETOLD, MAX_ROWS, foretold
 from pipeline_lib.teachers.given_vectors import GivenVectors
+from pipeline_lib.teachers.word_prediction import MAX_ROWS, MIN_CORRELATION, predicted_from_words
 from pipeline_lib.text.masking import signed_sentences
 
 LEAD = 2.0
@@ -33,18 +33,20 @@ def check_related(
     if not texts:
         return None
     component = _first_component(vectors)
-    own, above, below = (foretold(texts, np.roll(component, n, axis=0)) for n in (0, 1, -1))
+    own, above, below = (
+        predicted_from_words(texts, np.roll(component, n, axis=0)) for n in (0, 1, -1)
+    )
     if own is None:
         return None
     lead = LEAD / math.sqrt(len(texts))
     for place, found in (("up", above), ("down", below)):
-        if found > max(own, LEAST_FORETOLD) + lead:
+        if found > max(own, MIN_CORRELATION) + lead:
             raise DistilleryError(
                 f"{where}: the words of {len(texts):,} sentences predict the vectors one row "
                 f"{place} (correlation {found:.2f}) better than their own ({own:.2f}): the file is "
                 "shifted. Put every vector in the row of its own text."
             )
-    if own >= LEAST_FORETOLD:
+    if own >= MIN_CORRELATION:
         return None
     return (
         f"warning: {where}: the words of {len(texts):,} sentences do not predict their vectors "

@@ -5,7 +5,7 @@ import pytest
 
 from pipeline_lib.evaluation.calibration import BINS, details, reliability
 from pipeline_lib.evaluation.diagrams import (
-    MOST_CLASSES,
+    MAX_CLASSES,
     OTHERS,
     confusion_of,
     reliability_of,
@@ -53,15 +53,15 @@ def test_scores_are_compared_in_ranges_and_in_bins_by_the_answer() -> None:
 
 
 def test_of_many_classes_those_mistaken_most_are_shown() -> None:
-    classes = MOST_CLASSES + 8
+    classes = MAX_CLASSES + 8
     labels = np.repeat(np.arange(classes), 2)
     answers = labels.copy()
     answers[-2:] = 0
     outputs = {"student": [np.eye(classes)[answers]]}
     found = confusion_of(labels, outputs, [f"c{n}" for n in range(classes)], regression=False)
-    assert len(found["names"]) == MOST_CLASSES and found["names"][-1] == OTHERS
+    assert len(found["names"]) == MAX_CLASSES and found["names"][-1] == OTHERS
     assert {"c0", f"c{classes - 1}"} <= set(found["names"])
-    assert found["left_out"] == classes - MOST_CLASSES + 1
+    assert found["left_out"] == classes - MAX_CLASSES + 1
     assert np.sum(found["counts"]["student"]) == len(labels)
 
 

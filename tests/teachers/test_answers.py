@@ -24,7 +24,7 @@ from pipeline_lib.teachers.averages import AveragePass, mean_answer
 from pipeline_lib.teachers.content_keys import read_texts
 from pipeline_lib.teachers.own_answers import (
     describe_answers,
-    foretold,
+    predicted_from_words,
     unrelated_warning,
 )
 from pipeline_lib.teachers.requests import batch_request, instruction, requests_of
@@ -297,18 +297,18 @@ def test_answers_of_other_texts_are_refused_where_labels_are_known(tmp_path: Pat
         described(shifted)
 
 
-def test_answers_that_words_do_not_foretell_are_warned_of() -> None:
+def test_answers_that_words_do_not_predict_are_warned_of() -> None:
     draw = np.random.default_rng(1)
     signs = draw.integers(2, size=400)
     texts = [f"the {('dull', 'good')[sign]} film {number % 9}" for number, sign in enumerate(signs)]
     logits = np.stack([-signs, signs], axis=1) + 0.5 * draw.normal(size=(400, 2))
-    value = foretold(texts, logits)
-    assert value > 0.5 and unrelated_warning("llm", {"foretold": value}) is None
-    shifted = foretold(texts, np.roll(logits, 1, axis=0))
+    value = predicted_from_words(texts, logits)
+    assert value > 0.5 and unrelated_warning("llm", {"predicted_from_words": value}) is None
+    shifted = predicted_from_words(texts, np.roll(logits, 1, axis=0))
     assert abs(shifted) < 0.1 and "llm: the words" in unrelated_warning(
-        "llm", {"foretold": shifted}
+        "llm", {"predicted_from_words": shifted}
     )
-    assert foretold(texts[:199], logits[:199]) is None
+    assert predicted_from_words(texts[:199], logits[:199]) is None
 
 
 def test_a_batch_goes_out_and_comes_back_by_its_keys(tmp_path: Path) -> None:

@@ -12,11 +12,11 @@ MIN_ROWS, MAX_ROWS = 200, 2000
 """Answered training rows needed for a prediction from words, and the maximum used."""
 WIDTH, RIDGE = 1024, 10.0
 """The number of buckets that words are hashed to, and the ridge penalty."""
-LEAST_FORETOLD = 0.1
+MIN_CORRELATION = 0.1
 """Shuffled answers give 0 ± 0.07 with 200 rows; tasks that depend on words, 0.3 and more."""
 
 
-def foretold(texts: Sequence[str], outputs: np.ndarray) -> float | None:
+def predicted_from_words(texts: Sequence[str], outputs: np.ndarray) -> float | None:
     """Return how well a text's words predict its answer: Pearson's r on held-out rows.
 
     A ridge regression on hashed words, fitted to each half and tested on the other, predicts the

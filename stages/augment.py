@@ -37,7 +37,8 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
         start = time.monotonic()
         own = params.recipe(recipe)
         examples = sets[own.unlabelled]
-        # A cap is shared out among all blocks; which these are is no rule of one block's.
+        # The cap is divided among all blocks; `unlabelled` adds blocks and changes nothing within
+        # one.
         blocks = settings.model_copy(update={"blocks": len(examples.manifest.shards)})
         rules = own.model_copy(update={"unlabelled": False})
         augmentation = AugmentationPass.of(rules, blocks, lexicon)

@@ -1,4 +1,4 @@
-"""Scores every student of one task, and the teacher, on the held-out splits.
+"""Score every student of one task, and the teacher, on the held-out splits.
 
     python stages/evaluate.py --task movies
 

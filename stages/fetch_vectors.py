@@ -1,4 +1,4 @@
-"""Fetch the file of pre-trained word vectors, and sentence vectors that stand in files.
+"""Fetch the file of pre-trained word vectors, and files of sentence vectors.
 
     python stages/fetch_vectors.py
 
@@ -18,7 +18,7 @@ from pipeline_lib.sources.files import existing_file, fetch_vectors, write_sourc
 
 
 def main() -> None:
-    """Fetch the file of pre-trained word vectors, and files of sentence vectors, if there are."""
+    """Fetch the file of pre-trained word vectors, and files of sentence vectors, if any."""
     params, layout = load_params(), Layout()
     fetch_vectors(params.vocabulary.vectors, Path(params.inputs), layout.raw_vectors)
     folder, source = clear_folder(layout.given_vectors), None
@@ -29,7 +29,7 @@ def main() -> None:
 
 
 def take_vectors(settings: SentenceVectorFiles, inputs: Path, folder: Path) -> None:
-    """Take the sentence vectors out of files into ``folder``; say how many there are."""
+    """Import the sentence vectors in files into ``folder``; print how many there are."""
     from pipeline_lib.teachers.given_vectors import gather_vectors
 
     keys = (f"params.yaml: sentence_vectors.files.{n}" for n in range(len(settings.files)))

@@ -3,9 +3,9 @@
     python stages/finetune_teacher.py --task movies
 
 Reads data/tasks/<task>, data/raw/models, data/raw/checkpoints and data/refined/<task>; writes
-data/teachers/<task>/<teacher>: a transformers model folder, training.json and, of one that was
-tuned here, search.json; of one whose answers stand in files, these by content key.  What was
-fine-tuned before is found; if killed, it resumes from its last checkpoint.
+data/teachers/<task>/<teacher>: a transformers model folder, training.json and, for one that was
+tuned here, search.json; for one whose answers are in files, these by content key.  What was
+fine-tuned before is reused; if killed, it resumes from its last checkpoint.
 """
 
 from pathlib import Path
@@ -37,7 +37,7 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
     for name in (name for name in kinds if kinds[name] == "answers"):
         records[name] = take_answers(params, task, name, clear_folder(target / name))
     for name in (name for name in kinds if kinds[name] == "average"):
-        # It is made of the others' outputs.
+        # It is computed from the others' outputs.
         write_json(clear_folder(target / name) / "training.json", {"labels": labels(params, task)})
     for name, record in records.items():
         best = record["best_dev"]
@@ -46,7 +46,7 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
 
 
 def labels(params: Params, task: str) -> list[str]:
-    """Return the names of a task's classes, which a teacher without a model is known by."""
+    """Return the names of a task's classes, all that a teacher without a model is described by."""
     return params.task(task).label_names
 
 
@@ -75,7 +75,7 @@ def finetune(params: Params, task: str, names: list[str], target: Path) -> dict[
 
 
 def take_finished(params: Params, task: str, name: str, folder: Path) -> Record:
-    """Take a teacher that was fine-tuned elsewhere into ``folder``."""
+    """Import a teacher that was fine-tuned elsewhere into ``folder``."""
     from pipeline_lib.base.devices import resolve_device, resolve_precision
     from pipeline_lib.teachers.finetuning import Data, import_teacher
 
@@ -88,7 +88,7 @@ def take_finished(params: Params, task: str, name: str, folder: Path) -> Record:
 
 
 def take_answers(params: Params, task: str, name: str, folder: Path) -> Record:
-    """Take a teacher's answers out of its files into ``folder``."""
+    """Import a teacher's answers from its files into ``folder``."""
     from pipeline_lib.storage.shards import ShardSet
     from pipeline_lib.teachers.answers import gather
     from pipeline_lib.teachers.own_answers import describe_answers, unrelated_warning

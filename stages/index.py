@@ -3,7 +3,7 @@
     python stages/index.py --catalogue wikipedia
 
 Reads data/wikipedia/train and data/encoders; writes data/catalogues/<name>.  If killed, it resumes
-behind the last whole segment.
+after the last whole segment.
 """
 
 from typing import Annotated
@@ -30,7 +30,7 @@ def main(catalogue: Annotated[str, typer.Option(help="A row of `catalogues`.")])
     check_state_folder()
     device = str(resolve_device(params.device))
     encoder = EncoderReference.to(layout.encoder(row.encoder))
-    # DVC deletes a stage's outputs before it runs again: what was embedded lies outside.
+    # DVC deletes a stage's outputs before it runs again: what was embedded is kept outside.
     content = [encoder.digest, row.model_dump(), ShardSet.open(sentences).manifest.digest]
     built = state_folder() / "catalogues" / sha256_json(content)
     form, engine = Form(row.storage, approximate=row.approximate), make_engine(params, device)

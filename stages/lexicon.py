@@ -1,4 +1,4 @@
-"""Count the training words per part of speech, or take the table that params.yaml names.
+"""Count the training words per part of speech, or use the table that params.yaml names.
 
     python stages/lexicon.py --task movies
 
@@ -20,7 +20,7 @@ from pipeline_lib.text.lexicon import count_words, read_lexicon, write_lexicon
 
 
 def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:
-    """Count the training words per part of speech, or take the table that params.yaml names."""
+    """Count the training words per part of speech, or use the table that params.yaml names."""
     params, layout = load_params(), Layout()
     target = layout.lexicon(task)
     target.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Times the teacher and one student of each architecture on this machine, in one run.
+"""Time the teacher and one student of each architecture on this machine, in one run.
 
     python stages/measure_speed.py --task movies
 

@@ -1,4 +1,4 @@
-"""Resolve the rows of one task: what its training depends on.
+"""Resolve the rows of one task: what their training depends on.
 
     python stages/plan.py --task movies
 

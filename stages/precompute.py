@@ -4,7 +4,7 @@
 
 Reads data/transfer/<task>, data/tasks/<task>/{dev,test,...}, data/teachers/<task>; writes
 data/outputs/<task>/<teacher>/<recipe> and data/outputs/<task>/heldout/<teacher>/<split>: one shard
-per input shard, row for row, and alignment.json with the proof's figures.
+per input shard, row for row, and alignment.json with the figures of the proof.
 """
 
 from contextlib import nullcontext
@@ -32,7 +32,7 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
     params, layout = load_params(), Layout()
     clear_folder(layout.all_outputs(task))
     teachers = params.teachers_of(task)
-    # Averages last: they are made of the others' outputs.
+    # Averages last: they are computed from the others' outputs.
     for teacher in sorted(teachers, key=lambda name: teachers[name].tuning.kind == "average"):
         answer(params, layout, task, teacher)
 
@@ -58,7 +58,7 @@ def answer(params: Params, layout: Layout, task: str, teacher: str) -> None:
         outputs = layout.outputs(task, teacher, recipe)
         precompute(inputs, logit_pass, outputs, engine, f"{teacher} {task} {recipe}")
         prove(inputs, logit_pass, outputs, agreement)
-    # Held-out rows are others than those of the agreement.
+    # The agreement was measured on other rows than the held-out ones.
     logit_pass = replace(logit_pass, agreement=None)
     for split in heldout_splits(layout.task(task)):
         inputs = ShardSet.open(layout.split(task, split))
@@ -69,9 +69,9 @@ def answer(params: Params, layout: Layout, task: str, teacher: str) -> None:
 
 
 def take(params: Params, layout: Layout, task: str, teacher: str) -> None:
-    """Find a teacher's answers for its transfer sets and the held-out splits; list what has none.
+    """Look up a teacher's answers for transfer sets and held-out splits; list rows without one.
 
-    They stand in files, or are the mean of other teachers' outputs.
+    The answers are in files, or are the mean of other teachers' outputs.
     """
     from pipeline_lib.engine import make_engine
     from pipeline_lib.engine.passes import run_pass
@@ -105,7 +105,7 @@ def take(params: Params, layout: Layout, task: str, teacher: str) -> None:
 def precompute(
     inputs: ShardSet, logit_pass: "LogitPass", folder: Path, engine: "Engine", title: str
 ) -> None:
-    """Compute the logits of one transfer set into ``folder``; say how much was found."""
+    """Compute the logits of one transfer set into ``folder``; print how much was reused."""
     from pipeline_lib.engine.passes import run_pass
 
     manifest, report = run_pass(logit_pass, inputs, folder, engine, title)
@@ -115,7 +115,7 @@ def precompute(
 def prove(inputs: ShardSet, logit_pass: "LogitPass", folder: Path, own: float | None) -> None:
     """Prove that the logits in ``folder`` belong to their rows; write the figures beside them.
 
-    :param own: the teacher's agreement on the training rows, where these are among them.
+    :param own: the teacher's agreement on the training rows, if these are among the rows.
     """
     from pipeline_lib.base.devices import single_thread
     from pipeline_lib.teachers.alignment import prove_alignment
@@ -125,7 +125,7 @@ def prove(inputs: ShardSet, logit_pass: "LogitPass", folder: Path, own: float | 
         figures = prove_alignment(inputs, ShardSet.open(folder), logit_pass, own)
     write_json(folder / "alignment.json", figures)
     typer.echo(
-        f"  {figures['recomputed_rows']} rows recomputed, greatest difference "
+        f"  {figures['recomputed_rows']} rows recomputed, largest difference "
         f"{figures['max_abs_logit_difference']}"
     )
     if own is not None:

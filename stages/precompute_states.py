@@ -3,7 +3,7 @@
     python stages/precompute_states.py --task movies
 
 Reads data/transfer/<task>, data/teachers/<task>; writes data/states/<task>/<teacher>/<recipe>: one
-shard per input shard, row for row, and alignment.json with the proof's figures.
+shard per input shard, row for row, and alignment.json with the figures of the proof.
 """
 
 from typing import Annotated

@@ -1,11 +1,11 @@
-"""Compute or find the vector of every sentence that an encoder is trained on.
+"""Compute or look up the vector of every sentence that an encoder is trained on.
 
     python stages/precompute_vectors.py
 
-Reads data/wikipedia/{train,validation}, the transfer sets that `encoders` name, and
-the model, or data/raw/sentence_vectors; writes data/vectors/wikipedia/<split> and
+Reads data/wikipedia/{train,validation}, the transfer sets that `encoders` name, and the model, or
+data/raw/sentence_vectors; writes data/vectors/wikipedia/<split> and
 data/vectors/tasks/<task>/<recipe>: one shard per input shard, row for row, and alignment.json with
-the proof's figures.
+the figures of the proof.
 """
 
 import typer
@@ -20,7 +20,7 @@ from pipeline_lib.teachers.sentence_sets import sentence_sets
 
 
 def main() -> None:
-    """Compute or find the vector of every sentence that an encoder is trained on."""
+    """Compute or look up the vector of every sentence that an encoder is trained on."""
     params, layout = load_params(), Layout()
     clear_folder(layout.vectors)
     if not params.sentence_encoders():
@@ -33,7 +33,7 @@ def main() -> None:
 
 
 def compute(params: Params, layout: Layout) -> None:
-    """Compute a model's vectors, and prove that they stand beside their sentences."""
+    """Compute a model's vectors, and prove that they belong to their sentences."""
     from pipeline_lib.teachers.precompute import precompute_vectors
     from pipeline_lib.teachers.vectors import VectorPass
 
@@ -47,7 +47,7 @@ def compute(params: Params, layout: Layout) -> None:
 
 
 def take(params: Params, layout: Layout) -> None:
-    """Find the vectors that were given in files; list the sentences that have none."""
+    """Look up the vectors that were given in files; list the sentences that have none."""
     from pipeline_lib.engine.passes import run_pass
     from pipeline_lib.teachers.alignment import equal_keys
     from pipeline_lib.teachers.given_vectors import GivenVectorPass, GivenVectors

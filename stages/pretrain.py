@@ -1,4 +1,4 @@
-"""Train the encoders of params.yaml without any task, to sentence vectors or a model's layers.
+"""Train the encoders of params.yaml, without any task, on sentence vectors or a model's layers.
 
     python stages/pretrain.py
 
@@ -17,7 +17,7 @@ from pipeline_lib.params import Encoder, GeneralEncoder, load_params
 
 
 def main() -> None:
-    """Train the encoders without any task, to sentence vectors or a model's layers."""
+    """Train the encoders, without any task, on sentence vectors or a model's layers."""
     from pipeline_lib.base.devices import resolve_device
     from pipeline_lib.distillation.collapse import collapse_warning
     from pipeline_lib.distillation.encoders import EncoderTraining, encoder_row
@@ -50,7 +50,7 @@ def main() -> None:
             typer.echo(f"{line} sentences")
             continue
         typer.echo(
-            f"{line} sentences, of one constant vector {record['constant_loss']:.4f}; effective "
+            f"{line} sentences (one constant vector: {record['constant_loss']:.4f}); effective "
             f"rank {record['effective_rank']:.1f}, mean cosine {record['mean_cosine']:.3f}"
         )
         if missing := record.get("unanswered", 0) + record.get("held_back_unanswered", 0):

@@ -1,10 +1,10 @@
-"""Gathers everything into metrics.json, data/report/results.md and the page beside it.
+"""Gather everything into metrics.json, data/report/results.md and the page beside it.
 
     python stages/report.py
 
 Reads data/results of every task in params.yaml and of the rows of `retrieval` and `similarity`,
-data/speed, the records of trained models, and the shard sets for rows to look at; writes
-data/report: results.md, index.html, and the page's content as report.json.
+data/speed, the records of trained models, and the shard sets, for sample rows; writes data/report:
+results.md, index.html, and the page's content as report.json.
 """
 
 from pathlib import Path
@@ -29,7 +29,7 @@ def main() -> None:
     measured = read_measured(params, layout)
     write_report(layout.report, results, params, measured)
     write_json(Path("metrics.json"), metrics(results))
-    # With the timings, which differ from run to run and stand on the page alone.
+    # With the timings, which differ from run to run and are only on the page.
     content = page_content(params, layout, read_finished(layout, list(params.tasks)), measured)
     write_content(layout.page_content, content)
     write_page(layout.page, content)

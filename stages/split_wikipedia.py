@@ -2,7 +2,7 @@
 
     python stages/split_wikipedia.py
 
-Reads what ``wikipedia.source`` of params.yaml names, where it lies; writes shard sets
+Reads what ``wikipedia.source`` of params.yaml names, in place; writes shard sets
 data/wikipedia/{train,validation}, without shards where ``wikipedia`` is null.
 """
 

@@ -4,8 +4,8 @@
 
 Reads data/plans/<task> and what the plans name, data/tasks/<task>/dev, and
 data/vocabularies/<task>; writes data/students/<task>/<method>/<seed>, and beside a method's
-students search.json: the learning rate that was taken.  What is trained already is found; if
-killed, it resumes from the last checkpoints.  A row without an optimiser takes the students of a
+students search.json: the learning rate that was chosen.  What was trained before is reused; if
+killed, it resumes from the last checkpoints.  A row without an optimiser uses the students of a
 joint training as they are; a row that starts from another is trained after it.
 """
 
@@ -82,7 +82,7 @@ def _tell(name: str, found: "Searched[StudentTraining]") -> None:
     typer.echo(f"{name}: {what} {scores} (seeds {[*found.trainings]}, rate {found.rate:g})")
     if missing := record["unanswered"]:
         typer.echo(
-            f"  trained on {record['rows']:,} rows: {missing:,} have no answer of the teacher"
+            f"  trained on {record['rows']:,} rows: {missing:,} have no answer from the teacher"
         )
 
 

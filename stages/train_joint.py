@@ -2,10 +2,10 @@
 
     python stages/train_joint.py
 
-Reads data/tasks, data/transfer and data/outputs of the tasks that the rows name,
-data/raw/models and data/raw/vectors; writes data/joint/<name>/vocabulary and
-data/joint/<name>/<seed>: training.json, and a folder per task with its student.  What is trained
-already is found; if killed, it resumes from the last checkpoints.
+Reads data/tasks, data/transfer and data/outputs of the tasks that the rows name, data/raw/models
+and data/raw/vectors; writes data/joint/<name>/vocabulary and data/joint/<name>/<seed>:
+training.json, and a folder per task with its student.  What was trained before is reused; if
+killed, it resumes from the last checkpoints.
 """
 
 import typer

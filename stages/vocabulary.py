@@ -1,4 +1,4 @@
-"""Choose one task's student vocabulary and give every word its starting vector.
+"""Choose one task's student vocabulary and give every word its initial vector.
 
     python stages/vocabulary.py --task movies
 
@@ -19,7 +19,7 @@ from pipeline_lib.tasks.unlabelled import training_texts
 
 
 def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:
-    """Choose one task's student vocabulary and give every word its starting vector."""
+    """Choose one task's student vocabulary and give every word its initial vector."""
     from pipeline_lib.students import vocabulary
 
     params, layout = load_params().vocabulary, Layout()

@@ -3,8 +3,8 @@
 Tang et al. 2019, section 3.3: masking, POS-guided word replacement, n-gram sampling.  A synthetic
 example is a pure function of (seed, the example's words, iteration, recipe, lexicon): every draw is
 a hash of those, so neither order, batch size nor worker count can change it.  All examples of a
-block are worked on at once, as flat numpy arrays of word numbers.  Of sentence pairs the first
-sentence is changed, then the second, then both, in turn.
+block are processed at once, as flat numpy arrays of word ids.  In sentence pairs the first sentence
+is changed, then the second, then both, in turn.
 """
 
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ def transfer_schema(pair: bool, label: pa.DataType) -> pa.Schema:
     """Return the columns of a transfer set.
 
     ``key`` is the content key of the row's words, ``example`` that of the example it was made from;
-    ``label`` is null for synthetic rows; ``ngram_length`` 0: no n-gram was cut.
+    ``label`` is null for synthetic rows; ``ngram_length`` 0: no n-gram was cut out.
     """
     fields = [("key", pa.uint64()), ("example", pa.uint64()), ("iteration", pa.int32())]
     return pa.schema([*fields, ("label", label), *for_sides(_SENTENCE, pair)])
@@ -61,16 +61,16 @@ def augment_block(
 ) -> Iterator[tuple[int, pa.Table, Counts]]:
     """Yield the rows of each iteration of one block: the originals, then 1 … n_iter.
 
-    Rows whose words stand in an earlier row of the block are dropped, so iteration i depends on the
-    iterations before it and on none after.
+    Rows with the same words as an earlier row of the block are dropped, so iteration i depends on
+    the iterations before it and on none after.
 
     :param examples: prepared rows in a stable order, with the columns of
         :func:`pipeline_lib.tasks.preparation.prepared_schema`.
     :param lexicon: what replacement draws from.
     :param recipe: the rules' probabilities.
     :param n_iter: synthetic examples per example, before duplicates are dropped.
-    :param cap: the block's greatest number of rows, originals included, or None; no iteration
-        begins once it is reached.
+    :param cap: the block's maximum number of rows, originals included, or None; no iteration starts
+        once it is reached.
     """
     yield 0, _originals(examples), Counts(rows=examples.num_rows)
     if recipe.changes_nothing or not examples.num_rows:
@@ -121,10 +121,10 @@ def _changes(sentences: int, iteration: int) -> tuple[bool, ...]:
 
 
 class _BlockWords:
-    """One sentence of each of a block's distinct examples, as flat arrays of word numbers.
+    """One sentence of each of a block's distinct examples, as flat arrays of word ids.
 
-    A word number points into ``strings``: the lexicon's entries, then the block's own words, then
-    the mask.  Replacement can so write an entry's number as it was drawn.
+    A word id is an index into ``strings``: the lexicon's entries, then the block's own words, then
+    the mask.  So replacement can write the number of an entry as it was drawn.
     """
 
     def __init__(self, examples: pa.Table, side: str, lexicon: Lexicon) -> None:
@@ -137,7 +137,7 @@ class _BlockWords:
 
         self.side = side
         keys = examples["key"].to_numpy()
-        # What every draw is a hash of; the sentences of a pair draw apart.
+        # Every draw is a hash of these; the sentences of a pair draw independently.
         self.draw_keys = keys if side == FIRST else keys ^ salt("sentence", side)
         self.lengths = pc.list_value_length(lists).to_numpy().astype(np.int64)
         self.offsets = np.concatenate([[0], np.cumsum(self.lengths)])
@@ -154,7 +154,7 @@ class _BlockWords:
         texts = [*vocabulary, MASK]
         self.string_keys = np.concatenate([lexicon.keys, string_keys(texts)])
         self.strings = lexicon.strings.then(WordStrings.of(texts))
-        # Bare, and again with a space behind: text is then one `take` and one join.
+        # Bare, and again with a trailing space: text is then one `take` and one join.
         self.pieces = pa.concat_arrays([self.strings.plain, self.strings.spaced])
 
 
@@ -215,8 +215,8 @@ def _replacements(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draw *another* word of the same tag from the tag's unigram distribution.
 
-    The word itself is left out by skipping over its own counts; a word that is alone under its tag,
-    or whose tag the lexicon lacks, stays.  Returns the words replaced and their new numbers.
+    The word itself is excluded by skipping over its own counts; a word that is the only one of its
+    tag, or whose tag the lexicon lacks, is kept.  Returns the words replaced and their new ids.
     """
     known = words.tags[chosen] >= 0
     chosen, u = chosen[known], u[known]

@@ -21,10 +21,10 @@ class AugmentationPass(ShardPass):
     """How a block of prepared examples becomes the shards of a transfer set.
 
     An iteration depends on the ones before it and on none after, so ``n_iter`` is in no key: a
-    greater one finds what there is.
+    larger one finds what there is.
 
     :ivar lexicon: its file; :ivar lexicon_digest: of its words and counts.
-    :ivar cap: the block's greatest number of rows, originals included, or None.
+    :ivar cap: the block's maximum number of rows, originals included, or None.
     """
 
     kind: ClassVar[str] = "transfer"
@@ -37,7 +37,7 @@ class AugmentationPass(ShardPass):
 
     @classmethod
     def of(cls, recipe: Recipe, task: Task, lexicon: Path) -> "AugmentationPass":
-        """Take the settings; the cap is shared out evenly, so that no block depends on another."""
+        """Take the settings; the cap is divided evenly, so that no block depends on another."""
         cap = None if task.augment.cap is None else -(-task.augment.cap // task.blocks)
         return cls(lexicon, read_lexicon(lexicon).digest, recipe, task.augment.n_iter, cap)
 
@@ -58,7 +58,7 @@ class AugmentationPass(ShardPass):
             yield rows, asdict(counts)
 
     def is_complete(self, found: Sequence[Shard]) -> bool:
-        """Whether the iterations that were found are all that are wanted."""
+        """Whether the iterations found are all that are wanted."""
         if not found:
             return False
         nothing_to_do = self.recipe.changes_nothing or not found[0].rows
@@ -73,8 +73,8 @@ class AugmentationPass(ShardPass):
 def check_cap(name: str, task: Task, originals: int) -> None:
     """Check that a task's cap leaves room for synthetic sentences.
 
-    :param originals: rows of its training set, which count.
-    :raises DistilleryError: if it does not: `n_iter` would go without effect.
+    :param originals: rows of its training set, which count towards the cap.
+    :raises DistilleryError: if it does not: `n_iter` would have no effect.
     """
     cap = task.augment.cap
     if task.augment.n_iter and cap is not None and cap <= originals:

@@ -1,1 +1,1 @@
-"""What everything stands on: errors, files, hashing, devices, progress."""
+"""What all other packages build on: errors, files, hashing, devices, progress."""

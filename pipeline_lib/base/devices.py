@@ -1,4 +1,4 @@
-"""Which device computes, and in which number format: resolved once, recorded with every result."""
+"""Device and number format of a computation: resolved once, recorded with every result."""
 
 import re
 from functools import cache
@@ -12,15 +12,17 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch
 
 
 def resolve_device(name: str) -> torch.device:
-    """Return the device of that name; ``auto`` is CUDA where there is one, else the CPU.
+    """Return the device called ``name``; ``auto`` is CUDA if available, else the CPU.
 
-    :raises DistilleryError: if the name is unknown or the device is not there.
+    :raises DistilleryError: if the name is unknown or the device is not available.
     """
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if not re.fullmatch(r"cpu|mps|cuda(:\d+)?", name):
-        # torch knows more, such as `meta`, on which nothing is computed.
-        raise DistilleryError(f"device: {name!r} is none of auto, cpu, cuda, cuda:<number>, mps.")
+        # torch accepts more names, such as `meta`, a device that computes nothing.
+        raise DistilleryError(
+            f"device: {name!r} is not one of auto, cpu, cuda, cuda:<number>, mps."
+        )
     try:
         device = torch.device(name)
         torch.empty(0, device=device)
@@ -33,11 +35,11 @@ def resolve_device(name: str) -> torch.device:
 
 
 def resolve_precision(name: str, device: torch.device) -> str:
-    """Return the number format that ``auto`` stands for on ``device``; others stand for themselves.
+    """Resolve ``auto`` to a number format for ``device``; return any other name unchanged.
 
-    On CUDA bfloat16, or float16 on cards before it.  On a CPU bfloat16 only where the processor
-    multiplies it: with AMX tiles, or AVX-512's bfloat16 products (2.5 times the float32 rate on an
-    AMD EPYC of family 25, model 17).  Without them it ran at half the float32 rate.
+    On CUDA: bfloat16, or float16 on cards without it.  On a CPU: bfloat16 only if the processor has
+    instructions to multiply it, AMX tiles or AVX-512 BF16 (2.5 times the float32 rate on an AMD
+    EPYC, family 25, model 17).  Without them it ran at half the float32 rate.
     """
     if name != "auto":
         return name
@@ -49,18 +51,18 @@ def resolve_precision(name: str, device: torch.device) -> str:
 
 
 def resolve_training_precision(name: str, device: torch.device) -> str:
-    """Return the number format to train in, as :func:`resolve_precision`, but never float16.
+    """Return the number format to train in: as :func:`resolve_precision`, but never float16.
 
-    Its gradients underflow without loss scaling.
+    float16 gradients underflow without loss scaling.
     """
     resolved = resolve_precision(name, device)
     return "float32" if resolved == "float16" else resolved
 
 
 def resolve_student_precision(name: str, device: torch.device, recurrent: bool) -> str:
-    """Return the number format to train a student in: one that its layers can compute in.
+    """Return the number format to train a student in, one that its layers support.
 
-    Where an LSTM does not run in bfloat16, ``auto`` is float32.
+    ``auto`` is float32 where the student's LSTM cannot run in bfloat16.
 
     :param recurrent: whether the student has an LSTM.
     :raises DistilleryError: if bfloat16 is asked for and the student cannot be trained in it.
@@ -71,7 +73,7 @@ def resolve_student_precision(name: str, device: torch.device, recurrent: bool) 
     if name == "auto":
         return "float32"
     raise DistilleryError(
-        f"precision: bfloat16, in which torch runs no LSTM on this machine's "
+        f"precision: bfloat16, but torch cannot run an LSTM in it on this machine's "
         f"{device.type}: its processor has no bfloat16 units. Set the optimiser's precision to "
         "auto or float32, or use another device."
     )
@@ -79,15 +81,16 @@ def resolve_student_precision(name: str, device: torch.device, recurrent: bool) 
 
 @cache
 def runs_lstm_in_bfloat16(device_type: str) -> bool:
-    """Return whether an LSTM can be trained in bfloat16, tried once with a tiny one.
+    """Return whether an LSTM can be trained in bfloat16, tested once with a tiny one.
 
-    Other layers fall back to slower kernels; oneDNN refuses an LSTM on a CPU without the units.
+    Other layers fall back to slower kernels; oneDNN refuses to run an LSTM on a CPU without
+    bfloat16 units.
     """
-    # Drawing its weights must not move the seeded generator.
+    # Initialising its weights must not advance the seeded generator.
     with torch.random.fork_rng(devices=[]):
         lstm = torch.nn.LSTM(1, 1).to(device_type)
     try:
-        # In one thread, so that this process may be forked afterwards.
+        # In one thread, so that this process can be forked afterwards.
         with single_thread(), torch.enable_grad(), torch.autocast(device_type, torch.bfloat16):
             lstm(torch.zeros(1, 1, 1, device=device_type))[0].sum().backward()
     except RuntimeError:
@@ -100,12 +103,12 @@ def _multiplies_bfloat16() -> bool:
 
 
 def _has_bfloat16_units() -> bool:
-    # torch counts emulation too unless told not to, which is slower than float16.
+    # By default torch counts emulated bfloat16 too, which is slower than float16.
     return torch.cuda.is_bf16_supported(including_emulation=False)
 
 
 def resolve_batch_tokens(wanted: int | None, device: torch.device) -> int:
-    """Return ``wanted``, or what suits: batches that stay in a core's cache, or that fill a GPU."""
+    """Return ``wanted``, or a default: batches that fit in a core's cache, or that fill a GPU."""
     if wanted is not None:
         return wanted
     return 1024 if device.type == "cpu" else 65536

@@ -1,4 +1,4 @@
-"""How a stage or command ends: an error the user can act on is one line, not a traceback."""
+"""Running stages and commands: an error the user can act on is one line, not a traceback."""
 
 import sys
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from pipeline_lib.base.stage_records import recorded
 def run_stage(main: Callable[..., None]) -> None:
     """Run ``main`` as a Typer command; exit with status 1 and one clear line on an error.
 
-    A stage that ends well leaves a record: see :mod:`pipeline_lib.base.stage_records`.
+    A stage that succeeds leaves a record: see :mod:`pipeline_lib.base.stage_records`.
     """
     command = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     command.command()(recorded(main))
@@ -24,7 +24,7 @@ def run_stage(main: Callable[..., None]) -> None:
 def guard(command: Callable[[], None]) -> None:
     """Call ``command``; print a :class:`DistilleryError` in red and exit with status 1.
 
-    What the system refuses anywhere (a path, a permission, space, memory) is such an error too.
+    Errors of the operating system (path, permission, disk space, memory) are reported likewise.
     """
     try:
         command()

@@ -1,8 +1,8 @@
 """Files that are either whole or absent: atomic writes, digests, hard links.
 
-A killed process must never leave a file that looks finished, nor one writer disturb another.  So
-everything is written to a temporary name of its own in the same folder, flushed to the disk, and
-renamed.
+A killed process must never leave a file that looks finished, and writers must not interfere with
+each other.  So everything is written under a unique temporary name in the same folder, flushed to
+disk, and renamed.
 """
 
 import fcntl
@@ -22,20 +22,20 @@ from safetensors import SafetensorError
 from pipeline_lib.base.errors import DistilleryError
 
 ABANDONED_SECONDS = 24 * 3600.0
-"""A temporary file or folder untouched for this long has no writer any more."""
+"""A temporary file or folder untouched for this long is taken to be abandoned by its writer."""
 
 
 def temporary_path(path: Path) -> Path:
-    """Return a hidden name beside ``path`` that no other thread, process or host has."""
+    """Return a hidden name beside ``path`` that no other thread, process or host uses."""
     return path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
 
 
 @contextmanager
 def atomic_path(path: Path, keep_first: bool = False) -> Iterator[Path]:
-    """Yield a temporary path that becomes ``path`` when the block ends well, and vanishes if not.
+    """Yield a temporary path that becomes ``path`` if the block succeeds, and is deleted if not.
 
     :param path: the final file; its folder is created.
-    :param keep_first: leave a file that is there by the end of the block as it is.
+    :param keep_first: keep a file that already exists when the block ends.
     :raises DistilleryError: if the disk is full or the folder is not writable.
     """
     path = Path(path)
@@ -44,19 +44,19 @@ def atomic_path(path: Path, keep_first: bool = False) -> Iterator[Path]:
         with disk_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             yield temporary
-            # Opened for reading: a link to a file of DVC's cache may not be written to.
+            # Opened for reading: a link into DVC's cache is not writable.
             with open(temporary, "rb") as handle:
                 os.fsync(handle.fileno())
             if not (keep_first and _linked(temporary, path)):
                 os.replace(temporary, path)
     finally:
-        # Renaming a link onto another link of the same file does nothing, and leaves both.
+        # Renaming a link onto another link to the same file does nothing, and leaves both.
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
 
 
 def _linked(temporary: Path, path: Path) -> bool:
-    """Give the file its final name unless that is taken; return False where there are no links."""
+    """Link the file to its final name unless that is taken; return False if links do not work."""
     try:
         os.link(temporary, path)
     except FileExistsError:
@@ -68,7 +68,7 @@ def _linked(temporary: Path, path: Path) -> bool:
 
 @contextmanager
 def disk_errors(path: Path) -> Iterator[None]:
-    """Turn what libraries raise when ``path`` cannot be written into one clear error.
+    """Turn whatever libraries raise when ``path`` cannot be written into one clear error.
 
     :raises DistilleryError: if the disk is full or the folder is not writable.
     """
@@ -77,7 +77,7 @@ def disk_errors(path: Path) -> Iterator[None]:
     except DistilleryError:
         raise
     except Exception as error:
-        # safetensors and tokenizers, being written in Rust, raise errors of their own.
+        # safetensors and tokenizers are written in Rust and raise their own errors.
         if not (isinstance(error, OSError | SafetensorError) or "(os error " in str(error)):
             raise
         raise DistilleryError(
@@ -103,11 +103,11 @@ def _is_temporary(name: str) -> bool:
 def set_aside(path: Path, quarantine: Path, inode: int) -> None:
     """Move a damaged file or folder into ``quarantine``, unless another process has done so.
 
-    :param inode: of what was found to be damaged: what lies at ``path`` now may be sound.
+    :param inode: of the file or folder found damaged: what is at ``path`` by now may be intact.
     """
     quarantine.mkdir(parents=True, exist_ok=True)
     with open(quarantine / ".lock", "a") as lock, suppress(FileNotFoundError):
-        # Held for the move alone, and released by the system even if this process is killed.
+        # Held only for the move, and released by the system even if this process is killed.
         with suppress(OSError):
             fcntl.flock(lock, fcntl.LOCK_EX)
         if path.stat().st_ino == inode:
@@ -124,7 +124,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def write_json_lines(path: Path, rows: Iterable[Any]) -> int:
-    """Write ``rows`` as JSON, one on each line, atomically; return how many there were."""
+    """Write ``rows`` as JSON, one per line, atomically; return how many there were."""
     count = 0
     with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8") as stream:
         for row in rows:
@@ -144,7 +144,7 @@ def read_json(path: Path) -> Any:
         raise DistilleryError(f"{path}: not found. Run `dvc repro` to make it.") from error
     except OSError as error:
         raise unreadable(path, error) from error
-    # Numbers of thousands of digits are ValueErrors too.
+    # Integers of thousands of digits raise a ValueError too.
     except (ValueError, RecursionError) as error:
         raise DistilleryError(
             f"{path}: not valid JSON ({error}). Delete it and run again."
@@ -154,7 +154,7 @@ def read_json(path: Path) -> Any:
 def read_record(path: Path, *keys: str) -> dict[str, Any]:
     """Read a JSON object that has all these keys.
 
-    :raises DistilleryError: if it is missing, torn, no object, or lacks a key.
+    :raises DistilleryError: if it is missing, torn, not an object, or lacks a key.
     """
     found = read_json(path)
     lacking = [key for key in keys if not isinstance(found, dict) or key not in found]
@@ -166,10 +166,10 @@ def read_record(path: Path, *keys: str) -> dict[str, Any]:
 
 
 def unreadable(path: Path, error: OSError) -> DistilleryError:
-    """Return the error that says why the system does not let a file be read."""
+    """Return the error that says why the system cannot read a file."""
     return DistilleryError(
-        f"{path}: could not be read ({error.strerror or error}). Put a file there that you may "
-        "read, then run again."
+        f"{path}: could not be read ({error.strerror or error}). Put a readable file there, then "
+        "run again."
     )
 
 
@@ -182,7 +182,7 @@ def sha256_file(path: Path) -> str:
 def sha256_folder(folder: Path, without: str | None = None) -> str:
     """Return one SHA-256 over the names and contents of all files below ``folder``, in hex.
 
-    :param without: name of a file that does not count.
+    :param without: name of a file to leave out.
     """
     total = hashlib.sha256()
     for path in sorted(p for p in Path(folder).rglob("*") if p.is_file() and p.name != without):
@@ -197,7 +197,7 @@ def sha256_json(value: Any) -> str:
 
 
 def link_or_copy(source: Path, target: Path) -> None:
-    """Place ``source`` at ``target`` by hard link, or by copy where there are no links."""
+    """Place ``source`` at ``target`` by hard link, or by copying where links do not work."""
     with atomic_path(target) as temporary:
         try:
             os.link(source, temporary)
@@ -206,15 +206,15 @@ def link_or_copy(source: Path, target: Path) -> None:
 
 
 def clear_folder(folder: Path) -> Path:
-    """Make ``folder`` exist and be empty, and return it.
+    """Empty ``folder``, creating it if necessary, and return it.
 
-    :raises DistilleryError: if it cannot be emptied or made, or a file stands in its place.
+    :raises DistilleryError: if it cannot be emptied or created, or a file is in its place.
     """
     folder = Path(folder)
     for path in (folder, *folder.parents):
         if path.exists() and not path.is_dir():
             raise DistilleryError(
-                f"{path}: a file, where a folder belongs. Move it away, then run again."
+                f"{path}: a file, where a folder is needed. Move it away, then run again."
             )
     with disk_errors(folder):
         if folder.exists():

@@ -1,8 +1,8 @@
 """Content keys and counter-based random numbers, vectorised over numpy arrays.
 
-Augmentation has to be a pure function of (seed, example content, iteration): so an example is known
-by a 64-bit key of its words, and every random draw is a hash of (key, counter, purpose) instead of
-the next number of a generator, whose order would matter.
+Augmentation must be a pure function of (seed, example content, iteration).  So an example is
+identified by a 64-bit key of its words, and every random draw is a hash of (key, counter, purpose),
+not the next number of a generator, which would depend on the order of draws.
 """
 
 import hashlib
@@ -45,7 +45,7 @@ def string_keys(texts: Sequence[str]) -> np.ndarray:
 def sequence_keys(item_keys: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """Return one key per sequence of items: it depends on the items and their order.
 
-    :param item_keys: uint64 keys of all sequences' items, one after the other.
+    :param item_keys: uint64 keys of all sequences' items, concatenated.
     :param offsets: int64, shape (sequences + 1,): where each sequence starts; none may be empty.
     """
     starts = offsets[:-1]
@@ -58,9 +58,9 @@ def sequence_keys(item_keys: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 
 def pair_keys(sides: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-    """Return one key per example, of one sentence or of two in their order.
+    """Return one key per example, from its sentence, or from two, whose order matters.
 
-    :param sides: for each sentence of the examples what :func:`sequence_keys` takes.
+    :param sides: the arguments of :func:`sequence_keys`, for each sentence of the examples.
     """
     keys = sequence_keys(*sides[0])
     for item_keys, offsets in sides[1:]:

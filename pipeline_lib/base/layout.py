@@ -1,4 +1,4 @@
-"""Where everything lies: artifacts, which outputs answer to which inputs, and the state folder."""
+"""Where files are: artifacts, which outputs belong to which inputs, and the state folder."""
 
 import os
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from pathlib import Path
 from pipeline_lib.base.errors import DistilleryError
 
 HELDOUT = "heldout"
-"""The folder of outputs for held-out splits, beside those of the teachers; no teacher's name."""
+"""The folder of outputs for held-out splits, beside the teachers'; a reserved name."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Layout:
 
     @property
     def given_vectors(self) -> Path:
-        """The folder of the sentence vectors that stand in files, by content key."""
+        """The folder of sentence vectors supplied as files, by content key."""
         return self.data / "raw" / "sentence_vectors"
 
     # What is computed row for row.
@@ -96,7 +96,7 @@ class Layout:
         return self.all_states(task) / teacher / recipe
 
     def wikipedia(self, split: str) -> Path:
-        """Return Wikipedia's sentences: ``train``, or ``validation`` of other articles."""
+        """Return Wikipedia's sentences: ``train``, or ``validation``, from other articles."""
         return self.data / "wikipedia" / split
 
     @property
@@ -120,7 +120,7 @@ class Layout:
         return self.data / "refined"
 
     def refined_teacher(self, task: str, name: str) -> Path:
-        """Return one task's teacher out of a refined one."""
+        """Return one task's teacher, taken from a refined one."""
         return self.refined / task / name
 
     def teachers(self, task: str) -> Path:
@@ -190,14 +190,14 @@ class Layout:
         return self.results(task) / "scores.json"
 
     def predictions(self, task: str) -> Path:
-        """Return the file of everyone's answers to a task's held-out splits."""
+        """Return the file of all systems' predictions on a task's held-out splits."""
         return self.results(task) / "predictions.arrow"
 
     def importance(self, task: str) -> Path:
-        """Return the file of how much words matter to the answers to a few of a task's rows."""
+        """Return the file of word importances for the predictions on a few of a task's rows."""
         return self.results(task) / "importance.json"
 
-    # Beside the tasks' results, whose names have no hyphen: the report waits for one folder.
+    # Beside the tasks' results, whose names have no hyphen: the report depends on one folder.
 
     def retrieval(self, name: str) -> Path:
         """Return the file of the scores of one row of `retrieval`."""
@@ -218,22 +218,22 @@ class Layout:
 
     @property
     def page(self) -> Path:
-        """The same as a page, with what else is known of the run."""
+        """The same as a web page, with everything else known about the run."""
         return self.data / "report" / "index.html"
 
     @property
     def page_content(self) -> Path:
-        """What the page shows, as JSON."""
+        """The page's content, as JSON."""
         return self.data / "report" / "report.json"
 
     def stage_record(self, stage: str) -> Path:
-        """Return when a stage last ran here; ``train@movies`` is one of a matrix."""
+        """Return the record of a stage's last run here; ``train@movies`` is one of a matrix."""
         return self.data / "stages" / f"{stage}.json"
 
 
 @dataclass(frozen=True)
 class StudentPlace:
-    """Which student lies in a folder."""
+    """Which student a folder holds."""
 
     layout: Layout
     task: str
@@ -242,7 +242,7 @@ class StudentPlace:
 
 
 def student_place(folder: Path) -> StudentPlace | None:
-    """Return which student's folder this is, by its path; None if it is none.
+    """Return which student's folder this is, by its path; None if it is not one.
 
     The inverse of :meth:`Layout.student`.
     """
@@ -255,7 +255,7 @@ def student_place(folder: Path) -> StudentPlace | None:
 
 @dataclass(frozen=True)
 class Pair:
-    """Inputs and the teacher's outputs for them; either folder may not be there (yet)."""
+    """Inputs and the teacher's outputs for them; either folder may not exist (yet)."""
 
     inputs: Path
     outputs: Path
@@ -264,10 +264,10 @@ class Pair:
 def pair_of(folder: Path) -> Pair | None:
     """Return the pair that ``folder`` is one half of, or None if it belongs to none.
 
-    The inverse of :class:`Layout`: ``outputs/T/N/R`` of teacher N answers to ``transfer/T/R``,
+    The inverse of :class:`Layout`: ``outputs/T/N/R`` of teacher N belongs to ``transfer/T/R``,
     ``outputs/T/heldout/N/dev`` to ``tasks/T/dev``, ``vectors/wikipedia/S`` to ``wikipedia/S``,
-    ``vectors/tasks/T/R`` and ``states/T/N/R`` to ``transfer/T/R``.  Inputs go with the first
-    teacher, by name, whose outputs are there.
+    ``vectors/tasks/T/R`` and ``states/T/N/R`` to ``transfer/T/R``.  Inputs are paired with the
+    first teacher, by name, whose outputs exist.
     """
     parts = Path(os.path.abspath(folder)).parts
     for depth, find in ((5, _heldout_pair), (4, _deep_pair), (3, _pair), (2, _shallow_pair)):
@@ -275,7 +275,7 @@ def pair_of(folder: Path) -> Pair | None:
             data = Path(os.path.relpath(Path(*parts[:-depth])))
             found = find(Layout(data), *parts[-depth:])
             if found is not None:
-                # The half that was given keeps its spelling.
+                # The path that was passed in keeps its spelling.
                 inputs, outputs = found
                 same = os.path.abspath(inputs) == os.path.abspath(folder)
                 return Pair(folder, outputs) if same else Pair(inputs, folder)
@@ -310,7 +310,7 @@ def _pair(layout: Layout, kind: str, first: str, second: str) -> tuple[Path, Pat
 
 
 def _answering(layout: Layout, task: str, place: str) -> Path:
-    """Return the first outputs, by the teacher's name, in places with a star for that."""
+    """Return the first outputs by teacher's name; ``place`` has a star for that name."""
     found = sorted(layout.all_outputs(task).glob(f"{place}/manifest.json"))
     return found[0].parent if found else layout.all_outputs(task) / place
 
@@ -324,7 +324,7 @@ def _shallow_pair(layout: Layout, kind: str, split: str) -> tuple[Path, Path] | 
 def state_folder() -> Path:
     """Return the folder for what must outlive a killed stage: the store and training checkpoints.
 
-    ``DISTILLERY_HOME`` where set (two machines can share it), else ``.distillery`` in the main
+    ``DISTILLERY_HOME`` if set (two machines can share it), else ``.distillery`` in the main
     repository: DVC sets ``DVC_ROOT`` for every stage, also for experiments in temporary folders.
     """
     home = os.environ.get("DISTILLERY_HOME")
@@ -332,9 +332,9 @@ def state_folder() -> Path:
 
 
 def check_state_folder() -> None:
-    """Make the state folder, and check that it can be written to.
+    """Create the state folder, and check that it is writable.
 
-    :raises DistilleryError: if it cannot.
+    :raises DistilleryError: if it cannot be created or written to.
     """
     folder, named = state_folder(), bool(os.environ.get("DISTILLERY_HOME"))
     try:

@@ -12,10 +12,10 @@ from pipeline_lib.base.surrogates import has_surrogates
 
 
 def read_lines(file: Path | None) -> Iterator[str]:
-    """Yield lines as they are read, without their ends: LF or CRLF.
+    """Yield lines as they are read, without their line ends (LF or CRLF).
 
     Texts contain characters (U+2028, U+0085, form feed) that ``str.splitlines`` and Python's
-    universal newlines take for line ends.
+    universal newlines treat as line ends.
 
     :param file: UTF-8, with or without a byte order mark; None: standard input.
     :raises DistilleryError: if it cannot be read, or is not UTF-8.
@@ -32,7 +32,7 @@ def read_lines(file: Path | None) -> Iterator[str]:
 
 
 def as_utf8(text: str, where: str) -> str:
-    """Return a text if none of its bytes was undecodable, which Python hides in surrogates.
+    """Return a text unless it has undecodable bytes, which Python represents as surrogates.
 
     :raises DistilleryError: naming ``where``, if it has any.
     """

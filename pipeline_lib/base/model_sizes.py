@@ -1,13 +1,13 @@
-"""What a transformers model's configuration says of its layers: families name it differently."""
+"""Layer counts and sizes from transformers configurations, whose keys differ between families."""
 
 from collections.abc import Mapping
 from typing import Any
 
 
 def layer_count(config: Mapping[str, Any]) -> int | None:
-    """Return how many layers a model has, or None where its configuration does not say.
+    """Return how many layers a model has, or None if its configuration does not say.
 
-    :param config: what config.json holds.
+    :param config: the content of config.json.
     """
     return config.get("num_hidden_layers") or config.get("n_layers")
 
@@ -18,5 +18,5 @@ def head_count(config: Mapping[str, Any]) -> int | None:
 
 
 def layer_width(config: Mapping[str, Any]) -> int | None:
-    """Return how many values a layer's state has, or None where the configuration does not say."""
+    """Return the size of a layer's hidden state, or None if the configuration does not say."""
     return config.get("hidden_size") or config.get("dim")

@@ -17,7 +17,7 @@ def count_parameters(model: torch.nn.Module, embeddings: bool) -> int:
 
 
 def parameter_counts(model: Any) -> dict[str, int]:
-    """Return a teacher's or student's parameters, counted without and with embedding tables."""
+    """Return a teacher's or student's parameter counts, without and with embedding tables."""
     return {
         "without_embeddings": int(model.parameters(embeddings=False)),
         "with_embeddings": int(model.parameters(embeddings=True)),

@@ -1,4 +1,4 @@
-"""How long a sentence a transformers model can read."""
+"""The maximum input length of a transformers model."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,13 +7,13 @@ OFFSET = {
     "camembert", "data2vec-text", "esm", "ibert", "layoutlmv3", "lilt", "longformer", "luke",
     "markuplm", "mpnet", "roberta", "roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "xmod",
 }  # fmt: skip
-"""Model types that count positions from behind the padding token's number, as RoBERTa does."""
+"""Model types whose positions start after the padding token's id, as in RoBERTa."""
 
 
 def position_count(config: Mapping[str, Any]) -> int | None:
-    """Return how many tokens a model of this configuration has positions for, or None: any number.
+    """Return how many positions a model with this configuration has, or None if unlimited.
 
-    :param config: what config.json holds.
+    :param config: the content of config.json.
     """
     total = config.get("max_position_embeddings") or config.get("n_positions")
     if not isinstance(total, int) or total < 1:

@@ -1,4 +1,4 @@
-"""What logits say: probabilities and entropy."""
+"""Probabilities and entropy of logits."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ def softmax(logits: np.ndarray) -> np.ndarray:
 
 
 def answered(logits: np.ndarray) -> np.ndarray:
-    """Return which rows have an answer, bool (rows,); those without have no numbers."""
+    """Return which rows have an answer, bool (rows,); the logits of the others are NaN."""
     return ~np.isnan(logits).any(axis=1)
 
 

@@ -1,11 +1,11 @@
 """Which processor computed a result.
 
-Floating point sums differ in their last digits between kinds of processors, and between versions of
-torch.  What is promised are the same bytes on the same kind with the same versions, whatever the
-number of workers.  So the processor is no part of a key: what another one computed is used as it
-is, where two machines share a store.  It is recorded beside what it computed instead: with every
-shard of teacher outputs in the manifest, and in the ``training.json`` of teachers and students.
-These records are part of DVC's outputs, but of no digest that decides what runs again.
+Floating-point sums differ in their last digits between kinds of processor and between versions of
+torch.  The guarantee is the same bytes on the same kind of processor with the same versions,
+whatever the number of workers.  The processor is not part of any key: where two machines share a
+store, one uses what the other computed as it is.  Instead it is recorded beside the result: in the
+manifest, for every shard of teacher outputs, and in the ``training.json`` of teachers and students.
+These records are part of DVC's outputs, but not of any digest that decides what runs again.
 """
 
 import platform
@@ -14,7 +14,7 @@ from pathlib import Path
 
 
 def cpu_name(info: Path = Path("/proc/cpuinfo")) -> str:
-    """Return the processor's model name, or the architecture where the system does not tell."""
+    """Return the processor's model name, or the architecture if the system does not report it."""
     if info.exists():
         for line in info.read_text(encoding="utf-8", errors="replace").split("\n"):
             if line.lower().startswith("model name"):

@@ -13,10 +13,10 @@ LOG_SECONDS = 20.0
 
 
 class Advance(Protocol):
-    """Tells the display how much is done."""
+    """Reports to the display how much is done."""
 
     def __call__(self, done: int, total: int, note: str = "", counted: int | None = None) -> None:
-        """Show ``done`` of ``total``; the rate is taken over ``counted`` (by default ``done``)."""
+        """Show ``done`` of ``total``; the rate is that of ``counted`` (by default ``done``)."""
 
 
 @contextmanager
@@ -65,7 +65,7 @@ def _lines(title: str, unit: str) -> Iterator[Advance]:
 
 
 def _pace(done: int, total: int, counted: int, start: float, unit: str) -> str:
-    """Return the rate and the time left; what was found finished (not ``counted``) took no time."""
+    """Return the rate and the time left; work that was reused (not ``counted``) took no time."""
     passed = max(1e-9, time.monotonic() - start)
     rate, left = counted / passed, passed * (total - done) / max(1, counted)
     return f"{rate:,.{1 if rate < 10 else 0}f} {unit}/s, {left:.0f} s left"

@@ -1,8 +1,8 @@
-"""When each stage last ran here, how long it took, and how much of its work was done before.
+"""When each stage last ran here, how long it took, and how much of its work was reused.
 
-DVC keeps no times, and knows nothing of the store.  So every stage leaves a record beside the
-artifacts.  It is none of DVC's outputs and decides nothing: a stage that DVC does not run, since
-nothing that it reads has changed, keeps the record of its last run.
+DVC records no timings and knows nothing about the store.  So every stage leaves a record beside the
+artifacts.  It is not one of DVC's outputs and decides nothing: a stage that DVC skips, because none
+of its inputs has changed, keeps the record of its last run.
 """
 
 import functools
@@ -24,10 +24,10 @@ _names: set[tuple[str, str]] = set()
 
 
 def count(kind: str, reused: bool, name: str | None = None) -> None:
-    """Count a piece of work as done now, or as found.
+    """Count a piece of work as computed now, or as reused.
 
-    :param kind: of the work: ``shards``, ``trainings``.
-    :param name: tells the piece from others, where it may be counted twice.
+    :param kind: of work: ``shards`` or ``trainings``.
+    :param name: identifies the piece, if it could otherwise be counted twice.
     """
     if name is not None and (kind, name) in _names:
         return
@@ -37,7 +37,7 @@ def count(kind: str, reused: bool, name: str | None = None) -> None:
 
 
 def recorded(main: Callable[..., None], argv: Sequence[str] = sys.argv) -> Callable[..., None]:
-    """Return ``main``, leaving a record of the stage when it ends well.
+    """Return ``main`` wrapped to leave a record of the stage when it succeeds.
 
     :param argv: the stage's script and its options.
     """
@@ -57,13 +57,13 @@ def recorded(main: Callable[..., None], argv: Sequence[str] = sys.argv) -> Calla
 
 
 def stage_name(argv: Sequence[str], options: dict[str, Any]) -> str:
-    """Return the stage's name as DVC has it: ``train@movies`` for the task or row ``movies``."""
+    """Return the stage's name as DVC spells it: ``train@movies`` for the task or row ``movies``."""
     item = options.get("task") or options.get("row")
     return Path(argv[0]).stem + (f"@{item}" if item else "")
 
 
 def read_stage_record(path: Path) -> dict[str, Any] | None:
-    """Return a stage's record, or None where there is none that can be read."""
+    """Return a stage's record, or None if there is none or it cannot be read."""
     try:
         found = read_json(path)
         return {key: found[key] for key in ("command", "started", "seconds", "counts")}

@@ -1,10 +1,10 @@
-"""Texts that Python holds and UTF-8 cannot."""
+"""Texts that Python can hold and UTF-8 cannot."""
 
 
 def has_surrogates(text: str) -> bool:
     """Return whether a text holds half a surrogate pair, which cannot be written as UTF-8.
 
-    JSON can escape one, and Python gives a command's undecodable bytes as such.
+    JSON can escape one, and Python turns undecodable bytes of a command line into them.
     """
     try:
         text.encode()

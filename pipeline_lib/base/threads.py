@@ -1,4 +1,4 @@
-"""How many threads torch computes with, said without importing torch where nothing else does."""
+"""How many threads torch uses, set without importing torch unless something else has."""
 
 import os
 import sys
@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
-"""What torch reads when it is imported."""
+"""The variables that torch reads when it is imported."""
 
 
 def use_one_thread() -> None:
-    """Have torch compute with one thread from now on, whether it is imported yet or not."""
+    """Limit torch to one thread from now on, whether it is imported yet or not."""
     os.environ |= dict.fromkeys(VARIABLES, "1")
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
@@ -18,7 +18,7 @@ def use_one_thread() -> None:
 
 @contextmanager
 def single_thread() -> Iterator[None]:
-    """Have torch compute with one thread: its pool of threads does not survive a fork."""
+    """Limit torch to one thread within the block: its thread pool does not survive a fork."""
     variables = {name: os.environ.get(name) for name in VARIABLES}
     before = sys.modules["torch"].get_num_threads() if "torch" in sys.modules else None
     use_one_thread()

@@ -1,4 +1,4 @@
-"""Who computes: this machine's processes (``local``), or a Ray cluster's (``ray``)."""
+"""What runs the jobs: this machine's processes (``local``), or a Ray cluster's (``ray``)."""
 
 from pipeline_lib.engine.protocol import Engine
 from pipeline_lib.params import Params
@@ -7,9 +7,10 @@ from pipeline_lib.params import Params
 def make_engine(params: Params, device: str, single_threaded: bool = True) -> Engine:
     """Return the engine that params.yaml asks for.
 
-    :param device: where its jobs compute, as torch names it.
+    :param device: where its jobs run, as torch names it.
     :param single_threaded: give torch one thread per job on a CPU.  A job's bytes then depend on
-        neither the number of workers nor that of cores.  Otherwise jobs run one after the other.
+        neither the number of workers nor the number of cores.  Otherwise jobs run one after the
+        other.
     :raises DistilleryError: if the engine is not installed, or its cluster does not answer.
     """
     if params.engine.kind == "ray" and single_threaded:

@@ -2,8 +2,9 @@
 
 On a CPU every job computes with one thread, in as many processes as there are cores.  Small matrix
 products gain little from a second thread (two processes trained students 1.4 times as fast as one
-with two threads), and a job's bytes then depend on neither the number of workers nor that of cores.
-On accelerators there is one worker per device; with a single one the jobs run in this process.
+with two threads), and a job's bytes then depend on neither the number of workers nor the number of
+cores.  On accelerators there is one worker per device; with a single device the jobs run in this
+process.
 """
 
 import multiprocessing
@@ -34,9 +35,9 @@ def core_count() -> int:
 
 
 def accelerators(device: str) -> tuple[str, ...]:
-    """Return the devices that ``device`` stands for: of ``cuda`` all that are visible.
+    """Return the devices that ``device`` stands for: for ``cuda``, all that are visible.
 
-    Each is named as ``CUDA_VISIBLE_DEVICES`` names it, so that a worker can be shown its own alone.
+    Each is named as ``CUDA_VISIBLE_DEVICES`` names it, so that a worker can be shown only its own.
     """
     if device != "cuda":
         return (device,)
@@ -51,9 +52,9 @@ def accelerators(device: str) -> tuple[str, ...]:
 class LocalEngine:
     """Worker processes of this machine; see :class:`~pipeline_lib.engine.protocol.Engine`.
 
-    :ivar workers: processes; with 1 everything happens in this one.
+    :ivar workers: number of processes; with 1, everything runs in this one.
     :ivar single_threaded: give torch one thread per job.
-    :ivar devices: the accelerators, one per worker; none: the jobs compute on the CPU.
+    :ivar devices: the accelerators, one per worker; none: the jobs run on the CPU.
     """
 
     workers: int
@@ -104,8 +105,8 @@ class LocalEngine:
 
     @property
     def _start(self) -> str:
-        # A fork has every import, and every model, that its parent has: nothing is loaded twice.
-        # It is safe as long as the parent has computed with one thread only, and on a CPU: a
+        # A forked worker inherits all imports and models of its parent: nothing is loaded twice.
+        # Forking is safe as long as the parent has computed with one thread only, and on a CPU: a
         # process that has initialised CUDA must not be forked.
         return "fork" if sys.platform == "linux" and not self.devices else "spawn"
 
@@ -158,8 +159,8 @@ def _in_order(
         except StopIteration:
             break
         except DistilleryError as error:
-            # How far ahead of the results jobs are read depends on the workers: whoever needs no
-            # more results than those before the fault must not meet it.
+            # How far jobs are read ahead of the results depends on the workers: a caller that needs
+            # only the results before the fault must not see it.
             failure = error
             break
         waiting.append(pool.submit(function, job))
@@ -173,8 +174,8 @@ def _in_order(
 
 def _killed_worker() -> DistilleryError:
     return DistilleryError(
-        "a worker process was killed, most often for want of memory. Set `workers` in params.yaml "
-        "to fewer and run again: what was finished is kept."
+        "a worker process was killed, most likely because memory ran out. Lower `workers` in "
+        "params.yaml and run again: what was finished is kept."
     )
 
 
@@ -191,14 +192,14 @@ def _set_up_worker(messages: Any, devices: Any, single_threaded: bool, parent: i
     _messages = messages
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     if devices is not None:
-        # Before torch looks: to this worker its device is the only one.
+        # Before torch reads it: this worker sees only its own device.
         os.environ[VISIBLE] = devices.get()
     if single_threaded:
         use_one_thread()
 
 
 def _end_with(parent: int) -> None:
-    # A killed stage must not leave workers behind that write beside its successor's.
+    # A killed stage must not leave workers behind that write while its successor's do.
     while os.getppid() == parent:
         time.sleep(0.5)
     os._exit(1)
@@ -209,7 +210,7 @@ def _call(function: Callable[[Job, Report], Result], number: int, job: Job) -> R
 
     def report(message: Any) -> None:
         nonlocal last
-        # Progress is for people: ten messages a second and job are enough.
+        # Progress is for people: ten messages per second and job are enough.
         if time.monotonic() - last > 0.1:
             last = time.monotonic()
             _messages.put((number, message))

@@ -1,9 +1,10 @@
-"""Shard passes: pure functions from an input to output shards, run by any engine and kept.
+"""Shard passes: pure functions from an input to output shards, run by any engine and stored.
 
 Tags, transfer sets, Wikipedia's sentences, logits, sentence vectors and encoded sets are all made
-this way.  An output is found by everything that determines it: the pass's settings, its code, the
-versions of the libraries that decide its bytes, and the input's digest.  So a restart computes what
-was in flight, a changed input its own outputs, and old settings find theirs again.
+this way.  An output is keyed by everything that determines it: the pass's settings, its code, the
+versions of the libraries that determine its bytes, and the input's digest.  So a restart computes
+only what was in flight, a changed input recomputes only its own outputs, and old settings find
+theirs again.
 """
 
 from abc import ABC, abstractmethod
@@ -38,8 +39,8 @@ Output = tuple[pa.Table, dict[str, Any] | None]
 class ShardPass(ABC):
     """One kind of pass with its settings; a subclass says what it computes.
 
-    :cvar kind: of outputs; also names their part of the store.
-    :cvar row_for_row: whether output k answers to input k, row for row.
+    :cvar kind: kind of outputs; also the name of their part of the store.
+    :cvar row_for_row: whether output k belongs to input k, row for row.
     """
 
     kind: ClassVar[str]
@@ -52,23 +53,23 @@ class ShardPass(ABC):
 
     @property
     def libraries(self) -> Sequence[str]:
-        """The distributions that decide the outputs' bytes."""
+        """The distributions that determine the outputs' bytes."""
         return ()
 
     def compute(self, content: Any) -> pa.Table:
-        """Return the output for one input: a shard's table, or what else the pass works on."""
+        """Return the output for one input: a shard's table, or whatever else the pass works on."""
         raise NotImplementedError
 
     def outputs(self, content: Any) -> Iterator[Output]:
-        """Yield the outputs for one input, in order; as a rule there is one."""
+        """Yield the outputs for one input, in order; usually there is one."""
         yield self.compute(content), None
 
     def is_complete(self, found: Sequence[Shard]) -> bool:
-        """Whether these outputs, the first that were found of an input, are all there are."""
+        """Whether the outputs found for an input, from the first on, are all there are."""
         return len(found) == 1
 
     def check(self, content: Any, output: pa.Table, name: str) -> None:  # noqa: B027  most trust it
-        """Refuse outputs that cannot be right, before they are stored.
+        """Reject outputs that cannot be right, before they are stored.
 
         :param name: of the input, for the message.
         :raises DistilleryError: naming it, the rows, and the remedy.
@@ -79,11 +80,11 @@ class ShardPass(ABC):
 
     @property
     def computed_on(self) -> str | None:
-        """The processor, where that shows in the outputs' last digits."""
+        """The processor, if it affects the outputs' last digits."""
         return None
 
     def content(self, inputs: ShardSet, shard: Shard) -> Any:
-        """Return what an input's outputs are computed from: as a rule its shard's path."""
+        """Return what an input's outputs are computed from: usually its shard's path."""
         return inputs.path(shard)
 
     def output_name(self, name: str, part: int) -> str:
@@ -111,7 +112,7 @@ class Piece:
     """One input of a pass.
 
     :ivar digest: of its content; :ivar content: a shard's path, or what the pass works on.
-    :ivar note: handed back with the outputs.
+    :ivar note: returned with the outputs.
     """
 
     digest: str
@@ -123,7 +124,7 @@ class Piece:
 class Answer:
     """The outputs for one piece, all of them in the store.
 
-    :ivar reused: whether they were there before.
+    :ivar reused: whether they were in the store before.
     """
 
     piece: Piece
@@ -132,7 +133,7 @@ class Answer:
 
     @property
     def rows(self) -> int:
-        """Rows of all outputs together."""
+        """Total number of rows of all outputs."""
         return sum(shard.rows for shard in self.shards)
 
     def tables(self, shard_pass: ShardPass) -> Iterator[pa.Table]:
@@ -144,7 +145,7 @@ class Answer:
 
 @dataclass
 class PassReport:
-    """How much of a pass was computed and how much found in the store, in inputs and rows."""
+    """How much of a pass was computed and how much reused from the store, in inputs and rows."""
 
     computed: int = 0
     reused: int = 0
@@ -169,8 +170,8 @@ def run_pass(
 ) -> tuple[Manifest, PassReport]:
     """Write the outputs for a shard set into ``folder``, with a manifest.
 
-    :param title: shows the progress under this title; None shows none.
-    :returns: the manifest, and how many inputs were computed and found.
+    :param title: of the progress display; None shows none.
+    :returns: the manifest, and how many inputs were computed and reused.
     """
     shards = inputs.manifest.shards
     clear_folder(folder)
@@ -214,7 +215,7 @@ def run_pieces(
     engine: Engine,
     on_done: Callable[[PassReport], None] | None = None,
 ) -> tuple[list[Answer], PassReport]:
-    """Compute the outputs of pieces, less those that the store has; return them in order.
+    """Compute the outputs of pieces that the store does not have; return all of them in order.
 
     :param on_done: called after each piece that was computed.
     """
@@ -237,9 +238,9 @@ def run_pieces(
 def stream_pieces(
     shard_pass: ShardPass, pieces: Iterable[Piece], engine: Engine
 ) -> Iterator[Answer]:
-    """Yield the answers to any number of pieces, in their order, as far as they are asked for.
+    """Yield the answers to any number of pieces, in their order, as they are requested.
 
-    The answers' pieces are without their content, which need not come back from a worker.
+    The answers' pieces come without their content, which a worker need not send back.
     """
     Store(shard_pass.kind).sweep()
     jobs = ((shard_pass, piece) for piece in pieces)
@@ -275,7 +276,7 @@ def _find_or_compute(job: tuple[ShardPass, Piece]) -> Answer:
 
 
 def _link(shard_pass: ShardPass, answer: Answer, folder: Path) -> Iterator[Shard]:
-    """Link the outputs of one input into ``folder``, and describe them as they lie there."""
+    """Link the outputs of one input into ``folder``, and describe them as they are there."""
     store, source = Store(shard_pass.kind), answer.piece.digest if shard_pass.row_for_row else None
     for part, shard in enumerate(answer.shards):
         name = shard_pass.output_name(answer.piece.note, part)

@@ -1,6 +1,6 @@
-"""What computes independent jobs: the protocol that every engine keeps.
+"""The protocol of engines, which run independent jobs.
 
-Whichever engine runs the jobs, and on however many workers, the results are the same bytes.
+Whichever engine runs the jobs, and with however many workers, the results are the same bytes.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,11 +14,11 @@ OnProgress = Callable[[int, Any], None]
 """Called with (job number, message) in the process that runs the jobs."""
 
 IN_FLIGHT = 2
-"""Jobs of a stream that wait or run, per worker: this many are held in memory."""
+"""Jobs of a stream, waiting or running, that are held in memory per worker."""
 
 
 class Engine(Protocol):
-    """Runs jobs; functions are module-level, and jobs can be pickled."""
+    """Runs jobs; functions must be module-level, and jobs picklable."""
 
     @property
     def workers(self) -> int:
@@ -34,14 +34,14 @@ class Engine(Protocol):
         """Yield (job number, result) as the jobs end, in any order.
 
         :param preload: loads what all jobs need; called once before workers that share this
-            process's memory are started, and not at all where none do.
-        :raises DistilleryError: what a job raised; the other jobs are given up.
+            process's memory are started, and not at all if none do.
+        :raises DistilleryError: what a job raised; the other jobs are abandoned.
         """
 
     def stream(self, function: Callable[[Job], Result], jobs: Iterable[Job]) -> Iterator[Result]:
         """Yield the results of any number of jobs, in the jobs' order.
 
-        ``jobs`` is read only a few ahead (:data:`IN_FLIGHT`) of the results that were taken.
+        ``jobs`` is read only a few (:data:`IN_FLIGHT`) ahead of the results taken so far.
 
         :raises DistilleryError: what a job, or reading ``jobs``, raised; results before it come
             first.

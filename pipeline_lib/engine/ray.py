@@ -1,8 +1,8 @@
 """The Ray engine: actors of a Ray cluster run the jobs, on one machine or on many.
 
-Only Ray's actors are used.  Jobs read and write shards as everywhere: all nodes need the project's
-folder and the state folder (``DISTILLERY_HOME``) at the same paths, on a shared file system.  A job
-whose node or worker dies is run again by another worker.
+Only Ray's actors are used.  Jobs read and write shards as in any engine: all nodes need the
+project's folder and the state folder (``DISTILLERY_HOME``) at the same paths, on a shared file
+system.  A job whose node or worker dies is run again by another worker.
 """
 
 import os
@@ -29,7 +29,7 @@ except ImportError as error:
     ) from error
 
 MAX_ATTEMPTS = 4
-"""How often a job is started whose workers die."""
+"""How often a job is started if its workers die."""
 
 
 class RayEngine:
@@ -62,7 +62,7 @@ class RayEngine:
         """Run jobs in any order; see :meth:`~pipeline_lib.engine.protocol.Engine.run`."""
         if not jobs:
             return
-        # Beside this process, since another node may die.
+        # On the node of this process, since another node may die.
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         mailbox = _Mailbox.options(num_cpus=0, scheduling_strategy=here).remote()
         left = deque(enumerate(jobs))
@@ -170,18 +170,18 @@ class RayEngine:
 
 
 Place = tuple[str, str, bool]
-"""Where a worker works: the project's folder, the state folder, whether on a GPU."""
+"""Where a worker runs: the project's folder, the state folder, whether on a GPU."""
 
 
 class _Pool:
-    """Idle workers of one place, kept for the next run: to start one takes seconds."""
+    """Idle workers of one place, kept for the next run: starting one takes seconds."""
 
     def __init__(self) -> None:
         self.place: Place | None = None
         self.idle: list[Any] = []
 
     def take(self, place: Place) -> Any | None:
-        """Return an idle worker that is alive, or None; those of another place are ended."""
+        """Return an idle worker that is alive, or None; those of another place are killed."""
         if place != self.place:
             for worker in self.idle:
                 # They hold cores that the new ones need.
@@ -217,8 +217,8 @@ def _get(reference: Any) -> Any:
 
 def _lost(error: Exception) -> DistilleryError:
     return DistilleryError(
-        f"the workers of a job died {MAX_ATTEMPTS} times, most often for want of memory "
-        f"({str(error).splitlines()[0]}). Set `workers` in params.yaml to fewer and run again: "
+        f"the workers of a job died {MAX_ATTEMPTS} times, most likely because memory ran "
+        f"out ({str(error).splitlines()[0]}). Lower `workers` in params.yaml and run again: "
         "what was finished is kept."
     )
 
@@ -229,7 +229,7 @@ def _connect(address: str | None, workers: int | None) -> None:
     # The workers import what this process can import; nothing is installed for them.
     paths = [str(Path(path).resolve()) for path in sys.path]
     environment = {"PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))}
-    # Torch, once a job imports it, computes with one thread.
+    # Once a job imports torch, it computes with one thread.
     environment |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     common = {
         "runtime_env": {"env_vars": environment},
@@ -257,7 +257,7 @@ class _WorkerBase:
         os.environ["DISTILLERY_HOME"] = state
 
     def ping(self) -> None:
-        """Answer, which a dead worker does not."""
+        """Answer; a dead worker does not."""
 
     def apply(self, function: Callable[[Any], Any], job: Any) -> Any:
         """Compute one job of a stream."""
@@ -271,7 +271,7 @@ class _WorkerBase:
 
         def report(message: Any) -> None:
             nonlocal last
-            # Progress is for people: two messages a second and job are enough.
+            # Progress is for people: two messages per second and job are enough.
             if time.monotonic() - last > 0.5:
                 last = time.monotonic()
                 mailbox.put.remote((number, message))
@@ -286,7 +286,7 @@ class _MailboxBase:
         self._messages: list[Any] = []
 
     def put(self, message: Any) -> None:
-        """Take a message in."""
+        """Add a message."""
         self._messages.append(message)
 
     def take(self) -> list[Any]:

@@ -1,7 +1,7 @@
 """The typed schema of ``params.yaml``.
 
-Unknown keys are refused and nothing has a default: a default changed in code would be no change to
-DVC, and stale results would stand.  Every stage loads its parameters through :func:`load_params`;
+Unknown keys are rejected.  A key either has to be given or, left out, means "not used": DVC would
+not notice another default changed in code, and stale results would be kept.  Every stage loads its parameters through :func:`load_params`;
 ``distill check`` does the same before anything expensive starts.
 """
 

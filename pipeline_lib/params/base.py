@@ -1,4 +1,4 @@
-"""What every section of params.yaml shares: strictness, and the types of single values."""
+"""What all sections of params.yaml share: strictness, and the types of single values."""
 
 from typing import Annotated
 
@@ -9,13 +9,13 @@ Probability = Annotated[float, Field(ge=0.0, le=1.0)]
 Positive = Annotated[int, Field(ge=1, le=2**31 - 1)]
 Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
 Seed = Annotated[int, Field(ge=0, le=2**32 - 1)]
-"""What every random generator in use takes: NumPy's bounds are the narrowest."""
+"""The range that every random generator in use accepts: NumPy's is the narrowest."""
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Revision = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+$", max_length=100)]
 
 
 class Section(BaseModel):
-    """A mapping of params.yaml: unknown keys, infinities and NaN are errors; values are fixed."""
+    """A mapping of params.yaml: unknown keys, infinities and NaN are errors; all is immutable."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)

@@ -1,4 +1,4 @@
-"""What rows of params.yaml ask of their student, their teacher and their task."""
+"""What rows of params.yaml require of their student, their teacher and their task."""
 
 from pipeline_lib.params.encoders import GeneralEncoder
 from pipeline_lib.params.joint import Joint
@@ -33,7 +33,7 @@ def _check_objectives(params: Params) -> None:
 
 
 def _check_outputs(params: Params) -> None:
-    """Refuse rows whose teacher is not told from others, or does not answer their rows."""
+    """Reject rows whose teacher is ambiguous, or does not answer their transfer set."""
     for task in params.tasks:
         for name, row in params.methods_of(task).items():
             if params.reads_outputs(row, task):
@@ -68,7 +68,7 @@ def _check_answered(
 
 
 def _check_states(params: Params) -> None:
-    """Refuse rows whose student and teacher do not have as many states to compare."""
+    """Reject rows whose student and teacher differ in the number of states to compare."""
     for task in params.tasks:
         for name, row in params.methods_of(task).items():
             if not row.objective.needs_states:
@@ -76,7 +76,7 @@ def _check_states(params: Params) -> None:
             count, key = params.students[row.student].state_count, f"methods.{name}.objective"
             if count < 2:
                 raise ValueError(
-                    f"{key}: the states of a student's layers are compared, less the last, and "
+                    f"{key}: the states of all layers of a student but the last are compared, and "
                     f"{row.student} has {count}; use a transformer of two layers or more"
                 )
             teacher = params.teacher_of(task, row)
@@ -88,14 +88,14 @@ def _check_states(params: Params) -> None:
                 )
             if len(states.layers) != count - 1:
                 raise ValueError(
-                    f"{key}: the states of a student's layers are compared, less the last; "
+                    f"{key}: the states of all layers of a student but the last are compared; "
                     f"for the {count} of {row.student} name {count - 1} layers in "
                     f"teachers.{teacher}.states.layers (found {len(states.layers)})"
                 )
 
 
 def _check_running(params: Params) -> None:
-    """Refuse rows whose teacher runs for nothing, or has other layers than their student."""
+    """Reject rows whose teacher runs for nothing, or whose layers do not match their student's."""
     for name, row in params.methods.items():
         if row.objective.needs_running_teacher != (row.teacher_runs is not None):
             raise ValueError(
@@ -114,7 +114,7 @@ def _check_running(params: Params) -> None:
 
 
 def check_layers(params: Params, where: str, row: Method | GeneralEncoder) -> None:
-    """Check that a row names a layer of its running teacher for each of its student's.
+    """Check that a row names one layer of its running teacher for each layer of its student.
 
     :raises ValueError: naming the key, what is wrong with it, and the remedy.
     """
@@ -127,7 +127,7 @@ def check_layers(params: Params, where: str, row: Method | GeneralEncoder) -> No
 
 
 def _check_of_layers(params: Params) -> None:
-    """Refuse rows that learn layers alone where answers are needed, or nobody goes on from them."""
+    """Reject rows that learn layers alone where answers are needed, or that no row starts from."""
     before = {params.row_before(name) for name in params.methods}
     for name, row in params.methods.items():
         base = params.methods.get(row.baseline)
@@ -152,7 +152,7 @@ def _check_of_layers(params: Params) -> None:
 
 
 def _check_decisions(params: Params) -> None:
-    """Refuse keys that mean nothing for a row's task: classes decide, scores do not."""
+    """Reject keys that make no sense for a row's task: scores involve no decision, classes do."""
     for task, settings in params.tasks.items():
         for name, method in params.methods_of(task).items():
             if method.min_confidence is not None and settings.is_regression:

@@ -1,8 +1,8 @@
-"""Encoders of params.yaml: trained on Wikipedia to sentence vectors, or to a model's layers.
+"""Encoders of params.yaml: trained on Wikipedia to match sentence vectors or a model's layers.
 
-The vectors are those of a model that is run here, or stand in files.
+The vectors are computed by a model that is run here, or are read from files.
 
-And catalogues: sentences embedded by such an encoder, to be searched.
+Also catalogues: sentences embedded by such an encoder, to be searched.
 """
 
 from typing import Annotated, Any, Literal
@@ -13,19 +13,19 @@ from pipeline_lib.params.base import Count, Positive, Section, Seed
 from pipeline_lib.params.methods import RUNNING, Objective, TeacherRuns
 
 STARTS = ("vectors", "random", "model")
-"""Where a student can start besides an encoder's name: word vectors, chance, or the layers of a
-pretrained model."""
+"""What a student can start from besides an encoder: word vectors, random weights, or the layers of
+a pretrained model."""
 
 
 VectorStorage = Literal["float32", "float16", "int8"]
 
 
 class SentenceVectors(Section):
-    """A model's vector of every sentence that an encoder is trained on.
+    """A model's vectors of the sentences that encoders are trained on.
 
-    ``model`` is a name in ``models``; ``max_length``: word pieces per sentence, the rest is cut.
-    ``pooling``: the last layer's first state (Wu et al. 2020, section 3.1), the mean over its
-    tokens, or the pooler's output.  ``storage``: the number format in the shards.
+    ``model`` is a name in ``models``; ``max_length``: word pieces per sentence; longer ones are
+    truncated.  ``pooling``: the last layer's first state (Wu et al. 2020, section 3.1), the mean
+    over its tokens, or the pooler's output.  ``storage``: the number format in the shards.
     """
 
     model: str
@@ -35,11 +35,11 @@ class SentenceVectors(Section):
 
 
 class SentenceVectorFiles(Section):
-    """Sentence vectors that stand in files: those of an embedding API, or of any model.
+    """Sentence vectors read from files: those of an embedding API, or of any model.
 
-    ``files`` lie below ``inputs``.  ``format`` null goes by their endings.  ``mask`` stands for a
-    masked word in their texts.  ``provenance`` goes into the manifests: model, revision, licence or
-    terms.  ``storage``: the number format in the shards.
+    ``files`` are below ``inputs``.  ``format`` null: by file extension.  ``mask`` is what their
+    texts write for a masked word.  ``provenance`` is copied into the manifests: model, revision,
+    licence or terms.  ``storage``: the number format in the shards.
     """
 
     files: Annotated[list[str], Field(min_length=1)]
@@ -50,7 +50,7 @@ class SentenceVectorFiles(Section):
 
 
 def _given(value: Any) -> str:
-    """Tell sentence vectors apart by their keys: those of a model, or in files."""
+    """Tell sentence vectors apart by their keys: computed by a model, or read from files."""
     if isinstance(value, dict):
         return "files" if "files" in value else "model"
     return "files" if isinstance(value, SentenceVectorFiles) else "model"
@@ -63,13 +63,13 @@ AnySentenceVectors = Annotated[
 
 
 class Encoder(Section):
-    """A student's encoder, trained to sentence vectors (Wu et al. 2020).
+    """A student's encoder, trained to match sentence vectors (Wu et al. 2020).
 
-    ``student`` is of architecture bilstm_sra, or dse with a ``width``.  ``wikipedia`` is how many
-    of its sentences are used (null: all that were split).  ``min_count``: how often a word stands
-    in them to be known.  ``tasks`` names the tasks whose words the vocabulary takes in, and the
-    transfer set whose sentences join the corpus, or null.  A dse has its model's word pieces and no
-    vocabulary of its own.  ``centre`` subtracts the mean vector from the targets.
+    ``student`` has the architecture bilstm_sra, or dse with a ``width``.  ``wikipedia`` is how many
+    Wikipedia sentences are used (null: all that were split).  ``min_count``: how often a word must
+    occur in them to be known.  ``tasks`` names the tasks whose words the vocabulary includes, each
+    with the transfer set whose sentences join the corpus, or null.  A dse uses its model's word
+    pieces and has no vocabulary of its own.  ``centre`` subtracts the mean vector from the targets.
     """
 
     student: str
@@ -82,11 +82,11 @@ class Encoder(Section):
 
 
 class GeneralEncoder(Section):
-    """A Transformer started at random, trained to a model's layers (Jiao et al. 2020, section 3.2).
+    """A Transformer trained from random weights to match a model's layers (Jiao et al. 2020).
 
-    ``student`` is of architecture bert; the model that runs beside it is the student's ``model``,
-    whose layers ``teacher_runs`` names.  ``wikipedia`` is how many of its sentences are used (null:
-    all that were split).
+    General distillation, section 3.2 of the paper.  ``student`` has the architecture bert; the
+    model that runs beside it is the student's ``model``, whose layers ``teacher_runs`` names.
+    ``wikipedia`` is how many Wikipedia sentences are used (null: all that were split).
     """
 
     student: str
@@ -106,7 +106,7 @@ class GeneralEncoder(Section):
 
 
 def _learned(row: Any) -> str:
-    """Tell the rows apart by their keys: what the student learns, vectors or layers."""
+    """Tell the rows apart by their keys: whether the student learns vectors or layers."""
     if isinstance(row, dict):
         return "layers" if {"teacher_runs", "objective"} & row.keys() else "vectors"
     return "layers" if isinstance(row, GeneralEncoder) else "vectors"
@@ -119,7 +119,7 @@ AnyEncoder = Annotated[
 
 
 class CatalogueRow(Section):
-    """Wikipedia's training sentences, embedded by an encoder into an index to search in.
+    """Wikipedia's training sentences, embedded by an encoder into a searchable index.
 
     ``encoder``: a row of ``encoders``.  ``storage``: the number format of the vectors.
     ``approximate``: the library of an approximate index beside them, or null.

@@ -1,4 +1,4 @@
-"""The engine of params.yaml: who computes.  It moves no byte of any result."""
+"""The engine of params.yaml: what runs the jobs.  It changes no byte of any result."""
 
 from typing import Annotated, Literal
 
@@ -8,7 +8,7 @@ from pipeline_lib.params.base import Section
 
 
 class LocalProcesses(Section):
-    """Worker processes of this machine: `workers` on a CPU, one per accelerator elsewhere."""
+    """Worker processes on this machine: `workers` on a CPU, otherwise one per accelerator."""
 
     kind: Literal["local"]
 

@@ -1,4 +1,4 @@
-"""The whole of params.yaml: reading it, checking it, and saying what is wrong with it."""
+"""The whole of params.yaml: reading it, checking it, and reporting what is wrong with it."""
 
 import difflib
 from collections.abc import Callable
@@ -30,12 +30,12 @@ def load_params(path: Path = Path("params.yaml")) -> Params:
 
 
 def check_params(raw: Any, where: str = "params.yaml") -> Params:
-    """Validate the mapping read from params.yaml; ``where`` opens the error message."""
+    """Validate the mapping read from params.yaml; ``where`` starts the error message."""
     return _checked(raw, lambda _: where)
 
 
 def _checked(raw: Any, place: Callable[[list[str]], str]) -> Params:
-    """Validate a mapping, then what its rows name; ``place`` says where a key stands."""
+    """Validate a mapping, then the references between its rows; ``place`` says where a key is."""
     try:
         params = Params.model_validate(raw)
     except ValidationError as error:
@@ -60,19 +60,19 @@ _MEMBERS = (
 
 
 def _refusal(error: ValidationError, place: Callable[[list[str]], str]) -> DistilleryError:
-    """Return the error that names every fault; ``place`` says where a key stands."""
+    """Return the error that names every fault; ``place`` says where a key is."""
     faults = [(_keys(fault), _explain(fault)) for fault in error.errors()]
     return DistilleryError("\n".join(f"{place(keys)}: {fault}" for keys, fault in faults))
 
 
 def _place(path: Path, keys: list[str]) -> str:
-    """Return the file, and of a profile the line, in which a key stands."""
+    """Return the file that a key is in, and for a profile also the line."""
     line = line_of(path, keys) if is_profile(path) else None
     return str(path) if line is None else f"{path}:{line}"
 
 
 def _keys(fault: Any) -> list[str]:
-    # The tags of discriminated unions stand in pydantic's path, but not in the file.
+    # The tags of discriminated unions are in pydantic's path, but not in the file.
     path = list(fault["loc"])
     return [str(part) for i, part in enumerate(path) if not _is_tag(path, i)]
 

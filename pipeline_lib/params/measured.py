@@ -1,4 +1,4 @@
-"""What rows of ``retrieval`` and ``similarity`` name, and what cannot go together in them."""
+"""Checks of ``retrieval`` and ``similarity``: names that do not exist, settings that conflict."""
 
 from collections.abc import Iterable
 
@@ -15,7 +15,7 @@ from pipeline_lib.params.tasks import Task
 
 
 def check_measured(params: Params) -> None:
-    """Check that what the rows name is there, and that it goes together.
+    """Check that what the rows name exists, and that it is compatible.
 
     :raises ValueError: naming the key, what is wrong with it, and the remedy.
     """
@@ -26,15 +26,15 @@ def check_measured(params: Params) -> None:
         task = _pair_task(params, where, row.task)
         if not task.is_regression and len(task.label_names) != 2:
             raise ValueError(
-                f"{where}.task: {row.task} has {len(task.label_names)} classes, and a cosine tells "
-                "two apart. Name a task of two classes, or a regression"
+                f"{where}.task: {row.task} has {len(task.label_names)} classes, and a cosine can "
+                "tell only two apart. Name a task of two classes, or a regression"
             )
         _check_names(f"{where}.encoders", row.encoders, params.encoders)
         _check_names(f"{where}.model", [row.model], params.models)
         if row.poolings and isinstance(params.sentence_vectors, SentenceVectorFiles):
             raise ValueError(
-                f"{where}.poolings: a model reads as much of a sentence as sentence_vectors."
-                "max_length says, and `sentence_vectors` stand in files. Set [] to compare the "
+                f"{where}.poolings: a model reads up to sentence_vectors.max_length word pieces "
+                "per sentence, but `sentence_vectors` are read from files. Set [] to compare the "
                 "encoders alone"
             )
 
@@ -47,18 +47,20 @@ def _check_retrieval(params: Params, where: str, row: Retrieval) -> None:
     if row.teacher is not None:
         _check_teacher(params, f"{where}.teacher", row.teacher)
     if len(set(row.at)) < len(row.at):
-        raise ValueError(f"{where}.at: each may stand only once")
+        raise ValueError(f"{where}.at: each may appear only once")
 
 
 def _check_pairs(params: Params, where: str, source: TaskPairs) -> None:
     task = _pair_task(params, where, source.task)
     if task.is_regression != isinstance(source.relevant, float):
-        wanted = "the least score of an answer" if task.is_regression else "the label of an answer"
-        raise ValueError(f"{where}.relevant: of {source.task} {wanted} (found {source.relevant!r})")
+        wanted = "the lowest score of an answer" if task.is_regression else "the label of an answer"
+        raise ValueError(
+            f"{where}.relevant: for {source.task}, give {wanted} (found {source.relevant!r})"
+        )
     if isinstance(source.relevant, str):
         _check_names(f"{where}.relevant", [source.relevant], task.label_names)
         if source.graded:
-            raise ValueError(f"{where}.graded: classes are no grades; of {source.task} it is false")
+            raise ValueError(f"{where}.graded: classes are not grades; set false for {source.task}")
 
 
 def _check_system(params: Params, where: str, system: RankingSystem, row: Retrieval) -> None:
@@ -68,8 +70,8 @@ def _check_system(params: Params, where: str, system: RankingSystem, row: Retrie
         _check_names(f"{where}.encoder", [system.encoder], params.encoders)
         if system.documents == "model" and isinstance(params.sentence_vectors, SentenceVectorFiles):
             raise ValueError(
-                f"{where}.documents: `sentence_vectors` stand in files, and no model here embeds "
-                "documents. Set encoder"
+                f"{where}.documents: `sentence_vectors` are read from files, and there is no model "
+                "here to embed documents. Set encoder"
             )
     elif system.kind == "model":
         _check_names(f"{where}.model", [system.model], params.models)
@@ -78,7 +80,7 @@ def _check_system(params: Params, where: str, system: RankingSystem, row: Retrie
         _check_names(f"{where}.first", [system.first], others)
         if row.teacher is None:
             raise ValueError(
-                f"{where}.kind: reranked by the row's teacher, and that is null. Name a teacher"
+                f"{where}.kind: reranked by the row's teacher, which is null. Name a teacher"
             )
 
 
@@ -106,17 +108,17 @@ def _check_teacher(params: Params, where: str, row: TeacherOrder) -> None:
 
 def _check_label(where: str, label: str | None, name: str, task: Task) -> None:
     if task.is_regression and label is not None:
-        raise ValueError(f"{where}: {name} is a regression, whose score orders. Set null")
+        raise ValueError(f"{where}: {name} is a regression, which ranks by its score. Set null")
     if not task.is_regression and label not in task.label_names:
         raise ValueError(
-            f"{where}: which class of {name} orders? Name one of {', '.join(task.label_names)}"
+            f"{where}: {name} ranks by which class? Name one of {', '.join(task.label_names)}"
         )
 
 
 def _pair_task(params: Params, where: str, name: str) -> Task:
     _check_names(f"{where}.task", [name], params.tasks)
     if not params.tasks[name].is_pair:
-        raise ValueError(f"{where}.task: {name} is no task of sentence pairs. Name one that is")
+        raise ValueError(f"{where}.task: {name} is not a task of sentence pairs. Name one that is")
     return params.tasks[name]
 
 

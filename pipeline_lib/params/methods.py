@@ -1,4 +1,4 @@
-"""Methods of params.yaml: optimisers, objectives, the rows that combine it all, evaluation."""
+"""Methods of params.yaml: optimisers, objectives, the rows that combine them, evaluation."""
 
 import math
 from typing import Annotated, Literal
@@ -10,10 +10,10 @@ from pipeline_lib.params.models import TrainingPrecision
 
 
 class Optimiser(Section):
-    """An optimiser and how long it runs; whichever of ``epochs`` and ``max_steps`` ends first.
+    """An optimiser and how long it runs: ``epochs`` or ``max_steps``, whichever ends first.
 
-    Each of ``learning_rates`` is tried with the first seed, and the one that is best on dev is
-    taken for all.  ``evaluate_every`` counts the steps between evaluations (null: an epoch's).
+    Each of ``learning_rates`` is tried with the first seed, and the best on dev is used for all.
+    ``evaluate_every`` is the number of steps between evaluations (null: one epoch).
     """
 
     name: Literal["adam", "adadelta"]
@@ -28,7 +28,7 @@ class Optimiser(Section):
     precision: TrainingPrecision
 
     def steps(self, rows: int) -> int:
-        """Return how many steps one training over this many rows takes."""
+        """Return how many steps one training run over this many rows takes."""
         steps = self.epochs * math.ceil(rows / self.batch_size)
         return min(steps, self.max_steps or steps)
 
@@ -44,13 +44,13 @@ OBJECTIVES = {
 }
 """The terms that an objective can have, and the column of targets that each is compared with."""
 RUNNING = ("embeddings", "hidden", "attentions")
-"""Terms whose targets are too large to be stored: the teacher runs beside the student for them."""
+"""Terms whose targets are too large to store: the teacher runs beside the student for them."""
 BESIDE = ("patience", *RUNNING)
-"""Terms that are added to the others, with a weight of any size."""
+"""Terms that are added to the others, with weights of any size."""
 
 
 def register_objective(name: str, target: str) -> None:
-    """Let objectives have another term.
+    """Register another term of objectives.
 
     :param target: the column that it is compared with: ``labels``, or a teacher's output.
     """
@@ -60,9 +60,9 @@ def register_objective(name: str, target: str) -> None:
 class Objective(Section):
     """Weights of the terms of a loss, by their names in :data:`OBJECTIVES`; they add up to 1.
 
-    A null weight and an absent term play no part.  The weights of :data:`BESIDE`, as β of Sun et
-    al. 2019, equation 8, stand outside of the sum and may exceed 1.  Those of :data:`RUNNING` can
-    also stand alone: then layers are learned and no answers (Jiao et al. 2020, section 3.2).
+    A null weight is the same as an absent term.  The weights of :data:`BESIDE`, like β in Sun et
+    al. 2019, equation 8, are not part of that sum and may exceed 1.  The terms of :data:`RUNNING`
+    can also be used alone: then layers are learned and no answers (Jiao et al. 2020, section 3.2).
     """
 
     model_config = ConfigDict(extra="allow")
@@ -87,12 +87,12 @@ class Objective(Section):
     def weights(self) -> dict[str, float]:
         """The weights that are not zero, by term."""
         given = self.__pydantic_extra__
-        # In the terms' order, whatever that in the file: sums of floats know the difference.
+        # In the order of OBJECTIVES, whatever that of the file: sums of floats depend on it.
         return {name: given[name] for name in OBJECTIVES if given.get(name)}
 
     @property
     def is_of_layers(self) -> bool:
-        """Whether layers alone are learned, and no answers."""
+        """Whether only layers are learned, and no answers."""
         return bool(self.weights) and all(name in RUNNING for name in self.weights)
 
     @property
@@ -114,8 +114,8 @@ class Objective(Section):
 class TeacherRuns(Section):
     """The teacher runs beside the student in training (Jiao et al. 2020, TinyBERT).
 
-    Of a method it is the row's teacher; of a row of ``encoders``, the student's ``model``.
-    ``layers``, counted from 1, go with the student's, one with each.
+    For a method it is the row's teacher; for a row of ``encoders``, the student's ``model``.
+    ``layers``, counted from 1, lists one of its layers for each of the student's.
     """
 
     layers: Annotated[list[Positive], Field(min_length=1)]
@@ -124,22 +124,21 @@ class TeacherRuns(Section):
 class Method(Section):
     """One system: student, start, transfer set, objective, optimiser.
 
-    ``start`` is ``vectors`` (the vocabulary's, or of word pieces the student's model's),
+    ``start`` is ``vectors`` (the vocabulary's, or for word pieces those of the student's model),
     ``random``, ``model`` (layers of the student's model), or the name of an encoder; of a joint
-    training, whose student for the task is then tuned, or taken as it is (``optimiser: null``); or
-    of another row, whose students are then trained on, each by the one of its seed (Jiao et al.
-    2020, section 3.2: first layers, then answers).
-    ``tasks`` names those that have the row (null: all that have its transfer set, its teacher and
-    its start).
-    ``iterations`` takes the transfer set's first ones alone (0: the originals); null takes all.
+    training, whose student for the task is then tuned, or used as it is (``optimiser: null``); or
+    of another row, whose students are then trained further, seed by seed (Jiao et al. 2020, section
+    3.2: first layers, then answers).  ``tasks`` names the tasks that have the row (null: all that
+    have its transfer set, its teacher and its start).  ``iterations`` is how many of the transfer
+    set's iterations are used (0: only the originals; null: all).
 
-    Six keys can be left out.  ``teacher`` is the row's; one that reads outputs must name it where
-    its task has several.  ``teacher_runs`` goes with the terms :data:`RUNNING`.  The others then
-    play no part: ``repeat_originals`` says how often every original row is taken,
-    ``min_confidence`` leaves out synthetic rows to whose class the teacher gives a lower
-    probability, ``threshold: dev`` moves the decision between two classes to where the first
-    metric is best on dev, and ``temperature: dev`` divides the trained student's logits by what
-    makes its probabilities fit dev's labels best, which moves no answer.
+    Six keys can be left out.  ``teacher`` is the row's; a row that reads outputs must name it if
+    its task has more than one.  ``teacher_runs`` goes with the terms :data:`RUNNING`.  The others
+    have no effect if left out: ``repeat_originals`` says how often every original row is used,
+    ``min_confidence`` leaves out synthetic rows whose class the teacher gives a lower probability,
+    ``threshold: dev`` moves the decision between two classes to where the first metric is best on
+    dev, and ``temperature: dev`` divides the trained student's logits by the value that makes its
+    probabilities fit dev's labels best, which changes no answer.
     """
 
     student: str
@@ -159,7 +158,7 @@ class Method(Section):
 
 
 class Evaluate(Section):
-    """The comparison with the undistilled row: resamples of the evaluation set, the interval."""
+    """Comparison with the undistilled row: resamples of the evaluation set, and the interval."""
 
     resamples: Annotated[int, Field(ge=100)]
     confidence: Annotated[float, Field(gt=0, lt=1)]

@@ -1,4 +1,4 @@
-"""Models of params.yaml: where they come from, the teachers made of them; the students' words."""
+"""Models of params.yaml: where they come from, the teachers made from them; students' words."""
 
 from typing import Annotated, Literal
 
@@ -39,9 +39,9 @@ class PackagePart(PinnedPackage):
 
 
 class PackageParts(Section):
-    """A transformers model in a zip file that is spread over several wheels.
+    """A transformers model in a zip file that is split across several wheels.
 
-    The zip file is the parts' bytes, one part after the other; ``sha256`` is the zip file's own.
+    The zip file is the concatenation of the parts; ``sha256`` is that of the whole zip file.
     """
 
     kind: Literal["package_parts"]
@@ -51,14 +51,14 @@ class PackageParts(Section):
 
 
 class LocalModel(Section):
-    """A transformers model folder, below ``inputs`` (an absolute path is taken as it is)."""
+    """A transformers model folder, below ``inputs`` (an absolute path is used as it is)."""
 
     kind: Literal["path"]
     path: str
 
 
 class HubModel(Section):
-    """A model of the Hugging Face hub at a pinned revision."""
+    """A model on the Hugging Face hub at a pinned revision."""
 
     kind: Literal["hub"]
     model: str
@@ -82,13 +82,13 @@ class Tuning(Section):
     weight_decay: Annotated[float, Field(ge=0)]
     clip_norm: Annotated[float, Field(gt=0)]
     freeze_embeddings: bool
-    # No float16: it would need its gradients scaled.
+    # No float16: it would need gradient scaling.
     precision: TrainingPrecision
     seed: Seed
 
 
 class FineTuning(Tuning):
-    """A teacher that is fine-tuned on each task by itself (Tang et al. 2019, section 4)."""
+    """A teacher that is fine-tuned on each task separately (Tang et al. 2019, section 4)."""
 
     kind: Literal["single"]
 
@@ -96,9 +96,9 @@ class FineTuning(Tuning):
 class Refining(Tuning):
     """A teacher of several tasks at once, one encoder with a head for each (Liu 2020, 4.1.1).
 
-    ``sampling: all`` takes every task's batches once per epoch.  A number a takes as many, the task
-    of each drawn with a probability proportional to (rows of the task) ** a.  ``ranking`` names,
-    of tasks whose pairs are a question and a candidate answer, the label of right answers: their
+    ``sampling: all`` uses every task's batches once per epoch.  A number a uses as many, drawing
+    the task of each with a probability proportional to (rows of the task) ** a.  ``ranking`` gives,
+    for tasks whose pairs are a question and a candidate answer, the label of correct answers: their
     rows are compared with those of the same question (MT-DNN, Liu et al. 2019, section 3).
     """
 
@@ -110,7 +110,7 @@ class Refining(Tuning):
 class Finished(Section):
     """A teacher that was fine-tuned elsewhere.
 
-    ``checkpoint`` is its model folder, below ``inputs``; ``{task}`` in it stands for the task.
+    ``checkpoint`` is its model folder, below ``inputs``; ``{task}`` in it is replaced by the task.
     """
 
     kind: Literal["finished"]
@@ -125,14 +125,15 @@ AnswerFormat = Literal["parquet", "arrow", "csv", "jsonl", "openai-batch", "vllm
 
 
 class AnswerFiles(Section):
-    """A teacher whose answers stand in files: those of an LLM, an ensemble, an API.
+    """A teacher whose answers are read from files: those of an LLM, an ensemble, an API.
 
-    ``files`` lie below ``inputs``; ``{task}`` in them stands for the task.  ``format`` null goes by
-    the files' endings.  ``classes`` names the classes in the order of lists of numbers (null: the
-    files say).  ``mask`` stands for a masked word in the files' texts.  ``smoothing`` is the share
-    of a bare label that is spread over all classes (Szegedy et al. 2016, section 7), ``floor`` the
-    least probability of a class.  Rows whose probabilities cover less than ``min_coverage`` have no
-    answer.  ``provenance`` goes into the manifests: model, revision, prompt, licence or terms.
+    ``files`` are below ``inputs``; ``{task}`` in them is replaced by the task.  ``format`` null: by
+    file extension.  ``classes`` gives the order of the classes in lists of numbers (null: the files
+    say).  ``mask`` is what the files' texts write for a masked word.  ``smoothing`` is the share of
+    a bare label that is spread over all classes (Szegedy et al. 2016, section 7), ``floor`` the
+    lowest probability of a class.  Rows whose probabilities cover less than ``min_coverage`` have
+    no answer.  ``provenance`` is copied into the manifests: model, revision, prompt, licence or
+    terms.
     """
 
     kind: Literal["answers"]
@@ -153,8 +154,8 @@ class AnswerFiles(Section):
 class Average(Section):
     """The mean of several teachers' answers: of their probabilities, or a regression's scores.
 
-    Lakshminarayanan et al. 2017, section 2.4, and Hinton et al. 2015, section 1.  ``weights`` null
-    counts all of them alike.
+    Lakshminarayanan et al. 2017, section 2.4, and Hinton et al. 2015, section 1.  ``weights`` null:
+    all of them count equally.
     """
 
     kind: Literal["average"]
@@ -164,7 +165,7 @@ class Average(Section):
     @model_validator(mode="after")
     def _consistent(self) -> "Average":
         if len(set(self.of)) < len(self.of):
-            raise ValueError("`of`: each may stand only once")
+            raise ValueError("`of`: each may appear only once")
         if self.weights is not None and len(self.weights) != len(self.of):
             raise ValueError("`weights`: one for each teacher in `of`, or null")
         return self
@@ -182,17 +183,17 @@ class States(Section):
     @model_validator(mode="after")
     def _consistent(self) -> "States":
         if len(set(self.layers)) < len(self.layers):
-            raise ValueError("`layers`: each may stand only once")
+            raise ValueError("`layers`: each may appear only once")
         return self
 
 
 class Teacher(Section):
     """A teacher: the model it starts from, how it is tuned, and the tasks that it knows.
 
-    ``model`` is a name in ``models``; a finished teacher has none.  ``max_length`` is null where no
-    model is run: of answers in files and averages.  ``tasks``: null for all.  ``data`` names the
-    transfer sets that it answers (null: all that its tasks have).  ``states`` can be left out: no
-    row then learns from its layers.
+    ``model`` is a name in ``models``; a finished teacher has none.  ``max_length`` is null if no
+    model is run: for answers in files and averages.  ``tasks``: null for all.  ``data`` names the
+    transfer sets that it answers (null: all that its tasks have).  ``states`` can be left out if no
+    row learns from its layers.
     """
 
     model: str | None
@@ -218,13 +219,13 @@ class Teacher(Section):
             )
         if self.states is not None and not self.runs:
             raise ValueError(
-                "`states` are those of a model's layers, and here none is run. Take them out"
+                "`states` are those of a model's layers, and no model is run here. Take them out"
             )
         return self
 
     @property
     def runs(self) -> bool:
-        """Whether a model is run for its answers; those of files and averages are there."""
+        """Whether a model is run for its answers; those in files, and averages, need none."""
         return self.tuning.kind in ("single", "refined", "finished")
 
     def knows(self, task: str) -> bool:

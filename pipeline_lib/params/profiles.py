@@ -1,9 +1,9 @@
 """Profiles: parameter files that hold only what differs from another one.
 
 A profile names its base in ``extends``, a path relative to itself; the base may be a profile too.
-The sections of :data:`ROWS` are taken whole, since their rows belong together; elsewhere a mapping
-is merged into the base's key by key, unless it is of another ``kind``.  DVC reads plain parameter
-files only: :func:`plain_text` writes one, and the base's comments stay in it.
+The sections of :data:`ROWS` are replaced as a whole, since their rows belong together; elsewhere a
+mapping is merged into the base's key by key, unless it has a different ``kind``.  DVC reads plain
+parameter files only: :func:`plain_text` writes one, and keeps the base's comments.
 """
 
 import io
@@ -31,7 +31,7 @@ _KEY = re.compile(r"^([\w-]+):", re.MULTILINE)
 def read_values(path: Path) -> dict[str, Any]:
     """Read a parameter file (YAML 1.2, as DVC reads it), its bases merged in.
 
-    :raises DistilleryError: if it or a base is missing or no YAML, or the bases go in a circle.
+    :raises DistilleryError: if it or a base is missing or not YAML, or the bases form a cycle.
     """
     (_, values), *rest = reversed(list(_chain(path)))
     for _, own in rest:
@@ -59,7 +59,7 @@ def plain_text(path: Path) -> str:
 
 
 def line_of(path: Path, keys: list[str]) -> int | None:
-    """Return the line (from 1) of a key in a file, or of the innermost of its parents there."""
+    """Return the line (from 1) of a key in a file, or of its innermost parent there."""
     node, line = YAML(typ="rt", pure=True).load(_text(path)), None
     for key in keys:
         if not isinstance(node, dict) or key not in node:
@@ -69,9 +69,9 @@ def line_of(path: Path, keys: list[str]) -> int | None:
 
 
 def differences(path: Path) -> list[str]:
-    """Return what a profile changes of its base, a line per key: ``key: old → new``.
+    """Return what a profile changes in its base, a line per key: ``key: old → new``.
 
-    A row or section that only one of them has is one line, opened by ``+`` or ``-``.
+    A row or section that only one of them has is one line, starting with ``+`` or ``-``.
     """
     _, *bases = _chain(path)
     return list(_changes(read_values(bases[0][0]), read_values(path))) if bases else []
@@ -95,7 +95,7 @@ def _shown(value: Any) -> str:
 
 
 def _chain(path: Path) -> Iterator[tuple[Path, Any]]:
-    """Yield a file and what it holds, then its base, and the base's base."""
+    """Yield a file and its content, then its base with its content, and so on."""
     seen: list[Path] = []
     while True:
         if path.resolve() in seen:
@@ -126,13 +126,13 @@ def _text(path: Path) -> str:
 def _load(path: Path) -> Any:
     try:
         return YAML(typ="safe", pure=True).load(_text(path))
-    # Numbers of thousands of digits are ValueErrors too.
+    # Integers of thousands of digits raise a ValueError too.
     except (YAMLError, ValueError, RecursionError) as error:
         raise DistilleryError(f"{path}: not valid YAML: {error}") from error
 
 
 def _merge(base: Any, own: Any, top: bool = False) -> Any:
-    """Merge ``own`` into ``base``, in place where both are mappings of one kind."""
+    """Merge ``own`` into ``base``, in place if both are mappings of the same kind."""
     if not isinstance(base, dict) or not isinstance(own, dict) or _are_apart(base, own):
         return own
     for key, value in own.items():
@@ -142,7 +142,7 @@ def _merge(base: Any, own: Any, top: bool = False) -> Any:
 
 
 def _put(values: dict[str, Any], key: str, value: Any) -> None:
-    """Set a key; the comment above the next one, which hangs on the old value's end, is kept."""
+    """Set a key; keep the comment above the next one, which is attached to the old value's end."""
     old = values.get(key)
     values[key] = value
     if not isinstance(old, CommentedMap) or old is value:
@@ -154,26 +154,26 @@ def _put(values: dict[str, Any], key: str, value: Any) -> None:
 
 
 def _comment_after(values: CommentedMap) -> list[str]:
-    """Return the lines of the comment that stands behind a block mapping's last key."""
+    """Return the lines of the comment that follows a block mapping's last key."""
     last = next(reversed(values))
     if isinstance(values[last], CommentedMap):
         return _comment_after(values[last])
     token = (values.ca.items.get(last) or [None] * 3)[2]
-    # The first line stands behind the value itself.
+    # The first line is on the line of the value itself.
     lines = token.value.split("\n")[1:] if token else []
     return [line.strip().removeprefix("#").strip() for line in lines if line.strip()]
 
 
 def _are_apart(base: dict[str, Any], own: dict[str, Any]) -> bool:
-    """Whether two mappings are of different kinds: by that key, or a model's vectors and files."""
+    """Whether two mappings differ in kind: by that key, or as a model's vectors and files."""
     named = [{"model", "files"} & values.keys() for values in (base, own)]
     return base.get("kind") != own.get("kind") or (all(named) and named[0] != named[1])
 
 
 def _overlaid(base: str, own: str) -> str:
-    """Return the text of ``base`` with the sections of ``own`` merged into or put for its own."""
+    """Return the text of ``base`` with the sections of ``own`` merged in or replacing its own."""
     sections, added = _sections(base), _sections(own)
-    # The comment on top of the file stands directly above `extends`.
+    # The comment at the top of the file is directly above `extends`.
     header = (added.pop("") + _comment(added.pop(EXTENDS))).strip("\n")
     for key, text in added.items():
         if key not in sections:
@@ -189,9 +189,9 @@ def _overlaid(base: str, own: str) -> str:
 
 
 def _sections(text: str) -> dict[str, str]:
-    """Cut a file into its top-level keys, each with the comment above; ``""`` is the header.
+    """Split a file into its top-level keys, each with the comment above; ``""`` is the header.
 
-    The header is the comment that an empty line parts from the first key's own.
+    The header is the comment that an empty line separates from the first key's own.
     """
     starts = [
         (match.group(1), _comment_start(text, match.start())) for match in _KEY.finditer(text)

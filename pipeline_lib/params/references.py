@@ -1,4 +1,4 @@
-"""What rows of params.yaml name in each other, and what cannot go together."""
+"""References between rows of params.yaml, and settings that cannot be combined."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +15,7 @@ from pipeline_lib.params.schema import Params
 
 
 def check_references(params: Params) -> None:
-    """Check that what rows name is there, and that they go together.
+    """Check that what rows name exists, and that the rows are compatible.
 
     :raises ValueError: naming the key, what is wrong with it, and the remedy.
     """
@@ -35,11 +35,11 @@ def check_references(params: Params) -> None:
     _check_baselines(params)
     check_measured(params)
     if len(set(params.seeds)) < len(params.seeds):
-        raise ValueError("seeds: each may stand only once")
+        raise ValueError("seeds: each may appear only once")
 
 
 def _check_restrictions(params: Params) -> None:
-    """Refuse rows that are restricted to tasks that are not there."""
+    """Reject rows that are restricted to tasks that do not exist."""
     restricted = {f"transfer.{name}": recipe.tasks for name, recipe in params.transfer.items()}
     restricted |= {f"methods.{name}": method.tasks for name, method in params.methods.items()}
     restricted |= {f"teachers.{name}": own.tasks for name, own in params.teachers.items()}
@@ -93,12 +93,12 @@ def _check_teachers(params: Params) -> None:
 
 
 def _check_average(params: Params, name: str, teacher: Teacher) -> None:
-    """Refuse an average of teachers that are not there, or do not answer all that it answers."""
+    """Reject an average of teachers that do not exist, or do not answer all that it answers."""
     for other in teacher.tuning.of:
         key, own = f"teachers.{name}.tuning.of", params.teachers.get(other)
         if own is None or isinstance(own.tuning, Average):
             known = [n for n, t in params.teachers.items() if not isinstance(t.tuning, Average)]
-            what = "is an average itself" if own else "is no teacher"
+            what = "is an average itself" if own else "is not a teacher"
             raise ValueError(f"{key}: {other!r} {what}; there are {', '.join(known)}")
         for task in (task for task in params.tasks if teacher.knows(task)):
             recipes = [r for r in params.recipes_of(task) if teacher.answers(r)]
@@ -138,7 +138,7 @@ def _check_methods(params: Params) -> None:
 
 
 def _check_start(params: Params, where: str, row: Method | Joint) -> None:
-    """Refuse a start that the row's student cannot have."""
+    """Reject a start that the row's student cannot have."""
     student = params.students[row.student]
     _check_model(params, row.student)
     if student.pretrained and row.start in ("vectors", "random"):
@@ -166,12 +166,12 @@ def _check_model(params: Params, name: str) -> None:
 
 
 def _check_taken(params: Params, name: str, method: Method) -> None:
-    """Refuse what means nothing of a student that is taken as it is."""
+    """Reject keys that make no sense for a student that is used as it is."""
     joint = params.joint.get(method.start)
     if joint is None:
         raise ValueError(
             f"methods.{name}.optimiser: null takes a joint training's student as it is, and "
-            f"{method.start} is none. Name a row of `joint` as its start, or an optimiser"
+            f"{method.start} is not one. Name a row of `joint` as its start, or an optimiser"
         )
     for key in ("iterations", "repeat_originals", "min_confidence", "threshold"):
         if getattr(method, key) is not None:
@@ -208,13 +208,13 @@ def _check_jointly_started(params: Params) -> None:
 
 
 def _check_baselines(params: Params) -> None:
-    """Refuse a baseline that has no results for a task of its row."""
+    """Reject a baseline that has no results for a task of its row."""
     for name, task in ((m, t) for m in params.methods for t in params.tasks):
         baseline = params.methods[name].baseline
         rows = params.methods_of(task)
         if name in rows and baseline is not None and baseline not in rows:
             raise ValueError(
-                f"methods.{name}.baseline: {baseline} is no row of task {task}: its "
+                f"methods.{name}.baseline: {baseline} is not a row of task {task}: its "
                 f"`tasks`, or those of {params.methods[baseline].data}, leave it out"
             )
 
@@ -228,7 +228,7 @@ def _check_baselines_end(params: Params, name: str) -> None:
                 "itself. Name an undistilled row, or set null"
             )
         if baseline in chain:
-            return  # a circle further on, which its own rows report
+            return  # a cycle further along, which its own rows report
         chain.append(baseline)
 
 
@@ -240,7 +240,7 @@ def _check_encoders(params: Params) -> None:
         )
     for name, encoder in params.encoders.items():
         if name in STARTS:
-            raise ValueError(f"encoders.{name}: the name has a meaning of its own; take another")
+            raise ValueError(f"encoders.{name}: this name is reserved; take another")
         _check_names(f"encoders.{name}", encoder, params.students, "student")
         _check_names(f"encoders.{name}", encoder, params.optimisers, "optimiser")
         if isinstance(encoder, GeneralEncoder):
@@ -281,7 +281,7 @@ def _check_joint(params: Params) -> None:
     for name, joint in params.joint.items():
         if name in STARTS or name in params.encoders:
             raise ValueError(
-                f"joint.{name}: methods that start from {name} mean another one; take another name"
+                f"joint.{name}: `start: {name}` of a method means something else; take another name"
             )
         _check_names(f"joint.{name}", joint, params.students, "student")
         _check_names(f"joint.{name}", joint, params.optimisers, "optimiser")
@@ -303,7 +303,7 @@ def _check_joint(params: Params) -> None:
 
 
 def _check_sets(params: Params, where: str, tasks: Mapping[str, str | None]) -> None:
-    """Check that there are these tasks, with these transfer sets."""
+    """Check that these tasks exist, with these transfer sets."""
     for task, recipe in tasks.items():
         if task not in params.tasks:
             raise ValueError(

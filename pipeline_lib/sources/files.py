@@ -1,7 +1,7 @@
 """The user's own files, and the record of what was fetched.
 
 Files are copied, not linked: DVC makes its outputs read-only and shares them with its cache, and
-the user's own files must stay theirs.
+the user's own files must remain untouched.
 """
 
 import shutil
@@ -19,7 +19,7 @@ VECTOR_FILES = {"glove": "vectors.txt", "word2vec": "vectors.txt", "word2vec_bin
 def fetch_vectors(vectors: ModelVectors | VectorFile, inputs: Path, target: Path) -> None:
     """Fetch a vector file, or write only ``source.json`` where the teacher's vectors are used.
 
-    :raises DistilleryError: if the file is not there.
+    :raises DistilleryError: if the file is missing.
     """
     clear_folder(target)
     if isinstance(vectors, VectorFile):

@@ -1,4 +1,4 @@
-"""Data sets of the Hugging Face hub, or of a folder in its layout."""
+"""Data sets from the Hugging Face hub, or from a folder in its layout."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from pipeline_lib.base.errors import DistilleryError
 
 
 def load_hub(options: dict[str, Any], where: str) -> Any:
-    """Return what ``datasets.load_dataset`` makes of ``options``.
+    """Return the result of ``datasets.load_dataset`` for ``options``.
 
     :param where: the key of params.yaml, for the message.
     :raises DistilleryError: if the library raises anything.

@@ -1,7 +1,7 @@
-"""Licences that something declares of itself: a package in its metadata, a model in its card.
+"""Declared licences: a package's in its metadata, a model's in its card.
 
-Nothing is looked up elsewhere and nothing is concluded.  A package's licence need not be that of
-the model inside it, so each is told with who declares it.
+Nothing is looked up elsewhere and nothing is inferred.  A package's licence need not be that of the
+model inside it, so each is reported with the one that declares it.
 """
 
 import re
@@ -25,7 +25,7 @@ def package_licences(
 ) -> list[str]:
     """Return what a pinned package and the card of a model in it declare: ``package: MIT``.
 
-    Only an archive that was fetched before is looked into; nothing is downloaded.
+    Only an archive that was already fetched is read; nothing is downloaded.
 
     :param folder: the model's folder in the archive.
     """
@@ -69,7 +69,7 @@ def _member(archive: Path, member: str) -> str:
 
 def _of_metadata(text: str) -> list[str]:
     stated = HeaderParser().parsestr(text)
-    # Some packages give their whole licence text, of which the first line is the name.
+    # Some packages give their whole licence text; its first line is the name.
     own = (stated["License-Expression"] or stated["License"] or "").strip().split("\n")[0]
     if own and own != "UNKNOWN":
         return [own]

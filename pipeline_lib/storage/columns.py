@@ -1,6 +1,6 @@
 """Columns of shards: those of a sentence, or of the two sentences of a pair, and those of vectors.
 
-The second sentence's columns have the first's names with ``_2`` behind: ``text``, ``text_2``.
+The second sentence's columns have the first's names with the suffix ``_2``: ``text_2``.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ KEPT, MASKED, REPLACED = 0, 1, 2
 
 
 def column_suffixes(table: pa.Table) -> tuple[str, ...]:
-    """Return the suffixes of the columns of the sentences that a table holds."""
+    """Return the column suffixes of the sentences that a table holds."""
     return (FIRST, SECOND) if f"text{SECOND}" in table.column_names else (FIRST,)
 
 
@@ -33,7 +33,7 @@ def holds_scores(labels: pa.ChunkedArray | pa.Array) -> bool:
 
 
 def sentences(table: pa.Table, name: str) -> pa.ChunkedArray:
-    """Return a column of all first sentences, and of all second ones behind them."""
+    """Return a column of all first sentences, followed by all second ones."""
     parts = [table[f"{name}{side}"] for side in column_suffixes(table)]
     return pa.chunked_array([chunk for part in parts for chunk in part.chunks])
 
@@ -57,7 +57,7 @@ def list_column(values: np.ndarray) -> pa.FixedSizeListArray:
 
 
 def whole(column: pa.ChunkedArray) -> pa.Array:
-    """Return a column as one array; a single chunk is not copied, so that what is mapped stays so.
+    """Return a column as one array; a single chunk is not copied, so mapped data stays mapped.
 
     ``combine_chunks`` would copy it.
     """
@@ -65,7 +65,7 @@ def whole(column: pa.ChunkedArray) -> pa.Array:
 
 
 def matrix(column: pa.ChunkedArray) -> np.ndarray:
-    """Return what :func:`list_column` made a column of; a single chunk is not copied."""
+    """Return the array that :func:`list_column` stored; a single chunk is not copied."""
     values = whole(column)
     shape = [len(values)]
     while pa.types.is_fixed_size_list(values.type):

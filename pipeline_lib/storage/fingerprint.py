@@ -1,12 +1,12 @@
-"""Same code, same key: which code produced a result, as a digest that stands in the result's key.
+"""Same code, same key: a digest of the code that produced a result is part of the result's key.
 
-A module's fingerprint covers the module and all that it imports from this library, directly or not,
-as parsed code: comments, docstrings and layout do not count.  So an edited loss trains anew, and an
-edited docstring finds everything.  Beside it stand the versions of the libraries that decide the
-bytes, of which major and minor count.
+A module's fingerprint covers the module and everything it imports from this library, directly or
+not, as parsed code: comments, docstrings and formatting do not count.  So an edited loss is trained
+again, and after an edited docstring everything is found.  Keys also contain the major and minor
+versions of the libraries that determine the bytes.
 
-``deps`` in dvc.yaml are the same imports (tests/storage/test_fingerprint.py): where a stage runs
-again, its store and its trained models see the same change.
+``deps`` in dvc.yaml are the same imports (tests/storage/test_fingerprint.py): a change that reruns
+a stage is seen by its store and its trained models too.
 """
 
 import ast
@@ -22,32 +22,32 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT.name
 
 EXEMPT = {
-    "params": "settings: their values stand in the keys",
-    "distillation.plans": "settings, resolved: their values stand in the keys",
-    "base.devices": "device and number format: the resolved ones stand in the keys",
-    "storage.shards": "the container: its own FORMAT stands in every manifest and digest",
-    "storage.references": "settings, resolved: the digests stand in the keys",
+    "params": "settings: the keys hold their values",
+    "distillation.plans": "resolved settings: the keys hold their values",
+    "base.devices": "device and number format: the keys hold the resolved ones",
+    "storage.shards": "the container: its FORMAT is in every manifest and digest",
+    "storage.references": "resolved settings: the keys hold the digests",
     "storage.store": "moves finished bytes, makes none",
     "storage.trained": "moves finished bytes, makes none",
     "base.files": "moves finished bytes, makes none",
-    "engine": "which process computes: the number of workers moves no byte",
-    "storage.fingerprint": "is what this is about",
+    "engine": "which process computes: the number of workers changes no byte",
+    "storage.fingerprint": "computes the fingerprints",
     "base.entry": "prints errors",
     "base.errors": "prints errors",
     "base.progress": "prints progress",
     "training.progress": "prints progress",
     "base.processor": "records the processor",
-    "base.threads": "who computes: one thread wherever it shows in the bytes",
-    "base.layout": "where files lie",
+    "base.threads": "number of threads: one wherever it would affect the bytes",
+    "base.layout": "where files are",
 }
-"""Modules, or whole rooms, that decide no byte of a result, and why."""
+"""Modules, or whole packages, that affect no byte of a result, and why."""
 TRAINING_LIBRARIES = ("torch", "transformers", "tokenizers")
-"""The libraries that decide the bytes of what a model answers, and of a trained model."""
+"""The libraries that determine the bytes of a model's outputs, and of a trained model."""
 
 
 @cache
 def code_fingerprint(*modules: str) -> str:
-    """Return the SHA-256 of the code of ``modules`` and of all they import from the library.
+    """Return the SHA-256 of the code of ``modules`` and of all that they import from the library.
 
     :param modules: full names, as ``__name__`` gives them.
     """
@@ -58,7 +58,7 @@ def code_fingerprint(*modules: str) -> str:
 
 
 def producing_modules(*files: Path) -> set[str]:
-    """Return the library's modules that these files import, directly or not, less the exempt."""
+    """Return the library's modules that these files import, directly or not, without the exempt."""
     found: set[str] = set()
     left = [name for file in files for name in imports(file)]
     while left:
@@ -70,12 +70,12 @@ def producing_modules(*files: Path) -> set[str]:
 
 
 def is_exempt(module: str) -> bool:
-    """Whether the module decides no byte of a result: see :data:`EXEMPT`."""
+    """Whether the module affects no byte of a result: see :data:`EXEMPT`."""
     return any(f"{module}.".startswith(f"{PACKAGE}.{name}.") for name in EXEMPT)
 
 
 def path_of(module: str) -> Path:
-    """Return the file of a module: of the library's, or of one that is imported already."""
+    """Return the file of a module: one of the library's, or one that is already imported."""
     if module.split(".")[0] != PACKAGE:
         return Path(sys.modules[module].__file__)
     path = ROOT.parent.joinpath(*module.split("."))
@@ -84,9 +84,9 @@ def path_of(module: str) -> Path:
 
 @cache
 def imports(file: Path) -> frozenset[str]:
-    """Return the library's modules that a file imports, at its top or within functions.
+    """Return the library's modules that a file imports, at the top level or within functions.
 
-    What is imported for type checkers only does not count.
+    Imports for type checkers only do not count.
     """
     tree = ast.parse(file.read_bytes())
     for node in ast.walk(tree):
@@ -102,13 +102,13 @@ def imports(file: Path) -> frozenset[str]:
 
 
 def _module(package: str, name: str) -> str:
-    """Return what ``from package import name`` reads: a module of that name, or the package."""
+    """Return what ``from package import name`` imports: a module of that name, or the package."""
     inner = f"{package}.{name}"
     return inner if package.split(".")[0] == PACKAGE and path_of(inner).exists() else package
 
 
 def _parsed(file: Path) -> str:
-    """Return a module's code without comments, docstrings and layout."""
+    """Return a module's code without comments, docstrings and formatting."""
     tree = ast.parse(file.read_bytes())
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
@@ -117,7 +117,7 @@ def _parsed(file: Path) -> str:
 
 
 def _is_text(node: ast.stmt) -> bool:
-    # Docstrings, those below assignments too.
+    # Docstrings, including those below assignments.
     return (
         isinstance(node, ast.Expr)
         and isinstance(node.value, ast.Constant)
@@ -134,19 +134,19 @@ _version = cache(version)
 
 
 def deciding(versions: Mapping[str, str]) -> dict[str, str]:
-    """Return major and minor of each version: what stands in a key."""
+    """Return major and minor of each version: the part that goes into keys."""
     return {name: ".".join(full.split(".")[:2]) for name, full in versions.items()}
 
 
 def training_code(module: str) -> list[object]:
-    """Return what stands in a training's key: its module's code, and the libraries' versions."""
+    """Return the code part of a training's key: its module's code, and the libraries' versions."""
     return [code_fingerprint(module), deciding(library_versions(*TRAINING_LIBRARIES))]
 
 
 def code_outside(*objects: Any) -> list[str]:
     """Return the fingerprints of the modules outside the library that define these objects.
 
-    What was registered from elsewhere is found by its own code, as the library's is.
+    Extensions registered from outside are keyed by their own code, as the library's is.
     """
     modules = {part.__module__ for part in objects}
     return sorted(code_fingerprint(name) for name in modules if name.split(".")[0] != PACKAGE)

@@ -1,4 +1,4 @@
-"""References to shard sets by place and content: what a plan holds instead of the rows."""
+"""References to shard sets by folder and digest: what a plan holds instead of the rows."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from pipeline_lib.storage.shards import ShardSet, read_manifest
 
 
 class SetReference(BaseModel):
-    """A shard set, or its first iterations, by place and content: ``digest`` is the manifest's."""
+    """A shard set, or its first iterations, by folder and digest (the manifest's)."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -6,10 +6,10 @@ import numpy as np
 class SeenKeys:
     """A growing set of 64-bit keys.
 
-    They stand in sorted runs, each more than twice as long as the next, so that there are few to
-    search: 8 bytes a key, and up to 20 while the longest runs are merged.  Keys are hashes: two
-    different texts out of n have the same one with a probability of about n² / 3.7e19, which is
-    4e-7 for four million.
+    They are kept in sorted runs, each more than twice as long as the next, so that there are few to
+    search: 8 bytes per key, and up to 20 while the longest runs are merged.  Keys are hashes: among
+    n different texts, two have the same one with a probability of about n² / 3.7e19, which is 4e-7
+    for four million.
     """
 
     def __init__(self) -> None:
@@ -39,6 +39,6 @@ class SeenKeys:
             return
         while self._runs and len(self._runs[-1]) <= 2 * len(run):
             run = np.concatenate([self._runs.pop(), run])
-            # Of two sorted runs a stable sort makes one in a single pass.
+            # A stable sort merges two sorted runs in a single pass.
             run.sort(kind="stable")
         self._runs.append(run)

@@ -35,9 +35,9 @@ _ITERATION = re.compile(r"-i(\d+)\.arrow$")
 class Shard:
     """One Arrow file of a set: its name in the folder, rows, bytes and SHA-256 (hex).
 
-    ``source`` is the digest of the input shard that this one answers to, row for row, or None.
-    ``computed_on`` says which processor computed it, where that shows in its last digits;
-    ``counts`` what was counted while it was made, where there was something to count.
+    ``source`` is the digest of the input shard that this one belongs to, row for row, or None.
+    ``computed_on`` says which processor computed it, if that affects its last digits; ``counts``
+    holds what was counted while it was made, if anything.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Manifest:
 
     @property
     def rows(self) -> int:
-        """Rows of all shards together."""
+        """Total number of rows of all shards."""
         return sum(shard.rows for shard in self.shards)
 
     @property
@@ -73,7 +73,7 @@ class Manifest:
         """SHA-256 of what the set holds: kind, schema and every shard's name, rows and bytes.
 
         Settings and processors are left out: a set that comes out the same under other settings is
-        the same set, and what was made from it stands.
+        the same set, and what was made from it remains valid.
         """
         shards = [(shard.name, shard.rows, shard.sha256) for shard in self.shards]
         return sha256_json([self.format, self.kind, self.schema, shards])
@@ -101,8 +101,8 @@ def write_shard(
 
     :param path: the file; equal tables give equal bytes.
     :param table: its rows, in the order in which they are to be read back.
-    :param source: digest of the input shard whose rows these answer to.
-    :param keep_first: leave a file that another process wrote meanwhile, and describe that one.
+    :param source: digest of the input shard whose rows these belong to.
+    :param keep_first: keep a file that another process wrote meanwhile, and describe that one.
     """
     with (
         atomic_path(path, keep_first) as temporary,
@@ -144,16 +144,16 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 def read_manifest(folder: Path) -> Manifest:
     """Read the manifest of a finished shard set.
 
-    :raises DistilleryError: if there is none, or its format is another.
+    :raises DistilleryError: if there is none, or it has another format.
     """
     path = Path(folder) / "manifest.json"
     if not path.exists():
         raise DistilleryError(
-            f"{folder}: no manifest.json, so no finished shard set. Run `dvc repro`."
+            f"{folder}: no manifest.json, so not a finished shard set. Run `dvc repro`."
         )
     raw = read_json(path)
     if not isinstance(raw, dict):
-        raise DistilleryError(f"{path}: not a manifest (no JSON object). Run `dvc repro` again.")
+        raise DistilleryError(f"{path}: not a manifest (not a JSON object). Run `dvc repro` again.")
     if raw.get("format") != FORMAT:
         raise DistilleryError(
             f"{path}: format {raw.get('format')}, this version reads {FORMAT}. Run `dvc repro` "
@@ -202,7 +202,7 @@ class ShardSet:
             yield table
 
     def table(self) -> pa.Table:
-        """Return all rows as one table of memory-mapped chunks; no shards, no columns."""
+        """Return all rows as one table of memory-mapped chunks; without shards, no columns."""
         return pa.concat_tables([*self.tables()] or [pa.table({})])
 
     def verify(self) -> list[str]:
@@ -244,6 +244,6 @@ def check_answers(inputs: Manifest, outputs: Manifest) -> None:
     for given, answer in zip(inputs.shards, outputs.shards, strict=True):
         if answer.source != given.sha256 or answer.rows != given.rows:
             raise DistilleryError(
-                f"{answer.name}: does not answer to input shard {given.name} "
-                f"({given.sha256[:12]}). The outputs belong to another input; run `dvc repro`."
+                f"{answer.name}: does not belong to input shard {given.name} "
+                f"({given.sha256[:12]}). The outputs are those of another input; run `dvc repro`."
             )

@@ -2,17 +2,17 @@
 
 An entry is one file, found by the digest of everything that determines it (for teacher outputs: the
 teacher's weights, tokenizer, truncation, output kind, number format, the code, and the input
-shard's bytes).  DVC does not know the store: its stages link entries into their outputs, so a
+shard's bytes).  DVC does not know about the store: its stages link entries into their outputs, so a
 killed stage loses only what it was computing, and going back to old settings finds everything still
 there.
 
 Layout: ``<root>/<kind>/<key[:2]>/<key>.arrow`` beside ``<key>.json`` (rows, bytes, SHA-256), which
 is written second: an entry without it was interrupted.  Entries are never changed in place, since
-hard links share them with the workspace and DVC's cache; what fails its digest is set aside under
-``<root>/quarantine`` and computed again.
+hard links share them with the workspace and DVC's cache; entries that fail their digest are moved
+to ``<root>/quarantine`` and computed again.
 
 Any number of processes, on any number of machines, may write at once.  Nothing is locked: each
-writes under a name of its own, and the first one to finish a key gives the entry.
+writes under a unique name, and the first one to finish a key provides the entry.
 """
 
 from contextlib import suppress
@@ -50,7 +50,7 @@ class Store:
         self.folder = self.root / kind
 
     def find(self, key: str) -> Shard | None:
-        """Return the entry of ``key`` if it is there and whole; set a damaged one aside."""
+        """Return the entry of ``key`` if it exists and is intact; quarantine a damaged one."""
         path, record = self._paths(key)
         try:
             inodes = [part.stat().st_ino for part in (path, record)]
@@ -73,10 +73,10 @@ class Store:
         computed_on: str | None = None,
         counts: dict[str, Any] | None = None,
     ) -> Shard:
-        """Write ``table`` as the entry of ``key``; after this line no kill can lose it.
+        """Write ``table`` as the entry of ``key``; once this returns, no kill can lose it.
 
-        Where another process was first, its file stays and is described: the record then belongs
-        to the file even if an accelerator computed the last digits otherwise.
+        If another process was first, its file is kept and described: the record then matches the
+        file even if an accelerator computed different last digits.
         """
         path, record = self._paths(key)
         shard = write_shard(path, table, source, keep_first=True)
@@ -97,7 +97,7 @@ class Store:
         link_or_copy(self._paths(key)[0], target)
 
     def sweep(self) -> None:
-        """Delete what killed writers left long ago."""
+        """Delete what writers that were killed long ago left behind."""
         sweep(self.folder)
 
     @property
@@ -110,7 +110,7 @@ class Store:
 
 
 def _holds(path: Path, table: pa.Table) -> bool:
-    # An interrupted writer's file, lying there without a record, may have been damaged since.
+    # A file that an interrupted writer left without a record may have been damaged since.
     try:
         found = read_shard(path)
     except DistilleryError:

@@ -1,6 +1,6 @@
-"""Finished trainings, kept outside DVC's outputs under the digest of all that determines them.
+"""Results of training, kept outside DVC's outputs under a digest of all that determines them.
 
-Each writer has a folder of its own, and the first to finish gives the result.
+Each writer has its own folder, and the first to finish provides the result.
 """
 
 import errno
@@ -31,7 +31,7 @@ SEAL = "sealed.json"
 
 @dataclass(frozen=True)
 class Trained:
-    """The place of one training's result.
+    """Where the result of one training is kept.
 
     :ivar kind: students, encoders or teachers; :ivar key: digest of all that determines it.
     """
@@ -41,16 +41,16 @@ class Trained:
 
     @property
     def folder(self) -> Path:
-        """Where the finished model lies."""
+        """Where the finished model is."""
         return state_folder() / self.kind / self.key
 
     @property
     def checkpoint(self) -> Path:
-        """Where the training keeps its state."""
+        """Where the training saves its state."""
         return state_folder() / "checkpoints" / f"{self.kind}-{self.key}.safetensors"
 
     def is_whole(self) -> bool:
-        """Whether it is there, finished and undamaged."""
+        """Whether it exists, finished and undamaged."""
         try:
             seal = read_json(self.folder / SEAL)
             return seal == {"sha256": sha256_folder(self.folder, SEAL)}
@@ -59,9 +59,9 @@ class Trained:
 
     @contextmanager
     def writing(self) -> Iterator[Path]:
-        """Yield an empty folder that becomes the result, whole, when the block ends well.
+        """Yield an empty folder that becomes the result, atomically, if the block succeeds.
 
-        The result of another process that was first stays as it is; a damaged one is set aside.
+        If another process was first, its result is kept; a damaged one is quarantined.
 
         :raises DistilleryError: if the disk is full or the folder is not writable.
         """
@@ -80,7 +80,7 @@ class Trained:
     def _publish(self, private: Path) -> None:
         while True:
             try:
-                # A folder can be renamed onto an empty one only: the first writer wins.
+                # A folder can only be renamed onto an empty one: the first writer wins.
                 os.rename(private, self.folder)
                 return
             except OSError as error:
@@ -94,7 +94,7 @@ class Trained:
 
     def link_into(self, target: Path, part: str = ".") -> None:
         """Link the files of the result, or of one folder in it, into ``target``."""
-        # A worker may have trained it: what is older than this process was there before.
+        # A worker may have trained it: only what is older than this process was reused.
         sealed = (self.folder / SEAL).stat().st_mtime
         stage_records.count("trainings", sealed < stage_records.STARTED, self.key)
         for path in sorted((self.folder / part).iterdir()):

@@ -1,7 +1,7 @@
 """Sentence vectors and layers' states in shards: how they are stored, and reading them row by row.
 
-They are stored whole (float32) or in half the bytes (float16); sentence vectors also in a quarter:
-int8 with a scale per vector, its greatest absolute value / 127.
+They are stored as float32, or in half the bytes as float16; sentence vectors also in a quarter of
+the bytes, as int8 with a scale per vector: its largest absolute value / 127.
 """
 
 from dataclasses import dataclass
@@ -23,21 +23,21 @@ def pack(vectors: np.ndarray, storage: str) -> tuple[np.ndarray, np.ndarray | No
 
 
 def as_stored(vectors: np.ndarray, storage: str) -> np.ndarray:
-    """Return float32 vectors (rows, width) as they are read again once they were stored."""
+    """Return float32 vectors (rows, width) as they are read back after being stored."""
     stored, scale = pack(vectors, storage)
     stored = stored.astype(np.float32)
     return stored if scale is None else stored * scale[:, None]
 
 
 class StoredVectors:
-    """The sentence vectors of several shard sets in a row, read from the mapped files as needed.
+    """The sentence vectors of several tables, concatenated, read from the mapped files as needed.
 
-    Indexing by an array of row numbers gives float32 (rows, width): a training keeps no more in
+    Indexing by an array of row numbers gives float32 (rows, width): training holds no more in
     memory than its batch.  Layers' states, column ``states``, have the shape (rows, layers, width).
     """
 
     def __init__(self, tables: list[tuple[pa.Table, str]], column: str = "vector") -> None:
-        """Take tables and the side (``""`` or ``_2``) whose vectors are meant."""
+        """Take tables, each with the column suffix (``""`` or ``_2``) of the vectors to read."""
         self._parts = [matrix(table[f"{column}{side}"]) for table, side in tables]
         self._scales = [
             table[f"scale{side}"].to_numpy() if f"scale{side}" in table.column_names else None
@@ -50,7 +50,7 @@ class StoredVectors:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Rows and width; of states rows, layers and width."""
+        """Rows and width; for states rows, layers and width."""
         return len(self), *self._parts[0].shape[1:]
 
     def __getitem__(self, rows: np.ndarray) -> np.ndarray:
@@ -67,7 +67,7 @@ class StoredVectors:
 
 @dataclass(frozen=True)
 class ChosenVectors:
-    """Some rows of stored vectors in an order of their own, read as needed.
+    """Selected rows of stored vectors, in any order, read as needed.
 
     :ivar rows: their numbers in ``stored``, int64 (rows,).
     """
@@ -83,9 +83,9 @@ class ChosenVectors:
 
 
 def vector_tables(inputs: ShardSet, outputs: ShardSet) -> list[tuple[pa.Table, pa.Table]]:
-    """Return (input rows, their vectors) per shard, memory-mapped, once checked to belong together.
+    """Return (input rows, their vectors) per shard, memory-mapped, checked to belong together.
 
-    :raises DistilleryError: if the vectors answer to other sentences.
+    :raises DistilleryError: if the vectors belong to other sentences.
     """
     check_answers(inputs.manifest, outputs.manifest)
     return [
@@ -95,5 +95,5 @@ def vector_tables(inputs: ShardSet, outputs: ShardSet) -> list[tuple[pa.Table, p
 
 
 def unit(vectors: np.ndarray) -> np.ndarray:
-    """Return vectors (rows, width) scaled to length 1; a vector of zeros stays one."""
+    """Return vectors (rows, width) scaled to length 1; a vector of zeros is unchanged."""
     return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)

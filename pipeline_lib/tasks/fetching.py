@@ -42,7 +42,7 @@ def fetch_data(
     :param target: the task's folder; it is emptied first.
     :param cache: folder of downloaded archives; by default that of :func:`download`.
     :param wikipedia: the set of sentences that pairs of neighbours are made of.
-    :raises DistilleryError: if a file, member, split or data set is not there.
+    :raises DistilleryError: if a file, member, split or data set is missing.
     """
     clear_folder(target)
     where = f"params.yaml: tasks.{task_name}.source"
@@ -78,7 +78,7 @@ def _fetch_hub(source: HubDataset, inputs: Path, target: Path, where: str) -> No
         with tempfile.TemporaryDirectory() as cache:
             options: dict[str, Any] = {"name": source.config, "split": source.splits[split]}
             if local.is_dir():
-                # A cache of its own: the shared one may hold an earlier state of the folder.
+                # A private cache: the shared one may hold an earlier state of the folder.
                 options |= {"path": str(local.resolve()), "cache_dir": cache}
             else:
                 options |= {"path": source.dataset, "revision": source.revision}

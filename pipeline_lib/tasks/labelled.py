@@ -1,7 +1,7 @@
 """From rows of strings to examples with class numbers.
 
-params.yaml says which raw values, or which range of numbers, mean which label.  What fits nothing
-is an error, or is left out and counted where the user said so by giving ranges.  A test file's
+params.yaml says which raw values, or which range of numbers, mean which label.  A value that fits
+no label is an error, or, if labels are given as ranges, is left out and counted.  A test file's
 labels may be hidden; then no score is ever computed on it.
 """
 
@@ -49,7 +49,7 @@ class LabelMap:
                 if raw in values:
                     other = list(labels)[values[raw]]
                     raise DistilleryError(
-                        f"params.yaml: labels: value {raw!r} stands under {other} and "
+                        f"params.yaml: labels: value {raw!r} is listed under {other} and "
                         f"{name}. Keep one."
                     )
                 values[raw] = number
@@ -66,9 +66,9 @@ class LabelMap:
         return next((c for low, high, c in self.ranges if low <= number <= high), None)
 
     def hides(self, raw: str) -> bool:
-        """Return whether an unclaimed raw value stands for a hidden label: empty, or GLUE's -1.
+        """Return whether an unclaimed raw value marks a hidden label: empty, or GLUE's -1.
 
-        Where a range reaches below zero, -1 is a number like others.
+        If a range extends below zero, -1 is a number like any other.
         """
         signed = any(low < 0 for low, _, _ in self.ranges)
         return raw == "" or (raw == "-1" and not signed)
@@ -80,18 +80,18 @@ class LabelMap:
 
 @dataclass(frozen=True)
 class ScoreRange:
-    """The scores of a regression, from ``low`` to ``high``; what lies outside is an error."""
+    """The scores of a regression, from ``low`` to ``high``; a value outside is an error."""
 
     low: float
     high: float
 
     def classify(self, raw: str) -> float | None:
-        """Return the score, or None if it is no number of the range."""
+        """Return the score, or None if it is not a number in the range."""
         number = _number(raw)
         return number if number is not None and self.low <= number <= self.high else None
 
     def hides(self, raw: str) -> bool:
-        """Return whether a raw value outside of the range stands for a hidden score."""
+        """Return whether a raw value outside of the range marks a hidden score."""
         return raw == "" or (raw in ("-1", "-1.0") and self.low > -1)
 
     def __str__(self) -> str:
@@ -167,7 +167,7 @@ def _reason_to_drop(
     example: Example, raw: str, where: str, split: str, task: Task, labels: LabelMap | ScoreRange
 ) -> str | None:
     if not all(example.texts):
-        # A dropped row of dev or test would change what a score is about, or a submission's rows.
+        # Dropping a row of dev or test would change what is scored, or a submission's rows.
         if split.startswith(("dev", "test")):
             names = ", ".join(map(repr, task.text))
             raise DistilleryError(
@@ -187,7 +187,7 @@ def _reason_to_drop(
     ranges = labels.ranges if isinstance(labels, LabelMap) else []
     if ranges and _number(raw) is not None:
         return "outside_label_ranges"
-    wrong = "is not a number" if ranges else "is no label"
+    wrong = "is not a number" if ranges else "is not a label"
     raise DistilleryError(
         f"{column}: {raw!r} {wrong}; `labels` in params.yaml knows {labels}. Add it there or "
         "correct the row."

@@ -1,8 +1,8 @@
 """The tasks' metrics, as fractions.
 
-Two ways to the same number: :func:`score` asks scikit-learn or scipy for one system, and
-:func:`from_confusion` and :func:`from_scores` compute a whole stack of resamples at once, which is
-what the bootstrap needs (thousands of them).  The tests hold the two against each other.
+Two ways to compute the same number: :func:`score` calls scikit-learn or scipy for one system, and
+:func:`from_confusion` and :func:`from_scores` compute a whole stack of resamples at once, which the
+bootstrap needs (thousands of them).  The tests compare the two.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ from pipeline_lib.storage.columns import holds_scores
 def decide(outputs: np.ndarray, regression: bool) -> np.ndarray:
     """Return the answers: class numbers, int64, or the scores of a regression, float64.
 
-    :param outputs: float, shape (rows, classes), or (rows, 1) of a regression.
+    :param outputs: float, shape (rows, classes), or (rows, 1) for a regression.
     """
     if regression:
         return outputs[:, 0].astype(np.float64)
@@ -34,12 +34,12 @@ def score(
 ) -> float:
     """Return ``metric`` of ``outputs``.
 
-    ``f1`` is that of the class ``positive`` with two classes, and the mean of every class's with
+    ``f1`` is that of the class ``positive`` for two classes, and the mean over all classes for
     more.  A correlation with a constant is 0.
 
     :param labels: int classes or float scores, shape (rows,); None or negative where hidden.
-    :param outputs: float, shape (rows, classes), or (rows, 1) of a regression.
-    :raises DistilleryError: if a label is hidden, or the metric is none of ours.
+    :param outputs: float, shape (rows, classes), or (rows, 1) for a regression.
+    :raises DistilleryError: if a label is hidden, or the metric is unknown.
     """
     answers = decide(outputs, metric in CORRELATIONS)
     labels = check_labels(labels, answers)
@@ -70,7 +70,7 @@ def _correlation(metric: Metric, labels: np.ndarray, answers: np.ndarray) -> flo
 
 
 def agreement(labels: np.ndarray, outputs: np.ndarray, regression: bool) -> float:
-    """Return how far outputs agree with labels: accuracy, or Pearson's r of a regression."""
+    """Return how well outputs agree with labels: accuracy, or Pearson's r for a regression."""
     return score("pearson" if regression else "accuracy", labels, outputs)
 
 
@@ -93,8 +93,8 @@ def from_confusion(metric: Metric, confusion: np.ndarray, positive: int = 1) -> 
     """Return ``metric`` of every confusion matrix, float64.
 
     :param confusion: counts, shape (..., classes, classes): label first, prediction second.
-    :param positive: the class whose ``f1`` is taken with two classes.
-    :raises DistilleryError: if the metric is none of ours.
+    :param positive: the class whose ``f1`` is computed for two classes.
+    :raises DistilleryError: if the metric is unknown.
     """
     counts = confusion.astype(np.float64)
     hits = np.diagonal(counts, axis1=-2, axis2=-1)
@@ -105,7 +105,7 @@ def from_confusion(metric: Metric, confusion: np.ndarray, positive: int = 1) -> 
         each = _ratio(2 * hits, given + predicted)
         return each[..., positive] if counts.shape[-1] == 2 else each.mean(-1)
     if metric == "matthews_correlation":
-        # The multi-class form (Gorodkin 2004), of which the binary one is a case.
+        # The multi-class form (Gorodkin 2004), of which the binary one is a special case.
         covariance = hits.sum(-1) * rows - (given * predicted).sum(-1)
         spread = (rows**2 - (predicted**2).sum(-1)) * (rows**2 - (given**2).sum(-1))
         return _ratio(covariance, np.sqrt(spread))
@@ -128,7 +128,7 @@ def check_labels(labels: np.ndarray | None, predictions: np.ndarray) -> np.ndarr
 
 
 def unknown_metric(metric: str) -> DistilleryError:
-    """Return the error for a metric that is none of ours."""
+    """Return the error for an unknown metric."""
     known = ", ".join((*DECISIONS, *CORRELATIONS))
     return DistilleryError(f"metric {metric!r}: take one of {known}.")
 
@@ -143,21 +143,21 @@ def _ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
 def best_threshold(
     values: np.ndarray, labels: np.ndarray, metric: Metric, positive: int = 1
 ) -> float:
-    """Return the threshold at which "class 1 where the value is above" scores best.
+    """Return the threshold at which "class 1 if the value is above" scores best.
 
     :param values: float (rows,); :param labels: 0 or 1, (rows,).
-    :param positive: the class whose F1 is taken.
+    :param positive: the class whose F1 is computed.
     """
     order = np.argsort(-values, kind="stable")
     ordered, hits = values[order], np.cumsum(labels[order] == 1)
     ones, rows = int(hits[-1]), len(labels)
     above = np.arange(1, rows + 1)
-    # One confusion matrix per place at which the list can be cut: label first, answer second.
+    # One confusion matrix per position where the list can be cut: label first, answer second.
     confusion = np.empty((rows, 2, 2))
     confusion[:, 1, 1], confusion[:, 0, 1] = hits, above - hits
     confusion[:, 1, 0], confusion[:, 0, 0] = ones - hits, rows - ones - (above - hits)
     scores = from_confusion(metric, confusion, positive)
-    # Equal values cannot be cut apart.
+    # Equal values cannot be separated.
     scores[:-1][ordered[:-1] == ordered[1:]] = -np.inf
     best = int(scores.argmax())
     below = ordered[best + 1] if best + 1 < rows else ordered[best] - 1.0

@@ -1,10 +1,10 @@
-"""A pair task out of Wikipedia's sentences: do two of them stand next to each other, or not.
+"""A pair task made of Wikipedia's sentences: are two of them adjacent, or not.
 
-No human labelled it: it is self-supervised, and says how well a model knows what belongs together.
-Positive pairs are neighbours within one paragraph.  A negative has a positive's first sentence, and
-a sentence that follows another one elsewhere, in the same article or a different one; so no
-sentence gives the label away by itself.  Articles are split between train, dev and test: none is
-shared.
+It needs no human labels: it is self-supervised, and shows how well a model knows what belongs
+together.  Positive pairs are neighbours within one paragraph.  A negative has a positive's first
+sentence, and a sentence that follows another one elsewhere, in the same article or a different one;
+so neither sentence reveals the label on its own.  Articles are split between train, dev and test:
+none is shared.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,8 @@ REMEDY = "Lower `pairs`, or split more articles (`wikipedia.sentences`)."
 def write_pairs(source: NeighbourPairs, sentences: ShardSet, target: Path, where: str) -> None:
     """Write ``target/{train,dev,test}.parquet`` with the columns first, second and label.
 
-    Hashes of sentences and article ids decide everything, so that more ``pairs`` add to fewer.
+    Hashes of sentences and article ids decide everything, so that a larger ``pairs`` only adds
+    pairs.
 
     :param sentences: the training set of ``split_wikipedia``.
     :param where: the key of params.yaml, for messages.
@@ -41,7 +42,7 @@ def write_pairs(source: NeighbourPairs, sentences: ShardSet, target: Path, where
     first = np.concatenate([firsts, firsts])
     second = np.concatenate([firsts + 1, others])
     labels = np.repeat([NEIGHBOURS, APART], len(firsts))
-    # Both pairs of a first sentence stand apart, in an order that says nothing.
+    # Shuffled: the two pairs of a first sentence are apart, and the order reveals nothing.
     mixed = splitmix64(corpus.keys[first] + corpus.keys[second] ^ salt("order", source.seed))
     order = np.argsort(mixed, kind="stable")
     for number, name in enumerate(SPLITS[: len(source.files)]):
@@ -61,8 +62,8 @@ def write_pairs(source: NeighbourPairs, sentences: ShardSet, target: Path, where
 class _Corpus:
     """All sentences, in the articles' order, as arrays of one element per row.
 
-    ``articles`` numbers the articles, ``positions`` are those within them, ``splits`` says 0, 1 or
-    2 for train, dev and test.  ``firsts`` are the rows that have a neighbour in the next row.
+    ``articles`` numbers the articles, ``positions`` are those within them, ``splits`` is 0, 1 or 2
+    for train, dev and test.  ``firsts`` are the rows that have a neighbour in the next row.
     """
 
     keys: np.ndarray
@@ -85,7 +86,7 @@ class _Corpus:
 
 
 def _choose(corpus: _Corpus, source: NeighbourPairs, where: str) -> np.ndarray:
-    """Return the first rows of the positive pairs: those with the lowest hashes."""
+    """Return the first sentences' rows of the positive pairs: those with the lowest hashes."""
     wanted = source.pairs // 2
     if len(corpus.firsts) < wanted:
         raise DistilleryError(
@@ -99,9 +100,9 @@ def _choose(corpus: _Corpus, source: NeighbourPairs, where: str) -> np.ndarray:
 def _not_following(
     corpus: _Corpus, firsts: np.ndarray, source: NeighbourPairs, where: str
 ) -> np.ndarray:
-    """Return for each first row one that follows another, and that it is no neighbour of."""
+    """Return for each first row one that follows another row and is not its neighbour."""
     seconds = corpus.firsts + 1
-    # Rows of one article stand together, whatever the order of the input.
+    # Rows of one article become contiguous, whatever the order of the input.
     by_article = seconds[np.argsort(corpus.articles[seconds], kind="stable")]
     starts = np.searchsorted(
         corpus.articles[by_article], np.arange(corpus.articles.max(initial=0) + 2)
@@ -124,7 +125,7 @@ def _not_following(
 def _elsewhere(corpus: _Corpus, row: int, draw: int, by_split: list[np.ndarray], where: str) -> int:
     """Return a row of another article of the same split."""
     rows = by_split[corpus.splits[row]]
-    # Its own article's rows stand together: the draw skips them.
+    # The rows of its own article are contiguous: the draw skips them.
     own = np.searchsorted(corpus.articles[rows], [corpus.articles[row], corpus.articles[row] + 1])
     others = len(rows) - (own[1] - own[0])
     if not others:

@@ -1,7 +1,7 @@
 """From labelled text to prepared shards: words, spaces, tags, and the training set's blocks.
 
-Which block an example falls into, and where it stands in it, is decided by its words alone.  So
-reordering the file changes nothing, and adding or removing an example changes one shard.
+An example's block, and its position in it, depend on its words alone.  So reordering the file
+changes nothing, and adding or removing an example changes one shard.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ from pipeline_lib.tasks.unlabelled import texts_of_no_split, unlabelled_folder
 from pipeline_lib.text.words import split_words
 
 HELDOUT_ROWS = 1000
-"""Rows of a held-out split's shard."""
+"""Rows per shard of a held-out split."""
 _SENTENCE = [
     ("text", pa.string()),
     ("words", pa.list_(pa.string())),
@@ -39,11 +39,11 @@ _TAGS = ("tags", pa.list_(pa.string()))
 def prepared_schema(pair: bool, regression: bool, tagged: bool) -> pa.Schema:
     """Return the columns of prepared shards.
 
-    ``label`` is the class number or score, null where it is hidden; ``spaces`` says which words a
-    space follows.
+    ``label`` is the class number or score, null where it is hidden; ``spaces`` says which words are
+    followed by a space.
 
-    :param tagged: whether there are ``tags``: the training set has them, which is augmented; the
-        held-out splits do without.
+    :param tagged: whether there are ``tags``: the training set, which is augmented, has them; the
+        held-out splits do not.
     """
     fields = [("key", pa.uint64()), ("label", label_type(regression))]
     sentence = [*_SENTENCE, _TAGS] if tagged else _SENTENCE
@@ -60,11 +60,11 @@ def prepare_task(
 ) -> dict[str, Manifest]:
     """Write ``folder/{train,dev,test}`` and return their manifests.
 
-    Unlabelled texts are written within ``train``, in blocks of their own.
+    Unlabelled texts are written within ``train``, in separate blocks.
 
     :param splits: examples by split, or all of them under ``all``.
     :param dropped: what was left out while reading, for the manifests; they also count the rows
-        whose text stands in an earlier split, see :func:`shared_rows`.
+        whose text occurs in an earlier split, see :func:`shared_rows`.
     :raises DistilleryError: if a split ends up empty.
     """
     _refuse_empty(splits, folder)
@@ -112,12 +112,12 @@ def prepare_task(
 
 
 def shared_rows(table: pa.Table, earlier: pa.Table) -> dict[str, int]:
-    """Count the rows whose text stands in another split too, and those of another label there.
+    """Count the rows whose text is in an earlier split too, and those with another label there.
 
-    Texts are equal if their words are; case and punctuation count.
+    Texts are equal if their words are; case and punctuation matter.
 
     :param table: key and label of each row; hidden labels (null) agree with every label.
-    :param earlier: the same of the split that came before.
+    :param earlier: the same for the earlier split.
     """
     common = set(table["key"].to_pylist()) & set(earlier["key"].to_pylist())
     labels: dict[int, set[float | None]] = {key: set() for key in common}
@@ -172,7 +172,7 @@ def _content_keys(parts: Sequence[Sequence[Sequence[str]]]) -> np.ndarray:
 
 
 def split_tables(splits: dict[str, list[Example]], task: Task) -> dict[str, pa.Table]:
-    """Return each split's rows with key, label, texts, words and spaces, once those are drawn.
+    """Draw splits if necessary; return the rows of each with key, label, texts, words and spaces.
 
     :raises DistilleryError: if a split that is drawn, or a class of its training set, is empty.
     """
@@ -190,12 +190,12 @@ def split_tables(splits: dict[str, list[Example]], task: Task) -> dict[str, pa.T
         task.score_range,
     )
     drawn = {part: whole.filter(pa.array(assigned == part)) for part in ("train", "dev", "test")}
-    # A test fraction of 0 draws no test set; one that the source names stays.
+    # A test fraction of 0 draws no test set; one that the source names is kept.
     return {part: t for part, t in drawn.items() if t.num_rows or part != "test"} | tables
 
 
 def _take_fraction(train: pa.Table, task: Task, name: str) -> pa.Table:
-    """Return the examples whose hashed key is among the first: of every file order the same."""
+    """Return the examples with the lowest hashed keys: the same for every order of the file."""
     if task.train_fraction == 1.0:
         return train
     places = splitmix64(train["key"].to_numpy() ^ salt("train_fraction", 0))
@@ -230,7 +230,7 @@ def _blocks(table: pa.Table, blocks: int) -> list[pa.Table]:
 
 
 def _tagged(blocks: list[pa.Table], tagger: Tagger, engine: Engine) -> list[pa.Table]:
-    """Return the blocks with the tags of their sentences, which the store may have."""
+    """Return the blocks with the tags of their sentences, from the store where it has them."""
     tagging = TaggingPass(tagger)
     answers, _ = run_pieces(tagging, [_piece(block) for block in blocks], engine)
     found = [next(answer.tables(tagging)) for answer in answers]
@@ -241,7 +241,7 @@ def _tagged(blocks: list[pa.Table], tagger: Tagger, engine: Engine) -> list[pa.T
 
 
 def _piece(block: pa.Table) -> Piece:
-    """Return a block's words: tags depend on nothing else of it."""
+    """Return a block's words: tags depend on nothing else in it."""
     suffixes = column_suffixes(block)
     columns = {f"{name}{s}": block[f"{name}{s}"] for s in suffixes for name in ("words", "spaces")}
     parts = [

@@ -1,8 +1,8 @@
 """Drawing dev and test from one file.
 
-Within each block and label, examples stand in the order of a seeded hash of their content, and the
-first go to dev, the next to test.  So the order of the file plays no part, an added example touches
-its own block alone, and equal texts always stand in the same split.
+Within each block and label, examples are ordered by a seeded hash of their content, and the first
+go to dev, the next to test.  So the order of the file does not matter, an added example affects
+only its own block, and equal texts are always in the same split.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ def split_examples(
 ) -> np.ndarray:
     """Return ``train``, ``dev`` or ``test`` for each example.
 
-    :param examples: labelled examples, or such without a label, which are all alike.
+    :param examples: labelled examples, or unlabelled ones, which are all treated alike.
     :param keys: uint64 content key of each; examples with equal keys stay together.
     :param blocks: block number of each, a function of its key.
     :param params: fractions and seed.
@@ -43,7 +43,7 @@ def split_examples(
     )
     if np.any(blocks != blocks[first][inverse]):
         raise ValueError("examples with equal keys are in different blocks")
-    # Duplicates that disagree about the label count under the lowest: a choice without file order.
+    # Duplicates with different labels count under the lowest: a choice independent of file order.
     unit_labels = np.full(len(units), np.iinfo(np.int64).max)
     np.minimum.at(unit_labels, inverse, labels)
     unit_blocks = blocks[first].astype(np.int64)

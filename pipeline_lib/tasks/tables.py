@@ -1,8 +1,8 @@
 """Reading rows of text files: TSV without quoting, CSV, JSON lines and Parquet.
 
-Every value comes back as a string, as given: which strings mean which label is said in params.yaml,
-not guessed here.  Rows are counted from 1, a header line included, so that a message's row number
-is the one that an editor shows.
+Every value is returned as a string, as given: params.yaml says which strings mean which label, and
+nothing is guessed here.  Rows are counted from 1, a header line included, so that a message's row
+number is the one that an editor shows.
 """
 
 import csv
@@ -33,11 +33,11 @@ def read_rows(
     """Return the wanted columns as strings; nulls become empty strings.
 
     :param path: the file; UTF-8, with or without a byte order mark; LF or CRLF.
-    :param format: ``tsv`` (tabs separate, no quoting) | ``csv`` | ``jsonl`` | ``parquet``.
+    :param format: ``tsv`` (tab-separated, no quoting) | ``csv`` | ``jsonl`` | ``parquet``.
     :param columns: names of the columns of a headerless tsv or csv file.  A file whose first row
-        holds all required names has a header nevertheless: CoLA's test file, for one.
+        holds all required names is read as having a header anyway, as CoLA's test file does.
     :param wanted: the columns to return.
-    :param optional: those of them that may be absent, as the labels of a test file.
+    :param optional: those of them that may be absent, such as the labels of a test file.
     :raises DistilleryError: naming the file, the row or column, and the remedy.
     """
     required = [name for name in wanted if name not in optional]
@@ -69,7 +69,7 @@ def _read_delimited(
 
 
 def _tsv_records(text: str) -> list[list[str]]:
-    # Not splitlines(): texts contain characters (U+2028, U+0085) that it takes for line ends.
+    # Not splitlines(): texts contain characters (U+2028, U+0085) that it treats as line ends.
     lines = text.split("\n")
     while lines and not lines[-1].strip("\r"):
         lines.pop()
@@ -78,8 +78,8 @@ def _tsv_records(text: str) -> list[list[str]]:
 
 def _csv_records(path: Path, text: str) -> list[list[str]]:
     records: list[list[str]] = []
-    # The reader refuses fields of more than 131,072 characters unless told; no field is longer
-    # than the file.
+    # By default the reader rejects fields of more than 131,072 characters; no field is longer than
+    # the file.
     limit = csv.field_size_limit(len(text) + 1)
     try:
         for record in csv.reader(io.StringIO(text, newline=""), strict=True):
@@ -101,8 +101,8 @@ def _check_widths(path: Path, format: str, rows: list[list[str]], width: int, fi
         if len(row) != width:
             between = "tab" if format == "tsv" else "comma"
             raise DistilleryError(
-                f"{path}: row {number} has {len(row)} columns, not {width}. One {between} stands "
-                "between columns; correct the row, or `format` and `columns` in params.yaml."
+                f"{path}: row {number} has {len(row)} columns, not {width}. Separate them "
+                f"by one {between}; correct the row, or `format` and `columns` in params.yaml."
             )
 
 
@@ -134,7 +134,7 @@ def _json_row(path: Path, number: int, line: str) -> dict[str, Any]:
             f"{path}: row {number} is not valid JSON ({error.msg}, character {error.colno}). "
             "Write one object per line."
         ) from error
-    except (ValueError, RecursionError) as error:  # a number of thousands of digits, say
+    except (ValueError, RecursionError) as error:  # such as an integer of thousands of digits
         raise DistilleryError(
             f"{path}: row {number} cannot be read as JSON ({error}). Write one object per line."
         ) from error
@@ -183,7 +183,7 @@ def _as_text(value: Any, path: Path, name: str, number: int) -> str:
     if isinstance(value, int):
         return str(value)
     if isinstance(value, float):
-        # Integer columns with gaps become floats in many tools, and their gaps not-a-number.
+        # Many tools turn integer columns with gaps into floats, and the gaps into NaN.
         if math.isnan(value):
             return ""
         return str(int(value)) if value.is_integer() else repr(value)
@@ -217,7 +217,7 @@ def _check_columns(path: Path, names: list[str], required: list[str]) -> None:
             )
         if names.count(name) > 1:
             raise DistilleryError(
-                f"{path}: column {name!r} stands {names.count(name)} times. Name each column once."
+                f"{path}: column {name!r} appears {names.count(name)} times. Name each column once."
             )
 
 

@@ -1,4 +1,4 @@
-"""Part-of-speech tags (Penn Treebank) for texts that are split into words already."""
+"""Part-of-speech tags (Penn Treebank) for texts that are already split into words."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from pipeline_lib.storage.columns import column_suffixes
 from pipeline_lib.storage.fingerprint import library_versions
 
 TagWords = Callable[[Sequence[Sequence[str]], Sequence[Sequence[bool]]], Iterator[list[str]]]
-"""(words, spaces) of many sentences to the tags of each, in order."""
+"""Maps (words, spaces) of many sentences to the tags of each, in order."""
 
 
 def load_tagger(params: Tagger) -> TagWords:
@@ -28,7 +28,7 @@ def load_tagger(params: Tagger) -> TagWords:
 
 @dataclass(frozen=True)
 class TaggingPass(ShardPass):
-    """The pass that tags words: of tables with ``words`` and ``spaces`` columns per sentence."""
+    """The pass that tags words, in tables with ``words`` and ``spaces`` columns per sentence."""
 
     kind: ClassVar[str] = "tags"
     tagger: Tagger

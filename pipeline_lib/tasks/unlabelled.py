@@ -1,9 +1,10 @@
-"""Texts without a label that stand beside a task's examples.
+"""Unlabelled texts beside a task's examples.
 
-They are no examples: a teacher is not tuned on them, and a student that learns from labels does
-not see them.  Transfer sets that ask for them (``unlabelled`` of a recipe) hold them, and what the
-rules make of them, with the teacher's answers; the students' vocabulary has their words.  They lie
-within the training set, as blocks of their own: a changed file leaves the examples' blocks alone.
+They are not examples: a teacher is not tuned on them, and a student that learns from labels does
+not see them.  Transfer sets that ask for them (``unlabelled`` of a recipe) contain them, and what
+the rules make of them, with the teacher's answers; the students' vocabulary includes their words.
+They are stored within the training set, in separate blocks: a changed file leaves the examples'
+blocks alone.
 """
 
 from collections.abc import Iterable
@@ -19,12 +20,12 @@ from pipeline_lib.storage.shards import ShardSet
 
 
 def unlabelled_folder(train: Path) -> Path:
-    """Return where the unlabelled texts of a prepared training set lie."""
+    """Return the folder of the unlabelled texts of a prepared training set."""
     return train / UNLABELLED
 
 
 def training_texts(train: Path) -> ShardSet:
-    """Open a prepared training set with its unlabelled texts, where it has any, behind it."""
+    """Open a prepared training set, followed by its unlabelled texts if it has any."""
     examples, folder = ShardSet.open(train), unlabelled_folder(train)
     if not folder.exists():
         return examples
@@ -37,9 +38,9 @@ def training_texts(train: Path) -> ShardSet:
 def texts_of_no_split(
     texts: pa.Table, splits: Iterable[pa.Table], task: str
 ) -> tuple[pa.Table, dict[str, int]]:
-    """Return the texts that stand in no split, each once, and how many were left out, and why.
+    """Return the texts that are in no split, each once, and how many were left out, and why.
 
-    A text of dev or test with the teacher's answer would be trained on what is scored.
+    To train on the teacher's answer to a text of dev or test would be to train on what is scored.
 
     :param texts: rows with their content keys, ``key``; :param splits: rows of the splits.
     :raises DistilleryError: if none is left.
@@ -52,7 +53,7 @@ def texts_of_no_split(
     kept = texts.filter(pa.array(first & ~elsewhere))
     if not kept.num_rows:
         raise DistilleryError(
-            f"tasks.{task}: all {len(keys):,} unlabelled texts stand in a split too. Take the file "
+            f"tasks.{task}: all {len(keys):,} unlabelled texts are in a split too. Take the file "
             "out of `source.files`, or put others into it."
         )
     counts = {"in_a_split": int(elsewhere.sum()), "repeated": int((~first & ~elsewhere).sum())}

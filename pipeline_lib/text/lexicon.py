@@ -1,8 +1,8 @@
 """The POS lexicon: how often each word occurs under each part-of-speech tag.
 
-Replacement draws from it (Tang et al. 2019, section 3.3).  It is an input of augmentation with a
-digest of its own: rebuilt from the data, one new word changes every tag's distribution and so every
-replacement; kept in a file, the data can grow without touching what was drawn before.
+Replacement draws from it (Tang et al. 2019, section 3.3).  It is an input of augmentation with its
+own digest: if it is rebuilt from the data, one new word changes its tag's distribution and so
+the replacements drawn for that tag; kept in a file, it lets data grow without changing old draws.
 """
 
 from collections.abc import Sequence
@@ -41,10 +41,10 @@ def write_lexicon(path: Path, table: pa.Table) -> None:
 
 @dataclass(frozen=True)
 class WordStrings:
-    """Words for rendering: bare, with a space behind, and what kinds of characters end them.
+    """Words for rendering: bare, with a trailing space, and what characters they start and end in.
 
-    :ivar plain: the words; :ivar spaced: the same with a space behind.
-    :ivar opens: whether a word begins with a letter or digit; :ivar closes: whether it ends so.
+    :ivar plain: the words; :ivar spaced: the same with a trailing space.
+    :ivar opens: whether a word begins with a letter or digit; :ivar closes: whether it ends in one.
     """
 
     plain: pa.Array
@@ -63,7 +63,7 @@ class WordStrings:
         )
 
     def then(self, other: "WordStrings") -> "WordStrings":
-        """Return these words and then the other's."""
+        """Return these words followed by the other's."""
         return WordStrings(
             pa.concat_arrays([self.plain, other.plain]),
             pa.concat_arrays([self.spaced, other.spaced]),
@@ -74,9 +74,9 @@ class WordStrings:
 
 @dataclass(frozen=True)
 class Lexicon:
-    """The unigram distribution within each tag, laid out for vectorised drawing.
+    """The unigram distribution within each tag, laid out for vectorised sampling.
 
-    Words of one tag stand together; tag t owns entries ``starts[t]:starts[t + 1]``.
+    Words of one tag are contiguous; tag t owns entries ``starts[t]:starts[t + 1]``.
 
     :ivar words: word of each entry.
     :ivar tag_numbers: tag name to t.

@@ -1,7 +1,7 @@
-"""Masked words of a transfer set, written with the sign that a pretrained model was trained on.
+"""Masked words of a transfer set, written as the mask token that a pretrained model knows.
 
-Transfer sets are made before there is a teacher, and hold ``[MASK]``, BERT's sign and the unknown
-word of students that read words; RoBERTa's is ``<mask>``.
+Transfer sets are made before there is a teacher, and contain ``[MASK]``, BERT's mask token and the
+unknown word of students that read words; RoBERTa's is ``<mask>``.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,11 +14,11 @@ from pipeline_lib.text.words import MASK
 
 
 def signed_sentences(rows: pa.Table, side: str, sign: Callable[[], str]) -> list[str]:
-    """Return a column of texts with ``sign()`` for each masked word.
+    """Return a column of texts with ``sign()`` in place of each masked word.
 
-    :param rows: of any table with texts; without a column ``rules`` nothing is masked in it.
-    :param side: the ending of the columns, ``""`` or ``_2``.
-    :param sign: asked only where there are masked words.
+    :param rows: any table with texts; without a column ``rules``, none of its words is masked.
+    :param side: the suffix of the columns, ``""`` or ``_2``.
+    :param sign: returns the mask token; called only if there are masked words.
     """
     texts = rows[f"text{side}"].to_pylist()
     if f"rules{side}" not in rows.column_names:
@@ -38,7 +38,7 @@ def signed_sentences(rows: pa.Table, side: str, sign: Callable[[], str]) -> list
 def _signed(text: str, words: Sequence[str], rules: Sequence[int], sign: str) -> str:
     pieces, position = [], 0
     for word, rule in zip(words, rules, strict=True):
-        # The text is its words with spaces between them, so the next find is the word's own place.
+        # The text is its words with spaces between them, so the next match is the word itself.
         start = text.index(word, position)
         pieces += [text[position:start], sign if rule == MASKED else word]
         position = start + len(word)

@@ -25,16 +25,16 @@ TOKENIZER = (
     "merges.txt",
     "*.model",
 )
-"""The files of a model folder that decide tokens."""
+"""The files of a model folder that determine its tokens."""
 SEGMENTS = "token_type_ids"
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """A tokenizer of word pieces, and what the model reads besides their numbers.
+    """A tokenizer of word pieces, and what the model reads besides their ids.
 
     :ivar tokenizer: adds the model's special tokens, if any.
-    :ivar padding, unknown, mask: the model's signs, where it has them.
+    :ivar padding, unknown, mask: the model's special tokens, where it has them.
     :ivar segments: whether the model is told which sentence of a pair a token belongs to.
     """
 
@@ -46,7 +46,7 @@ class Pieces:
 
     @classmethod
     def of(cls, tokenizer: Any) -> "Pieces":
-        """Take a fast tokenizer of transformers."""
+        """Wrap a fast tokenizer of transformers."""
         return cls(
             tokenizer.backend_tokenizer,
             tokenizer.pad_token,
@@ -70,7 +70,7 @@ class Pieces:
         return cls(tokenizer, *signs, SEGMENTS in config["model_input_names"])
 
     def save(self, folder: Path) -> None:
-        """Write the files from which transformers makes a ``PreTrainedTokenizerFast``."""
+        """Write the files from which transformers loads a ``PreTrainedTokenizerFast``."""
         self.tokenizer.no_padding()
         self.tokenizer.no_truncation()
         with atomic_path(folder / "tokenizer.json") as temporary:
@@ -84,14 +84,14 @@ class Pieces:
         )
 
     def without_special_tokens(self) -> "Pieces":
-        """Return the tokenizer of the bare pieces of a sentence."""
+        """Return this tokenizer without the special tokens around a sentence."""
         tokenizer = Tokenizer.from_str(self.tokenizer.to_str())
         tokenizer.post_processor = None
         return replace(self, tokenizer=tokenizer, segments=False)
 
     @property
     def size(self) -> int:
-        """How many pieces there are, special tokens among them."""
+        """How many pieces there are, including special tokens."""
         return self.tokenizer.get_vocab_size()
 
     @property
@@ -103,14 +103,14 @@ class Pieces:
 
     @property
     def pad_id(self) -> int:
-        """The number of the padding, or 0 where the model has none."""
+        """The id of the padding token, or 0 if the model has none."""
         return self._number(self.padding) or 0
 
     @property
     def mask_sign(self) -> str:
         """What the model reads for a masked word: its mask token, or else its unknown word.
 
-        To a model that was trained without a mask, an unknown word is the nearest to one; students
+        For a model that was trained without a mask, an unknown word comes closest to one; students
         that read words see a masked word as unknown too.
 
         :raises DistilleryError: if the tokenizer has neither.
@@ -125,10 +125,10 @@ class Pieces:
         return sign
 
     def number(self, texts: Iterable[Text], limit: int) -> Sentences:
-        """Return the piece numbers of each text or pair, special tokens included.
+        """Return the piece ids of each text or pair, special tokens included.
 
-        What is longer than ``limit`` is cut; of a pair, the longer sentence.  Segment numbers come
-        along where there are pairs and the model knows segments.
+        Inputs longer than ``limit`` are truncated, pairs in their longer sentence.  Segment ids are
+        included for pairs if the model uses segments.
         """
         texts = list(texts)
         self.tokenizer.no_padding()
@@ -149,7 +149,7 @@ class Pieces:
 
 
 def load_fast_tokenizer(folder: Path) -> Any:
-    """Load the fast tokenizer of a model folder by transformers; nothing is looked up elsewhere.
+    """Load the fast tokenizer of a model folder with transformers; nothing is downloaded.
 
     :raises DistilleryError: if there is none.
     """
@@ -173,9 +173,9 @@ def load_fast_tokenizer(folder: Path) -> Any:
 
 
 def load_pieces(folder: Path, reads: str) -> Pieces:
-    """Load the word pieces of a model folder, without its special tokens where ``pieces`` are read.
+    """Load the word pieces of a model folder, without special tokens if ``reads`` is ``pieces``.
 
-    A process keeps the last ones.
+    A process caches the last ones.
 
     :param reads: ``pieces``, ``sentences`` or ``sequence``: see
         :data:`~pipeline_lib.params.students.Reads`.
@@ -190,14 +190,14 @@ def _loaded(folder: Path, digest: str, reads: str) -> Pieces:
 
 
 def digest_tokenizer(folder: Path) -> str:
-    """Return one SHA-256 over all that decides tokens in a model folder."""
+    """Return one SHA-256 over all that determines tokens in a model folder."""
     found = {path.name: sha256_file(path) for path in tokenizer_files(folder)}
     model = read_json(folder / "config.json").get("model_type")
     return sha256_json([found, model])
 
 
 def tokenizer_files(folder: Path) -> list[Path]:
-    """Return a model folder's files that decide tokens."""
+    """Return a model folder's files that determine its tokens."""
     return sorted({path for pattern in TOKENIZER for path in Path(folder).glob(pattern)})
 
 

@@ -1,4 +1,4 @@
-"""Sentences of unlike lengths as flat arrays of word or token numbers."""
+"""Sentences of different lengths as flat arrays of word or token ids."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,19 +9,19 @@ import numpy as np
 import torch
 
 PAD_ID = 0
-"""The number of a student's padding."""
+"""The id of a student's padding."""
 Targets = Mapping[str, np.ndarray]
 
 
 @dataclass(frozen=True)
 class Sentences:
-    """Token or word numbers of many sentences, one after the other, and their targets.
+    """Token or word ids of many sentences, concatenated, and their targets.
 
     :ivar ids: int32, flat; :ivar offsets: int64, shape (sentences + 1,).
     :ivar targets: name (``labels``, ``logits``) to an array with one row per sentence.
-    :ivar pad_id: what fills up shorter sentences of a batch.
+    :ivar pad_id: what pads the shorter sentences of a batch.
     :ivar segments: which sentence of a pair each token belongs to, int32, flat; or None.
-    :ivar second: the second sentences of pairs that are read apart (its targets are not used).
+    :ivar second: the second sentences of pairs that are read separately (its targets are not used).
     """
 
     ids: np.ndarray
@@ -83,9 +83,9 @@ class Sentences:
 
 
 def to_device(batch: Mapping[str, Any], device: torch.device) -> dict[str, Any]:
-    """Return a batch's tensors on a device; lengths stay, which are looked at on the CPU.
+    """Return a batch's tensors on a device; lengths stay on the CPU, where they are read.
 
-    What is no tensor, as the name of the batch's task, stays as it is.
+    Values that are not tensors, such as the name of the batch's task, are left as they are.
     """
 
     def moves(name: str, value: Any) -> bool:
@@ -98,5 +98,5 @@ def to_device(batch: Mapping[str, Any], device: torch.device) -> dict[str, Any]:
 
 
 def inside(ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-    """Return bool (rows, columns): whether a column stands before the row's length."""
+    """Return bool (rows, columns): whether a column is within the row's length."""
     return torch.arange(ids.shape[1], device=ids.device) < lengths.to(ids.device)[:, None]

@@ -1,8 +1,8 @@
-"""What a word is, once for the whole project.
+"""What a word is, defined once for the whole project.
 
 Augmentation, vocabulary and the students' tokenizer all split text by the one pattern below, so a
-student sees the same words when it is trained and when it is used.  The pattern follows the Penn
-Treebank where that matters for tagging: ``don't`` is ``do`` ``n't``, ``it's`` is ``it`` ``'s``.
+student sees the same words in training and in use.  The pattern follows the Penn Treebank where
+that matters for tagging: ``don't`` is ``do`` ``n't``, ``it's`` is ``it`` ``'s``.
 """
 
 from collections.abc import Sequence
@@ -12,10 +12,10 @@ from tokenizers import Regex
 from tokenizers.pre_tokenizers import PreTokenizer, Split
 
 MASK = "[MASK]"
-"""The masked word: the teacher's mask token where it is BERT's, unknown to a student."""
+"""The masked word: BERT's mask token, and unknown to a student."""
 
 PATTERN_WITHOUT_APOSTROPHES = r"\d+(?:[.,]\d+)*|\w+|\.{2,}|[^\w\s]"
-"""What is left of the pattern where a text has neither apostrophes nor masked words."""
+"""The part of the pattern that is needed for a text without apostrophes and masked words."""
 
 PATTERN = (
     r"\[MASK\]"
@@ -31,7 +31,7 @@ def word_splitter() -> PreTokenizer:
 
 
 def split_words(text: str) -> tuple[list[str], list[bool]]:
-    """Split ``text`` into words; the second list says which words a space follows."""
+    """Split ``text`` into words; the second list says which words are followed by a space."""
     pieces = word_splitter().pre_tokenize_str(text)
     words = [word for word, _ in pieces]
     starts = [span[0] for _, span in pieces[1:]]
@@ -42,7 +42,7 @@ def split_words(text: str) -> tuple[list[str], list[bool]]:
 
 
 def join_words(words: Sequence[str], spaces: Sequence[bool]) -> str:
-    """Put words and spaces together: the inverse of :func:`split_words`, spaces made single."""
+    """Put words and spaces together: the inverse of :func:`split_words`, with single spaces."""
     return "".join(word + " " * space for word, space in zip(words, spaces, strict=True)).rstrip(
         " "
     )

@@ -1,7 +1,7 @@
-"""Articles out of Wikipedia's several forms, one at a time, whatever the size of the file.
+"""Articles from Wikipedia's various file formats, one at a time, whatever the size of the file.
 
-A file is read as it lies there: packed (bzip2 of one stream or many, or gzip) or not.  What is no
-article (talk, templates, redirects) is left out and counted.
+A file is read as it is: compressed (bzip2 of one stream or many, or gzip) or not.  Pages that are
+not articles (talk, templates, redirects) are left out and counted.
 """
 
 import bz2
@@ -24,11 +24,11 @@ from pipeline_lib.base.surrogates import has_surrogates
 from pipeline_lib.wikipedia.dumps import DumpParser, Page
 
 LONGEST_ARTICLE = 20 << 20
-"""Characters.  Wikipedia saves no more than a tenth; some packed bytes can hold any multiple."""
+"""Characters.  Wikipedia allows a tenth of this; a few compressed bytes can hold any multiple."""
 LONGEST_LINE = 1 << 24
 """Characters: a file without line ends is read in pieces of this length."""
 PIECE = 1 << 16
-"""Bytes of a dump that are unpacked at a time."""
+"""Bytes of a dump that are decompressed at a time."""
 TEXT_CHARACTERS = 1 << 16
 """A plain text without empty lines is cut into articles of at least this many characters."""
 
@@ -38,7 +38,7 @@ Skipped = Counter[str]
 
 @dataclass(frozen=True, slots=True)
 class Article:
-    """One article: its id and title, and its text as the source has it."""
+    """One article: its id and title, and its text as given in the source."""
 
     id: str
     title: str
@@ -48,11 +48,11 @@ class Article:
 def read_articles(file: IO[bytes], name: str, form: str, skipped: Skipped) -> Iterator[Article]:
     """Yield the articles of one file in its order; memory does not grow with the file.
 
-    :param file: opened for reading bytes, with ``peek``; a parquet file must be seekable.
-    :param name: opens messages, and the ids of a plain text's articles.
+    :param file: opened in binary mode, with ``peek``; a parquet file must be seekable.
+    :param name: starts messages, and the ids of a plain text's articles.
     :param form: ``dump`` (MediaWiki XML) | ``extracted`` (WikiExtractor) | ``parquet`` (columns id,
         title, text) | ``text`` (a paragraph per line, an empty line after each article).
-    :param skipped: is told what was left out.
+    :param skipped: counts what was left out.
     :raises DistilleryError: if the file is torn or not of this form, naming it and the place.
     """
     try:
@@ -64,7 +64,7 @@ def read_articles(file: IO[bytes], name: str, form: str, skipped: Skipped) -> It
 
 
 def is_usable(article: Article, skipped: Skipped) -> bool:
-    """Return whether an article has text, and no more than one can have; else count it."""
+    """Return whether an article has text, and no more than one can have; if not, count it."""
     if len(article.text) > LONGEST_ARTICLE:
         skipped["too long"] += 1
         return False
@@ -238,7 +238,7 @@ def _read_text(file: IO[bytes], name: str, skipped: Skipped) -> Iterator[Article
     for number, line in _lines(file, name):
         if number == 1 and line.lstrip().startswith(("<mediawiki", "<doc ")):
             raise DistilleryError(
-                f"{name}: begins with {line.lstrip()[:10]!r}, so it is no plain text. Correct "
+                f"{name}: begins with {line.lstrip()[:10]!r}, so it is not plain text. Correct "
                 "`wikipedia.source.form` in params.yaml."
             )
         if line.strip():

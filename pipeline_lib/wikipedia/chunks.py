@@ -1,7 +1,8 @@
-"""A corpus of articles, streamed from where it lies, in chunks of a fixed size.
+"""A corpus of articles, streamed from its source in chunks of a fixed size.
 
-Nothing is copied and nothing unpacked to the disk.  Where a chunk ends is decided by the articles'
-lengths alone, so that a chunk is the same whoever splits it, and can be found again by its content.
+Nothing is copied or decompressed to disk.  Where a chunk ends depends on the articles' lengths
+alone, so that a chunk is the same whichever process splits it, and can be found again by its
+content.
 """
 
 import glob
@@ -32,7 +33,7 @@ KEY = "params.yaml: wikipedia.source"
 
 @dataclass(frozen=True)
 class Chunk:
-    """Articles that stand together in the input.
+    """Consecutive articles of the input.
 
     :ivar wikitext: whether their text is MediaWiki markup.
     :ivar skipped: what was left out between the last chunk and this one's end, by reason.
@@ -58,7 +59,7 @@ def read_chunks(source: CorpusSource, inputs: Path, cache: Path | None = None) -
 
     :param inputs: folder that paths of the user's own files start from.
     :param cache: folder of downloaded archives; by default that of :func:`download`.
-    :raises DistilleryError: if a file, member or data set is not there, torn or of another form.
+    :raises DistilleryError: if a file, member or data set is missing, torn or of another form.
     """
     skipped: Skipped = Counter()
     wikitext = not isinstance(source, HubCorpus) and source.form == "dump"
@@ -87,7 +88,7 @@ def _articles(
             yield from read_articles(file, source.file, source.form, skipped)
     else:
         for path in corpus_files(source, inputs):
-            # Ids of plain text begin with the name: it must not say where `inputs` lies.
+            # Ids of plain text begin with the name, which must not depend on where `inputs` is.
             name = path.relative_to(inputs) if path.is_relative_to(inputs) else Path(path.name)
             with path.open("rb") as file:
                 yield from read_articles(file, name.as_posix(), source.form, skipped)
@@ -96,7 +97,7 @@ def _articles(
 def corpus_files(source: CorpusFiles, inputs: Path) -> list[Path]:
     """Return the files that a source names: as listed, those of a pattern sorted by path.
 
-    :raises DistilleryError: if a path or pattern leads to no file.
+    :raises DistilleryError: if a path or pattern matches no file.
     """
     found: list[Path] = []
     for number, pattern in enumerate(source.files):
@@ -134,8 +135,8 @@ def _hub_rows(rows: Iterable[dict[str, Any]], name: str) -> Iterator[dict[str, A
             return
         except Exception as error:  # many kinds: network, torn files
             raise DistilleryError(
-                f"{KEY}: {name} could not be read on ({type(error).__name__}: {error}). Run again: "
-                "what was split is kept."
+                f"{KEY}: {name} could not be read further ({type(error).__name__}: {error}). Run "
+                "again: what was split is kept."
             ) from error
         if missing := {"id", "title", "text"} - set(row):
             raise DistilleryError(

@@ -1,7 +1,7 @@
-"""Pages out of a MediaWiki dump, as its bytes arrive; memory grows with neither dump nor page.
+"""Pages of a MediaWiki dump, as its bytes arrive; memory grows with neither dump nor page.
 
-Of a page only the fields that are used are kept, of its revisions only the last, and of a field no
-more than a given length: a bzip2 file of some hundred bytes can hold a page of gigabytes.
+Only the fields of a page that are used are kept, only the last of its revisions, and no more than a
+given length of a field: a bzip2 file of a few hundred bytes can hold a page of gigabytes.
 """
 
 from dataclasses import dataclass, field
@@ -10,27 +10,27 @@ from xml.parsers import expat
 from pipeline_lib.base.errors import DistilleryError
 
 LONGEST_TAG = 1 << 20
-"""Bytes of one tag or comment, which the parser holds until it ends."""
+"""Maximum bytes of one tag or comment, which the parser holds until it ends."""
 DEEPEST = 100
-"""Elements inside one another; a dump has six."""
+"""Maximum depth of nested elements; a dump has six."""
 
 FIELDS = ("id", "title", "ns", "redirect", "revision/text")
 
 
 @dataclass
 class Page:
-    """One page: its fields by their path below ``<page>``, and which of them are cut off."""
+    """One page: its fields by their path below ``<page>``, and which of them were truncated."""
 
     fields: dict[str, str] = field(default_factory=dict)
     too_long: set[str] = field(default_factory=set)
 
 
 class DumpParser:
-    """Takes the bytes of a dump piece by piece, and gives its pages as they end.
+    """Parses the bytes of a dump piece by piece, and returns its pages as they end.
 
     :ivar name: of the file, for messages.
-    :ivar longest: characters of a field; what lies beyond is let go, and the page says so.
-    :ivar namespaces: the names of all namespaces but that of the articles.
+    :ivar longest: characters of a field; the rest is dropped, and the page records that.
+    :ivar namespaces: the names of all namespaces except the articles'.
     """
 
     def __init__(self, name: str, longest: int) -> None:
@@ -53,7 +53,7 @@ class DumpParser:
     def feed(self, piece: bytes) -> list[Page]:
         """Return the pages that end in ``piece``, in the dump's order.
 
-        :raises DistilleryError: if this is no dump, naming the file.
+        :raises DistilleryError: if this is not a dump, naming the file.
         """
         self._parse(piece, False)
         self._fed += len(piece)
@@ -63,7 +63,7 @@ class DumpParser:
         return done
 
     def close(self) -> None:
-        """Say that the dump has ended.
+        """Signal the end of the dump.
 
         :raises DistilleryError: if it is torn.
         """
@@ -77,12 +77,12 @@ class DumpParser:
 
     def _refused(self, reason: str) -> DistilleryError:
         return DistilleryError(
-            f"{self.name}: no MediaWiki dump, or torn ({reason}). Get it again, or correct "
+            f"{self.name}: not a MediaWiki dump, or torn ({reason}). Get it again, or correct "
             "`wikipedia.source.form` in params.yaml."
         )
 
     def _doctype(self, *_: object) -> None:
-        # Its entities could stand for any length of text.
+        # Its entities could expand to any length of text.
         raise self._refused("it has a document type, a dump has none")
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
@@ -94,7 +94,7 @@ class DumpParser:
             )
         self._path.append(tag)
         if len(self._path) > DEEPEST:
-            raise self._refused(f"more than {DEEPEST} elements inside one another")
+            raise self._refused(f"elements are nested more than {DEEPEST} deep")
         if tag == "page":
             self._page = Page()
         elif tag == "revision":
@@ -106,7 +106,7 @@ class DumpParser:
         self._text, self._length = ([] if wanted else None), 0
 
     def _field(self) -> str | None:
-        """Return the path below the page of the element that is open, if it is a field."""
+        """Return the open element's path below the page, if it is a field."""
         if self._path[1:2] != ["page"]:
             return None
         path = "/".join(self._path[2:])

@@ -14,7 +14,7 @@ from typing import Any
 from pipeline_lib.base.errors import DistilleryError
 
 HOLE = "\N{OBJECT REPLACEMENT CHARACTER}"
-"""Words were here that the text does not have."""
+"""Marks where words are missing from the text."""
 
 _SILENT = re.compile(
     r"(cite|citation|cit|sfn|sfnp|efn|refn|harv|harvnb|rp|r|cn|citation needed|fact|clarify|when|"
@@ -26,7 +26,7 @@ _SILENT = re.compile(
 )
 """Names of templates that leave no gap in the words around them."""
 _SPOKEN = {"lang": -1, "transl": -1, "nowrap": 0, "nobr": 0, "abbr": 0, "small": 0}
-"""Templates that show one of their unnamed arguments as it is, and which."""
+"""Templates that show one of their unnamed arguments as it is, and which one."""
 _SIGNS = {"ndash": "–", "mdash": "—", "snd": " – ", "spnd": " – ", "spaced ndash": " – ", "'": "'"}
 _NO_TEXT = {
     "ref", "references", "table", "gallery", "timeline", "imagemap", "syntaxhighlight", "source",
@@ -41,7 +41,7 @@ _ASIDE = re.compile(r"(file|image|media|category|[a-z]{2,3}(-[a-z]+)*)\s*:", re.
 
 
 def wikitext_paragraphs(wikitext: str) -> list[str]:
-    """Return the running text's paragraphs, in order; words of links stand as they are shown.
+    """Return the running text's paragraphs, in order; links appear as they are displayed.
 
     :raises DistilleryError: if the parser gives up.
     """
@@ -53,7 +53,7 @@ def wikitext_paragraphs(wikitext: str) -> list[str]:
     except ParserError as error:
         raise DistilleryError(f"wikitext that cannot be parsed ({error})") from error
     lines = [line.strip() for line in "".join(_plain(nodes)).split("\n")]
-    # An empty line, a heading, a list or a template that stands alone ends a paragraph; other line
+    # An empty line, a heading, a list or a template on its own line ends a paragraph; other line
     # ends are spaces.
     groups = groupby(lines, key=lambda line: not _LIST_OR_EMPTY.match(line))
     return _tidied(" ".join(group) for is_text, group in groups if is_text)
@@ -68,7 +68,7 @@ def plain_paragraphs(text: str) -> list[str]:
 
 
 def _tidied(texts: Iterable[str]) -> list[str]:
-    """Return what is left when spaces, emptied brackets and stray quote marks are taken out."""
+    """Return what is left once extra spaces, empty brackets and stray quote marks are removed."""
     tidied = []
     for text in texts:
         text = _EMPTY_BRACKETS.sub("", _QUOTE_MARKS.sub("", text))
@@ -130,7 +130,7 @@ def _tag(node: Any) -> Iterable[str]:
     if tag in _GAPS:
         return [HOLE]
     if tag in _LISTS:
-        # The mark alone is the node; the item's words follow up to the end of the line.
+        # The node is only the marker; the item's words follow up to the end of the line.
         return [_LIST]
     if tag == "br":
         return [" "]

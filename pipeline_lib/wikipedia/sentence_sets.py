@@ -1,8 +1,8 @@
 """Two shard sets of sentences: a training set, and a validation set of other articles.
 
 Chunks of articles are split by many processes; what becomes of their sentences is decided here, in
-the input's order.  Each set takes its first sentences, and a sentence that equals an earlier one of
-either set is dropped, wanted or not.  So both sets are pure functions of the input: a greater
+the input's order.  Each set takes its first sentences, and a sentence that equals an earlier one is
+dropped, whether or not a set took that one.  So both sets are pure functions of the input: a larger
 number of sentences only adds shards, and leaves the validation set as it is.
 """
 
@@ -34,7 +34,7 @@ class SentenceSet:
     """The first ``limit`` sentences of a stream, written as shards of a fixed number of rows.
 
     :param folder: the set's folder.
-    :param limit: the rows at most.
+    :param limit: the maximum number of rows.
     :param shard_rows: rows per shard; the last one may have fewer.
     """
 
@@ -52,7 +52,7 @@ class SentenceSet:
         return self.rows == self.limit
 
     def add(self, rows: pa.Table, counts: dict[str, Any]) -> None:
-        """Take rows of the stream, and what was counted so far; a full set takes neither."""
+        """Add rows of the stream, and the counts so far; a full set ignores both."""
         if self.full:
             return
         self._counts = counts
@@ -81,7 +81,7 @@ class SentenceSet:
 
 
 class _Counts:
-    """What was read, kept and dropped so far, and a digest of the chunks that it was."""
+    """What was read, kept and dropped so far, and a digest of the chunks read."""
 
     def __init__(self) -> None:
         self.read: Counter[str] = Counter()
@@ -89,7 +89,7 @@ class _Counts:
         self._input = hashlib.sha256()
 
     def add(self, split: Answer, duplicates: int) -> dict[str, Any]:
-        """Add one chunk's; return all so far, as they stand in the manifest."""
+        """Add one chunk's counts; return the totals so far, as the manifest records them."""
         counts = split.shards[0].counts
         self.read.update(counts["read"])
         self.dropped.update(counts["dropped"])
@@ -113,7 +113,7 @@ def split_wikipedia(
     :param inputs: folder that paths of the user's own files start from.
     :param on_progress: called after every chunk with the report and the rows of both sets.
     :param cache: folder of downloaded archives.
-    :returns: the manifests, and how many chunks were split and found in the store.
+    :returns: the manifests, and how many chunks were split and how many found in the store.
     :raises DistilleryError: for a source that cannot be read, or if a set comes out empty.
     """
     sentence_pass, report = SentencePass.of(params), PassReport()
@@ -129,7 +129,7 @@ def split_wikipedia(
             so_far = counts.add(split, int(len(new) - new.sum()))
             held = held_back(rows["article"], params.validation.share)
             for side, chosen in zip(sets, (new & ~held, new & held), strict=True):
-                # A copy: the store's file is let go.
+                # A copy, so that the store's file is released.
                 side.add(rows.filter(pa.array(chosen)), so_far)
             report.add(split)
             if on_progress:
@@ -146,7 +146,7 @@ def split_wikipedia(
 
 
 def write_empty(folder: Path) -> None:
-    """Write two sets without shards: no sentences are wanted."""
+    """Write two sets without shards, as no sentences are wanted."""
     for name in SETS:
         SentenceSet(folder / name, 1, 1).finish({})
 

@@ -10,7 +10,7 @@ from pipeline_lib.params import Keep, Splitter
 from pipeline_lib.wikipedia.markup import HOLE
 
 LONGEST_PARAGRAPH = 100_000
-"""Characters; longer ones are tables or lists that lost their marks, and cost a parser much."""
+"""Characters; longer ones are tables or lists that lost their markup, and are slow to parse."""
 KEPT_WORDS = 50_000
 """Words that spaCy may keep: about 30 MB."""
 COMPONENTS = {"senter": ["senter"], "parser": ["tok2vec", "parser"]}
@@ -19,9 +19,9 @@ COMPONENTS = {"senter": ["senter"], "parser": ["tok2vec", "parser"]}
 
 @dataclass(frozen=True)
 class SentenceSplitter:
-    """A splitter and all that its sentences depend on besides the text.
+    """A splitter, and all that its sentences depend on besides the text.
 
-    :ivar split: paragraphs to the sentences of each, in order, stripped of spaces.
+    :ivar split: maps paragraphs to the sentences of each, in order, stripped of spaces.
     :ivar version: of spaCy, and of the model.
     """
 
@@ -30,7 +30,7 @@ class SentenceSplitter:
 
 
 def load_splitter(params: Splitter) -> SentenceSplitter:
-    """Return a sentence splitter of spaCy.
+    """Return a sentence splitter based on spaCy.
 
     ``sentencizer`` splits after punctuation marks, ``senter`` where a small trained tagger says so,
     ``parser`` by the dependency parse.
@@ -48,8 +48,8 @@ def load_splitter(params: Splitter) -> SentenceSplitter:
         version["model"] = f"{pipeline.meta['name']} {pipeline.meta['version']}"
 
     def split(paragraphs: Iterable[str]) -> Iterator[list[str]]:
-        # spaCy keeps all words that it ever saw, for speed.  Once it has the common ones, what is
-        # new is let go again.
+        # For speed, spaCy keeps all words that it has ever seen.  Once it has the common ones, new
+        # ones are released again.
         enough = len(pipeline.vocab) > KEPT_WORDS
         with pipeline.memory_zone() if enough else nullcontext():
             for doc in pipeline.pipe(paragraphs, batch_size=64):
@@ -85,15 +85,15 @@ def _load_pipeline(params: Splitter) -> "Language":  # noqa: F821
 def fault_of(sentence: str, keep: Keep) -> str | None:
     """Return why a sentence is left out, or None if it is kept.
 
-    Words are what spaces separate.
+    Words are separated by spaces.
 
-    - ``hole``: a template or formula stood in it; ``markup``: marks are left in it;
+    - ``hole``: it contained a template or formula; ``markup``: it still contains markup;
     - ``short``, ``long``: fewer words than ``min_words``, more than ``max_words``;
     - ``fragment``: it does not begin with a capital or digit and end with a full stop or the like,
       unless ``fragments`` are wanted;
-    - ``letters``: of its characters without spaces, less than ``min_letters`` are letters;
-    - ``language``: of its words, less than ``min_function_words`` are English function words;
-    - ``repetitive``: of its words, more than ``max_repeated`` repeat an earlier one.
+    - ``letters``: less than ``min_letters`` of its non-space characters are letters;
+    - ``language``: less than ``min_function_words`` of its words are English function words;
+    - ``repetitive``: more than ``max_repeated`` of its words repeat an earlier one.
     """
     words = sentence.split()
     if HOLE in sentence:
@@ -133,7 +133,7 @@ _PUNCTUATION = ".,;:!?…\"'“”‘’«»()[]–—-"
 
 
 def _function_words() -> set[str]:
-    # Imported here: spaCy takes a second, and looking at parameters needs none of it.
+    # Imported here: spaCy takes a second, and reading parameters does not need it.
     from spacy.lang.en.stop_words import STOP_WORDS
 
     return STOP_WORDS

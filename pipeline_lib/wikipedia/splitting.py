@@ -1,6 +1,6 @@
 """The pass from a chunk of articles to the sentences that are worth keeping.
 
-Another number of sentences splits no chunk that was split before.
+Changing the number of sentences does not split any chunk again.
 """
 
 from collections import Counter
@@ -34,8 +34,8 @@ SCHEMA = pa.schema(
         ("position", pa.int32()),
     ]
 )
-"""``key`` is the text's hash; ``position`` the sentence's number in its article, where the dropped
-ones and each paragraph's end count too: positions that differ by one are true neighbours."""
+"""``key`` is the text's hash; ``position`` the sentence's number in its article, counting dropped
+ones and each paragraph's end too: positions that differ by one are true neighbours."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class SentencePass(ShardPass):
 
     @property
     def libraries(self) -> tuple[str, ...]:
-        """The distribution that decides how markup is read."""
+        """The distribution that determines how markup is read."""
         return ("mwparserfromhell",)
 
     def load(self) -> None:

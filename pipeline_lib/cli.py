@@ -30,7 +30,7 @@ app = typer.Typer(
     name="distill",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    rich_markup_mode="markdown",
     help="Compress BERT-class models into students a hundred times smaller.",
     epilog="Run the pipeline with: dvc repro",
 )

@@ -376,7 +376,7 @@ def test_looking_predicting_and_verifying(finished_pairs: tuple[Workspace, Run])
     answer = workspace.distill("predict", "data/students/praise/dse/1", pair).sound().text
     assert answer.split("\t")[0] in ("no", "yes")
     refused = workspace.distill("predict", "data/students/praise/bilstm/1", "only one sentence")
-    assert "with a tab between them" in refused.error
+    assert "separated by a tab" in refused.error
 
 
 def test_pairs_are_routed_and_explained_and_scores_have_an_error(

@@ -1,6 +1,7 @@
 """Running the systems of one row of ``retrieval`` on its collection, and scoring their rankings."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,6 @@ from pipeline_lib.evaluation.retrieval import against_judgements, against_order
 from pipeline_lib.evaluation.sentence_vectors import Computing, Encode, model_encoder
 from pipeline_lib.params import (
     EncoderSystem,
-    ModelSystem,
     Params,
     RankingSystem,
     StudentSystem,
@@ -36,6 +36,8 @@ Orders = list[dict[int, float]]
 """For each query, a teacher's scores of the documents it read with it."""
 Seeds = dict[str, np.ndarray]
 """A system's rankings, int64 (queries, depth), by seed; under ``""`` if it has no seeds."""
+Embedded = Callable[[str, str, int], tuple[np.ndarray, np.ndarray]]
+"""Model, pooling and length to the vectors of queries and documents, float32 (rows, width)."""
 
 
 def retrieval_scores(params: Params, name: str, layout: Layout) -> RetrievalScores:
@@ -48,8 +50,14 @@ def retrieval_scores(params: Params, name: str, layout: Layout) -> RetrievalScor
         :func:`~pipeline_lib.evaluation.collection.read_collection`.
     """
     row, collection = params.retrieval_row(name), read_collection(params, name, layout)
+
+    # A large model embeds the documents once, however many systems search among its vectors.
+    @cache
+    def embedded(model: str, pooling: str, max_length: int) -> tuple[np.ndarray, np.ndarray]:
+        return _encoded(model_encoder(params, layout, model, pooling, max_length), collection)
+
     first = {
-        system: _rankings(params, own, collection, row.depth, layout)
+        system: _rankings(params, own, collection, row.depth, layout, embedded)
         for system, own in row.systems.items()
         if own.kind != "reranked"
     }
@@ -76,7 +84,12 @@ def retrieval_scores(params: Params, name: str, layout: Layout) -> RetrievalScor
 
 
 def _rankings(
-    params: Params, system: RankingSystem, collection: Collection, depth: int, layout: Layout
+    params: Params,
+    system: RankingSystem,
+    collection: Collection,
+    depth: int,
+    layout: Layout,
+    embedded: Embedded,
 ) -> Seeds:
     """Return the rankings of a system that does not rerank another's."""
     if isinstance(system, StudentSystem):
@@ -85,9 +98,9 @@ def _rankings(
             for seed in params.seeds
         }
     queries, documents = (
-        _by_encoder(params, system, layout, collection)
+        _by_encoder(params, system, layout, collection, embedded)
         if isinstance(system, EncoderSystem)
-        else _by_model(params, system, layout, collection)
+        else embedded(system.model, system.pooling, system.max_length)
     )
     if system.dimensions is not None and system.dimensions > queries.shape[1]:
         raise DistilleryError(
@@ -114,7 +127,11 @@ def _of_student(
 
 
 def _by_encoder(
-    params: Params, system: EncoderSystem, layout: Layout, collection: Collection
+    params: Params,
+    system: EncoderSystem,
+    layout: Layout,
+    collection: Collection,
+    embedded: Embedded,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the vectors of queries and documents, the latter by the encoder's model if asked for.
 
@@ -128,16 +145,8 @@ def _by_encoder(
     own = params.sentence_vectors
     model = EncoderReference.to(layout.model(own.model), own.pooling, own.max_length)
     mean = targets_in_space(folder, model).mean
-    documents = model_encoder(params, layout, own.model, own.pooling, own.max_length)
-    vectors = documents(collection.documents)
-    return encode(collection.queries), vectors if mean is None else vectors - mean
-
-
-def _by_model(
-    params: Params, system: ModelSystem, layout: Layout, collection: Collection
-) -> tuple[np.ndarray, np.ndarray]:
-    own = system.model, system.pooling, system.max_length
-    return _encoded(model_encoder(params, layout, *own), collection)
+    _, documents = embedded(own.model, own.pooling, own.max_length)
+    return encode(collection.queries), documents if mean is None else documents - mean
 
 
 def _encoded(encode: Encode, collection: Collection) -> tuple[np.ndarray, np.ndarray]:

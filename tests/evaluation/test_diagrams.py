@@ -10,7 +10,7 @@ from pipeline_lib.evaluation.diagrams import (
     confusion_of,
     reliability_of,
 )
-from pipeline_lib.evaluation.explained import EACH, explained_method, extremes
+from pipeline_lib.evaluation.explained import EACH, _merit, explained_method, extremes
 from tests.made_up import made_up_method, made_up_scores
 
 
@@ -87,3 +87,10 @@ def test_the_best_distilled_row_is_explained() -> None:
     made = {"bilstm": made_up_method(0.95), "kd": made_up_method(0.8, gain)}
     assert explained_method(made_up_scores(made | {"ts": made_up_method(0.9, gain)})) == "ts"
     assert explained_method(made_up_scores({"bilstm": made_up_method(0.95)})) is None
+
+
+def test_an_answer_is_as_good_as_its_probability_or_its_distance_to_the_label() -> None:
+    scores = np.array([[1.0], [-2.0]])
+    assert _merit(scores, np.array([1.5, 1.0]), 1.0).tolist() == [-0.5, -3.0]
+    logits = np.array([[0.0, np.log(3.0)], [0.0, np.log(3.0)]])
+    assert _merit(logits, np.array([1, 0]), 1.0) == pytest.approx([0.75, 0.25])

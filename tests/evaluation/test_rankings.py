@@ -20,6 +20,7 @@ from pipeline_lib.evaluation.rankings import (
 )
 from pipeline_lib.evaluation.results import Rankings, SeedScores
 from pipeline_lib.evaluation.retrieval import against_judgements
+from pipeline_lib.evaluation.sentence_vectors import model_encoder
 from pipeline_lib.networks.encoders import build_encoder
 from pipeline_lib.networks.student import StudentConfig
 from pipeline_lib.params import Params, Retrieval, student_settings
@@ -162,7 +163,7 @@ def test_vectors_are_cut_and_kept_as_in_an_index(
 
 
 def test_documents_by_the_model_and_queries_by_its_encoder(
-    world: tuple[Params, Layout], tmp_path: Path
+    world: tuple[Params, Layout], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     params, layout = world
     model = write_model(layout.model("minilm"), "bert")
@@ -182,6 +183,20 @@ def test_documents_by_the_model_and_queries_by_its_encoder(
         shifted = documents if mean is None else documents - mean
         wanted = plain(unit(queries) @ unit(shifted).T, collection)
         assert means(found.systems["sra"]) == pytest.approx(wanted, abs=1e-6)
+    # However many systems search among the model's vectors, it embeds the collection once.
+    opened: list[str] = []
+
+    def counted(params: Params, layout: Layout, *own: Any) -> Any:
+        opened.append(own[0])
+        return model_encoder(params, layout, *own)
+
+    monkeypatch.setattr(rankings, "model_encoder", counted)
+    alone = {"kind": "model", "model": "minilm", "pooling": own.pooling, "max_length": 16}
+    systems = {"sra": system, "cut": system | {"dimensions": 4}, "model": alone}
+    row = given.retrieval["mine"].model_dump() | {"systems": systems}
+    several = given.model_copy(update={"retrieval": {"mine": Retrieval.model_validate(row)}})
+    assert {*retrieval_scores(several, "mine", layout).systems} == {*systems}
+    assert opened == ["minilm"]
     Targets("0" * 64, own.pooling, 16, None).save(layout.encoder("sra"))
     with pytest.raises(DistilleryError, match="vectors of another model"):
         retrieval_scores(given, "mine", layout)

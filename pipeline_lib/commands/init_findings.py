@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 SHOWN = 8
 """How many row numbers or classes are listed before the rest is only counted."""
+FEW = 10
+"""A class with fewer rows than this in a split cannot be scored well there."""
 
 
 def show(console: "Console", looked: "Looked") -> None:
@@ -119,6 +121,11 @@ def _oddities(looked: "Looked") -> Iterator[str]:
         what = "left out" if looked.leaves_out or not odd.stops else "cannot be used"
         what = "kept" if odd.reason == LONELY else what
         yield f"{odd.split}: {_count(odd.places)} {odd.reason} ({what}): {named_rows(odd.places)}"
+    for split in ("dev", "test"):
+        counts = findings.classes.get(split, {})
+        few = [f"{name} ({count})" for name, count in counts.items() if count < FEW]
+        if few:
+            yield f"{split}: classes with too few rows to be scored well: {_some(few)}"
     if findings.repeated:
         other = f", {findings.conflicts:,} under another label" if findings.conflicts else ""
         yield f"repeated texts within a split: {findings.repeated:,}{other}"

@@ -63,6 +63,18 @@ def test_odd_rows_are_refused_or_left_out(
     assert task_of("reviews")["source"]["files"] == {"all": "reviews/all.parquet"}
 
 
+def test_a_class_too_rare_to_be_scored_is_named() -> None:
+    rows = [[review(number), "good" if number % 10 else "bad"] for number in range(250)]
+    write_csv(Path("reviews.csv"), ["review", "sentiment"], rows)
+    printed = distill("init", "reviews.csv")
+    for split in ("dev", "test"):
+        assert f"{split}: classes with too few rows to be scored well: bad (" in printed
+    assert "good (" not in printed
+    plenty = [[text, ("bad", "good")[number % 2]] for number, (text, _) in enumerate(rows)]
+    write_csv(Path("plenty.csv"), ["review", "sentiment"], plenty)
+    assert "too few rows" not in distill("init", "plenty.csv", "--force")
+
+
 def test_pairs_in_three_files_and_every_student() -> None:
     write_pairs(Path("mine/closeness"))
     printed = distill("init", "mine/closeness", "--students", "all")

@@ -117,6 +117,33 @@ def set_aside(path: Path, quarantine: Path, inode: int) -> None:
             os.rename(path, target)
 
 
+@contextmanager
+def sole_writer(folder: Path) -> Iterator[None]:
+    """Create ``folder`` if necessary, and let no other process write to it until the block ends.
+
+    The system releases it even if this process is killed.  File systems that cannot lock a folder
+    let everyone in.
+
+    :raises DistilleryError: if another process is writing to it.
+    """
+    with disk_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise DistilleryError(
+                f"{folder}: another process is writing to it. Wait until that has finished, then "
+                "run again."
+            ) from error
+        except OSError:
+            pass
+        yield
+    finally:
+        os.close(handle)
+
+
 def write_json(path: Path, value: Any) -> None:
     """Write ``value`` as indented, key-sorted JSON, atomically."""
     with atomic_path(path) as temporary:
@@ -179,13 +206,13 @@ def sha256_file(path: Path) -> str:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
-def sha256_folder(folder: Path, without: str | None = None) -> str:
+def sha256_folder(folder: Path, *without: str) -> str:
     """Return one SHA-256 over the names and contents of all files below ``folder``, in hex.
 
-    :param without: name of a file to leave out.
+    :param without: names of files to leave out.
     """
     total = hashlib.sha256()
-    for path in sorted(p for p in Path(folder).rglob("*") if p.is_file() and p.name != without):
+    for path in sorted(p for p in Path(folder).rglob("*") if p.is_file() and p.name not in without):
         total.update(f"{path.relative_to(folder).as_posix()}\0{sha256_file(path)}\n".encode())
     return total.hexdigest()
 

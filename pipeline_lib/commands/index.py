@@ -217,9 +217,12 @@ def info(
     for name, value in _facts(catalogue):
         typer.echo(f"{name:<12} {value}")
     if verify and (faults := catalogue.faults()):
-        raise DistilleryError(
-            "\n".join([*faults, "Run the same `distill index build` again: intact parts are kept."])
+        remedy = (
+            "`distill index add` with any file of sentences builds an approximate index again. For "
+            "other files, run the same `distill index build` again, which keeps intact segments, "
+            "then `distill index add` for what was added since."
         )
+        raise DistilleryError("\n".join([*faults, remedy]))
     if verify:
         typer.echo("verified     every file matches its digest")
 
@@ -316,4 +319,6 @@ def _progress() -> "Callable[[BuildReport], None]":
 
 def _say_done(catalogue: "Catalogue", report: "BuildReport") -> None:
     left = ", ".join(f"{count:,} {why}" for why, count in report.left_out.items())
-    typer.echo(f"{catalogue.folder}: {len(catalogue):,} sentences; {report}; left out: {left}")
+    before = "" if report.before is None else f" ({report.before:,} before)"
+    rows = f"{len(catalogue):,} sentences{before}"
+    typer.echo(f"{catalogue.folder}: {rows}; {report}; left out: {left}")

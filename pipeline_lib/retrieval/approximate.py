@@ -163,7 +163,8 @@ def open_approximate(kind: str, path: Path) -> ApproximateIndex:
         return KINDS[kind].open(path, False)
     except (OSError, RuntimeError, ValueError) as error:
         raise DistilleryError(
-            f"{path}: not an index of {kind} ({str(error).splitlines()[0]}). Build the index again."
+            f"{path}: not an index of {kind} ({str(error).splitlines()[0]}). `distill index add` "
+            "with any file of sentences builds it again."
         ) from error
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import sole_writer
 from pipeline_lib.engine.protocol import Engine
 from pipeline_lib.retrieval.approximate import require_library
 from pipeline_lib.retrieval.catalogue import UNFINISHED, Catalogue, Contents, Storage
@@ -66,18 +67,22 @@ def build(
     """
     if form.approximate:
         require_library(form.approximate)
-    contents = _contents(encoder, form, ids, device, given)
     folder = Path(folder)
-    _refuse_others(folder, contents)
-    if form.mean is not None:
-        save_mean(folder / MEAN, form.mean)
-    writer = SegmentWriter(folder, contents, form.mean, device, given)
-    new, report = NewRows(), BuildReport()
-    report.left_out = new.left_out
-    writer.write(_segments(batches, new, ids, segment_rows), engine, report, on_segment)
-    if not writer.shards:
-        raise DistilleryError(f"{folder}: no sentences to embed. Give a file that has some.")
-    return writer.finish(new.left_out, form.approximate), report
+    with sole_writer(folder):
+        before = _catalogue_in(folder)
+        encoder = encoder.in_precision(before and before.contents.encoder, device)
+        contents = _contents(encoder, form, ids, device, given)
+        if before is not None:
+            _refuse_another(before, contents)
+        if form.mean is not None:
+            save_mean(folder / MEAN, form.mean)
+        writer = SegmentWriter(folder, contents, form.mean, device, given)
+        new, report = NewRows(), BuildReport(before=before and len(before))
+        report.left_out = new.left_out
+        writer.write(_segments(batches, new, ids, segment_rows), engine, report, on_segment)
+        if not writer.shards:
+            raise DistilleryError(f"{folder}: no sentences to embed. Give a file that has some.")
+        return writer.finish(new.left_out, form.approximate), report
 
 
 def add(
@@ -96,23 +101,26 @@ def add(
     :param given: the sentences' vectors, if those of the catalogue came from files too.
     :raises DistilleryError: if that is another encoder, or a known id has another text.
     """
-    contents = catalogue.contents
-    _check_given(contents, given)
-    contents = replace(contents, encoder=contents.encoder.found_in(encoder))
-    approximate = contents.approximate and contents.approximate.kind
-    if approximate:
-        require_library(approximate)
-    # Loaded here, so that forked workers share it.
-    contents.encoder.load(device)
-    new, report = NewRows(), BuildReport()
-    for texts, ids in catalogue.rows():
-        new.take(Rows(texts, ids))
-    new.left_out = report.left_out = dict.fromkeys(new.left_out, 0)
-    writer = SegmentWriter(catalogue.folder, contents, catalogue.mean, device, given)
-    writer.shards += catalogue.shards.manifest.shards
-    segments = _segments(batches, new, contents.ids, segment_rows)
-    writer.write(segments, engine, report, on_segment)
-    return writer.finish(catalogue.shards.manifest.counts, approximate, catalogue), report
+    with sole_writer(catalogue.folder):
+        # Another process may have added to it since it was opened.
+        catalogue = Catalogue.open(catalogue.folder)
+        contents = catalogue.contents
+        _check_given(contents, given)
+        contents = replace(contents, encoder=contents.encoder.found_in(encoder))
+        approximate = contents.approximate and contents.approximate.kind
+        if approximate:
+            require_library(approximate)
+        # Loaded here, so that forked workers share it.
+        contents.encoder.load(device)
+        new, report = NewRows(), BuildReport(before=len(catalogue))
+        for texts, ids in catalogue.rows():
+            new.take(Rows(texts, ids))
+        new.left_out = report.left_out = dict.fromkeys(new.left_out, 0)
+        writer = SegmentWriter(catalogue.folder, contents, catalogue.mean, device, given)
+        writer.shards += catalogue.shards.manifest.shards
+        segments = _segments(batches, new, contents.ids, segment_rows)
+        writer.write(segments, engine, report, on_segment)
+        return writer.finish(catalogue.shards.manifest.counts, approximate, catalogue), report
 
 
 def _segments(batches: Iterable[Rows], new: NewRows, ids: bool, size: int) -> Iterator[Rows]:
@@ -181,18 +189,27 @@ def _contents(
     return Contents(*(encoder, width, kept, form.storage, form.normalised, mean, ids), given=whence)
 
 
-def _refuse_others(folder: Path, contents: Contents) -> None:
-    """Check that the folder is empty, or holds a catalogue of the same encoder and form.
+def _catalogue_in(folder: Path) -> Catalogue | None:
+    """Return the finished catalogue in a folder, or None if that is empty or an unfinished build's.
+
+    :raises DistilleryError: if it holds anything else.
+    """
+    if (folder / "manifest.json").exists():
+        return Catalogue.read(folder)
+    if any(folder.iterdir()) and not (folder / UNFINISHED).exists():
+        raise DistilleryError(f"{folder}: holds other files. Name a folder that is empty or new.")
+    return None
+
+
+def _refuse_another(catalogue: Catalogue, contents: Contents) -> None:
+    """Check that a catalogue has the same encoder and form.
 
     :raises DistilleryError: if not.
     """
-    if (folder / "manifest.json").exists():
-        held = Catalogue.read(folder).contents.of_vectors
-        for name, value in contents.of_vectors.items():
-            if held[name] != value:
-                raise DistilleryError(
-                    f"{folder}: holds an index of another {name} ({held[name]}, not {value}). "
-                    "Delete it, or name another folder."
-                )
-    elif folder.exists() and any(folder.iterdir()) and not (folder / UNFINISHED).exists():
-        raise DistilleryError(f"{folder}: holds other files. Name a folder that is empty or new.")
+    held = catalogue.contents.of_vectors
+    for name, value in contents.of_vectors.items():
+        if held[name] != value:
+            raise DistilleryError(
+                f"{catalogue.folder}: holds an index of another {name} ({held[name]}, not "
+                f"{value}). Delete it, or name another folder."
+            )

@@ -129,8 +129,8 @@ class Catalogue:
             if size != shard.bytes:
                 raise DistilleryError(
                     f"{path}: {'missing' if size is None else f'{size} bytes'}, but the manifest "
-                    f"says {shard.bytes} bytes. Run the same `distill index build` again: whole "
-                    "segments are kept."
+                    f"says {shard.bytes} bytes. Run the same `distill index build` again, which "
+                    "keeps whole segments, then `distill index add` for what was added since."
                 )
         return found
 
@@ -171,11 +171,13 @@ class Catalogue:
         """The folder that it is in."""
         return self.shards.folder
 
-    @property
-    def approximate_path(self) -> Path | None:
-        """The file of the approximate index, or None."""
+    def intact_approximate(self) -> Path | None:
+        """Read the file of the approximate index; return None if it is not there as described."""
         own = self.contents.approximate
-        return None if own is None else self.folder / own.name
+        if own is None or own.answers_to != self.shards.manifest.digest:
+            return None
+        path = self.folder / own.name
+        return path if path.exists() and sha256_file(path) == own.sha256 else None
 
     @cached_property
     def mean(self) -> np.ndarray | None:

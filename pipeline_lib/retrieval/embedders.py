@@ -5,7 +5,7 @@ documents and the queries' encoder was trained on that model's vectors (asymmetr
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -62,12 +62,14 @@ class EncoderReference:
     :ivar digest: SHA-256 over its weights, configuration and tokenizer.
     :ivar pooling: of a transformers model (cls, mean, pooler); None: an encoder or a student.
     :ivar max_length: a transformers model's limit on a sentence's word pieces, else None.
+    :ivar precision: a transformers model's number format; None: the device's.
     """
 
     folder: str
     digest: str
     pooling: str | None = None
     max_length: int | None = None
+    precision: str | None = None
 
     @classmethod
     def to(
@@ -105,7 +107,17 @@ class EncoderReference:
                 f"theirs {self.digest[:12]}). Name that one's folder, or build the index again "
                 "with this one."
             )
-        return found
+        return replace(found, precision=self.precision)
+
+    def in_precision(self, of: "EncoderReference | None", device: str) -> "EncoderReference":
+        """Return the reference with the precision of another one, or, if None, with the device's.
+
+        Vectors of one catalogue are computed in one number format, on whatever machines.
+        """
+        if self.pooling is None:
+            return self
+        own = of.precision if of else resolve_precision("auto", torch.device(device))
+        return replace(self, precision=own)
 
     def load(self, device: str = "cpu") -> Embedder:
         """Load it; the process caches the last ones.
@@ -128,7 +140,7 @@ def _loaded(reference: EncoderReference, device: str) -> Embedder:
     folder = Path(reference.folder)
     if reference.pooling is None:
         return load_encoder(folder, device)
-    precision = resolve_precision("auto", torch.device(device))
+    precision = resolve_precision(reference.precision or "auto", torch.device(device))
     model = load_vector_model(folder, device, precision, reference.pooling)
     return PooledModel(model, reference.max_length)
 

@@ -246,8 +246,8 @@ class Search:
         whole = path.exists() and path.stat().st_size == own.bytes
         if not whole or own.answers_to != self.catalogue.shards.manifest.digest:
             raise DistilleryError(
-                f"{path}: missing, truncated or of other rows. Run the same `distill index build` "
-                "again."
+                f"{path}: missing, truncated or of other rows. `distill index add` with any file "
+                "of sentences builds it again."
             )
         return open_approximate(own.kind, path)
 

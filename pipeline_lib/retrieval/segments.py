@@ -50,13 +50,17 @@ from pipeline_lib.storage.vectors import pack
 
 @dataclass
 class BuildReport:
-    """How many segments and rows were embedded or reused, and which rows were left out."""
+    """How many segments and rows were embedded or reused, and which rows were left out.
+
+    :ivar before: how many rows the catalogue had; None: there was none.
+    """
 
     computed: int = 0
     reused: int = 0
     rows_computed: int = 0
     rows_reused: int = 0
     left_out: dict[str, int] = field(default_factory=dict)
+    before: int | None = None
 
     def __str__(self) -> str:
         return f"computed {self.computed} segments, reused {self.reused}"
@@ -174,16 +178,20 @@ class SegmentWriter:
     def _write_approximate(
         self, kind: str, manifest: Manifest, before: Catalogue | None
     ) -> ApproximateFile:
-        """Write the approximate index under a new name: the old one stays in use until the end."""
+        """Write the approximate index under a new name: the old one stays in use until the end.
+
+        The rows added join the old one, if that is intact; otherwise it is built from all rows.
+        """
         digest = manifest.digest
         path = self.folder / f"approximate-{digest[:12]}.{kind}"
-        first, old = (len(before), before.approximate_path) if before else (0, None)
-        added = manifest
-        if before:
+        old = before.intact_approximate() if before else None
+        first, added = 0, manifest
+        if before and old:
+            first = len(before)
             added = replace(manifest, shards=self.shards[len(before.shards.manifest.shards) :])
         blocks = Catalogue(ShardSet(self.folder, added), self.contents).blocks()
         numbered = ((first + start, vectors) for start, vectors in blocks)
-        if not (before and first == manifest.rows):
+        if old is None or first < manifest.rows:
             write_approximate(kind, path, numbered, self.contents.width, old)
         return ApproximateFile(kind, path.name, path.stat().st_size, sha256_file(path), digest)
 

@@ -3,7 +3,7 @@
 import errno
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +13,7 @@ import pytest
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import sha256_folder
 from pipeline_lib.engine.local import LocalEngine
+from pipeline_lib.retrieval import embedders
 from pipeline_lib.retrieval.building import Form, add, build
 from pipeline_lib.retrieval.catalogue import UNFINISHED, Catalogue
 from pipeline_lib.retrieval.embedders import EncoderReference
@@ -21,6 +22,7 @@ from pipeline_lib.retrieval.segments import BuildReport
 from pipeline_lib.storage.vectors import unit
 from pipeline_lib.students.sentence_encoder import load_encoder
 from tests.pipeline.workspace import flip_byte
+from tests.pretrained import write_model
 
 from .made_up import ENGINE, TEXTS, WIDTH, made, write_encoder
 
@@ -198,6 +200,52 @@ def test_a_killed_addition_leaves_the_index_and_resumes(tmp_path: Path, encoder:
     assert len(added) == 50 and (report.computed, report.reused) == (2, 1)
 
 
+def test_two_writers_do_not_lose_each_others_rows(tmp_path: Path, encoder: Path) -> None:
+    catalogue = made(tmp_path / "index", encoder, TEXTS[:20])
+
+    def while_another_adds() -> Iterator[Rows]:
+        yield Rows(TEXTS[20:30])
+        with pytest.raises(DistilleryError, match=r"index: another process is .*\. Wait"):
+            add(catalogue, [Rows(TEXTS[40:])], ENGINE)
+        with pytest.raises(DistilleryError, match="another process is writing to it"):
+            made(tmp_path / "index", encoder)
+
+    add(catalogue, while_another_adds(), ENGINE)
+    # One that was opened before the other's addition adds to what is there by now.
+    added, report = add(catalogue, [Rows(TEXTS[40:])], ENGINE)
+    assert all_texts(added) == [*TEXTS[:30], *TEXTS[40:]]
+    assert report.before == 30
+    # Building again from fewer sentences is allowed, and says how many there were.
+    own = EncoderReference.to(encoder), [Rows(TEXTS[:20])], Form(), ENGINE
+    assert build(tmp_path / "index", *own)[1].before == 40
+
+
+def test_a_models_vectors_are_all_in_one_number_format(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = write_model(tmp_path / "bert", "bert")
+    own = EncoderReference.to(model, "mean", 16)
+
+    def on_a_machine_of(precision: str, folder: str) -> Catalogue:
+        resolved = {"auto": precision}
+        monkeypatch.setattr(
+            embedders, "resolve_precision", lambda name, _: resolved.get(name, name)
+        )
+        return build(tmp_path / folder, own, [Rows(TEXTS[:20])], Form(), ENGINE)[0]
+
+    exact, rough = (on_a_machine_of(p, p) for p in ("float32", "bfloat16"))
+    assert not np.array_equal(all_vectors(exact), all_vectors(rough))
+    keys = [found.shards.manifest.shards[0].source for found in (exact, rough)]
+    assert keys[0] != keys[1]
+    # Elsewhere, both building again and adding keep the format that the index has.
+    again = on_a_machine_of("bfloat16", "float32")
+    assert np.array_equal(all_vectors(again), all_vectors(exact))
+    added, _ = add(again, [Rows(TEXTS[20:])], ENGINE)
+    assert added.contents.encoder.precision == "float32"
+    wanted = exact.contents.encoder.load().encode(TEXTS[20:])
+    np.testing.assert_allclose(all_vectors(added)[20:], wanted, rtol=1e-3, atol=1e-4)
+
+
 def test_another_encoder_is_refused(tmp_path: Path) -> None:
     encoder = write_encoder(tmp_path / "encoder")
     catalogue = made(tmp_path / "index", encoder)
@@ -215,7 +263,7 @@ def test_another_encoder_is_refused(tmp_path: Path) -> None:
     assert len(add(catalogue, [Rows(["word1"])], ENGINE, encoder=tmp_path / "moved")[0]) == 51
     write_encoder(encoder, seed=5)
     with pytest.raises(DistilleryError, match="or build the index again"):
-        add(catalogue, [Rows(["word1"])], ENGINE)
+        add(catalogue, [Rows(["word1"])], ENGINE, encoder=encoder)
 
 
 def test_torn_and_foreign_folders_are_refused(tmp_path: Path, encoder: Path) -> None:

@@ -202,7 +202,7 @@ def test_the_approximate_index_grows_with_the_rows(
     assert rows_of(way.find(QUERIES, 5)) == rows_of(plain.find(QUERIES, 5))
     assert add(grown, [Rows(TEXTS)], ENGINE)[0].contents == grown.contents
     # Another index of the same name is noticed by its digest, one of other rows before it is read.
-    flip_byte(grown.approximate_path)
+    flip_byte(grown.folder / grown.contents.approximate.name)
     assert len(grown.faults()) == 1
     stale = replace(grown.contents.approximate, answers_to="0" * 64)
     other = replace(grown, contents=replace(grown.contents, approximate=stale))
@@ -216,15 +216,28 @@ def test_an_approximate_index_finds_nearly_all(tmp_path: Path, encoder: Path, ki
     catalogue = made(tmp_path / "index", encoder, TEXTS[:30], approximate=kind)
     catalogue, _ = add(catalogue, [Rows(TEXTS)], ENGINE)
     assert catalogue.faults() == [] and len(list((tmp_path / "index").glob("approx*"))) == 1
+    assert share_found(catalogue) >= 0.95
+    path = catalogue.folder / catalogue.contents.approximate.name
+    whole, text = path.read_bytes(), TEXTS[0]
+    for damaged in (None, whole[:-8], whole[:50]):
+        path.write_bytes(damaged) if damaged else path.unlink()
+        with pytest.raises(DistilleryError, match=r"missing, truncated .* `distill index add`"):
+            share_found(catalogue)
+        # Adding, even what is known, builds it again.
+        assert add(catalogue, [Rows([text])], ENGINE)[0].faults() == []
+    # One of other vectors is not added to.
+    other = made(tmp_path / "other", encoder, TEXTS[::-1], approximate=kind)
+    path.write_bytes((other.folder / other.contents.approximate.name).read_bytes())
+    assert share_found(add(catalogue, [Rows([f"{text} {text}"])], ENGINE)[0]) >= 0.95
+
+
+def share_found(catalogue: Catalogue) -> float:
+    """Return which share of the five nearest rows is found approximately."""
     plain = Search.by_cosine(catalogue)
     way = Search(catalogue, plain.encoder, plain.scorer, candidates=20)
     wanted, found = rows_of(plain.find(TEXTS, 5)), rows_of(way.find(TEXTS, 5))
     shared = [len({*a} & {*b}) for a, b in zip(wanted, found, strict=True)]
-    assert sum(shared) >= 0.95 * 5 * len(TEXTS)
-    path = catalogue.approximate_path
-    path.write_bytes(path.read_bytes()[:-8])
-    with pytest.raises(DistilleryError, match="missing, truncated or of other rows"):
-        Search(catalogue, plain.encoder, plain.scorer, candidates=20).find(TEXTS, 5)
+    return sum(shared) / (5 * len(TEXTS))
 
 
 def test_a_library_that_is_not_installed_is_named(

@@ -53,10 +53,12 @@ def table(study: Study, figures: list[Figure], metrics: dict[str, Any]) -> str:
     lines = [f"# {study.title} ({study.source})", ""]
     lines += [f"{metric} on {split}, in percent; mean ± standard deviation, seeds {seeds}.", ""]
     lines += [" | ".join(head), " | ".join("---" for _ in head)]
-    for place in dict.fromkeys(f.point.place for f in figures):
+    places = list(dict.fromkeys(f.point.place for f in figures))
+    # Rows that end at different epochs, or within one, are not in order.
+    for place in sorted(places) if study.scale == "epochs" else places:
         here = {f.point.series: f for f in figures if f.point.place == place}
         cells = [_cell(here.get(s)) for s in series]
-        cells += [f"{100 * scores[place]:.1f}" for scores in teachers.values()]
+        cells += [_percent(scores.get(place)) for scores in teachers.values()]
         name = place if isinstance(place, str) else f"{place:g}"
         loss = [f"{losses[place]:.4f}"] if losses else []
         lines.append(" | ".join([name, *cells, *loss]))
@@ -86,6 +88,10 @@ def _teacher_of(point: Point, study: Study, metrics: dict[str, Any]) -> dict[str
 
 def _cell(figure: Figure | None) -> str:
     return f"{100 * figure.mean:.1f} ± {100 * figure.std:.1f}" if figure else ""
+
+
+def _percent(score: float | None) -> str:
+    return "" if score is None else f"{100 * score:.1f}"
 
 
 def plot(study: Study, figures: list[Figure], metrics: dict[str, Any], path: Path) -> None:

@@ -102,6 +102,11 @@ class Rows:
         }
         params |= {"tasks": {task: params["tasks"][task]}, "methods": rows}
         params |= {"joint": {}, "retrieval": {}, "similarity": {}}
+        params["teachers"] = {
+            name: _of_any_name(teacher, task)
+            for name, teacher in params["teachers"].items()
+            if teacher["tasks"] is None or task in teacher["tasks"]
+        }
         for encoder in params["encoders"].values():
             # Its corpus stays; of the tasks whose texts it adds, only the study's is kept.
             if "tasks" in encoder:
@@ -114,6 +119,7 @@ class Rows:
         starts = {row["start"] for row in methods.values()}
         params["encoders"] = {n: e for n, e in params["encoders"].items() if n in starts}
         params["catalogues"] = {}
+        params["teachers"] = self._teachers(methods)
         recipes = {row["data"] for row in methods.values()}
         recipes |= {
             r for e in params["encoders"].values() for r in e.get("tasks", {}).values() if r
@@ -125,16 +131,22 @@ class Rows:
             params["wikipedia"] = None
         return params
 
+    def _teachers(self, methods: Raw) -> Raw:
+        """Return the teachers of these rows, and those whose answers they average."""
+        known = self.params["teachers"]
+        needed = [row.get("teacher") or next(iter(known)) for row in methods.values()]
+        needed += [own for name in needed for own in known[name]["tuning"].get("of", [])]
+        return {name: teacher for name, teacher in known.items() if name in needed}
+
     def row(self, name: str) -> Raw:
         """Return a copy of a row."""
         return copy.deepcopy(self.params["methods"][name])
 
     def on_originals(self) -> Raw:
         """Return the distilled row's objective on the baseline's data, trained as the baseline."""
-        return self.row(self.baseline) | {
-            "objective": self.row(self.distilled)["objective"],
-            "baseline": self.baseline,
-        }
+        distilled = self.row(self.distilled)
+        taught = {name: distilled[name] for name in ("objective", "teacher") if name in distilled}
+        return self.row(self.baseline) | taught | {"baseline": self.baseline}
 
 
 def ablation(rows: Rows) -> Study:
@@ -184,6 +196,12 @@ def hidden(rows: Rows) -> Study:
         raise DistilleryError(
             f"students.{student}: has no hidden units. Choose a row with an LSTM with --row."
         )
+    for name in (rows.baseline, rows.distilled):
+        if (start := params["methods"][name]["start"]) in params["encoders"]:
+            raise DistilleryError(
+                f"methods.{name}.start: {start} is an encoder of one size, and this study has "
+                "students of several. Choose another row with --row."
+            )
     points, methods, students = [], {}, {}
     for units in UNITS:
         students[f"units_{units}"] = params["students"][student] | {"hidden": units}
@@ -224,6 +242,16 @@ def fractions(rows: Rows) -> Study:
     title = f"Share of the training data: {task}"
     params = rows.finish(methods, tasks=tasks, encoders=encoders)
     return Study(title, "SRA, table 3", axis, "linear", params, points)
+
+
+def _of_any_name(teacher: Raw, task: str) -> Raw:
+    """Return a teacher of one task as that of whatever tasks and recipes a study makes of it."""
+    tuning = copy.deepcopy(teacher["tuning"])
+    if "checkpoint" in tuning:
+        tuning["checkpoint"] = tuning["checkpoint"].replace("{task}", task)
+    if "files" in tuning:
+        tuning["files"] = [path.replace("{task}", task) for path in tuning["files"]]
+    return teacher | {"tasks": None, "data": None, "tuning": tuning}
 
 
 def _renamed(encoder: Raw, task: str, name: str) -> Raw:

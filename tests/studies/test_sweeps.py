@@ -1,5 +1,6 @@
 """Sweeps are sound parameters whose points exist; tables and plots show their figures."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,34 @@ def test_curves_have_a_look_after_each_epoch(tmp_path: Path) -> None:
     names = "bilstm, 30% | bilstm_sra, 30% | bilstm, 100% | bilstm_sra, 100%"
     assert lines[4] == f"epoch | {names} | teacher, tweets_30 | teacher, tweets_100"
     assert lines[7] == "2 | " + " | ".join(["72.0 ± 1.0"] * 4) + " | 80.0 | 90.0"
+    # With a number of steps, the smaller share ends at a later epoch, amid one.
+    figures = read_figures(study, metrics, Layout(tmp_path))
+    late = [replace(f, point=replace(f.point, place=7.41)) for f in figures if f.point.place == 2]
+    late = [figure for figure in late if figure.point.task == "tweets_30"]
+    lines = table(study, [*late, *figures], metrics).splitlines()
+    assert lines[-1] == "7.41 | 72.0 ± 1.0 | 72.0 ± 1.0 |  |  | 80.0 | "
+
+
+@pytest.mark.parametrize("name", SWEEPS)
+def test_teachers_of_some_tasks_and_sets_are_kept_if_a_row_names_them(name: str) -> None:
+    params, row = raw(), "bilstm_sra" if name == "wikipedia" else "bilstm_kd_ts"
+    minilm = params["teachers"]["minilm"]
+    mine = {"kind": "finished", "checkpoint": "mine/{task}"}
+    params["teachers"] |= {
+        "other": minilm | {"tasks": ["neighbours"], "data": ["original"]},
+        "mine": minilm | {"model": None, "tuning": mine, "tasks": ["tweets"], "data": ["full"]},
+    }
+    params["methods"] = {n: own | {"teacher": "minilm"} for n, own in params["methods"].items()}
+    params["methods"][row]["teacher"] = "mine"
+    found = check_params(SWEEPS[name](Rows.of(params, "tweets", row)).params).teachers
+    assert set(found) <= {"minilm", "mine"}
+    assert found["mine"].tuning.path("tweets_30") == "mine/tweets"
+    assert all(teacher.tasks is teacher.data is None for teacher in found.values())
+
+
+def test_hidden_needs_rows_without_an_encoder() -> None:
+    with pytest.raises(DistilleryError, match="sra is an encoder of one size"):
+        SWEEPS["hidden"](Rows.of(raw(), "tweets", "bilstm_sra"))
 
 
 def test_a_study_runs_no_encoder_that_it_does_not_need() -> None:

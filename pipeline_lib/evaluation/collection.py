@@ -4,7 +4,9 @@ Made from a task's pairs, with first sentences as queries and second ones as doc
 files in BEIR's layout (Thakur et al. 2021).
 """
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
@@ -66,7 +68,7 @@ class Collection:
             asked,
             list(numbers),
             [answers[query] for query in asked],
-            [worth[q] if graded else dict.fromkeys(answers[q], 1.0) for q in asked],
+            [_gains(worth[q]) if graded else dict.fromkeys(answers[q], 1.0) for q in asked],
             [None if n in worth[q] else n for q, n in zip(asked, own, strict=True)],
             len(worth) - len(asked),
         )
@@ -82,6 +84,11 @@ class Collection:
             for name in ("queries", "relevant", "gains", "own")
         }
         return replace(self, **parts, left_out=self.left_out + len(self.queries) - queries)
+
+
+def _gains(worth: Mapping[int, float]) -> dict[int, float]:
+    """Return judgements as gains: one below zero, as TREC marks junk, gains nothing."""
+    return {number: max(0.0, value) for number, value in worth.items()}
 
 
 def read_collection(params: Params, name: str, layout: Layout) -> Collection:
@@ -158,9 +165,9 @@ def _texts(path: Path, columns: list[str]) -> dict[str, str]:
 
 
 def _number(path: Path, row: int, value: str) -> float:
-    try:
-        return float(value)
-    except ValueError as error:
-        raise DistilleryError(
-            f"{path}: row {row}, column 'score': {value!r} is not a number. Correct it."
-        ) from error
+    with suppress(ValueError):
+        if math.isfinite(found := float(value)):
+            return found
+    raise DistilleryError(
+        f"{path}: row {row}, column 'score': {value!r} is not a number. Correct it."
+    )

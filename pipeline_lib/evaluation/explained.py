@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pipeline_lib.base.devices import resolve_batch_tokens, single_thread
 from pipeline_lib.base.files import write_json
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.base.probabilities import softmax
+from pipeline_lib.base.probabilities import answered, softmax
 from pipeline_lib.evaluation.companions import Predict, student_in_use
 from pipeline_lib.evaluation.importance import as_json, word_importance
 from pipeline_lib.evaluation.results import TaskScores
@@ -118,17 +118,26 @@ def _is_short(text: Text) -> bool:
 
 
 def _labels(column: Any, teacher: np.ndarray) -> np.ndarray:
-    """Return the labels, or the teacher's answers where they are hidden: (rows,)."""
+    """Return the labels, or the teacher's answers where they are hidden: (rows,).
+
+    Of classes, a row that the teacher did not answer has -1.
+    """
     if not column.null_count:
         return column.to_numpy()
-    return teacher[:, 0] if teacher.shape[1] == 1 else np.nan_to_num(teacher).argmax(axis=1)
+    if teacher.shape[1] == 1:
+        return teacher[:, 0]
+    return np.where(answered(teacher), np.nan_to_num(teacher).argmax(axis=1), -1)
 
 
 def _merit(outputs: np.ndarray, labels: np.ndarray, temperature: float) -> np.ndarray:
-    """Return how good each answer is: the label's probability; of a score, less its error."""
+    """Return how good each answer is: the label's probability; of a score, less its error.
+
+    Without a label, it is not a number.
+    """
     if outputs.shape[1] == 1:
         return -np.abs(outputs[:, 0] - labels)
-    return softmax(outputs / temperature)[np.arange(len(labels)), labels]
+    probabilities = softmax(outputs / temperature)[np.arange(len(labels)), labels]
+    return np.where(labels < 0, np.nan, probabilities)
 
 
 def _named(label: Any, scores: TaskScores) -> str:

@@ -1,7 +1,8 @@
 """Untuned similarity: how well the cosine of two sentence vectors solves a pair task.
 
-Wu et al. 2020, section 4.5 and table 5.  Classes are decided by a threshold, chosen on the training
-set for each metric; scores are compared by correlation, which needs no threshold.
+Wu et al. 2020, section 4.5 and table 5.  Classes are decided by a threshold; it, and which class is
+above it, are chosen on the training set for each metric.  Scores are compared by correlation, which
+needs no threshold.
 """
 
 import numpy as np
@@ -31,6 +32,16 @@ def similarity_scores(
         if metric in CORRELATIONS:
             found[metric] = score(metric, dev[1], dev[0][:, None])
             continue
-        above = dev[0] > best_threshold(*train, metric, positive)
-        found[metric] = score(metric, dev[1], np.eye(2)[above.astype(np.int64)], positive)
+        cuts = [(s, best_threshold(s * train[0], train[1], metric, positive)) for s in (1, -1)]
+        sign, threshold = max(cuts, key=lambda cut: _decided(metric, train, cut, positive))
+        found[metric] = _decided(metric, dev, (sign, threshold), positive)
     return found
+
+
+def _decided(
+    metric: Metric, pairs: tuple[np.ndarray, np.ndarray], cut: tuple[int, float], positive: int
+) -> float:
+    """Return the score of "class 1 if sign × cosine is above the threshold"."""
+    values, labels = pairs
+    above = cut[0] * values > cut[1]
+    return score(metric, labels, np.eye(2)[above.astype(np.int64)], positive)

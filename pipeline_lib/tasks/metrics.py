@@ -145,20 +145,22 @@ def best_threshold(
 ) -> float:
     """Return the threshold at which "class 1 if the value is above" scores best.
 
+    It may be above or below all values.
+
     :param values: float (rows,); :param labels: 0 or 1, (rows,).
     :param positive: the class whose F1 is computed.
     """
     order = np.argsort(-values, kind="stable")
-    ordered, hits = values[order], np.cumsum(labels[order] == 1)
-    ones, rows = int(hits[-1]), len(labels)
-    above = np.arange(1, rows + 1)
-    # One confusion matrix per position where the list can be cut: label first, answer second.
-    confusion = np.empty((rows, 2, 2))
+    ordered, rows = values[order], len(labels)
+    hits = np.concatenate([[0], np.cumsum(labels[order] == 1)])
+    ones, above = int(hits[-1]), np.arange(rows + 1)
+    # One confusion matrix per number of values above: label first, answer second.
+    confusion = np.empty((rows + 1, 2, 2))
     confusion[:, 1, 1], confusion[:, 0, 1] = hits, above - hits
     confusion[:, 1, 0], confusion[:, 0, 0] = ones - hits, rows - ones - (above - hits)
     scores = from_confusion(metric, confusion, positive)
     # Equal values cannot be separated.
-    scores[:-1][ordered[:-1] == ordered[1:]] = -np.inf
+    scores[1:-1][ordered[:-1] == ordered[1:]] = -np.inf
+    bounds = np.concatenate([[ordered[0] + 2.0], ordered, [ordered[-1] - 2.0]])
     best = int(scores.argmax())
-    below = ordered[best + 1] if best + 1 < rows else ordered[best] - 1.0
-    return float((ordered[best] + below) / 2)
+    return float((bounds[best] + bounds[best + 1]) / 2)

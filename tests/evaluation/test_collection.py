@@ -137,12 +137,18 @@ def test_files_in_the_layout_of_beir(header: str, tmp_path: Path) -> None:
     assert (found.relevant, found.gains) == ([{0, 2}], [{0: 2.0, 1: 0.0, 2: 1.0}])
 
 
+def test_a_judgement_below_zero_gains_nothing(tmp_path: Path) -> None:
+    found = read_files(tmp_path, "q1\td1\t2\nq1\td2\t-1\n")
+    assert (found.relevant, found.gains) == ([{0}], [{0: 2.0, 1: 0.0}])
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
         ("q9\td1\t1", r"test.tsv: row 3, column 'query-id': no 'q9' among the ids"),
         ("q1\td9\t1", r"test.tsv: row 3, column 'corpus-id': no 'd9' among the ids"),
         ("q1\td1\thigh", r"test.tsv: row 3, column 'score': 'high' is not a number"),
+        ("q1\td1\tnan", r"test.tsv: row 3, column 'score': 'nan' is not a number"),
     ],
 )
 def test_faulty_judgements_name_their_row(line: str, message: str, tmp_path: Path) -> None:

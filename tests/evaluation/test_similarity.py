@@ -29,6 +29,24 @@ def test_no_threshold_is_better(metric: str, seed: int, positive: int) -> None:
     assert found == pytest.approx(max(at(t) for t in np.linspace(-3, 3, 1201)))
 
 
+def test_none_or_all_may_be_above_the_threshold() -> None:
+    values, labels = np.array([0.9, 0.6, 0.4, 0.1]), np.array([0, 1, 0, 0])
+    assert best_threshold(values, labels, "accuracy") > 0.9
+    assert best_threshold(values, np.array([1, 0, 1, 1]), "f1") < 0.1
+
+
+def test_either_class_may_be_the_similar_one() -> None:
+    generator = np.random.default_rng(1)
+    labels = generator.integers(0, 2, 200)
+    values = labels + generator.normal(size=200) * 0.3
+    similar, other = (values[:100], labels[:100]), (values[100:], labels[100:])
+    metrics = ["accuracy", "f1", "matthews_correlation"]
+    found = similarity_scores(metrics, similar, other, 1)
+    flipped = [(values, 1 - labels) for values, labels in (similar, other)]
+    assert similarity_scores(metrics, *flipped, 0) == pytest.approx(found, abs=0.02)
+    assert found["accuracy"] > 0.9
+
+
 def test_the_threshold_is_chosen_on_train_alone() -> None:
     labels = np.array([0, 0, 1, 1])
     train = np.array([0.1, 0.2, 0.8, 0.9]), labels

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.teachers.batch_output import Asked, read_batch_line, read_vllm_line
+from pipeline_lib.teachers.batch_output import Asked, batch_line, read_batch_line, read_vllm_line
 from pipeline_lib.teachers.row_files import (
     TABLES,
     Described,
@@ -95,7 +95,8 @@ def _json_rows(path: Path) -> Iterator[Given]:
 
 def _batch_rows(path: Path, read: Any, asked: Asked) -> Iterator[Given]:
     for number, line in json_lines(path):
-        found = read(line, asked, f"{path}: row {number}")
+        with batch_line(where := f"{path}: row {number}"):
+            found = read(line, asked, where)
         kind, value = ("probs", found.probs) if found.said is None else ("label", found.said)
         yield Given(
             *(number, found.texts, found.key, None if found.error else kind, value),
@@ -187,7 +188,7 @@ def _number(value: Any, name: str, where: str) -> float | None:
         return None
     try:
         found = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         found = math.nan
     if not math.isfinite(found):
         raise DistilleryError(

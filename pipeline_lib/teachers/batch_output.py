@@ -11,7 +11,8 @@ probability-weighted mean of the whole numbers among its alternatives (Liu et al
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,7 +55,9 @@ def read_batch_line(line: Mapping[str, Any], asked: Asked, where: str) -> BatchA
     """
     key = content_key(line.get("custom_id"), where)
     response = line.get("response") or {}
-    body = response.get("body") or {}
+    # A gateway's failure has a page or a sentence instead of an object.
+    body = response.get("body")
+    body = body if isinstance(body, Mapping) else {}
     failed = line.get("error") or body.get("error")
     if failed or response.get("status_code", 200) != 200:
         return BatchAnswer(key, None, error=failure(failed, response))
@@ -210,7 +213,10 @@ def _places(logprobs: Mapping[str, Any] | None) -> list[Alternatives]:
         return []
     if "content" in logprobs:
         return [
-            {own["token"]: float(own["logprob"]) for own in [*part.get("top_logprobs", []), part]}
+            {
+                own["token"]: float(own["logprob"])
+                for own in [*(part.get("top_logprobs") or []), part]
+            }
             for part in logprobs["content"] or []
         ]
     tokens = zip(logprobs["tokens"], logprobs["token_logprobs"], strict=True)
@@ -243,12 +249,27 @@ def content_key(given: Any, where: str) -> int:
 
     :raises DistilleryError: if it is not one.
     """
+    with suppress(ValueError):
+        if 0 <= (key := int(str(given), 16)) < 2**64:
+            return key
+    raise DistilleryError(
+        f"{where}: custom_id {given!r:.40} is not a content key. Make the batch with `distill "
+        "teacher requests`, or give the text instead."
+    )
+
+
+@contextmanager
+def batch_line(where: str) -> Iterator[None]:
+    """Turn whatever a line of another shape raises into one clear error.
+
+    :raises DistilleryError: naming the row.
+    """
     try:
-        return int(str(given), 16)
-    except ValueError as error:
+        yield
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError, IndexError) as error:
         raise DistilleryError(
-            f"{where}: custom_id {given!r:.40} is not a content key. Make the batch with `distill "
-            "teacher requests`, or give the text instead."
+            f"{where}: not a line of a batch's output ({type(error).__name__}: {error}). Correct "
+            "it, or take it out."
         ) from error
 
 

@@ -102,7 +102,7 @@ class TeacherTraining(TrainingSpec):
         return self.train.rows
 
     def prepare(self) -> Prepared:
-        """Load the rows, and the base with a new head."""
+        """Load the rows, and the base with a head for the task."""
         task, device, max_length = self.task, torch.device(self.device), self.max_length
         train, dev = (Data.of(split.open().table()) for split in (self.train, self.dev))
         torch.manual_seed(self.seed)

@@ -167,9 +167,10 @@ def _to_float32(_: torch.nn.Module, args: Any, kwargs: Any) -> tuple[Any, Any]:
 
 
 def load_classifier(folder: Path, label_names: Sequence[str] | None = None) -> tuple[Any, Any]:
-    """Load (model, tokenizer) as a classifier; ``label_names`` gives an encoder a new head.
+    """Load (model, tokenizer) as a classifier; ``label_names`` are what a model is to be tuned to.
 
-    A single label name means a regression with one output.
+    An encoder gets a new head, and so does a classifier of another number of labels; one of as many
+    keeps its head.  A single label name means a regression with one output.
 
     :raises DistilleryError: if the folder has no model that transformers can load.
     """
@@ -178,6 +179,7 @@ def load_classifier(folder: Path, label_names: Sequence[str] | None = None) -> t
         names = dict(enumerate(label_names))
         head = {"id2label": names, "label2id": {name: i for i, name in names.items()}}
         head["problem_type"] = "regression" if len(names) == 1 else "single_label_classification"
+        head["ignore_mismatched_sizes"] = True
     return load_pretrained(folder, "AutoModelForSequenceClassification", head)
 
 

@@ -212,7 +212,7 @@ class RefinedTraining(TrainingSpec):
         return sum(own.train.rows for own in self.tasks.values())
 
     def prepare(self) -> Prepared:
-        """Load the rows of all tasks, and the base with a new head for each.
+        """Load the rows of all tasks, and the base with a head for each.
 
         :raises DistilleryError: if a set is damaged, or a regression's labels are all the same.
         """
@@ -249,7 +249,7 @@ class RefinedTraining(TrainingSpec):
         return Prepared(model, MixedBatches(sets, sampling, seed), loss, evaluate, finish)
 
     def _untrained(self, device: torch.device) -> tuple[SharedClassifiers, Any]:
-        """Return the classifiers with new heads, and their tokenizer."""
+        """Return the classifiers, each with its head, and their tokenizer."""
         first, *others = [own.task.label_names for own in self.tasks.values()]
         classifier, tokenizer = load_classifier(self.base, first)
         if self.params.freeze_embeddings:

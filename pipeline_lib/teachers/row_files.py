@@ -160,10 +160,13 @@ def csv_columns(path: Path) -> list[str]:
 def csv_lines(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield the rows of a CSV file with their line numbers in an editor, without empty values.
 
+    A row that spans several lines has the number of its last.
+
     :raises DistilleryError: if a row has more or fewer columns than the first line, or is not CSV.
     """
     with _csv_reader(path) as reader:
-        for number, row in enumerate(reader, 2):
+        for row in reader:
+            number = reader.line_num
             if None in row or None in row.values():
                 raise DistilleryError(
                     f"{path}: row {number} does not have as many columns as the first line. Quote "
@@ -196,15 +199,24 @@ def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             for number, line in enumerate(stream, 1):
                 if not line.strip():
                     continue
-                found = json.loads(line)
+                found = _json_value(line, f"{path}: row {number}")
                 if not isinstance(found, dict):
                     raise DistilleryError(
                         f"{path}: row {number} is not a JSON object. Write one per line."
                     )
                 yield number, found
-    except (ValueError, RecursionError) as error:
-        raise DistilleryError(
-            f"{path}: a row is not valid JSON in UTF-8 ({error}). Write one object per line."
-        ) from error
+    except UnicodeDecodeError as error:
+        raise DistilleryError(f"{path}: not UTF-8 ({error}). Save the file as UTF-8.") from error
     except OSError as error:
         raise unreadable(path, error) from error
+
+
+def _json_value(line: str, where: str) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError) as error:
+        exact = isinstance(error, json.JSONDecodeError)
+        what = f"{error.msg}, character {error.colno}" if exact else str(error)
+        raise DistilleryError(
+            f"{where} is not valid JSON ({what}). Write one object per line."
+        ) from error

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.teachers.answer_files import ANSWERS
-from pipeline_lib.teachers.batch_output import content_key, failure
+from pipeline_lib.teachers.batch_output import batch_line, content_key, failure
 from pipeline_lib.teachers.content_keys import content_keys
 from pipeline_lib.teachers.row_files import (
     TABLES,
@@ -94,7 +94,9 @@ def read_vectors(path: Path, format: str | None) -> Iterator[VectorRows]:
 def _lines(path: Path, kind: str) -> Iterator[Line]:
     if kind == "openai-batch":
         for number, line in json_lines(path):
-            yield _of_batch(number, line, f"{path}: row {number}")
+            with batch_line(where := f"{path}: row {number}"):
+                found = _of_batch(number, line, where)
+            yield found
         return
     if kind == "csv":
         _check_columns(path, csv_columns(path))

@@ -168,6 +168,26 @@ def test_a_faulty_row_is_named(tmp_path: Path, rows: Lines, message: str) -> Non
         gather([lines(tmp_path / "a.jsonl", rows)], settings(), TASK)
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        (
+            "a.jsonl",
+            b'{"text": "a", "label": "no"}\n\n{"text": "b" "c"}\n',
+            r"row 3 is not valid JSON .*, char",
+        ),
+        ("a.jsonl", b'{"text": "\xff"}\n', r"not UTF-8"),
+        ("a.csv", b'text,label\n"a\n\nb",yes\nc,yes,no\n', r"row 5 does not have as many col"),
+    ],
+)
+def test_a_faulty_line_has_the_number_that_an_editor_shows(
+    tmp_path: Path, name: str, content: bytes, message: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DistilleryError, match=message):
+        gather([tmp_path / name], settings(classes=["no", "yes"]), TASK)
+
+
 def test_rows_without_an_answer_are_counted(tmp_path: Path) -> None:
     rows: Lines = [
         {"text": "a", "label": "yes"},

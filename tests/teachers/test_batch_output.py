@@ -1,12 +1,16 @@
 """Lines of OpenAI's batches and of vLLM: classes put together along the tokens of an answer."""
 
+import json
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.teachers.answer_files import read_answers
 from pipeline_lib.teachers.batch_output import class_probabilities, read_batch_line, read_vllm_line
+from pipeline_lib.teachers.vector_files import read_vectors
 
 
 def test_a_distribution_along_the_tokens_of_an_answer() -> None:
@@ -51,3 +55,52 @@ def test_vllms_output_is_read() -> None:
     line = {"text": "a film", "outputs": [{"text": " yes", "logprobs": [place]}]}
     found = read_vllm_line(line, ["no", "yes"], "f")
     assert found.texts == ("a film",) and found.probs == pytest.approx({"yes": 0.6, "no": 0.4})
+
+
+LOST = {"custom_id": "1", "response": {"status_code": 502, "body": "Bad gateway"}}
+NO_OTHERS = batch_line([{"yes": 0.9}])
+NO_OTHERS["response"]["body"]["choices"][0]["logprobs"]["content"][0]["top_logprobs"] = None
+
+
+def test_a_failure_without_an_object_and_tokens_without_alternatives_are_read() -> None:
+    assert read_batch_line(LOST, ["no", "yes"], "f").error == "status 502"
+    assert read_batch_line(NO_OTHERS, ["no", "yes"], "f").probs == pytest.approx({"yes": 0.9})
+
+
+PARTS = batch_line([{"yes": 0.9}])
+PARTS["response"]["body"]["choices"][0]["message"]["content"] = [{"type": "text", "text": "yes"}]
+
+
+@pytest.mark.parametrize("key", ["f" * 32, "-1"])
+@pytest.mark.parametrize("vectors", [False, True])
+def test_keys_of_other_programs_are_refused(tmp_path: Path, key: str, vectors: bool) -> None:
+    with pytest.raises(
+        DistilleryError, match=r"a\.jsonl: row 1: custom_id .* is not a content key"
+    ):
+        read_all(tmp_path, NO_OTHERS | {"custom_id": key}, vectors)
+
+
+@pytest.mark.parametrize(
+    ("line", "vectors"),
+    [
+        (PARTS, False),
+        ({"custom_id": "1", "response": {"body": {"choices": {"a": 1}}}}, False),
+        ({"custom_id": "1", "response": "late"}, False),
+        ({"custom_id": "1", "response": "late"}, True),
+        ({"text": "a", "outputs": [{"text": "yes", "logprobs": [None]}]}, False),
+    ],
+)
+def test_lines_of_another_shape_are_named(
+    tmp_path: Path, line: dict[str, Any], vectors: bool
+) -> None:
+    with pytest.raises(DistilleryError, match=r"a\.jsonl: row 1: not a line of a batch's output"):
+        read_all(tmp_path, line, vectors)
+
+
+def read_all(folder: Path, line: dict[str, Any], vectors: bool) -> None:
+    (folder / "a.jsonl").write_text(json.dumps(line) + "\n")
+    kind = "vllm" if "outputs" in line else "openai-batch"
+    if vectors:
+        list(read_vectors(folder / "a.jsonl", kind))
+    else:
+        list(read_answers(folder / "a.jsonl", kind, ["no", "yes"])[1])

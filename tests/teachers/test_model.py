@@ -11,7 +11,12 @@ import torch
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.storage.columns import KEPT, MASKED
-from pipeline_lib.teachers.model import digest_model, keep_head_exact, load_teacher
+from pipeline_lib.teachers.model import (
+    digest_model,
+    keep_head_exact,
+    load_classifier,
+    load_teacher,
+)
 from pipeline_lib.teachers.vectors import load_vector_model
 from tests.pipeline.corpus import sentences, write_encoder
 
@@ -152,3 +157,14 @@ def test_loading_looks_up_nothing_and_leaves_the_environment_alone(
     with pytest.raises(DistilleryError, match="not a model that transformers can load"):
         load_teacher(Path("nobody/nothing"), "cpu", "float32")
     assert "HF_HUB_OFFLINE" not in os.environ
+
+
+def test_a_classifier_of_other_labels_gets_a_new_head(tmp_path: Path) -> None:
+    write_encoder(tmp_path, labels=3)
+    own, _ = load_classifier(tmp_path)
+    kept, _ = load_classifier(tmp_path, ["a", "b", "c"])
+    new, _ = load_classifier(tmp_path, ["no", "yes"])
+    assert torch.equal(kept.classifier.weight, own.classifier.weight)
+    assert new.classifier.weight.shape[0] == 2 and new.config.id2label == {0: "no", 1: "yes"}
+    for name, weight in own.base_model.state_dict().items():
+        assert torch.equal(new.base_model.state_dict()[name], weight)

@@ -14,7 +14,6 @@ from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.files import clear_folder
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import load_params
-from pipeline_lib.storage.columns import sentences
 from pipeline_lib.tasks.unlabelled import training_texts
 
 
@@ -24,9 +23,8 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
 
     params, layout = load_params().vocabulary, Layout()
     train = training_texts(layout.split(task, "train")).table()
-    words = sentences(train, "words").combine_chunks().flatten().to_pylist()
     source = vocabulary.vector_source(params, layout)
-    counted = vocabulary.count_normalised(words, params.lowercase)
+    counted = vocabulary.count_normalised([train], params.lowercase)
     selected = vocabulary.select_words(counted, params.min_count)
     tokenizer, table = vocabulary.build_vocabulary(selected, params, source)
     vocabulary.save_vocabulary(clear_folder(layout.vocabulary(task)), tokenizer, table)

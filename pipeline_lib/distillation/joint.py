@@ -27,7 +27,6 @@ from pipeline_lib.distillation.starts import start_of
 from pipeline_lib.networks.encoders import ENCODERS
 from pipeline_lib.networks.joint import JointNetwork
 from pipeline_lib.params import Joint, Optimiser, Params, StudentSettings
-from pipeline_lib.storage.columns import sentences
 from pipeline_lib.storage.fingerprint import code_outside
 from pipeline_lib.storage.references import SetReference
 from pipeline_lib.storage.shards import check_answers, read_manifest
@@ -249,11 +248,9 @@ def write_joint_vocabulary(params: Params, name: str, layout: Layout) -> int:
 
     Unlabelled texts are included.
     """
-    row, settings, words = params.joint[name], params.vocabulary, []
-    for task in row.tasks:
-        table = training_texts(layout.split(task, "train")).table()
-        words += sentences(table, "words").combine_chunks().flatten().to_pylist()
-    selected = select_words(count_normalised(words, settings.lowercase), row.min_count)
+    row, settings = params.joint[name], params.vocabulary
+    tables = (training_texts(layout.split(task, "train")).table() for task in row.tasks)
+    selected = select_words(count_normalised(tables, settings.lowercase), row.min_count)
     source = vector_source(settings, layout)
     tokenizer, vectors = build_vocabulary(selected, settings, source)
     save_vocabulary(layout.joint_vocabulary(name), tokenizer, vectors)

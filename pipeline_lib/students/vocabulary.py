@@ -6,9 +6,13 @@ in our models" (Tang et al. 2019, section 3.3).
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import partial
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 from threadpoolctl import threadpool_limits
@@ -19,13 +23,14 @@ from pipeline_lib.base.files import atomic_path, write_json
 from pipeline_lib.base.hashing import salt, splitmix64, string_keys
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import Vocabulary
+from pipeline_lib.storage.columns import sentences
 from pipeline_lib.students.word_vectors import (
     model_vectors,
     model_words,
     read_vectors,
     word_embeddings,
 )
-from pipeline_lib.text.words import MASK, word_splitter
+from pipeline_lib.text.words import MASK, split_words, word_splitter
 
 PAD = "[PAD]"
 
@@ -44,14 +49,16 @@ def build_vocabulary(
     :param selected: the training text's words, from :func:`select_words`.
     :param source: the folder from :func:`vector_source`.
     """
+    usable = partial(_is_one_word, lowercase=params.lowercase)
     if params.vectors.kind == "model":
         known = set(selected)
-        extra = [w for w in model_words(source, params.extra_words + len(known)) if w not in known]
-        selected += extra[: params.extra_words]
+        whole = (word for word in model_words(source) if word not in known and usable(word))
+        selected += islice(whole, params.extra_words)
         table = model_vectors(source, selected)
     else:
         path = next(p for p in sorted(source.iterdir()) if p.stem == "vectors")
-        found, rows = read_vectors(path, params.vectors.format, selected, params.extra_words)
+        wanted = selected, params.extra_words, usable
+        found, rows = read_vectors(path, params.vectors.format, *wanted)
         places = {word: number for number, word in enumerate(found)}
         known = set(selected)
         selected += [word for word in found if word not in known]
@@ -62,6 +69,12 @@ def build_vocabulary(
     if params.dimensions is not None:
         table = reduce_vectors(table, params.dimensions)
     return build_tokenizer(selected, params.lowercase), complete_vectors(selected, table)
+
+
+def _is_one_word(word: str, lowercase: bool) -> bool:
+    """Whether the tokenizer can produce a word: it is not split, and keeps its case."""
+    normalised = normalizers.Lowercase().normalize_str(word) if lowercase else word
+    return word == normalised and split_words(word)[0] == [word]
 
 
 def reduce_vectors(vectors: np.ndarray, dimensions: int) -> np.ndarray:
@@ -100,12 +113,15 @@ def select_words(counted: Counter[str], min_count: int) -> list[str]:
     return [word for _, word in sorted(kept)]
 
 
-def count_normalised(words: Iterable[str], lowercase: bool) -> Counter[str]:
-    """Count words as the tokenizer will see them."""
+def count_normalised(tables: Iterable[pa.Table], lowercase: bool) -> Counter[str]:
+    """Count the ``words`` of prepared shards as the tokenizer will see them."""
     normalise = normalizers.Lowercase().normalize_str if lowercase else str
     counted: Counter[str] = Counter()
-    for word, count in Counter(words).items():
-        counted[normalise(word)] += count
+    for table in tables:
+        # Counted in Arrow: as Python objects, the words of a large corpus would not fit in memory.
+        words = pc.list_flatten(sentences(table, "words")).value_counts().to_pylist()
+        for own in words:
+            counted[normalise(own["values"])] += own["counts"]
     return counted
 
 

@@ -5,7 +5,7 @@ line, and only the wanted words are kept.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,15 +20,20 @@ _LONGEST_WORD = 1 << 16
 
 
 def read_vectors(
-    path: Path, format: str, words: Iterable[str], extra: int = 0
+    path: Path,
+    format: str,
+    words: Iterable[str],
+    extra: int = 0,
+    usable: Callable[[str], bool] = lambda word: True,
 ) -> tuple[list[str], np.ndarray]:
-    """Return the vectors of the wanted words, and of the file's first ``extra`` other words.
+    """Return the vectors of the wanted words, and of the file's first ``extra`` usable other ones.
 
     Both are in the file's order, which is by descending frequency in the usual files.
 
     :param path: the file.
     :param format: ``glove`` (text), ``word2vec`` (text with a header line) or ``word2vec_binary``.
     :param words: the wanted words; those that the file lacks are not returned.
+    :param usable: whether the tokenizer can produce a word; others would never be looked up.
     :return: the words found, and their vectors, float32, shape (words, width).
     :raises DistilleryError: naming file and line, if a line is invalid or no wanted word is found.
     """
@@ -39,7 +44,7 @@ def read_vectors(
     for word, vector in _entries(path, format):
         if word in missing:
             missing.discard(word)
-        elif left > 0 and word not in seen and _is_text(word):
+        elif left > 0 and word not in seen and _is_text(word) and usable(word.decode()):
             left -= 1
         else:
             continue
@@ -214,8 +219,8 @@ def model_vectors(model_folder: Path, words: Sequence[str]) -> np.ndarray:
     return vectors
 
 
-def model_words(model_folder: Path, n: int) -> list[str]:
-    """Return the first ``n`` whole words of a vocabulary: alphabetic pieces of 2 or more letters.
+def model_words(model_folder: Path) -> list[str]:
+    """Return the whole words of a model's vocabulary: alphabetic pieces of 2 or more letters.
 
     BERT's vocabulary is ordered by descending frequency, after its single characters.
     """
@@ -225,7 +230,7 @@ def model_words(model_folder: Path, n: int) -> list[str]:
     mark = next((m for m in "Ġ▁" if sum(piece.startswith(m) for piece in pieces) > 1), "")
     stems = (piece.removeprefix(mark) for piece in pieces if piece.startswith(mark))
     whole = (stem for stem in stems if len(stem) > 1 and stem.isalpha())
-    return list(dict.fromkeys(whole))[:n]
+    return list(dict.fromkeys(whole))
 
 
 def word_embeddings(model_folder: Path) -> np.ndarray:

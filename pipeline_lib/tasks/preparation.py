@@ -28,6 +28,8 @@ from pipeline_lib.text.words import split_words
 
 HELDOUT_ROWS = 1000
 """Rows per shard of a held-out split."""
+SPLIT_ROWS = 10_000
+"""Rows whose texts are split into words at a time."""
 _SENTENCE = [
     ("text", pa.string()),
     ("words", pa.list_(pa.string())),
@@ -142,6 +144,12 @@ def _refuse_empty(splits: Mapping[str, Sized], folder: Path) -> None:
 
 def _to_table(examples: Sequence[Example], task: Task) -> pa.Table:
     """Split every text into words; the tags are added block by block."""
+    # A few at a time: as Python objects, words take ten times the bytes that they have in Arrow.
+    starts = range(0, len(examples) or 1, SPLIT_ROWS)
+    return pa.concat_tables(_split_rows(examples[n : n + SPLIT_ROWS], task) for n in starts)
+
+
+def _split_rows(examples: Sequence[Example], task: Task) -> pa.Table:
     columns = {"label": pa.array([e.label for e in examples], label_type(task.is_regression))}
     parts = []
     for side, ending in enumerate((FIRST, SECOND)[: len(task.text)]):

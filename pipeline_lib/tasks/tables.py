@@ -2,7 +2,7 @@
 
 Every value is returned as a string, as given: params.yaml says which strings mean which label, and
 nothing is guessed here.  Rows are counted from 1, a header line included, so that a message's row
-number is the one that an editor shows.
+number is the one that an editor shows, unless texts in a CSV file span several lines.
 """
 
 import csv
@@ -29,6 +29,7 @@ def read_rows(
     columns: list[str] | None,
     wanted: Sequence[str],
     optional: Sequence[str] = (),
+    short_rows: bool = False,
 ) -> pa.Table:
     """Return the wanted columns as strings; nulls become empty strings.
 
@@ -38,6 +39,7 @@ def read_rows(
         holds all required names is read as having a header anyway, as CoLA's test file does.
     :param wanted: the columns to return.
     :param optional: those of them that may be absent, such as the labels of a test file.
+    :param short_rows: whether rows of a tsv file may lack columns, which become empty strings.
     :raises DistilleryError: naming the file, the row or column, and the remedy.
     """
     required = [name for name in wanted if name not in optional]
@@ -47,11 +49,16 @@ def read_rows(
         return _read_parquet(path, wanted, required)
     if format == "jsonl":
         return _read_jsonl(path, wanted, required)
-    return _read_delimited(path, format, columns, wanted, required)
+    return _read_delimited(path, format, columns, wanted, required, short_rows)
 
 
 def _read_delimited(
-    path: Path, format: str, columns: list[str] | None, wanted: Sequence[str], required: list[str]
+    path: Path,
+    format: str,
+    columns: list[str] | None,
+    wanted: Sequence[str],
+    required: list[str],
+    short_rows: bool,
 ) -> pa.Table:
     text = _decode(path)
     records = _csv_records(path, text) if format == "csv" else _tsv_records(text)
@@ -62,6 +69,8 @@ def _read_delimited(
     names = records[0] if header else columns or []
     _check_columns(path, names, required)
     first = 2 if header else 1
+    if short_rows:
+        rows = [row + [""] * (len(names) - len(row)) for row in rows]
     _check_widths(path, format, rows, len(names), first)
     chosen = [name for name in wanted if name in names]
     places = [names.index(name) for name in chosen]

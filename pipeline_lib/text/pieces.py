@@ -7,6 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from tokenizers import Tokenizer
 
@@ -27,6 +28,8 @@ TOKENIZER = (
 )
 """The files of a model folder that determine its tokens."""
 SEGMENTS = "token_type_ids"
+ENCODED_TEXTS = 4096
+"""Texts to encode at a time."""
 
 
 @dataclass(frozen=True)
@@ -133,16 +136,18 @@ class Pieces:
         texts = list(texts)
         self.tokenizer.no_padding()
         self.tokenizer.enable_truncation(limit, strategy="longest_first")
-        encoded = self.tokenizer.encode_batch_fast(texts)
-        pairs = any(isinstance(text, tuple) for text in texts)
+        with_segments = self.segments and any(isinstance(text, tuple) for text in texts)
         # A text without a piece is one unknown piece: every row needs a length of at least 1.
         unknown = [self._number(self.unknown) or self.pad_id]
-        return Sentences.from_lists(
-            [e.ids or unknown for e in encoded],
-            {},
-            self.pad_id,
-            [e.type_ids or [0] for e in encoded] if pairs and self.segments else None,
-        )
+        ids: list[np.ndarray] = []
+        segments: list[np.ndarray] = []
+        # A few at a time: an encoding takes some thirty times the bytes of its ids.
+        for start in range(0, len(texts), ENCODED_TEXTS):
+            for own in self.tokenizer.encode_batch_fast(texts[start : start + ENCODED_TEXTS]):
+                ids.append(np.array(own.ids or unknown, np.int32))
+                if with_segments:
+                    segments.append(np.array(own.type_ids or [0], np.uint8))
+        return Sentences.from_lists(ids, {}, self.pad_id, segments if with_segments else None)
 
     def _number(self, sign: str | None) -> int | None:
         return None if sign is None else self.tokenizer.token_to_id(sign)

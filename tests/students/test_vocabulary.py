@@ -4,13 +4,16 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from threadpoolctl import threadpool_limits
 from transformers import AutoTokenizer
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.params import Vocabulary
 from pipeline_lib.students.vocabulary import (
     build_tokenizer,
+    build_vocabulary,
     complete_vectors,
     count_normalised,
     load_vocabulary,
@@ -32,9 +35,11 @@ def test_words_by_count_then_by_name() -> None:
 
 
 def test_counting_as_the_tokenizer_sees_words() -> None:
-    words = ["Film", "film", "FILM", "Ünï"]
-    assert count_normalised(words, True) == {"film": 3, "ünï": 1}
-    assert count_normalised(words, False) == {"Film": 1, "film": 1, "FILM": 1, "Ünï": 1}
+    single = pa.table({"text": ["", ""], "words": [["Film", "film"], ["FILM"]]})
+    pairs = pa.table({"text": [""], "words": [["film"]], "text_2": [""], "words_2": [["Ünï"]]})
+    tables = [single, pairs.slice(0, 1), pairs.slice(1)]
+    assert count_normalised(tables, True) == {"film": 4, "ünï": 1}
+    assert count_normalised(tables, False) == {"Film": 1, "film": 2, "FILM": 1, "Ünï": 1}
 
 
 def test_unknown_and_masked_words_are_one(tmp_path: Path) -> None:
@@ -129,3 +134,20 @@ def test_random_vectors_are_the_words_own() -> None:
     assert abs(many.mean()) < 0.05
     assert np.sqrt((many**2).sum(1).mean()) == pytest.approx(3.0, rel=0.05)
     assert np.abs(many).max() <= 3 * np.sqrt(3 / 16)
+
+
+@pytest.mark.parametrize(
+    ("lowercase", "words"), [(True, ["good", "nice"]), (False, ["good", "The", "Paris", "nice"])]
+)
+def test_extra_words_are_those_that_the_tokenizer_can_produce(
+    tmp_path: Path, lowercase: bool, words: list[str]
+) -> None:
+    file = ["The", "Paris", "hello world", "don't", "Paris's", "nice"]
+    (tmp_path / "vectors.txt").write_text("".join(f"{w} 1 2\n" for w in ["good", *file]))
+    params = Vocabulary.model_validate({
+        "lowercase": lowercase, "min_count": 1, "extra_words": 3, "dimensions": None,
+        "vectors": {"kind": "file", "path": "vectors.txt", "format": "glove"},
+    })  # fmt: skip
+    tokenizer, _ = build_vocabulary(["good"], params, tmp_path)
+    assert sorted(tokenizer.get_vocab(), key=tokenizer.get_vocab().get)[2:] == words
+    assert [tokenizer.encode(word).ids for word in words] == [[2 + n] for n in range(len(words))]

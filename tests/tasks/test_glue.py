@@ -64,7 +64,7 @@ FILES: dict[str, dict[str, str]] = {
     },
     "qqp": {
         "train": "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
-        f"0\t1\t2\t{QUOTE}\tsecond\t1\n0\t1\t2\tbad\tworse\t0\n",
+        f"0\t1\t2\t{QUOTE}\tsecond\t1\n0\t1\t2\n0\t1\t2\tbad\tworse\t0\n",
         "dev": "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n0\t1\t2\tfine\tfiner\t1\n",
     },
     "stsb": {
@@ -119,6 +119,9 @@ def test_the_official_layout(tmp_path: Path, name: str) -> None:
         assert counts["test"]["hidden_label"] == 1
     if name == "mnli":
         assert splits["dev_mismatched"][0].texts == ("other", "ones")
+    if name == "qqp":
+        # A training row that ends before its texts, as some official ones do.
+        assert (counts["train"]["kept"], counts["train"]["empty_text"]) == (2, 1)
 
 
 # Rows of the official files (train, dev, test) that are whole where they are to be had at all.

@@ -1,0 +1,28 @@
+"""Word pieces of many texts are those of each text."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline_lib.teachers.model import load_fast_tokenizer
+from pipeline_lib.text import pieces
+from tests.pretrained import write_model
+
+
+@pytest.mark.parametrize("pair", [False, True])
+def test_texts_are_encoded_a_few_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pair: bool
+) -> None:
+    own = pieces.Pieces.of(load_fast_tokenizer(write_model(tmp_path / "bert", "bert")))
+    texts = ["a film", "", "a good film about films", "dull", "good good"]
+    given = [(text, "so dull") for text in texts] if pair else texts
+    whole = own.number(given, 6)
+    monkeypatch.setattr(pieces, "ENCODED_TEXTS", 2)
+    parts = own.number(given, 6)
+    assert whole.ids.dtype == parts.ids.dtype == np.int32
+    assert np.array_equal(parts.ids, whole.ids) and np.array_equal(parts.offsets, whole.offsets)
+    assert whole.lengths.max() == 6
+    assert (whole.segments is None) == (not pair)
+    if pair:
+        assert np.array_equal(parts.segments, whole.segments) and whole.segments.any()

@@ -57,8 +57,8 @@ def recorded(main: Callable[..., None], argv: Sequence[str] = sys.argv) -> Calla
 
 
 def stage_name(argv: Sequence[str], options: dict[str, Any]) -> str:
-    """Return the stage's name as DVC spells it: ``train@movies`` for the task or row ``movies``."""
-    item = options.get("task") or options.get("row")
+    """Return the stage's name as DVC spells it: ``train@movies`` for the task ``movies``."""
+    item = next((options[name] for name in ("task", "row", "catalogue") if options.get(name)), None)
     return Path(argv[0]).stem + (f"@{item}" if item else "")
 
 

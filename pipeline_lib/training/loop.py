@@ -268,7 +268,7 @@ def _evaluate(
         entry["dev_by_task"] = found
     progress.history.append(entry)
     progress.loss_sum, progress.loss_count = 0.0, 0
-    # A score can be NaN (a correlation of constants), but some weights must be kept even so.
-    if score > progress.best_score or not state.best:
+    # A score can be NaN, if outputs are, but some weights must be kept even so.
+    if score > progress.best_score or math.isnan(progress.best_score) or not state.best:
         progress.best_score, progress.best_step = score, progress.step
         state.keep_best()

@@ -4,6 +4,7 @@ Every rate is tried with the first seed, and the best on dev is used for all see
 its baseline can both be given a list of rates at little cost.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,6 +65,11 @@ class Searched(Generic[Spec]):
         write_json(folder / "search.json", {"seed": next(iter(self.trainings)), **found})
 
 
+def _rank(score: float) -> float:
+    """Return a score to compare by: outputs that are no numbers are the worst."""
+    return -math.inf if math.isnan(score) else score
+
+
 def train_rows(
     rows: Sequence[Row[Spec]],
     engine: Engine,
@@ -92,7 +98,7 @@ def train_rows(
     searched = {}
     for row in rows:
         scores = {rate: records[row.name, row.seeds[0], rate]["best_dev"] for rate in row.rates}
-        searched[row.name] = max(scores, key=scores.__getitem__), scores
+        searched[row.name] = max(scores, key=lambda rate: _rank(scores[rate])), scores
     train([(row, seed, searched[row.name][0]) for row in rows for seed in row.seeds])
     return {
         row.name: Searched(

@@ -173,7 +173,7 @@ def _json_article(line: str, where: str) -> Article:
         )
     try:
         fields = json.loads(line)
-        article = Article(str(fields["id"]), fields["title"], fields["text"])
+        article = Article(_id(fields["id"]), fields["title"], fields["text"])
     except (ValueError, KeyError, RecursionError) as error:
         raise DistilleryError(
             f"{where}: no JSON object with id, title and text ({error}). Get the file again."
@@ -223,12 +223,21 @@ def article_of_row(row: dict[str, Any], where: str) -> Article:
     """Return the article of a row with id, title and text; nulls become empty strings.
 
     :param where: file and row, for the message.
-    :raises DistilleryError: if title or text is anything else.
+    :raises DistilleryError: if title or text is anything else, or there is no id.
     """
     title, text = ("" if row[name] is None else row[name] for name in ("title", "text"))
-    article = Article(str(row["id"]), title, text)
+    try:
+        article = Article(_id(row["id"]), title, text)
+    except ValueError as error:
+        raise DistilleryError(f"{where}: {error}. Give each article one of its own.") from error
     _check_texts(article, where)
     return article
+
+
+def _id(value: Any) -> str:
+    if value is None:
+        raise ValueError("no id")
+    return str(value)
 
 
 def _read_text(file: IO[bytes], name: str, skipped: Skipped) -> Iterator[Article]:

@@ -212,6 +212,12 @@ def test_the_best_weights_are_restored(tmp_path: Path) -> None:
     assert not same(seen[1], seen[2]) and not same(seen[1], seen[3])
 
 
+def test_a_score_that_is_no_number_is_replaced_by_the_first_that_is_one(tmp_path: Path) -> None:
+    scores = iter([math.nan, 0.5, math.nan, 0.4])
+    _, progress = run(tmp_path / "a", evaluate=lambda model: next(scores))
+    assert (progress.best_score, progress.best_step) == (0.5, 6)
+
+
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_a_loss_that_is_no_number_is_an_error(tmp_path: Path, value: float) -> None:
     def broken(model: torch.nn.Module, batch: Batch) -> torch.Tensor:

@@ -1,6 +1,8 @@
 """Trainings that are the same are run once; the longest starts first; rates are searched for."""
 
 import json
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -11,6 +13,7 @@ import torch
 
 from pipeline_lib.engine.local import LocalEngine
 from pipeline_lib.text.ragged import Sentences
+from pipeline_lib.training import search
 from pipeline_lib.training.batches import LengthSorted
 from pipeline_lib.training.loop import Settings
 from pipeline_lib.training.runs import Message, Prepared, TrainingSpec, train_all
@@ -109,6 +112,17 @@ def test_the_best_rate_with_the_first_seed_is_taken_for_all() -> None:
     training, record = found["a"].trainings[6]
     slope = json.loads((training.result.folder / "slope.json").read_text())
     assert abs(slope - 3.0) == pytest.approx(-record["best_dev"])
+
+
+def test_a_score_that_is_no_number_is_the_worst(monkeypatch: pytest.MonkeyPatch) -> None:
+    rates = {1e-6: math.nan, 0.1: -0.4, 0.2: -0.3}
+
+    def scored(specs: Sequence[Line], *_: Any) -> list[tuple[int, dict[str, Any]]]:
+        return [(n, {"best_dev": rates[spec.rate]}) for n, spec in enumerate(specs)]
+
+    monkeypatch.setattr(search, "train_all", scored)
+    row = Row("a", list(rates), [5], lambda seed, rate: Line("a", 16, 3.0, rate, seed))
+    assert train_rows([row], LocalEngine(1))["a"].rate == 0.2
 
 
 def test_the_search_is_written_beside_the_trainings(tmp_path: Path) -> None:

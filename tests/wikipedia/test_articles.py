@@ -301,3 +301,16 @@ def test_parquet_values_that_are_no_texts_name_the_row(tmp_path: Path, name: str
         (tmp_path / "a.parquet").open("rb") as file,
     ):
         list(read_articles(file, "a.parquet", "parquet", Counter()))
+
+
+def test_an_article_without_an_id_is_named(tmp_path: Path) -> None:
+    line = b'{"id": null, "title": "A", "text": "B."}\n'
+    with pytest.raises(DistilleryError, match=r"wiki_00: line 1: .*no id"):
+        list(read_articles(io.BufferedReader(io.BytesIO(line)), "wiki_00", "extracted", Counter()))
+    columns = {"id": [1, None], "title": ["A", "B"], "text": ["a", "b"]}
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    with (
+        pytest.raises(DistilleryError, match=r"a\.parquet: row 2: no id\. Give each article one"),
+        (tmp_path / "a.parquet").open("rb") as file,
+    ):
+        list(read_articles(file, "a.parquet", "parquet", Counter()))

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -42,11 +43,15 @@ class Answers:
 
         :param prefix: prepended to every name that is not one of the row's own columns.
         """
-        shares = softmax(self.outputs)
-        for row, logits in enumerate(self.outputs):
-            answer = self._by(row) | self._answer(logits, shares[row])
+        for row, answer in enumerate(self.by_row()):
             own = {name: values[row] for name, values in self.columns.items()}
             yield own | {prefix + name: value for name, value in answer.items()}
+
+    def by_row(self) -> Iterator[dict[str, Any]]:
+        """Yield each row's answer as a JSON object, without the row's own columns."""
+        shares = softmax(self.outputs)
+        for row, logits in enumerate(self.outputs):
+            yield self._by(row) | self._answer(logits, shares[row])
 
     def flat(self, prefix: str = "") -> dict[str, list[Any]]:
         """Return the answer columns by name, as they are written to CSV and Parquet.
@@ -92,22 +97,28 @@ class Answers:
 
 def text_lines(answers: Answers) -> Iterator[str]:
     """Yield tab-separated lines: label, probability and sentences, or score and sentences."""
-    for record in answers.records():
-        own = [str(record[name]).replace("\n", " ") for name in answers.columns]
+    for row, answer in enumerate(answers.by_row()):
+        texts = (_as_text(values[row]) or "" for values in answers.columns.values())
+        own = [text.replace("\n", " ") for text in texts]
         if len(answers.names) == 1:
-            score = record[answers.names[0]]
+            score = answer[answers.names[0]]
             yield "\t".join(["" if score is None else f"{score:.4f}", *own])
             continue
-        share = record.get(PROBABILITY)
-        by = [record[BY]] if BY in record else []
-        told = [record[LABEL] or "", "" if share is None else f"{share:.4f}"]
+        share = answer.get(PROBABILITY)
+        by = [answer[BY]] if BY in answer else []
+        told = [answer[LABEL] or "", "" if share is None else f"{share:.4f}"]
         yield "\t".join([*told, *by, *own])
 
 
-def json_lines(answers: Answers) -> Iterator[str]:
-    """Yield each row as JSON."""
-    for record in answers.records():
-        yield json.dumps(record, ensure_ascii=False, default=str)
+def json_lines(answers: Answers, prefix: str) -> Iterator[str]:
+    """Yield each row as JSON.
+
+    :param prefix: prepended to the names of answers.
+    :raises DistilleryError: if an answer has the name of a column.
+    """
+    _require_apart(answers, prefix)
+    for record in answers.records(prefix):
+        yield _as_json(record)
 
 
 @contextmanager
@@ -140,9 +151,8 @@ def _open_jsonl(path: Path, prefix: str, _: object) -> Iterator[Callable[[Answer
     with open(path, "w", encoding="utf-8", newline="\n") as sink:
 
         def write(answers: Answers) -> None:
-            _require_apart(answers, prefix)
-            for record in answers.records(prefix):
-                sink.write(json.dumps(record, ensure_ascii=False, default=str) + "\n")
+            for line in json_lines(answers, prefix):
+                sink.write(line + "\n")
 
         yield write
 
@@ -205,7 +215,21 @@ def _require_apart(answers: Answers, prefix: str) -> None:
 
 
 def _as_text(value: Any) -> str | None:
-    """Return a value as text; anything that is not text becomes JSON."""
-    if value is None or isinstance(value, str):
-        return value
-    return json.dumps(value, ensure_ascii=False, default=str)
+    """Return a value as text; anything that is not text becomes JSON, and NaN is missing."""
+    value = _finite(value)
+    return value if value is None or isinstance(value, str) else _as_json(value)
+
+
+def _as_json(value: Any) -> str:
+    return json.dumps(_finite(value), ensure_ascii=False, default=str)
+
+
+def _finite(value: Any) -> Any:
+    """Return a value with None for NaN and infinities, which JSON does not have."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, list):
+        return [_finite(own) for own in value]
+    if isinstance(value, dict):
+        return {name: _finite(own) for name, own in value.items()}
+    return value

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -64,7 +65,7 @@ def predict(
         Path | None, typer.Option("--out", help="Write here: .csv, .jsonl or .parquet.")
     ] = None,
     prefix: Annotated[
-        str, typer.Option("--prefix", help="Prepended to the names of answer columns in --out.")
+        str, typer.Option("--prefix", help="Prepended to the names of answers in JSON and --out.")
     ] = "",
     form: Annotated[
         Format,
@@ -122,7 +123,8 @@ def predict(
         given = _for_student(columns, student)
         batches = read_batches(chosen, kind, given)
         types = parquet_types(chosen, given) if kind is Input.parquet and chosen else {}
-    printed = answer_files.text_lines if form is Format.text else answer_files.json_lines
+    as_json = partial(answer_files.json_lines, prefix=prefix)
+    printed = answer_files.text_lines if form is Format.text else as_json
 
     def show(answers: "Answers") -> None:
         for line in printed(answers):

@@ -97,6 +97,20 @@ def test_pairs_and_scores() -> None:
     assert Path("none.jsonl").read_text() == ""
 
 
+def test_kept_columns_stay_what_they_are_on_screen(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = {"text": ["good", None], "label": ["gold", "x"], "n": [float("nan"), 2.0]}
+    pq.write_table(pa.table(table), "in.parquet")
+    given = ["predict", "student", "--file", "in.parquet", "--keep", "label", "--keep", "n"]
+    first, second, *_ = distill(*given).splitlines()
+    assert first == "positive\t0.8808\tgood\tgold\t" and second == "\t\t\tx\t2.0"
+    as_json = ["--format", "jsonl"]
+    assert "column 'label' is in the file already" in failing(monkeypatch, capsys, *given, *as_json)
+    found = json.loads(distill(*given, *as_json, "--prefix", "new_").splitlines()[0])
+    assert (found["label"], found["new_label"], found["n"]) == ("gold", "positive", None)
+
+
 @pytest.mark.parametrize(
     ("content", "options", "message"),
     [

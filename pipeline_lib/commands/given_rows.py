@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from pipeline_lib.storage.columns import Text
 
 BATCH = 4096
+OTHER_TABLES = (".json", ".arrow", ".feather", ".xls", ".xlsx", ".ods")
+"""Suffixes of tables that are not read, and are no lines of text either."""
 LONGEST_FIELD = 2**31 - 1
 """The most characters in a CSV field; Python's own limit is 131,072."""
 
@@ -73,9 +75,18 @@ class Batch:
 
 
 def input_of(file: Path | None, given: Input | None) -> Input:
-    """Return the format that was named, or the one that the file's suffix implies."""
+    """Return the format that was named, or the one that the file's suffix implies.
+
+    :raises DistilleryError: if it implies a table in a format that is not read.
+    """
     endings = {"." + form.value: form for form in Input} | {".ndjson": Input.jsonl}
-    return given or endings.get(file.suffix.lower() if file else "", Input.lines)
+    ending = file.suffix.lower() if file else ""
+    if given is None and ending in OTHER_TABLES:
+        raise DistilleryError(
+            f"{file}: not a file of lines. Save it as {', '.join(endings)}; or say how to read it "
+            "with --input-format (jsonl: one object per line)."
+        )
+    return given or endings.get(ending, Input.lines)
 
 
 def read_batches(file: Path | None, form: Input, columns: Columns) -> Iterator[Batch]:
@@ -97,17 +108,16 @@ def read_batches(file: Path | None, form: Input, columns: Columns) -> Iterator[B
 
 
 def line_batches(lines: Iterable[str], pair: bool, size: int = BATCH) -> Iterator[Batch]:
-    """Yield the lines that are not blank; for pairs, a tab separates the two sentences.
+    """Yield lines; for pairs, a tab separates the two sentences. A blank line has no sentence.
 
     :raises DistilleryError: if a line should be a pair and is not.
     """
-    rest = (line for line in lines if line.strip())
-    first = 1
+    rest, names = iter(lines), ("text", "text_pair")[: 1 + pair]
+    first, read = 1, _pair if pair else str
     while given := list(islice(rest, size)):
-        texts = list(as_examples(given, pair))
-        sides = zip(*texts, strict=True) if pair else [texts]
-        names = ("text", "text_pair")
-        yield Batch(dict(zip(names, map(list, sides))), texts, first)  # noqa: B905
+        texts = [read(line) if line.strip() else None for line in given]
+        sides = zip(*(own or ("", "") for own in texts), strict=True) if pair else [given]
+        yield Batch(dict(zip(names, map(list, sides), strict=True)), texts, first)
         first += len(given)
 
 
@@ -154,43 +164,71 @@ def _text(value: Any, file: Path | None, row: int) -> str | None:
 
 
 def _csv_rows(file: Path | None, columns: Columns) -> Iterator[list[str]]:
+    from pipeline_lib.onboarding.delimited import separator_of
+
     # The CSV reader needs the line ends: a quoted text may contain some.
     lines = (line + "\n" for line in read_lines(file))
-    limit = csv.field_size_limit(LONGEST_FIELD)
+    start = _start(lines)
+    separator = separator_of("".join(start).lstrip("\r\n"))
+    records = _csv_records(chain(start, lines), file, separator)
+    yield from _delimited(records, file, columns, separator)
+
+
+def _csv_records(lines: Iterable[str], file: Path | None, separator: str) -> Iterator[list[str]]:
+    limit, read = csv.field_size_limit(LONGEST_FIELD), 0
     try:
-        records = (record for record in csv.reader(lines, strict=True) if record)
-        yield from _delimited(records, file, columns, "comma")
+        for record in csv.reader(lines, delimiter=separator, strict=True):
+            yield record
+            read += 1
     except csv.Error as error:
         raise DistilleryError(
-            f"{_name(file)}: not valid CSV ({error}). Quote texts that contain commas or quotes, "
-            "and double the quotes inside; or give --input-format tsv."
+            f"{_name(file)}: row {read + 1} is not valid CSV ({error}). Quote texts that contain "
+            f"{separator!r} or quotes, and double the quotes inside; or give --input-format tsv."
         ) from error
     finally:
         csv.field_size_limit(limit)
 
 
+def _start(lines: Iterator[str]) -> list[str]:
+    """Return the lines at the start from which the separator is detected."""
+    from pipeline_lib.onboarding.delimited import SIGNS
+
+    start: list[str] = []
+    read = 0
+    while read <= SIGNS and (line := next(lines, None)) is not None:
+        start.append(line)
+        read += len(line)
+    return start
+
+
 def _tsv_rows(file: Path | None, columns: Columns) -> Iterator[list[str]]:
-    records = (line.split("\t") for line in read_lines(file) if line)
-    yield from _delimited(records, file, columns, "tab")
+    records = (line.split("\t") if line else [] for line in read_lines(file))
+    yield from _delimited(records, file, columns, "\t")
 
 
 def _delimited(
-    records: Iterable[list[str]], file: Path | None, columns: Columns, between: str
+    records: Iterable[list[str]], file: Path | None, columns: Columns, separator: str
 ) -> Iterator[list[str]]:
+    """Yield the rows after the header; a blank line is only a row if there is just one column."""
     records = iter(records)
-    names = next(records, [])
+    names = next(filter(None, records), [])
     _require(names, file, columns)
     places = [names.index(name) for name in columns.all]
     for number, record in enumerate(records, 2):
-        if len(record) != len(names):
+        if not record and len(names) > 1:
+            continue
+        row = record or [""]
+        if len(row) != len(names):
             raise DistilleryError(
-                f"{_name(file)}: row {number} has {len(record)} columns, not {len(names)}. Columns "
-                f"are separated by one {between}; correct the row."
+                f"{_name(file)}: row {number} has {len(row)} columns, not {len(names)}. Columns "
+                f"are separated by one {separator!r}; correct the row."
             )
-        yield [record[place] for place in places]
+        yield [row[place] for place in places]
 
 
 def _jsonl_rows(file: Path | None, columns: Columns) -> Iterator[list[Any]]:
+    from pipeline_lib.onboarding.nested import values_at
+
     for number, line in enumerate(read_lines(file), 1):
         if not line.strip():
             continue
@@ -206,6 +244,8 @@ def _jsonl_rows(file: Path | None, columns: Columns) -> Iterator[list[Any]]:
                 f"{_name(file)}: line {number} is not a JSON object, but {line!r:.80}. Write one "
                 "object per line."
             )
+        paths = [name for name in columns.all if name in columns.texts or name not in row]
+        row |= {path: value for path in paths for value in values_at(row, path)}
         _require(list(row), file, Columns(columns.text, columns.second), f"line {number}: ")
         yield [row.get(name) for name in columns.all]
 

@@ -93,8 +93,8 @@ def predict(
 
     MODEL is a student's folder, or one that `distill export` wrote. Without TEXT and --file,
     sentences are read from standard input, one per line. For a student of sentence pairs, separate
-    the two by a tab. From a table, the columns --text and --text2 are read; a row without a
-    sentence gets no answer.
+    the two by a tab. From a table, the columns --text and --text2 are read. A blank line, or a row
+    without a sentence, stays without an answer.
 
     Each line has the label and its probability, or a regression's score; --format jsonl and --out
     give the probability of every class. Only a few thousand rows are in memory at a time.

@@ -16,7 +16,7 @@ from pipeline_lib.onboarding.decoding import read_text
 from pipeline_lib.tasks.tables import read_rows
 
 _SEPARATORS = ",;\t|"
-_RECORDS, _SIGNS = 50, 1_000_000
+_RECORDS, SIGNS = 50, 1_000_000
 """Records and characters at the start of a file that are used to detect the separator."""
 _FEW = 50
 """The most distinct values of a column with recurring values."""
@@ -42,7 +42,7 @@ def read_delimited(path: Path, format: str, columns: list[str] | None) -> Delimi
             f"{path}: {text[:5]!r} in row 1 is Excel's own, not a header line. Remove the row."
         )
     quoting = {"quoting": csv.QUOTE_NONE} if format == "tsv" else {}
-    separator = "\t" if format == "tsv" else _separator(text)
+    separator = "\t" if format == "tsv" else separator_of(text)
     own = format if separator == ("\t" if format == "tsv" else ",") else None
     header = next(iter(_first_records(text, separator, **quoting)), [])
     other = columns is None or len(columns) != len(header)
@@ -123,7 +123,7 @@ def _separated(path: Path, separator: str) -> list[list[str]]:
     return [row for row in rows if row]
 
 
-def _separator(text: str) -> str:
+def separator_of(text: str) -> str:
     """Return the separator: one that splits the first rows alike, or else the most frequent."""
     line = re.sub(r'"[^"]*"', "", re.split(r"[\r\n]", text, maxsplit=1)[0])
     counts = {sign: line.count(sign) for sign in _SEPARATORS if sign in line}
@@ -138,7 +138,7 @@ def _separator(text: str) -> str:
 def _first_records(text: str, separator: str, **quoting: Any) -> list[list[str]]:
     """Return the first records that can be read; faults are found when all are read."""
     rows: list[list[str]] = []
-    start = text[:_SIGNS]
+    start = text[:SIGNS]
     reader = csv.reader(io.StringIO(start, newline=""), delimiter=separator, **quoting)
     with suppress(csv.Error), _fields_of_any_length(start):
         rows += islice(reader, _RECORDS)

@@ -60,6 +60,21 @@ def with_deeper(
     return pa.table(found), deeper, others
 
 
+def values_at(value: Any, path: str) -> Iterator[Any]:
+    """Yield the value in a row to which a column's path leads, if there is one.
+
+    Under a null there is null.
+    """
+    if isinstance(value, list) and _is_one(value):
+        value = value[0] if value else None
+    if value is None or not path:
+        yield value
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            if f"{path}.".startswith(f"{key}."):
+                yield from values_at(inner, path[len(key) + 1 :])
+
+
 def _columns(name: str, values: Sequence[Any], depth: int) -> Iterator[tuple[str, list[Any]]]:
     given = [value for value in values if value is not None]
     if all(isinstance(value, str | int | float) for value in given):

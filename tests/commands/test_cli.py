@@ -183,8 +183,9 @@ class TestPredict:
         found = distill("predict", "student", "so good", "so bad")
         assert found == "positive\t0.8808\tso good\nnegative\t0.8808\tso bad\n"
 
-    def test_standard_input_without_blank_lines(self) -> None:
-        assert distill("predict", "student", given="good\n\nbad\n").count("\n") == 2
+    def test_blank_lines_of_standard_input_stay(self) -> None:
+        found = distill("predict", "student", given="good\n\nbad\n").splitlines()
+        assert found[:3] == ["positive\t0.8808\tgood", "\t\t", "negative\t0.8808\tbad"]
 
     def test_bytes_that_are_no_utf8_name_the_line(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

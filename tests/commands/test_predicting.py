@@ -111,6 +111,33 @@ def test_kept_columns_stay_what_they_are_on_screen(
     assert (found["label"], found["new_label"], found["n"]) == ("gold", "positive", None)
 
 
+@pytest.mark.parametrize(("name", "row"), [("in.txt", 2), ("in.csv", 3), ("in.tsv", 3)])
+def test_a_blank_line_stays_without_an_answer(name: str, row: int) -> None:
+    Path(name).write_text("text\n" * (row - 2) + "good\n\nbad\n")
+    found = distill("predict", "student", "--file", name).splitlines()
+    assert found == [
+        *("positive\t0.8808\tgood", "\t\t", "negative\t0.8808\tbad"),
+        f"rows without a sentence, which get no answer: 1, the first is row {row}",
+    ]
+    assert distill("predict", "pairs", "", "so\tgood").splitlines()[:2] == [
+        *("\t\t\t", "positive\t0.8808\tso\tgood"),
+    ]
+
+
+def test_tables_are_read_as_init_reads_them(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("in.csv").write_text("text;id\ngood, so;7\n\n")
+    found = distill("predict", "student", "--file", "in.csv", "--keep", "id")
+    assert found == "positive\t0.8808\tgood, so\t7\n"
+    rows = [{"data": {"text": ["good"]}, "by": {"id": 7}}, {"data": None}]
+    Path("in.json").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    given = ["predict", "student", "--file", "in.json", "--text", "data.text", "--keep", "by.id"]
+    assert "in.json: not a file of lines" in failing(monkeypatch, capsys, *given)
+    found = distill(*given, "--input-format", "jsonl")
+    assert found.splitlines()[:2] == ["positive\t0.8808\tgood\t7", "\t\t\t"]
+
+
 @pytest.mark.parametrize(
     ("content", "options", "message"),
     [
@@ -121,7 +148,7 @@ def test_kept_columns_stay_what_they_are_on_screen(
             "no column 'text'; there are 'a', 'b'. Name one of them with --text",
         ),
         (b"text,text\nx,y\n", [], "column 'text' occurs 2 times"),
-        (b'text\n"open\n', [], "in.csv: not valid CSV"),
+        (b'text\ngood\n"open\n', [], "in.csv: row 3 is not valid CSV"),
         (b"text\ngo\xffod\n", [], "in.csv: line 2: not UTF-8"),
         (b"text\ngood\n", ["--keep", "id"], "no column 'id'; there are 'text'. Name one of them"),
         (b"text\ngood\n", ["--text2", "text"], "--text2: this student reads one sentence"),
@@ -130,6 +157,11 @@ def test_kept_columns_stay_what_they_are_on_screen(
         (b'{"text": 3}\n', ["--input-format", "jsonl"], "row 1: 3 is not text"),
         (b"[1]\n{\n", ["--input-format", "jsonl"], "line 1 is not a JSON object"),
         (b"{\n", ["--input-format", "jsonl"], "line 1 is not valid JSON"),
+        (
+            b'{"data": {"text": "good"}}\n{"data": {}}\n',
+            ["--input-format", "jsonl", "--text", "data.text"],
+            "line 2: no column 'data.text'; there are 'data'",
+        ),
         (b"PAR1", ["--input-format", "parquet"], "in.csv: not a Parquet file"),
         (b"good\n", ["--input-format", "lines", "--keep", "id"], "name columns of a table"),
     ],

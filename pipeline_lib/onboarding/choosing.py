@@ -5,7 +5,14 @@ from itertools import combinations
 from shlex import quote
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.onboarding.columns import FEW, MAX_CLASSES, Column, number
+from pipeline_lib.onboarding.columns import (
+    FEW,
+    MAX_CLASSES,
+    NEARLY_ALL,
+    Column,
+    notation,
+    number,
+)
 from pipeline_lib.onboarding.contents import Content
 from pipeline_lib.onboarding.names import (
     CLASSES,
@@ -20,6 +27,11 @@ from pipeline_lib.onboarding.questions import Ask, Question
 
 NONE = "none"
 """The answer if no column is the label."""
+_REWRITE = {
+    "decimal commas": "Write 4.5 instead of 4,5, and 1234 instead of 1,234",
+    "percent signs": "Write 45 instead of 45%",
+}
+"""By notation, how numbers are to be written instead."""
 
 
 def choose_texts(
@@ -187,8 +199,7 @@ def choose_kind(name: str, values: Sequence[str], named: str | None, ask: Ask) -
         return named
     given = [value for value in values if value]
     numbers = [value for value in given if number(value) is not None]
-    # A few values that are not numbers are faults of single rows.
-    if len(numbers) <= 0.95 * max(len(given), 1):
+    if len(numbers) <= NEARLY_ALL * max(len(given), 1):
         classes = len(set(given))
         if classes > MAX_CLASSES:
             raise DistilleryError(
@@ -200,10 +211,10 @@ def choose_kind(name: str, values: Sequence[str], named: str | None, ask: Ask) -
     different = len(set(map(float, numbers)))
     if different <= 2:
         return "classification"
+    if whole and bare(name) in CLASSES and different <= MAX_CLASSES:
+        return "classification"
     if not whole or different > FEW:
         return "regression"
-    if bare(name) in CLASSES:
-        return "classification"
     low, high = min(map(float, numbers)), max(map(float, numbers))
     return ask(
         Question(
@@ -213,6 +224,20 @@ def choose_kind(name: str, values: Sequence[str], named: str | None, ask: Ask) -
             "--kind",
         )
     )
+
+
+def check_notation(name: str, values: Sequence[str], contents: dict[str, Content]) -> None:
+    """Refuse a label column of numbers with decimal commas or percent signs.
+
+    :raises DistilleryError: if it is one.
+    """
+    found = notation([value for value in values if value])
+    if found is not None:
+        path = next(content.paths[0] for content in contents.values() if name in content.names)
+        raise DistilleryError(
+            f"{path}: column {name!r} has numbers with {found}. {_REWRITE[found]}; or if they are "
+            "classes, give --kind classification."
+        )
 
 
 def there_are(contents: dict[str, Content]) -> str:

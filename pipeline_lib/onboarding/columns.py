@@ -1,6 +1,8 @@
 """Describes columns: words or numbers, few distinct values or many."""
 
 import math
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +16,13 @@ FEW = 20
 """The most distinct whole numbers that may be classes."""
 _SAMPLE = 20_000
 """The most values of a column that are examined one by one, sampled from all of it."""
+NEARLY_ALL = 0.95
+"""If more values than this share are numbers, the others are faults of single rows."""
+_NOTATIONS = {
+    "decimal commas": (re.compile(r"-?\d+(,\d+)?"), ","),
+    "percent signs": (re.compile(r"-?\d+([.,]\d+)? ?%"), "%"),
+}
+"""Numbers that Python does not read, and the sign that at least one of them has."""
 _IDEOGRAPHS = 0x2E80
 """The first character of the East Asian scripts."""
 
@@ -24,9 +33,10 @@ class Column:
 
     :ivar filled: rows with a value; :ivar distinct: distinct values; both over all rows.
 
-    The others describe a sample: :ivar numbers: whether all values are numbers; :ivar whole:
-    whether these are whole; :ivar words: average number of words per value, split at spaces;
-    :ivar letters: average number of characters in scripts without spaces between words.
+    The others describe a sample: :ivar numbers: whether all values are numbers, be it with decimal
+    commas or percent signs; :ivar whole: whether these are whole; :ivar words: average number of
+    words per value, split at spaces; :ivar letters: average number of characters in scripts
+    without spaces between words.
     """
 
     name: str
@@ -50,7 +60,7 @@ class Column:
             name,
             len(values),
             pc.count_distinct(values).as_py(),
-            numeric,
+            numeric or notation(given) is not None,
             numeric and all(value == int(value) for value in found),
             sum(len(value.split()) for value in given) / count,
             sum(ord(sign) > _IDEOGRAPHS for value in given for sign in value) / count,
@@ -81,6 +91,15 @@ def number(value: str) -> float | None:
     except ValueError:
         return None
     return found if math.isfinite(found) else None
+
+
+def notation(values: Sequence[str]) -> str | None:
+    """Return the name of a notation in which values are numbers that Python does not read."""
+    for name, (pattern, sign) in _NOTATIONS.items():
+        found = [value for value in values if pattern.fullmatch(value)]
+        if len(found) > NEARLY_ALL * len(values) and any(sign in value for value in found):
+            return name
+    return None
 
 
 def _sample(values: pa.ChunkedArray) -> pa.ChunkedArray:

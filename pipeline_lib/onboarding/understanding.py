@@ -5,7 +5,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.onboarding.choosing import choose_kind, choose_label, choose_texts
+from pipeline_lib.onboarding.choosing import (
+    check_notation,
+    choose_kind,
+    choose_label,
+    choose_texts,
+)
 from pipeline_lib.onboarding.columns import look_at, number
 from pipeline_lib.onboarding.contents import Content
 from pipeline_lib.onboarding.labels import (
@@ -174,6 +179,8 @@ def _of_column(
     names = next((c.class_names[name] for c in contents.values() if name in c.class_names), None)
     described = wishes.labels is not None and "=" in wishes.labels
     kind = wishes.kind or ("classification" if names or described else None)
+    if kind != "classification":
+        check_notation(name, values, contents)
     kind = choose_kind(name, values, kind, ask)
     if kind == "regression":
         return kind, score_range(values, wishes.labels)
@@ -213,6 +220,11 @@ def _split(contents: dict[str, Content], wishes: Wishes) -> dict[str, Any] | Non
                 raise DistilleryError(f"{flag} {share:g}: a dev file is given, so none is drawn.")
         return None
     rows = next(iter(contents.values())).table.num_rows
+    if wishes.dev == 0:
+        raise DistilleryError(
+            "--dev 0: learning rates, steps and thresholds are chosen on dev, so it cannot be "
+            "empty. Give a share above 0, or a file."
+        )
     dev = wishes.dev or (DEV if rows >= FEW_ROWS else 2 * DEV)
     test = 0.0 if "test" in contents else TEST if wishes.test is None else wishes.test
     return {"dev": dev, "test": test, "seed": 1}

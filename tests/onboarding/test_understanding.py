@@ -65,16 +65,35 @@ def test_a_rare_class_is_what_counts() -> None:
         ("target", ["0.5", "1.5", "2", "3"], "regression"),
         ("stars", [1, 2], "classification"),
         ("stars", [1, 2, 3, 5], None),
+        # Ids of classes, such as the 77 intents of BANKING77.
+        ("intent", list(range(25)), "classification"),
+        ("quality", list(range(25)), "regression"),
     ],
 )
 def test_classes_or_scores(name: str, values: list[Any], kind: str | None) -> None:
-    given = reviews(**{name: values * (40 // len(values))})
+    given = reviews(len(values) * 4, **{name: values * 4})
     if kind is None:
         with pytest.raises(DistilleryError, match=r"4 different whole numbers.*--kind"):
             about(given)
         assert about(given, kind="regression").labels == {"min": 1.0, "max": 5.0}
     else:
         assert about(given).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([f"{n % 5},{n % 10}" for n in range(40)], r"decimal commas\. Write 4\.5 instead of 4,5"),
+        (["4", "4,5", "5", "x"] + [f"{n},25" for n in range(96)], "decimal commas"),
+        ([f"{n} %" for n in range(40)], r"percent signs\. Write 45"),
+    ],
+)
+def test_numbers_in_another_notation(values: list[str], message: str) -> None:
+    given = reviews(len(values), score=values)
+    for kind in (None, "regression"):
+        with pytest.raises(DistilleryError, match=rf"all\.csv: column 'score' has .*{message}"):
+            about(given, kind=kind)
+    assert about(given, kind="classification").kind == "classification"
 
 
 def test_pairs_are_known_by_their_names() -> None:
@@ -102,6 +121,8 @@ def test_what_is_open_is_asked() -> None:
     assert about(reviews(reply=[review(n // 2) for n in range(40)]), label="reply").text == [
         "review"
     ]
+    with pytest.raises(DistilleryError, match="--dev 0: learning rates"):
+        about(reviews(label=[0, 1] * 20), dev=0.0)
     for wrong in ({"dev": 0.6, "test": 0.5}, {"text": ["label"], "label": "label"}):
         with pytest.raises(DistilleryError, match="Correct the flag"):
             find(about(reviews(label=[0, 1] * 20), **wrong))

@@ -2,7 +2,8 @@
 
 Within each block and label, examples are ordered by a seeded hash of their content, and the first
 go to dev, the next to test.  So the order of the file does not matter, an added example affects
-only its own block, and equal texts are always in the same split.
+only its own block, and equal texts are always in the same split.  A class of which train would get
+nothing has one text moved to train.
 """
 
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from pipeline_lib.params import Range, SplitParams
 from pipeline_lib.tasks.labelled import Example
 
 _NAMES = np.array(["dev", "test", "train"])
+_TRAIN = 2
 _GOLDEN = 0.6180339887498949
 _SILVER = 0.4142135623730951
 FIFTHS = 5
@@ -35,7 +37,7 @@ def split_examples(
     :param params: fractions and seed.
     :param scores: the range of a regression's labels, which are stratified by fifths of it.
     :return: array of strings, shape (len(examples),).
-    :raises DistilleryError: if a split that was asked for, or a class of train, comes out empty.
+    :raises DistilleryError: if a split that was asked for comes out empty.
     """
     labels = np.array([_stratum(example.label, scores) for example in examples], np.int64)
     units, first, inverse, sizes = np.unique(
@@ -53,8 +55,10 @@ def split_examples(
         rows = order[stratum]
         offset = _offset(int(unit_blocks[rows[0]]), int(unit_labels[rows[0]]))
         codes[rows] = _codes(sizes[rows], offset, params)
+    if scores is None:
+        _move_to_train(codes, inverse, labels)
     names = _NAMES[codes[inverse]]
-    _check(names, labels, params, scores is not None)
+    _check(names, params)
     return names
 
 
@@ -95,18 +99,20 @@ def _offset(block: int, label: int) -> float:
     return (0.5 + block * _GOLDEN + label * _SILVER) % 1.0
 
 
-def _check(names: np.ndarray, labels: np.ndarray, params: SplitParams, scores: bool) -> None:
+def _move_to_train(codes: np.ndarray, inverse: np.ndarray, labels: np.ndarray) -> None:
+    """Move one unit of each class that train lacks there, from test or else from dev.
+
+    :param codes: code of each unit, changed in place; :param inverse: each example's unit.
+    """
+    for label in np.setdiff1d(labels, labels[codes[inverse] == _TRAIN]):
+        units = np.unique(inverse[labels == label])
+        codes[units[codes[units].argmax()]] = _TRAIN
+
+
+def _check(names: np.ndarray, params: SplitParams) -> None:
     for split, fraction in (("dev", params.dev), ("test", params.test)):
         if fraction and not np.any(names == split):
             raise DistilleryError(
                 f"params.yaml: split.{split}: {fraction:g} of {len(names)} examples leaves none "
                 f"for {split}. Raise it, or add examples."
             )
-    if scores:
-        return
-    missing = set(labels.tolist()) - set(labels[names == "train"].tolist())
-    if missing:
-        raise DistilleryError(
-            f"params.yaml: split: class number {min(missing)} has no example left for train. "
-            "Lower the fractions, or add examples of it."
-        )

@@ -81,11 +81,23 @@ def test_too_few_examples() -> None:
     examples, keys, blocks = data(4, 1, share=0.0)
     with pytest.raises(DistilleryError, match=r"split.dev: 0.1 of 4 examples leaves none"):
         split_examples(examples, keys, blocks, PARAMS)
-    examples = [Example(("a",), 0)] * 20 + [Example(("b",), 1)]
-    keys = np.arange(21, dtype=np.uint64)
-    params = SplitParams(dev=0.6, test=0.0, seed=1)
-    with pytest.raises(DistilleryError, match="class number 1 has no example left for train"):
-        split_examples(examples, keys, np.zeros(21, np.int64), params)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+def test_every_class_is_in_train(rows: int) -> None:
+    examples, keys, blocks = data(400, 4)
+    # Ten classes with as few rows each, and one of which all rows have the same text.
+    for label in range(2, 12):
+        start = 30 * label
+        examples[start : start + rows] = [Example(("rare",), label)] * rows
+    keys[1], blocks[1] = keys[0], blocks[0]
+    examples[:2] = [Example(("twice",), 12)] * 2
+    names = split_examples(examples, keys, blocks, PARAMS)
+    labels = np.array([example.label for example in examples])
+    assert set(labels[names == "train"]) == set(range(13))
+    order = np.random.default_rng(0).permutation(400)
+    shuffled = split_examples([examples[i] for i in order], keys[order], blocks[order], PARAMS)
+    assert (shuffled == names[order]).all()
 
 
 def test_equal_keys_in_different_blocks() -> None:

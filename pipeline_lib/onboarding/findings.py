@@ -5,7 +5,7 @@ The rows are read and split as ``prepare`` does it, so that it finds no further 
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +17,7 @@ from pipeline_lib.onboarding.columns import number
 from pipeline_lib.onboarding.contents import Content
 from pipeline_lib.onboarding.understanding import Understood
 from pipeline_lib.params import UNLABELLED, Task
-from pipeline_lib.tasks.labelled import Example, LabelMap, ScoreRange
+from pipeline_lib.tasks.labelled import Example, LabelMap, ScoreRange, missing_classes
 from pipeline_lib.tasks.preparation import shared_rows, split_tables
 from pipeline_lib.tasks.unlabelled import texts_of_no_split
 
@@ -103,7 +103,8 @@ def find(understood: Understood, unlabelled: Content | None = None) -> Findings:
     """Examine all rows; those that the pipeline would leave out or refuse are not counted.
 
     :param unlabelled: texts besides the splits, under the task's column names.
-    :raises DistilleryError: if the rows cannot be split, or no unlabelled text is new.
+    :raises DistilleryError: if the rows cannot be split, a class has none to learn it from, or no
+        unlabelled text is new.
     """
     task = _task(understood)
     scores = task.score_range
@@ -120,15 +121,9 @@ def find(understood: Understood, unlabelled: Content | None = None) -> Findings:
     lonely = _lonely(understood, task, examples, numbers)
     if unlabelled is not None:
         examples[UNLABELLED] = _texts(unlabelled, task)
-    try:
-        tables = split_tables(examples, task)
-    except DistilleryError:
-        others = without_lonely(understood)
-        if not lonely or others == understood:
-            raise
-        # If it is drawn for dev or test, its class has no example left to train on.
-        odd += [replace(own, stops=True) for own in lonely]
-        return replace(find(others, unlabelled), odd=odd, lonely=_names(lonely, understood, task))
+    if isinstance(meaning, LabelMap) and task.learns_from_labels:
+        _check_classes(understood, examples, meaning)
+    tables = split_tables(examples, task)
     odd += lonely
     texts = tables.pop(UNLABELLED, None)
     return Findings(
@@ -211,7 +206,10 @@ class _Rows:
             return MISSING
         if ranges and number(raw) is not None:
             return OUTSIDE
-        return NO_NUMBER if isinstance(self.meaning, ScoreRange) else UNKNOWN
+        if isinstance(self.meaning, LabelMap):
+            return UNKNOWN
+        low, high = self.meaning.low, self.meaning.high
+        return NO_NUMBER if number(raw) is None else f"with a score outside of {low:g} to {high:g}"
 
     def odd(self) -> list[Odd]:
         """Return the odd rows by reason."""
@@ -226,6 +224,18 @@ class _Rows:
             )
             for reason, rows in self.found.items()
         ]
+
+
+def _check_classes(
+    understood: Understood, examples: dict[str, list[Example]], labels: LabelMap
+) -> None:
+    missing = missing_classes(examples[understood.examples], labels)
+    if missing:
+        path = understood.contents[understood.examples].paths[0]
+        raise DistilleryError(
+            f"{path}: no row has the label {', '.join(missing)}, so it cannot be learned. Add rows "
+            "of it, or name only the other classes with --labels."
+        )
 
 
 def _texts(unlabelled: Content, task: Task) -> list[Example]:

@@ -7,6 +7,7 @@ labels may be hidden; then no score is ever computed on it.
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -221,10 +222,15 @@ def _check_ranges(ranges: list[tuple[float, float, int]], names: list[str]) -> N
 
 def _check_classes(splits: dict[str, list[Example]], labels: LabelMap, folder: Path) -> None:
     split = "all" if "all" in splits else "train"
-    seen = {example.label for example in splits[split]}
-    missing = [name for number, name in enumerate(labels.names) if number not in seen]
+    missing = missing_classes(splits[split], labels)
     if missing:
         raise DistilleryError(
             f"{folder}: no {split} example has the label {', '.join(missing)}. Correct `labels` in "
             "params.yaml, or add examples."
         )
+
+
+def missing_classes(examples: Sequence[Example], labels: LabelMap) -> list[str]:
+    """Return the names of the classes that no example has."""
+    seen = {example.label for example in examples}
+    return [name for number, name in enumerate(labels.names) if number not in seen]

@@ -179,9 +179,10 @@ def test_odd_rows_have_their_numbers() -> None:
     found = find(about(given))
     rows = {odd.reason: [row for _, row in odd.places] for odd in found.odd}
     assert rows == {"with empty text": [7], "without a label": [5], "alone in their class": [11]}
-    assert [odd.reason for odd in found.stopping] == ["without a label", "alone in their class"]
+    # What is alone in its class is in train.
+    assert [odd.reason for odd in found.stopping] == ["without a label"]
     assert found.repeated == 2 and found.conflicts == 2 and found.lonely == ["godo"]
-    assert sum(found.rows.values()) == 37
+    assert sum(found.rows.values()) == 38 and found.classes["train"]["godo"] == 1
     left = find(without_lonely(about(given)))
     assert {odd.reason for odd in left.odd} == {
         "with empty text",
@@ -189,6 +190,30 @@ def test_odd_rows_have_their_numbers() -> None:
         "with a label that belongs to no class",
     }
     assert sum(left.rows.values()) == 37
+
+
+def test_scores_outside_of_their_range() -> None:
+    given = reviews(score=[*(n / 10 for n in range(38)), "7.5", "x"])
+    found = find(about(given, label="score", kind="regression", labels="0..5"))
+    assert {odd.reason: odd.rows for odd in found.stopping} == {
+        "with a score outside of 0 to 5": [38],
+        "with a label that is not a number": [39],
+    }
+
+
+def test_a_class_without_rows_to_learn_it_from() -> None:
+    splits = {
+        "train": reviews(label=["a", "b"] * 20),
+        "dev": reviews(label=["a", "b"] * 20),
+        "test": reviews(label=["a", "b", "c", "a"] * 10),
+    }
+    with pytest.raises(DistilleryError, match=r"all\.csv: no row has the label c"):
+        find(understand(splits, Wishes(), None, refuse))
+    # Without it, its rows are odd ones of the test set.
+    own = find(understand(splits, Wishes(labels="a;b"), None, refuse))
+    assert [(odd.split, len(odd.rows)) for odd in own.stopping] == [("test", 10)]
+    with pytest.raises(DistilleryError, match="no row has the label c, d"):
+        find(about(reviews(label=["a", "b"] * 20), labels="a;b;c;d"))
 
 
 def test_leaks_between_splits() -> None:

@@ -253,6 +253,8 @@ def main(texts: Iterable[str]) -> None:
         if not student.label_names:
             print(json.dumps(student.encode([text])[0].tolist()))
             continue
+        if student.is_pair and "\t" not in text:
+            sys.exit(f"{text!r:.80}: not a pair. Separate the two sentences by a tab.")
         (answer,) = student.predict([tuple(text.split("\t", 1)) if student.is_pair else text])
         best = int(answer.argmax())
         print(f"{student.label_names[best]}\t{answer[best]:.4f}\t{text}")

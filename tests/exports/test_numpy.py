@@ -77,6 +77,12 @@ def test_nothing_else_is_needed(tmp_path: Path) -> None:
     assert (label, text) == (["no", "yes"][wanted.argmax()], "a good film\tdull")
     assert float(probability) == pytest.approx(wanted.max(), abs=1e-4)
     assert loaded == "set()"
+    command = [sys.executable, "student.py", "so\tso", "a good film"]
+    done = subprocess.run(
+        command, cwd=tmp_path / "out", env=bare, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1 and done.stdout.count("\n") == 1
+    assert done.stderr == "'a good film': not a pair. Separate the two sentences by a tab.\n"
 
 
 def test_a_transformer_is_refused(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The profile of a user's own task: only what differs from the embedded run."""
 
 import io
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
 from pipeline_lib.onboarding.findings import Findings
 from pipeline_lib.onboarding.students import (
@@ -24,6 +26,8 @@ from pipeline_lib.onboarding.teachers import Chosen, tuning_of
 from pipeline_lib.onboarding.understanding import Understood
 from pipeline_lib.params import UNLABELLED
 
+_PLAIN = re.compile(r"[\w./ -]+")
+"""Strings that ruamel quotes where it must; of others, such as ``:)``, it leaves some unquoted."""
 _NULL = ("tag:yaml.org,2002:null", "null")
 
 
@@ -132,9 +136,11 @@ def _section(key: str, value: Any) -> Any:
 def _flow(value: Any) -> Any:
     """Return a value that is dumped on one line."""
     if isinstance(value, dict):
-        found: Any = CommentedMap({name: _flow(own) for name, own in value.items()})
+        found: Any = CommentedMap({_flow(name): _flow(own) for name, own in value.items()})
     elif isinstance(value, list):
         found = CommentedSeq(map(_flow, value))
+    elif isinstance(value, str) and not _PLAIN.fullmatch(value):
+        return DoubleQuotedScalarString(value)
     else:
         return value
     found.fa.set_flow_style()

@@ -75,6 +75,15 @@ def test_a_class_too_rare_to_be_scored_is_named() -> None:
     assert "too few rows" not in distill("init", "plenty.csv", "--force")
 
 
+def test_classes_that_yaml_would_read_otherwise() -> None:
+    names = [":)", ":-(", "?x", "1", "yes", "so: so", "wörtlich"]
+    rows = [[review(number), names[number % len(names)]] for number in range(140)]
+    write_csv(Path("faces.csv"), ["review", "label"], rows)
+    distill("init", "faces.csv")
+    assert task_of("faces")["labels"] == {name: [name] for name in names}
+    assert "wörtlich: [wörtlich]" in Path("profiles/faces.yaml").read_text()
+
+
 def test_pairs_in_three_files_and_every_student() -> None:
     write_pairs(Path("mine/closeness"))
     printed = distill("init", "mine/closeness", "--students", "all")

@@ -23,6 +23,7 @@ from pipeline_lib.onboarding.names import (
     says_label,
     says_text,
 )
+from pipeline_lib.onboarding.nested import with_types
 from pipeline_lib.onboarding.questions import Ask, Question
 
 NONE = "none"
@@ -93,8 +94,9 @@ def _short_texts(
         return named or [unclear[0].name]
     found = named or [c.name for c in sorted(unclear, key=lambda c: -c.distinct)]
     if not found:
+        first, *_ = contents.values()
         raise DistilleryError(
-            f"{_where(contents)}: no column can be the text; {there_are(contents)}. Name it with "
+            f"{_where(contents)}: no column can be the text; {_there_are(first)}. Name it with "
             + (flag or "--text, or the columns of a file without a header line with --columns")
             + "."
         )
@@ -144,8 +146,9 @@ def choose_label(
     if not found and not needed:
         return None
     if not found:
+        first, *_ = contents.values()
         raise DistilleryError(
-            f"{_where(contents)}: no column can be the label; {there_are(contents)}"
+            f"{_where(contents)}: no column can be the label; {_there_are(first)}"
             f"{_why_not(others)}. Name it with --label; or if nothing is labelled, give a "
             "teacher's answers with --teacher FILE, or give these texts with --unlabelled besides "
             "labelled ones."
@@ -240,10 +243,10 @@ def check_notation(name: str, values: Sequence[str], contents: dict[str, Content
         )
 
 
-def there_are(contents: dict[str, Content]) -> str:
+def _there_are(content: Content) -> str:
     """Say which columns a file has, and which do not contain plain values."""
-    content = next(iter(contents.values()))
-    others = f" ({', '.join(content.others)}: no texts or numbers)" * bool(content.others)
+    others = with_types(content.others)
+    others = f"; neither text nor numbers: {others}" if others else ""
     return f"there are {', '.join(content.names)}{others}"
 
 
@@ -251,8 +254,7 @@ def _check_there(name: str, contents: dict[str, Content], flag: str) -> None:
     for content in contents.values():
         if name not in content.names:
             raise DistilleryError(
-                f"{content.paths[0]}: no column {name!r}; there are {', '.join(content.names)}. "
-                f"Correct {flag}."
+                f"{content.paths[0]}: no column {name!r}; {_there_are(content)}. Correct {flag}."
             )
 
 

@@ -8,6 +8,7 @@ from shlex import quote
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipeline_lib.base.errors import DistilleryError
@@ -28,7 +29,7 @@ class Content:
     :ivar columns: the column names, for a file without a header line.
     :ivar class_names: by column, the names of 0, 1, 2, … in its metadata.
     :ivar deeper: columns nested in the file's rows, where the pipeline does not look.
-    :ivar others: fields that cannot be columns here: lists, times, images.
+    :ivar others: fields that cannot be columns here, with their types: lists, times, images.
     """
 
     paths: list[Path]
@@ -38,7 +39,7 @@ class Content:
     columns: list[str] | None = None
     class_names: dict[str, list[str]] = field(default_factory=dict)
     deeper: frozenset[str] = frozenset()
-    others: tuple[str, ...] = ()
+    others: dict[str, str] = field(default_factory=dict)
 
     @property
     def is_nameless(self) -> bool:
@@ -73,7 +74,7 @@ class _File:
     columns: list[str] | None = None
     class_names: dict[str, list[str]] = field(default_factory=dict)
     deeper: frozenset[str] = frozenset()
-    others: tuple[str, ...] = ()
+    others: dict[str, str] = field(default_factory=dict)
 
 
 def read_content(paths: Sequence[Path], columns: list[str] | None = None) -> Content:
@@ -132,7 +133,11 @@ def _read_json(path: Path) -> _File:
             plain[name] = plain.get(name, True) and not isinstance(value, list | dict)
     names = [name for name, own in plain.items() if own]
     table = read_rows(path, "jsonl", None, names, names)
-    deep = ((name, [row.get(name) for row in rows]) for name, own in plain.items() if not own)
+    deep = (
+        (name, "list or object", [row.get(name) for row in rows])
+        for name, own in plain.items()
+        if not own
+    )
     return _file(path, table, "jsonl", deep)
 
 
@@ -156,7 +161,7 @@ def _file(
     first = int((table.schema.metadata or {}).get(FIRST_ROW, b"1"))
     table, deeper, others = with_deeper(path, table, first, columns)
     named = class_names or {}
-    return _File(table, first, format, None, named, frozenset(deeper), tuple(others))
+    return _File(table, first, format, None, named, frozenset(deeper), others)
 
 
 def _schema(path: Path) -> pa.Schema:
@@ -200,6 +205,13 @@ def _read_arrow(path: Path) -> _File:
     except (pa.ArrowException, OSError) as error:
         raise DistilleryError(f"{path}: not a readable Arrow file ({error}).") from error
     names = [field.name for field in read.schema if _is_plain(field.type)]
-    values = {name: read[name].cast(pa.large_string()).fill_null("") for name in names}
+    values = {name: _as_texts(read[name]) for name in names}
     deep = outer_columns(read.select([n for n in read.schema.names if n not in names]))
     return _file(path, pa.table(values), None, deep, _class_names(read.schema))
+
+
+def _as_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return values as text; nulls and NaN are missing."""
+    if pa.types.is_floating(column.type):
+        column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
+    return column.cast(pa.large_string()).fill_null("")

@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice
@@ -20,6 +21,8 @@ _RECORDS, SIGNS = 50, 1_000_000
 """Records and characters at the start of a file that are used to detect the separator."""
 _FEW = 50
 """The most distinct values of a column with recurring values."""
+_SHOWN = 8
+"""How many row numbers a message lists."""
 _SENTENCE = 4
 """From this many words on, an entry of the first line is not a name, if all are that long."""
 
@@ -51,7 +54,13 @@ def read_delimited(path: Path, format: str, columns: list[str] | None) -> Delimi
         names = [name for name in header if name.strip()]
         check_once(path, names)
         table = _records(path, own, separator, None, names)
-        if not _repeats_header(table):
+        again = _header_rows(table)
+        if not _repeats_header(table, len(again)):
+            if again:
+                raise DistilleryError(
+                    f"{path}: row {', '.join(map(str, again[:_SHOWN]))} repeats the header line. "
+                    "Remove it, so that only the first row has the names of the columns."
+                )
             return table, 2, own, None
     names = columns or numbered(len(header))
     if len(names) != len(header):
@@ -161,11 +170,22 @@ def _is_sentences(header: Sequence[str]) -> bool:
     return bool(header) and all(len(name.split()) >= _SENTENCE for name in header)
 
 
-def _repeats_header(table: pa.Table) -> bool:
-    """Whether a name in the first line is also a value of its column, so a label, not a name."""
+def _header_rows(table: pa.Table) -> list[int]:
+    """Return the numbers of the rows that equal the header line, as where files were joined."""
+    names = tuple(table.column_names)
+    rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
+    # A single column may have its first text again.
+    return [number for number, row in enumerate(rows, 2) if row == names and len(names) > 1]
+
+
+def _repeats_header(table: pa.Table, again: int) -> bool:
+    """Whether a name in the first line is also a value of its column, so a label, not a name.
+
+    :param again: the number of rows that equal the first line, which say nothing.
+    """
     for name in table.column_names:
-        values = set(table[name].to_pylist())
-        if name in values and len(values) <= _FEW:
+        counts = Counter(table[name].to_pylist())
+        if counts[name] > again and len(counts) <= _FEW:
             return True
     return False
 

@@ -4,7 +4,7 @@
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,45 +19,55 @@ _MAX_KEYS = 100
 """An object with more keys, over all rows, is not a record but a mapping, such as of counts."""
 
 
-Outer = tuple[str, Sequence[Any] | None]
-"""A column's name, and the values of all rows: plain ones, objects, lists or None. Instead of the
-values, None if they contain nothing plain, as with vectors."""
+Outer = tuple[str, str, Sequence[Any] | None]
+"""A column's name, its type, and the values of all rows: plain ones, objects, lists or None.
+Instead of the values, None if they contain nothing plain, as with vectors."""
 
 
 def outer_columns(table: pa.Table) -> Iterator[Outer]:
-    """Yield columns that are not plain, with the values of those that may contain plain ones."""
+    """Yield columns that are not plain, with the values of those that may contain plain ones.
+
+    Decimals become floating-point numbers.
+    """
     for name in table.column_names:
         column, looks = table[name], pa.types.is_struct(table[name].type)
+        if pa.types.is_decimal(column.type):
+            column, looks = column.cast(pa.float64()), True
         if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
             looks = (pc.max(pc.list_value_length(column)).as_py() or 0) <= 1
-        yield name, column.to_pylist() if looks else None
+        yield name, str(column.type), column.to_pylist() if looks else None
 
 
 def with_deeper(
     path: Path, table: pa.Table, first: int, columns: Iterable[Outer]
-) -> tuple[pa.Table, list[str], list[str]]:
-    """Return a table with the nested columns added, their names, and the columns without any.
+) -> tuple[pa.Table, list[str], dict[str, str]]:
+    """Return a table with the nested columns added, their names, and the types of all others.
 
     :param table: plain columns of texts; :param first: the number of its first row in the file.
     :raises DistilleryError: for half a surrogate pair, or if there is no plain column at all.
     """
     found: dict[str, Any] = {name: table[name] for name in table.column_names}
     deeper: list[str] = []
-    others: list[str] = []
-    for outer, values in columns:
+    others: dict[str, str] = {}
+    for outer, type_, values in columns:
         before = len(deeper)
         for name, own in _columns(outer, values, 0) if values is not None else ():
             if name not in found:
                 found[name] = pa.array(_texts(own, path, name, first), pa.large_string())
                 deeper.append(name)
-        others += [outer] if len(deeper) == before else []
+        others |= {outer: type_} if len(deeper) == before else {}
     if not found:
-        only = f", only {', '.join(others)}" if others else ""
+        only = f", only {with_types(others)}" if others else ""
         raise DistilleryError(
             f"{path}: no columns of plain values{only}. Write texts and labels, one of each per "
             "row."
         )
     return pa.table(found), deeper, others
+
+
+def with_types(columns: Mapping[str, str]) -> str:
+    """List columns with their types."""
+    return ", ".join(f"{name} ({type_})" for name, type_ in columns.items())
 
 
 def values_at(value: Any, path: str) -> Iterator[Any]:

@@ -97,8 +97,13 @@ def test_short_texts_under_other_names_are_asked_about() -> None:
     longer = {"text": short, "explanation": [review(n) for n in range(40)]}
     with pytest.raises(DistilleryError, match=r"may be the text.*text \| explanation"):
         about(content(longer | {"label": ["go", "stay"] * 20}))
-    with pytest.raises(DistilleryError, match=r"no column can be the text; there are n, label"):
-        about(content({"n": range(40), "label": ["go", "stay"] * 20}))
+    given, message = {"n": range(40), "label": ["go", "stay"] * 20}, "there are n, label; neither"
+    others = {"text": "binary"}
+    with pytest.raises(DistilleryError, match=rf"no column can be the text; {message}"):
+        about(content(given, others=others))
+    message = rf"no column 'text'; {message} text nor numbers: text \(binary\)"
+    with pytest.raises(DistilleryError, match=message):
+        about(content(given, others=others), text=["text"])
 
 
 USERS = {"text": [review(n) for n in range(40)], "user": [f"u{n % 7}" for n in range(40)]}

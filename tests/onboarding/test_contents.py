@@ -1,6 +1,7 @@
 """What stands in files: columns as text, header lines, separators, class names, row numbers."""
 
 import json
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -32,6 +33,14 @@ def write(path: Path, text: str) -> Path:
         # The first line has more commas, and the others have not; or is a text itself.
         ("a.csv", "text, all;label\nso;1\nwell;0\n", ["text, all", "label"], None, 2),
         ("a.csv", "text,label\rso,1\rwell,0\r", ["text", "label"], "csv", 2),
+        # A first line that comes again, as do its values.
+        (
+            "a.csv",
+            "fine,good\nso so,bad\nfine,good\nwell,good\n",
+            ["column_1", "column_2"],
+            "csv",
+            1,
+        ),
         ("a.tsv", "So it was well.\nAnd so was that.\n", ["column_1"], "tsv", 1),
         # What stands deeper; several values in a list are none.
         (
@@ -55,11 +64,28 @@ def test_what_stands_deeper_is_no_column_of_the_file(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", "".join(json.dumps(own) + "\n" for own in rows))
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
     for found in (read_content([path]), read_content([tmp_path / "a.parquet"])):
-        assert found.names == ["text", "meta.label", "meta.by"] and found.others == ("tokens",)
+        assert found.names == ["text", "meta.label", "meta.by"] and [*found.others] == ["tokens"]
         assert found.values("meta.label") == ["1", ""]
         # The pipeline reads the text where it is, and the label from a copy.
         assert found.format_for(["text"]) == found.format
         assert found.format_for(["text", "meta.label"]) is None
+
+
+def test_decimals_are_numbers_and_nan_is_missing(tmp_path: Path) -> None:
+    score = pa.array([Decimal("4.5"), Decimal("2.0"), None], pa.decimal128(4, 1))
+    label = pa.array([1.0, float("nan"), None])
+    table = pa.table({"score": score, "label": label, "raw": [b"so"] * 3})
+    pq.write_table(table, tmp_path / "a.parquet")
+    with (
+        pa.OSFile(str(tmp_path / "a.arrow"), "wb") as sink,
+        pa.ipc.new_stream(sink, table.schema) as writer,
+    ):
+        writer.write_table(table)
+    for name in ("a.parquet", "a.arrow"):
+        found = read_content([tmp_path / name])
+        assert found.values("score") == ["4.5", "2", ""] and found.values("label") == ["1", "", ""]
+        # The pipeline does not read decimals: it gets a copy.
+        assert found.format_for(["score"]) is None and found.others == {"raw": "binary"}
 
 
 def test_names_can_be_given(tmp_path: Path) -> None:
@@ -104,9 +130,11 @@ def test_faults_name_the_row(tmp_path: Path) -> None:
         read_content([write(tmp_path / "a.csv", "sep=;\na;b\nx;1\n")])
     with pytest.raises(DistilleryError, match=r"row 2 is not valid CSV"):
         read_content([write(tmp_path / "a.csv", 'a;b\n"x;1\n')])
+    with pytest.raises(DistilleryError, match=r"a\.csv: row 3, 5 repeats the header line"):
+        read_content([write(tmp_path / "a.csv", "a,b\nx,1\na,b\ny,0\na,b\n")])
     with pytest.raises(DistilleryError, match=r"a JSON array.*jq -c"):
         read_content([write(tmp_path / "a.jsonl", '[\n{"a": 1}\n]\n')])
-    with pytest.raises(DistilleryError, match=r"no columns of plain values, only a"):
+    with pytest.raises(DistilleryError, match=r"plain values, only a \(list or object\)"):
         read_content([write(tmp_path / "a.jsonl", '{"a": [1, 2]}\n')])
     with pytest.raises(DistilleryError, match=r"row 1, column 'a\.b' contains half a surrogate"):
         read_content([write(tmp_path / "a.jsonl", '{"a": {"b": "\\ud800"}}\n')])

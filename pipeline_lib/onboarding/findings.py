@@ -208,8 +208,10 @@ class _Rows:
             return OUTSIDE
         if isinstance(self.meaning, LabelMap):
             return UNKNOWN
+        if number(raw) is None:
+            return NO_NUMBER
         low, high = self.meaning.low, self.meaning.high
-        return NO_NUMBER if number(raw) is None else f"with a score outside of {low:g} to {high:g}"
+        return f"with a score outside the range {low:g} to {high:g}"
 
     def odd(self) -> list[Odd]:
         """Return the odd rows by reason."""

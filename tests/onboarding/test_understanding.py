@@ -196,7 +196,7 @@ def test_scores_outside_of_their_range() -> None:
     given = reviews(score=[*(n / 10 for n in range(38)), "7.5", "x"])
     found = find(about(given, label="score", kind="regression", labels="0..5"))
     assert {odd.reason: odd.rows for odd in found.stopping} == {
-        "with a score outside of 0 to 5": [38],
+        "with a score outside the range 0 to 5": [38],
         "with a label that is not a number": [39],
     }
 

@@ -30,8 +30,10 @@ _messages: Any = None
 
 
 def core_count() -> int:
-    """Return how many cores this process may use."""
-    return max(1, len(os.sched_getaffinity(0)))
+    """Return how many cores this process may use: of a container, those of its quota."""
+    from joblib import cpu_count
+
+    return cpu_count()
 
 
 def accelerators(device: str) -> tuple[str, ...]:

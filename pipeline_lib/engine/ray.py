@@ -16,6 +16,7 @@ from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import state_folder
+from pipeline_lib.engine.local import core_count
 from pipeline_lib.engine.protocol import IN_FLIGHT, Job, OnProgress, Report, Result
 
 try:
@@ -238,7 +239,7 @@ def _connect(address: str | None, workers: int | None) -> None:
     }
     try:
         if address is None:
-            cores = workers or max(1, len(os.sched_getaffinity(0)))
+            cores = workers or core_count()
             ray.init(address="local", num_cpus=cores, include_dashboard=False, **common)
         else:
             ray.init(address=address, **common)

@@ -5,7 +5,8 @@ torch.  The guarantee is the same bytes on the same kind of processor with the s
 whatever the number of workers.  The processor is not part of any key: where two machines share a
 store, one uses what the other computed as it is.  Instead it is recorded beside the result: in the
 manifest, for every shard of teacher outputs, and in the ``training.json`` of teachers and students.
-These records are part of DVC's outputs, but not of any digest that decides what runs again.
+These records are part of DVC's outputs.  They are not part of any key, except that a student which
+starts from another model depends on that model's whole folder.
 """
 
 import platform

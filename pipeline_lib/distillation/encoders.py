@@ -27,7 +27,6 @@ from pipeline_lib.distillation.corpus import AnsweredVectors, Corpus
 from pipeline_lib.distillation.plans import check_fits
 from pipeline_lib.distillation.starts import Start, start_of
 from pipeline_lib.params import Encoder, Optimiser, Params, StudentSettings
-from pipeline_lib.storage.columns import column_suffixes
 from pipeline_lib.storage.shards import ShardSet
 from pipeline_lib.storage.vectors import StoredVectors, unit
 from pipeline_lib.students.sentence_encoder import encode_sentences, save_encoder
@@ -35,6 +34,7 @@ from pipeline_lib.students.targets import Targets
 from pipeline_lib.students.vocabulary import (
     build_vocabulary,
     count_normalised,
+    count_words,
     select_words,
     vector_source,
 )
@@ -156,9 +156,7 @@ class EncoderTraining(TrainingSpec):
         found = count_normalised(self._corpus_words(), vocabulary.lowercase)
         kept = set(select_words(found, self.row.min_count))
         for task in self.row.tasks:
-            rows = ShardSet.open(self._task(task)).table()
-            columns = [rows[f"words{side}"].combine_chunks() for side in column_suffixes(rows)]
-            words = (word for column in columns for word in column.flatten().to_pylist())
+            words = count_words(ShardSet.open(self._task(task)).tables())
             own = count_normalised(words, vocabulary.lowercase)
             kept |= set(select_words(own, vocabulary.min_count))
             found += own

@@ -34,6 +34,7 @@ from pipeline_lib.students.student import attend_quickly, predict_sentences, sav
 from pipeline_lib.students.vocabulary import (
     build_vocabulary,
     count_normalised,
+    count_words,
     save_vocabulary,
     select_words,
     vector_source,
@@ -250,7 +251,8 @@ def write_joint_vocabulary(params: Params, name: str, layout: Layout) -> int:
     """
     row, settings = params.joint[name], params.vocabulary
     tables = (training_texts(layout.split(task, "train")).table() for task in row.tasks)
-    selected = select_words(count_normalised(tables, settings.lowercase), row.min_count)
+    words = count_words(tables)
+    selected = select_words(count_normalised(words, settings.lowercase), row.min_count)
     source = vector_source(settings, layout)
     tokenizer, vectors = build_vocabulary(selected, settings, source)
     save_vocabulary(layout.joint_vocabulary(name), tokenizer, vectors)

@@ -36,8 +36,7 @@ from pipeline_lib.storage.shards import ShardSet, check_answers, read_manifest
 class ModelReference(BaseModel):
     """A model to start from, pretrained or trained here, by path and content.
 
-    :ivar digest: of its folder, without the records of its training: the same weights are the same
-        model, whatever other rates were tried and on whatever processor.
+    :ivar digest: of its folder.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -48,22 +47,18 @@ class ModelReference(BaseModel):
     @classmethod
     def to(cls, folder: Path) -> "ModelReference":
         """Refer to the model in ``folder``."""
-        return cls(folder=folder.as_posix(), digest=_digest(folder))
+        return cls(folder=folder.as_posix(), digest=sha256_folder(folder))
 
     def open(self) -> Path:
         """Return the model's folder.
 
         :raises DistilleryError: if it is not the one planned, or damaged.
         """
-        if _digest(Path(self.folder)) != self.digest:
+        if sha256_folder(Path(self.folder)) != self.digest:
             raise DistilleryError(
                 f"{self.folder}: not the model that was planned. Delete it and run `dvc repro`."
             )
         return Path(self.folder)
-
-
-def _digest(folder: Path) -> str:
-    return sha256_folder(folder, "training.json", "search.json")
 
 
 @holds_students("student", lambda student: student)

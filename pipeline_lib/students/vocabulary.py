@@ -23,7 +23,7 @@ from pipeline_lib.base.files import atomic_path, write_json
 from pipeline_lib.base.hashing import salt, splitmix64, string_keys
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import Vocabulary
-from pipeline_lib.storage.columns import sentences
+from pipeline_lib.storage.columns import column_suffixes
 from pipeline_lib.students.word_vectors import (
     model_vectors,
     model_words,
@@ -113,15 +113,28 @@ def select_words(counted: Counter[str], min_count: int) -> list[str]:
     return [word for _, word in sorted(kept)]
 
 
-def count_normalised(tables: Iterable[pa.Table], lowercase: bool) -> Counter[str]:
-    """Count the ``words`` of prepared shards as the tokenizer will see them."""
-    normalise = normalizers.Lowercase().normalize_str if lowercase else str
+def count_words(tables: Iterable[pa.Table]) -> Counter[str]:
+    """Count the ``words`` of prepared shards.
+
+    Arrow counts them: as Python objects, the words of a large corpus would not fit in memory.
+    """
     counted: Counter[str] = Counter()
     for table in tables:
-        # Counted in Arrow: as Python objects, the words of a large corpus would not fit in memory.
-        words = pc.list_flatten(sentences(table, "words")).value_counts().to_pylist()
-        for own in words:
-            counted[normalise(own["values"])] += own["counts"]
+        for side in column_suffixes(table):
+            found = pc.list_flatten(table[f"words{side}"]).value_counts().to_pylist()
+            counted.update({own["values"]: own["counts"] for own in found})
+    return counted
+
+
+def count_normalised(words: Iterable[str], lowercase: bool) -> Counter[str]:
+    """Count words as the tokenizer will see them.
+
+    :param words: the words, or how often each occurs.
+    """
+    normalise = normalizers.Lowercase().normalize_str if lowercase else str
+    counted: Counter[str] = Counter()
+    for word, count in Counter(words).items():
+        counted[normalise(word)] += count
     return counted
 
 

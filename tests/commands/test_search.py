@@ -63,7 +63,9 @@ def test_info_and_additions(index: str) -> None:
     rows = [{"key": "k0", "text": TEXTS[0]}, {"key": "z", "text": "word9"}]
     Path("b.jsonl").write_text("\n".join(map(json.dumps, rows)))
     more = ("--id", "key", "--workers", "1")
-    assert "21 sentences; computed 1" in distill("index", "add", index, "b.jsonl", *more)
+    assert "21 sentences (20 before); computed 1" in distill(
+        "index", "add", index, "b.jsonl", *more
+    )
     assert found(distill("search", index, "word9", "--k", "1", "--json"))[0]["id"] == "z"
 
 

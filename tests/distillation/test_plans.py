@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.distillation.plans import ModelReference, check_fits, check_width
+from pipeline_lib.distillation.plans import check_fits, check_width
 from pipeline_lib.params import student_settings
 from pipeline_lib.storage.columns import list_column
 from pipeline_lib.storage.shards import Manifest, schema_of, write_manifest, write_shard
@@ -72,17 +72,3 @@ def test_states_are_as_wide_as_the_students(tmp_path: Path, family: str) -> None
     )
     with pytest.raises(DistilleryError, match=message):
         check_width("methods.pkd", student_settings(LAYERS), folder, tmp_path / "24")
-
-
-def test_a_model_is_its_weights_whatever_else_was_tried(tmp_path: Path) -> None:
-    for name, content in (("config.json", "{}"), ("training.json", "1"), ("search.json", "1")):
-        (tmp_path / "0").mkdir(exist_ok=True)
-        (tmp_path / name).write_text(content)
-        (tmp_path / "0" / name).write_text(content)
-    model = ModelReference.to(tmp_path)
-    for path in (tmp_path / "search.json", tmp_path / "training.json", tmp_path / "0/search.json"):
-        path.write_text("2")
-    assert model.open() == tmp_path and ModelReference.to(tmp_path) == model
-    (tmp_path / "0/config.json").write_text("[]")
-    with pytest.raises(DistilleryError, match="not the model that was planned"):
-        model.open()

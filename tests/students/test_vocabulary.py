@@ -16,6 +16,7 @@ from pipeline_lib.students.vocabulary import (
     build_vocabulary,
     complete_vectors,
     count_normalised,
+    count_words,
     load_vocabulary,
     random_vectors,
     reduce_vectors,
@@ -37,9 +38,11 @@ def test_words_by_count_then_by_name() -> None:
 def test_counting_as_the_tokenizer_sees_words() -> None:
     single = pa.table({"text": ["", ""], "words": [["Film", "film"], ["FILM"]]})
     pairs = pa.table({"text": [""], "words": [["film"]], "text_2": [""], "words_2": [["Ünï"]]})
-    tables = [single, pairs.slice(0, 1), pairs.slice(1)]
-    assert count_normalised(tables, True) == {"film": 4, "ünï": 1}
-    assert count_normalised(tables, False) == {"Film": 1, "film": 2, "FILM": 1, "Ünï": 1}
+    words = count_words([single, pairs.slice(0, 1), pairs.slice(1)])
+    assert words == {"Film": 1, "film": 2, "FILM": 1, "Ünï": 1}
+    assert count_normalised(words, True) == {"film": 4, "ünï": 1}
+    assert count_normalised(["Film", "film"], True) == {"film": 2}
+    assert count_normalised(words, False) == words
 
 
 def test_unknown_and_masked_words_are_one(tmp_path: Path) -> None:

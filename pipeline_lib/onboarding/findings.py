@@ -103,8 +103,8 @@ def find(understood: Understood, unlabelled: Content | None = None) -> Findings:
     """Examine all rows; those that the pipeline would leave out or refuse are not counted.
 
     :param unlabelled: texts besides the splits, under the task's column names.
-    :raises DistilleryError: if the rows cannot be split, a class has no training row, or no unlabelled
-        text is new.
+    :raises DistilleryError: if the rows cannot be split, a class has no training row, or no
+        unlabelled text is new.
     """
     task = _task(understood)
     scores = task.score_range

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from onnx import numpy_helper
 from tokenizers import Tokenizer
 
 from pipeline_lib.base.errors import DistilleryError
@@ -109,9 +110,21 @@ def check_int8(folder: Path, out: Path, rows: Sentences, wanted: np.ndarray) -> 
     model = quantise(onnx.load(out / FILES["onnx"]))
     stored = {tensor.data_type for tensor in model.graph.initializer if len(tensor.dims) > 1}
     assert onnx.TensorProto.INT8 in stored
+    check_no_overflow(model)
     found = run(open_session(model.SerializeToString()), rows, wanted.shape[1])
     apart = Deviation.between(wanted, found, classes=True)
     assert 0 < apart.largest < 0.1 * max(1.0, np.abs(wanted).max())
+
+
+def check_no_overflow(model: onnx.ModelProto) -> None:
+    """Two products of an activation, up to 255, and a weight fit 16 bits, as AVX2 adds them."""
+    constants = {own.name: numpy_helper.to_array(own) for own in model.graph.initializer}
+    kinds = {"MatMulInteger", "DynamicQuantizeLSTM"}
+    products = [node for node in model.graph.node if node.op_type in kinds]
+    weights = [constants[name] for node in products for name in node.input if name in constants]
+    weights = [own.astype(int) for own in weights if own.dtype == np.int8 and own.ndim > 1]
+    assert len(weights) >= len(products) > 0
+    assert all(255 * 2 * np.abs(own).max() < 2**15 for own in weights)
 
 
 def test_every_architecture_has_a_form() -> None:

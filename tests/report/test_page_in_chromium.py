@@ -117,7 +117,7 @@ def test_clicks_sort_restore_and_lead_to_rows_and_json(page: WebDriver) -> None:
 
 def test_the_keyboard_alone_reaches_everything(page: WebDriver) -> None:
     page.find_element(By.TAG_NAME, "body").send_keys(Keys.TAB)
-    assert focused(page) == "To the results"
+    assert focused(page) == "Skip to the results"
     press(page, Keys.TAB)
     assert focused(page) == "Dark theme"
     outline = "return getComputedStyle(document.activeElement).outlineStyle"

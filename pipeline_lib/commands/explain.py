@@ -38,10 +38,10 @@ def explain(
 ) -> None:
     """Show what changes in the prediction as each word is masked.
 
-    A row per word, a column per model: the teacher, the student, and the student that was trained
-    without a teacher. Without a word that matters a classifier is unsure: the number is the rise of
-    the prediction's entropy, in bits, followed by the class predicted without the word where that
-    is another. Of a regression it is the change of the score.
+    A row per word, a column per model: the teacher if it is a model, the student, and the student
+    that was trained without a teacher. Without a decisive word a classifier becomes unsure: the
+    number is the rise of the prediction's entropy, in bits, followed by the class predicted without
+    the word where that is another. For a regression, it is the change of the score.
     """
     from rich.console import Console
 
@@ -78,7 +78,7 @@ def _models(
     if student_place(model) is not None and params.exists():
         loaded = load_params(params)
         if teacher is None:
-            teacher, length = companions.teacher_of(model, loaded)
+            teacher, length = companions.teacher_of(model, loaded) or (None, None)
         baseline = baseline or companions.baseline_of(model, loaded)
     if teacher is not None:
         opened, predict = companions.open_teacher(teacher, student.label_names, length)

@@ -78,7 +78,7 @@ def predict(
     threshold: Annotated[
         float | None,
         typer.Option(
-            "--threshold", min=0, max=1, help="Pass on sentences below this confidence instead."
+            "--threshold", min=0, max=1, help="Pass on sentences at or below this confidence."
         ),
     ] = None,
     teacher: Annotated[
@@ -234,7 +234,13 @@ def _router(
     if teacher is None:
         from pipeline_lib.params import load_params
 
-        teacher, length = companions.teacher_of(model, load_params(params))
+        found = companions.teacher_of(model, load_params(params))
+        if found is None:
+            raise DistilleryError(
+                f"{model}: its teacher is answers in files or an average, and cannot answer new "
+                "texts. Name a model's folder with --teacher."
+            )
+        teacher, length = found
     _, behind = companions.open_teacher(teacher, student.label_names, length)
     return companions.Router(own, behind, threshold)
 

@@ -116,14 +116,17 @@ def threshold_of(folder: Path, share: float) -> float:
     return threshold_at(confidence(logits / temperature_of(folder)), share)
 
 
-def teacher_of(folder: Path, params: Params) -> tuple[Path, int]:
+def teacher_of(folder: Path, params: Params) -> tuple[Path, int] | None:
     """Return the folder of a student's teacher, and its word-piece limit.
+
+    None if no model can answer: the teacher is answers in files, or an average.
 
     :raises DistilleryError: if the student's path does not tell which row it belongs to.
     """
     place = _place(folder, "--teacher")
     name = params.teacher_of(place.task, params.method(place.method))
-    return place.layout.teacher(place.task, name), params.teachers[name].max_length
+    teacher = params.teachers[name]
+    return (place.layout.teacher(place.task, name), teacher.max_length) if teacher.runs else None
 
 
 def baseline_of(folder: Path, params: Params) -> Path | None:

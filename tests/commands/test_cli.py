@@ -278,6 +278,23 @@ class TestPredict:
         )
         assert found["models"]["student"]["masked_labels"] == ["negative", "positive"]
 
+    def test_a_teacher_without_a_model_is_left_out(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        teachers = YAML(typ="safe").load(PARAMS.read_text())["teachers"]
+        average = {"kind": "average", "of": ["minilm", "other"], "weights": None}
+        mean = {"model": None, "max_length": None, "tasks": None, "data": None, "tuning": average}
+        found = {"mean": mean, **teachers, "other": teachers["minilm"]}
+        methods = YAML(typ="safe").load(PARAMS.read_text())["methods"]
+        own = {"bilstm": methods["bilstm"] | {"tasks": None}}
+        write_params(teachers=found, methods=own, joint={}, encoders={}, catalogues={})
+        folder = "data/students/movies/bilstm/1"
+        write_json(Path(folder) / "config.json", {})
+        (explained,) = json.loads(distill("explain", folder, "good film", "--json"))
+        assert list(explained["models"]) == ["bilstm"]
+        refused = failing(monkeypatch, capsys, "predict", folder, "good", "--threshold", "0.9")
+        assert f"{folder}: its teacher is answers in files or an average" in refused
+
     @pytest.mark.parametrize("mark", ["\u2028", "\x0b", "\x0c", "\x1c", "\x85", "\r"])
     def test_only_line_feeds_end_a_line(self, mark: str) -> None:
         text = f"good{mark}film"

@@ -1,6 +1,7 @@
 """What belongs to a student, found by its folder's place."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -73,6 +74,13 @@ def test_teacher_and_baseline_are_those_of_the_row(student: Path) -> None:
     assert baseline_of(Layout().student("movies", "bilstm", 1), PARAMS) is None
     with pytest.raises(DistilleryError, match="Name it with --teacher"):
         teacher_of(Path("moved"), PARAMS)
+
+
+@pytest.mark.parametrize("kind", ["answers", "average"])
+def test_a_teacher_without_a_model_has_no_folder(student: Path, kind: str) -> None:
+    tuning = SimpleNamespace(kind=kind)
+    own = PARAMS.teachers["minilm"].model_copy(update={"tuning": tuning, "max_length": None})
+    assert teacher_of(student, PARAMS.model_copy(update={"teachers": {"minilm": own}})) is None
 
 
 def test_only_what_the_student_is_unsure_of_reaches_the_teacher() -> None:

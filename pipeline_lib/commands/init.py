@@ -11,7 +11,7 @@ import typer
 if TYPE_CHECKING:
     from pipeline_lib.onboarding.findings import Findings
     from pipeline_lib.onboarding.questions import Question
-    from pipeline_lib.onboarding.understanding import Wishes
+    from pipeline_lib.onboarding.understanding import Overrides
 
 EXAMPLE = "Example: distill init reviews.csv"
 BASE = Path("profiles/default.yaml")
@@ -104,23 +104,23 @@ def init(
 
     dev_share, dev_file = _share_or_file(dev)
     test_share, test_file = _share_or_file(test)
-    wishes = _wishes(text, label, kind, labels, metrics, dev_share, test_share)
+    overrides = _overrides(text, label, kind, labels, metrics, dev_share, test_share)
     request = proposal.Request(
-        *(files, proposal.name_of(name, files), wishes, ALL if students == "all" else SMALL),
+        *(files, proposal.name_of(name, files), overrides, ALL if students == "all" else SMALL),
         *(dev_file, test_file, _listed(columns) or None, unlabelled or (), teacher),
     )
     profile = proposal.profile_of(request.name, BASE)
     if not force:
         keep_own_changes(params)
     base, console = read_values(BASE), Console()
-    looked = proposal.look(request, base, _ask)
+    inspection = proposal.inspect_files(request, base, _ask)
     if leave_out:
-        looked = proposal.leave_out(looked)
-    show(console, looked)
-    if looked.findings.stopping and not looked.leaves_out:
-        _ask_to_leave_out(looked.findings)
-        looked = proposal.leave_out(looked)
-    found = proposal.propose(request, looked, base)
+        inspection = proposal.leave_out(inspection)
+    show(console, inspection)
+    if inspection.findings.stopping and not inspection.leaves_out:
+        _ask_to_leave_out(inspection.findings)
+        inspection = proposal.leave_out(inspection)
+    found = proposal.propose(request, inspection, base)
     header = f"{request.name}: written by `distill init`. default.yaml says what each key does."
     said = overlay_text(found.sections, BASE, BASE.parent, f"{header}\n    {_command()}")
     _refuse_other(profile, said, force)
@@ -131,7 +131,7 @@ def init(
     write_params(profile, params)
     typer.echo(f"written   {profile}; {params} from it (back: distill profile use default)\n")
     check(params)
-    _say_next(request.name, found.sections, pair=len(looked.understood.text) == 2)
+    _say_next(request.name, found.sections, pair=len(inspection.understood.text) == 2)
 
 
 def _ask(question: "Question") -> str:
@@ -171,7 +171,7 @@ def _ask_to_leave_out(findings: "Findings") -> None:
         raise DistilleryError("nothing was written. Correct the rows, and run this again.")
 
 
-def _wishes(
+def _overrides(
     text: list[str] | None,
     label: str | None,
     kind: Kind | None,
@@ -179,12 +179,12 @@ def _wishes(
     metrics: str | None,
     dev: float | None,
     test: float | None,
-) -> "Wishes":
-    from pipeline_lib.onboarding.understanding import Wishes
+) -> "Overrides":
+    from pipeline_lib.onboarding.understanding import Overrides
 
     texts = [name for given in text or () for name in _listed(given)]
     own = kind.value if kind else None
-    return Wishes(texts, label, own, labels, _listed(metrics), dev, test)
+    return Overrides(texts, label, own, labels, _listed(metrics), dev, test)
 
 
 def _share_or_file(given: str | None) -> tuple[float | None, Path | None]:

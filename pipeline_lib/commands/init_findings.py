@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from pipeline_lib.onboarding.findings import Findings, Place
-    from pipeline_lib.onboarding.proposal import Looked
+    from pipeline_lib.onboarding.proposal import Inspection
     from pipeline_lib.onboarding.understanding import Understood
 
 SHOWN = 8
@@ -18,23 +18,23 @@ FEW = 10
 """A class with fewer rows than this in a split cannot be scored well there."""
 
 
-def show(console: "Console", looked: "Looked") -> None:
+def show(console: "Console", inspection: "Inspection") -> None:
     """Print how the files are read, and what is odd in them."""
     from rich.text import Text
 
-    for title, line in _lines(looked):
+    for title, line in _lines(inspection):
         said = Text().append(f"{title:<11}", "bold").append(line)
         console.print(said, highlight=False, soft_wrap=True)
-    if looked.findings.classes and any(looked.findings.classes.values()):
-        console.print(_class_table(looked.findings))
-    for line in _oddities(looked):
+    if inspection.findings.classes and any(inspection.findings.classes.values()):
+        console.print(_class_table(inspection.findings))
+    for line in _oddities(inspection):
         said = Text().append(f"{'odd':<11}", "bold yellow").append(line)
         console.print(said, highlight=False, soft_wrap=True)
 
 
-def _lines(looked: "Looked") -> Iterator[tuple[str, str]]:
+def _lines(inspection: "Inspection") -> Iterator[tuple[str, str]]:
     """Yield the lines that say how the files are read, each with its title."""
-    understood, findings = looked.understood, looked.findings
+    understood, findings = inspection.understood, inspection.findings
     for split, content in understood.contents.items():
         paths = ", ".join(map(str, content.paths))
         note = " (no header line)" if content.is_nameless else ""
@@ -53,17 +53,20 @@ def _lines(looked: "Looked") -> Iterator[tuple[str, str]]:
     yield "splits", rows + note
     for split in findings.hidden:
         yield split, "no labels: predicted, not scored"
-    if looked.unlabelled is not None:
-        yield "more texts", _more_texts(looked)
-    if looked.aside:
-        yield "skipped", f"{_some(list(map(str, looked.aside)))}: unknown file suffixes"
-    teacher = looked.teacher
+    if inspection.unlabelled is not None:
+        yield "more texts", _more_texts(inspection)
+    if inspection.skipped:
+        yield "skipped", f"{_some(list(map(str, inspection.skipped)))}: unknown file suffixes"
+    teacher = inspection.teacher
     how = {"single": "fine-tuned here", "finished": "as it is", "answers": "answers in a file"}
     yield "teacher", f"{teacher.path or teacher.model}, {how[teacher.kind]}"
 
 
-def _more_texts(looked: "Looked") -> str:
-    further, paths = looked.findings.further, [str(path) for path in looked.unlabelled.paths]
+def _more_texts(inspection: "Inspection") -> str:
+    further, paths = (
+        inspection.findings.further,
+        [str(path) for path in inspection.unlabelled.paths],
+    )
     counts = ((further.known, "among the rows above"), (further.repeated, "repeated"))
     left_out = [f"{n:,} {why}" for n, why in (*counts, (further.empty, "empty")) if n]
     note = f" (left out: {', '.join(left_out)})" if left_out else ""
@@ -113,12 +116,12 @@ def _class_table(findings: "Findings") -> "Table":
     return table
 
 
-def _oddities(looked: "Looked") -> Iterator[str]:
+def _oddities(inspection: "Inspection") -> Iterator[str]:
     from pipeline_lib.onboarding.findings import LONELY
 
-    findings = looked.findings
+    findings = inspection.findings
     for odd in findings.odd:
-        what = "left out" if looked.leaves_out or not odd.stops else "cannot be used"
+        what = "left out" if inspection.leaves_out or not odd.stops else "cannot be used"
         what = "kept" if odd.reason == LONELY else what
         yield f"{odd.split}: {_count(odd.places)} {odd.reason} ({what}): {named_rows(odd.places)}"
     for split in ("dev", "test"):

@@ -14,7 +14,7 @@ from pipeline_lib.onboarding.overlay import Wanted, overlay
 from pipeline_lib.onboarding.placing import Placement, place
 from pipeline_lib.onboarding.questions import Ask
 from pipeline_lib.onboarding.teachers import Chosen, choose_teacher
-from pipeline_lib.onboarding.understanding import Understood, Wishes, understand
+from pipeline_lib.onboarding.understanding import Overrides, Understood, understand
 from pipeline_lib.params import UNLABELLED
 
 _SPLIT_NAMES = ("train", "training", "all", "data")
@@ -32,7 +32,7 @@ class Request:
 
     files: list[Path]
     name: str
-    wishes: Wishes
+    overrides: Overrides
     students: tuple[str, ...]
     dev: Path | None = None
     test: Path | None = None
@@ -42,10 +42,10 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Looked:
+class Inspection:
     """What was found in what a user gave.
 
-    :ivar aside: files of unknown formats in folders of unlabelled texts.
+    :ivar skipped: files of unknown formats in folders of unlabelled texts.
     :ivar leaves_out: whether odd rows are left out.
     """
 
@@ -53,7 +53,7 @@ class Looked:
     findings: Findings
     teacher: Chosen
     unlabelled: Content | None
-    aside: list[Path]
+    skipped: list[Path]
     leaves_out: bool = False
 
 
@@ -91,7 +91,7 @@ def profile_of(name: str, base: Path) -> Path:
     return path
 
 
-def look(request: Request, base: Mapping[str, Any], ask: Ask) -> Looked:
+def inspect_files(request: Request, base: Mapping[str, Any], ask: Ask) -> Inspection:
     """Work out what files are about, and what is odd about their rows.
 
     :param base: the values of the parameter file that the profile extends.
@@ -100,41 +100,41 @@ def look(request: Request, base: Mapping[str, Any], ask: Ask) -> Looked:
     given = files_by_split(request.files, request.dev, request.test)
     contents = {split: read_content(paths, request.columns) for split, paths in given.items()}
     [default] = [t["model"] for t in base["teachers"].values() if t["model"] is not None]
-    classes = (request.wishes.labels or "").replace(",", ";").split(";")
+    classes = (request.overrides.labels or "").replace(",", ";").split(";")
     named = [name.partition("=")[0].strip() for name in classes if name]
     teacher = choose_teacher(request.teacher, [*base["models"]], default, named)
-    understood = understand(contents, request.wishes, teacher.told, ask)
+    understood = understand(contents, request.overrides, teacher.hints, ask)
     if teacher.runs and not understood.is_labelled:
         raise DistilleryError(
             f"--teacher {request.teacher}: a model is tuned and scored on labels, but the training "
             "rows have none. Give a file of answers (docs/teacher-files.md)."
         )
     unlabelled = None
-    files, aside = files_of_texts(request.unlabelled)
+    files, skipped = files_of_texts(request.unlabelled)
     if files:
         unlabelled = read_further(files, understood.text, request.columns, ask)
-    return Looked(understood, find(understood, unlabelled), teacher, unlabelled, aside)
+    return Inspection(understood, find(understood, unlabelled), teacher, unlabelled, skipped)
 
 
-def leave_out(looked: Looked) -> Looked:
+def leave_out(inspection: Inspection) -> Inspection:
     """Return it without the odd rows, and without the classes of one row."""
-    understood = without_lonely(looked.understood)
-    findings = find(understood, looked.unlabelled)
-    return replace(looked, understood=understood, findings=findings, leaves_out=True)
+    understood = without_lonely(inspection.understood)
+    findings = find(understood, inspection.unlabelled)
+    return replace(inspection, understood=understood, findings=findings, leaves_out=True)
 
 
-def propose(request: Request, looked: Looked, base: Mapping[str, Any]) -> Proposal:
+def propose(request: Request, inspection: Inspection, base: Mapping[str, Any]) -> Proposal:
     """Return what to write."""
-    understood, inputs = looked.understood, Path(base["inputs"])
+    understood, inputs = inspection.understood, Path(base["inputs"])
     contents = {**understood.contents}
-    kept = kept_rows(understood, looked.findings if looked.leaves_out else None)
-    if looked.unlabelled is not None:
-        contents[UNLABELLED] = looked.unlabelled
-        kept[UNLABELLED] = range(looked.unlabelled.table.num_rows)
+    kept = kept_rows(understood, inspection.findings if inspection.leaves_out else None)
+    if inspection.unlabelled is not None:
+        contents[UNLABELLED] = inspection.unlabelled
+        kept[UNLABELLED] = range(inspection.unlabelled.table.num_rows)
     label = understood.label
     labels = [label] if isinstance(label, str) else dict.fromkeys((label or {}).values())
     placement = place(contents, [*understood.text, *labels], kept, request.name, inputs)
-    path, where = looked.teacher.path, None
+    path, where = inspection.teacher.path, None
     if path is not None:
         inside = path.resolve().is_relative_to(inputs.resolve())
         where = path.resolve().as_posix()
@@ -144,7 +144,7 @@ def propose(request: Request, looked: Looked, base: Mapping[str, Any]) -> Propos
             placement.copies[inputs / request.name / path.name] = path
             where = f"{request.name}/{path.name}"
     wanted = Wanted(
-        *(request.name, understood, looked.findings, placement.source),
-        *(looked.teacher, where, request.students),
+        *(request.name, understood, inspection.findings, placement.source),
+        *(inspection.teacher, where, request.students),
     )
     return Proposal(placement, overlay(wanted, base))

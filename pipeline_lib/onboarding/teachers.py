@@ -8,7 +8,7 @@ from typing import Any
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json
 from pipeline_lib.onboarding.columns import number
-from pipeline_lib.onboarding.understanding import Told
+from pipeline_lib.onboarding.understanding import AnswerHints
 from pipeline_lib.teachers.answer_files import read_answers
 
 _HEADS = ("ForSequenceClassification",)
@@ -20,7 +20,7 @@ class Chosen:
     """A teacher.
 
     :ivar name: the name of its row; :ivar kind: the kind of its tuning; :ivar model: the row of
-        ``models`` that it is tuned from; :ivar path: its folder or file; :ivar told: what its
+        ``models`` that it is tuned from; :ivar path: its folder or file; :ivar hints: what its
         answers say about the task.
     """
 
@@ -28,7 +28,7 @@ class Chosen:
     kind: str
     model: str | None = None
     path: Path | None = None
-    told: Told | None = None
+    hints: AnswerHints | None = None
 
     @property
     def runs(self) -> bool:
@@ -57,7 +57,7 @@ def choose_teacher(
             f"--teacher {given}: neither a model of params.yaml ({', '.join(models)}), nor a "
             "model's folder, nor a file of answers. Correct it."
         )
-    return Chosen("answers", "answers", path=path, told=_told(path, classes))
+    return Chosen("answers", "answers", path=path, hints=_hints(path, classes))
 
 
 def tuning_of(chosen: Chosen, place: str, rows: int, base: Mapping[str, Any]) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def _model(path: Path) -> Chosen:
     return Chosen(name, "single", name, path)
 
 
-def _told(path: Path, classes: Sequence[str]) -> Told:
+def _hints(path: Path, classes: Sequence[str]) -> AnswerHints:
     """Return what answers say about their task: the classes that they name, or scores."""
     described, rows = read_answers(path, None, [*classes])
     names: dict[str, None] = dict.fromkeys(described.classes or classes)
@@ -104,5 +104,5 @@ def _told(path: Path, classes: Sequence[str]) -> Told:
         elif row.kind == "logits" and len(row.value) == 1:
             scores.append(str(row.value[0]))
     if scores and not names:
-        return Told("regression", scores=scores)
-    return Told("classification", [*names])
+        return AnswerHints("regression", scores=scores)
+    return AnswerHints("classification", [*names])

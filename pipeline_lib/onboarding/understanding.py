@@ -31,7 +31,7 @@ FEW_ROWS = 1000
 
 
 @dataclass(frozen=True)
-class Wishes:
+class Overrides:
     """What the user said, which replaces a guess; None or empty if nothing.
 
     :ivar dev: the share of the rows to draw for dev; :ivar test: for test.
@@ -47,7 +47,7 @@ class Wishes:
 
 
 @dataclass(frozen=True)
-class Told:
+class AnswerHints:
     """What a teacher's answers in files say about a task: the classes, or that they are scores."""
 
     kind: str
@@ -113,33 +113,33 @@ class Understood:
 
 
 def understand(
-    contents: dict[str, Content], wishes: Wishes, told: Told | None, ask: Ask
+    contents: dict[str, Content], overrides: Overrides, hints: AnswerHints | None, ask: Ask
 ) -> Understood:
     """Work out what files are about.
 
     :param contents: by split, without unlabelled texts.
-    :param told: what a teacher's answers say, if they are given.
+    :param hints: what a teacher's answers say, if they are given.
     :raises DistilleryError: if they cannot be understood, or are ambiguous and ``ask`` refuses.
     """
     columns = look_at(contents)
-    text = choose_texts(columns, contents, wishes.text, wishes.label, ask)
-    name = choose_label(columns, contents, text, wishes.label, told is None, ask)
+    text = choose_texts(columns, contents, overrides.text, overrides.label, ask)
+    name = choose_label(columns, contents, text, overrides.label, hints is None, ask)
     with_label = [split for split, content in contents.items() if name in content.names]
     values = [v for split in with_label for v in _known(split, contents[split].values(name))]
-    if name is None and told is None:
+    if name is None and hints is None:
         raise DistilleryError(
             "nothing is labelled, and no teacher's answers are given. Name the label column with "
             "--label, or a file of answers with --teacher FILE; or give these texts with "
             "--unlabelled besides labelled ones."
         )
     kind, labels = (
-        _of_teacher(told, wishes)
+        _of_teacher(hints, overrides)
         if name is None
-        else _of_column(name, values, wishes, ask, contents)
+        else _of_column(name, values, overrides, ask, contents)
     )
     label: str | dict[str, str] | None = name
     if name is not None and not {"train", "all"} & set(with_label):
-        if told is None:
+        if hints is None:
             raise DistilleryError(
                 f"column {name!r} is only in {', '.join(with_label)}, so nothing can be learned "
                 "from it. Name another with --label, or a file of answers with --teacher FILE."
@@ -152,40 +152,40 @@ def understand(
     counts = [_count(own, values) for own in labels.values()] if kind == "classification" else []
     metrics, rare = metrics_of(kind, counts)
     positive = None if rare is None else [*labels][rare]
-    if wishes.metrics:
-        metrics = _checked_metrics(wishes.metrics, kind)
+    if overrides.metrics:
+        metrics = _checked_metrics(overrides.metrics, kind)
         positive = positive if "f1" in metrics else None
-    split = _split(contents, wishes)
+    split = _split(contents, overrides)
     return Understood(contents, text, label, kind, labels, metrics, positive, split)
 
 
-def _of_teacher(told: Told, wishes: Wishes) -> tuple[str, Labels]:
-    kind = wishes.kind or told.kind
+def _of_teacher(hints: AnswerHints, overrides: Overrides) -> tuple[str, Labels]:
+    kind = overrides.kind or hints.kind
     if kind == "regression":
-        return kind, score_range(told.scores, wishes.labels)
-    if wishes.labels is not None:
-        return kind, parse_labels(wishes.labels, ())
-    if not told.classes:
+        return kind, score_range(hints.scores, overrides.labels)
+    if overrides.labels is not None:
+        return kind, parse_labels(overrides.labels, ())
+    if not hints.classes:
         raise DistilleryError(
             "--teacher: the file does not name its classes. Name them in their order: "
             "--labels 'bad;good'."
         )
-    return kind, {name: [name] for name in told.classes}
+    return kind, {name: [name] for name in hints.classes}
 
 
 def _of_column(
-    name: str, values: Sequence[str], wishes: Wishes, ask: Ask, contents: dict[str, Content]
+    name: str, values: Sequence[str], overrides: Overrides, ask: Ask, contents: dict[str, Content]
 ) -> tuple[str, Labels]:
     names = next((c.class_names[name] for c in contents.values() if name in c.class_names), None)
-    described = wishes.labels is not None and "=" in wishes.labels
-    kind = wishes.kind or ("classification" if names or described else None)
+    described = overrides.labels is not None and "=" in overrides.labels
+    kind = overrides.kind or ("classification" if names or described else None)
     if kind != "classification":
         check_notation(name, values, contents)
     kind = choose_kind(name, values, kind, ask)
     if kind == "regression":
-        return kind, score_range(values, wishes.labels)
-    if wishes.labels is not None:
-        return kind, parse_labels(wishes.labels, values)
+        return kind, score_range(values, overrides.labels)
+    if overrides.labels is not None:
+        return kind, parse_labels(overrides.labels, values)
     return kind, classes_of(values, names)
 
 
@@ -212,19 +212,19 @@ def _checked_metrics(given: Sequence[str], kind: str) -> list[str]:
     return [*given]
 
 
-def _split(contents: dict[str, Content], wishes: Wishes) -> dict[str, Any] | None:
+def _split(contents: dict[str, Content], overrides: Overrides) -> dict[str, Any] | None:
     """Return the shares to draw; None if dev is given."""
     if "dev" in contents:
-        for share, flag in ((wishes.dev, "--dev"), (wishes.test, "--test")):
+        for share, flag in ((overrides.dev, "--dev"), (overrides.test, "--test")):
             if share is not None:
                 raise DistilleryError(f"{flag} {share:g}: a dev file is given, so none is drawn.")
         return None
     rows = next(iter(contents.values())).table.num_rows
-    if wishes.dev == 0:
+    if overrides.dev == 0:
         raise DistilleryError(
             "--dev 0: learning rates, steps and thresholds are chosen on dev, so it cannot be "
             "empty. Give a share above 0, or a file."
         )
-    dev = wishes.dev or (DEV if rows >= FEW_ROWS else 2 * DEV)
-    test = 0.0 if "test" in contents else TEST if wishes.test is None else wishes.test
+    dev = overrides.dev or (DEV if rows >= FEW_ROWS else 2 * DEV)
+    test = 0.0 if "test" in contents else TEST if overrides.test is None else overrides.test
     return {"dev": dev, "test": test, "seed": 1}

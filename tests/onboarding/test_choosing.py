@@ -14,7 +14,7 @@ from pipeline_lib.onboarding import columns
 from pipeline_lib.onboarding.contents import Content, read_content
 from pipeline_lib.onboarding.findings import find
 from pipeline_lib.onboarding.questions import Question, refuse
-from pipeline_lib.onboarding.understanding import Told, Understood, Wishes, understand
+from pipeline_lib.onboarding.understanding import AnswerHints, Overrides, Understood, understand
 
 from .made_up import review
 
@@ -24,8 +24,8 @@ def content(given: dict[str, Sequence[Any]], **further: Any) -> Content:
     return Content([Path("all.csv")], pa.table(arrays), [(0, 2)], "csv", **further)
 
 
-def about(given: Content, told: Told | None = None, **wishes: Any) -> Understood:
-    return understand({"all": given}, Wishes(**wishes), told, refuse)
+def about(given: Content, hints: AnswerHints | None = None, **overrides: Any) -> Understood:
+    return understand({"all": given}, Overrides(**overrides), hints, refuse)
 
 
 def write(path: Path, rows: list[tuple[str, str]]) -> Path:
@@ -114,7 +114,7 @@ def test_a_name_that_says_nothing_of_a_label_is_asked_about() -> None:
     with pytest.raises(DistilleryError, match=message):
         about(content(USERS))
     with pytest.raises(DistilleryError, match="does not suggest it"):
-        about(content(USERS), Told("classification", ["bad", "good"]))
+        about(content(USERS), AnswerHints("classification", ["bad", "good"]))
     asked: list[Question] = []
 
     def ask(question: Question) -> str:
@@ -122,7 +122,7 @@ def test_a_name_that_says_nothing_of_a_label_is_asked_about() -> None:
         return question.choices[-1]
 
     with pytest.raises(DistilleryError, match="or give these texts with --unlabelled"):
-        understand({"all": content(USERS)}, Wishes(), None, ask)
+        understand({"all": content(USERS)}, Overrides(), None, ask)
     assert asked[0].choices == ["user", "none"]
     assert about(content(USERS), label="user").label == "user"
     # A label that is none is said to be so.

@@ -10,7 +10,7 @@ from pipeline_lib.onboarding.findings import Further, find
 from pipeline_lib.onboarding.further import read_further
 from pipeline_lib.onboarding.given import files_of_texts
 from pipeline_lib.onboarding.questions import Question, refuse
-from pipeline_lib.onboarding.understanding import Wishes, understand
+from pipeline_lib.onboarding.understanding import Overrides, understand
 
 from .made_up import review, write_csv, write_reviews
 
@@ -28,14 +28,14 @@ def test_files_of_any_format_and_folders(tmp_path: Path) -> None:
     (folder / "three.tsv").write_text("\n".join(lines) + "\n")
     (folder / "four.txt").write_text("\n".join(lines) + "\nshort one\n")
     (folder / "README.md").touch()
-    files, aside = files_of_texts([one, folder, one])
-    assert aside == [folder / "README.md"] and len(files) == 4
+    files, skipped = files_of_texts([one, folder, one])
+    assert skipped == [folder / "README.md"] and len(files) == 4
     found = read_further(files, ["review"], None, refuse)
     assert found.names == ["review"] and found.format is None and found.table.num_rows == 61
     assert found.place(60) == (folder / "three.tsv", 10)
     # Each text once, and none of the task's own: as `prepare` counts them.
     task = understand(
-        {"all": read_content([write_reviews(tmp_path / "all.csv")])}, Wishes(), None, refuse
+        {"all": read_content([write_reviews(tmp_path / "all.csv")])}, Overrides(), None, refuse
     )
     assert find(task, found).further == Further(texts=31, known=10, repeated=20)
     with pytest.raises(DistilleryError, match=r"all 10 texts are among the task's rows"):

@@ -13,9 +13,9 @@ from pipeline_lib.onboarding.findings import find, without_lonely
 from pipeline_lib.onboarding.labels import classes_of, parse_labels, score_range
 from pipeline_lib.onboarding.questions import Question, refuse
 from pipeline_lib.onboarding.understanding import (
-    Told,
+    AnswerHints,
+    Overrides,
     Understood,
-    Wishes,
     understand,
 )
 
@@ -36,8 +36,8 @@ def reviews(rows: int = 40, **columns: Sequence[Any]) -> Content:
     return content(review=[review(n) for n in range(rows)], **columns)
 
 
-def about(given: Content, **wishes: Any) -> Understood:
-    return understand({"all": given}, Wishes(**wishes), None, refuse)
+def about(given: Content, **overrides: Any) -> Understood:
+    return understand({"all": given}, Overrides(**overrides), None, refuse)
 
 
 def test_two_columns() -> None:
@@ -113,7 +113,7 @@ def test_what_is_open_is_asked() -> None:
         asked.append(question)
         return question.choices[-1]
 
-    found = understand({"all": given}, Wishes(), None, ask)
+    found = understand({"all": given}, Overrides(), None, ask)
     assert found.text == ["review", "title"] and asked[0].choices[0] == "review"
     with pytest.raises(DistilleryError, match=r"several columns read like text.*--text review"):
         about(given)
@@ -133,13 +133,15 @@ def test_what_is_open_is_asked() -> None:
 def test_nothing_labelled_needs_answers() -> None:
     with pytest.raises(DistilleryError, match=r"no column can be the label.*--teacher FILE"):
         about(reviews())
-    told = Told("classification", ["bad", "good"])
-    found = understand({"all": reviews()}, Wishes(), told, refuse)
+    hints = AnswerHints("classification", ["bad", "good"])
+    found = understand({"all": reviews()}, Overrides(), hints, refuse)
     assert found.label is None and found.labels == {"bad": ["bad"], "good": ["good"]}
-    scores = understand({"all": reviews()}, Wishes(), Told("regression", [], ["1.5", "3"]), refuse)
+    scores = understand(
+        {"all": reviews()}, Overrides(), AnswerHints("regression", [], ["1.5", "3"]), refuse
+    )
     assert scores.kind == "regression" and scores.labels == {"min": 1.0, "max": 3.0}
     splits = {"train": reviews(), "dev": reviews(label=[0, 1] * 20)}
-    assert understand(splits, Wishes(), told, refuse).label == {"dev": "label"}
+    assert understand(splits, Overrides(), hints, refuse).label == {"dev": "label"}
 
 
 def test_labels_can_be_merged() -> None:
@@ -208,9 +210,9 @@ def test_a_class_without_rows_to_learn_it_from() -> None:
         "test": reviews(label=["a", "b", "c", "a"] * 10),
     }
     with pytest.raises(DistilleryError, match=r"all\.csv: no row has the label c"):
-        find(understand(splits, Wishes(), None, refuse))
+        find(understand(splits, Overrides(), None, refuse))
     # Without it, its rows are odd ones of the test set.
-    own = find(understand(splits, Wishes(labels="a;b"), None, refuse))
+    own = find(understand(splits, Overrides(labels="a;b"), None, refuse))
     assert [(odd.split, len(odd.rows)) for odd in own.stopping] == [("test", 10)]
     with pytest.raises(DistilleryError, match="no row has the label c, d"):
         find(about(reviews(label=["a", "b"] * 20), labels="a;b;c;d"))
@@ -226,7 +228,7 @@ def test_leaks_between_splits() -> None:
         "dev": part("dev", 8, [1, 1] * 5),
         "test": part("test", 30, [""] * 10),
     }
-    found = find(understand(splits, Wishes(), None, refuse))
+    found = find(understand(splits, Overrides(), None, refuse))
     [shared] = found.shared
     assert (shared.split, shared.earlier, shared.rows, shared.other_label) == ("dev", "train", 2, 1)
     assert shared.places == [(Path("dev.csv"), 2), (Path("dev.csv"), 3)]
@@ -239,5 +241,5 @@ def test_hidden_scores_are_no_scores() -> None:
         "dev": reviews(score=[n / 10 for n in range(40)]),
         "test": reviews(score=["-1"] * 40),
     }
-    found = understand(splits, Wishes(), None, refuse)
+    found = understand(splits, Overrides(), None, refuse)
     assert found.labels == {"min": 0.0, "max": 4.0} and find(found).hidden == ["test"]

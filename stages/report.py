@@ -3,8 +3,8 @@
     python stages/report.py
 
 Reads data/results of every task in params.yaml and of the rows of `retrieval` and `similarity`,
-data/speed, the records of trained models, and the shard sets, for sample rows; writes data/report:
-results.md, index.html, and the page's content as report.json.
+data/speed, the records of trained models and of what was fetched, and the shard sets, for sample
+rows; writes data/report: results.md, index.html, and the page's content as report.json.
 """
 
 from pathlib import Path

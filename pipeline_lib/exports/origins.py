@@ -24,10 +24,7 @@ from pipeline_lib.params import (
     Params,
     SentenceVectorFiles,
 )
-from pipeline_lib.sources.licences import card_licences, package_licences
-
-LICENCE_KEYS = ("licence", "license", "terms")
-"""Keys of the licence in the provenance of a teacher's answers."""
+from pipeline_lib.report.licences import card_licences, given_licences, package_licences
 
 
 @dataclass(frozen=True)
@@ -115,8 +112,7 @@ def _given(part: str, source: str, record: Path, provenance: dict[str, str]) -> 
     said = read_record(record, "provenance")["provenance"] if record.exists() else {}
     said = said or provenance
     told = "; ".join(f"{key}: {value}" for key, value in said.items())
-    licences = [f"{key}: {said[key]}" for key in LICENCE_KEYS if key in said]
-    return Origin(part, f"{source} ({told})" if told else source, licences)
+    return Origin(part, f"{source} ({told})" if told else source, given_licences(said))
 
 
 def _vectors(params: Params, layout: Layout, part: str) -> Origin:

@@ -1,26 +1,21 @@
 """Where everything on the page comes from: code, settings, machines, packages, licences."""
 
-import os
 import platform
 import re
 import subprocess
-import tarfile
-import zipfile
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from email.message import Message
-from email.parser import HeaderParser
 from importlib.metadata import PackageNotFoundError, distribution, requires
 from pathlib import Path
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json, sha256_file, sha256_json
-from pipeline_lib.base.layout import Layout, state_folder
+from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.processor import cpu_name
 from pipeline_lib.params import Params
+from pipeline_lib.report.sources import UNKNOWN, sources
 
-UNKNOWN = "unknown"
 SECTIONS = ("tasks", "transfer", "models", "teachers", "students", "optimisers", "methods")
 """The sections of params.yaml that have digests of their own."""
 
@@ -40,7 +35,7 @@ def provenance(params: Params, layout: Layout, command: str) -> dict[str, Any]:
         "system": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
         "computed_on": computed_on(params, layout),
         "digests": _digests(params),
-        "sources": list(_sources(params)),
+        "sources": list(sources(params, layout)),
         "packages": _packages(),
     }
 
@@ -94,36 +89,6 @@ def _digests(params: Params) -> dict[str, str]:
     return found | {f"params.yaml: {name}": sha256_json(dumped[name]) for name in SECTIONS}
 
 
-def _sources(params: Params) -> Iterator[dict[str, str]]:
-    """Yield the sources of the run's data and models, with the licence if it is known."""
-    named = {f"task {name}": own.source for name, own in params.tasks.items()}
-    named |= {f"model {name}": own for name, own in params.models.items()}
-    if params.wikipedia is not None:
-        named["Wikipedia"] = params.wikipedia.source
-    for name, source in named.items():
-        values = source.model_dump(mode="json")
-        for part in values.get("parts") or [values]:
-            kind = values.get("kind", "")
-            yield {"name": name, "kind": kind} | _source(part)
-
-
-def _source(values: dict[str, Any]) -> dict[str, str]:
-    requirement = values.get("requirement")
-    if requirement:
-        pinned = {"from": requirement, "sha256": values.get("sha256") or UNKNOWN}
-        return pinned | {"licence": _licence_of(requirement)}
-    places = ("dataset", "model", "path", "folder", "files")
-    found = next((values[key] for key in places if values.get(key)), None)
-    revision = values.get("revision")
-    named = ", ".join(found.values()) if isinstance(found, dict) else found
-    where = named or "made from the run's other data"
-    return {
-        "from": f"{where} at {revision}" if revision else where,
-        "sha256": values.get("sha256") or "–",
-        "licence": UNKNOWN if found else "–",
-    }
-
-
 def _packages() -> list[dict[str, str]]:
     """Return name, version and licence of the library's declared requirements."""
     try:
@@ -139,34 +104,6 @@ def _packages() -> list[dict[str, str]]:
             continue
         found.append({"name": name, "version": metadata["Version"], "licence": _licence(metadata)})
     return found
-
-
-def _licence_of(requirement: str) -> str:
-    """Return the licence that a downloaded archive states, without installing it."""
-    name, _, version = requirement.partition("==")
-    wanted = re.sub(r"[-_.]+", "_", f"{name}-{version}").lower()
-    folder = state_folder() / "downloads"
-    for path in sorted(folder.iterdir()) if folder.is_dir() else []:
-        if re.sub(r"[-_.]+", "_", path.name).lower().startswith(wanted + "_"):
-            try:
-                return _licence(HeaderParser().parsestr(_metadata(path)))
-            except (OSError, KeyError, ValueError, zipfile.BadZipFile, tarfile.TarError):
-                return UNKNOWN
-    return UNKNOWN
-
-
-def _metadata(archive: Path) -> str:
-    """Return the metadata of a wheel or of a source distribution."""
-    if archive.suffix == ".whl":
-        with zipfile.ZipFile(archive) as wheel:
-            [name] = [n for n in wheel.namelist() if n.endswith(".dist-info/METADATA")]
-            return wheel.read(name).decode("utf-8", "replace")
-    with tarfile.open(archive) as sdist:
-        # In file order: it is usually near the beginning.
-        for member in sdist:
-            if member.name.count(os.sep) == 1 and member.name.endswith("/PKG-INFO"):
-                return sdist.extractfile(member).read().decode("utf-8", "replace")
-    raise KeyError("PKG-INFO")
 
 
 def _licence(metadata: Message) -> str:

@@ -14,7 +14,7 @@ from pipeline_lib.exports.card import model_card
 from pipeline_lib.exports.markdown import code, escape, fenced
 from pipeline_lib.networks.student import StudentConfig
 from pipeline_lib.params import check_params, student_settings
-from pipeline_lib.sources.licences import card_licences, package_licences
+from pipeline_lib.report.licences import card_licences, package_licences
 from pipeline_lib.students.student import build_student, load_student, save_student
 from pipeline_lib.students.vocabulary import build_tokenizer
 from tests.archives import tar_bytes, write_files, zip_bytes

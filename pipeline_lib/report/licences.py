@@ -1,10 +1,11 @@
-"""Declared licences: a package's in its metadata, a model's in its card.
+"""Declared licences: of a package in its metadata, of a model in its card, of given files.
 
 Nothing is looked up elsewhere and nothing is inferred.  A package's licence need not be that of the
 model inside it, so each is reported with the one that declares it.
 """
 
 import re
+from collections.abc import Mapping
 from email.parser import HeaderParser
 from functools import cache
 from pathlib import Path
@@ -16,6 +17,8 @@ from pipeline_lib.sources.archives import read_member
 
 CARD = "README.md"
 """A model card, whose front matter names the licence."""
+KEYS = ("licence", "license", "terms")
+"""Keys of the licence in the provenance of files with answers or vectors."""
 _FRONT_MATTER = re.compile(r"\A\s*---\s*\n(.*?)\n---\s*$", re.DOTALL | re.MULTILINE)
 _ENDINGS = {"wheel": ".whl", "sdist": ".tar.gz"}
 
@@ -43,6 +46,11 @@ def card_licences(folder: Path) -> list[str]:
     """Return what the model card in a folder declares: ``its README.md: apache-2.0``."""
     path = folder / CARD
     return _of_card(path.read_text(encoding="utf-8", errors="replace")) if path.is_file() else []
+
+
+def given_licences(provenance: Mapping[str, str]) -> list[str]:
+    """Return what the provenance of files with answers or vectors declares: ``terms: free``."""
+    return [f"{key}: {provenance[key]}" for key in KEYS if key in provenance]
 
 
 @cache

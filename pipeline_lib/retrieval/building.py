@@ -82,7 +82,7 @@ def build(
         writer.write(_segments(batches, new, ids, segment_rows), engine, report, on_segment)
         if not writer.shards:
             raise DistilleryError(f"{folder}: no sentences to embed. Give a file that has some.")
-        return writer.finish(new.left_out, form.approximate), report
+        return writer.finish(new.left_out, form.approximate, before), report
 
 
 def add(

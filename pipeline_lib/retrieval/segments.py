@@ -137,7 +137,7 @@ class SegmentWriter:
     ) -> Catalogue:
         """Write the approximate index and the manifest, and delete files no longer needed.
 
-        :param before: the catalogue that was added to.
+        :param before: the finished catalogue that was in the folder, if any.
         """
         manifest = self._manifest(counts)
         if approximate:
@@ -180,13 +180,13 @@ class SegmentWriter:
     ) -> ApproximateFile:
         """Write the approximate index under a new name: the old one stays in use until the end.
 
-        The rows added join the old one, if that is intact; otherwise it is built from all rows.
+        If the old one is intact and of the same first segments, the other rows join it, which may
+        be none; otherwise it is built from all rows.
         """
         digest = manifest.digest
         path = self.folder / f"approximate-{digest[:12]}.{kind}"
-        old = before.intact_approximate() if before else None
-        first, added = 0, manifest
-        if before and old:
+        old, first, added = None, 0, manifest
+        if before and self._starts_with(before, kind) and (old := before.intact_approximate()):
             first = len(before)
             added = replace(manifest, shards=self.shards[len(before.shards.manifest.shards) :])
         blocks = Catalogue(ShardSet(self.folder, added), self.contents).blocks()
@@ -194,6 +194,16 @@ class SegmentWriter:
         if old is None or first < manifest.rows:
             write_approximate(kind, path, numbered, self.contents.width, old)
         return ApproximateFile(kind, path.name, path.stat().st_size, sha256_file(path), digest)
+
+    def _starts_with(self, before: Catalogue, kind: str) -> bool:
+        """Whether an approximate index of this kind has the first of the segments written here."""
+        own = before.contents.approximate
+        known = [shard.sha256 for shard in before.shards.manifest.shards]
+        return (
+            own is not None
+            and own.kind == kind
+            and known == [shard.sha256 for shard in self.shards[: len(known)]]
+        )
 
 
 def _noted(folder: Path) -> Iterator[Shard]:

@@ -11,6 +11,7 @@ from pipeline_lib.retrieval.building import Form, build
 from pipeline_lib.retrieval.catalogue import Catalogue
 from pipeline_lib.retrieval.embedders import EncoderReference
 from pipeline_lib.retrieval.rows import Rows
+from pipeline_lib.storage.vectors import unit
 from pipeline_lib.students.sentence_encoder import save_encoder
 from pipeline_lib.students.student import build_student, save_student
 from pipeline_lib.students.vocabulary import build_tokenizer
@@ -55,3 +56,35 @@ def made(
     return build(folder, own, batches, Form(**form), ENGINE, ids=ids is not None, segment_rows=16)[
         0
     ]
+
+
+def cosine_order(queries: np.ndarray, documents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the cosines of all pairs, and each query's documents from the nearest on."""
+    scores = unit(queries.astype(np.float64)) @ unit(documents.astype(np.float64)).T
+    return scores, np.argsort(-scores, axis=1, kind="stable")
+
+
+class BruteForce:
+    """Stands for a library's index: looks at all vectors."""
+
+    def __init__(self, vectors: np.ndarray) -> None:
+        self.vectors = vectors
+
+    @classmethod
+    def new(cls, width: int) -> "BruteForce":
+        return cls(np.empty((0, width), np.float32))
+
+    @classmethod
+    def open(cls, path: Path, _: bool) -> "BruteForce":
+        return cls(np.load(path))
+
+    def add(self, first: int, vectors: np.ndarray) -> None:
+        assert first == len(self.vectors)
+        self.vectors = np.concatenate([self.vectors, vectors])
+
+    def candidates(self, queries: np.ndarray, count: int) -> list[np.ndarray]:
+        return [*cosine_order(queries, self.vectors)[1][:, :count]]
+
+    def save(self, path: Path) -> None:
+        with open(path, "wb") as sink:
+            np.save(sink, self.vectors)

@@ -18,7 +18,6 @@ from pipeline_lib.retrieval.embedders import EncoderReference, targets_in_space
 from pipeline_lib.retrieval.rows import Rows
 from pipeline_lib.retrieval.scoring import CosineScorer
 from pipeline_lib.retrieval.search import CrossEncoder, Hit, QueryEncoder, Search, pair_scorer
-from pipeline_lib.storage.vectors import unit
 from pipeline_lib.students.sentence_encoder import load_encoder
 from pipeline_lib.students.student import load_student
 from pipeline_lib.students.targets import Targets
@@ -27,7 +26,16 @@ from tests.pipeline.workspace import flip_byte
 from tests.pretrained import WORDS as MODEL_WORDS
 from tests.pretrained import write_model
 
-from .made_up import ENGINE, TEXTS, WIDTH, made, write_encoder, write_student
+from .made_up import (
+    ENGINE,
+    TEXTS,
+    WIDTH,
+    BruteForce,
+    cosine_order,
+    made,
+    write_encoder,
+    write_student,
+)
 
 QUERIES = ["word3 word4", "word10", "unknown words"]
 FILMS = [f"{first} {second}" for first in MODEL_WORDS[:7] for second in MODEL_WORDS[:7]]
@@ -37,11 +45,6 @@ FILMS = [f"{first} {second}" for first in MODEL_WORDS[:7] for second in MODEL_WO
 @pytest.fixture(scope="module")
 def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_encoder(tmp_path_factory.mktemp("encoders") / "one")
-
-
-def cosine_order(queries: np.ndarray, documents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    scores = unit(queries.astype(np.float64)) @ unit(documents.astype(np.float64)).T
-    return scores, np.argsort(-scores, axis=1, kind="stable")
 
 
 def rows_of(hits: list[list[Hit]]) -> list[list[int]]:
@@ -127,6 +130,30 @@ def test_a_teacher_orders_the_best_once_more(tmp_path: Path, encoder: Path) -> N
         way.find(QUERIES, 9)
 
 
+class SureTeacher:
+    """The greater the number of a sentence's first word, the surer of the second class."""
+
+    device = torch.device("cpu")
+
+    def predict(self, pairs: list[tuple[str, str]], *_: int) -> np.ndarray:
+        return np.array([[0.0, float(text.split()[0][4:]) / 4] for _, text in pairs], np.float32)
+
+
+def test_a_teacher_of_classes_ranks_by_the_probability_of_one(
+    tmp_path: Path, encoder: Path
+) -> None:
+    catalogue = made(tmp_path / "index", encoder)
+    plain, texts = Search.by_cosine(catalogue), ["word0", "word2", "word40"]
+    for output, sign in enumerate((1, -1)):
+        teacher = CrossEncoder(SureTeacher(), output, 16)
+        numbers = np.array([0.0, 0.5, 10.0])
+        np.testing.assert_allclose(teacher.scores("", texts), 1 / (1 + np.exp(sign * numbers)))
+        way = Search(catalogue, plain.encoder, plain.scorer, None, teacher, rescored=8)
+        for hits in way.find(QUERIES, 8):
+            found = [sign * float(TEXTS[hit.row].split()[0][4:]) for hit in hits]
+            assert found == sorted(found)
+
+
 def test_a_teacher_reads_as_much_as_it_was_tuned_with(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -163,30 +190,22 @@ def test_candidates_are_scored_again(
         way.find(QUERIES, 11)
 
 
-class BruteForce:
-    """Stands for a library's index: looks at all vectors."""
-
-    def __init__(self, vectors: np.ndarray) -> None:
-        self.vectors = vectors
-
-    @classmethod
-    def new(cls, width: int) -> "BruteForce":
-        return cls(np.empty((0, width), np.float32))
-
-    @classmethod
-    def open(cls, path: Path, _: bool) -> "BruteForce":
-        return cls(np.load(path))
-
-    def add(self, first: int, vectors: np.ndarray) -> None:
-        assert first == len(self.vectors)
-        self.vectors = np.concatenate([self.vectors, vectors])
-
-    def candidates(self, queries: np.ndarray, count: int) -> list[np.ndarray]:
-        return [*cosine_order(queries, self.vectors)[1][:, :count]]
-
-    def save(self, path: Path) -> None:
-        with open(path, "wb") as sink:
-            np.save(sink, self.vectors)
+def test_candidates_are_scored_again_by_the_students_comparison(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_student(tmp_path / "student", ["apart", "alike"])
+    catalogue = made(tmp_path / "index", folder, storage="float32")
+    scorer = pair_scorer(catalogue, None, None)
+    exact = Search(catalogue, QueryEncoder.of(catalogue), scorer)
+    wanted = [[hit for hit in own if hit.row >= 40] for own in exact.find(QUERIES, 50)]
+    monkeypatch.setattr(Search, "_approximate", Everything())
+    found = replace(exact, candidates=10).find(QUERIES, 10)
+    assert rows_of(found) == rows_of(wanted)
+    scores = [[[hit.score for hit in own] for own in hits] for hits in (found, wanted)]
+    np.testing.assert_allclose(*scores, atol=1e-5)
+    assert rows_of(found) != rows_of(
+        replace(exact, scorer=CosineScorer(), candidates=10).find(QUERIES, 10)
+    )
 
 
 def test_the_approximate_index_grows_with_the_rows(
@@ -201,6 +220,26 @@ def test_the_approximate_index_grows_with_the_rows(
     way = Search(grown, plain.encoder, plain.scorer, candidates=20)
     assert rows_of(way.find(QUERIES, 5)) == rows_of(plain.find(QUERIES, 5))
     assert add(grown, [Rows(TEXTS)], ENGINE)[0].contents == grown.contents
+    # Building again keeps it, and the rows of other segments join it.
+    made(tmp_path / "same", encoder, TEXTS[:32], approximate="usearch")
+    with monkeypatch.context() as patched:
+        patched.setattr(BruteForce, "new", None)
+        for count in (32, 50):
+            again = made(tmp_path / "same", encoder, TEXTS[:count], approximate="usearch")
+            assert len(again) == count and again.faults() == []
+            way = Search(again, plain.encoder, plain.scorer, candidates=20)
+            assert rows_of(way.find(QUERIES, 5)) == rows_of(
+                Search.by_cosine(again).find(QUERIES, 5)
+            )
+    # One of other rows, of another kind or a damaged one is made anew.
+    monkeypatch.setitem(approximate.KINDS, "faiss", BruteForce)
+    monkeypatch.setitem(sys.modules, "faiss", sys)
+    flip_byte(again.folder / again.contents.approximate.name)
+    for kind, texts in (("usearch", TEXTS), ("faiss", TEXTS), ("faiss", TEXTS[::-1])):
+        again = made(tmp_path / "same", encoder, texts, approximate=kind)
+        way = Search(again, plain.encoder, plain.scorer, candidates=20)
+        assert rows_of(way.find(QUERIES, 5)) == rows_of(Search.by_cosine(again).find(QUERIES, 5))
+        assert again.faults() == [] and len(list(again.folder.glob("approx*"))) == 1
     # Another index of the same name is noticed by its digest, one of other rows before it is read.
     flip_byte(grown.folder / grown.contents.approximate.name)
     assert len(grown.faults()) == 1

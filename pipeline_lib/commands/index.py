@@ -76,6 +76,12 @@ Vectors = Annotated[
         "--vectors", help="Files with the sentences' vectors: `text`, `embedding`; repeatable."
     ),
 ]
+SegmentRows = Annotated[
+    int | None,
+    typer.Option(
+        "--segment-rows", min=1, help="Rows per file, 8192 by default; more suit many millions."
+    ),
+]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:<number> or mps.")]
 Workers = Annotated[
     int | None, typer.Option("--workers", min=1, help="Processes; by default one per core.")
@@ -112,7 +118,10 @@ def build(
         typer.Option("--centre", help="Subtract the mean of this encoder's targets."),
     ] = None,
     storage: Annotated[
-        Storage, typer.Option("--storage", help="Number format of the vectors.")
+        Storage,
+        typer.Option(
+            "--storage", help="Number format of the vectors; float32 for `search --by student`."
+        ),
     ] = Storage.float16,
     normalise: Annotated[
         bool, typer.Option("--normalise", help="Scale vectors to length 1.")
@@ -127,6 +136,7 @@ def build(
     text: Text = "text",
     ids: Id = None,
     form: Form = None,
+    segment_rows: SegmentRows = None,
     device: Device = "auto",
     workers: Workers = None,
 ) -> None:
@@ -137,7 +147,7 @@ def build(
     resumes after the last complete segment. Run on a changed file, it embeds only what changed.
     """
     from pipeline_lib.base.errors import DistilleryError
-    from pipeline_lib.retrieval.building import Form, build
+    from pipeline_lib.retrieval.building import SEGMENT_ROWS, Form, build
     from pipeline_lib.retrieval.documents import targets_in_files
     from pipeline_lib.retrieval.embedders import EncoderReference, targets_in_space
     from pipeline_lib.students.targets import Targets
@@ -167,7 +177,8 @@ def build(
     with _given(vectors, index) as given:
         found, report = build(
             *(index, reference, _rows(file, form, text, ids), own, engine, where),
-            ids=ids is not None, on_segment=_progress(), given=given,
+            ids=ids is not None, segment_rows=segment_rows or SEGMENT_ROWS,
+            on_segment=_progress(), given=given,
         )  # fmt: skip
     _say_done(found, report)
 
@@ -183,18 +194,19 @@ def add(
     text: Text = "text",
     ids: Id = None,
     form: Form = None,
+    segment_rows: SegmentRows = None,
     device: Device = "auto",
     workers: Workers = None,
 ) -> None:
     """Add the sentences that an index does not have yet, told apart by id, or else by text."""
-    from pipeline_lib.retrieval.building import add
+    from pipeline_lib.retrieval.building import SEGMENT_ROWS, add
     from pipeline_lib.retrieval.catalogue import Catalogue
 
     where, engine = _engine(device, workers)
     with _given(vectors, index) as given:
         found, report = add(
             *(Catalogue.open(index), _rows(file, form, text, ids), engine, where, encoder),
-            on_segment=_progress(), given=given,
+            segment_rows=segment_rows or SEGMENT_ROWS, on_segment=_progress(), given=given,
         )  # fmt: skip
     _say_done(found, report)
 

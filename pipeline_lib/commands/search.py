@@ -62,7 +62,11 @@ def search(
     ] = None,
     by: Annotated[
         By,
-        typer.Option("--by", help="Rank by cosine, or by the comparison of the index's student."),
+        typer.Option(
+            "--by",
+            help="Rank by cosine, or by the comparison of the index's student, which is exact only "
+            "with float32 vectors.",
+        ),
     ] = By.cosine,
     precision: Annotated[
         Precision, typer.Option("--precision", help="Number format of --by student.")
@@ -81,7 +85,9 @@ def search(
     ] = 20,
     label: Annotated[
         str | None,
-        typer.Option("--label", help="Class whose probability is the score; of two, the second."),
+        typer.Option(
+            "--label", help="Class that --by student and --teacher rank by; of two, the second."
+        ),
     ] = None,
     device: Annotated[
         str, typer.Option("--device", help="auto, cpu, cuda, cuda:<number> or mps.")
@@ -92,6 +98,10 @@ def search(
     Without QUERY and --queries, queries are read from standard input, one per line. A file's format
     follows from its name, as in `distill index build`. An encoder other than the index's own must
     have been trained on that one's vectors.
+
+    Scores are cosines. Those of --by student are the difference of two classes' logits, the log
+    probability of one of several classes, or a regression's score; those of --teacher are
+    probabilities, or a regression's scores.
     """
     from pipeline_lib.base.devices import resolve_device
     from pipeline_lib.retrieval.catalogue import Catalogue

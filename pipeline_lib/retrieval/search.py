@@ -126,7 +126,11 @@ class CrossEncoder:
         return cls(teacher, output, tuned or longest(teacher.model.config.to_dict()))
 
     def scores(self, query: str, texts: Sequence[str]) -> np.ndarray:
-        """Return the scores of a query with each sentence, float32 (texts,)."""
+        """Return the scores of a query with each sentence, (texts,).
+
+        They are probabilities, float64 (in float32 more of them would round to 1), or a
+        regression's outputs, float32.
+        """
         pairs = [(query, text) for text in texts]
         tokens = resolve_batch_tokens(None, self.teacher.device)
         outputs = self.teacher.predict(pairs, self.max_length, tokens)
@@ -156,6 +160,9 @@ def pair_scorer(
     precision: str = "float32",
 ) -> PairScorer:
     """Return the comparison f of the student that computed the catalogue's vectors.
+
+    It compares vectors as they are stored: those of a catalogue in float16 or int8 are rounded, so
+    that the scores are near the student's own, but not the same.
 
     :param folder: the student's current folder; None: the recorded one.
     :param precision: of the products over all pairs: float32, bfloat16, auto.

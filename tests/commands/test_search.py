@@ -1,13 +1,23 @@
 """``distill index`` and ``distill search``, with an encoder made up here."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
+import torch
 
+from pipeline_lib.retrieval import approximate
+from pipeline_lib.retrieval.catalogue import UNFINISHED, Catalogue
 from pipeline_lib.students.sentence_encoder import load_encoder
 from pipeline_lib.students.targets import Targets
-from tests.retrieval.made_up import TEXTS, write_encoder, write_student
+from pipeline_lib.teachers.model import load_classifier
+from tests.pretrained import WORDS, write_model
+from tests.retrieval.made_up import TEXTS, BruteForce, write_encoder, write_student
 
 from .running import distill, failing
 
@@ -125,3 +135,68 @@ def test_a_students_own_comparison_scores(world: Path) -> None:
     hits = found(distill("search", "index", "word1", "--by", "student", "--k", "20", "--json"))
     assert len(hits) == 20 and hits[0]["score"] > hits[-1]["score"]
     assert isinstance(hits[0]["id"], int)
+
+
+def test_candidates_come_from_the_approximate_index(
+    index: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(approximate.KINDS, "usearch", BruteForce)
+    monkeypatch.setitem(sys.modules, "usearch", sys)
+    named = ("--encoder", "encoder", "--id", "key", "--workers", "1")
+    distill("index", "build", index, "a.jsonl", *named, "--approximate", "usearch")
+    options = ("--k", "5", "--json")
+    hits = found(distill("search", index, TEXTS[3], *options, "--first", "approximate:8"))
+    assert hits == found(distill("search", index, TEXTS[3], *options))
+
+
+def test_a_teacher_reranks(world: Path) -> None:
+    folder = write_model(Path("teacher"), "bert")
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        model, _ = load_classifier(folder, ["no", "yes"])
+    model.save_pretrained(folder)
+    write_encoder(Path("encoder"))
+    texts = [f"{first} {second}" for first in WORDS[:5] for second in WORDS[:5]]
+    Path("a.txt").write_text("\n".join(texts))
+    distill("index", "build", "index", "a.txt", "--encoder", "encoder", "--workers", "1")
+    command = ("search", "index", "good film", "--json", "--k", "25", "--teacher", "teacher")
+    hits, others = (
+        found(distill(*command, "--rescore", "25", *label)) for label in ((), ("--label", "no"))
+    )
+    scores = [hit["score"] for hit in hits]
+    assert len({*scores}) > 20 and scores == sorted(scores, reverse=True)
+    # The probabilities of the two classes.
+    of_no = {hit["id"]: hit["score"] for hit in others}
+    assert all(of_no[hit["id"]] + hit["score"] == pytest.approx(1, abs=1e-5) for hit in hits)
+
+
+def test_a_killed_build_goes_on(world: Path) -> None:
+    write_encoder(Path("encoder"))
+    lines = "".join(f"word{n % 60} word{n // 60} word{n}\n" for n in range(6000))
+    Path("a.txt").write_text(lines)
+    named = ("--encoder", "encoder", "--workers", "1", "--segment-rows", "500")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pipeline_lib.cli", "index", "build", "index", "-", *named],
+        stdin=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
+        text=True,
+    )
+    try:
+        # Its input stays open, so that it cannot end.
+        process.stdin.write(lines)
+        process.stdin.flush()
+        notes, end = Path("index") / UNFINISHED, time.monotonic() + 60
+        while not (notes.exists() and notes.read_text().count("{") >= 2):
+            assert process.poll() is None and time.monotonic() < end
+            time.sleep(0.005)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    assert not (Path("index") / "manifest.json").exists()
+    said = distill("index", "build", "index", "a.txt", *named)
+    computed, reused = (int(part.split()[1]) for part in said.split("; ")[1].split(", "))
+    assert 2 <= reused <= 8 and computed + reused == 12
+    distill("index", "build", "undisturbed", "a.txt", *named)
+    whole, again = (Catalogue.open(Path(name)) for name in ("undisturbed", "index"))
+    assert len(again) == 6000 and again.faults() == []
+    assert again.shards.manifest == whole.shards.manifest

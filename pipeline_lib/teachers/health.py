@@ -78,11 +78,18 @@ def check_finite(outputs: np.ndarray, where: str, remedy: str) -> None:
 
 
 def check_agreement(
-    labels: np.ndarray, outputs: np.ndarray, own: float, regression: bool, where: str, remedy: str
+    labels: np.ndarray,
+    outputs: np.ndarray,
+    rows: np.ndarray,
+    own: float,
+    regression: bool,
+    where: str,
+    remedy: str,
 ) -> None:
     """Check that a shard's outputs agree with its labels about as well as the teacher itself.
 
     :param labels: of the rows that have one, (rows,); :param outputs: theirs, (rows, width).
+    :param rows: their numbers in the shard, int (rows,).
     :param own: the teacher's agreement on its training rows: accuracy, or Pearson's r.
     :raises DistilleryError: if it is far below.
     """
@@ -91,11 +98,16 @@ def check_agreement(
     found = agreement(labels, outputs, regression)
     if found >= least_agreement(own, len(labels), regression):
         return
-    wrong = np.arange(len(labels)) if regression else np.flatnonzero(outputs.argmax(1) != labels)
+    if regression:
+        wrong, which = (
+            np.argsort(-np.abs(outputs[:, 0] - labels)),
+            "furthest from their labels first",
+        )
+    else:
+        wrong, which = np.flatnonzero(outputs.argmax(1) != labels), "with another class"
     raise DistilleryError(
         f"{where}: the agreement of {len(labels):,} labelled rows' outputs with their labels is "
-        f"{found:.1%}, the teacher's own is {own:.1%} (among them {_listed(wrong)} of the "
-        f"labelled). {remedy}"
+        f"{found:.1%}, the teacher's own is {own:.1%} ({which}: {_listed(rows[wrong])}). {remedy}"
     )
 
 

@@ -147,10 +147,10 @@ class LogitPass(TeacherPass):
         super().check(content, output, name)
         if self.agreement is None:
             return
-        known = content["label"].is_valid()
-        labels = content["label"].filter(known)
+        rows = np.flatnonzero(content["label"].is_valid())
+        labels = content["label"].take(rows)
         check_agreement(
-            *(label_array(labels), matrix(output["logits"])[known.to_numpy()], self.agreement),
+            *(label_array(labels), matrix(output["logits"])[rows], rows, self.agreement),
             *(holds_scores(labels), f"{self.kind} of {name}", self.remedy),
         )
 

@@ -68,14 +68,28 @@ def test_agreement_far_below_the_teachers_own_is_refused(regression: bool) -> No
     if regression:
         labels = DRAW.normal(size=400).astype(np.float32)
         outputs = labels[:, None] + 0.1 * DRAW.normal(size=(400, 1))
+    rows = 3 * np.arange(400)
     given = 0.95, regression, "logits of b001-i000.arrow", "Do it."
     labels = labels.astype(np.float32 if regression else np.int64)
-    check_agreement(labels, outputs, *given)
+    check_agreement(labels, outputs, rows, *given)
     with pytest.raises(DistilleryError, match=r"b001-i000\.arrow: .* 400 labelled .* is 95\.0%"):
-        check_agreement(labels, np.roll(outputs, 1, axis=0), *given)
+        check_agreement(labels, np.roll(outputs, 1, axis=0), rows, *given)
     # Too few to say, and labels of one class.
-    check_agreement(labels[:31], -outputs[:31], *given)
+    check_agreement(labels[:31], -outputs[:31], rows[:31], *given)
     assert chance_agreement(labels, outputs, regression) < 0.8
+
+
+def test_rows_at_odds_with_their_labels_are_named_as_the_shard_numbers_them() -> None:
+    labels, rows = np.arange(40) % 2, 10 + np.arange(40)
+    outputs = np.eye(2)[labels]
+    outputs[20:] = outputs[20:, ::-1]
+    with pytest.raises(DistilleryError, match=r"class: rows 30, 31, 32, 33, 34 and 15 more\)"):
+        check_agreement(labels, outputs, rows, 0.95, False, "logits", "Do it.")
+    scores = np.linspace(0.0, 1.0, 40)
+    shuffled = np.tile([0.4, 0.6], 20)
+    shuffled[[7, 5]] = 9.0, -8.0
+    with pytest.raises(DistilleryError, match=r"labels first: rows 17, 15, "):
+        check_agreement(scores, shuffled[:, None], rows, 0.95, True, "logits", "Do it.")
 
 
 def test_what_chance_leaves_shrinks_with_the_rows() -> None:

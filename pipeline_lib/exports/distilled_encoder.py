@@ -130,7 +130,10 @@ class LayerMeans(nn.Module):
         counted[:, 0] = False
         states = torch.cat(found.hidden_states[-self.last :], dim=-1).float()
         total = (states * counted[:, :, None]).sum(1)
-        return self.projection(total / counted.sum(1, keepdim=True).clamp(min=1))
+        means = total / counted.sum(1, keepdim=True).clamp(min=1)
+        if isinstance(self.projection, nn.Linear):  # which half() and bfloat16() convert
+            means = means.to(self.projection.weight.dtype)
+        return self.projection(means)
 
 
 MULTIPLIER = 0x9E3779B97F4A7C15 - (1 << 64)
@@ -155,6 +158,10 @@ class DistilledEncoder(nn.Module):
     def max_seq_length(self) -> int:
         """How many words of a text are read."""
         return self.tokenizer.truncation["max_length"]
+
+    @max_seq_length.setter
+    def max_seq_length(self, count: int) -> None:
+        self.tokenizer.enable_truncation(count)
 
     def get_embedding_dimension(self) -> int:
         """Return how many values a vector has."""

@@ -74,15 +74,20 @@ def sample(texts: list[str]) -> list[str]:
     return ["", "  \t", *texts, *made]
 
 
+def load_module(out: Path) -> Any:
+    """Return the module of an exported folder, from the file of its code that lies there."""
+    file, _, name = json.loads((out / "modules.json").read_text())[0]["type"].partition(".")
+    spec = importlib.util.spec_from_file_location(f"alone_{file}", out / f"{file}.py")
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return getattr(loaded, name).load(str(out)).eval()
+
+
 def load_alone(out: Path) -> Callable[[list[str]], np.ndarray]:
     """Return what encodes, by the files of the folder: as sentence-transformers does."""
     modules = json.loads((out / "modules.json").read_text())
     if "." not in modules[0]["type"].partition(".")[2]:
-        file, _, name = modules[0]["type"].partition(".")
-        spec = importlib.util.spec_from_file_location(f"alone_{file}", out / f"{file}.py")
-        loaded = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(loaded)
-        module = getattr(loaded, name).load(str(out)).eval()
+        module = load_module(out)
         assert module.get_sentence_embedding_dimension() > 0
         return lambda texts: module(module.tokenize(texts))["sentence_embedding"].numpy()
     # What its StaticEmbedding and Dense compute.
@@ -141,6 +146,9 @@ def test_sentence_transformers_loads_the_folder(
         np.testing.assert_allclose(found, encoder.encode(given), atol=1e-5)
     prompted = model.encode(["good film"], prompt="the plot is ")
     np.testing.assert_allclose(prompted, encoder.encode(["the plot is good film"]), atol=1e-5)
+    if name != "static":
+        model.max_seq_length = 4
+        assert model[0].tokenize(given)["input_ids"].shape[1] == 4
     model.save_pretrained(str(tmp_path / "again"), create_model_card=False)
     again = SentenceTransformer(str(tmp_path / "again"), **trusted)
     np.testing.assert_array_equal(again.encode(given), model.encode(given))
@@ -169,6 +177,24 @@ def test_an_encoder_of_a_models_layers_is_exported_with_its_map(tmp_path: Path) 
         found = encode(given)
     np.testing.assert_allclose(found, load_encoder(tmp_path / "encoder").encode(given), atol=1e-5)
     assert np.ptp(found, axis=0).max() > 1e-3
+    rough = load_module(tmp_path / "out").bfloat16()
+    with torch.inference_mode():
+        near = rough(rough.tokenize(given))["sentence_embedding"]
+    assert near.dtype == torch.bfloat16
+    np.testing.assert_allclose(near.float().numpy(), found, atol=0.05 * np.abs(found).max())
+
+
+def test_texts_can_be_cut_earlier(tmp_path: Path) -> None:
+    export_sentence_transformers(
+        write_student(tmp_path / "student", "cnn", "trained"), tmp_path / "out"
+    )
+    module = load_module(tmp_path / "out")
+    assert module.max_seq_length == MAX_WORDS
+    module.max_seq_length = 2
+    module.save(str(tmp_path / "out"))
+    for own in (module, load_module(tmp_path / "out")):
+        assert own.max_seq_length == 2
+        assert own.tokenize(["film good dull"])["input_ids"].shape == (1, 2)
 
 
 def test_the_command(tmp_path: Path) -> None:

@@ -141,8 +141,9 @@ def propose(request: Request, inspection: Inspection, base: Mapping[str, Any]) -
         if inside:
             where = path.resolve().relative_to(inputs.resolve()).as_posix()
         elif path.is_file():
-            placement.copies[inputs / request.name / path.name] = path
-            where = f"{request.name}/{path.name}"
+            # In a folder of their own, since they may be named like a split.
+            where = f"{request.name}/answers/{path.name}"
+            placement.copies[inputs / where] = path
     wanted = Wanted(
         *(request.name, understood, inspection.findings, placement.source),
         *(inspection.teacher, where, request.students),

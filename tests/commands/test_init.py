@@ -116,6 +116,21 @@ def test_unlabelled_texts_and_answers_in_a_file() -> None:
     assert params.reads_outputs(params.methods["bilstm_kd_ts"], "mine")
 
 
+def test_answers_named_like_a_split_do_not_replace_it() -> None:
+    for split, start, rows in (("train", 0, 40), ("dev", 40, 10), ("test", 50, 10)):
+        values = [[review(n), ("bad", "good")[n % 2]] for n in range(start, start + rows)]
+        write_csv(Path(f"{split}.csv"), ["text", "label"], values)
+    answers = [[review(n), ("bad", "good")[n % 3 == 0]] for n in range(60)]
+    write_csv(Path("llm/train.csv"), ["text", "label"], answers)
+    splits = ("train.csv", "dev.csv", "test.csv")
+    distill("init", *splits, "--teacher", "llm/train.csv", "--name", "mine")
+    inputs = Path("data/input")
+    [place] = load_params().teachers["answers"].tuning.files
+    assert (inputs / place).read_bytes() == Path("llm/train.csv").read_bytes()
+    for split, file in task_of("mine")["source"]["files"].items():
+        assert (inputs / file).read_bytes() == Path(f"{split}.csv").read_bytes()
+
+
 def test_labels_and_more_texts_under_a_model() -> None:
     write_reviews(Path("reviews.csv"))
     write_csv(Path("more.csv"), ["review"], [[review(number)] for number in range(100, 120)])

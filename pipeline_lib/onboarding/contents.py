@@ -77,13 +77,16 @@ class _File:
     others: dict[str, str] = field(default_factory=dict)
 
 
-def read_content(paths: Sequence[Path], columns: list[str] | None = None) -> Content:
+def read_content(
+    paths: Sequence[Path], columns: list[str] | None = None, short_rows: bool = False
+) -> Content:
     """Read a split's files, one after the other.
 
     :param columns: names of the columns, if there is no header line.
+    :param short_rows: whether rows of tsv files may end early; their other columns are empty.
     :raises DistilleryError: naming file and row, if one cannot be read.
     """
-    files = [_read(path, columns) for path in paths]
+    files = [_read(path, columns, short_rows) for path in paths]
     starts, rows = [], 0
     for file in files:
         starts.append((rows, file.first))
@@ -98,10 +101,10 @@ def read_content(paths: Sequence[Path], columns: list[str] | None = None) -> Con
     )
 
 
-def _read(path: Path, columns: list[str] | None) -> _File:
+def _read(path: Path, columns: list[str] | None, short_rows: bool) -> _File:
     format = FORMATS[path.suffix.lower()]
     if format in ("csv", "tsv"):
-        return _File(*read_delimited(path, format, columns))
+        return _File(*read_delimited(path, format, columns, short_rows))
     if format == "jsonl":
         return _read_json(path)
     if format == "parquet":

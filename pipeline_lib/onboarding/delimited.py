@@ -32,11 +32,14 @@ Delimited = tuple[pa.Table, int, str | None, list[str] | None]
 and the column names of a file without a header line."""
 
 
-def read_delimited(path: Path, format: str, columns: list[str] | None) -> Delimited:
+def read_delimited(
+    path: Path, format: str, columns: list[str] | None, short_rows: bool = False
+) -> Delimited:
     """Read a file of separated columns.
 
     :param format: csv, with any separator, or tsv, which has no quoting.
     :param columns: names of the columns, if there is no header line.
+    :param short_rows: whether rows of a tsv file may end early; their other columns are empty.
     :raises DistilleryError: naming file and row, if it cannot be read.
     """
     text = read_text(path).lstrip("\r\n")
@@ -48,12 +51,14 @@ def read_delimited(path: Path, format: str, columns: list[str] | None) -> Delimi
     separator = "\t" if format == "tsv" else separator_of(text)
     own = format if separator == ("\t" if format == "tsv" else ",") else None
     header = next(iter(_first_records(text, separator, **quoting)), [])
+    short = short_rows and format == "tsv" and _ends_early(text, len(header))
+    readable = None if short else own
     other = columns is None or len(columns) != len(header)
     if other and not any(map(_is_number, header)) and not _is_sentences(header):
         # In a data set without header lines, some files may have one, such as CoLA's test file.
         names = [name for name in header if name.strip()]
         check_once(path, names)
-        table = _records(path, own, separator, None, names)
+        table = _records(path, own, separator, None, names, short)
         again = _header_rows(table)
         if not _repeats_header(table, len(again)):
             if again:
@@ -61,15 +66,15 @@ def read_delimited(path: Path, format: str, columns: list[str] | None) -> Delimi
                     f"{path}: row {', '.join(map(str, again[:_SHOWN]))} repeats the header line. "
                     "Remove it, so that only the first row has the names of the columns."
                 )
-            return table, 2, own, None
+            return table, 2, readable, None
     names = columns or numbered(len(header))
     if len(names) != len(header):
         raise DistilleryError(
             f"{path}: {len(header)} columns, and --columns names {len(names)}. Name them all."
         )
     if columns is not None and set(columns) <= set(header):
-        return _records(path, own, separator, None, names), 2, own, names
-    return _records(path, own, separator, names, names), 1, own, names
+        return _records(path, own, separator, None, names, short), 2, readable, names
+    return _records(path, own, separator, names, names, short), 1, readable, names
 
 
 def numbered(columns: int) -> list[str]:
@@ -91,14 +96,21 @@ def check_once(path: Path, names: Sequence[str]) -> None:
 
 
 def _records(
-    path: Path, format: str | None, separator: str, columns: list[str] | None, names: list[str]
+    path: Path,
+    format: str | None,
+    separator: str,
+    columns: list[str] | None,
+    names: list[str],
+    short_rows: bool,
 ) -> pa.Table:
     """Return a delimited file's columns.
 
     :param columns: the names, for a file without a header line; :param names: those to return.
+    :param short_rows: whether rows end early; see :func:`read_delimited`.
     """
     if format is not None:
-        return read_rows(path, format, columns, names, names if columns is None else ())
+        optional = names if columns is None else ()
+        return read_rows(path, format, columns, names, optional, short_rows)
     rows = _separated(path, separator)
     header = columns or rows[0]
     for number, row in enumerate(rows, 1):
@@ -163,6 +175,11 @@ def _fields_of_any_length(text: str) -> Iterator[None]:
         yield
     finally:
         csv.field_size_limit(limit)
+
+
+def _ends_early(text: str, columns: int) -> bool:
+    """Whether a row of a tsv file has fewer columns than its first one."""
+    return any(row.count("\t") + 1 < columns for row in text.rstrip("\r\n").split("\n"))
 
 
 def _is_sentences(header: Sequence[str]) -> bool:

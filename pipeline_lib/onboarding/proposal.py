@@ -98,7 +98,11 @@ def inspect_files(request: Request, base: Mapping[str, Any], ask: Ask) -> Inspec
     :raises DistilleryError: if files cannot be read, understood or split.
     """
     given = files_by_split(request.files, request.dev, request.test)
-    contents = {split: read_content(paths, request.columns) for split, paths in given.items()}
+    # Some rows of QQP's official training file end before their texts.
+    contents = {
+        split: read_content(paths, request.columns, short_rows=split == "train")
+        for split, paths in given.items()
+    }
     [default] = [t["model"] for t in base["teachers"].values() if t["model"] is not None]
     classes = (request.overrides.labels or "").replace(",", ";").split(";")
     named = [name.partition("=")[0].strip() for name in classes if name]

@@ -8,6 +8,8 @@ import pytest
 from ruamel.yaml import YAML
 
 from pipeline_lib.params import load_params
+from pipeline_lib.tasks.fetching import fetch_data
+from pipeline_lib.tasks.labelled import read_examples
 from tests.onboarding.made_up import review, write_answers, write_csv, write_pairs, write_reviews
 
 from .running import PARAMS, distill, failing
@@ -93,6 +95,30 @@ def test_pairs_in_three_files_and_every_student() -> None:
     assert architectures == {
         *("bilstm", "static", "cnn", "linear", "biattentive", "transformer", "dse"),
     }
+
+
+def test_training_rows_that_end_early_as_some_of_qqps(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    header, short = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate", "0\t1\t2"
+    folder = Path("QQP")
+    folder.mkdir()
+    for split, start in (("train", 0), ("dev", 60)):
+        rows = [
+            f"{n}\t1\t2\t{review(n)}\t{review(n + 500)}\t{n % 2}" for n in range(start, start + 60)
+        ]
+        lines = [header, *rows[:3], *([short] if split == "train" else []), *rows[3:]]
+        (folder / f"{split}.tsv").write_text("\n".join(lines) + "\n")
+    printed = distill("init", "QQP")
+    assert "question1, question2 (a pair)" in printed and "is_duplicate: classification" in printed
+    assert "train: 1 row with empty text (left out): QQP/train.tsv row 5" in printed
+    task = load_params().tasks["qqp"]
+    fetch_data("qqp", task.source, Path("data/input"), Path("raw"))
+    examples, counts = read_examples(Path("raw"), task)
+    assert len(examples["train"]) == 60 and counts["train"]["empty_text"] == 1
+    # What is scored must be whole.
+    (folder / "dev.tsv").write_text(f"{header}\n{short}\n")
+    assert "dev.tsv: row 2 has 3 columns" in failing(monkeypatch, capsys, "init", "QQP", "--force")
 
 
 def test_unlabelled_texts_and_answers_in_a_file() -> None:

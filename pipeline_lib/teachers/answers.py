@@ -44,6 +44,8 @@ class Answers:
     :ivar keys: uint64 (rows,), unique; :ivar logits: float32 (rows, classes), or (rows, 1).
     :ivar weights: float32 (rows,); None: all rows count equally.
     :ivar counts: of the files' rows; :ivar errors: how often each reason for no answer was given.
+    :ivar rows: where each was read, int64 (rows, 2): the number of its file, and its row there.
+        Not stored.
     """
 
     keys: np.ndarray
@@ -52,6 +54,7 @@ class Answers:
     provenance: dict[str, str] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     errors: dict[str, int] = field(default_factory=dict)
+    rows: np.ndarray | None = None
 
     def find(self, keys: np.ndarray) -> np.ndarray:
         """Return the index of each key's answer, int64 (rows,); -1 where there is none."""
@@ -228,8 +231,10 @@ class _Reader:
         kept = order[~again]
         self.counts["answered"], self.counts["repeated"] = len(kept), len(rows)
         own = weights[kept].astype(np.float32) if self.weighted else None
+        files = np.searchsorted([start for start, _ in self.files], kept, side="right") - 1
+        read = np.stack([files, np.asarray(self.numbers)[kept]], axis=1)
         said = self.provenance, self.counts, self.errors
-        return Answers(keys[kept], logits[kept], own, *said)
+        return Answers(keys[kept], logits[kept], own, *said, rows=read)
 
     def _row(self, place: int) -> str:
         file = [path for start, path in self.files if start <= place][-1]

@@ -99,10 +99,8 @@ def check_agreement(
     if found >= least_agreement(own, len(labels), regression):
         return
     if regression:
-        wrong, which = (
-            np.argsort(-np.abs(outputs[:, 0] - labels)),
-            "furthest from their labels first",
-        )
+        wrong = np.argsort(-np.abs(outputs[:, 0] - labels))
+        which = "furthest from their labels first"
     else:
         wrong, which = np.flatnonzero(outputs.argmax(1) != labels), "with another class"
     raise DistilleryError(

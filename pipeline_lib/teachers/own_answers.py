@@ -1,5 +1,6 @@
 """Whether a teacher's answers belong to their texts: by a task's labels, or by the texts' words."""
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,17 @@ import numpy as np
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.params import Task
 from pipeline_lib.storage.shards import ShardSet
-from pipeline_lib.tasks.metrics import agreement, label_array, score
+from pipeline_lib.tasks.metrics import agreement, decide, label_array, score
 from pipeline_lib.teachers.answers import Answers
 from pipeline_lib.teachers.content_keys import read_texts, row_keys
 from pipeline_lib.teachers.health import MIN_LABELS, chance_agreement
 from pipeline_lib.teachers.word_prediction import MIN_CORRELATION, predicted_from_words
+
+STRETCH = 500
+"""Minimum rows of a file to compare with their neighbours' labels, if it has as many."""
+LEAD = 6.0
+"""Standard errors by which answers must fit the neighbours' labels better than their own.  Even
+answers given without reading the texts exceed it in only one stretch of a billion."""
 
 
 def describe_answers(
@@ -30,13 +37,16 @@ def describe_answers(
     answers, null if there are too few.
 
     :param splits: the task's train and dev; :param files: for messages.
-    :raises DistilleryError: if the answers agree with the labels no better than by chance, or are
-        in another unit.
+    :raises DistilleryError: if the answers agree with the labels no better than by chance, if a
+        stretch of them is shifted, or if they are in another unit.
     """
     where = ", ".join(path.name for path in files)
-    labels, found = labelled_answers(answers, splits["train"], mask)
-    known, own = labelled_answers(answers, splits["dev"], mask)
+    labels, places = labelled_answers(answers, splits["train"], mask)
+    known, dev_places = labelled_answers(answers, splits["dev"], mask)
+    found, own = answers.logits[places], answers.logits[dev_places]
     check_related(*(np.concatenate(pair) for pair in ((labels, known), (found, own))), task, where)
+    both = np.concatenate([labels, known]), np.concatenate([places, dev_places])
+    check_order(answers, *both, task, files)
     if task.is_regression and len(known) >= MIN_LABELS:
         # Imported only where it is needed: it imports torch.
         from pipeline_lib.teachers.finetuning import check_unit
@@ -77,11 +87,11 @@ def unrelated_warning(name: str, record: Mapping[str, Any]) -> str | None:
 
 
 def labelled_answers(answers: Answers, rows: ShardSet, mask: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the labels of the rows that have both label and answer, (rows,), and the answers."""
+    """Return the labels of the rows that have both label and answer, and the answers' indices."""
     table = rows.table()
     places = answers.find(row_keys(table, mask))
     both = table["label"].is_valid().to_numpy() & (places >= 0)
-    return label_array(table["label"].filter(both)), answers.logits[places[both]]
+    return label_array(table["label"].filter(both)), places[both]
 
 
 def check_related(labels: np.ndarray, outputs: np.ndarray, task: Task, where: str) -> None:
@@ -103,3 +113,58 @@ def check_related(labels: np.ndarray, outputs: np.ndarray, task: Task, where: st
         "every answer is in the row of its own text, and that `classes` are in the order of the "
         "numbers."
     )
+
+
+def check_order(
+    answers: Answers, labels: np.ndarray, places: np.ndarray, task: Task, files: Sequence[Path]
+) -> None:
+    """Check that in no stretch of the files the answers belong to the texts one row up or down.
+
+    If they do, they fit the labels there better than their own.  Only rows where the two labels
+    differ count (a sign test).  A sound teacher's answers fit their own labels better, however
+    noisy they are, in whatever order the rows are and wherever the hard ones stand.
+
+    :param labels: (labelled,); :param places: the indices of their answers, int (labelled,).
+    :param files: as they were read.
+    :raises DistilleryError: naming the first and last row of the stretch.
+    """
+    order = np.lexsort((answers.rows[:, 1], answers.rows[:, 0]))
+    known, given = np.full(len(order), np.nan), decide(answers.logits, task.is_regression)
+    known[places] = labels
+    if task.is_regression and len(labels):
+        # High or low: where the labels rise from row to row, answers that are too high would fit
+        # the next label better than their own.
+        known[places] = labels > np.median(labels)
+        given = (given > np.median(given[places])).astype(np.int64)
+    known, given = known[order], given[order]
+    for place, step in (("up", 1), ("down", -1)):
+        others = np.roll(known, step)
+        pairs = np.flatnonzero(~np.isnan(known) & ~np.isnan(others))
+        for rows in np.array_split(pairs, max(1, len(pairs) // STRETCH)):
+            if _fits_others(given[rows], known[rows], others[rows]):
+                first, last = (_row(answers, order[row], files) for row in rows[[0, -1]])
+                raise DistilleryError(
+                    f"{first} to {last}: the answers fit the labels one row {place} better than "
+                    "their own: they are shifted. Put every answer in the row of its own text."
+                )
+
+
+def _fits_others(given: np.ndarray, labels: np.ndarray, others: np.ndarray) -> bool:
+    """Whether answers are those to other texts.
+
+    They must also agree with the others' labels better than by chance: of two classes, answers that
+    are wrong otherwise would fit whichever label is not their own.
+
+    :param given: class numbers (rows,); :param labels: of their texts; :param others: the others'.
+    """
+    won = int(((given == others) & (given != labels)).sum())
+    lost = int(((given == labels) & (given != others)).sum())
+    if won - lost <= LEAD * math.sqrt(won + lost):
+        return False
+    outputs = np.eye(int(max(given.max(), others.max())) + 1)[given]
+    return (given == others).mean() > chance_agreement(others.astype(np.int64), outputs, False)
+
+
+def _row(answers: Answers, place: int, files: Sequence[Path]) -> str:
+    file, row = answers.rows[place]
+    return f"{files[file].name}: row {row}"

@@ -19,10 +19,12 @@ from pipeline_lib.params import AnswerFiles, Average, Regression, Task
 from pipeline_lib.storage.columns import MASKED, list_column, matrix
 from pipeline_lib.storage.shards import Manifest, ShardSet, schema_of, write_manifest, write_shard
 from pipeline_lib.teachers.answer_pass import AnswerPass
-from pipeline_lib.teachers.answers import gather, read_files
+from pipeline_lib.teachers.answers import Answers, gather, read_files
 from pipeline_lib.teachers.averages import AveragePass, mean_answer
 from pipeline_lib.teachers.content_keys import read_texts
 from pipeline_lib.teachers.own_answers import (
+    check_order,
+    check_related,
     describe_answers,
     predicted_from_words,
     unrelated_warning,
@@ -225,9 +227,13 @@ def test_a_constant_file_is_refused(tmp_path: Path) -> None:
     assert len(gather([lines(tmp_path / "b.jsonl", rows[:31])], settings(), TASK).keys) == 31
 
 
-def test_scores_are_taken_as_they_are(tmp_path: Path) -> None:
+def score_task() -> Regression:
     given = TASK.model_dump() | {"kind": "regression", "metrics": ["pearson"]}
-    task = Regression.model_validate(given | {"labels": {"min": 0.0, "max": 5.0}})
+    return Regression.model_validate(given | {"labels": {"min": 0.0, "max": 5.0}})
+
+
+def test_scores_are_taken_as_they_are(tmp_path: Path) -> None:
+    task = score_task()
     rows = [{"text": "a", "label": 2.5}, {"text": "b", "logits": [4.0]}]
     found = read_files([lines(tmp_path / "a.jsonl", rows)], settings(), task)
     assert sorted(found.logits[:, 0].tolist()) == [2.5, 4.0]
@@ -315,6 +321,65 @@ def test_answers_of_other_texts_are_refused_where_labels_are_known(tmp_path: Pat
     shifted = [row | {"text": text} for row, text in zip(rows, TEXTS[1:] + TEXTS[:1], strict=True)]
     with pytest.raises(DistilleryError, match=r"answers to 60 labelled texts .* shifted"):
         described(shifted)
+
+
+def ordered(labels: np.ndarray, given: np.ndarray, task: Task = TASK, files: int = 1) -> None:
+    """Check answers that were read in the order of their rows, all of which have a label."""
+    rows = len(labels)
+    logits = given[:, None] if task.is_regression else np.eye(int(labels.max()) + 1)[given]
+    # By content keys, their order is another.
+    shuffled = np.random.default_rng(0).permutation(rows)
+    read = np.stack([np.arange(rows) * files // rows, np.arange(rows) + 1], axis=1)
+    answers = Answers(np.arange(rows), logits[shuffled], None, rows=read[shuffled])
+    check_order(answers, labels[shuffled], np.arange(rows), task, [Path("a"), Path("b")][:files])
+
+
+def noisy(draw: np.random.Generator, labels: np.ndarray, right: np.ndarray | float) -> np.ndarray:
+    """Return answers that are the label in a share of the rows, and else any class."""
+    classes = int(labels.max()) + 1
+    other = draw.integers(classes, size=len(labels))
+    return np.where(draw.random(len(labels)) < right, labels, other)
+
+
+@pytest.mark.parametrize("classes", [2, 3, 20])
+@pytest.mark.parametrize("step", [1, -1])
+def test_answers_shifted_from_some_row_on_are_refused(classes: int, step: int) -> None:
+    draw = np.random.default_rng(2)
+    labels = draw.integers(classes, size=3000)
+    given = noisy(draw, labels, 0.7)
+    ordered(labels, given)
+    shifted = np.concatenate([given[:1800], np.roll(given[1800:], step)])
+    # Over all rows they agree well enough.
+    check_related(labels, np.eye(classes)[shifted], TASK, "a")
+    place = "up" if step == 1 else "down"
+    with pytest.raises(DistilleryError, match=rf"b: row 200\d to b: row 250\d: .* row {place}"):
+        ordered(labels, shifted, files=2)
+
+
+def test_shifted_scores_are_refused() -> None:
+    draw = np.random.default_rng(3)
+    labels = draw.uniform(0, 5, size=2000)
+    task = score_task()
+    given = labels + draw.normal(size=2000)
+    ordered(labels, given, task)
+    with pytest.raises(DistilleryError, match=r"one row down .* shifted"):
+        ordered(labels, np.concatenate([given[:1000], np.roll(given[1000:], -1)]), task)
+
+
+def test_noisy_sorted_and_one_sided_answers_are_not_called_shifted() -> None:
+    draw = np.random.default_rng(4)
+    for classes in (2, 3, 5):
+        labels = draw.integers(classes, size=5000)
+        # Hardly better than chance; sorted; always the next class; wrong where it is hard.
+        ordered(labels, noisy(draw, labels, 0.02))
+        ordered(np.sort(labels), noisy(draw, np.sort(labels), 0.3))
+        ordered(np.sort(labels), (np.sort(labels) + 1) % classes)
+        ordered(labels, noisy(draw, labels, np.linspace(0.9, 0.0, 5000)))
+        # One class is hardly ever named; the classes of a part are in another order.
+        ordered(labels, np.where(draw.random(5000) < 0.9, classes - 1, labels))
+        ordered(labels, np.where(np.arange(5000) < 2500, labels, (labels + 1) % classes))
+    scores = np.sort(draw.exponential(size=5000))
+    ordered(scores, scores + 3.0 + draw.normal(size=5000), score_task())
 
 
 def test_answers_that_words_do_not_predict_are_warned_of() -> None:

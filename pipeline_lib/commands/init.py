@@ -56,6 +56,9 @@ def init(
         str | None,
         typer.Option("--metrics", help="E.g. accuracy,f1; the first selects models on dev."),
     ] = None,
+    positive: Annotated[
+        str | None, typer.Option("--positive", help="The class whose F1 is reported, of two.")
+    ] = None,
     dev: Annotated[
         str | None, typer.Option("--dev", help="The dev file, or the share of rows to draw.")
     ] = None,
@@ -104,7 +107,7 @@ def init(
 
     dev_share, dev_file = _share_or_file(dev)
     test_share, test_file = _share_or_file(test)
-    overrides = _overrides(text, label, kind, labels, metrics, dev_share, test_share)
+    overrides = _overrides(text, label, kind, labels, metrics, positive, dev_share, test_share)
     request = proposal.Request(
         *(files, proposal.name_of(name, files), overrides, ALL if students == "all" else SMALL),
         *(dev_file, test_file, _listed(columns) or None, unlabelled or (), teacher),
@@ -177,6 +180,7 @@ def _overrides(
     kind: Kind | None,
     labels: str | None,
     metrics: str | None,
+    positive: str | None,
     dev: float | None,
     test: float | None,
 ) -> "Overrides":
@@ -184,7 +188,7 @@ def _overrides(
 
     texts = [name for given in text or () for name in _listed(given)]
     own = kind.value if kind else None
-    return Overrides(texts, label, own, labels, _listed(metrics), dev, test)
+    return Overrides(texts, label, own, labels, _listed(metrics), positive, dev, test)
 
 
 def _share_or_file(given: str | None) -> tuple[float | None, Path | None]:

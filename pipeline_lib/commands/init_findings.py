@@ -45,7 +45,9 @@ def _lines(inspection: "Inspection") -> Iterator[tuple[str, str]]:
     pair = " (a pair)" if len(understood.text) == 2 else ""
     yield "text", f"{', '.join(understood.text)}{pair}; {words}"
     yield "label", _label(understood)
-    yield "metrics", ", ".join(understood.metrics)
+    positive = understood.f1_class
+    names = {"f1": f"f1 (of {positive})"} if positive is not None else {}
+    yield "metrics", ", ".join(names.get(name, name) for name in understood.metrics)
     rows = ", ".join(f"{name} {count:,}" for name, count in findings.rows.items())
     own = understood.split
     drawn = [f"{name} {own[name]:.0%}" for name in ("dev", "test") if own and own[name]]

@@ -42,6 +42,7 @@ class Overrides:
     kind: str | None = None
     labels: str | None = None
     metrics: Sequence[str] = ()
+    positive: str | None = None
     dev: float | None = None
     test: float | None = None
 
@@ -86,6 +87,13 @@ class Understood:
     def is_labelled(self) -> bool:
         """Whether the rows that students are trained on have labels."""
         return isinstance(self.label, str)
+
+    @property
+    def f1_class(self) -> str | None:
+        """The class whose F1 is reported; None if no F1 of one class is."""
+        if "f1" not in self.metrics or len(self.labels) != 2:
+            return None
+        return self.positive or [*self.labels][1]
 
     def without(self, classes: Sequence[str]) -> "Understood":
         """Return it without some of its classes."""
@@ -155,6 +163,8 @@ def understand(
     if overrides.metrics:
         metrics = _checked_metrics(overrides.metrics, kind)
         positive = positive if "f1" in metrics else None
+    if overrides.positive is not None:
+        positive = _checked_positive(overrides.positive, kind, labels, metrics)
     split = _split(contents, overrides)
     return Understood(contents, text, label, kind, labels, metrics, positive, split)
 
@@ -210,6 +220,25 @@ def _checked_metrics(given: Sequence[str], kind: str) -> list[str]:
                 f"--metrics: {name!r} is not a metric of a {kind}. Choose from {', '.join(known)}."
             )
     return [*given]
+
+
+def _checked_positive(given: str, kind: str, labels: Labels, metrics: Sequence[str]) -> str:
+    if kind == "regression":
+        raise DistilleryError(f"--positive {given}: scores have no classes. Leave it out.")
+    if given not in labels:
+        raise DistilleryError(
+            f"--positive: no class {given!r}; there are {', '.join(labels)}. Name one of them."
+        )
+    if len(labels) != 2:
+        raise DistilleryError(
+            f"--positive {given}: of {len(labels)} classes, F1 is the mean over all. Leave it out."
+        )
+    if "f1" not in metrics:
+        raise DistilleryError(
+            f"--positive {given}: F1 is not among the metrics, {', '.join(metrics)}. Add it: "
+            f"--metrics {','.join([*metrics, 'f1'])}."
+        )
+    return given
 
 
 def _split(contents: dict[str, Content], overrides: Overrides) -> dict[str, Any] | None:

@@ -69,12 +69,16 @@ def test_a_class_too_rare_to_be_scored_is_named() -> None:
     rows = [[review(number), "good" if number % 10 else "bad"] for number in range(250)]
     write_csv(Path("reviews.csv"), ["review", "sentiment"], rows)
     printed = distill("init", "reviews.csv")
+    assert "metrics    f1 (of bad), accuracy" in printed
     for split in ("dev", "test"):
         assert f"{split}: classes with too few rows to be scored well: bad (" in printed
     assert "good (" not in printed
     plenty = [[text, ("bad", "good")[number % 2]] for number, (text, _) in enumerate(rows)]
     write_csv(Path("plenty.csv"), ["review", "sentiment"], plenty)
-    assert "too few rows" not in distill("init", "plenty.csv", "--force")
+    flags = ("--metrics", "accuracy,f1", "--positive", "bad", "--force")
+    printed = distill("init", "plenty.csv", *flags)
+    assert "too few rows" not in printed and "metrics    accuracy, f1 (of bad)" in printed
+    assert task_of("plenty")["positive"] == "bad"
 
 
 def test_classes_that_yaml_would_read_otherwise() -> None:

@@ -58,6 +58,24 @@ def test_a_rare_class_is_what_counts() -> None:
         about(reviews(spam=["no", "yes"] * 20), metrics=["pearson"])
 
 
+def test_the_class_of_f1_can_be_named() -> None:
+    rare, even = reviews(spam=["no"] * 35 + ["yes"] * 5), reviews(spam=["no", "yes"] * 20)
+    assert about(rare, positive="no").positive == "no"
+    assert about(even, metrics=["f1"]).f1_class == "yes"
+    assert about(even, metrics=["f1"], positive="no").f1_class == "no"
+    assert about(even).f1_class is None
+    three = reviews(spam=["no", "yes", "unsure", "no"] * 10)
+    assert about(three, metrics=["f1"]).f1_class is None
+    for given, positive, metrics, message in (
+        (rare, "maybe", [], r"no class 'maybe'; there are no, yes"),
+        (even, "no", [], r"F1 is not among the metrics.*--metrics accuracy,f1"),
+        (three, "no", ["f1"], r"3 classes"),
+        (reviews(score=[n / 8 for n in range(40)]), "no", [], "scores have no classes"),
+    ):
+        with pytest.raises(DistilleryError, match=f"--positive.*{message}"):
+            about(given, positive=positive, metrics=metrics)
+
+
 @pytest.mark.parametrize(
     ("name", "values", "kind"),
     [

@@ -211,18 +211,25 @@ def choose_kind(name: str, values: Sequence[str], named: str | None, ask: Ask) -
             )
         return "classification"
     whole = all(number(value).is_integer() for value in numbers)
-    different = len(set(map(float, numbers)))
-    if different <= 2:
+    if whole and bare(name) in CLASSES and len(set(map(float, numbers))) <= MAX_CLASSES:
         return "classification"
-    if whole and bare(name) in CLASSES and different <= MAX_CLASSES:
+    return kind_of_numbers(f"column {name!r}", [*map(float, numbers)], ask)
+
+
+def kind_of_numbers(where: str, numbers: Sequence[float], ask: Ask) -> str:
+    """Return ``classification`` or ``regression`` for labels that are numbers.
+
+    :param where: whose labels they are, for the question.
+    """
+    different = {*numbers}
+    if len(different) <= 2:
         return "classification"
-    if not whole or different > FEW:
+    if len(different) > FEW or not all(number.is_integer() for number in different):
         return "regression"
-    low, high = min(map(float, numbers)), max(map(float, numbers))
     return ask(
         Question(
-            f"column {name!r}: {different} different whole numbers, {low:g} to {high:g}. Are they "
-            "classes, or scores on a scale?",
+            f"{where}: {len(different)} different whole numbers, {min(different):g} to "
+            f"{max(different):g}. Are they classes, or scores on a scale?",
             ["classification", "regression"],
             "--kind",
         )

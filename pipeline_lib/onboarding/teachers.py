@@ -93,16 +93,23 @@ def _model(path: Path) -> Chosen:
 def _hints(path: Path, classes: Sequence[str]) -> AnswerHints:
     """Return what answers say about their task: the classes that they name, or scores."""
     described, rows = read_answers(path, None, [*classes])
-    names: dict[str, None] = dict.fromkeys(described.classes or classes)
-    scores: list[str] = []
+    names: dict[str, None] = dict.fromkeys(described.classes or ())
+    numbers: dict[str | float, None] = {}
+    is_score = has_lists = False
     for row in rows:
         if row.kind == "label":
-            own = str(row.value)
-            (scores.append(own) if number(own) is not None else names.setdefault(own))
+            is_number = number(str(row.value)) is not None
+            (numbers.setdefault(row.value) if is_number else names.setdefault(str(row.value)))
         elif isinstance(row.value, dict):
             names.update(dict.fromkeys(row.value))
         elif row.kind == "logits" and len(row.value) == 1:
-            scores.append(str(row.value[0]))
-    if scores and not names:
-        return AnswerHints("regression", scores=scores)
-    return AnswerHints("classification", [*names])
+            is_score = True
+            numbers.setdefault(row.value[0])
+        elif row.kind is not None:
+            has_lists = True
+    if described.classes is not None:
+        # Lists, and numbers as labels, refer to these.
+        return AnswerHints("classification", [*names])
+    if names or has_lists or not numbers:
+        return AnswerHints("classification", [*names], [*numbers])
+    return AnswerHints("regression" if is_score else None, numbers=[*numbers])

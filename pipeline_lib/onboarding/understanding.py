@@ -10,6 +10,7 @@ from pipeline_lib.onboarding.choosing import (
     choose_kind,
     choose_label,
     choose_texts,
+    kind_of_numbers,
 )
 from pipeline_lib.onboarding.columns import look_at, number
 from pipeline_lib.onboarding.contents import Content
@@ -49,11 +50,16 @@ class Overrides:
 
 @dataclass(frozen=True)
 class AnswerHints:
-    """What a teacher's answers in files say about a task: the classes, or that they are scores."""
+    """What a teacher's answers in a file say about a task.
 
-    kind: str
+    :ivar kind: None if its labels are numbers, which may be classes or scores.
+    :ivar classes: the classes that it names; :ivar numbers: the different numbers among its labels,
+        or its scores, as they are in the file.
+    """
+
+    kind: str | None
     classes: list[str] = field(default_factory=list)
-    scores: list[str] = field(default_factory=list)
+    numbers: list[str | float] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -141,7 +147,7 @@ def understand(
             "--unlabelled besides labelled ones."
         )
     kind, labels = (
-        _of_teacher(hints, overrides)
+        _of_teacher(hints, overrides, ask)
         if name is None
         else _of_column(name, values, overrides, ask, contents)
     )
@@ -154,8 +160,11 @@ def understand(
             )
         label = {split: name for split in with_label}
     if isinstance(labels, dict) and kind == "classification" and len(labels) < 2:
+        [only] = labels
+        if name is None:
+            raise DistilleryError(f"--teacher: only one class, {only}. Give another file.")
         raise DistilleryError(
-            f"column {name!r}: only one class, {', '.join(labels)}. Name another with --label."
+            f"column {name!r}: only one class, {only}. Name another with --label."
         )
     counts = [_count(own, values) for own in labels.values()] if kind == "classification" else []
     metrics, rare = metrics_of(kind, counts)
@@ -169,12 +178,18 @@ def understand(
     return Understood(contents, text, label, kind, labels, metrics, positive, split)
 
 
-def _of_teacher(hints: AnswerHints, overrides: Overrides) -> tuple[str, Labels]:
+def _of_teacher(hints: AnswerHints, overrides: Overrides, ask: Ask) -> tuple[str, Labels]:
+    numbers = [str(own) for own in hints.numbers]
     kind = overrides.kind or hints.kind
+    if kind is None and overrides.labels is not None:
+        kind = "classification" if ";" in overrides.labels else "regression"
+    kind = kind or kind_of_numbers("--teacher: labels", [*map(float, numbers)], ask)
     if kind == "regression":
-        return kind, score_range(hints.scores, overrides.labels)
+        return kind, score_range(numbers, overrides.labels)
     if overrides.labels is not None:
         return kind, parse_labels(overrides.labels, ())
+    if hints.kind is None:
+        return kind, {name: [name] for name in classes_of(numbers, None)}
     if not hints.classes:
         raise DistilleryError(
             "--teacher: the file does not name its classes. Name them in their order: "

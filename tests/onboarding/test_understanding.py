@@ -154,12 +154,31 @@ def test_nothing_labelled_needs_answers() -> None:
     hints = AnswerHints("classification", ["bad", "good"])
     found = understand({"all": reviews()}, Overrides(), hints, refuse)
     assert found.label is None and found.labels == {"bad": ["bad"], "good": ["good"]}
-    scores = understand(
-        {"all": reviews()}, Overrides(), AnswerHints("regression", [], ["1.5", "3"]), refuse
-    )
+    logits = AnswerHints("regression", [], [1.5, 3.0])
+    scores = understand({"all": reviews()}, Overrides(), logits, refuse)
     assert scores.kind == "regression" and scores.labels == {"min": 1.0, "max": 3.0}
     splits = {"train": reviews(), "dev": reviews(label=[0, 1] * 20)}
     assert understand(splits, Overrides(), hints, refuse).label == {"dev": "label"}
+
+
+def of_numbers(numbers: Sequence[str | float], **overrides: Any) -> Understood:
+    """Understand unlabelled reviews, whose teacher's labels are numbers."""
+    hints = AnswerHints(None, [], [*numbers])
+    return understand({"all": reviews()}, Overrides(**overrides), hints, refuse)
+
+
+def test_answers_that_are_numbers_may_be_classes() -> None:
+    assert of_numbers([0, 1]).labels == of_numbers(["1", "0"]).labels == {"0": ["0"], "1": ["1"]}
+    assert of_numbers([0.5, 1.5, 4]).labels == {"min": 0.0, "max": 4.0}
+    with pytest.raises(DistilleryError, match=r"5 different whole numbers, 1 to 5\..*--kind"):
+        of_numbers([1, 2, 3, 4, 5])
+    assert of_numbers([1, 2, 3, 4, 5], kind="regression").labels == {"min": 1.0, "max": 5.0}
+    assert [*of_numbers(["1", "2", "3"], kind="classification").labels] == ["1", "2", "3"]
+    # What --labels describes is not asked.
+    assert [*of_numbers([0, 1, 2], labels="bad;fair;good").labels] == ["bad", "fair", "good"]
+    assert of_numbers([1, 2, 3], labels="0..5").labels == {"min": 0.0, "max": 5.0}
+    with pytest.raises(DistilleryError, match=r"--teacher: only one class, 1\."):
+        of_numbers([1])
 
 
 def test_labels_can_be_merged() -> None:

@@ -39,7 +39,8 @@ Model = Annotated[
 def check(
     file: Annotated[Path, typer.Argument(help="A file of answers, or of sentence vectors.")],
     task: Annotated[
-        str | None, typer.Option("--task", help="A task of params.yaml; by default the only one.")
+        str | None,
+        typer.Option("--task", help="A task of params.yaml; by default the only one."),
     ] = None,
     teacher: Annotated[
         str | None, typer.Option("--teacher", help="The row of `teachers` with the settings.")
@@ -50,9 +51,11 @@ def check(
 
     Shows what the file contains, how well it agrees with the task's labels, and what share of the
     task's sets it answers, for the sets that exist. If the file is invalid, names the row and
-    exits with status 1. For a file of sentence vectors, with `embedding`, shows what share of the
+    exits with status 1. Without a task, only the file itself is checked, by the classes that it
+    names. For a file of sentence vectors, with `embedding`, shows what share of the
     encoders' sentences has one.
     """
+    from pipeline_lib.commands.lone_answers import task_of
     from pipeline_lib.commands.vector_files import vector_lines, vector_settings
     from pipeline_lib.params import load_params
     from pipeline_lib.teachers.answers import gather
@@ -67,12 +70,17 @@ def check(
         for line in vector_lines([file], vectors.model_copy(update={"format": format}), loaded):
             typer.echo(f"  {line}")
         return
-    name = task or _only_task(loaded)
-    settings, own = _settings(loaded, teacher), loaded.task(name)
+    name = task or (next(iter(loaded.tasks)) if len(loaded.tasks) == 1 else None)
+    settings = _settings(loaded, teacher)
+    own = task_of(file, settings) if name is None else loaded.task(name)
     answers = gather([file], settings, own)
-    typer.echo(f"{file}: {format_of(file, settings.format)}, answers for task {name}")
+    of_task = "" if name is None else f" for task {name}"
+    typer.echo(f"{file}: {format_of(file, settings.format)}, answers{of_task}")
     for line in described(answers, own):
         typer.echo(f"  {line}")
+    if name is None:
+        typer.echo(f"  not compared with a task: name one with --task ({', '.join(loaded.tasks)})")
+        return
     for line in covered(answers, settings, name, own, file):
         typer.echo(f"  {line}")
 
@@ -225,14 +233,6 @@ def _asked(model: str | None, provenance: "Mapping[str, str]", section: str) -> 
             "the batch to."
         )
     return asked
-
-
-def _only_task(params: "Params") -> str:
-    from pipeline_lib.base.errors import DistilleryError
-
-    if len(params.tasks) > 1:
-        raise DistilleryError(f"--task: missing; there are {', '.join(params.tasks)}. Name one.")
-    return next(iter(params.tasks))
 
 
 def _settings(params: "Params", teacher: str | None) -> "AnswerFiles":

@@ -69,7 +69,9 @@ def test_a_file_is_tried(answers: Path, monkeypatch: pytest.MonkeyPatch, capsys:
     assert "3 rows, 2 answered, 0 repeated, 1 errors" in said and "error, 1 rows: refused" in said
     assert "classes: negative 1, positive 1" in said and "weights 1 to 2" in said
     assert f"{TRANSFER}: 2 of 4 rows answered (50.0%)" in said
-    assert "--task: missing" in failing(monkeypatch, capsys, "teacher", "check", str(answers))
+    said = distill("teacher", "check", str(answers))
+    assert said.startswith(f"{answers}: jsonl, answers\n")
+    assert "classes: positive 1, negative 1" in said and "name one with --task (movies, " in said
     arguments = "teacher", "check", str(answers), "--task", "movies", "--teacher", "minilm"
     assert "'minilm' has no answers in files; there are llm" in failing(
         monkeypatch, capsys, *arguments
@@ -77,6 +79,32 @@ def test_a_file_is_tried(answers: Path, monkeypatch: pytest.MonkeyPatch, capsys:
     answers.write_text('{"text": "a", "label": "so so"}\n')
     error = failing(monkeypatch, capsys, "teacher", "check", str(answers), "--task", "movies")
     assert "movies.jsonl: row 1: class 'so so' is unknown; the task's are negative, po" in error
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([{"text": "a", "label": "x"}, {"text": "a", "label": "y"}], "row 2: the same text as"),
+        ([{"text": "a", "probs": {"x": 0.9, "y": 0.4}}], "row 1: [0.9, 0.4] are not probabilities"),
+        ([{"text": "a", "label": float("nan")}], "score, and this row has label nan"),
+        ([{"text": "a", "logits": [1.0, 2.0]}], "nothing says which class is which"),
+        ([{"text": "a", "label": "x"}, {"text": "b", "label": "X "}], "names no class but 'x'"),
+        ([{"text": "a", "label": "x", "text_pair": "b"}, {"text": "b", "label": "y"}], "1 texts, "),
+        ([{"custom_id": "a", "response": {}}], "openai-batch, which is read by the names of"),
+    ],
+)
+def test_a_file_is_tried_without_a_task(
+    monkeypatch: pytest.MonkeyPatch, capsys: Captured, rows: list[dict], message: str
+) -> None:
+    Path("a.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
+    assert message in failing(monkeypatch, capsys, "teacher", "check", "a.jsonl")
+
+
+def test_scores_are_tried_without_a_task() -> None:
+    Path("a.csv").write_text("text,label\na,2.5\nb,4\n")
+    assert "scores 2.5 to 4, mean 3.250" in distill("teacher", "check", "a.csv")
+    Path("a.jsonl").write_text('{"metadata": {"classes": ["x", "y"]}}\n{"text": "a", "label": 1}\n')
+    assert "classes: x 0, y 1" in distill("teacher", "check", "a.jsonl")
 
 
 def test_sentence_vectors(world: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:

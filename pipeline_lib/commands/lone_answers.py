@@ -1,0 +1,69 @@
+"""Reads a file of answers without a task: the classes are those that the file itself names."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipeline_lib.base.errors import DistilleryError
+
+if TYPE_CHECKING:
+    from pipeline_lib.params import AnswerFiles, Task
+    from pipeline_lib.teachers.answer_files import Given
+
+
+def task_of(file: Path, settings: "AnswerFiles") -> "Task":
+    """Return the task that a file's answers are to: its classes or scores, sentences or pairs.
+
+    It has nothing else: no source, and no columns.
+
+    :raises DistilleryError: if the file does not tell, or cannot be read.
+    """
+    from pipeline_lib.params import Classification, Range, Regression
+    from pipeline_lib.teachers.answer_files import read_answers
+    from pipeline_lib.teachers.row_files import BATCHES, format_of
+
+    kind = format_of(file, settings.format)
+    if kind in BATCHES:
+        raise DistilleryError(
+            f"{file}: {kind}, which is read by the names of a task's classes or the range of its "
+            "scores. Name the task with --task."
+        )
+    said, rows = read_answers(file, kind, [])
+    names: dict[str, str] = {}
+    numbers, text = False, ["text"]
+    for given in rows:
+        if len(given.texts) == 2:
+            text = ["text", "text_pair"]
+        for own in _named(given):
+            names.setdefault(own.strip().casefold(), own)
+        numbers |= _is_score(given)
+    classes = settings.classes or said.classes or list(names.values())
+    if numbers and not classes:
+        # Only a batch's answers are read by the range.
+        labels = Range(min=0.0, max=1.0)
+        return Regression.model_construct(text=text, label="score", labels=labels)
+    if len(classes) == 1:
+        raise DistilleryError(
+            f"{file}: names no class but {classes[0]!r}. Name the task with --task, or all "
+            "`classes` in the file's metadata."
+        )
+    return Classification.model_construct(text=text, labels={own: [own] for own in classes})
+
+
+def _named(given: "Given") -> list[str]:
+    """Return the classes that a row names."""
+    if isinstance(given.value, dict):
+        return list(given.value)
+    return [given.value] if isinstance(given.value, str) and not _is_score(given) else []
+
+
+def _is_score(given: "Given") -> bool:
+    """Whether a row's answer is one number."""
+    if given.kind == "logits":
+        return len(given.value) == 1
+    if given.kind != "label":
+        return False
+    try:
+        float(given.value)
+    except (TypeError, ValueError):
+        return False
+    return True

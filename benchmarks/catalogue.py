@@ -55,7 +55,7 @@ def main(
     file: Annotated[Path, typer.Argument(help="Sentences: a file, or a shard set's folder.")],
     encoder: Annotated[Path, typer.Option(help="Folder of an encoder.")],
     text: Annotated[str, typer.Option(help="The column of the sentences.")] = "text",
-    rows: Annotated[int | None, typer.Option(help="The most sentences to use.")] = None,
+    rows: Annotated[int | None, typer.Option(help="Maximum number of sentences.")] = None,
     drawn: Annotated[
         int | None, typer.Option(help="How many vectors to draw near the sentences'.")
     ] = None,
@@ -239,8 +239,9 @@ def _lines(results: dict[str, Any]) -> list[str]:
         "# An index of sentences: cost of building, of queries, and of smaller forms",
         "",
         f"{what} (`{results['encoder']}`), {results['queries']} queries that are not among them. "
-        f"Recall against the exact search in float32. Embedding and writing took "
-        f"{built['seconds']:,} s, {built['sentences_per_second']:,.0f} sentences per second, with "
+        f"Recall against the exact search in float32. Embedding and writing the "
+        f"{built['sentences']:,} sentences took {built['seconds']:,} s, "
+        f"{built['sentences_per_second']:,.0f} sentences per second, with "
         f"{built['peak_mib']:,.0f} MiB at its peak and {built['peak_mib_of_a_worker']:,.0f} in a "
         f"worker. Embedding a query takes {embedding[1]:.1f} ms, 32 of them {embedding[32]:.1f}; "
         "the search's latency is without it.",

@@ -105,7 +105,7 @@ def _lines(results: dict[str, Any]) -> list[str]:
     names = [f"{t} (subset)" if t in SUBSETS else t for t in tasks]
     columns = zip(names, tasks.values(), strict=True)
     head = ["system", *[f"{name}, {task['metric']}" for name, task in columns]]
-    rows = [["always the same", *[f"{100 * t['floor']:.1f}" for t in tasks.values()]]]
+    rows = [["constant prediction", *[f"{100 * t['floor']:.1f}" for t in tasks.values()]]]
     for teacher in _teachers(tasks):
         cells = [task["teachers"].get(teacher) for task in tasks.values()]
         rows.append([f"teacher {teacher}", *["" if c is None else f"{100 * c:.1f}" for c in cells]])
@@ -141,8 +141,8 @@ def _lines(results: dict[str, Any]) -> list[str]:
 
 def _scored_on(tasks: dict[str, Any]) -> str:
     if {task["split"] for task in tasks.values()} == {"test"}:
-        return "test, that took part in no choice"
-    return "dev, on which rates and best evaluations were also chosen"
+        return "the test split, which was not used for any selection"
+    return "the dev split, on which rates and best evaluations were also chosen"
 
 
 def _rates(tasks: dict[str, Any]) -> list[str]:

@@ -86,11 +86,11 @@ class _Traced(nn.Module):
         if isinstance(student, SiameseTransformerEncoder):
             return _sentence_vectors(student, *inputs)
         if student.config.settings.joint:
-            judged = student.judge(_first_state(student.encoder, *inputs))
+            vectors = [_first_state(student.encoder, *inputs)]
         else:
             sides = [inputs[place : place + 2] for place in range(0, len(inputs), 2)]
-            judged = student.judge(*(_sentence_vectors(student.encoder, *own) for own in sides))
-        return judged["logits"] / self.temperature
+            vectors = [_sentence_vectors(student.encoder, *own) for own in sides]
+        return student.outputs_of_vectors(*vectors)["logits"] / self.temperature
 
 
 def _sentence_vectors(

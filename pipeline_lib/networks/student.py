@@ -80,12 +80,12 @@ class StudentNetwork(nn.Module):
             found = self.encoder(ids, lengths, ids_2, lengths_2, segments)
             return {"logits": self.logits(self.hidden(found["vector"])), **found}
         if not self.config.pair:
-            return self.judge(self.encoder(ids, lengths))
+            return self.outputs_of_vectors(self.encoder(ids, lengths))
         # One batch for both: half the LSTM steps, and one gradient of the word vectors, not two.
         both = self.encoder(stack(ids, ids_2), torch.cat([lengths, lengths_2]))
-        return self.judge(*both.chunk(2))
+        return self.outputs_of_vectors(*both.chunk(2))
 
-    def judge(
+    def outputs_of_vectors(
         self, first: torch.Tensor, second: torch.Tensor | None = None
     ) -> dict[str, torch.Tensor]:
         """Return the named outputs for sentence vectors: the head, without the encoder.
@@ -101,7 +101,7 @@ class StudentNetwork(nn.Module):
         If the batch has the columns :data:`ENCODED`, the encoder is skipped.
         """
         if ENCODED[0] in batch:
-            return self.judge(*(batch[name] for name in ENCODED if name in batch))
+            return self.outputs_of_vectors(*(batch[name] for name in ENCODED if name in batch))
         names = ("ids_2", "lengths_2", "segments")
         return self(batch["ids"], batch["lengths"], *(batch.get(name) for name in names))
 

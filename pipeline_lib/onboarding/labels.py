@@ -59,6 +59,17 @@ def parse_labels(given: str, values: Sequence[str]) -> Labels:
     return _as_ranges(found, {value for value in values if value})
 
 
+def spelled(labels: Labels) -> str:
+    """Return classes as :func:`parse_labels` reads them."""
+    parts = []
+    for name, meaning in labels.items():
+        if isinstance(meaning, dict):
+            parts.append(f"{name}={meaning['min']:g}..{meaning['max']:g}")
+        else:
+            parts.append(name if meaning == [name] else f"{name}={','.join(meaning)}")
+    return ";".join(parts)
+
+
 def score_range(values: Sequence[str], given: str | None) -> Labels:
     """Return the range of a regression: the one given as ``0..5``, or the enclosing whole numbers.
 

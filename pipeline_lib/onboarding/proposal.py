@@ -13,7 +13,7 @@ from pipeline_lib.onboarding.given import files_by_split, files_of_texts
 from pipeline_lib.onboarding.overlay import Wanted, overlay
 from pipeline_lib.onboarding.placing import Placement, place
 from pipeline_lib.onboarding.questions import Ask
-from pipeline_lib.onboarding.teachers import Chosen, choose_teacher
+from pipeline_lib.onboarding.teachers import Chosen, choose_teacher, class_order
 from pipeline_lib.onboarding.understanding import Overrides, Understood, understand
 from pipeline_lib.params import UNLABELLED
 
@@ -128,7 +128,10 @@ def leave_out(inspection: Inspection) -> Inspection:
 
 
 def propose(request: Request, inspection: Inspection, base: Mapping[str, Any]) -> Proposal:
-    """Return what to write."""
+    """Return what to write.
+
+    :raises DistilleryError: if a teacher's answers do not say which class their numbers are for.
+    """
     understood, inputs = inspection.understood, Path(base["inputs"])
     contents = {**understood.contents}
     kept = kept_rows(understood, inspection.findings if inspection.leaves_out else None)
@@ -138,7 +141,12 @@ def propose(request: Request, inspection: Inspection, base: Mapping[str, Any]) -
     label = understood.label
     labels = [label] if isinstance(label, str) else dict.fromkeys((label or {}).values())
     placement = place(contents, [*understood.text, *labels], kept, request.name, inputs)
-    path, where = inspection.teacher.path, None
+    teacher = inspection.teacher
+    if teacher.hints is not None and understood.kind == "classification":
+        is_ordered = request.overrides.labels is not None
+        order = class_order(teacher.hints, understood.labels, is_ordered)
+        teacher = replace(teacher, classes=order)
+    path, where = teacher.path, None
     if path is not None:
         inside = path.resolve().is_relative_to(inputs.resolve())
         where = path.resolve().as_posix()
@@ -150,6 +158,6 @@ def propose(request: Request, inspection: Inspection, base: Mapping[str, Any]) -
             placement.copies[inputs / where] = path
     wanted = Wanted(
         *(request.name, understood, inspection.findings, placement.source),
-        *(inspection.teacher, where, request.students),
+        *(teacher, where, request.students),
     )
     return Proposal(placement, overlay(wanted, base))

@@ -3,11 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json
 from pipeline_lib.onboarding.columns import number
+from pipeline_lib.onboarding.labels import Labels, spelled
 from pipeline_lib.onboarding.understanding import AnswerHints
 from pipeline_lib.teachers.answer_files import read_answers
 
@@ -21,7 +23,7 @@ class Chosen:
 
     :ivar name: the name of its row; :ivar kind: the kind of its tuning; :ivar model: the row of
         ``models`` that it is tuned from; :ivar path: its folder or file; :ivar hints: what its
-        answers say about the task.
+        answers say about the task; :ivar classes: see :func:`class_order`.
     """
 
     name: str
@@ -29,6 +31,7 @@ class Chosen:
     model: str | None = None
     path: Path | None = None
     hints: AnswerHints | None = None
+    classes: list[str] | None = None
 
     @property
     def runs(self) -> bool:
@@ -60,6 +63,40 @@ def choose_teacher(
     return Chosen("answers", "answers", path=path, hints=_hints(path, classes))
 
 
+def class_order(hints: AnswerHints, labels: Labels, is_ordered: bool) -> list[str] | None:
+    """Return the order of the classes in a file of answers; None if each answer names its class.
+
+    A list has one number for each class, and labels that are numbers count the classes from 0.
+
+    :param labels: the task's classes; :param is_ordered: whether the user named them in this order.
+    :raises DistilleryError: if the order is not known, or labels do not count the classes.
+    """
+    names = [*labels]
+    counts = [own for own in hints.numbers if not (isinstance(own, str) and own.strip() in names)]
+    for own in counts:
+        if not _is_place(own, names):
+            raise DistilleryError(
+                f"--teacher: label {own} is a number, which counts the classes {', '.join(names)} "
+                "from 0. Write the classes' names as text."
+            )
+    if not counts and not hints.has_lists:
+        return None
+    if not is_ordered and names != [str(place) for place in range(len(names))]:
+        raise DistilleryError(
+            "--teacher: the file does not say which class its numbers are for. Name the classes in "
+            f"their order: --labels {quote(spelled(labels))}."
+        )
+    return names
+
+
+def _is_place(given: str | float, names: Sequence[str]) -> bool:
+    """Whether a number counts one of the classes, and is not another one's name."""
+    place = float(given)
+    if place not in range(len(names)):
+        return False
+    return names[int(place)] == f"{place:g}" or f"{place:g}" not in names
+
+
 def tuning_of(chosen: Chosen, place: str, rows: int, base: Mapping[str, Any]) -> dict[str, Any]:
     """Return ``tuning`` of its row.
 
@@ -69,7 +106,7 @@ def tuning_of(chosen: Chosen, place: str, rows: int, base: Mapping[str, Any]) ->
     if chosen.kind == "finished":
         return {"kind": "finished", "checkpoint": place}
     if chosen.kind == "answers":
-        own = {"kind": "answers", "files": [place], "format": None, "classes": None}
+        own = {"kind": "answers", "files": [place], "format": None, "classes": chosen.classes}
         own |= {"mask": _SIGN, "smoothing": 0.1, "floor": 1.0e-4, "min_coverage": 0.5}
         return own | {"provenance": {}}
     steps = -(-rows // base["batch_size"])
@@ -111,5 +148,5 @@ def _hints(path: Path, classes: Sequence[str]) -> AnswerHints:
         # Lists, and numbers as labels, refer to these.
         return AnswerHints("classification", [*names])
     if names or has_lists or not numbers:
-        return AnswerHints("classification", [*names], [*numbers])
+        return AnswerHints("classification", [*names], [*numbers], has_lists)
     return AnswerHints("regression" if is_score else None, numbers=[*numbers])

@@ -54,12 +54,14 @@ class AnswerHints:
 
     :ivar kind: None if its labels are numbers, which may be classes or scores.
     :ivar classes: the classes that it names; :ivar numbers: the different numbers among its labels,
-        or its scores, as they are in the file.
+        or its scores, as they are in the file; :ivar has_lists: whether it has lists of numbers,
+        and does not say which class is which.
     """
 
     kind: str | None
     classes: list[str] = field(default_factory=list)
     numbers: list[str | float] = field(default_factory=list)
+    has_lists: bool = False
 
 
 @dataclass(frozen=True)

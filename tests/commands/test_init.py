@@ -1,5 +1,6 @@
 """``distill init``: from files to parameters that are sound."""
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -159,6 +160,45 @@ def test_answers_named_like_a_split_do_not_replace_it() -> None:
     assert (inputs / place).read_bytes() == Path("llm/train.csv").read_bytes()
     for split, file in task_of("mine")["source"]["files"].items():
         assert (inputs / file).read_bytes() == Path(f"{split}.csv").read_bytes()
+
+
+def write_jsonl(path: str, answers: list[dict[str, Any]]) -> None:
+    """Write a teacher's answers to the reviews, which take turns."""
+    rows = [{"text": review(n)} | answers[n % len(answers)] for n in range(60)]
+    Path(path).write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+
+
+def test_answers_that_do_not_say_which_class_is_which(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refused(*flags: str) -> str:
+        error = failing(monkeypatch, capsys, "init", *flags)
+        assert not Path("profiles/mine.yaml").exists() and not Path("data/input").exists()
+        return error
+
+    def classes(*flags: str) -> list[str] | None:
+        distill("init", *flags, "--force")
+        return load_params().teachers["answers"].tuning.classes
+
+    write_csv(Path("texts.csv"), ["comment"], [[review(n)] for n in range(60)])
+    write_reviews(Path("reviews.csv"))
+    write_jsonl("lists.jsonl", [{"probs": [0.8, 0.2]}, {"probs": [0.1, 0.9]}])
+    write_jsonl("numbers.jsonl", [{"label": 0}, {"label": 1}])
+    write_jsonl("stars.jsonl", [{"label": n} for n in range(1, 6)])
+    write_jsonl("words.jsonl", [{"label": str(n)} for n in range(1, 6)])
+    name = ("--name", "mine")
+    texts = ("texts.csv", *name, "--teacher")
+    assert "--labels 'bad;good'" in refused(*texts, "lists.jsonl")
+    for file in ("lists.jsonl", "numbers.jsonl"):
+        labelled = ("reviews.csv", *name, "--teacher", file)
+        assert "in their order: --labels 'bad;good'" in refused(*labelled)
+    stars = refused(*texts, "stars.jsonl", "--kind", "classification")
+    assert "label 1 is a number, which counts the classes 1, 2, 3, 4, 5 from 0" in stars
+    assert classes(*texts, "lists.jsonl", "--labels", "bad;good") == ["bad", "good"]
+    assert classes(*labelled, "--labels", "bad;good") == ["bad", "good"]
+    # Classes that are numbers are counted already, and those that are words are named.
+    assert classes(*texts, "numbers.jsonl") == ["0", "1"]
+    assert classes(*texts, "words.jsonl", "--kind", "classification") is None
 
 
 def test_labels_and_more_texts_under_a_model() -> None:

@@ -10,7 +10,7 @@ import pytest
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.onboarding.contents import Content
 from pipeline_lib.onboarding.findings import find, without_lonely
-from pipeline_lib.onboarding.labels import classes_of, parse_labels, score_range
+from pipeline_lib.onboarding.labels import classes_of, parse_labels, score_range, spelled
 from pipeline_lib.onboarding.questions import Question, refuse
 from pipeline_lib.onboarding.understanding import (
     AnswerHints,
@@ -193,6 +193,8 @@ def test_labels_can_be_merged() -> None:
         "bad": ["1", "2", "3"],
         "good": ["4", "5"],
     }
+    for labels in (ranges, {"no": ["no"], "yes": ["y", "1"]}):
+        assert parse_labels(spelled(labels), ()) == labels
     assert parse_labels("no;yes", ()) == {"no": ["no"], "yes": ["yes"]}
     # 3 is within 2 to 4: no range can leave it out.
     assert parse_labels("odd=1,5;even=2,4", values)["even"] == ["2", "4"]

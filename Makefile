@@ -32,10 +32,11 @@ repro: $(INSTALLED)
 	dvc repro
 	distill results
 
-# One worker per core.  Files run in their own order: ordering them by number of tests would leave slow files with few
-# tests for the end, when one core waits for the other.
+# One worker per core, with one thread each: two threads per worker would wait for one another.  Files run in their own
+# order: ordering them by number of tests would leave slow files with few tests for the end, when one core waits for the
+# other.
 test: install
-	python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
+	OMP_NUM_THREADS=1 python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 lint: install
 	ruff check .

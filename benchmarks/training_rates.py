@@ -2,7 +2,8 @@
 
 Claim: the project's loop (batches of similar length, mixed precision where the processor is fast at
 it) trains the bi-attentive student, and fine-tunes a teacher on pairs, at a given number of times
-as many tokens per second as the Trainer at its defaults and at its best settings.
+as many tokens per second as the Trainer with batches drawn at random (the student's in float32, its
+default, a teacher's in the same number format as ours) and at its best settings.
 
     pip install accelerate==1.15.0       # besides the project itself: the Trainer needs it
     python benchmarks/training_rates.py

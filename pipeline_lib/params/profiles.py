@@ -10,6 +10,8 @@ import io
 import json
 import re
 from collections.abc import Iterator
+from copy import deepcopy
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -123,9 +125,15 @@ def _text(path: Path) -> str:
         raise DistilleryError(f"{path}: not valid YAML: {error}") from error
 
 
+@lru_cache(maxsize=64)
+def _parsed(text: str) -> Any:
+    # A tenth of a second for a file of the shipped one's size, and a profile is read many times.
+    return YAML(typ="safe", pure=True).load(text)
+
+
 def _load(path: Path) -> Any:
     try:
-        return YAML(typ="safe", pure=True).load(_text(path))
+        return deepcopy(_parsed(_text(path)))
     # Integers of thousands of digits raise a ValueError too.
     except (YAMLError, ValueError, RecursionError) as error:
         raise DistilleryError(f"{path}: not valid YAML: {error}") from error

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-from ruamel.yaml import YAML
 from transformers import AutoModel, AutoModelForSequenceClassification, AutoTokenizer
 
 import pipeline_lib.students.huggingface  # noqa: F401  registers the students
@@ -25,12 +24,12 @@ from pipeline_lib.storage.shards import Manifest, schema_of, write_manifest, wri
 from pipeline_lib.students.student import Student, load_student, save_student
 from pipeline_lib.training import loop as training
 from pipeline_lib.training.search import Row, Searched, train_rows
+from tests.params.variants import changed
 from tests.pipeline.corpus import sentences, write_encoder
-from tests.pipeline.workspace import write_params
+from tests.pipeline.workspace import small_params
 
 MakeRow = Callable[..., Row[GeneralTraining]]
 pytestmark = pytest.mark.usefixtures("store_home")
-SHIPPED = Path(__file__).parents[2] / "params.yaml"
 TEXTS = {"train": 96, "validation": 16}
 TINY = {
     **{"architecture": "bert", "model": "minilm", "depth": 1, "width": 12, "heads": 2},
@@ -58,19 +57,17 @@ def layout(tmp_path_factory: pytest.TempPathFactory) -> Layout:
 
 
 @pytest.fixture
-def make(layout: Layout, tmp_path: Path) -> MakeRow:
+def make(layout: Layout) -> MakeRow:
     """Return a maker of rows; named arguments change the row of ``encoders``."""
 
     def make_row(student: dict[str, Any] | None = None, **changes: Any) -> Row[GeneralTraining]:
-        write_params(tmp_path / "params.yaml")
-        yaml = YAML(typ="safe", pure=True)
-        values = yaml.load((tmp_path / "params.yaml").read_text())
+        values = small_params()
         values["students"]["tiny"] = TINY | (student or {})
         values["optimisers"]["general"] = values["optimisers"]["short"] | {
             **{"batch_size": 16, "epochs": 4, "evaluate_every": None, "learning_rates": [5.0e-3]},
         }
         values["encoders"] = {"general": GENERAL | changes}
-        values["wikipedia"] = yaml.load(SHIPPED.read_text())["wikipedia"]
+        values["wikipedia"] = changed({})["wikipedia"]
         return general_row(check_params(values), "general", layout, "cpu")
 
     return make_row

@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-from ruamel.yaml import YAML
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import sha256_folder
@@ -39,7 +38,7 @@ from pipeline_lib.text.words import split_words
 from pipeline_lib.training import loop as training
 from pipeline_lib.training.search import Row, train_rows
 from tests.pipeline.corpus import sentences, write_encoder
-from tests.pipeline.workspace import write_params
+from tests.pipeline.workspace import small_params
 
 MakeRow = Callable[..., Row[JointTraining]]
 pytestmark = pytest.mark.usefixtures("store_home")
@@ -95,20 +94,19 @@ def layout(tmp_path_factory: pytest.TempPathFactory) -> Layout:
 
 
 @pytest.fixture
-def make(layout: Layout, tmp_path: Path) -> MakeRow:
+def make(layout: Layout) -> MakeRow:
     """Return a maker of rows; named arguments change the row of ``joint``."""
 
     def make_row(optimiser: dict[str, Any] | None = None, **changes: Any) -> Row[JointTraining]:
-        params = make_params(tmp_path, optimiser or {}, changes)
+        params = make_params(optimiser or {}, changes)
         write_joint_vocabulary(params, "mtl", layout)
         return joint_row(params, "mtl", layout, "cpu")
 
     return make_row
 
 
-def make_params(folder: Path, optimiser: dict[str, Any], changes: dict[str, Any]) -> Params:
-    write_params(folder / "params.yaml")
-    values = YAML(typ="safe", pure=True).load((folder / "params.yaml").read_text())
+def make_params(optimiser: dict[str, Any], changes: dict[str, Any]) -> Params:
+    values = small_params()
     pairs = {"text": ["first", "second"], "kind": "regression", "labels": {"min": 0.0, "max": 99.0}}
     values["tasks"][WARMTH] = values["tasks"][SENTIMENT] | pairs | {"metrics": ["pearson"]}
     values["optimisers"]["joint"] = values["optimisers"]["short"] | {
@@ -183,8 +181,8 @@ def test_a_row_counts_by_the_weight_of_its_answer(
     weights = np.random.default_rng(1).integers(0, 4, texts.manifest.rows).astype(np.float32)
     answers = ShardSet.open(outputs).table().append_column("weight", pa.array(weights))
     _write(outputs, answers, texts.manifest.shards[0].sha256)
-    row = joint_row(make_params(tmp_path, {}, {}), "mtl", own, "cpu")
-    write_joint_vocabulary(make_params(tmp_path, {}, {}), "mtl", own)
+    row = joint_row(make_params({}, {}), "mtl", own, "cpu")
+    write_joint_vocabulary(make_params({}, {}), "mtl", own)
     ready = first_of(row).prepare()
     parts = {part["task"]: part for part in map(ready.batches.collate, ready.batches.epoch(0))}
     batch = parts[SENTIMENT]
@@ -244,15 +242,15 @@ def test_a_batch_trains_the_shared_part_and_its_own_head_alone() -> None:
 
 
 def test_words_are_those_of_all_tasks(make: MakeRow, layout: Layout, tmp_path: Path) -> None:
-    few = make_params(tmp_path, {}, {"min_count": 60})
-    both = make_params(tmp_path, {}, {})
-    alone = make_params(tmp_path, {}, {"min_count": 60, "tasks": {SENTIMENT: "original"}})
+    few = make_params({}, {"min_count": 60})
+    both = make_params({}, {})
+    alone = make_params({}, {"min_count": 60, "tasks": {SENTIMENT: "original"}})
     counts = [write_joint_vocabulary(params, "mtl", layout) for params in (both, few, alone)]
     assert counts[0] > counts[1] > counts[2] > 2
 
 
 def test_unlabelled_texts_bring_their_words(layout: Layout, tmp_path: Path) -> None:
-    params, own = make_params(tmp_path, {}, {}), Layout(tmp_path / "data")
+    params, own = make_params({}, {}), Layout(tmp_path / "data")
     shutil.copytree(layout.data, own.data)
     before = write_joint_vocabulary(params, "mtl", own)
     train, texts = own.split(SENTIMENT, "train"), ["zebras okapis"]
@@ -270,7 +268,7 @@ def test_a_finished_training_is_found_by_content(
     monkeypatch.setattr(JointTraining, "prepare", None)
     train(make(short), layout, ignore)
     assert sha256_folder(layout.joint_students("mtl", 1)) == first
-    params = make_params(tmp_path, short, {}).model_copy(deep=True)
+    params = make_params(short, {}).model_copy(deep=True)
     params.joint["another"] = params.joint["mtl"]
     write_joint_vocabulary(params, "another", layout)
     train(joint_row(params, "another", layout, "cpu"), layout, ignore)
@@ -307,7 +305,7 @@ def test_a_kill_loses_nothing(
 def plans(make: MakeRow, layout: Layout, tmp_path: Path) -> Callable[[str, str], Any]:
     """Train jointly, and return the maker of plans by task and method."""
     train(make({"epochs": 4}), layout, ignore)
-    params = make_params(tmp_path, {"epochs": 1, "learning_rates": [1.0e-12]}, {})
+    params = make_params({"epochs": 1, "learning_rates": [1.0e-12]}, {})
     return partial(make_plan, params, layout=layout)
 
 

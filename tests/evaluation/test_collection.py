@@ -7,15 +7,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from ruamel.yaml import YAML
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.evaluation.collection import Collection, read_collection
 from pipeline_lib.params import Params, check_params
 from pipeline_lib.storage.shards import Manifest, schema_of, write_manifest, write_shard
+from tests.params.variants import changed
 
-SHIPPED = Path(__file__).parents[2] / "params.yaml"
 SYSTEMS = {"mini": {"kind": "model", "model": "minilm", "pooling": "mean", "max_length": 8}}
 PAIRS = [
     ("a", "x", 1),
@@ -30,7 +29,7 @@ PAIRS = [
 
 def make_params(source: dict[str, Any], **changes: Any) -> Params:
     """Return the shipped parameters with one row of retrieval."""
-    raw = YAML(typ="safe", pure=True).load(SHIPPED.read_text())
+    raw = changed({})
     row = {"source": source, "queries": None, "systems": SYSTEMS, "teacher": None, "at": [1]}
     raw["retrieval"] = {"mine": row | changes}
     return check_params(raw)

@@ -1,5 +1,7 @@
 """A small repository of its own: the project's stages on a small corpus with a tiny teacher."""
 
+import copy
+import io
 import json
 import os
 import re
@@ -12,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -251,6 +254,21 @@ def flip_byte(path: Path) -> None:
 
 def write_params(path: Path) -> None:
     """Write params.yaml: the shipped one, made small."""
+    path.write_text(_small_params_file(), encoding="utf-8")
+
+
+def small_params() -> dict[str, Any]:
+    """Return what :func:`write_params` writes, to change."""
+    return copy.deepcopy(_small_params())
+
+
+@cache
+def _small_params() -> dict[str, Any]:
+    return YAML(typ="safe", pure=True).load(_small_params_file())
+
+
+@cache
+def _small_params_file() -> str:
     yaml = YAML()
     values = yaml.load((ROOT / "params.yaml").read_text())
     task = next(iter(values["tasks"].values()))
@@ -297,5 +315,6 @@ def write_params(path: Path) -> None:
     values["methods"]["bilstm_kd"]["temperature"] = "dev"
     values["evaluate"]["resamples"] = 100
     values["speed"] |= {"sentences": 20, "repeats": 1}
-    with path.open("w") as file:
-        yaml.dump(values, file)
+    text = io.StringIO()
+    yaml.dump(values, text)
+    return text.getvalue()

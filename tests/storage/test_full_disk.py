@@ -51,35 +51,47 @@ def shard(folder: Path) -> None:
     write_shard(folder / "b000.arrow", pa.table({"x": np.arange(10_000)}))
 
 
-def fill(write: Callable[[Path], None], folder: Path, answer: "multiprocessing.Queue[str]") -> None:
+WRITERS = {
+    "student": (student, "model.safetensors"),
+    "encoder": (encoder, "model.safetensors"),
+    "vocabulary": (vocabulary, "tokenizer.json"),
+    "checkpoint": (checkpoint, "a.safetensors"),
+    "shard": (shard, "b000.arrow"),
+}
+"""What writes, and the first file that does not fit."""
+
+
+def fill(folder: Path, answer: "multiprocessing.Queue[dict[str, str]]") -> None:
+    """Have each of them write into a folder of its name, and answer with their errors."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (LIMIT, LIMIT))
+    answer.put({name: error_of(write, folder / name) for name, (write, _) in WRITERS.items()})
+
+
+def error_of(write: Callable[[Path], None], folder: Path) -> str:
     try:
         write(folder)
     except DistilleryError as error:
-        answer.put(str(error))
+        return str(error)
     except BaseException as error:
-        answer.put(f"no clear error: {error!r}")
-    else:
-        answer.put("no error")
+        return f"no clear error: {error!r}"
+    return "no error"
 
 
-@pytest.mark.parametrize(
-    ("write", "name"),
-    [
-        (student, "model.safetensors"),
-        (encoder, "model.safetensors"),
-        (vocabulary, "tokenizer.json"),
-        (checkpoint, "a.safetensors"),
-        (shard, "b000.arrow"),
-    ],
-)
-def test_a_full_disk_is_one_error(tmp_path: Path, write: Callable[[Path], None], name: str) -> None:
-    context = multiprocessing.get_context("spawn")
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
+    """Fill the disk of a process of its own; return the folder it wrote to, and the errors."""
+    folder, context = tmp_path_factory.mktemp("full"), multiprocessing.get_context("spawn")
     answer = context.Queue()
-    process = context.Process(target=fill, args=(write, tmp_path / "folder", answer))
+    process = context.Process(target=fill, args=(folder, answer))
     process.start()
-    found = answer.get(timeout=120)
+    errors = answer.get(timeout=120)
     process.join()
-    assert found.startswith(f"{tmp_path}/folder/{name}: could not be written (")
-    assert "File too large" in found and "Free disk space" in found
-    assert not list((tmp_path / "folder").glob(".*.tmp"))
+    return folder, errors
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_full_disk_is_one_error(full: tuple[Path, dict[str, str]], name: str) -> None:
+    folder, errors = full[0] / name, full[1]
+    assert errors[name].startswith(f"{folder}/{WRITERS[name][1]}: could not be written (")
+    assert "File too large" in errors[name] and "Free disk space" in errors[name]
+    assert not list(folder.glob(".*.tmp"))

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ruamel.yaml import YAML
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import write_json
@@ -13,14 +12,12 @@ from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import check_params
 from pipeline_lib.studies.figures import plot, read_figures, table
 from pipeline_lib.studies.sweeps import SWEEPS, Rows, Study
-
-ROOT = Path(__file__).parents[2]
-SHIPPED = ROOT / "params.yaml"
+from tests.params.variants import changed
 
 
 def raw() -> dict[str, Any]:
     """Return the shipped parameters, with rows that start from an encoder for every task."""
-    params = YAML(typ="safe", pure=True).load(SHIPPED.read_text(encoding="utf-8"))
+    params = changed({})
     encoded = params["methods"]["bilstm_sra"] | {"baseline": "bilstm", "tasks": None}
     params["methods"] |= {
         "bilstm_sra": encoded,

@@ -31,7 +31,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def run(data: Path, tmp_path: Path) -> MakeRow:
+def run(data: Path) -> MakeRow:
     """Return a maker of runs over computed vectors; named arguments change the encoder's row.
 
     ``optimiser`` changes the optimiser, ``student`` stands in the place of the BiLSTM.
@@ -42,7 +42,7 @@ def run(data: Path, tmp_path: Path) -> MakeRow:
         student: dict[str, Any] | None = None,
         **changes: Any,
     ) -> Row[EncoderTraining]:
-        params = make_params(tmp_path, optimiser or {}, changes, student)
+        params = make_params(optimiser or {}, changes, student)
         own = VectorPass.of(params, data / "raw/models/minilm")
         for name in ("wikipedia/train", "wikipedia/validation", f"tasks/{TASK}/original"):
             inputs = ShardSet.open(data / name.replace("tasks/", "transfer/"))

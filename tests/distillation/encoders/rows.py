@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from ruamel.yaml import YAML
 
 from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.distillation.encoders import EncoderTraining
@@ -14,12 +13,12 @@ from pipeline_lib.params import check_params
 from pipeline_lib.storage.shards import Manifest, schema_of, write_manifest, write_shard
 from pipeline_lib.text.words import split_words
 from pipeline_lib.training.search import Row, train_rows
+from tests.params.variants import changed
 from tests.pipeline.corpus import sentences
-from tests.pipeline.workspace import write_params
+from tests.pipeline.workspace import small_params
 
 MakeRow = Callable[..., Row[EncoderTraining]]
 TASK = "reviews"
-SHIPPED = Path(__file__).parents[3] / "params.yaml"
 LAYER = {
     **{"architecture": "dse", "model": "minilm", "layers": [0], "last": 1, "width": 32},
     **{"classifier": 8, "dropout": 0.0, "frozen": False, "max_words": 16},
@@ -65,13 +64,11 @@ def write_texts(folder: Path, texts: list[str], words: bool = False) -> None:
 
 
 def make_params(
-    folder: Path,
     optimiser: dict[str, Any],
     changes: dict[str, Any],
     student: dict[str, Any] | None,
 ) -> Any:
-    write_params(folder / "params.yaml")
-    values = YAML(typ="safe", pure=True).load((folder / "params.yaml").read_text())
+    values = small_params()
     bilstm = {"architecture": "bilstm_sra", "hidden": 16, "width": 32, "classifier": 8}
     bilstm |= {"embeddings": "trained", "dropout": 0.1, "max_words": 16}
     values["students"]["bilstm_sra"] = student or bilstm
@@ -82,5 +79,5 @@ def make_params(
     row = {"student": "bilstm_sra", "wikipedia": None, "min_count": 1, "tasks": {}}
     row |= {"centre": False, "optimiser": "sra", "seed": 1}
     values["encoders"] = {"sra": row | changes}
-    values["wikipedia"] = YAML(typ="safe", pure=True).load(SHIPPED.read_text())["wikipedia"]
+    values["wikipedia"] = changed({})["wikipedia"]
     return check_params(values)

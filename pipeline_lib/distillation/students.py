@@ -147,6 +147,9 @@ class StudentTraining(EncodedTraining):
         if plan.student.is_frozen:
             train, dev = (with_vectors(model, own, device) for own in (train, dev))
         teacher = self._running_teacher(model, tokenizer)
+        if teacher is not None and plan.students is not None:
+            # Students that start from others draw nothing else at random.
+            torch.manual_seed(self.seed)
         trained = model if teacher is None else Imitation(model, teacher.width).to(device)
 
         def loss(trained: StudentNetwork | Imitation, batch: Batch) -> torch.Tensor:

@@ -93,6 +93,8 @@ def speed_line(result: TaskResult) -> str:
         return "Sentences/s: not measured yet (stage measure_speed)."
     device = speed["accelerator"] or speed["cpu"]
     threads = "1 thread" if speed["threads"] == 1 else f"{speed['threads']} threads"
+    if speed["accelerator"] is None and speed["threads"] > 1:
+        threads = f"students on 1 thread, teachers on {speed['threads']}"
     return (
         f"Sentences/s: raw text to logits, {speed['sentences']:,} sentences, median of "
         f"{speed['repeats']}, {device}, {threads}, torch {speed['torch']}."

@@ -9,8 +9,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+import torch
 
+from pipeline_lib.base.layout import Layout
+from pipeline_lib.distillation.plans import read_plans
+from pipeline_lib.distillation.students import StudentTraining
 from pipeline_lib.storage.columns import list_column, matrix
+from pipeline_lib.storage.references import SetReference
 from pipeline_lib.storage.shards import ShardSet, read_manifest
 from pipeline_lib.storage.vectors import StoredVectors, vector_tables
 from tests.commands.running import distill
@@ -114,6 +119,27 @@ def test_layers_are_learned_first_and_answers_after(encoded: tuple[Workspace, Ru
     scores = workspace.scores(TASK).methods
     assert "tiny_layers" not in scores and scores["tiny"].scores["dev"]["accuracy"].mean > 0.8
     assert f"{TASK} tiny_layers: loss on dev" in run.text and f"{TASK} tiny: dev" in run.text
+
+
+def test_what_is_drawn_beside_a_trained_student_depends_on_the_seed_alone(
+    encoded: tuple[Workspace, Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(encoded[0].folder)
+    monkeypatch.setenv("DISTILLERY_HOME", str(encoded[0] / ".distillery"))
+    layout = Layout()
+    plans = {plan.method: plan for plan in read_plans(layout.plans(TASK))}
+    # The second stage learns layers again, as the first one does.
+    copied = ("objective", "teacher", "teacher_layers")
+    change = {name: getattr(plans["tiny_layers"], name) for name in copied}
+    plan = plans["tiny"].started(layout, [1]).model_copy(update=change)
+    dev = SetReference.to(layout.split(TASK, "dev"))
+    training = StudentTraining(plan, layout.vocabulary(TASK), dev, 1, 1e-3, "cpu")
+    found = []
+    for drawn in (1, 2):
+        torch.rand(drawn)
+        found.append(training.prepare().model.state_dict())
+    assert found[0].keys() == found[1].keys() and "hidden.weight" in found[0]
+    assert all(torch.equal(found[0][name], found[1][name]) for name in found[0])
 
 
 def test_the_second_stage_leaves_the_first_alone(workspace: Workspace) -> None:

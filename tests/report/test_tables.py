@@ -162,9 +162,13 @@ def test_the_caption_names_what_was_not_run(scores: TaskScores, params: Params) 
     assert "not measured" in text
 
 
-def test_one_thread_is_no_plural(scores: TaskScores, params: Params) -> None:
-    text = printed(TaskResult("movies", scores, SPEED | {"threads": 1}), params, 400)
-    assert "Fast CPU, 1 thread, torch 2.0" in text
+def test_the_caption_says_how_many_threads_were_timed(scores: TaskScores, params: Params) -> None:
+    for own, said in (
+        ({"threads": 1}, "Fast CPU, 1 thread, torch 2.0"),
+        ({"threads": 2}, "Fast CPU, students on 1 thread, teachers on 2, torch 2.0"),
+        ({"threads": 2, "accelerator": "Fast GPU"}, "Fast GPU, 2 threads, torch 2.0"),
+    ):
+        assert said in printed(TaskResult("movies", scores, SPEED | own), params, 400)
 
 
 def test_the_caption_tells_of_texts_in_two_splits(scores: TaskScores, params: Params) -> None:

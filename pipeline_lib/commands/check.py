@@ -182,6 +182,11 @@ def unfair_comparisons(params: "Params") -> list[str]:
                 f"note: methods.{name} and its baseline {row.baseline} train for different "
                 f"lengths: {', '.join(lengths)}. Give each the length that suits it best."
             )
+        if row.start in params.joint and row.optimiser and base.start not in params.joint:
+            warnings.append(
+                f"note: methods.{name} is trained twice, jointly with {row.start} and then with "
+                f"optimiser {row.optimiser}; its baseline {row.baseline} once."
+            )
     return warnings
 
 

@@ -132,7 +132,9 @@ class TestCheck:
         assert "is valid" in distill("check")
 
     def test_a_baseline_with_other_rates_is_warned_of(self) -> None:
-        assert "warning:" not in distill("check", "--params", str(PARAMS))
+        shipped = distill("check", "--params", str(PARAMS))
+        assert "warning:" not in shipped
+        assert "note: methods.bilstm_mtl is trained twice, jointly with mtl" in shipped
         rows = YAML(typ="safe").load(PARAMS.read_text())["optimisers"]
         rows["long"]["learning_rates"] = [9.0e-3]
         write_params(optimisers=rows)

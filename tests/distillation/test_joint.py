@@ -301,17 +301,29 @@ def test_a_kill_loses_nothing(
     assert sha256_folder(layout.joint_students("mtl", 1)) == whole
 
 
+@pytest.fixture(scope="module")
+def ended(layout: Layout, tmp_path_factory: pytest.TempPathFactory) -> Layout:
+    """Train jointly, once, in a copy; return where all lies."""
+    folder = tmp_path_factory.mktemp("ended")
+    shutil.copytree(layout.data, folder / "data")
+    own, params = Layout(folder / "data"), make_params({"epochs": 4}, {})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DISTILLERY_HOME", str(folder / "home"))
+        write_joint_vocabulary(params, "mtl", own)
+        train(joint_row(params, "mtl", own, "cpu"), own, ignore)
+    return own
+
+
 @pytest.fixture
-def plans(make: MakeRow, layout: Layout, tmp_path: Path) -> Callable[[str, str], Any]:
-    """Train jointly, and return the maker of plans by task and method."""
-    train(make({"epochs": 4}), layout, ignore)
+def plans(ended: Layout) -> Callable[[str, str], Any]:
+    """Return the maker of plans that start from the joint training's students."""
     params = make_params({"epochs": 1, "learning_rates": [1.0e-12]}, {})
-    return partial(make_plan, params, layout=layout)
+    return partial(make_plan, params, layout=ended)
 
 
-def student_of(plan: Any, layout: Layout, tmp_path: Path) -> Student:
+def student_of(plan: Any, ended: Layout, tmp_path: Path) -> Student:
     """Tune one student of a plan."""
-    dev, words = layout.split(plan.task, "dev"), tmp_path / "none"
+    dev, words = ended.split(plan.task, "dev"), tmp_path / "none"
     row = student_row(plan, words, dev, [1], "cpu")
     [(spec, _)] = train_rows([row], LocalEngine(1))[plan.method].trainings.values()
     return load_student(spec.result.folder)
@@ -319,22 +331,22 @@ def student_of(plan: Any, layout: Layout, tmp_path: Path) -> Student:
 
 @pytest.mark.parametrize(("task", "texts"), [(SENTIMENT, DEV_TEXTS), (WARMTH, DEV_PAIRS)])
 def test_tuning_starts_where_the_joint_training_ended(
-    plans: Callable[..., Any], layout: Layout, tmp_path: Path, task: str, texts: Any
+    plans: Callable[..., Any], ended: Layout, tmp_path: Path, task: str, texts: Any
 ) -> None:
     plan = plans(task, "tuned")
     assert plan.encoder is None and list(plan.students) == [1, 2]
     # At a rate of next to nothing: encoder and head are those of the start, in the labels' unit.
-    tuned = student_of(plan, layout, tmp_path).predict(texts)
-    start = load_student(layout.joint_student("mtl", 1, task)).predict(texts)
+    tuned = student_of(plan, ended, tmp_path).predict(texts)
+    start = load_student(ended.joint_student("mtl", 1, task)).predict(texts)
     np.testing.assert_allclose(tuned, start, rtol=1e-4, atol=1e-4)
     assert np.ptp(start[:, 0]) > 0.3
 
 
 def test_a_tuned_student_depends_on_its_own_seeds_start_alone(
-    plans: Callable[..., Any], layout: Layout, tmp_path: Path
+    plans: Callable[..., Any], ended: Layout, tmp_path: Path
 ) -> None:
     plan = plans(SENTIMENT, "tuned")
-    dev = layout.split(SENTIMENT, "dev")
+    dev = ended.split(SENTIMENT, "dev")
 
     def keys(own: Any) -> list[str]:
         row = student_row(own, tmp_path, dev, [1, 2], "cpu")
@@ -351,14 +363,14 @@ def test_a_tuned_student_depends_on_its_own_seeds_start_alone(
 
 
 def test_students_are_taken_as_they_are(
-    plans: Callable[..., Any], layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    plans: Callable[..., Any], ended: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(StudentTraining, "prepare", None)
     plan = plans(WARMTH, "taken")
     records = take_students(plan, [1, 2], tmp_path / "taken")
     assert list(records) == [1, 2] and records[1]["steps"] == 120
     for seed in (1, 2):
-        start = layout.joint_student("mtl", seed, WARMTH)
+        start = ended.joint_student("mtl", seed, WARMTH)
         own = tmp_path / "taken" / str(seed)
         assert own.joinpath("model.safetensors").samefile(start / "model.safetensors")
     search = json.loads((tmp_path / "taken/search.json").read_text())

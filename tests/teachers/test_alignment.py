@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -78,6 +79,27 @@ def computed(inputs: ShardSet, own: LogitPass, folder: Path) -> ShardSet:
     return ShardSet.open(folder)
 
 
+Passed = tuple[ShardSet, LogitPass, ShardSet]
+"""Inputs, a pass over them, and its outputs."""
+
+
+@pytest.fixture(scope="module")
+def passed(
+    teachers: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[..., Passed]:
+    """Return the maker of a teacher's pass by its name, run once for all tests."""
+
+    @cache
+    def make(name: str, precision: str = "float32") -> Passed:
+        folder = tmp_path_factory.mktemp(f"{name}-{precision}")
+        inputs, own = write_inputs(folder / "in"), logit_pass(teachers[name], precision)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("DISTILLERY_HOME", str(folder / "home"))
+            return inputs, own, computed(inputs, own, folder / "out")
+
+    return make
+
+
 def slipped(outputs: ShardSet, folder: Path, shards: set[int], order: Callable) -> ShardSet:
     """Write a copy in which the outputs of some shards changed places; the keys did not."""
     written = []
@@ -125,11 +147,9 @@ def test_outputs_that_cannot_be_right_are_not_stored(
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("name", ["chance", "clear", "constant"])
-def test_sound_logits_pass(
-    teachers: dict[str, Path], tmp_path: Path, name: str, precision: str
-) -> None:
-    inputs, own = write_inputs(tmp_path / "in"), logit_pass(teachers[name], precision)
-    figures = prove_alignment(inputs, computed(inputs, own, tmp_path / "out"), own)
+def test_sound_logits_pass(passed: Callable[..., Passed], name: str, precision: str) -> None:
+    inputs, own, outputs = passed(name, precision)
+    figures = prove_alignment(inputs, outputs, own)
     assert figures["rows_with_equal_key"] == figures["rows"] == 320
     assert figures["recomputed_rows"] >= 2 * SHARDS
     assert figures["shards_recomputed_whole"] == 0
@@ -140,10 +160,9 @@ def test_sound_logits_pass(
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("name", ["chance", "clear"])
 def test_one_slipped_shard_of_many_is_refused(
-    teachers: dict[str, Path], tmp_path: Path, name: str, precision: str, order: str
+    passed: Callable[..., Passed], tmp_path: Path, name: str, precision: str, order: str
 ) -> None:
-    inputs, own = write_inputs(tmp_path / "in"), logit_pass(teachers[name], precision)
-    outputs = computed(inputs, own, tmp_path / "out")
+    inputs, own, outputs = passed(name, precision)
     wrong = slipped(outputs, tmp_path / "slip", {13}, ORDERS[order])
     with pytest.raises(DistilleryError, match=r"s013\.arrow: .*do not belong to its.*store/logi"):
         prove_alignment(inputs, wrong, own)
@@ -161,11 +180,9 @@ def test_all_slipped_logits_of_a_teacher_at_chance_are_refused(
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_another_teachers_logits_are_refused(
-    teachers: dict[str, Path], tmp_path: Path, precision: str
+    passed: Callable[..., Passed], teachers: dict[str, Path], precision: str
 ) -> None:
-    inputs = write_inputs(tmp_path / "in")
-    other = logit_pass(teachers["chance"], precision)
-    outputs = computed(inputs, other, tmp_path / "out")
+    inputs, _, outputs = passed("chance", precision)
     with pytest.raises(DistilleryError, match="do not belong to its rows"):
         prove_alignment(inputs, outputs, logit_pass(teachers["clear"], precision))
 
@@ -193,9 +210,8 @@ def test_agreement_with_the_labels_is_asked_for_where_it_is_known(
         prove_alignment(inputs, outputs, own, 1.0)
 
 
-def test_keys_in_another_order_are_refused(teachers: dict[str, Path], tmp_path: Path) -> None:
-    inputs, own = write_inputs(tmp_path / "in"), logit_pass(teachers["clear"])
-    outputs = computed(inputs, own, tmp_path / "out")
+def test_keys_in_another_order_are_refused(passed: Callable[..., Passed], tmp_path: Path) -> None:
+    inputs, own, outputs = passed("clear")
     written = []
     for shard, table in zip(outputs.manifest.shards, outputs.tables(), strict=True):
         table = table.take(np.arange(table.num_rows)[::-1])

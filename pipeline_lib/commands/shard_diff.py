@@ -63,7 +63,11 @@ def _as_json(
         "relabelled": found.relabelled,
         "answers": found.answers
         and _moves_json(found.answers, pair, names)
-        | {"other": found.other, "lost": found.lost, "won": found.won},
+        | {
+            "other": found.other,
+            "answers_lost": found.answers_lost,
+            "answers_gained": found.answers_gained,
+        },
         "vectors": {
             side or "first": _moves_json(own, pair, names) for side, own in found.vectors.items()
         },
@@ -120,7 +124,11 @@ def _print(
     if found.relabelled:
         say(console, f"  {found.relabelled:,} with another label")
     if found.answers is not None:
-        counts = {"with another class": found.other, "lost": found.lost, "won": found.won}
+        counts = {
+            "with another class": found.other,
+            "no longer answered": found.answers_lost,
+            "newly answered": found.answers_gained,
+        }
         more = "".join(f", {count:,} {what}" for what, count in counts.items() if count)
         _print_moves(console, "answers", found.answers, pair, names, more)
     for side, moves in found.vectors.items():

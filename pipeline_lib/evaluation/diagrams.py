@@ -62,8 +62,9 @@ def reliability_of(
 ) -> dict[str, dict[str, list[float]]]:
     """Return, by system, its predictions against the truth in :data:`BINS` bins of equal mass.
 
-    For a classifier, ``said`` is the mean confidence and ``true`` the accuracy; for a regression,
-    ``said`` is the mean answer, by which the rows are sorted, and ``true`` the mean label.
+    For a classifier, ``predicted`` is the mean confidence and ``observed`` the accuracy; for a
+    regression, ``predicted`` is the mean answer, by which the rows are sorted, and ``observed`` the
+    mean label.
     """
     one = _regression_bins if regression else reliability
     return {
@@ -78,15 +79,15 @@ def _kept(labels: np.ndarray, outputs: np.ndarray, bins: Any) -> Any:
 
 
 def _mean_bins(found: list[tuple[np.ndarray, np.ndarray]]) -> dict[str, list[float]]:
-    said, true = (np.mean(side, axis=0).round(6).tolist() for side in zip(*found, strict=True))
-    return {"said": said, "true": true}
+    means = [np.mean(side, axis=0).round(6).tolist() for side in zip(*found, strict=True)]
+    return dict(zip(("predicted", "observed"), means, strict=True))
 
 
 def _regression_bins(labels: np.ndarray, outputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     order = np.argsort(outputs[:, 0], kind="stable")
     parts = [part for part in np.array_split(order, BINS) if len(part)]
-    said = np.array([outputs[part, 0].mean() for part in parts])
-    return said, np.array([labels[part].mean() for part in parts])
+    predicted = np.array([outputs[part, 0].mean() for part in parts])
+    return predicted, np.array([labels[part].mean() for part in parts])
 
 
 def confusion_of(
@@ -102,10 +103,12 @@ def confusion_of(
         names = [f"{a:.3g} to {b:.3g}" for a, b in pairwise(edges)]
         # Answers outside the labels' range go into the outermost ranges.
         given = np.digitize(labels, edges[1:-1])
-        said = {s: [np.digitize(own[:, 0], edges[1:-1]) for own in p] for s, p in outputs.items()}
+        predicted = {
+            s: [np.digitize(own[:, 0], edges[1:-1]) for own in p] for s, p in outputs.items()
+        }
     else:
         given = labels
-        said = {s: [decide(own, False) for own in parts] for s, parts in outputs.items()}
+        predicted = {s: [decide(own, False) for own in parts] for s, parts in outputs.items()}
     counts = {
         system: np.mean(
             [
@@ -114,7 +117,7 @@ def confusion_of(
             ],
             axis=0,
         )
-        for system, parts in said.items()
+        for system, parts in predicted.items()
     }
     kept = _kept_classes(list(counts.values()), len(names))
     left_out = len(names) - len(kept)

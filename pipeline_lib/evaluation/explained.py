@@ -1,7 +1,7 @@
 """Word importance for a few held-out rows of a task: teacher, distilled and undistilled student.
 
-The rows are those where distillation helped most, and where it hurt: of a classification by the
-probability of the label, of a regression by the distance from the label.  They are extremes, not a
+The rows are those where distillation helped most, and where it hurt: for a classification by the
+probability of the label, for a regression by the distance from the label.  They are extremes, not a
 sample.
 """
 
@@ -46,7 +46,10 @@ def write_importance(params: Params, task: str, layout: Layout, scores: TaskScor
 
 
 def explained_method(scores: TaskScores) -> str | None:
-    """Return the distilled row with a baseline that is best on dev, of equals the first."""
+    """Return the distilled row with a baseline that is best on dev.
+
+    Of several equally good ones, the first.
+    """
     distilled = {
         name: own.scores["dev"][scores.metric].mean if own.scores["dev"] else own.agreement["dev"]
         for name, own in scores.methods.items()
@@ -96,8 +99,8 @@ def extremes(differences: np.ndarray, given: list[Text]) -> list[tuple[int, str]
 
     Rows of too few or too many words, and texts that were chosen before, are passed over.
 
-    :param differences: how much better distilled than undistilled, float (rows,); no number where
-        that is not known.
+    :param differences: how much better distilled than undistilled, float (rows,); NaN where
+        unknown.
     """
     order = np.argsort(-np.nan_to_num(differences), kind="stable")
     chosen: dict[Text, tuple[int, str]] = {}
@@ -120,7 +123,7 @@ def _is_short(text: Text) -> bool:
 def _labels(column: Any, teacher: np.ndarray) -> np.ndarray:
     """Return the labels, or the teacher's answers where they are hidden: (rows,).
 
-    Of classes, a row that the teacher did not answer has -1.
+    For classes, a row that the teacher did not answer has -1.
     """
     if not column.null_count:
         return column.to_numpy()
@@ -130,9 +133,9 @@ def _labels(column: Any, teacher: np.ndarray) -> np.ndarray:
 
 
 def _merit(outputs: np.ndarray, labels: np.ndarray, temperature: float) -> np.ndarray:
-    """Return how good each answer is: the label's probability; of a score, less its error.
+    """Return how good each answer is: the label's probability; for a score, less its error.
 
-    Without a label, it is not a number.
+    Without a label, it is NaN.
     """
     if outputs.shape[1] == 1:
         return -np.abs(outputs[:, 0] - labels)

@@ -1,7 +1,7 @@
 """How much each word matters to a prediction: what changes as the word is masked.
 
-Of a classification it is the change in the prediction's entropy (Liu 2020, section 3.5.4 and figure
-3.4): without the one word that tells, a model that understood the sentence is unsure, and its
+For a classification it is the change in the prediction's entropy (Liu 2020, section 3.5.4 and
+figure 3.4): without the decisive word, a model that understood the sentence is unsure, and its
 entropy rises; a model that did not stays sure.  A regression has no entropy; there the score itself
 is compared.
 """
@@ -23,8 +23,8 @@ class Importance:
     """A model's answer to a text, and to the text with each of its words masked.
 
     :ivar words: of the sentence, or of each sentence of a pair.
-    :ivar answer: to the text as it is, float64: probabilities (classes,), of a regression the
-        score (1,).
+    :ivar answer: to the text as it is, float64: probabilities (classes,), for a regression
+        the score (1,).
     :ivar masked: to the text with each word masked, float64 (words, classes or 1): the words of the
         first sentence, then those of the second.
     """
@@ -57,7 +57,7 @@ def word_importance(
     """Mask each word of a text in turn.
 
     :param text: a sentence, or a pair of which the words of both are masked.
-    :param predict: texts to logits, float (texts, classes), of a regression to scores (texts, 1).
+    :param predict: texts to logits, float (texts, classes), for a regression to scores (texts, 1).
     :param mask: what the model reads for a masked word.
     :raises DistilleryError: if there is no word.
     """
@@ -84,7 +84,7 @@ def masked_variants(sentence: str, mask: str) -> list[str]:
 def as_json(text: Text, found: Mapping[str, Importance], names: Sequence[str]) -> dict[str, Any]:
     """Return the importances of one text, by model, as plain values; entropies are in bits.
 
-    :param names: of the classes; of a regression that of the score.
+    :param names: of the classes; for a regression that of the score.
     """
     sentences = [text] if isinstance(text, str) else [*text]
     return {

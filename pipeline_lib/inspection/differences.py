@@ -39,8 +39,8 @@ class Difference:
         answers included, which are not in any :class:`Moves`.
     :ivar relabelled: common rows with a different label.
     :ivar answers: how far the teacher's answers moved; None if either set has none.
-    :ivar other: common rows whose answer is another class; :ivar lost: whose answer is gone;
-        :ivar won: which had no answer before.
+    :ivar other: common rows whose answer is another class; :ivar answers_lost: those no longer
+        answered; :ivar answers_gained: those newly answered.
     :ivar vectors: how far vectors moved, by column suffix.
     """
 
@@ -51,8 +51,8 @@ class Difference:
     relabelled: int
     answers: Moves | None = None
     other: int = 0
-    lost: int = 0
-    won: int = 0
+    answers_lost: int = 0
+    answers_gained: int = 0
     vectors: dict[str, Moves] = field(default_factory=dict)
 
 
@@ -110,8 +110,8 @@ def _both(
 
 def _count(found: Difference, here: np.ndarray, there: np.ndarray) -> None:
     before, after = ~np.isnan(here).any(axis=1), ~np.isnan(there).any(axis=1)
-    found.lost += int((before & ~after).sum())
-    found.won += int((after & ~before).sum())
+    found.answers_lost += int((before & ~after).sum())
+    found.answers_gained += int((after & ~before).sum())
     other = here.argmax(axis=1) != there.argmax(axis=1)
     found.other += int((other & before & after).sum())
 

@@ -144,9 +144,9 @@ def _percent(value: float | None) -> str:
 def reliability_chart(
     name: str, system: str, series: int, bins: Mapping[str, list[float]], regression: bool
 ) -> Figure:
-    """Draw what a system predicts against what is true, with the diagonal."""
-    said, true = bins["said"], bins["true"]
-    both, percent = [*said, *true], "" if regression else "xy"
+    """Draw what a system predicts against what is observed, with the diagonal."""
+    predicted, observed = bins["predicted"], bins["observed"]
+    both, percent = [*predicted, *observed], "" if regression else "xy"
     labels = ("answer", "label") if regression else ("confidence (%)", "accuracy (%)")
     span = both if regression else [*both, 1.0]
     plot = Plot.of((labels[0], span), (labels[1], span), SMALL, percent=percent)
@@ -161,7 +161,7 @@ def reliability_chart(
             class_="even",
         )
     )
-    pairs = list(zip(said, true, strict=True))
+    pairs = list(zip(predicted, observed, strict=True))
     plot.line(pairs, series)
     show: Callable[[float], str] = (lambda v: f"{v:.3f}") if regression else _percent
     for a, b in pairs:
@@ -197,7 +197,7 @@ def routing_chart(name: str, routes: list[dict[str, Any]], split: str, cost: str
         plot.mark(best["cost"], best["accuracy"], route["series"], text)
     rows = [
         [
-            r["system"] + (" (least share)" if p is r["best"] else ""),
+            r["system"] + (" (smallest share)" if p is r["best"] else ""),
             _percent(p["routed"]),
             f"{p['cost']:.2f}",
             _percent(p["accuracy"]),
@@ -205,13 +205,15 @@ def routing_chart(name: str, routes: list[dict[str, Any]], split: str, cost: str
         for r in routes
         for p in [r["best"], *r["curve"]]
     ]
-    described = "; ".join(f"{row[0]} {row[3]} % at {row[2]}" for row in rows if "least" in row[0])
+    described = "; ".join(
+        f"{row[0]} {row[3]} % at {row[2]}" for row in rows if "smallest" in row[0]
+    )
     return Figure(
         title,
         plot.drawn(name, title, described),
         ["Method", "Routed (%)", f"Cost ({cost})", "Accuracy (%)"],
         rows,
-        "Mark: the least share of dev that keeps the teacher's accuracy. Dashed: the teacher.",
+        "Mark: the smallest share of dev that keeps the teacher's accuracy. Dashed: the teacher.",
         [(r["series"], _swatch(r["series"]), r["system"]) for r in routes],
     )
 

@@ -84,7 +84,7 @@ def calibration(result: TaskResult) -> TextTable | None:
 
 
 def routing(result: TaskResult, timed: bool) -> TextTable | None:
-    """Return the least share that each method routes to its teacher, and the resulting accuracy.
+    """Return the smallest share that each method routes to its teacher, and the resulting accuracy.
 
     :param timed: whether cost may be given in time.
     :returns: None if nothing is routed: for a regression, or without methods.
@@ -157,9 +157,9 @@ def notes(result: TaskResult, timed: bool) -> list[str]:
         cost = "seconds" if any("time" in head for head in table.columns[0]) else "parameters"
         within = f"{100 * first.max_loss:.1f} points"
         lines.append(
-            "Routing: the least share of rows, those that the student is least sure of, that the "
-            f"teacher must answer to keep its accuracy within {within}, on dev and with a margin "
-            f"of one standard error; accuracy of the two together; cost: {cost} per row, relative "
+            "Routing: the smallest share of rows, those that the student is least sure of, that "
+            f"the teacher must answer to keep its accuracy within {within}, on dev and with a "
+            f"margin of one standard error; accuracy of the two together; cost: {cost} per row, relative "
             "to the teacher's."
         )
     return lines

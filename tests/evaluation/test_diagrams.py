@@ -32,8 +32,8 @@ def test_seeds_are_averaged_and_rows_without_an_answer_left_out() -> None:
     students = [np.array([[9.0, 0.0], [0.0, 9.0], [9.0, 0.0]]), np.array([[0.0, 9.0]] * 3)]
     outputs = {"teacher": [teacher], "student": students}
     found = reliability_of(labels, outputs, regression=False)
-    assert found["teacher"]["true"] == pytest.approx([1.0] * BINS)
-    assert np.mean(found["student"]["true"]) == pytest.approx(2 / 3, abs=1e-6)
+    assert found["teacher"]["observed"] == pytest.approx([1.0] * BINS)
+    assert np.mean(found["student"]["observed"]) == pytest.approx(2 / 3, abs=1e-6)
     counted = confusion_of(labels, outputs, ["no", "yes"], regression=False)
     assert counted["counts"]["teacher"] == [[1.0, 0.0], [0.0, 1.0]]
     assert counted["counts"]["student"] == [[0.5, 0.5], [0.5, 1.5]]
@@ -49,8 +49,8 @@ def test_scores_are_compared_in_ranges_and_in_bins_by_the_answer() -> None:
     assert np.array(found["counts"]["far"])[:, -1].sum() == 60
     assert found["names"][0] == "-1 to -0.667"
     bins = reliability_of(labels, outputs, regression=True)
-    assert bins["exact"]["said"] == bins["exact"]["true"]
-    assert bins["far"]["said"] == [9.0] * BINS
+    assert bins["exact"]["predicted"] == bins["exact"]["observed"]
+    assert bins["far"]["predicted"] == [9.0] * BINS
 
 
 def test_of_many_classes_those_mistaken_most_are_shown() -> None:

@@ -101,5 +101,5 @@ def test_the_share_that_is_chosen_keeps_its_word_on_other_rows() -> None:
         teacher = {s: rng.random(len(own[1])) < 0.95 for s, own in sure.items()}
         found = Routed(sure, hits, teacher, 0.05).routing()
         kept.append(found.best.accuracy["test"].mean >= found.teacher_accuracy["test"] - MAX_LOSS)
-    # The least share that will do on dev keeps it in half of the cases.
+    # The smallest share that will do on dev keeps it in half of the cases.
     assert np.mean(kept) >= 0.75

@@ -42,7 +42,8 @@ def test_rows_gone_and_added_and_answers_moved(tmp_path: Path) -> None:
     assert (found.gone.rows, found.gone.first) == (1, [6])
     assert (found.added.originals, found.added.synthetic, found.added.first) == (0, 1, [4])
     assert (found.common, found.untouched, found.relabelled) == (7, 2, 1)
-    assert (found.answers.changed, found.other, found.lost, found.won) == (1, 1, 0, 1)
+    assert (found.answers.changed, found.other) == (1, 1)
+    assert (found.answers_lost, found.answers_gained) == (0, 1)
     (distance, old, new), *rest = found.answers.most
     assert (old, new) == (3, 5) and not rest and found.answers.apart.high == distance
     assert found.answers.apart.count == 4

@@ -159,8 +159,8 @@ def notes(result: TaskResult, timed: bool) -> list[str]:
         lines.append(
             "Routing: the smallest share of rows, those that the student is least sure of, that "
             f"the teacher must answer to keep its accuracy within {within}, on dev and with a "
-            f"margin of one standard error; accuracy of the two together; cost: {cost} per row, relative "
-            "to the teacher's."
+            f"margin of one standard error; accuracy of the two together; cost: {cost} per row, "
+            "relative to the teacher's."
         )
     return lines
 

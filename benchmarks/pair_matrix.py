@@ -6,8 +6,10 @@ of times as fast online.
 
     pip install sentence-transformers==6.2.0       # besides the project itself; optional
     python benchmarks/pair_matrix.py --sentences FILE     # a text file, one sentence per line
+    python benchmarks/pair_matrix.py --sentences FILE --model data/raw/models/mpnet --name NAME
+    python benchmarks/pair_matrix.py --sentences FILE --random 24 1024 --name NAME   # BERT-large
 
-Writes benchmarks/results/pair_matrix.{json,md}.  Systems take turns, each in a process of its own,
+Writes benchmarks/results/NAME.{json,md}.  Systems take turns, each in a process of its own,
 so that its peak memory can be measured, and with all cores.  All weights above the encoders, those
 of the small students, and the pairs are drawn at random, since only their cost matters.
 
@@ -17,7 +19,10 @@ they are those of the sentences, drawn repeatedly with a little noise, since onl
 width matter; the comparison includes finding the ten best.  Reading vectors from disk is not
 included.  Loading and each system's first call are not timed.
 
-DSE's encoder is the given one, with the means of its last four layers; f has 512 units.
+The cross-encoder, DSE and the peer have the encoder in `--model`, a folder of any model that
+transformers loads, or with `--random` a BERT of that many layers and values, with the model's word
+pieces and random weights.  DSE takes the means of its last four layers; f has 512 units.  The small
+students compare their vectors with 200 units and with as many as DSE.
 """
 
 import os
@@ -49,6 +54,7 @@ from harness import (
     usable_cores,
     write_results,
 )
+from transformers import AutoConfig, BertConfig, BertModel
 
 from pipeline_lib.base.devices import DTYPES, resolve_batch_tokens, resolve_precision
 from pipeline_lib.networks.student import StudentConfig
@@ -66,21 +72,23 @@ from pipeline_lib.students.student import Student, build_student
 from pipeline_lib.students.vocabulary import build_tokenizer
 from pipeline_lib.teachers.model import load_classifier, load_teacher
 from pipeline_lib.teachers.vectors import VectorModel, load_vector_model
-from pipeline_lib.text.pieces import model_inputs
+from pipeline_lib.text.pieces import load_fast_tokenizer, model_inputs
 from pipeline_lib.text.ragged import inside
 from pipeline_lib.text.words import split_words
 
 CPU = torch.device("cpu")
 PACKAGES = ("torch", "transformers", "sentence-transformers", "tokenizers", "numpy")
-COMMON = {"classifier": 200, "embeddings": "trained", "dropout": 0.2, "max_words": 64}
+LAYERS, UNITS = 4, 512
+"""DSE: the number of last layers whose means it uses, and the units of f."""
+COMMON = {"embeddings": "trained", "dropout": 0.2, "max_words": 64}
+SMALL = {"BiLSTM": {"architecture": "bilstm", "hidden": 100}, "static": {"architecture": "static"}}
 STUDENTS = {
-    "BiLSTM": student_settings(COMMON | {"architecture": "bilstm", "hidden": 100}),
-    "static": student_settings(COMMON | {"architecture": "static"}),
+    f"{name}, {units} units": student_settings(COMMON | own | {"classifier": units})
+    for name, own in SMALL.items()
+    for units in (200, UNITS)
 }
 WORD_VALUES = 128
 """Values per word vector of the students."""
-LAYERS, UNITS = 4, 512
-"""DSE: the number of last layers whose means it uses, and the units of f."""
 CROSS, PEER = "cross-encoder", "sentence-transformers"
 BEST = 10
 QUERIES = 20
@@ -113,7 +121,17 @@ class System:
 
 def main(
     sentences: Annotated[Path, typer.Option(help="A text file, one sentence per line.")],
-    model: Annotated[Path, typer.Option(help="The encoder.")] = Path("data/raw/models/minilm"),
+    model: Annotated[
+        Path, typer.Option(help="The encoder: a folder of a transformers model.")
+    ] = Path("data/raw/models/minilm"),
+    random: Annotated[
+        tuple[int, int] | None,
+        typer.Option(
+            metavar="LAYERS WIDTH",
+            help="Instead, a BERT of this size (the width a multiple of 64) with random weights "
+            "and the model's word pieces.",
+        ),
+    ] = None,
     matrix: Annotated[int, typer.Option(help="Sentences of the matrix.")] = 1000,
     pairs: Annotated[int, typer.Option(help="Pairs the cross-encoder is timed on.")] = 1000,
     catalogue: Annotated[int, typer.Option(help="Candidates per query.")] = 100_000,
@@ -123,6 +141,7 @@ def main(
     max_length: Annotated[int, typer.Option(help="Word pieces per input.")] = 128,
     repeats: int = 3,
     seed: Annotated[int, typer.Option(help="Seed of the texts' order and of all weights.")] = 1,
+    name: Annotated[str, typer.Option(help="Name of the results.")] = "pair_matrix",
     out: Annotated[Path, typer.Option(help="Folder of the results.")] = RESULTS,
 ) -> None:
     """Measure and write the results."""
@@ -132,7 +151,46 @@ def main(
         raise typer.BadParameter(f"{sentences.name} has {len(lines):,} lines, not {matrix:,}")
     order = np.random.default_rng(seed).permutation(len(lines))[:matrix]
     texts = [lines[i] for i in order]
-    work = Work(model, texts, pairs, catalogue, greater, max_length, seed)
+    with tempfile.TemporaryDirectory() as folder:
+        if random:
+            model = _write_bert(Path(folder), model, *random, seed)
+        work = Work(model, texts, pairs, catalogue, greater, max_length, seed)
+        results = {
+            "facts": fact | {"seed": seed, "repeats": repeats},
+            "data": f"{matrix:,} lines of {sentences.name}",
+            "encoder": {"name": "random weights" if random else model.name} | _size(model),
+            "sizes": {"matrix": matrix, "pairs": pairs, "catalogue": catalogue, "greater": greater},
+            "precision_auto": resolve_precision("auto", CPU),
+            **_measure(work, repeats),
+        }
+    write_results(name, results, _markdown(results), out)
+
+
+def _write_bert(folder: Path, model: Path, layers: int, width: int, seed: int) -> Path:
+    """Write a BERT with random weights and a model's tokenizer; return its folder."""
+    tokenizer = load_fast_tokenizer(model)
+    config = BertConfig(
+        vocab_size=len(tokenizer),
+        pad_token_id=tokenizer.pad_token_id,
+        num_hidden_layers=layers,
+        hidden_size=width,
+        # As in BERT-base and BERT-large.
+        num_attention_heads=width // 64,
+        intermediate_size=4 * width,
+    )
+    torch.manual_seed(seed)
+    BertModel(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def _size(model: Path) -> dict[str, int]:
+    config = AutoConfig.from_pretrained(model)
+    return {"layers": config.num_hidden_layers, "width": config.hidden_size}
+
+
+def _measure(work: Work, repeats: int) -> dict[str, Any]:
+    """Return the seconds, deviations and memory of all systems."""
     pools = {name: ProcessPoolExecutor(1, get_context("spawn")) for name in _MAKERS}
     not_run, found = {}, {name: [] for name in _MAKERS}
     for name, pool in pools.items():
@@ -153,13 +211,9 @@ def main(
     extra = {
         name: [running[name].submit(_greater).result() for _ in range(repeats)]
         for name in STUDENTS
-        if greater
+        if work.greater
     }
-    results = {
-        "facts": fact | {"seed": seed, "repeats": repeats},
-        "data": f"{matrix:,} lines of {sentences.name}",
-        "sizes": {"matrix": matrix, "pairs": pairs, "catalogue": catalogue, "greater": greater},
-        "precision_auto": resolve_precision("auto", CPU),
+    measured = {
         "seconds": _scaled(found, work),
         "seconds_greater": {name: _summaries(turns) for name, turns in extra.items()},
         "bfloat16": {n: running[n].submit(_deviation).result() for n in ("DSE", *STUDENTS)},
@@ -168,7 +222,7 @@ def main(
     }
     for pool in pools.values():
         pool.shutdown()
-    write_results("pair_matrix", results, _markdown(results), out)
+    return measured
 
 
 # In a system's own process.
@@ -367,7 +421,7 @@ def _summaries(turns: list[dict[str, float]]) -> dict[str, dict[str, float]]:
 
 
 def _markdown(results: dict[str, Any]) -> list[str]:
-    sizes, seconds = results["sizes"], results["seconds"]
+    sizes, seconds, encoder = results["sizes"], results["seconds"], results["encoder"]
     cross = seconds[CROSS]
     offline = [[CROSS, "", "", f"{cross['matrix']['median']:,.0f}", "1"]]
     online = [[CROSS, "", "", f"{1000 * cross['search']['median']:,.0f}", "1", ""]]
@@ -398,16 +452,18 @@ def _markdown(results: dict[str, Any]) -> list[str]:
     return [
         "# All pairs of a matrix, and a query against a catalogue",
         "",
-        f"{results['data']}; the cross-encoder timed on {sizes['pairs']:,} pairs and scaled. Its "
-        f"layers, and those of DSE and of the peer, in {results['precision_auto']}, the LSTM in "
-        f"float32. Medians of {results['facts']['repeats']} turns (lowest–highest), all cores.",
+        f"{results['data']}; an encoder of {encoder['layers']} layers of {encoder['width']:,} "
+        f"values ({encoder['name']}). The cross-encoder is timed on {sizes['pairs']:,} pairs and "
+        "scaled. Its layers, and those of DSE and of the peer, are computed in "
+        f"{results['precision_auto']}, the LSTM in float32. Medians of "
+        f"{results['facts']['repeats']} turns (lowest–highest), all cores.",
         "",
         f"Offline: {sizes['matrix']:,} × {sizes['matrix']:,} pairs, seconds.",
         "",
         *table(header, offline),
         "",
-        f"Online: one query against {sizes['catalogue']:,} candidates whose vectors are there, and "
-        f"its {BEST} best, milliseconds"
+        f"Online: one query against {sizes['catalogue']:,} candidates with precomputed vectors, "
+        f"and its {BEST} best, milliseconds"
         + (f"; last, the comparison with {sizes['greater']:,}." if sizes["greater"] else "."),
         "",
         *table([*header, f"{sizes['greater']:,}"], online),

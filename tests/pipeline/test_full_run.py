@@ -71,7 +71,7 @@ def test_the_page_shows_the_whole_run(finished: Finished) -> None:
     assert all(one["rate"] and one["bytes"] for one in task["systems"])
     assert {one["system"] for one in task["curves"]} == {TEACHER, *METHODS}
     assert {one["method"] for one in task["gains"]} == set(METHODS[1:])
-    assert {len(own["said"]) for own in task["reliability"].values()} == {15}
+    assert {len(own["predicted"]) for own in task["reliability"].values()} == {15}
     assert task["importance"]["method"] in METHODS[1:]
     assert {len(one["models"]) for one in task["importance"]["examples"]} == {3}
     lists = {one["name"]: one["rows"] for one in task["work_lists"]}

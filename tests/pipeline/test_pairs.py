@@ -397,7 +397,7 @@ def test_pairs_are_routed_and_explained_and_scores_have_an_error(
             sum(map(len, one["words"]))
         }
         assert float(one["label"]) >= 0 and all("score" in own for own in one["models"].values())
-    assert len(tasks["warmth"]["reliability"]["bilstm_kd_ts"]["said"]) == 15
+    assert len(tasks["warmth"]["reliability"]["bilstm_kd_ts"]["predicted"]) == 15
     explained = tasks["praise"]["importance"]["examples"]
     assert explained and {len(one["words"]) for one in explained} == {2}
     praise = workspace.scores("praise").methods["mkd_lstm"]

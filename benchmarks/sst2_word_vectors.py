@@ -1,0 +1,55 @@
+"""Write vectors of words that were sent one by one through a whole model, as model2vec does.
+
+A student's word vectors are usually the mean of a model's word-piece embeddings.  The pieces of a
+word such as `unfunny` mean little by themselves; the whole model reads them together.
+
+    python benchmarks/sst2_word_vectors.py data/raw/models/mpnet data/input/SST-2-by-sentence \
+        data/input/words.txt
+
+reads the words of train.tsv and those of words.tsv (sst2_unlabelled.py), and writes a text file of
+GloVe's form: the words of words.tsv first, most frequent first, then the others.
+"""
+
+import argparse
+from pathlib import Path
+
+import torch
+
+from pipeline_lib.base.devices import resolve_batch_tokens, resolve_precision
+from pipeline_lib.teachers.vectors import load_vector_model
+
+MAX_LENGTH = 32
+BLOCK = 4096
+
+
+def main() -> None:
+    """Write the file and print how many words it has."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("model", type=Path, help="a transformers model folder")
+    parser.add_argument("texts", type=Path, help="the folder with train.tsv and words.tsv")
+    parser.add_argument("out", type=Path, help="the file to write")
+    parser.add_argument("--pooling", default="mean", choices=["mean", "cls"])
+    given = parser.parse_args()
+    words = words_of(given.texts)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    precision = resolve_precision("auto", torch.device(device))
+    model = load_vector_model(given.model, device, precision, given.pooling)
+    tokens = resolve_batch_tokens(None, torch.device(device))
+    with given.out.open("w", encoding="utf-8") as file:
+        for start in range(0, len(words), BLOCK):
+            block = words[start : start + BLOCK]
+            for word, vector in zip(block, model.predict(block, MAX_LENGTH, tokens), strict=True):
+                file.write(word + " " + " ".join(f"{value:.5f}" for value in vector) + "\n")
+    print(f"{given.out}: {len(words):,} words of {model.width} values")
+
+
+def words_of(folder: Path) -> list[str]:
+    """Return the words of the dictionary, and then those that only the training phrases have."""
+    frequent = (folder / "words.tsv").read_text("utf-8").splitlines()[1:]
+    phrases = (folder / "train.tsv").read_text("utf-8").splitlines()[1:]
+    own = (word for phrase in phrases for word in phrase.split("\t")[0].split())
+    return list(dict.fromkeys([*frequent, *own]))
+
+
+if __name__ == "__main__":
+    main()

@@ -22,13 +22,15 @@ def show(console: "Console", inspection: "Inspection") -> None:
     """Print how the files are read, and what is odd in them."""
     from rich.text import Text
 
-    for title, line in _lines(inspection):
-        said = Text().append(f"{title:<11}", "bold").append(line)
+    lines = [*_lines(inspection)]
+    width = max(10, *(len(title) for title, _ in lines)) + 1
+    for title, line in lines:
+        said = Text().append(f"{title:<{width}}", "bold").append(line)
         console.print(said, highlight=False, soft_wrap=True)
     if inspection.findings.classes and any(inspection.findings.classes.values()):
         console.print(_class_table(inspection.findings))
     for line in _oddities(inspection):
-        said = Text().append(f"{'odd':<11}", "bold yellow").append(line)
+        said = Text().append(f"{'odd':<{width}}", "bold yellow").append(line)
         console.print(said, highlight=False, soft_wrap=True)
 
 

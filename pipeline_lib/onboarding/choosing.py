@@ -62,6 +62,7 @@ def choose_texts(
     everywhere = [column for column in columns if all(column.name in part.names for part in parts)]
     found = [column.name for column in everywhere if column.is_text]
     if not found:
+        _check_common(columns, contents)
         return _short_texts(everywhere, contents, ask, flag)
     second = [c.name for c in everywhere if c.is_text or not (c.numbers or c.is_label)]
     pair = pair_of(second, found)
@@ -262,6 +263,22 @@ def _check_there(name: str, contents: dict[str, Content], flag: str) -> None:
         if name not in content.names:
             raise DistilleryError(
                 f"{content.paths[0]}: no column {name!r}; {_there_are(content)}. Correct {flag}."
+            )
+
+
+def _check_common(columns: Sequence[Column], contents: dict[str, Content]) -> None:
+    """Check that no file lacks the first one's texts, as CoLA's test set does.
+
+    That has a header line and other columns than its training set.
+    """
+    first, *others = contents.values()
+    texts = [column.name for column in columns if column.is_text]
+    for other in others:
+        if texts and not {*texts} & {*other.names}:
+            raise DistilleryError(
+                f"{other.paths[0]}: no column {texts[0]!r}, as in {first.paths[0]}; "
+                f"{_there_are(other)}. Give it the same columns, or leave it out by naming the "
+                "other files: distill init TRAIN --dev DEV."
             )
 
 

@@ -14,7 +14,7 @@ from pipeline_lib.tasks.metrics import agreement, decide, label_array, score
 from pipeline_lib.teachers.answers import Answers
 from pipeline_lib.teachers.content_keys import read_texts, row_keys
 from pipeline_lib.teachers.health import MIN_LABELS, chance_agreement
-from pipeline_lib.teachers.word_prediction import MIN_CORRELATION, predicted_from_words
+from pipeline_lib.teachers.word_prediction import MIN_CORRELATION, check_not_shifted
 
 STRETCH = 500
 """Minimum rows of a file to compare with their neighbours' labels, if it has as many."""
@@ -37,8 +37,8 @@ def describe_answers(
     answers, null if there are too few.
 
     :param splits: the task's train and dev; :param files: for messages.
-    :raises DistilleryError: if the answers agree with the labels no better than by chance, if a
-        stretch of them is shifted, or if they are in another unit.
+    :raises DistilleryError: if the answers agree with the labels no better than by chance, if they
+        or a stretch of them are shifted, or if they are in another unit.
     """
     where = ", ".join(path.name for path in files)
     labels, places = labelled_answers(answers, splits["train"], mask)
@@ -52,9 +52,7 @@ def describe_answers(
         from pipeline_lib.teachers.finetuning import check_unit
 
         check_unit(files[0], known, own[:, 0])
-    metric, rows = task.metrics[0], splits["train"].table()
-    places = answers.find(row_keys(rows, mask))
-    texts = [" ".join(row) for row in zip(*read_texts(rows, mask), strict=True)]
+    metric = task.metrics[0]
     return {
         "metric": metric,
         "labels": task.label_names,
@@ -62,13 +60,27 @@ def describe_answers(
         "dev_rows": len(known),
         "training_agreement": agreement(labels, found, task.is_regression) if len(labels) else None,
         "training_rows": len(labels),
-        "predicted_from_words": predicted_from_words(
-            np.array(texts)[places >= 0], answers.logits[places[places >= 0]]
-        ),
+        "predicted_from_words": check_words(answers, splits["train"], mask, where),
         "selection": "answers out of files",
         "provenance": answers.provenance,
         "counts": answers.counts,
     }
+
+
+def check_words(answers: Answers, rows: ShardSet, mask: str, where: str) -> float | None:
+    """Check, without labels, that the answers of the files are not shifted as a whole.
+
+    :return: how well the words of the texts predict the answers; None: there are too few texts.
+    :raises DistilleryError: if they predict the answers one row up or down better.
+    """
+    table = rows.table()
+    places = answers.find(row_keys(table, mask))
+    texts = [" ".join(row) for row in zip(*read_texts(table, mask), strict=True)]
+    answered = np.flatnonzero(places >= 0)
+    files, lines = answers.rows[places[answered]].T
+    answered = answered[np.lexsort((lines, files))]
+    own = [texts[row] for row in answered]
+    return check_not_shifted(own, answers.logits[places[answered]], where, "answers")
 
 
 def unrelated_warning(name: str, record: Mapping[str, Any]) -> str | None:

@@ -1,21 +1,14 @@
 """Whether sentence vectors from files belong to their sentences, as far as words can tell."""
 
-import math
 from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.storage.columns import FIRST
 from pipeline_lib.teachers.given_vectors import GivenVectors
-from pipeline_lib.teachers.word_prediction import MAX_ROWS, MIN_CORRELATION, predicted_from_words
+from pipeline_lib.teachers.word_prediction import MAX_ROWS, MIN_CORRELATION, check_not_shifted
 from pipeline_lib.text.masking import signed_sentences
-
-LEAD = 2.0
-"""Standard errors by which words must predict a neighbour's vector better than their own.  For
-2,000 sentences of Wikipedia and all-MiniLM-L6-v2 the correlation was 0.82 with their own vectors
-and 0.72 with a neighbour's, usually from the same article: five standard errors apart."""
 
 
 def check_related(
@@ -32,21 +25,8 @@ def check_related(
     texts, vectors = _first(given, tables, mask)
     if not texts:
         return None
-    component = _first_component(vectors)
-    own, above, below = (
-        predicted_from_words(texts, np.roll(component, n, axis=0)) for n in (0, 1, -1)
-    )
-    if own is None:
-        return None
-    lead = LEAD / math.sqrt(len(texts))
-    for place, found in (("up", above), ("down", below)):
-        if found > max(own, MIN_CORRELATION) + lead:
-            raise DistilleryError(
-                f"{where}: the words of {len(texts):,} sentences predict the vectors one row "
-                f"{place} (correlation {found:.2f}) better than their own ({own:.2f}): the file is "
-                "shifted. Put every vector in the row of its own text."
-            )
-    if own >= MIN_CORRELATION:
+    own = check_not_shifted(texts, _first_component(vectors), where, "vectors")
+    if own is None or own >= MIN_CORRELATION:
         return None
     return (
         f"warning: {where}: the words of {len(texts):,} sentences do not predict their vectors "

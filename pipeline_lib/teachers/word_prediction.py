@@ -1,9 +1,11 @@
 """How well a text's words predict the teacher's answer: hardly at all if rows were shifted."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
+from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.tasks.metrics import agreement
 from pipeline_lib.text.words import split_words
@@ -14,6 +16,36 @@ WIDTH, RIDGE = 1024, 10.0
 """The number of buckets that words are hashed to, and the ridge penalty."""
 MIN_CORRELATION = 0.1
 """Shuffled answers give 0 ± 0.07 with 200 rows; tasks that depend on words, 0.3 and more."""
+LEAD = 2.0
+"""Standard errors by which words must predict a neighbour's output better than their own.  For
+2,000 sentences of Wikipedia and all-MiniLM-L6-v2 the correlation was 0.82 with their own vectors
+and 0.72 with a neighbour's, usually from the same article: five standard errors apart."""
+
+
+def check_not_shifted(
+    texts: Sequence[str], outputs: np.ndarray, where: str, what: str
+) -> float | None:
+    """Check that words do not predict the outputs one row up or down better than their own.
+
+    :param texts: in the order of their file, as far as they are known.
+    :param outputs: float (rows, width).
+    :param where: the file, for messages; :param what: "answers" or "vectors".
+    :return: how well they predict their own, see :func:`predicted_from_words`.
+    :raises DistilleryError: if they predict a neighbour's better.
+    """
+    own = predicted_from_words(texts, outputs)
+    if own is None:
+        return None
+    lead = LEAD / math.sqrt(min(len(texts), MAX_ROWS))
+    for place, step in (("up", 1), ("down", -1)):
+        found = predicted_from_words(texts, np.roll(outputs, step, axis=0))
+        if found is not None and found > max(own, MIN_CORRELATION) + lead:
+            raise DistilleryError(
+                f"{where}: the words of {min(len(texts), MAX_ROWS):,} texts predict the {what} one "
+                f"row {place} (correlation {found:.2f}) better than their own ({own:.2f}): the "
+                f"{what} are shifted. Put each in the row of its own text."
+            )
+    return own
 
 
 def predicted_from_words(texts: Sequence[str], outputs: np.ndarray) -> float | None:

@@ -88,6 +88,8 @@ JOINT = {
 JOINTLY = ("mkd_lstm", "mkd_transformer", "pkd", "beside")
 
 
+TEACHERS = ("minilm", "refined")
+"""One row each learns from their answers to the same transfer set."""
 STUDENT = {"kind": "student", "task": "warmth", "method": "bilstm_kd_ts"}
 RETRIEVAL = {
     "source": {"kind": "task", "task": "warmth", "split": "dev", "relevant": 4.0, "graded": True},
@@ -144,7 +146,9 @@ def finished_pairs(
         alone["tuning"]["epochs"] = 8
         both = {"kind": "refined", "sampling": "all", "ranking": {}}
         alone["states"] = {"layers": [1], "storage": "float16"}
-        values["teachers"]["refined"] = alone | {"data": [], "tuning": alone["tuning"] | both}
+        values["teachers"]["refined"] = alone | {
+            **{"data": ["original"], "states": None, "tuning": alone["tuning"] | both}
+        }
         names = ("bilstm", "bilstm_kd_ts")
         values["methods"] = {name: values["methods"][name] for name in names} | {
             name: values["methods"]["bilstm_kd_ts"] | {"baseline": None, **own}
@@ -154,6 +158,9 @@ def finished_pairs(
         values["retrieval"], values["similarity"] = {"warm": RETRIEVAL}, {"alike": SIMILARITY}
         for name in ("bilstm_kd_ts", *JOINT):
             values["methods"][name]["teacher"] = "minilm"
+        for name in TEACHERS:
+            row = {"data": "original", "optimiser": "short", "baseline": None, "teacher": name}
+            values["methods"][f"kd_{name}"] = values["methods"]["bilstm_kd_ts"] | row
 
     workspace.params(edit)
     return workspace, workspace.dvc("repro").sound()
@@ -438,9 +445,30 @@ def test_a_refined_teacher_stands_beside_the_others(finished_pairs: tuple[Worksp
         scores = workspace.scores(task)
         assert list(scores.teachers) == ["minilm", "refined"]
         assert scores.teachers["refined"].scores["dev"][metric] > 0.5
-        assert {own.teacher for own in scores.methods.values()} == {"minilm"}
-        # It answers no transfer set, but the held-out rows that it is scored on.
-        assert not (workspace / f"data/outputs/{task}/refined").exists()
+        assert {own.teacher for own in scores.methods.values()} == {*TEACHERS}
         folder = workspace / f"data/teachers/{task}/refined"
         encoders.add((folder / "encoder.safetensors").read_bytes())
     assert len(encoders) == 1
+
+
+@pytest.mark.parametrize("task", ["praise", "warmth"])
+def test_each_row_learns_from_the_teacher_that_it_names(
+    finished_pairs: tuple[Workspace, Run], task: str
+) -> None:
+    workspace, _ = finished_pairs
+    answers, digests = [], set()
+    for name in TEACHERS:
+        outputs = ShardSet.open(workspace / f"data/outputs/{task}/{name}/original")
+        plan = json.loads((workspace / f"data/plans/{task}/kd_{name}.json").read_text())
+        assert plan["outputs"]["digest"] == outputs.manifest.digest
+        digests.add(outputs.manifest.digest)
+        proof = json.loads(outputs.folder.joinpath("alignment.json").read_text())
+        assert proof["rows_with_equal_key"] == proof["rows"] == outputs.manifest.rows
+        answers.append(outputs.table())
+    assert len(digests) == 2 and answers[0]["key"].equals(answers[1]["key"])
+    assert (matrix(answers[0]["logits"]) != matrix(answers[1]["logits"])).any()
+    weights = [
+        load_file(workspace / f"data/students/{task}/kd_{name}/1/model.safetensors")
+        for name in TEACHERS
+    ]
+    assert any((weights[0][name] != weights[1][name]).any() for name in weights[0])

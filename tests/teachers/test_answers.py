@@ -26,7 +26,6 @@ from pipeline_lib.teachers.own_answers import (
     check_order,
     check_related,
     describe_answers,
-    predicted_from_words,
     unrelated_warning,
 )
 from pipeline_lib.teachers.requests import batch_request, instruction, requests_of
@@ -382,18 +381,37 @@ def test_noisy_sorted_and_one_sided_answers_are_not_called_shifted() -> None:
     ordered(scores, scores + 3.0 + draw.normal(size=5000), score_task())
 
 
-def test_answers_that_words_do_not_predict_are_warned_of() -> None:
+def test_without_labels_the_words_tell_that_answers_are_shifted(tmp_path: Path) -> None:
     draw = np.random.default_rng(1)
     signs = draw.integers(2, size=400)
-    texts = [f"the {('dull', 'good')[sign]} film {number % 9}" for number, sign in enumerate(signs)]
+    texts = [f"the {('dull', 'good')[sign]} film {number}" for number, sign in enumerate(signs)]
     logits = np.stack([-signs, signs], axis=1) + 0.5 * draw.normal(size=(400, 2))
-    value = predicted_from_words(texts, logits)
-    assert value > 0.5 and unrelated_warning("llm", {"predicted_from_words": value}) is None
-    shifted = predicted_from_words(texts, np.roll(logits, 1, axis=0))
-    assert abs(shifted) < 0.1 and "llm: the words" in unrelated_warning(
-        "llm", {"predicted_from_words": shifted}
-    )
-    assert predicted_from_words(texts[:199], logits[:199]) is None
+    answers = [{"yes": float(yes), "no": float(no)} for no, yes in softmax(logits)]
+    # The rows of the task are in another order than those of the file.
+    order = draw.permutation(400)
+    splits = {
+        "train": write_rows(tmp_path / "in", [texts[row] for row in order], [None] * 400),
+        "dev": write_rows(tmp_path / "dev", ["a film"], [None]),
+    }
+
+    def described(own: list[str], given: Lines) -> dict[str, Any]:
+        rows = [{"text": text, "probs": probs} for text, probs in zip(own, given, strict=True)]
+        path = lines(tmp_path / "a.jsonl", rows)
+        answers = gather([path], settings(), TASK)
+        return describe_answers(answers, "[MASK]", TASK, splits, [path])
+
+    sound = described(texts, answers)
+    assert sound["predicted_from_words"] > 0.5 and unrelated_warning("llm", sound) is None
+    for step, place in ((1, "up"), (-1, "down")):
+        shifted = [answers[(row + step) % 400] for row in range(400)]
+        with pytest.raises(DistilleryError, match=rf"a.jsonl: .* one row {place} .* are shifted"):
+            described(texts, shifted)
+    # Mixed up otherwise, they may be a bad teacher's.
+    mixed = described(texts, [answers[row] for row in draw.permutation(400)])
+    assert abs(mixed["predicted_from_words"]) < 0.2
+    assert "llm: the words" in unrelated_warning("llm", {"predicted_from_words": 0.05})
+    # Of fewer texts nothing can be said.
+    assert described(texts[:199], answers[:199])["predicted_from_words"] is None
 
 
 def test_a_batch_goes_out_and_comes_back_by_its_keys(tmp_path: Path) -> None:

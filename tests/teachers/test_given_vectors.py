@@ -249,6 +249,6 @@ def test_shifted_vectors_are_refused(tmp_path: Path) -> None:
         return check_related(given, corpus, "[MASK]", "a.jsonl")
 
     assert related(vectors) is None
-    with pytest.raises(DistilleryError, match=r"one row down .* the file is shifted"):
+    with pytest.raises(DistilleryError, match=r"one row down .* the vectors are shifted"):
         related(np.roll(vectors, 1, axis=0))
     assert "do not predict their vectors" in related(generator.permutation(vectors))

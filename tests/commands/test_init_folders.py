@@ -1,0 +1,111 @@
+"""``distill init`` on folders as GLUE, the hub and ``datasets`` lay them out."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
+from ruamel.yaml import YAML
+
+from pipeline_lib.params import load_params
+from pipeline_lib.tasks.fetching import fetch_data
+from pipeline_lib.tasks.labelled import Example, read_examples
+from tests.onboarding.made_up import review
+
+from .running import PARAMS, distill, failing
+
+FEATURES = Features(
+    {"sentence": Value("string"), "label": ClassLabel(names=["bad", "good"]), "idx": Value("int32")}
+)
+
+
+@pytest.fixture(autouse=True)
+def base(world: Path) -> None:
+    """Put the default profile where it belongs."""
+    (world / "profiles").mkdir()
+    shutil.copy(PARAMS.parent / "profiles" / "default.yaml", world / "profiles")
+
+
+def rows_of(start: int, stop: int) -> Dataset:
+    numbers = range(start, stop)
+    columns = {
+        "sentence": [review(number) for number in numbers],
+        "label": [number % 2 for number in numbers],
+        "idx": list(numbers),
+    }
+    return Dataset.from_dict(columns, features=FEATURES)
+
+
+def examples_of(name: str) -> dict[str, list[Example]]:
+    """Return a task's rows, read as the pipeline reads them."""
+    task = load_params().tasks[name]
+    fetch_data(name, task.source, Path("data/input"), Path("raw"))
+    return read_examples(Path("raw"), task)[0]
+
+
+def test_a_folder_of_the_hub_in_parts() -> None:
+    data = Path("reviews/data")
+    data.mkdir(parents=True)
+    (data.parent / "README.md").write_text("# A data set\n")
+    rows_of(0, 40).to_parquet(data / "train-00000-of-00002.parquet")
+    rows_of(40, 60).to_parquet(data / "train-00001-of-00002.parquet")
+    rows_of(60, 80).to_parquet(data / "validation-00000-of-00001.parquet")
+    printed = distill("init", "reviews")
+    assert "label: classification, 2 classes: bad (0), good (1)" in printed
+    examples = examples_of("reviews")
+    assert [row.label for row in examples["train"]] == [number % 2 for number in range(60)]
+    assert [row.texts for row in examples["dev"]] == [(review(n),) for n in range(60, 80)]
+
+
+def test_a_folder_that_datasets_saved() -> None:
+    splits = {"train": rows_of(0, 60), "validation": rows_of(60, 80), "test": rows_of(80, 100)}
+    DatasetDict(splits).save_to_disk("saved")
+    printed = distill("init", "saved", "--name", "opinions")
+    assert "label: classification, 2 classes: bad (0), good (1)" in printed
+    examples = examples_of("opinions")
+    assert {name: len(own) for name, own in examples.items()} == dict(train=60, dev=20, test=20)
+
+
+def test_a_folder_without_header_lines_as_colas(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = Path("CoLA")
+    folder.mkdir()
+    for split, start, stop in (("train", 0, 60), ("dev", 60, 80)):
+        lines = [
+            f"{('gj04', 'bc01')[n % 3 // 2]}\t{n % 2}\t{('*', '')[n % 2]}\t{review(n)}"
+            for n in range(start, stop)
+        ]
+        (folder / f"{split}.tsv").write_text("\n".join(lines) + "\n")
+    # The official test set has other columns, and a header line.
+    tests = [f"{n}\t{review(n)}" for n in range(80, 90)]
+    (folder / "test.tsv").write_text("\n".join(["index\tsentence", *tests]) + "\n")
+    error = failing(monkeypatch, capsys, "init", "CoLA")
+    assert "CoLA/test.tsv: no column 'column_4', as in CoLA/train.tsv" in error
+    assert "distill init TRAIN --dev DEV" in error
+    files = ("CoLA/train.tsv", "--dev", "CoLA/dev.tsv", "--name", "cola")
+    assert "--label column_1" in failing(monkeypatch, capsys, "init", *files)
+    printed = distill("init", *files, "--label", "column_2")
+    assert "60 rows, column_1, column_2, column_3, column_4 (no header line)" in printed
+    assert [row.texts for row in examples_of("cola")["dev"]] == [
+        (review(number),) for number in range(60, 80)
+    ]
+
+
+def test_a_folder_with_a_byte_order_mark_as_mrpcs() -> None:
+    folder = Path("MRPC")
+    folder.mkdir()
+    header = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"
+    for split, start, stop in (("train", 0, 60), ("dev", 60, 80)):
+        lines = [
+            f'{n % 2}\t{n}\t{n + 1}\t"{review(n)}\t{review(n + 500)}' for n in range(start, stop)
+        ]
+        text = "\n".join([header, *lines]) + "\n"
+        (folder / f"{split}.tsv").write_text(text, encoding="utf-8-sig")
+    printed = distill("init", "MRPC")
+    assert "#1 String, #2 String (a pair)" in printed and "Quality: classification" in printed
+    examples = examples_of("mrpc")
+    # A quotation mark is a character like any other.
+    assert examples["dev"][0].texts[0] == f'"{review(60)}'
+    values = YAML(typ="safe").load(Path("profiles/mrpc.yaml").read_text())
+    assert values["tasks"]["mrpc"]["text"] == ["#1 String", "#2 String"]

@@ -14,7 +14,7 @@ from pipeline_lib.params import (
     VectorFile,
 )
 from pipeline_lib.report.sources import sources
-from tests.teachers.test_answers import settings
+from tests.teachers.answer_files import settings
 
 from .made_up import TASK, made_up_params
 

@@ -16,7 +16,7 @@ from pipeline_lib.teachers.answer_pass import AnswerPass
 from pipeline_lib.teachers.answers import gather
 from pipeline_lib.teachers.averages import AveragePass
 
-from .test_answers import TASK, lines, settings
+from .answer_files import TASK, lines, settings
 
 ROWS = 40
 TEXTS = [f"sentence {number}" for number in range(3 * ROWS)]

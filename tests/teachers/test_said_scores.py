@@ -15,7 +15,7 @@ from pipeline_lib.teachers.requests import batch_request, instruction, requests_
 from pipeline_lib.teachers.said_scores import said_score
 from tests.made_up import made_up_task
 
-from .test_answers import TASK, lines, settings
+from .answer_files import TASK, lines, settings
 from .test_batch_output import batch_line
 
 GIVEN = TASK.model_dump() | {"kind": "regression", "metrics": ["pearson"]}

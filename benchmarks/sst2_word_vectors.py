@@ -4,10 +4,10 @@ A student's word vectors are usually the mean of a model's word-piece embeddings
 word such as `unfunny` mean little by themselves; the whole model reads them together.
 
     python benchmarks/sst2_word_vectors.py data/raw/models/mpnet data/input/SST-2-by-sentence \
-        data/input/words.txt
+        data/input/mpnet_words.txt
 
-reads the words of train.tsv and those of words.tsv (sst2_unlabelled.py), and writes a text file of
-GloVe's form: the words of words.tsv first, most frequent first, then the others.
+reads the words of train.tsv and those of words.tsv (sst2_unlabelled.py), and writes a text file in
+GloVe's format: the words of words.tsv first, most frequent first, then the others.
 """
 
 import argparse
@@ -28,13 +28,11 @@ def main() -> None:
     parser.add_argument("model", type=Path, help="a transformers model folder")
     parser.add_argument("texts", type=Path, help="the folder with train.tsv and words.tsv")
     parser.add_argument("out", type=Path, help="the file to write")
-    parser.add_argument("--pooling", default="mean", choices=["mean", "cls"])
     given = parser.parse_args()
     words = words_of(given.texts)
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    precision = resolve_precision("auto", torch.device(device))
-    model = load_vector_model(given.model, device, precision, given.pooling)
-    tokens = resolve_batch_tokens(None, torch.device(device))
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    model = load_vector_model(given.model, device.type, resolve_precision("auto", device), "mean")
+    tokens = resolve_batch_tokens(None, device)
     with given.out.open("w", encoding="utf-8") as file:
         for start in range(0, len(words), BLOCK):
             block = words[start : start + BLOCK]

@@ -1,12 +1,14 @@
 """The frontier: accuracy and calibration against speed from raw text and size on disk, in one run.
 
-The teacher in torch, ONNX and ONNX int8; every student in torch, ONNX, int8 and numpy; and on the
-same splits the usual alternatives: fastText, a TF-IDF regression, model2vec (distilled from the
-same teacher, then trained), SetFit (on the teacher's model).  Peers are tuned on dev, and test is
-not used for any selection.  SetFit's contrastive steps are capped (frontier_systems.py).
+The teacher in torch, ONNX and ONNX int8; every student in torch, ONNX, int8 and, where it has that
+form, numpy; and on the same splits the usual alternatives: fastText, a TF-IDF regression, model2vec
+(distilled from the same teacher, then trained), SetFit (on the teacher's model).  Peers are tuned
+on dev, and test is not used for any selection.  SetFit's contrastive steps are capped
+(frontier_systems.py).
 
     pip install 'distillery[onnx]' 'model2vec[distill,train]==0.10.0' setfit==1.2.0
     pip install fasttext-wheel==0.9.2
+    pip install transformers==5.23.0 tokenizers==0.23.3    # model2vec brings older ones
     distill profile use benchmarks/frontier.yaml && dvc repro
     python benchmarks/frontier.py
 
@@ -39,7 +41,7 @@ PACKAGES = (
 
 def main(
     tasks: Annotated[
-        list[str] | None, typer.Option("--task", help="Single-sentence tasks; by default all.")
+        list[str] | None, typer.Option("--task", help="Classifications; by default all.")
     ] = None,
     sentences: Annotated[int, typer.Option(help="How many sentences to time.")] = 4000,
     repeats: Annotated[int, typer.Option(help="Turns of each.")] = 5,

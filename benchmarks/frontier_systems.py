@@ -1,7 +1,8 @@
 """The frontier's systems: how each is built, stored in a folder, and loaded to predict.
 
 A kind of system consists of a function that trains it on labelled rows and one that loads its
-folder.  Ours are copied or exported from a workspace where `dvc repro` has finished.
+folder.  Ours are copied or exported from a workspace where `dvc repro` has finished.  The peers
+classify single texts, so they read the two sentences of a pair as one text.
 """
 
 import io
@@ -17,15 +18,18 @@ from torch import nn
 
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.probabilities import softmax
+from pipeline_lib.exports.numpy_student import ARCHITECTURES
 from pipeline_lib.params import load_params
+from pipeline_lib.storage.columns import Text
+from pipeline_lib.storage.columns import texts as texts_of
 from pipeline_lib.storage.shards import ShardSet
-from pipeline_lib.text.pieces import Pieces, load_fast_tokenizer, tokenizer_files
+from pipeline_lib.text.pieces import SEGMENTS, Pieces, load_fast_tokenizer, tokenizer_files
 
-Predict = Callable[[Sequence[str]], np.ndarray]
-"""Sentences to probabilities, (sentences, classes)."""
+Predict = Callable[[Sequence[Text]], np.ndarray]
+"""Sentences, or pairs, to probabilities, (rows, classes)."""
 FORMS = ("onnx", "onnx-int8", "numpy")
 LENGTH = 128
-"""How many word pieces of a sentence a teacher reads."""
+"""How many word pieces of a sentence, or of a pair, a teacher reads."""
 SETFIT_STEPS = 250
 """SetFit's own default is an epoch over all pairs of rows: hours on two cores."""
 SETFIT_ROWS = 10_000
@@ -43,7 +47,10 @@ class System:
 
     def load(self) -> Predict:
         """Return the function that predicts with it."""
-        return LOADERS[self.loader](Path(self.folder))
+        predict = LOADERS[self.loader](Path(self.folder))
+        if self.loader in PEERS:
+            return lambda texts: predict(as_single(texts))
+        return predict
 
     def bytes(self) -> int:
         """Return the size of its folder."""
@@ -52,33 +59,45 @@ class System:
 
 @dataclass(frozen=True)
 class Rows:
-    """Labelled sentences; classes count from 0."""
+    """Labelled sentences, or pairs; classes count from 0."""
 
-    texts: list[str]
+    texts: list[Text]
     labels: np.ndarray
 
     @classmethod
     def of(cls, task: str, split: str) -> "Rows":
         """Read a split of a task."""
         rows = ShardSet.open(Layout().task(task) / split).table()
-        return cls(rows["text"].to_pylist(), rows["label"].to_numpy())
+        return cls(texts_of(rows), rows["label"].to_numpy())
+
+    def single(self) -> "Rows":
+        """Return the rows with each pair as one text."""
+        return Rows(as_single(self.texts), self.labels)
+
+
+def as_single(texts: Sequence[Text]) -> list[str]:
+    """Return each sentence, and each pair as one text."""
+    return [text if isinstance(text, str) else " ".join(text) for text in texts]
 
 
 def ours(task: str, seeds: Sequence[int], folder: Path) -> Iterator[System]:
     """Yield the teacher and every student of a task, in torch and exported."""
     params = load_params()
     teacher = Layout().teacher(task, next(iter(params.teachers_of(task))))
+    pairs = params.tasks[task].is_pair
     yield System("teacher, torch", "teacher", str(teacher), 1)
     for form in FORMS[:2]:
         out = folder / "teacher" / form / "1"
         if not out.exists():
-            _export_teacher(teacher, form, out)
+            _export_teacher(teacher, form, out, pairs)
         yield System(f"teacher, {form.replace('-', ' ')}", "exported teacher", str(out), 1)
-    for method in params.methods_of(task):
+    for method, row in params.methods_of(task).items():
+        # A pretrained model's layers are not exported to numpy.
+        in_numpy = params.students[row.student].architecture in ARCHITECTURES
         for seed in seeds:
             student = Layout().student(task, method, seed)
             yield System(f"{method}, torch", "student", str(student), seed)
-            for form in FORMS:
+            for form in FORMS if in_numpy else FORMS[:2]:
                 out = folder / method / form / str(seed)
                 if not out.exists():
                     _export_student(student, form, out)
@@ -92,21 +111,25 @@ def _export_student(own: Path, form: str, out: Path) -> None:
     {"onnx": export_onnx, "onnx-int8": export_onnx_int8, "numpy": export_numpy}[form](own, out)
 
 
-def _export_teacher(own: Path, form: str, out: Path) -> None:
+def _export_teacher(own: Path, form: str, out: Path, pairs: bool) -> None:
     """Export a teacher in the usual way: traced by torch's exporter, quantised dynamically."""
     import onnx
 
     from pipeline_lib.exports.onnx_export import quantise
     from pipeline_lib.teachers.model import load_teacher
 
+    reads_segments = pairs and Pieces.of(load_fast_tokenizer(own)).segments
     model = load_teacher(own, "cpu", "float32").model.eval()
     model.set_attn_implementation("eager")
     names = ["input_ids", "attention_mask"]
-    example = (torch.full((2, 4), 3), torch.tensor([[1, 1, 1, 1], [1, 1, 1, 0]]))
+    example = [torch.full((2, 4), 3), torch.tensor([[1, 1, 1, 1], [1, 1, 1, 0]])]
+    if reads_segments:
+        names.append(SEGMENTS)
+        example.append(torch.tensor([[0, 0, 1, 1], [0, 0, 1, 1]]))
     graph = io.BytesIO()
     torch.onnx.export(
-        _Logits(model), example, graph, dynamo=False, opset_version=17, input_names=names,
-        output_names=["logits"],
+        _Logits(model, names), tuple(example), graph, dynamo=False, opset_version=17,
+        input_names=names, output_names=["logits"],
         dynamic_axes={name: {0: "rows", 1: "tokens"} for name in names} | {"logits": {0: "rows"}},
     )  # fmt: skip
     written = onnx.load_from_string(graph.getvalue())
@@ -118,12 +141,12 @@ def _export_teacher(own: Path, form: str, out: Path) -> None:
 
 
 class _Logits(nn.Module):
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: nn.Module, names: Sequence[str]) -> None:
         super().__init__()
-        self.model = model
+        self.model, self.names = model, names
 
-    def forward(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        return self.model(input_ids=ids, attention_mask=mask).logits
+    def forward(self, *values: torch.Tensor) -> torch.Tensor:
+        return self.model(**dict(zip(self.names, values, strict=True))).logits
 
 
 def _load_exported_teacher(folder: Path) -> Predict:
@@ -141,7 +164,7 @@ def peer(name: str, seed: int, train: Rows, dev: Rows, folder: Path) -> System:
         unfinished = out.with_name(f"{out.name}.unfinished")
         shutil.rmtree(unfinished, ignore_errors=True)
         unfinished.mkdir(parents=True)
-        PEERS[name](train, dev, seed, unfinished)
+        PEERS[name](train.single(), dev.single(), seed, unfinished)
         unfinished.rename(out)
     return System(name, name, str(out), seed)
 

@@ -30,7 +30,7 @@ from pipeline_lib.tasks.metrics import agreement, decide, score
 
 SELECTION = (
     "Each run's best evaluation, and a teacher's best epoch and learning rate, were chosen on "
-    "dev: dev scores are optimistic, test scores took part in no choice."
+    "dev: dev scores are optimistic, test scores were not used for any choice."
 )
 
 

@@ -178,11 +178,20 @@ def _plot(results: dict[str, Any], path: Path) -> None:
         1, count, figsize=(7.2 * count, 5.5), layout="constrained", sharey=True, squeeze=False
     )
     for axes, (task, own) in zip(panels[0], results["tasks"].items(), strict=True):
+        labelled: list[tuple[float, float]] = []
         for name, places in _by_system(own["systems"]).items():
             color = "tab:red" if name in PEERS else "tab:blue"
             color = "black" if name == "teacher" else color
             axes.plot(*zip(*places, strict=True), "o-", color=color, markersize=4)
-            axes.annotate(name, places[-1], xytext=(5, 4), textcoords="offset points", fontsize=8)
+            crowded = sum(_near(places[-1], place) for place in labelled)
+            labelled.append(places[-1])
+            axes.annotate(
+                name,
+                places[-1],
+                xytext=(5, 4 - 9 * crowded),
+                textcoords="offset points",
+                fontsize=8,
+            )
         axes.set_xscale("log")
         axes.set_xlabel("sentences per second from raw text, one core")
         axes.set_ylabel("accuracy on test (%)")
@@ -192,13 +201,22 @@ def _plot(results: dict[str, Any], path: Path) -> None:
     drawing.savefig(path, dpi=130)
 
 
+def _near(one: tuple[float, float], other: tuple[float, float]) -> bool:
+    """Whether the labels of two (rate, accuracy) would overlap."""
+    return 0.4 < one[0] / other[0] < 2.5 and abs(one[1] - other[1]) < 0.4
+
+
 def _by_system(systems: dict[str, Any]) -> dict[str, list[tuple[float, float]]]:
-    """Return rate and accuracy of each system's forms, the slowest first."""
+    """Return rate and accuracy of each system's forms, slowest first; most accurate systems first.
+
+    In this order the labels of crowded systems can be set one below another.
+    """
     found: dict[str, list[tuple[float, float]]] = {}
     for name, system in systems.items():
         place = system["rates_1"]["median"], 100 * system["accuracy"]
         found.setdefault(name.partition(",")[0], []).append(place)
-    return {name: sorted(places) for name, places in found.items()}
+    ordered = {name: sorted(places) for name, places in found.items()}
+    return dict(sorted(ordered.items(), key=lambda item: -item[1][-1][1]))
 
 
 if __name__ == "__main__":

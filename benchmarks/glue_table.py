@@ -118,7 +118,7 @@ def _lines(results: dict[str, Any]) -> list[str]:
     ]
     seeds = ", ".join(next(iter(next(iter(tasks.values()))["methods"].values()))["seeds"])
     return [
-        f"# GLUE: {', '.join(tasks)}",
+        f"# Scores and gains: {', '.join(tasks)}",
         "",
         f"First metric of each task in percent on {_scored_on(tasks)}; mean ± standard deviation "
         f"over seeds {seeds}; in brackets the gain over the row's baseline and its 95 % interval "

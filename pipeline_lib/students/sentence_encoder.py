@@ -65,7 +65,7 @@ def encode_sentences(model: nn.Module, sentences: Sentences, device: torch.devic
     """Return vectors, float32, shape (sentences, width), computed in batches by length."""
     vectors = np.empty((len(sentences), model.width), np.float32)
     model.eval()
-    with torch.inference_mode(), quick_threads(device):
+    with torch.inference_mode(), quick_threads(model, device):
         for rows in LengthSorted(sentences, quick_batch(model, device), seed=0).epoch(0):
             batch = to_device(sentences.batch(rows), device)
             vectors[rows] = model(batch["ids"], batch["lengths"]).float().cpu().numpy()

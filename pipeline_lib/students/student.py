@@ -17,8 +17,8 @@ from pipeline_lib.base.devices import single_thread
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path, read_json, write_json
 from pipeline_lib.base.parameter_counts import count_parameters
-from pipeline_lib.networks.siamese import SiameseTransformerEncoder
 from pipeline_lib.networks.student import StudentConfig, StudentNetwork
+from pipeline_lib.networks.transformer import PretrainedLayers
 from pipeline_lib.params import StudentSettings, student_settings
 from pipeline_lib.storage.columns import Text
 from pipeline_lib.students.vocabulary import load_tokenizer, save_tokenizer
@@ -28,9 +28,9 @@ from pipeline_lib.text.ragged import Sentences, to_device
 from pipeline_lib.training.batches import LengthSorted
 
 PREDICT_BATCH = 256
-SIAMESE_BATCH = 32
+PRETRAINED_BATCH = 32
 """Batch size of a pretrained model on a CPU, small enough for the cache: MiniLM read 140 of MNLI's
-premises a second on one core, and 93 with batches of 256."""
+premises per second on one core, and 93 with batches of 256."""
 MODEL_TYPE = "distillery_student"
 
 
@@ -86,26 +86,27 @@ def predict_sentences(
     """Return outputs, float32, shape (sentences, outputs), computed in batches by length."""
     outputs = np.empty((len(sentences), len(model.config.label_names)), np.float32)
     model.eval()
-    with torch.inference_mode(), quick_threads(device):
+    with torch.inference_mode(), quick_threads(model.encoder, device):
         for rows in LengthSorted(sentences, quick_batch(model.encoder, device), seed=0).epoch(0):
             batch = to_device(sentences.batch(rows), device)
             outputs[rows] = model.outputs(batch)["logits"].float().cpu().numpy()
     return outputs
 
 
-def quick_threads(device: torch.device) -> AbstractContextManager[None]:
-    """Return the context in which a student is fastest: on a CPU, a single thread.
+def quick_threads(encoder: torch.nn.Module, device: torch.device) -> AbstractContextManager[None]:
+    """Return the context in which an encoder is fastest.
 
-    An LSTM's steps are too small to parallelise: on two cores, alongside other work, two threads
-    took 2.5 times as long.
+    On a CPU that is a single thread, unless it is a pretrained model: an LSTM's steps are too small
+    to parallelise (on two cores, alongside other work, two threads took 2.5 times as long).
     """
-    return single_thread() if device.type == "cpu" else nullcontext()
+    alone = device.type == "cpu" and not isinstance(encoder, PretrainedLayers)
+    return single_thread() if alone else nullcontext()
 
 
 def quick_batch(encoder: torch.nn.Module, device: torch.device) -> int:
     """Return an encoder's batch size for prediction."""
-    large = isinstance(encoder, SiameseTransformerEncoder) and device.type == "cpu"
-    return SIAMESE_BATCH if large else PREDICT_BATCH
+    small = device.type == "cpu" and isinstance(encoder, PretrainedLayers)
+    return PRETRAINED_BATCH if small else PREDICT_BATCH
 
 
 def build_student(config: StudentConfig, vectors: np.ndarray | None) -> StudentNetwork:

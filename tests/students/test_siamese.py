@@ -100,7 +100,7 @@ def test_vectors_are_the_papers_whatever_stands_beside_them(
     encoder = load_encoder(str(tmp_path))
     assert encoder.width == expected.shape[1] == 16 * last
     for size in (1, 5, 12):
-        monkeypatch.setattr(student_module, "SIAMESE_BATCH", size)
+        monkeypatch.setattr(student_module, "PRETRAINED_BATCH", size)
         found = encoder.encode(texts)
         assert found.dtype == np.float32
         np.testing.assert_allclose(found, expected, atol=2e-6)

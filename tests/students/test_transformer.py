@@ -14,6 +14,7 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.distillation.starts import start_from_layers, start_from_pieces
 from pipeline_lib.networks.transformer import cut
 from pipeline_lib.params import StudentSettings, student_settings
+from pipeline_lib.students import student as student_module
 from pipeline_lib.students.sentence_encoder import load_encoder
 from pipeline_lib.students.student import Student, load_student, save_student
 from pipeline_lib.students.word_vectors import word_embeddings
@@ -122,6 +123,37 @@ def test_padding_and_other_rows_change_nothing(family: Path, make: Any, pair: bo
     np.testing.assert_allclose(together.detach().numpy(), alone, atol=1e-5)
     np.testing.assert_allclose(student.predict(texts), alone, atol=1e-5)
     assert np.ptp(alone[:, 0]) > 1e-4
+
+
+def test_a_pretrained_model_predicts_with_all_of_torchs_threads_and_an_lstm_with_one(
+    bert: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        for make, threads in ((make_student, 2), (make_bare, 1)):
+            student, seen = make(bert, pair=False), []
+            outputs = student.model.outputs
+
+            def spy(batch: Any, outputs: Any = outputs, seen: list[int] = seen) -> Any:
+                seen.append(torch.get_num_threads())
+                return outputs(batch)
+
+            monkeypatch.setattr(student.model, "outputs", spy)
+            student.predict(SINGLES)
+            assert set(seen) == {threads}
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_batches_of_any_size_give_the_same_answers(
+    bert: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    student = make_student(bert)
+    expected = student.predict(PAIRS)
+    monkeypatch.setattr(student_module, "PRETRAINED_BATCH", 2)
+    np.testing.assert_allclose(student.predict(PAIRS), expected, atol=2e-6)
 
 
 def test_texts_are_read_as_the_teacher_reads_them(family: Path) -> None:

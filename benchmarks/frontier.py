@@ -12,8 +12,9 @@ on dev, and test is not used for any selection.  SetFit's contrastive steps are 
     distill profile use benchmarks/frontier.yaml && dvc repro
     python benchmarks/frontier.py
 
-Sentences per second include tokenization, and are measured in two separate processes: one limited
-to one core and one thread, one free to use all.  It writes results/frontier.json, .md and .png.
+Sentences, or pairs, per second include tokenization, and are measured in two separate processes:
+one limited to one core and one thread, one free to use all.  It writes results/frontier.json, .md
+and .png.
 """
 
 import json
@@ -65,6 +66,7 @@ def main(
             "systems": found,
             "failed": failed,
             "rows": {"train": len(train.texts), "test": len(test.texts)},
+            "unit": "sentences" if isinstance(sample[0], str) else "pairs",
         }
     write_results(name, results, _lines(results), out)
     _plot(results, out / f"{name}.png")
@@ -132,8 +134,8 @@ def _lines(results: dict[str, Any]) -> list[str]:
             f"## {task}: {rows['train']:,} rows to train on, {rows['test']:,} of test",
             "",
             "Accuracy, negative log-likelihood (nats) and expected calibration error (points) on "
-            "test, mean ± standard deviation over the seeds; sentences per second from raw text to "
-            "probabilities, median (lowest–highest) of the turns; what is deployed, in MB.",
+            f"test, mean ± standard deviation over the seeds; {own['unit']} per second from raw "
+            "text to probabilities, median (lowest–highest) of the turns; what is deployed, in MB.",
             "",
             *table(
                 ("system", "accuracy", "NLL", "ECE", "1 core", f"{cores} cores", "MB"),
@@ -193,7 +195,7 @@ def _plot(results: dict[str, Any], path: Path) -> None:
                 fontsize=8,
             )
         axes.set_xscale("log")
-        axes.set_xlabel("sentences per second from raw text, one core")
+        axes.set_xlabel(f"{own['unit']} per second from raw text, one core")
         axes.set_ylabel("accuracy on test (%)")
         axes.set_title(f"{task}: {own['rows']['train']:,} training rows")
         axes.margins(x=0.2)

@@ -8,10 +8,10 @@ time; layers of BERT are built in their sizes.
     python benchmarks/inference_time.py --task qnli
 
 Run it where the task is prepared (`dvc repro prepare@qnli`), on a machine that does nothing else.
-Seconds include tokenization; its share is given.  An LSTM takes one thread whatever the machine
-has, and pretrained layers take them all; batches are those of prediction too.  A slow student
-answers a share of the pairs, and its seconds are extrapolated.  It writes
-results/inference_time.{json,md}.
+Seconds are from raw text, and are extrapolated: of the batches of similar length that prediction
+makes of all pairs, a few are timed, evenly from the shortest to the longest.  An LSTM takes one
+thread and batches of 256 whatever the machine has; layers of BERT take all threads and batches of
+32.  It writes results/inference_time.{json,md}.
 """
 
 import functools
@@ -26,7 +26,6 @@ os.environ |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
 import numpy as np
 import torch
 import typer
-from frontier_rates import SHARE, SLOW
 from harness import (
     RESULTS,
     facts,
@@ -46,15 +45,13 @@ from pipeline_lib.params import StudentSettings, load_params
 from pipeline_lib.storage.columns import Text
 from pipeline_lib.storage.columns import texts as texts_of
 from pipeline_lib.storage.shards import ShardSet
-from pipeline_lib.students.student import Student, attend_quickly, predict_sentences
+from pipeline_lib.students.student import Student, attend_quickly, quick_batch
 from pipeline_lib.students.vocabulary import build_tokenizer, count_words, select_words
 
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy")
 BASE = {"width": 768, "heads": 12, "feedforward": 3072}
-LARGE = {"width": 1024, "heads": 16, "feedforward": 4096}
 OURS = "MKD-LSTM"
 STUDENTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "BERT-large (the thesis' teacher)": ("tiny", {"depth": 24, **LARGE}),
     "BERT-base": ("tiny", {"depth": 12, **BASE}),
     "BERT-PKD, 6 layers": ("tiny", {"depth": 6, **BASE}),
     "BERT-PKD, 3 layers": ("tiny", {"depth": 3, **BASE}),
@@ -77,9 +74,8 @@ def main(
     task: Annotated[str, typer.Option(help="Prepared task of pairs to take the texts from.")] = (
         "qnli"
     ),
-    pairs: Annotated[int, typer.Option(min=SHARE, help="How many pairs are to be answered.")] = (
-        12800
-    ),
+    pairs: Annotated[int, typer.Option(min=1, help="How many pairs the seconds are for.")] = 12800,
+    batches: Annotated[int, typer.Option(min=1, help="Batches to time.")] = 6,
     model: Annotated[Path, typer.Option(help="Whose word pieces are read.")] = Path(
         "data/raw/models/minilm"
     ),
@@ -100,36 +96,36 @@ def main(
     words = select_words(count_words([rows]), 1)
     settings = load_params(params_file).students
     found: dict[str, Any] = {}
-    rates: dict[tuple[str, int], list[float]] = {}
-    students = {}
+    turns: dict[str, Callable[[], float]] = {}
     for name, (base, differs) in STUDENTS.items():
-        own = settings[base].model_copy(update=differs)
         torch.manual_seed(seed)
-        students[name] = _student(own, model, words, torch.device(device))
+        sizes = settings[base].model_copy(update=differs)
+        student = _student(sizes, model, words, torch.device(device))
+        lengths = student.encode(texts).lengths
+        timed = _evenly(lengths, quick_batch(student.model.encoder, student.device), batches)
+        turns[name] = functools.partial(
+            _rate, student, [[texts[i] for i in rows] for rows in timed]
+        )
         found[name] = {
-            "parameters": students[name].parameters(embeddings=False),
-            "tokens_per_pair": round(float(students[name].encode(texts).lengths.mean()), 1),
+            "parameters": student.parameters(embeddings=False),
+            "tokens_per_pair": round(float(lengths.mean()), 1),
+            "timed_pairs": sum(map(len, timed)),
+            "timed_tokens_per_pair": round(float(lengths[np.concatenate(timed)].mean()), 1),
         }
+        student.predict(texts[:1])  # one-off work is not counted
     for threads in counts:
         torch.set_num_threads(threads)
-        turns = {}
-        for name, student in students.items():
-            sample = _sample(student, (texts * (1 + pairs // len(texts)))[:pairs])
-            shares: list[float] = []
-            turns[name] = functools.partial(_rate, student, sample, shares)
-            found[name][f"threads {threads}"] = {"timed_pairs": len(sample), "shares": shares}
-        for name, values in take_turns(turns, repeats).items():
-            rates[name, threads] = values
-    for (name, threads), values in rates.items():
-        own = found[name][f"threads {threads}"]
-        own["pairs_per_second"] = summary(values)
-        own["seconds"] = summary([pairs / value for value in values], 2)
-        own["tokenization"] = round(float(np.median(own.pop("shares"))), 3)
-        own["seconds_divided_by_ours"] = ratio(rates[OURS, threads], values)
+        rates = take_turns(turns, repeats)
+        for name, values in rates.items():
+            found[name][f"threads {threads}"] = {
+                "pairs_per_second": summary(values),
+                "seconds": summary([pairs / value for value in values], 2),
+                "seconds_divided_by_ours": ratio(rates[OURS], values),
+            }
     results = {
         "facts": fact | {"seeds": {"weights": seed}, "repeats": repeats, "device": device},
-        "data": f"{pairs:,} of the {len(texts):,} training pairs of {task}, again from the first",
-        "pairs": pairs,
+        "data": f"{pairs:,} pairs like the {len(texts):,} training pairs of {task}",
+        "batches": batches,
         "published_seconds": PUBLISHED,
         "students": found,
     }
@@ -150,22 +146,27 @@ def _student(
     return Student(model, start.tokenizer, device)
 
 
-def _sample(student: Student, texts: list[Text]) -> list[Text]:
-    """Return the texts to time, only a share if that takes long; what happens once is done."""
-    share = texts[::SHARE]
-    student.predict(share)
-    return share if len(share) / _rate(student, share, []) > SLOW else texts
+def _evenly(lengths: np.ndarray, size: int, count: int) -> list[np.ndarray]:
+    """Return ``count`` full batches of similar length, evenly from the shortest to the longest.
+
+    :raises DistilleryError: if there are not so many.
+    """
+    order = np.argsort(lengths, kind="stable")
+    full = [order[start : start + size] for start in range(0, len(order) - size + 1, size)]
+    if len(full) < count:
+        raise DistilleryError(
+            f"{len(lengths):,} pairs make {len(full)} batches of {size}, and {count} are to be "
+            "timed. Give a larger --task, or fewer --batches."
+        )
+    return [full[int((number + 0.5) * len(full) / count)] for number in range(count)]
 
 
-def _rate(student: Student, texts: Sequence[Text], shares: list[float]) -> float:
-    """Return pairs per second; add which share of the time is tokenization."""
+def _rate(student: Student, batches: Sequence[Sequence[Text]]) -> float:
+    """Return pairs per second, from raw text to logits."""
     start = time.perf_counter()
-    sentences = student.encode(texts)
-    tokenized = time.perf_counter()
-    predict_sentences(student.model, sentences, student.device)
-    end = time.perf_counter()
-    shares.append((tokenized - start) / (end - start))
-    return len(texts) / (end - start)
+    for texts in batches:
+        student.predict(texts)
+    return sum(map(len, batches)) / (time.perf_counter() - start)
 
 
 def _markdown(results: dict[str, Any], counts: Sequence[int]) -> list[str]:
@@ -187,9 +188,9 @@ def _markdown(results: dict[str, Any], counts: Sequence[int]) -> list[str]:
     return [
         "# Inference time, as in table 4.4 of Liu 2020",
         "",
-        f"{results['data']}; device {results['facts']['device']}. Random weights, float32. Median "
-        f"of {results['facts']['repeats']} turns (lowest–highest); one who takes more than {SLOW} "
-        f"seconds for one pair in {SHARE} answers only those, and the seconds are extrapolated.",
+        f"Seconds for {results['data']}, extrapolated from {results['batches']} batches; device "
+        f"{results['facts']['device']}. Random weights, float32. Median of "
+        f"{results['facts']['repeats']} turns (lowest–highest).",
         "",
         *table([*header, "thesis, V100, ÷ MKD-LSTM"], rows),
     ]

@@ -17,6 +17,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path, write_json
 from pipeline_lib.base.processor import cpu_name
 
@@ -31,6 +34,25 @@ def take_turns(contestants: dict[str, Callable[[], float]], repeats: int) -> dic
             rates[name].append(measure())
             say(f"repeat {repeat + 1}/{repeats}  {name}: {rates[name][-1]:,.1f}")
     return rates
+
+
+def evenly(
+    batches: Sequence[np.ndarray], lengths: np.ndarray, size: int, count: int
+) -> list[np.ndarray]:
+    """Return ``count`` of the full batches, in their order, evenly from fewest to most tokens.
+
+    :param batches: row numbers; :param lengths: tokens of each row; :param size: a full batch's.
+    :raises DistilleryError: if there are not so many.
+    """
+    full = [rows for rows in batches if len(rows) == size]
+    if len(full) < count:
+        raise DistilleryError(
+            f"{len(lengths):,} texts make {len(full)} batches of {size}, and {count} are to be "
+            "timed. Give more texts, or time fewer."
+        )
+    by_tokens = np.argsort([lengths[rows].sum() for rows in full], kind="stable")
+    chosen = by_tokens[((np.arange(count) + 0.5) * len(full) / count).astype(int)]
+    return [full[i] for i in sorted(chosen)]
 
 
 def summary(values: Sequence[float], digits: int = 1) -> dict[str, float]:

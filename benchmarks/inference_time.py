@@ -7,7 +7,8 @@ time; layers of BERT are built in their sizes.
 
     python benchmarks/inference_time.py --task qnli
 
-Run it where the task is prepared (`dvc repro prepare@qnli`), on a machine that does nothing else.
+Run it where the task is prepared (with glue_base.yaml: `dvc repro prepare@qnli fetch_models`), on a
+machine that does nothing else.
 Seconds are from raw text, and are extrapolated: of the batches of similar length that prediction
 makes of all pairs, a few are timed, evenly from the shortest to the longest.  An LSTM takes one
 thread and batches of 256 whatever the machine has; layers of BERT take all threads and batches of
@@ -28,6 +29,7 @@ import torch
 import typer
 from harness import (
     RESULTS,
+    evenly,
     facts,
     ratio,
     spread,
@@ -47,6 +49,7 @@ from pipeline_lib.storage.columns import texts as texts_of
 from pipeline_lib.storage.shards import ShardSet
 from pipeline_lib.students.student import Student, attend_quickly, quick_batch
 from pipeline_lib.students.vocabulary import build_tokenizer, count_words, select_words
+from pipeline_lib.training.batches import LengthSorted
 
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy")
 BASE = {"width": 768, "heads": 12, "feedforward": 3072}
@@ -101,8 +104,9 @@ def main(
         torch.manual_seed(seed)
         sizes = settings[base].model_copy(update=differs)
         student = _student(sizes, model, words, torch.device(device))
-        lengths = student.encode(texts).lengths
-        timed = _evenly(lengths, quick_batch(student.model.encoder, student.device), batches)
+        sentences, size = student.encode(texts), quick_batch(student.model.encoder, student.device)
+        lengths = sentences.lengths
+        timed = evenly(LengthSorted(sentences, size, seed=0).epoch(0), lengths, size, batches)
         turns[name] = functools.partial(
             _rate, student, [[texts[i] for i in rows] for rows in timed]
         )
@@ -144,21 +148,6 @@ def _student(
     model = start.build(settings, pair=True, labels=["no", "yes"]).to(device).eval()
     attend_quickly(model, training=False)
     return Student(model, start.tokenizer, device)
-
-
-def _evenly(lengths: np.ndarray, size: int, count: int) -> list[np.ndarray]:
-    """Return ``count`` full batches of similar length, evenly from the shortest to the longest.
-
-    :raises DistilleryError: if there are not so many.
-    """
-    order = np.argsort(lengths, kind="stable")
-    full = [order[start : start + size] for start in range(0, len(order) - size + 1, size)]
-    if len(full) < count:
-        raise DistilleryError(
-            f"{len(lengths):,} pairs make {len(full)} batches of {size}, and {count} are to be "
-            "timed. Give a larger --task, or fewer --batches."
-        )
-    return [full[int((number + 0.5) * len(full) / count)] for number in range(count)]
 
 
 def _rate(student: Student, batches: Sequence[Sequence[Text]]) -> float:

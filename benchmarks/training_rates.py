@@ -53,6 +53,7 @@ import torch
 import typer
 from harness import (
     RESULTS,
+    evenly,
     facts,
     ratio,
     reason,
@@ -372,28 +373,10 @@ def _contestants(work: Work, counts: Sequence[int], with_peer: bool) -> list[Con
         ways += [("Trainer, random batches", shuffled, plain, train)]
         ways += [("Trainer, group_by_length", grouped, precision, train)]
     return [
-        Contestant(work, loop, _evenly(batches, lengths, size, work.steps), number, threads, train)
+        Contestant(work, loop, evenly(batches, lengths, size, work.steps), number, threads, train)
         for loop, batches, number, train in ways
         for threads in counts
     ]
-
-
-def _evenly(
-    batches: Sequence[np.ndarray], lengths: np.ndarray, size: int, count: int
-) -> list[np.ndarray]:
-    """Return ``count`` of the full batches, in their order, evenly from fewest to most tokens.
-
-    :raises DistilleryError: if there are not so many.
-    """
-    full = [rows for rows in batches if len(rows) == size]
-    if len(full) < count:
-        raise DistilleryError(
-            f"{len(lengths):,} pairs make {len(full)} batches of {size}, and {count} steps are to "
-            "be timed. Give more texts, or fewer --steps and --teacher-steps."
-        )
-    by_tokens = np.argsort([lengths[rows].sum() for rows in full], kind="stable")
-    chosen = by_tokens[((np.arange(count) + 0.5) * len(full) / count).astype(int)]
-    return [full[i] for i in sorted(chosen)]
 
 
 def _places(sentences: Sentences, rows: np.ndarray) -> int:

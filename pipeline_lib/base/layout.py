@@ -19,6 +19,17 @@ class Layout:
 
     data: Path = Path("data")
 
+    # What the stages' code is.
+
+    @property
+    def fingerprints(self) -> Path:
+        """The folder of the digests of all stages' code."""
+        return self.data / "fingerprints"
+
+    def fingerprint(self, stage: str) -> Path:
+        """Return the file of the digests of a stage's code."""
+        return self.fingerprints / f"{stage}.json"
+
     # What was fetched.
 
     def raw_task(self, task: str) -> Path:

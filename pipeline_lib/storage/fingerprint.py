@@ -5,8 +5,8 @@ not, as parsed code: comments, docstrings and formatting do not count.  So an ed
 again, and after an edited docstring everything is found.  Keys also contain the major and minor
 versions of the libraries that determine the bytes.
 
-``deps`` in dvc.yaml are the same imports (tests/storage/test_fingerprint.py): a change that reruns
-a stage is seen by its store and its trained models too.
+In dvc.yaml a stage depends on digests of the same imports (:func:`stage_code`): a change that
+reruns a stage is seen by the store and the trained models too.
 """
 
 import ast
@@ -41,6 +41,8 @@ EXEMPT = {
     "base.layout": "where files are",
 }
 """Modules, or whole packages, that affect no byte of a result, and why."""
+WRITTEN_BY = {"plan": "distillation.plans"}
+"""Stages whose result is what an exempt module makes."""
 TRAINING_LIBRARIES = ("torch", "transformers", "tokenizers")
 """The libraries that determine the bytes of a model's outputs, and of a trained model."""
 
@@ -55,6 +57,40 @@ def code_fingerprint(*modules: str) -> str:
     for name in sorted({*modules} | producing_modules(*(path_of(name) for name in modules))):
         total.update(f"{name}\n{_parsed(path_of(name))}\n".encode())
     return total.hexdigest()
+
+
+def stage_code(stage: Path) -> dict[str, str]:
+    """Return what determines the results of a stage, besides its inputs and parameters.
+
+    :param stage: the stage's file.
+    :returns: the SHA-256 of the parsed code of this file and of the library's modules that it
+        imports, directly or not, and of the files beside these modules that their code names, such
+        as a page's template; by path, from the project's root.
+    """
+    modules = producing_modules(stage)
+    if stage.stem in WRITTEN_BY:
+        modules.add(f"{PACKAGE}.{WRITTEN_BY[stage.stem]}")
+    files = [stage.resolve(), *(path_of(module) for module in modules)]
+    files += [named for file in files for named in _files_named(file)]
+    return {file.relative_to(ROOT.parent).as_posix(): _digest(file) for file in files}
+
+
+@cache
+def _digest(file: Path) -> str:
+    code = _parsed(file).encode() if file.suffix == ".py" else file.read_bytes()
+    return hashlib.sha256(code).hexdigest()
+
+
+@cache
+def _files_named(file: Path) -> list[Path]:
+    """Return the files in a module's folder, other than modules, whose names are in its code."""
+    others = [path for path in file.parent.iterdir() if path.is_file() and path.suffix != ".py"]
+    constants = {
+        node.value
+        for node in ast.walk(ast.parse(file.read_bytes()))
+        if isinstance(node, ast.Constant)
+    }
+    return [path for path in others if path.name in constants]
 
 
 def producing_modules(*files: Path) -> set[str]:

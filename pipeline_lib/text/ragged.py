@@ -52,9 +52,13 @@ class Sentences:
 
     @property
     def lengths(self) -> np.ndarray:
-        """Words or tokens per sentence, or in both sentences of a pair, int64."""
+        """Words or tokens per sentence, int64; of a pair, those of its longer sentence.
+
+        A batch of pairs has as many columns as its longest sentence has words, first or second:
+        sorted by the sum of both, pairs would be padded more.
+        """
         own = np.diff(self.offsets)
-        return own if self.second is None else own + self.second.lengths
+        return own if self.second is None else np.maximum(own, self.second.lengths)
 
     def batch(self, rows: np.ndarray) -> dict[str, torch.Tensor]:
         """Return the tensors of these rows.

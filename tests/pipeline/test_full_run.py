@@ -24,7 +24,7 @@ STAGES = {
     *(f"{name}@{TASK}" for name in ("augment", "precompute", "precompute_states")),
     *(f"{name}@{TASK}" for name in ("vocabulary", "plan", "train")),
     *("fetch_models", "fetch_vectors", "split_wikipedia", "precompute_vectors", "pretrain"),
-    *("refine_teacher", "train_joint", "report"),
+    *("fingerprint", "refine_teacher", "train_joint", "report"),
     *(f"evaluate@{TASK}", f"measure_speed@{TASK}"),
 }
 AFTER_TRAINING = {f"evaluate@{TASK}", f"measure_speed@{TASK}", "report"}

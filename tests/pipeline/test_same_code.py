@@ -42,7 +42,7 @@ def test_another_label_loss_gives_another_teacher(workspace: Workspace) -> None:
         "    return -F.cross_entropy(outputs, labels)",
     )
     run = workspace.dvc("repro", f"finetune_teacher@{TASK}").sound()
-    assert run.stages == ["refine_teacher", f"finetune_teacher@{TASK}"]
+    assert run.stages == ["fingerprint", "refine_teacher", f"finetune_teacher@{TASK}"]
     after = workspace.digests(f"data/teachers/{TASK}")
     weights = f"{TEACHER}/model.safetensors"
     assert after[weights] != before[weights]
@@ -55,7 +55,8 @@ def test_another_tagger_gives_other_tags(workspace: Workspace) -> None:
         "yield [token.tag_ for token in doc]",
         'yield ["NN" for token in doc]',
     )
-    assert workspace.dvc("repro", f"prepare@{TASK}").sound().stages == [f"prepare@{TASK}"]
+    run = workspace.dvc("repro", f"prepare@{TASK}").sound()
+    assert run.stages == ["fingerprint", f"prepare@{TASK}"]
     tags = ShardSet.open(workspace / f"data/tasks/{TASK}/train").table()["tags"]
     assert set(pa.compute.list_flatten(tags).to_pylist()) == {"NN"}
 
@@ -63,25 +64,29 @@ def test_another_tagger_gives_other_tags(workspace: Workspace) -> None:
 def test_scores_follow_the_students_code(workspace: Workspace) -> None:
     with (workspace / "pipeline_lib/networks/student.py").open("a") as file:
         file.write("\nADDED = 1\n")
+    workspace.dvc("repro", "fingerprint").sound()
     status = workspace.dvc("status", f"evaluate@{TASK}", f"measure_speed@{TASK}").sound().text
-    changed = "pipeline_lib/networks/student.py"
-    assert f"evaluate@{TASK}" in status and f"measure_speed@{TASK}" in status and changed in status
+    for stage in ("evaluate", "measure_speed"):
+        assert f"{stage}@{TASK}" in status
+        assert f"modified:           data/fingerprints/{stage}.json" in status
 
 
-def test_after_an_edited_docstring_all_is_found(workspace: Workspace) -> None:
+def test_after_an_edited_docstring_nothing_runs_and_all_is_found(workspace: Workspace) -> None:
     before, entries = workspace.trained(), {k: workspace.entries(k) for k in ("tags", "logits")}
     teachers = sorted(path.name for path in _teachers(workspace))
     files = list((workspace / "pipeline_lib").rglob("*.py"))
     for file in files:
         # The first line of each module is its docstring's.
         file.write_text(file.read_text().replace('"""', '"""Reworded. ', 1))
-    run = workspace.dvc("repro").sound()
-    assert {f"prepare@{TASK}", f"finetune_teacher@{TASK}", f"train@{TASK}"} <= set(run.stages)
-    assert run.tally == (0, BOTH)
+    assert workspace.dvc("repro").sound().stages == ["fingerprint"]
+    # The store and the trained models find everything, too.
+    stages = ("prepare", "finetune_teacher", "precompute", "train")
+    runs = {stage: workspace.stage(stage).sound() for stage in stages}
+    assert runs["precompute"].tally == (0, BOTH)
     assert workspace.trained() == before
     assert sorted(path.name for path in _teachers(workspace)) == teachers
     assert {k: workspace.entries(k) for k in entries} == entries
-    assert "fine-tuning" not in run.text
+    assert "fine-tuning" not in runs["finetune_teacher"].text
 
 
 def _teachers(workspace: Workspace) -> list[Path]:

@@ -1,26 +1,28 @@
-"""Same code, same key: what a fingerprint sees, and that dvc.yaml names the same code."""
+"""Same code, same key: what a fingerprint sees, and what the stages depend on."""
 
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from ruamel.yaml import YAML
 
+from pipeline_lib.base.files import read_json
 from pipeline_lib.storage import fingerprint
 from pipeline_lib.storage.fingerprint import (
     EXEMPT,
+    WRITTEN_BY,
     code_fingerprint,
     deciding,
     imports,
     library_versions,
     path_of,
-    producing_modules,
 )
 
 PROJECT = Path(__file__).parents[2]
 STAGES = YAML(typ="safe", pure=True).load((PROJECT / "dvc.yaml").read_text())["stages"]
-OWN = {"plan": {"pipeline_lib.distillation.plans"}}
-"""What a stage is about, although it is exempt elsewhere."""
 
 
 @pytest.fixture
@@ -44,19 +46,60 @@ def edit(file: Path, old: str, new: str) -> None:
     file.write_text(text.replace(old, new))
 
 
-@pytest.mark.parametrize("stage", sorted(STAGES))
-def test_a_stage_depends_on_the_code_that_it_imports(stage: str) -> None:
-    file = PROJECT / f"stages/{stage}.py"
-    modules = producing_modules(file) | OWN.get(stage, set())
-    wanted = {path_of(module).relative_to(PROJECT).as_posix() for module in modules}
-    named = {dep for dep in STAGES[stage]["deps"] if dep.endswith(".py")}
-    assert named == wanted | {f"stages/{stage}.py"}
+def stage_digests(project: Path) -> dict[str, dict[str, str]]:
+    """Run the stage; return what it wrote, by stage and by file."""
+    environment = os.environ | {"PYTHONPATH": str(project)}
+    command = [sys.executable, "stages/fingerprint.py"]
+    subprocess.run(command, cwd=project, env=environment, check=True)
+    written = (project / "data/fingerprints").glob("*.json")
+    return {path.stem: read_json(path) for path in written}
+
+
+def test_a_stage_depends_on_its_own_digests_and_on_no_module_by_name() -> None:
+    files = {path.stem for path in (PROJECT / "stages").glob("*.py")}
+    assert files == {*STAGES}
+    for stage in files - {"fingerprint"}:
+        deps = STAGES[stage]["deps"]
+        assert f"data/fingerprints/{stage}.json" in deps
+        assert not [dep for dep in deps if dep.startswith(("stages", "pipeline_lib"))]
+
+
+def test_an_edit_moves_the_digests_of_the_stages_that_it_can_change(library: Path) -> None:
+    project = library.parent
+    shutil.copytree(PROJECT / "stages", project / "stages")
+    before = stage_digests(project)
+    appended = {
+        "stages/lexicon.py": "ADDED = 1",
+        "pipeline_lib/training/objectives.py": "ADDED = 1",
+        "pipeline_lib/distillation/plans.py": "ADDED = 1",
+        "pipeline_lib/report/page.css": "p { color: red }",
+        # Neither comments nor what is exempt counts.
+        "pipeline_lib/text/words.py": "# A comment.",
+        "pipeline_lib/base/progress.py": "ADDED = 1",
+    }
+    for name, line in appended.items():
+        with (project / name).open("a") as file:
+            file.write(f"\n{line}\n")
+    after = stage_digests(project)
+    assert {*before} == {*after} == {*STAGES} - {"fingerprint"}
+    moved = {
+        name: {stage for stage in after if after[stage].get(name) != before[stage].get(name)}
+        for name in {name for digests in after.values() for name in digests}
+    }
+    trainings = {"refine_teacher", "finetune_teacher", "pretrain", "train_joint", "train"}
+    assert {name: stages for name, stages in moved.items() if stages} == {
+        "stages/lexicon.py": {"lexicon"},
+        "pipeline_lib/training/objectives.py": trainings,
+        "pipeline_lib/distillation/plans.py": {"plan"},
+        "pipeline_lib/report/page.css": {"report"},
+    }
 
 
 def test_what_is_exempt_is_there_and_says_why() -> None:
     for name, reason in EXEMPT.items():
         assert path_of(f"pipeline_lib.{name}").exists()
         assert reason
+    assert {*WRITTEN_BY} <= {*STAGES} and {*WRITTEN_BY.values()} <= {*EXEMPT}
 
 
 def test_lazy_and_relative_imports_count_and_those_for_type_checkers_do_not(library: Path) -> None:

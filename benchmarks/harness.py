@@ -15,13 +15,16 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path, write_json
 from pipeline_lib.base.processor import cpu_name
+
+if TYPE_CHECKING:
+    from pipeline_lib.text.ragged import Sentences
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -36,21 +39,27 @@ def take_turns(contestants: dict[str, Callable[[], float]], repeats: int) -> dic
     return rates
 
 
+def tokens_per_row(sentences: "Sentences") -> np.ndarray:
+    """Return the words or tokens of each row, those of both sentences of a pair, int64."""
+    sides = [sentences, *([sentences.second] if sentences.second else [])]
+    return np.sum([np.diff(side.offsets) for side in sides], axis=0)
+
+
 def evenly(
-    batches: Sequence[np.ndarray], lengths: np.ndarray, size: int, count: int
+    batches: Sequence[np.ndarray], tokens: np.ndarray, size: int, count: int
 ) -> list[np.ndarray]:
     """Return ``count`` of the full batches, in their order, evenly from fewest to most tokens.
 
-    :param batches: row numbers; :param lengths: tokens of each row; :param size: a full batch's.
+    :param batches: row numbers; :param tokens: of each row; :param size: a full batch's.
     :raises DistilleryError: if there are not so many.
     """
     full = [rows for rows in batches if len(rows) == size]
     if len(full) < count:
         raise DistilleryError(
-            f"{len(lengths):,} texts make {len(full)} batches of {size}, and {count} are to be "
+            f"{len(tokens):,} texts make {len(full)} batches of {size}, and {count} are to be "
             "timed. Give more texts, or time fewer."
         )
-    by_tokens = np.argsort([lengths[rows].sum() for rows in full], kind="stable")
+    by_tokens = np.argsort([tokens[rows].sum() for rows in full], kind="stable")
     chosen = by_tokens[((np.arange(count) + 0.5) * len(full) / count).astype(int)]
     return [full[i] for i in sorted(chosen)]
 

@@ -36,6 +36,7 @@ from harness import (
     summary,
     table,
     take_turns,
+    tokens_per_row,
     usable_cores,
     write_results,
 )
@@ -105,16 +106,16 @@ def main(
         sizes = settings[base].model_copy(update=differs)
         student = _student(sizes, model, words, torch.device(device))
         sentences, size = student.encode(texts), quick_batch(student.model.encoder, student.device)
-        lengths = sentences.lengths
-        timed = evenly(LengthSorted(sentences, size, seed=0).epoch(0), lengths, size, batches)
+        tokens = tokens_per_row(sentences)
+        timed = evenly(LengthSorted(sentences, size, seed=0).epoch(0), tokens, size, batches)
         turns[name] = functools.partial(
             _rate, student, [[texts[i] for i in rows] for rows in timed]
         )
         found[name] = {
             "parameters": student.parameters(embeddings=False),
-            "tokens_per_pair": round(float(lengths.mean()), 1),
+            "tokens_per_pair": round(float(tokens.mean()), 1),
             "timed_pairs": sum(map(len, timed)),
-            "timed_tokens_per_pair": round(float(lengths[np.concatenate(timed)].mean()), 1),
+            "timed_tokens_per_pair": round(float(tokens[np.concatenate(timed)].mean()), 1),
         }
         student.predict(texts[:1])  # one-off work is not counted
     for threads in counts:

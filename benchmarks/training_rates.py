@@ -62,6 +62,7 @@ from harness import (
     summary,
     table,
     take_turns,
+    tokens_per_row,
     usable_cores,
     write_results,
 )
@@ -138,7 +139,7 @@ class Contestant:
     @property
     def tokens(self) -> int:
         """Real tokens of a turn."""
-        return int(self.work.sentences.lengths[np.concatenate(self.batches)].sum())
+        return int(tokens_per_row(self.work.sentences)[np.concatenate(self.batches)].sum())
 
     @property
     def padding(self) -> float:
@@ -359,21 +360,21 @@ def _matrices(work: Work) -> int:
 def _contestants(work: Work, counts: Sequence[int], with_peer: bool) -> list[Contestant]:
     """Return ours and the Trainer's ways to train, each with each number of threads."""
     size, precision = work.settings.batch_size, work.settings.precision
-    lengths, seed = work.sentences.lengths, work.settings.seed
+    tokens, seed = tokens_per_row(work.sentences), work.settings.seed
     ours = LengthSorted(work.sentences, size, seed).epoch(0)
     ways = [("ours", ours, precision, functools.partial(_fit, work, work.model))]
     if with_peer:
         train = functools.partial(work.peer.train, settings=work.settings)
         shuffled, grouped = (
-            random_batches(lengths, size, seed),
-            grouped_batches(lengths, size, seed),
+            random_batches(tokens, size, seed),
+            grouped_batches(tokens, size, seed),
         )
         # A student's Trainer at its defaults; a teacher is compared in one number format.
         plain = "float32" if work.name == "student" else precision
         ways += [("Trainer, random batches", shuffled, plain, train)]
         ways += [("Trainer, group_by_length", grouped, precision, train)]
     return [
-        Contestant(work, loop, evenly(batches, lengths, size, work.steps), number, threads, train)
+        Contestant(work, loop, evenly(batches, tokens, size, work.steps), number, threads, train)
         for loop, batches, number, train in ways
         for threads in counts
     ]
@@ -490,7 +491,7 @@ def _described(work: Work) -> dict[str, Any]:
         "learning_rate": work.settings.learning_rate,
         "precision_auto": work.settings.precision,
         "steps_per_turn": work.steps,
-        "tokens_per_pair": round(float(work.sentences.lengths.mean()), 1),
+        "tokens_per_pair": round(float(tokens_per_row(work.sentences).mean()), 1),
     }
 
 

@@ -17,6 +17,7 @@ import runpy
 import socket
 import sys
 import traceback
+from contextlib import suppress
 from typing import Any, NoReturn
 
 HEAVY = (
@@ -48,7 +49,7 @@ HEAVY = (
 
 
 def serve(path: str) -> None:
-    """Answer one request after the other until the parent ends this process."""
+    """Answer requests until the parent ends this process."""
     for name in HEAVY:
         importlib.import_module(name)
     with socket.socket(socket.AF_UNIX) as server:
@@ -56,22 +57,31 @@ def serve(path: str) -> None:
         server.listen()
         while True:
             client, _ = server.accept()
-            with client, client.makefile("rw") as stream:
-                request = json.loads(stream.readline())
-                pid = os.fork()
-                if pid == 0:
-                    os.setsid()
-                    client.close()
-                    server.close()
-                    _become_stage(request)
-                stream.write(f"{pid}\n")
-                stream.flush()
-                status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-                try:
-                    stream.write(f"{status}\n")
-                    stream.flush()
-                except BrokenPipeError:
-                    continue
+            with suppress(ChildProcessError):
+                while os.waitpid(-1, os.WNOHANG)[0]:
+                    pass
+            # A process for each request, so that stages can run at once.
+            if os.fork() == 0:
+                server.close()
+                _answer(client)
+                os._exit(0)
+            client.close()
+
+
+def _answer(client: socket.socket) -> None:
+    stream = client.makefile("rw")
+    request = json.loads(stream.readline())
+    pid = os.fork()
+    if pid == 0:
+        os.setsid()
+        client.close()
+        _become_stage(request)
+    stream.write(f"{pid}\n")
+    stream.flush()
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    with suppress(BrokenPipeError):
+        stream.write(f"{status}\n")
+        stream.flush()
 
 
 def _become_stage(request: dict[str, Any]) -> NoReturn:

@@ -1,6 +1,6 @@
 """Several processes compute the same at once, in one state folder: all end with the right bytes."""
 
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -36,11 +36,10 @@ def test_two_clones_run_a_stage_at_once(
 
 
 def _run_at_once(stage: str, clones: list[Workspace], home: Path) -> None:
-    # In interpreters of their own: the server of the other tests runs one stage after the other.
-    argv = ("env", f"DISTILLERY_HOME={home}", "python", f"stages/{stage}.py", "--task", TASK)
-    with ThreadPoolExecutor(len(clones)) as pool:
-        started = [pool.submit(clone.command, *argv, fast=False) for clone in clones]
-        runs = [future.result().sound() for future in started]
+    shared = f"import os; os.environ['DISTILLERY_HOME'] = {str(home)!r}"
+    with ExitStack() as stack:
+        started = [stack.enter_context(clone.started(stage, prelude=shared)) for clone in clones]
+        runs = [one.wait().sound() for one in started]
     if stage == "precompute":
         # Each counts what it computed or found, whoever was first.
         assert [sum(run.tally) for run in runs] == [BOTH, BOTH]

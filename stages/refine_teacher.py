@@ -47,7 +47,7 @@ def main() -> None:
         training.write(folders, record)
         for folder in folders.values():
             found.write(folder)
-        typer.echo(f"{name}: {record['best_dev']:.4f} on dev, the mean of {len(folders)} tasks")
+        typer.echo(f"{name}: {record['best_dev']:.4f} on dev, over {len(folders)} tasks")
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ from pipeline_lib.tasks.unlabelled import training_texts
 from pipeline_lib.training.batches import LengthSorted
 from pipeline_lib.training.checkpoint import Progress
 from pipeline_lib.training.label_scale import scale_of
-from pipeline_lib.training.loop import Batch, Settings
+from pipeline_lib.training.loop import Batch, ScoresByTask, Settings
 from pipeline_lib.training.mixed import MixedBatches
 from pipeline_lib.training.objectives import TERMS, objective_loss
 from pipeline_lib.training.runs import Prepared, Record
@@ -177,8 +177,8 @@ class JointTraining(EncodedTraining):
             objective, outputs = self.row.objective, of_task[batch["task"]].outputs(batch)
             return objective_loss(objective.weights, outputs, batch, objective.temperature)
 
-        def evaluate(model: JointNetwork) -> list[float]:
-            return [
+        def evaluate(model: JointNetwork) -> ScoresByTask:
+            scores = [
                 score(
                     part.metric,
                     dev.targets["labels"],
@@ -187,6 +187,7 @@ class JointTraining(EncodedTraining):
                 )
                 for student, part, dev in zip(model.students, parts, devs, strict=True)
             ]
+            return ScoresByTask(scores, [len(dev) for dev in devs])
 
         def finish(folder: Path, _: Progress) -> Record:
             for number, (student, scale) in enumerate(zip(model.students, scales, strict=True)):

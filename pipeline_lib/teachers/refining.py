@@ -37,7 +37,7 @@ from pipeline_lib.teachers.ranking import CandidateBatches, questions_of, rankin
 from pipeline_lib.training.batches import LengthSorted
 from pipeline_lib.training.checkpoint import Progress
 from pipeline_lib.training.label_scale import LabelScale, scale_of
-from pipeline_lib.training.loop import Batch, Settings, autocast
+from pipeline_lib.training.loop import Batch, ScoresByTask, Settings, autocast
 from pipeline_lib.training.mixed import MixedBatches
 from pipeline_lib.training.objectives import label_loss
 from pipeline_lib.training.runs import Prepared, Record, TrainingSpec
@@ -228,9 +228,10 @@ class RefinedTraining(TrainingSpec):
         def loss(_: SharedClassifiers, batch: Batch) -> torch.Tensor:
             return parts[batch["task"]].loss(batch)
 
-        def evaluate(_: SharedClassifiers) -> list[float]:
+        def evaluate(_: SharedClassifiers) -> ScoresByTask:
             with autocast(device, precision):
-                return [part.dev_score() for part in parts.values()]
+                scores = [part.dev_score() for part in parts.values()]
+            return ScoresByTask(scores, [len(part.dev.texts) for part in parts.values()])
 
         def finish(folder: Path, _: Progress) -> Record:
             for part in parts.values():
@@ -271,7 +272,7 @@ class RefinedTraining(TrainingSpec):
 def record_of_task(record: Record, number: int) -> Record:
     """Return a refined run's record for one task, with its own score as ``dev``.
 
-    ``best_dev_mean`` is the mean over tasks, by which the best evaluation was chosen.
+    ``best_dev_mean`` is the mean, weighted by dev rows, by which the best evaluation was chosen.
     """
     shared = {key: value for key, value in record.items() if key != "by_task"}
     history = [{**entry, "dev": entry["dev_by_task"][number]} for entry in record["history"]]

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
 from typing import Any, Protocol
 
 import numpy as np
@@ -72,8 +71,24 @@ class Settings:
         )
 
 
-Score = float | list[float]
-"""A model's score on dev, higher is better; or each task's score, to be averaged."""
+@dataclass(frozen=True)
+class ScoresByTask:
+    """The scores on dev of a model of several tasks, in their order.
+
+    :ivar rows: how many rows each task was scored on.
+    """
+
+    scores: list[float]
+    rows: list[int]
+
+    @property
+    def mean(self) -> float:
+        """The mean, weighted by rows: a score on few of them is mostly chance."""
+        return float(np.average(self.scores, weights=self.rows))
+
+
+Score = float | ScoresByTask
+"""A model's score on dev, higher is better; with several tasks, their mean counts."""
 
 
 class Report(Protocol):
@@ -256,7 +271,7 @@ def _evaluate(
     with torch.inference_mode():
         found = evaluate(model)
     model.train()
-    score = fmean(found) if isinstance(found, list) else found
+    score = found.mean if isinstance(found, ScoresByTask) else found
     mean = progress.loss_sum / max(1, progress.loss_count)
     entry: dict[str, Any] = {
         "step": progress.step,
@@ -264,8 +279,8 @@ def _evaluate(
         "loss": mean,
         "dev": score,
     }
-    if isinstance(found, list):
-        entry["dev_by_task"] = found
+    if isinstance(found, ScoresByTask):
+        entry["dev_by_task"] = found.scores
     progress.history.append(entry)
     progress.loss_sum, progress.loss_count = 0.0, 0
     # A score can be NaN, if outputs are, but some weights must be kept even so.

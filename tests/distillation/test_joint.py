@@ -306,7 +306,7 @@ def ended(layout: Layout, tmp_path_factory: pytest.TempPathFactory) -> Layout:
     """Train jointly, once, in a copy; return where all lies."""
     folder = tmp_path_factory.mktemp("ended")
     shutil.copytree(layout.data, folder / "data")
-    own, params = Layout(folder / "data"), make_params({"epochs": 4}, {})
+    own, params = Layout(folder / "data"), make_params({}, {})
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DISTILLERY_HOME", str(folder / "home"))
         write_joint_vocabulary(params, "mtl", own)
@@ -368,7 +368,7 @@ def test_students_are_taken_as_they_are(
     monkeypatch.setattr(StudentTraining, "prepare", None)
     plan = plans(WARMTH, "taken")
     records = take_students(plan, [1, 2], tmp_path / "taken")
-    assert list(records) == [1, 2] and records[1]["steps"] == 120
+    assert list(records) == [1, 2] and records[1]["steps"] == 180
     for seed in (1, 2):
         start = ended.joint_student("mtl", seed, WARMTH)
         own = tmp_path / "taken" / str(seed)

@@ -16,7 +16,7 @@ import pytest
 from pipeline_lib.base.files import read_json, write_json
 
 from .corpus import write_corpus, write_encoder
-from .workspace import ROOT, Run, Workspace, write_params
+from .workspace import ROOT, UNSET, Run, Workspace, write_params
 
 SHIM = """#!{python} -SE
 import json, os, socket, sys, tempfile
@@ -57,7 +57,8 @@ def server() -> Iterator[Path]:
     """Start the process that stages are forked from; yield its socket."""
     folder = Path(tempfile.mkdtemp())
     path, script = folder / "socket", Path(__file__).with_name("forking.py")
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+    kept = {name: value for name, value in os.environ.items() if name not in UNSET}
+    environment = kept | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
     process = subprocess.Popen([sys.executable, script, path], env=environment)
     while not path.exists():
         assert process.poll() is None, "the fork server ended at once"
@@ -87,7 +88,8 @@ def new_workspace(
     write_encoder(inputs / "encoder")
 
     def make(folder: Path) -> Workspace:
-        ignored = shutil.ignore_patterns("__pycache__")
+        # With what is compiled already, less what another worker is writing.
+        ignored = shutil.ignore_patterns("*.pyc.*")
         for name in ("stages", "pipeline_lib"):
             shutil.copytree(ROOT / name, folder / name, ignore=ignored)
         for name in ("dvc.yaml", ".gitignore", ".dvcignore"):

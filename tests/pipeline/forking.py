@@ -1,13 +1,14 @@
-"""Runs stages as forks of one process that has imported the heavy libraries already.
+"""Runs scripts as forks of one process that has imported the heavy libraries already.
 
     python tests/pipeline/forking.py SOCKET
 
 A stage spends seconds on importing torch and transformers, and these tests run dozens.  The server
 imports third-party libraries only and computes nothing; each fork leads a process group of its own,
-takes ``pipeline_lib`` from the workspace it runs in, and is `python stages/x.py` in all else.
+takes ``pipeline_lib`` from the workspace it runs in, and is `python SCRIPT` in all else: of a
+stage, of the ``distill`` command, or of DVC, which runs stages as forks in turn.
 
 A request is one line of JSON: argv, cwd, env, log (the file that takes the output), prelude (code
-that runs before the stage).  The answer is two lines: the fork's process id, then its exit status.
+that runs before the script).  The answer is two lines: the fork's process id, then its exit status.
 """
 
 import importlib
@@ -45,6 +46,9 @@ HEAVY = (
     "transformers.models.auto.tokenization_auto",
     "multiprocessing.context",
     "concurrent.futures.process",
+    "dvc.cli.parser",
+    "dvc.repo.reproduce",
+    "dvc_data.index",
 )
 
 
@@ -75,7 +79,7 @@ def _answer(client: socket.socket) -> None:
     if pid == 0:
         os.setsid()
         client.close()
-        _become_stage(request)
+        _become(request)
     stream.write(f"{pid}\n")
     stream.flush()
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
@@ -84,7 +88,7 @@ def _answer(client: socket.socket) -> None:
         stream.flush()
 
 
-def _become_stage(request: dict[str, Any]) -> NoReturn:
+def _become(request: dict[str, Any]) -> NoReturn:
     log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(log, 1)

@@ -107,8 +107,6 @@ class Workspace:
         return kept | {
             "PATH": f"{path}:{os.environ['PATH']}",
             "PYTHONPATH": str(self.folder),
-            # What is imported is compiled once, and not into the workspaces.
-            "PYTHONPYCACHEPREFIX": str(self.shims / "compiled"),
             "OMP_NUM_THREADS": "1",
             "TOKENIZERS_PARALLELISM": "false",
             "HF_HUB_OFFLINE": "1",
@@ -128,13 +126,13 @@ class Workspace:
         )
         return Run(done.returncode, done.stdout)
 
-    def dvc(self, *argv: str, fast: bool = True) -> Run:
-        """Run DVC; ``fast`` runs its stages as forks, which is the same but for the imports."""
-        return self.command(sys.executable, "-m", "dvc", *argv, fast=fast)
+    def dvc(self, *argv: str) -> Run:
+        """Run DVC, and its stages, as forks: the same but for the imports."""
+        return self.command("python", str(Path(sys.executable).with_name("dvc")), *argv)
 
     def distill(self, *argv: str) -> Run:
-        """Run the ``distill`` command."""
-        return self.command(sys.executable, "-m", "pipeline_lib.cli", *argv)
+        """Run the ``distill`` command, as a fork."""
+        return self.command("python", "pipeline_lib/cli.py", *argv)
 
     def stage(self, name: str, *options: str, prelude: str = "") -> Run:
         """Run one stage for the task, and wait for its end."""

@@ -4,8 +4,8 @@
 
 A stage spends seconds on importing torch and transformers, and these tests run dozens.  The server
 imports third-party libraries only and computes nothing; each fork leads a process group of its own,
-takes ``pipeline_lib`` from the workspace it runs in, and is `python SCRIPT` in all else: of a
-stage, of the ``distill`` command, or of DVC, which runs stages as forks in turn.
+takes ``pipeline_lib`` from the workspace it runs in, and is `python SCRIPT` in all else.  The
+script is a stage's, that of the ``distill`` command, or DVC's, whose stages are forks in turn.
 
 A request is one line of JSON: argv, cwd, env, log (the file that takes the output), prelude (code
 that runs before the script).  The answer is two lines: the fork's process id, then its exit status.

@@ -150,6 +150,10 @@ class Layout:
         """Return the folder of a task's plans."""
         return self.data / "plans" / task
 
+    def rows(self, task: str) -> Path:
+        """Return the file of a task's rows of params.yaml."""
+        return self.data / "rows" / f"{task}.json"
+
     @property
     def encoders(self) -> Path:
         """The folder of all encoders."""

@@ -3,7 +3,8 @@
 DVC cannot make a stage depend on "the transfer set that this row names".  So a light stage resolves
 each row into one small file: architecture, optimiser, objective, and the digests of the shard sets
 to train on and of the models to start from.  Training depends on that file alone, and runs again
-exactly when it changes.
+exactly when it changes.  Nor can a stage depend on "the rows of this task", so evaluation depends
+on a file that holds them as params.yaml has them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -319,6 +320,22 @@ def state_width(folder: Path) -> int | None:
     for table in shards.tables():
         return table.schema.field("states").type.value_type.list_size
     return None
+
+
+def task_rows(params: Params, task: str) -> dict[str, Any]:
+    """Return what the evaluation of a task depends on in params.yaml, besides keys of its own.
+
+    :returns: the task's methods in their order, by which each finds the step before it, their
+        transfer sets and the task's teachers; without their ``tasks``, which have chosen them.
+    """
+    methods, chosen = params.methods_of(task), {"tasks"}
+    recipes = sorted({row.data for row in methods.values()})
+    teachers = params.teachers_of(task).items()
+    return {
+        "methods": [{"name": n} | row.model_dump(exclude=chosen) for n, row in methods.items()],
+        "transfer": {name: params.transfer[name].model_dump(exclude=chosen) for name in recipes},
+        "teachers": [{"name": name} | own.model_dump(exclude=chosen) for name, own in teachers],
+    }
 
 
 def write_plan(path: Path, plan: Plan) -> None:

@@ -137,7 +137,7 @@ def test_the_student_that_is_taken_predicts_what_was_scored(joined: tuple[Worksp
     np.testing.assert_allclose(found, matrix(table["taken-2"]), atol=1e-5)
 
 
-def test_a_tasks_own_tuning_trains_nothing_else(workspace: Workspace) -> None:
+def test_a_tasks_own_row_trains_and_scores_nothing_else(workspace: Workspace) -> None:
     def edit(values: Any) -> None:
         tuned, rates = values["methods"]["tuned"], {"learning_rates": [1.0e-4]}
         values["optimisers"]["own"] = dict(values["optimisers"]["tuning"]) | rates
@@ -145,8 +145,11 @@ def test_a_tasks_own_tuning_trains_nothing_else(workspace: Workspace) -> None:
 
     before, joint = workspace.trained(), _joint(workspace)
     workspace.params(edit)
-    run = workspace.dvc("repro", f"train@{TASK}", f"train@{WARMTH}").sound()
-    assert f"train@{WARMTH}" in run.stages and f"train@{TASK}" not in run.stages
+    users = ("train", "evaluate", "measure_speed")
+    run = workspace.dvc("repro", *(f"{stage}@{TASK}" for stage in users), f"evaluate@{WARMTH}")
+    assert {f"train@{WARMTH}", f"evaluate@{WARMTH}"} <= {*run.sound().stages}
+    assert not {f"{stage}@{TASK}" for stage in users} & {*run.stages}
+    assert "own" in workspace.scores(WARMTH).methods
     assert len(workspace.trained() - before) == 2 and _joint(workspace) == joint
 
 

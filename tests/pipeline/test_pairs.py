@@ -154,6 +154,7 @@ def finished_pairs(
             name: values["methods"]["bilstm_kd_ts"] | {"baseline": None, **own}
             for name, own in JOINT.items()
         }
+        values["optimisers"]["long"]["max_steps"] = 120
         values["students"] |= STUDENTS
         values["retrieval"], values["similarity"] = {"warm": RETRIEVAL}, {"alike": SIMILARITY}
         for name in ("bilstm_kd_ts", *JOINT):

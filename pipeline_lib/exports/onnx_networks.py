@@ -27,8 +27,6 @@ from pipeline_lib.networks.layers import WordEmbeddings
 from pipeline_lib.networks.student import StudentNetwork
 from pipeline_lib.text.ragged import PAD_ID
 
-LAST = np.iinfo(np.int64).max
-"""The end of a slice that runs to the end of an axis."""
 SHIFT = 29
 """Bits by which :class:`~pipeline_lib.networks.encoders.NgramEncoder` mixes its keys."""
 

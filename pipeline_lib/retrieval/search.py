@@ -24,7 +24,7 @@ from pipeline_lib.retrieval.embedders import (
     longest,
     targets_in_space,
 )
-from pipeline_lib.retrieval.scoring import CosineScorer, PairScorer, Scorer
+from pipeline_lib.retrieval.scoring import PairScorer, Scorer
 from pipeline_lib.retrieval.top_k import best
 from pipeline_lib.students.student import load_student
 from pipeline_lib.teachers.model import Teacher, load_teacher
@@ -201,11 +201,6 @@ class Search:
     candidates: int | None = None
     cross_encoder: CrossEncoder | None = None
     rescored: int = 0
-
-    @classmethod
-    def by_cosine(cls, catalogue: Catalogue) -> "Search":
-        """Return the exact search by cosine, with the catalogue's encoder for the queries."""
-        return cls(catalogue, QueryEncoder.of(catalogue), CosineScorer())
 
     def find(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         """Return the ``k`` best answers to each query, best first; ties go to the lower row.

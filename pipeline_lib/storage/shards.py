@@ -89,11 +89,6 @@ class Manifest:
 _MANIFEST = TypeAdapter(Manifest)
 
 
-def shard_name(block: int, iteration: int) -> str:
-    """Return the name of a transfer set's shard."""
-    return f"b{block:03d}-i{iteration:03d}.arrow"
-
-
 def write_shard(
     path: Path, table: pa.Table, source: str | None = None, keep_first: bool = False
 ) -> Shard:

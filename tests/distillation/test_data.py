@@ -16,7 +16,6 @@ from pipeline_lib.storage.shards import (
     Manifest,
     ShardSet,
     schema_of,
-    shard_name,
     write_manifest,
     write_shard,
 )
@@ -48,7 +47,9 @@ def sets(tmp_path: Path) -> tuple[ShardSet, ShardSet]:
     ]
     logits = [[[0.0, 1.0], [0.3, 0.0]], [given for _, given in SYNTHETIC]]
     folders = tmp_path / "inputs", tmp_path / "outputs"
-    inputs = [write_shard(folders[0] / shard_name(0, i), table) for i, table in enumerate(tables)]
+    inputs = [
+        write_shard(folders[0] / f"b000-i{i:03d}.arrow", table) for i, table in enumerate(tables)
+    ]
     answers = [
         pa.table({"key": t["key"], "logits": list_column(np.array(given, np.float32))})
         for t, given in zip(tables, logits, strict=True)
@@ -245,7 +246,7 @@ def write_pairs(folder: Path) -> SetReference:
         )
         if iteration:
             table = table.set_column(0, "key", pa.array([9], pa.uint64()))
-        shards.append(write_shard(folder / shard_name(0, iteration), table))
+        shards.append(write_shard(folder / f"b000-i{iteration:03d}.arrow", table))
     write_manifest(folder, Manifest("transfer", schema_of(table), shards))
     return SetReference.to(folder)
 
@@ -303,7 +304,7 @@ def test_an_empty_shard_adds_no_row(tmp_path: Path, reads: str) -> None:
     model, folder = write_model(tmp_path / "model", "bert"), tmp_path / "inputs"
     whole = write_pairs(folder).open()
     tables = list(whole.tables())
-    empty = write_shard(folder / shard_name(1, 0), tables[0].slice(0, 0))
+    empty = write_shard(folder / "b001-i000.arrow", tables[0].slice(0, 0))
     shards = [empty, *whole.manifest.shards]
     write_manifest(folder, Manifest("transfer", schema_of(tables[0]), shards))
     found = EncodingPass.of(model, 9, reads=reads).read(EncodedInput(SetReference.to(folder)))

@@ -11,6 +11,8 @@ from pipeline_lib.retrieval.building import Form, build
 from pipeline_lib.retrieval.catalogue import Catalogue
 from pipeline_lib.retrieval.embedders import EncoderReference
 from pipeline_lib.retrieval.rows import Rows
+from pipeline_lib.retrieval.scoring import CosineScorer
+from pipeline_lib.retrieval.search import QueryEncoder, Search
 from pipeline_lib.storage.vectors import unit
 from pipeline_lib.students.sentence_encoder import save_encoder
 from pipeline_lib.students.student import build_student, save_student
@@ -41,6 +43,11 @@ def write_student(folder: Path, labels: list[str]) -> Path:
     config = StudentConfig(len(WORDS) + 2, WIDTH, SETTINGS, True, labels)
     save_student(folder, build_student(config, vectors(2)), build_tokenizer(WORDS, True))
     return folder
+
+
+def by_cosine(catalogue: Catalogue) -> Search:
+    """Return the exact search by cosine, with the catalogue's encoder for the queries."""
+    return Search(catalogue, QueryEncoder.of(catalogue), CosineScorer())
 
 
 def made(

@@ -14,13 +14,13 @@ from pipeline_lib.retrieval.catalogue import Catalogue
 from pipeline_lib.retrieval.documents import GivenDocuments, check_space, targets_in_files
 from pipeline_lib.retrieval.embedders import EncoderReference
 from pipeline_lib.retrieval.rows import Rows
-from pipeline_lib.retrieval.search import QueryEncoder, Search, pair_scorer
+from pipeline_lib.retrieval.search import QueryEncoder, pair_scorer
 from pipeline_lib.storage.vectors import unit
 from pipeline_lib.students.sentence_encoder import load_encoder
 from pipeline_lib.students.targets import Targets
 from pipeline_lib.teachers.given_vectors import gather_vectors
 
-from .made_up import ENGINE, TEXTS, WIDTH, write_encoder
+from .made_up import ENGINE, TEXTS, WIDTH, by_cosine, write_encoder
 
 QUERIES = ["word3 word4", "word10", "word7 word31"]
 OFFSET = np.full(WIDTH, 3.0, np.float32)
@@ -71,7 +71,7 @@ def test_queries_of_the_encoder_find_the_given_vectors(
     assert catalogue.contents.given == {"model": "some"}
     queries = load_encoder(encoder).encode(QUERIES)
     order = np.argsort(-(unit(queries) @ unit(documents - OFFSET).T), axis=1)
-    found = Search.by_cosine(catalogue).find(QUERIES, 5)
+    found = by_cosine(catalogue).find(QUERIES, 5)
     assert [[hit.row for hit in hits] for hits in found] == order[:, :5].tolist()
     with pytest.raises(DistilleryError, match="came from files, but a student compares its own"):
         pair_scorer(catalogue, None, None)

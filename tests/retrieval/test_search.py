@@ -31,6 +31,7 @@ from .made_up import (
     TEXTS,
     WIDTH,
     BruteForce,
+    by_cosine,
     cosine_order,
     made,
     write_encoder,
@@ -55,11 +56,11 @@ def test_an_exact_search_is_that_of_numpy(tmp_path: Path, encoder: Path) -> None
     catalogue = made(tmp_path / "index", encoder, storage="float32")
     own = load_encoder(encoder)
     scores, order = cosine_order(own.encode(QUERIES), own.encode(TEXTS))
-    found = Search.by_cosine(catalogue).find(QUERIES, 7)
+    found = by_cosine(catalogue).find(QUERIES, 7)
     assert rows_of(found) == order[:, :7].tolist()
     wanted = np.take_along_axis(scores, order[:, :7], 1)
     np.testing.assert_allclose([[hit.score for hit in own] for own in found], wanted, atol=1e-5)
-    assert [len(own) for own in Search.by_cosine(catalogue).find(QUERIES, 70)] == [50] * 3
+    assert [len(own) for own in by_cosine(catalogue).find(QUERIES, 70)] == [50] * 3
 
 
 def test_a_cut_and_centred_index_is_searched_in_its_own_space(
@@ -71,7 +72,7 @@ def test_a_cut_and_centred_index_is_searched_in_its_own_space(
     catalogue = made(tmp_path / "index", encoder, dimensions=5, mean=mean, storage="float32")
     queries = (own.encode(QUERIES) - mean)[:, :5]
     _, order = cosine_order(queries, (documents - mean)[:, :5])
-    assert rows_of(Search.by_cosine(catalogue).find(QUERIES, 9)) == order[:, :9].tolist()
+    assert rows_of(by_cosine(catalogue).find(QUERIES, 9)) == order[:, :9].tolist()
 
 
 def test_the_student_of_an_index_compares(tmp_path: Path) -> None:
@@ -117,7 +118,7 @@ class CountingTeacher:
 
 def test_a_teacher_orders_the_best_once_more(tmp_path: Path, encoder: Path) -> None:
     catalogue = made(tmp_path / "index", encoder)
-    plain, teacher = Search.by_cosine(catalogue), CountingTeacher()
+    plain, teacher = by_cosine(catalogue), CountingTeacher()
     way = Search(
         catalogue, plain.encoder, plain.scorer, None, CrossEncoder(teacher, 0, 16), rescored=8
     )
@@ -143,7 +144,7 @@ def test_a_teacher_of_classes_ranks_by_the_probability_of_one(
     tmp_path: Path, encoder: Path
 ) -> None:
     catalogue = made(tmp_path / "index", encoder)
-    plain, texts = Search.by_cosine(catalogue), ["word0", "word2", "word40"]
+    plain, texts = by_cosine(catalogue), ["word0", "word2", "word40"]
     for output, sign in enumerate((1, -1)):
         teacher = CrossEncoder(SureTeacher(), output, 16)
         numbers = np.array([0.0, 0.5, 10.0])
@@ -180,7 +181,7 @@ def test_candidates_are_scored_again(
     catalogue = made(tmp_path / "index", encoder)
     own = load_encoder(encoder)
     _, order = cosine_order(own.encode(QUERIES), catalogue.vectors[np.arange(40, 50)])
-    plain = Search.by_cosine(catalogue)
+    plain = by_cosine(catalogue)
     way = Search(catalogue, plain.encoder, plain.scorer, candidates=10)
     with pytest.raises(DistilleryError, match=r"has no approximate index\. Build it with"):
         way.find(QUERIES, 3)
@@ -216,7 +217,7 @@ def test_the_approximate_index_grows_with_the_rows(
     first = made(tmp_path / "index", encoder, TEXTS[:30], approximate="usearch")
     grown, _ = add(first, [Rows(TEXTS)], ENGINE, segment_rows=16)
     assert grown.faults() == [] and len(list((tmp_path / "index").glob("approx*"))) == 1
-    plain = Search.by_cosine(grown)
+    plain = by_cosine(grown)
     way = Search(grown, plain.encoder, plain.scorer, candidates=20)
     assert rows_of(way.find(QUERIES, 5)) == rows_of(plain.find(QUERIES, 5))
     assert add(grown, [Rows(TEXTS)], ENGINE)[0].contents == grown.contents
@@ -228,9 +229,7 @@ def test_the_approximate_index_grows_with_the_rows(
             again = made(tmp_path / "same", encoder, TEXTS[:count], approximate="usearch")
             assert len(again) == count and again.faults() == []
             way = Search(again, plain.encoder, plain.scorer, candidates=20)
-            assert rows_of(way.find(QUERIES, 5)) == rows_of(
-                Search.by_cosine(again).find(QUERIES, 5)
-            )
+            assert rows_of(way.find(QUERIES, 5)) == rows_of(by_cosine(again).find(QUERIES, 5))
     # One of other rows, of another kind or a damaged one is made anew.
     monkeypatch.setitem(approximate.KINDS, "faiss", BruteForce)
     monkeypatch.setitem(sys.modules, "faiss", sys)
@@ -238,7 +237,7 @@ def test_the_approximate_index_grows_with_the_rows(
     for kind, texts in (("usearch", TEXTS), ("faiss", TEXTS), ("faiss", TEXTS[::-1])):
         again = made(tmp_path / "same", encoder, texts, approximate=kind)
         way = Search(again, plain.encoder, plain.scorer, candidates=20)
-        assert rows_of(way.find(QUERIES, 5)) == rows_of(Search.by_cosine(again).find(QUERIES, 5))
+        assert rows_of(way.find(QUERIES, 5)) == rows_of(by_cosine(again).find(QUERIES, 5))
         assert again.faults() == [] and len(list(again.folder.glob("approx*"))) == 1
     # Another index of the same name is noticed by its digest, one of other rows before it is read.
     flip_byte(grown.folder / grown.contents.approximate.name)
@@ -272,7 +271,7 @@ def test_an_approximate_index_finds_nearly_all(tmp_path: Path, encoder: Path, ki
 
 def share_found(catalogue: Catalogue) -> float:
     """Return which share of the five nearest rows is found approximately."""
-    plain = Search.by_cosine(catalogue)
+    plain = by_cosine(catalogue)
     way = Search(catalogue, plain.encoder, plain.scorer, candidates=20)
     wanted, found = rows_of(plain.find(TEXTS, 5)), rows_of(way.find(TEXTS, 5))
     shared = [len({*a} & {*b}) for a, b in zip(wanted, found, strict=True)]
@@ -313,7 +312,7 @@ class TestAsymmetric:
         documents = EncoderReference.to(model, "mean", 16).load().encode(FILMS)
         assert documents.shape == (len(FILMS), WIDTH)
         np.testing.assert_allclose(next(catalogue.blocks())[1], documents, atol=1e-6)
-        found = Search.by_cosine(catalogue).find(FILMS[:1], 1)
+        found = by_cosine(catalogue).find(FILMS[:1], 1)
         assert found[0][0].score == pytest.approx(1.0, abs=1e-5)
 
     def test_queries_of_an_encoder_trained_to_it(self, tmp_path: Path, model: Path) -> None:
@@ -339,7 +338,7 @@ class TestAsymmetric:
         first, second = (rows_of(way.find(QUERIES, 6)) for way in ways)
         assert first == second
         # The model's own queries are centred as its documents are.
-        own = Search.by_cosine(centred).find(FILMS[:1], 1)
+        own = by_cosine(centred).find(FILMS[:1], 1)
         assert own[0][0].score == pytest.approx(1.0, abs=1e-5)
 
     def test_another_space_is_refused(self, tmp_path: Path, model: Path) -> None:

@@ -50,8 +50,9 @@ def _edit(values: Any) -> None:
     }
     values["students"]["bilstm_sra"] |= {"hidden": 8, "width": 32, "classifier": 8}
     small = {"batch_size": 16, "epochs": 4, "precision": "float32", "learning_rates": [1.0e-2]}
-    values["optimisers"]["pretraining"] |= small
-    values["optimisers"]["pairs"] |= small | {"learning_rates": [1.0e-4, 1.0e-2], "epochs": 9}
+    small = values["optimisers"]["short"] | small | {"evaluate_every": None}
+    values["optimisers"]["pretraining"] = small
+    values["optimisers"]["pairs"] = small | {"learning_rates": [1.0e-4, 1.0e-2], "epochs": 9}
     values["encoders"] = {
         "sra": {
             **{"student": "bilstm_sra", "wikipedia": None, "min_count": 1, "seed": 1},

@@ -35,9 +35,9 @@ def test_every_stage_ran_and_left_its_outputs(finished: Finished) -> None:
     lock = finished.workspace.lock()
     assert set(lock) == STAGES
     outs = [out["path"] for stage in lock.values() for out in stage["outs"]]
-    # The report has its metrics too; Wikipedia has two sets; models stand beside checkpoints, and
-    # word vectors beside sentence vectors.
-    assert len(outs) == len(STAGES) + 4
+    # The report has its metrics too; Wikipedia has two sets; models stand beside checkpoints, word
+    # vectors beside sentence vectors, and a task's plans beside its rows.
+    assert len(outs) == len(STAGES) + 5
     assert [path for path in outs if not (finished.workspace / path).exists()] == []
 
 

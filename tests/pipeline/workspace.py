@@ -295,8 +295,9 @@ def _small_params_file() -> str:
     values["students"]["bilstm"] |= {"hidden": 8, "classifier": 8}
     small = {"batch_size": 16, "epochs": 12, "evaluate_every": 20, "learning_rates": [1.0e-2]}
     small["precision"] = "float32"
-    values["optimisers"]["short"] |= small
-    values["optimisers"]["long"] |= small | {"max_steps": 240}
+    # What no row uses is left out: DVC reads and writes all parameters of all stages after each.
+    short, long = (values["optimisers"][name] | small for name in ("short", "long"))
+    values["optimisers"] = {"short": short, "long": long | {"max_steps": 240}}
     values |= {
         "device": "cpu",
         "workers": 1,

@@ -20,7 +20,8 @@ def make_engine(params: Params, device: str, single_threaded: bool = True) -> En
     from pipeline_lib.engine.local import LocalEngine, accelerators, core_count
 
     if device != "cpu":
-        return LocalEngine.on(accelerators(device))
+        per_device = params.engine.per_accelerator if single_threaded else 1
+        return LocalEngine.on(accelerators(device), per_device)
     if not single_threaded:
         return LocalEngine(1, single_threaded=False)
     return LocalEngine(params.workers or core_count())

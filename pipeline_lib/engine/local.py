@@ -3,8 +3,8 @@
 On a CPU every job computes with one thread, in as many processes as there are cores.  Small matrix
 products gain little from a second thread (two processes trained students 1.4 times as fast as one
 with two threads), and a job's bytes then depend on neither the number of workers nor the number of
-cores.  On accelerators there is one worker per device; with a single device the jobs run in this
-process.
+cores.  On accelerators there is one worker per device, or several (a small student leaves most of a
+GPU idle); with a single worker the jobs run in this process.
 """
 
 import multiprocessing
@@ -36,13 +36,14 @@ def core_count() -> int:
     return cpu_count()
 
 
-def accelerators(device: str) -> tuple[str, ...]:
+def accelerators(device: str) -> tuple[str | None, ...]:
     """Return the devices that ``device`` stands for: for ``cuda``, all that are visible.
 
     Each is named as ``CUDA_VISIBLE_DEVICES`` names it, so that a worker can be shown only its own.
+    A device that the jobs name themselves, such as ``cuda:1``, is None: its workers see all.
     """
     if device != "cuda":
-        return (device,)
+        return (None,)
     import torch
 
     count = torch.cuda.device_count()
@@ -56,17 +57,18 @@ class LocalEngine:
 
     :ivar workers: number of processes; with 1, everything runs in this one.
     :ivar single_threaded: give torch one thread per job.
-    :ivar devices: the accelerators, one per worker; none: the jobs run on the CPU.
+    :ivar devices: the workers' accelerators, see :func:`accelerators`; none: jobs run on the CPU.
     """
 
     workers: int
     single_threaded: bool = True
-    devices: tuple[str, ...] = ()
+    devices: tuple[str | None, ...] = ()
 
     @classmethod
-    def on(cls, devices: tuple[str, ...]) -> "LocalEngine":
-        """Return the engine with one worker per accelerator."""
-        return cls(max(1, len(devices)), single_threaded=False, devices=devices)
+    def on(cls, devices: tuple[str | None, ...], per_device: int = 1) -> "LocalEngine":
+        """Return the engine with ``per_device`` workers on each accelerator."""
+        workers = devices * per_device
+        return cls(max(1, len(workers)), single_threaded=False, devices=workers)
 
     def run(
         self,
@@ -193,9 +195,9 @@ def _set_up_worker(messages: Any, devices: Any, single_threaded: bool, parent: i
     global _messages
     _messages = messages
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-    if devices is not None:
+    if devices is not None and (own := devices.get()):
         # Before torch reads it: this worker sees only its own device.
-        os.environ[VISIBLE] = devices.get()
+        os.environ[VISIBLE] = own
     if single_threaded:
         use_one_thread()
 

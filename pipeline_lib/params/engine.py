@@ -4,13 +4,17 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pipeline_lib.params.base import Section
+from pipeline_lib.params.base import Positive, Section
 
 
 class LocalProcesses(Section):
-    """Worker processes on this machine: `workers` on a CPU, otherwise one per accelerator."""
+    """Worker processes on this machine: `workers` on a CPU, `per_accelerator` on each GPU.
+
+    Several share a GPU's memory.  A teacher's fine-tuning is one process whatever is given here.
+    """
 
     kind: Literal["local"]
+    per_accelerator: Positive = 1
 
 
 class RayCluster(Section):

@@ -16,6 +16,7 @@ from pipeline_lib.engine import local, make_engine
 from pipeline_lib.engine.local import LocalEngine, accelerators
 from pipeline_lib.engine.protocol import IN_FLIGHT, Report
 from pipeline_lib.params import load_params
+from pipeline_lib.params.engine import LocalProcesses
 
 JOBS = [3, 1, 4, 1, 5]
 
@@ -146,8 +147,14 @@ def test_workers_are_cores_or_accelerators(monkeypatch: pytest.MonkeyPatch) -> N
     # What is not to be cut into threads runs alone on a CPU.
     assert make_engine(seven, "cpu", single_threaded=False) == LocalEngine(1, False)
     assert make_engine(seven, "cuda") == LocalEngine(4, False, ("0", "1", "2", "3"))
-    assert make_engine(seven, "cuda:1") == LocalEngine(1, False, ("cuda:1",))
+    assert make_engine(seven, "cuda:1") == LocalEngine(1, False, (None,))
     assert make_engine(seven, "mps").workers == 1
+    several = seven.model_copy(update={"engine": LocalProcesses(kind="local", per_accelerator=2)})
+    assert make_engine(several, "cuda") == LocalEngine(8, False, ("0", "1", "2", "3") * 2)
+    assert make_engine(several, "cuda:1") == LocalEngine(2, False, (None, None))
+    # One training that is not cut into jobs gains nothing from a second process.
+    assert make_engine(several, "cuda", single_threaded=False).workers == 4
+    assert make_engine(several, "cpu").workers == 7
     monkeypatch.setenv(local.VISIBLE, "5,GPU-7")
     monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
     assert accelerators("cuda") == ("5", "GPU-7")
@@ -169,6 +176,11 @@ def test_each_worker_of_an_accelerator_is_started_anew_and_sees_its_own(
     monkeypatch.delenv(local.VISIBLE, raising=False)
     alone = LocalEngine.on(("5",)).run(see_device, [0, 1])
     assert {result for _, result in alone} == {(os.getpid(), None)}
+    # Several share one.  One that the jobs name themselves is not hidden from them.
+    for devices, seen in ((("5",), "5"), ((None,), None)):
+        found = {result for _, result in LocalEngine.on(devices, 2).run(see_device, list(range(6)))}
+        assert {device for _, device in found} == {seen}
+        assert len({pid for pid, _ in found}) == 2 and os.getpid() not in dict(found)
 
 
 LOADED: list[int] = []

@@ -85,6 +85,7 @@ def facts(packages: Iterable[str], cores: int, threads: int | str) -> dict[str, 
         "commit": _commit(),
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "cpu": cpu_name(),
+        "accelerator": _accelerator(),
         "cores": cores,
         "threads": threads,
         "load_at_start": round(os.getloadavg()[0], 2),
@@ -144,9 +145,20 @@ def _footer(fact: dict[str, Any]) -> list[str]:
     return [
         f"`{fact['command']}`",
         "",
-        f"{fact['cpu']}, {fact['cores']} cores, threads: {fact['threads']}; load at start "
+        f"{_machine(fact)}, {fact['cores']} cores, threads: {fact['threads']}; load at start "
         f"{fact['load_at_start']}; {fact['date']}; commit {fact['commit']}; {versions}.",
     ]
+
+
+def _machine(fact: dict[str, Any]) -> str:
+    return " and ".join(filter(None, (fact.get("accelerator"), fact["cpu"])))
+
+
+def _accelerator() -> str | None:
+    """Return the name of the GPU that ``device: auto`` would use, or None."""
+    import torch
+
+    return torch.cuda.get_device_name() if torch.cuda.is_available() else None
 
 
 def _commit() -> str:

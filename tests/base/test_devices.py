@@ -86,6 +86,12 @@ def test_the_probe_draws_nothing_at_random() -> None:
     assert torch.equal(before, torch.get_rng_state())
 
 
+def test_attention_compiles_nothing_for_new_lengths() -> None:
+    # Set by importing the module, so in worker processes too.
+    assert not torch.backends.cuda.cudnn_sdp_enabled()
+    assert torch.backends.cuda.mem_efficient_sdp_enabled()
+
+
 def test_batches_fit_the_device_unless_they_are_given() -> None:
     assert resolve_batch_tokens(None, CPU) < resolve_batch_tokens(None, CUDA)
     assert resolve_batch_tokens(77, CUDA) == 77

@@ -3,8 +3,8 @@
 On a CPU every job computes with one thread, in as many processes as there are cores.  Small matrix
 products gain little from a second thread (two processes trained students 1.4 times as fast as one
 with two threads), and a job's bytes then depend on neither the number of workers nor the number of
-cores.  On accelerators there is one worker per device, or several (a small student leaves most of a
-GPU idle); with a single worker the jobs run in this process.
+cores.  On accelerators there is one worker per device, or as many as asked for; with a single
+worker the jobs run in this process.
 """
 
 import multiprocessing

@@ -27,9 +27,11 @@ def check(
     If anything is wrong, prints one line per fault and exits with status 1.
     """
     from pipeline_lib.base.errors import DistilleryError
+    from pipeline_lib.base.layout import Layout
     from pipeline_lib.evaluation.submission import params_faults
     from pipeline_lib.params import load_params
     from pipeline_lib.sources.preflight import format_faults, model_faults
+    from pipeline_lib.students.fits import student_faults
 
     loaded = load_params(params)
     faults = [
@@ -40,6 +42,7 @@ def check(
     faults += [f"{params}: {fault}" for fault in params_faults(loaded)]
     # The models can be inspected only once all their files exist.
     faults = faults or model_faults(loaded) + format_faults(loaded) + answer_faults(loaded)
+    faults = faults or student_faults(loaded, Layout())
     vectors: list[str] = []
     if not faults and loaded.sentence_encoders():
         vectors, faults = vector_findings(loaded)

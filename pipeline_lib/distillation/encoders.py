@@ -24,11 +24,11 @@ from pipeline_lib.base.files import sha256_folder
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.distillation.collapse import sample_rows, spread_figures
 from pipeline_lib.distillation.corpus import AnsweredVectors, Corpus
-from pipeline_lib.distillation.plans import check_fits
 from pipeline_lib.distillation.starts import Start, start_of
 from pipeline_lib.params import Encoder, Optimiser, Params, StudentSettings
 from pipeline_lib.storage.shards import ShardSet
 from pipeline_lib.storage.vectors import StoredVectors, unit
+from pipeline_lib.students.fits import check_fits
 from pipeline_lib.students.sentence_encoder import encode_sentences, save_encoder
 from pipeline_lib.students.targets import Targets
 from pipeline_lib.students.vocabulary import (

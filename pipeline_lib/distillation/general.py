@@ -16,12 +16,12 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import sha256_folder
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.distillation.beside import RunningTeacher, held_back_loss
-from pipeline_lib.distillation.plans import check_beside, check_fits
 from pipeline_lib.distillation.starts import start_of
 from pipeline_lib.networks.encoders import build_encoder
 from pipeline_lib.networks.imitation import Imitation
 from pipeline_lib.params import BERT, GeneralEncoder, Optimiser, Params
 from pipeline_lib.storage.references import SetReference
+from pipeline_lib.students.fits import check_beside, check_fits
 from pipeline_lib.text.pieces import Pieces
 from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.training.batches import LengthSorted

@@ -22,7 +22,6 @@ from pipeline_lib.distillation.data import (
     EncodingPass,
     standardised,
 )
-from pipeline_lib.distillation.plans import check_fits
 from pipeline_lib.distillation.starts import start_of
 from pipeline_lib.networks.encoders import ENCODERS
 from pipeline_lib.networks.joint import JointNetwork
@@ -30,6 +29,7 @@ from pipeline_lib.params import Joint, Optimiser, Params, StudentSettings
 from pipeline_lib.storage.fingerprint import code_outside
 from pipeline_lib.storage.references import SetReference
 from pipeline_lib.storage.shards import check_answers, read_manifest
+from pipeline_lib.students.fits import check_fits
 from pipeline_lib.students.student import attend_quickly, predict_sentences, save_student
 from pipeline_lib.students.vocabulary import (
     build_vocabulary,

@@ -7,7 +7,7 @@ exactly when it changes.  Nor can a stage depend on "the rows of this task", so 
 on a file that holds them as params.yaml has them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,22 +16,23 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json, sha256_folder, write_json
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.base.model_sizes import head_count, layer_count, layer_width
-from pipeline_lib.base.positions import position_count
 from pipeline_lib.params import (
-    BERT,
     STARTS,
-    GeneralEncoder,
     Method,
     Objective,
     Optimiser,
     Params,
     Student,
-    StudentSettings,
     holds_students,
 )
 from pipeline_lib.storage.references import SetReference
-from pipeline_lib.storage.shards import ShardSet, check_answers, read_manifest
+from pipeline_lib.storage.shards import check_answers, read_manifest
+from pipeline_lib.students.fits import (
+    check_beside,
+    check_fits,
+    check_positions,
+    check_width,
+)
 
 
 class ModelReference(BaseModel):
@@ -214,112 +215,6 @@ def _joint_students(
     own = task if task in group else min(group)
     folders = {seed: layout.joint_student(start, seed, own) for seed in params.seeds}
     return {seed: ModelReference.to(folder) for seed, folder in folders.items()}
-
-
-def check_fits(key: str, student: StudentSettings, folder: Path) -> None:
-    """Check that a pretrained model has the layers and positions that a student needs.
-
-    :param key: of the student in params.yaml.
-    :raises DistilleryError: if it does not.
-    """
-    if student.reads in ("sentences", "sequence"):
-        check_positions(key, student, folder)
-    count = layer_count(read_json(folder / "config.json"))
-    if not student.pretrained or count is None:
-        return
-    if student.layers is None:
-        check_last(key, student, folder, count)
-    elif max(student.layers) >= count:
-        raise DistilleryError(
-            f"{key}.layers: {max(student.layers)}, but {folder} has {count} layers, 0 to "
-            f"{count - 1}. Name some of them in params.yaml."
-        )
-
-
-def check_last(key: str, student: StudentSettings, folder: Path, count: int) -> None:
-    """Check that a pretrained model has as many layers as a student's ``last`` uses.
-
-    :param key: of the student in params.yaml; :param count: how many the model has.
-    :raises DistilleryError: if it has fewer.
-    """
-    if student.last > count:
-        raise DistilleryError(
-            f"{key}.last: {student.last}, but {folder} has {count} layers. Set it to at most "
-            f"{count} in params.yaml."
-        )
-
-
-def check_positions(key: str, student: StudentSettings, folder: Path) -> None:
-    """Check that a model can read all word pieces that a student reads.
-
-    :param key: of the student in params.yaml.
-    :raises DistilleryError: if it has fewer positions.
-    """
-    positions = position_count(read_json(folder / "config.json"))
-    if positions is not None and student.max_words > positions:
-        raise DistilleryError(
-            f"{key}.max_words: {student.max_words}, but {folder} has {positions} positions. Set it "
-            f"to at most {positions} in params.yaml."
-        )
-
-
-def check_width(key: str, student: StudentSettings, model: Path, states: Path) -> None:
-    """Check that a student's states can be compared with its teacher's.
-
-    :param key: of the row in params.yaml; :param model: the folder of the student's model.
-    :param states: the set of the teacher's states.
-    :raises DistilleryError: if these have another width.
-    """
-    own, width = layer_width(_configuration(student, model)), state_width(states)
-    if width not in (own, None):
-        raise DistilleryError(
-            f"{key}.objective: the states of {_name(student, model)} have {own} values, those of "
-            f"its teacher {width}. Use a student of a model with {width}, or another teacher."
-        )
-
-
-def check_beside(
-    key: str, row: Method | GeneralEncoder, student: StudentSettings, model: Path, teacher: Path
-) -> None:
-    """Check that a teacher has the layers that a row names, and as many heads as its student.
-
-    :param key: of the row in params.yaml.
-    :param model: the folder of the student's model; :param teacher: the teacher's.
-    :raises DistilleryError: if it does not.
-    """
-    own, other = _configuration(student, model), read_json(teacher / "config.json")
-    count, wanted = layer_count(other), max(row.teacher_runs.layers)
-    if count is not None and wanted > count:
-        raise DistilleryError(
-            f"{key}.teacher_runs.layers: {wanted}, but {teacher} has {count} layers, 1 to {count}. "
-            "Name some of them in params.yaml."
-        )
-    heads = head_count(own), head_count(other)
-    if "attentions" in row.objective.weights and heads[0] != heads[1]:
-        raise DistilleryError(
-            f"{key}.objective.attentions: {_name(student, model)} has {heads[0]} attention heads, "
-            f"its teacher {heads[1]}, and they are compared one by one. Leave the term out, or "
-            "use another student."
-        )
-
-
-def _configuration(student: StudentSettings, model: Path) -> Mapping[str, Any]:
-    """Return the configuration of a student's layers: its own sizes, or its model's."""
-    if isinstance(student, BERT):
-        return {"hidden_size": student.width, "num_attention_heads": student.heads}
-    return read_json(model / "config.json")
-
-
-def _name(student: StudentSettings, model: Path) -> str:
-    return "the student" if isinstance(student, BERT) else str(model)
-
-
-def state_width(folder: Path) -> int | None:
-    """Return the width of the layer states in a set; None if the set is empty."""
-    shards = ShardSet.open(folder)
-    for table in shards.tables():
-        return table.schema.field("states").type.value_type.list_size
-    return None
 
 
 def task_rows(params: Params, task: str) -> dict[str, Any]:

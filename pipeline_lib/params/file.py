@@ -1,7 +1,8 @@
 """The whole of params.yaml: reading it, checking it, and reporting what is wrong with it."""
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,8 @@ def _checked(raw: Any, place: Callable[[list[str]], str]) -> Params:
     return params
 
 
+_WANTED = "Input should be "
+"""How most of pydantic's messages begin."""
 _MEMBERS = (
     "Range",
     "str",
@@ -61,8 +64,24 @@ _MEMBERS = (
 
 def _refusal(error: ValidationError, place: Callable[[list[str]], str]) -> DistilleryError:
     """Return the error that names every fault; ``place`` says where a key is."""
-    faults = [(_keys(fault), _explain(fault)) for fault in error.errors()]
+    faults = [(_keys(fault), _explain(fault)) for fault in _merged(error.errors())]
     return DistilleryError("\n".join(f"{place(keys)}: {fault}" for keys, fault in faults))
+
+
+def _merged(faults: Sequence[Any]) -> list[Any]:
+    """Return the faults; what the members of a union ask of the same value is one."""
+    found: list[Any] = []
+    for _, group in groupby(faults, _inner):
+        own = list(group)
+        wanted = [fault["msg"].removeprefix(_WANTED) for fault in own]
+        if all(fault["msg"].startswith(_WANTED) for fault in own):
+            own = [{**own[0], "msg": _WANTED + " or ".join(wanted)}]
+        found += own
+    return found
+
+
+def _inner(fault: Any) -> list[str]:
+    return [part for part in _keys(fault) if part not in _MEMBERS]
 
 
 def _place(path: Path, keys: list[str]) -> str:
@@ -79,8 +98,7 @@ def _keys(fault: Any) -> list[str]:
 
 def _explain(fault: Any) -> str:
     path = list(fault["loc"])
-    inner = [part for part in _keys(fault) if part not in _MEMBERS]
-    key = ".".join(inner) or "the file"
+    key = ".".join(_inner(fault)) or "the file"
     if fault["type"] == "extra_forbidden":
         return f"{key}: unknown key. Take it out or correct it{_nearest(str(path[-1]))}."
     if fault["type"] == "union_tag_not_found":
@@ -89,7 +107,8 @@ def _explain(fault: Any) -> str:
     if fault["type"] == "missing":
         return f"{key}: missing. Add it; there are no defaults (docs/parameters.md)."
     message = fault["msg"].removeprefix("Value error, ")
-    return f"{key}: {message} (found {fault['input']!r:.60})"
+    shown = repr(fault["input"])
+    return f"{key}: {message} (found {shown if len(shown) <= 60 else f'{shown[:57]}...'})"
 
 
 def _is_tag(path: list[Any], i: int) -> bool:

@@ -11,10 +11,10 @@ from transformers import AutoModel
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.distillation.beside import RunningTeacher
-from pipeline_lib.distillation.plans import check_beside
 from pipeline_lib.distillation.starts import start_from_layers
 from pipeline_lib.networks.imitation import Imitation
 from pipeline_lib.params import Method, student_settings
+from pipeline_lib.students.fits import check_beside
 from pipeline_lib.students.student import Student
 from pipeline_lib.teachers.model import load_classifier
 from pipeline_lib.training.objectives import layers_loss, objective_loss, token_loss

@@ -1,79 +1,15 @@
-"""What a student asks of the model that gives it word pieces and layers, and a task's rows."""
+"""The rows of a task, on which its evaluation depends."""
 
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
 import pytest
 from ruamel.yaml import YAML
 
-from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.distillation.plans import check_fits, check_width, task_rows
-from pipeline_lib.params import check_params, student_settings
-from pipeline_lib.storage.columns import list_column
-from pipeline_lib.storage.shards import Manifest, schema_of, write_manifest, write_shard
-from tests.pretrained import FAMILIES, write_model
+from pipeline_lib.distillation.plans import task_rows
+from pipeline_lib.params import check_params
 
 ROOT = Path(__file__).parents[2]
-LAYERS = {
-    "architecture": "transformer",
-    "model": "minilm",
-    "layers": [0, 2],
-    "pool": "mean",
-    "classifier": None,
-}
-LAYERS |= {"dropout": None, "max_words": 32}
-PIECES = {
-    "architecture": "biattentive",
-    "tokens": "pieces",
-    "model": "minilm",
-    "embedding_size": 5,
-    "feedforward": 6,
-}
-PIECES |= {"hidden": 4, "pools": ["max"], "shared": 7, "classifier": 6, "dropout": 0.0}
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({}, None),
-        ({"layers": [0, 3]}, r"students\.new\.layers: 3, but .* has 3 layers, 0 to 2"),
-        ({"max_words": 33}, r"students\.new\.max_words: 33, but .* has 32 positions"),
-    ],
-)
-def test_layers_and_positions_are_the_models(
-    tmp_path: Path, family: str, changes: dict[str, Any], message: str | None
-) -> None:
-    folder = write_model(tmp_path, family)
-    if message is None:
-        check_fits("students.new", student_settings(LAYERS | changes), folder)
-        return
-    # MPNet and RoBERTa count positions from behind the padding's number.
-    with pytest.raises(DistilleryError, match=message):
-        check_fits("students.new", student_settings(LAYERS | changes), folder)
-
-
-def test_sentences_read_apart_need_no_positions(tmp_path: Path) -> None:
-    folder = write_model(tmp_path, "bert")
-    check_fits("students.new", student_settings(PIECES | {"max_words": 500}), folder)
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_states_are_as_wide_as_the_students(tmp_path: Path, family: str) -> None:
-    folder = write_model(tmp_path / "model", family)
-    for width in (16, 24):
-        states = tmp_path / str(width)
-        table = pa.table({"states": list_column(np.zeros((3, 2, width), np.float16))})
-        shards = [write_shard(states / "s0.arrow", table)]
-        write_manifest(states, Manifest("states", schema_of(table), shards))
-    check_width("methods.pkd", student_settings(LAYERS), folder, tmp_path / "16")
-    message = (
-        r"methods\.pkd\.objective: the states of .*model have 16 values, those of its teacher 24"
-    )
-    with pytest.raises(DistilleryError, match=message):
-        check_width("methods.pkd", student_settings(LAYERS), folder, tmp_path / "24")
 
 
 def _default() -> dict[str, Any]:

@@ -88,6 +88,12 @@ def test_a_misspelt_key_gets_a_suggestion() -> None:
     assert "teachers.minilm.max_length: missing" in message
 
 
+def test_a_long_value_is_cut_visibly() -> None:
+    raw = changed({"teachers.minilm.model": ["minilm"] * 10})
+    shown = repr(["minilm"] * 10)[:57]
+    assert error_of(raw).endswith(f"Input should be a valid string (found {shown}...)")
+
+
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict):
         for key, inner in value.items():

@@ -133,8 +133,8 @@ def test_rows_start_from_a_joint_training_or_take_its_students() -> None:
         ("tasks", {"neighbours": "full"}, "joint.mtl.tasks.neighbours: no transfer set 'full'"),
         ("tasks", {}, "joint.mtl.tasks: "),
         ("tasks", {"movies": None}, "joint.mtl.tasks.movies: "),
-        ("sampling", 1.5, "joint.mtl.sampling: Input should be less than or equal to 1"),
-        ("sampling", "some", "joint.mtl.sampling: Input should be 'all'"),
+        ("sampling", 1.5, "sampling: Input should be 'all' or less than or equal to 1 (found"),
+        ("sampling", "some", "joint.mtl.sampling: Input should be 'all' or a valid number (found"),
         ("min_count", 0, "joint.mtl.min_count: "),
         (
             "objective",

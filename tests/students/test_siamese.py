@@ -14,7 +14,6 @@ from transformers import AutoModel, AutoModelForSequenceClassification, AutoToke
 import pipeline_lib.students.huggingface  # noqa: F401  registers the students
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.distillation.frozen import with_vectors
-from pipeline_lib.distillation.plans import check_fits
 from pipeline_lib.distillation.starts import start_from_layers
 from pipeline_lib.exports.onnx_export import export_onnx
 from pipeline_lib.exports.onnx_student import load_onnx_student
@@ -22,6 +21,7 @@ from pipeline_lib.networks.joint import JointNetwork
 from pipeline_lib.networks.student import ENCODED, StudentNetwork
 from pipeline_lib.params import StudentSettings, student_settings
 from pipeline_lib.students import student as student_module
+from pipeline_lib.students.fits import check_fits
 from pipeline_lib.students.sentence_encoder import load_encoder, save_encoder
 from pipeline_lib.students.student import Student, load_student, save_student
 from pipeline_lib.text.ragged import Sentences

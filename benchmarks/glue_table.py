@@ -32,6 +32,8 @@ def main(
     for folder in data or [Path("data")]:
         for path in sorted((folder / "results").glob("*/scores.json")):
             found[path.parent.name] = _task(TaskScores.read(path))
+    if not found:
+        raise typer.BadParameter("no scores in these folders. Run `dvc repro evaluate` first.")
     gains = {
         method: [task["methods"][method]["gain"] for task in found.values() if _has(task, method)]
         for method in _methods(found)

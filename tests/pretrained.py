@@ -15,6 +15,19 @@ MODERNBERT = {
 DISTILBERT = {"dim": 16, "n_layers": 3, "n_heads": 2, "hidden_dim": 32}
 
 
+LAYERS = {
+    **{"architecture": "transformer", "model": "minilm", "layers": [0, 2], "pool": "mean"},
+    **{"classifier": 6, "dropout": 0.0, "max_words": 14},
+}
+"""Settings of a student of two of such an encoder's layers."""
+PIECES = {
+    **{"architecture": "biattentive", "tokens": "pieces", "model": "minilm", "embedding_size": 5},
+    **{"feedforward": 6, "hidden": 4, "pools": ["max", "self"], "shared": 7, "classifier": 6},
+    **{"dropout": 0.0, "max_words": 8},
+}
+"""Settings of a student that reads such an encoder's word pieces."""
+
+
 def write_model(folder: Path, family: str) -> Path:
     """Write a random encoder of three layers and 32 positions with its tokenizer."""
     import torch

@@ -16,24 +16,7 @@ from pipeline_lib.storage.columns import list_column
 from pipeline_lib.storage.shards import Manifest, schema_of, write_manifest, write_shard
 from pipeline_lib.students.fits import check_fits, check_width, student_faults
 from tests.params.variants import TINY, changed
-from tests.pretrained import FAMILIES, write_model
-
-LAYERS = {
-    "architecture": "transformer",
-    "model": "minilm",
-    "layers": [0, 2],
-    "pool": "mean",
-    "classifier": None,
-}
-LAYERS |= {"dropout": None, "max_words": 32}
-PIECES = {
-    "architecture": "biattentive",
-    "tokens": "pieces",
-    "model": "minilm",
-    "embedding_size": 5,
-    "feedforward": 6,
-}
-PIECES |= {"hidden": 4, "pools": ["max"], "shared": 7, "classifier": 6, "dropout": 0.0}
+from tests.pretrained import FAMILIES, LAYERS, PIECES, write_model
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -83,7 +66,7 @@ BESIDE = {
     **{"objective": {"labels": 1.0, "attentions": 1.0}, "optimiser": "short", "baseline": None},
     **{"tasks": None, "teacher_runs": {"layers": [1, 4]}},
 }
-"""A row whose teacher runs beside it, and has fewer layers than it names, and other heads."""
+"""A row whose teacher runs beside it, and has fewer layers than the row names."""
 FAULTS = [
     r"students.layers.layers: 3, but .* has 3 layers, 0 to 2",
     r"methods.beside.teacher_runs.layers: 4, but .* has 3 layers, 1 to 3",

@@ -21,7 +21,7 @@ from pipeline_lib.students.word_vectors import word_embeddings
 from pipeline_lib.teachers.vectors import load_vector_model
 from pipeline_lib.text.masking import signed_sentences
 from pipeline_lib.text.pieces import load_pieces
-from tests.pretrained import FAMILIES, WORDS, write_model
+from tests.pretrained import FAMILIES, LAYERS, PIECES, WORDS, write_model
 
 PAIRS = [
     ("A good film.", "the plots"),
@@ -31,23 +31,6 @@ PAIRS = [
     ("the film is a good film is a good film", "dull plot"),
 ]
 SINGLES = [first + " " + second for first, second in PAIRS]
-LAYERS = {
-    "architecture": "transformer",
-    "model": "minilm",
-    "layers": [0, 2],
-    "pool": "mean",
-    "classifier": 6,
-}
-LAYERS |= {"dropout": 0.0, "max_words": 14}
-PIECES = {
-    "architecture": "biattentive",
-    "tokens": "pieces",
-    "model": "minilm",
-    "embedding_size": 5,
-    "feedforward": 6,
-}
-PIECES |= {"hidden": 4, "pools": ["max", "self"], "shared": 7, "classifier": 6, "dropout": 0.0}
-PIECES |= {"max_words": 8}
 
 
 @pytest.fixture(scope="module", params=FAMILIES)

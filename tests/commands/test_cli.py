@@ -16,6 +16,7 @@ from pipeline_lib import cli
 from pipeline_lib.base.files import write_json
 from pipeline_lib.params import load_params
 from tests.made_up import made_up_method, made_up_scores
+from tests.pretrained import LAYERS
 
 from .running import PARAMS, distill, failing, write_params
 
@@ -81,6 +82,19 @@ class TestCheck:
     ) -> None:
         write_params(sedes=[1])
         assert "sedes: unknown key" in failing(monkeypatch, capsys, "check")
+
+    def test_layers_that_a_local_model_lacks_are_faults(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        students = YAML(typ="safe").load(PARAMS.read_text())["students"]
+        write_params(
+            models={"minilm": {"kind": "path", "path": "model"}},
+            students=students | {"layers": LAYERS | {"layers": [0, 9]}},
+        )
+        sizes = {"num_hidden_layers": 6, "max_position_embeddings": 512, "model_type": "bert"}
+        write_json(Path("data/input/model/config.json"), sizes)
+        found = failing(monkeypatch, capsys, "check")
+        assert "students.layers.layers: 9, but data/input/model has 6 layers, 0 to 5" in found
 
     def test_files_that_are_not_there_are_faults(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

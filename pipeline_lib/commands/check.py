@@ -94,17 +94,14 @@ def named_files(params: "Params") -> list[tuple[str, Path]]:
 
 def answer_faults(params: "Params") -> list[str]:
     """Return one line per task whose answers in a teacher's files cannot be used."""
-    from pipeline_lib.base.errors import DistilleryError
+    from pipeline_lib.base.faults import faults_of
     from pipeline_lib.teachers.answers import gather
 
     found = []
     for own in (own for own in params.teachers.values() if own.tuning.kind == "answers"):
         for name in (name for name in params.tasks if own.knows(name)):
             paths = [Path(params.inputs) / path for path in own.tuning.paths(name)]
-            try:
-                gather(paths, own.tuning, params.tasks[name])
-            except DistilleryError as error:
-                found.append(str(error))
+            found += faults_of(gather, paths, own.tuning, params.tasks[name])
     return found
 
 

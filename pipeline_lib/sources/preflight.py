@@ -4,11 +4,10 @@
 expensive stage.
 """
 
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.faults import faults_of
 from pipeline_lib.params import Finished, Params
 
 
@@ -51,27 +50,20 @@ def model_faults(params: Params) -> list[str]:
     from pipeline_lib.sources.models import check_classifier, check_layers, check_length
 
     inputs, found = Path(params.inputs), []
-
-    def collect(check: Callable[[], None]) -> None:
-        try:
-            check()
-        except DistilleryError as error:
-            found.append(str(error))
-
     for key, length, name in params.lengths():
         source = params.models[name]
         if source.kind == "path":
             base = inputs / source.path
-            collect(partial(check_length, base, base, length, key))
+            found += faults_of(check_length, base, base, length, key)
     for name, teacher in params.teachers.items():
         if teacher.model is not None and params.models[teacher.model].kind == "path":
             base = inputs / params.models[teacher.model].path
-            collect(partial(check_layers, base, base, teacher, f"teachers.{name}"))
+            found += faults_of(check_layers, base, base, teacher, f"teachers.{name}")
         if isinstance(teacher.tuning, Finished):
             for task in (task for task in params.tasks if teacher.knows(task)):
                 folder, labels = inputs / teacher.tuning.path(task), params.tasks[task].label_names
-                collect(partial(check_classifier, folder, folder, task, labels))
+                found += faults_of(check_classifier, folder, folder, task, labels)
                 key = f"teachers.{name}.max_length"
-                collect(partial(check_length, folder, folder, teacher.max_length, key))
-                collect(partial(check_layers, folder, folder, teacher, f"teachers.{name}"))
+                found += faults_of(check_length, folder, folder, teacher.max_length, key)
+                found += faults_of(check_layers, folder, folder, teacher, f"teachers.{name}")
     return list(dict.fromkeys(found))

@@ -1,15 +1,15 @@
 """Whether a student fits the pretrained model that it is made from, and its teacher.
 
-``plan``, ``pretrain`` and ``train_joint`` refuse what does not fit, the first of them only after
-the teacher's passes; ``distill check`` refuses it at once if the models are at hand.
+``plan``, ``pretrain`` and ``train_joint`` refuse what does not fit, ``plan`` and ``train_joint``
+only after the teacher's passes; ``distill check`` refuses it at once if the models are at hand.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.faults import faults_of
 from pipeline_lib.base.files import read_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.model_sizes import head_count, layer_count, layer_width
@@ -26,21 +26,15 @@ def student_faults(params: Params, layout: Layout) -> list[str]:
     """
     folders = _models_at_hand(params, layout)
     found: list[str] = []
-
-    def collect(check: Callable[[], None]) -> None:
-        try:
-            check()
-        except DistilleryError as error:
-            found.append(str(error))
-
     for name, student in params.students.items():
         if student.source_model in folders:
-            collect(partial(check_fits, f"students.{name}", student, folders[student.source_model]))
+            own = folders[student.source_model]
+            found += faults_of(check_fits, f"students.{name}", student, own)
     for key, row, teacher in _rows_beside(params):
         student = params.students[row.student]
         if student.source_model in folders and teacher in folders:
             own = folders[student.source_model]
-            collect(partial(check_beside, key, row, student, own, folders[teacher]))
+            found += faults_of(check_beside, key, row, student, own, folders[teacher])
     return list(dict.fromkeys(found))
 
 

@@ -38,6 +38,7 @@ from pipeline_lib.students.vocabulary import (
     select_words,
     vector_source,
 )
+from pipeline_lib.tasks.unlabelled import training_texts
 from pipeline_lib.text.words import MASK, split_words
 from pipeline_lib.training.batches import LengthSorted
 from pipeline_lib.training.checkpoint import Progress
@@ -109,7 +110,7 @@ class EncoderTraining(TrainingSpec):
     def _start_digests(self) -> list[Any]:
         if self.model is not None:
             return [sha256_folder(self.model)]
-        words = [ShardSet.open(self._task(t)).manifest.digest for t in self.row.tasks]
+        words = [self._texts(task).manifest.digest for task in self.row.tasks]
         vectors = sha256_folder(vector_source(self.params.vocabulary, self.layout))
         return [self.params.vocabulary.model_dump(), words, vectors]
 
@@ -139,8 +140,8 @@ class EncoderTraining(TrainingSpec):
     def _wikipedia(self, split: str) -> tuple[ShardSet, ShardSet]:
         return _opened((self.layout.wikipedia(split), self.layout.wikipedia_vectors(split)))
 
-    def _task(self, task: str) -> Path:
-        return self.layout.split(task, "train")
+    def _texts(self, task: str) -> ShardSet:
+        return training_texts(self.layout.split(task, "train"))
 
     def _start(self) -> Start:
         if self.model is not None:
@@ -151,12 +152,15 @@ class EncoderTraining(TrainingSpec):
         return Start(tokenizer, *vectors.shape, vectors)
 
     def words(self) -> list[str]:
-        """Return a student's vocabulary: the corpus's words, and the tasks' own, however rare."""
+        """Return a student's vocabulary: the corpus's words, and the tasks' own, however rare.
+
+        A task's own are those of its training set and of its unlabelled texts.
+        """
         vocabulary = self.params.vocabulary
         found = count_normalised(self._corpus_words(), vocabulary.lowercase)
         kept = set(select_words(found, self.row.min_count))
         for task in self.row.tasks:
-            words = count_words(ShardSet.open(self._task(task)).tables())
+            words = count_words(self._texts(task).tables())
             own = count_normalised(words, vocabulary.lowercase)
             kept |= set(select_words(own, vocabulary.min_count))
             found += own

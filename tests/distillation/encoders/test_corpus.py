@@ -1,5 +1,6 @@
 """What an encoder is trained on: Wikipedia, tasks, masked words, and sentences without a vector."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,12 +22,23 @@ from pipeline_lib.storage.columns import MASKED
 from pipeline_lib.storage.shards import Manifest, ShardSet, schema_of, write_manifest, write_shard
 from pipeline_lib.students.targets import Targets
 from pipeline_lib.students.vocabulary import build_tokenizer, build_vocabulary, vector_source
+from pipeline_lib.tasks.unlabelled import unlabelled_folder
 from pipeline_lib.teachers.given_vectors import GivenVectorPass, gather_vectors
 from pipeline_lib.teachers.vectors import VectorPass
 from pipeline_lib.text.pieces import load_pieces
 from tests.pipeline.corpus import write_encoder
 
-from .rows import HELD_BACK, TASK, TRAIN, MakeRow, first_of, ignore, key_of, train_one
+from .rows import (
+    HELD_BACK,
+    TASK,
+    TRAIN,
+    MakeRow,
+    first_of,
+    ignore,
+    key_of,
+    train_one,
+    write_texts,
+)
 
 pytestmark = pytest.mark.usefixtures("store_home")
 
@@ -71,6 +83,17 @@ def test_wikipedia_and_tasks_make_corpus_and_vocabulary(
     counted = sum("clever" in text for text in TRAIN[:100])
     assert ("clever" in first_of(few).words()) == (counted >= 3)
     assert len({key_of(few), key_of(all_), key_of(joined)}) == 3
+
+
+def test_unlabelled_texts_bring_their_words(run: MakeRow, data: Path, tmp_path: Path) -> None:
+    layout = Layout(shutil.copytree(data, tmp_path / "data"))
+    row = encoder_row(first_of(run(tasks={TASK: None})).params, "sra", layout, "cpu")
+    words, key = set(first_of(row).words()), key_of(row)
+    further = unlabelled_folder(layout.split(TASK, "train"))
+    write_texts(further, ["Okapis alone.", "Words alone."], words=True)
+    row = encoder_row(first_of(row).params, "sra", layout, "cpu")
+    assert set(first_of(row).words()) - words == {"okapis"}
+    assert key_of(row) != key
 
 
 @pytest.mark.parametrize("storage", ["float16", "int8"])

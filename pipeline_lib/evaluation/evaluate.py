@@ -62,6 +62,7 @@ class StudentRun:
     """A trained student to run on the ``texts`` of each split; ``names``: its classes."""
 
     folder: Path
+    device: str
     texts: dict[str, list[Text]]
     names: list[str]
 
@@ -77,12 +78,18 @@ def run_methods(
     texts = {split: part.texts for split, part in heldout.items()}
     names = params.task(task).label_names
     rows = params.scored_methods_of(task)
-    keys = [(method, seed) for method in rows for seed in params.seeds]
-    jobs = [StudentRun(folder / method / str(seed), texts, names) for method, seed in keys]
-    # Always on the CPU: students are small, and scores should be the same everywhere.
-    engine = make_engine(params, "cpu")
-    done = engine.run(run_student, jobs, preload=_import_students)
-    found = {keys[number]: result for number, result in done}
+    runs = {
+        (method, seed): StudentRun(folder / method / str(seed), device, texts, names)
+        for method, row in rows.items()
+        for device in [answering_device(params, row)]
+        for seed in params.seeds
+    }
+    found = {}
+    for device in sorted({run.device for run in runs.values()}):
+        keys = [key for key, run in runs.items() if run.device == device]
+        engine, jobs = make_engine(params, device), [runs[key] for key in keys]
+        done = engine.run(run_student, jobs, preload=_import_students)
+        found |= {keys[number]: result for number, result in done}
     return {
         method: System(
             row,
@@ -94,6 +101,18 @@ def run_methods(
         )
         for method, row in rows.items()
     }
+
+
+def answering_device(params: Params, row: Method) -> str:
+    """Return where a row's students answer: those of a pretrained model's layers on ``device``.
+
+    All others on the CPU: they are small, and their scores should be the same everywhere.
+    """
+    if not params.students[row.student].pretrained:
+        return "cpu"
+    from pipeline_lib.base.devices import resolve_device
+
+    return str(resolve_device(params.device))
 
 
 def learned_from(params: Params, row: Method, task: str) -> Source:
@@ -139,7 +158,7 @@ def run_student(run: StudentRun, report: Report) -> tuple[dict[str, np.ndarray],
     from pipeline_lib.students.student import load_student
 
     require_model(run.folder)
-    student = load_student(run.folder, device="cpu")
+    student = load_student(run.folder, run.device)
     check_names(run.folder, student.label_names, run.names)
     logits = {split: student.predict(texts) for split, texts in run.texts.items()}
     for split, answers in logits.items():

@@ -17,7 +17,7 @@ from pipeline_lib.base.layout import Layout
 from pipeline_lib.evaluation.evaluate import evaluate_task
 from pipeline_lib.evaluation.results import Floor, Ratio, SeedScores, TaskScores, Training
 from pipeline_lib.evaluation.speed import measure_task
-from pipeline_lib.params import Method, Params, Teacher, load_params
+from pipeline_lib.params import Method, Params, Teacher, load_params, student_settings
 from pipeline_lib.report.captions import caption
 from pipeline_lib.report.collect import TaskResult, metrics
 from pipeline_lib.report.rows import rows
@@ -115,6 +115,26 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     # Evaluation reads the teacher's answers from shards; only timing loads it.
     monkeypatch.setattr("pipeline_lib.teachers.model.load_teacher", lambda *_: Fake(10))
     return data
+
+
+def test_layers_of_a_pretrained_model_answer_on_the_device(
+    params: Params, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    devices: dict[str, str] = {}
+
+    def load_student(folder: Path, device: str) -> Fake:
+        devices[folder.parent.name] = device
+        return Fake(2)
+
+    monkeypatch.setattr("pipeline_lib.base.devices.resolve_device", lambda name: f"{name}:1")
+    monkeypatch.setattr(sys.modules["pipeline_lib.students.student"], "load_student", load_student)
+    settings = {"architecture": "transformer", "model": "minilm", "layers": [0], "pool": "last"}
+    layers = student_settings(settings | {"classifier": None, "dropout": None, "max_words": 8})
+    distilled = params.methods["distilled"].model_copy(update={"student": "layers"})
+    rows = {**params.methods, "distilled": distilled}
+    update = {"methods": rows, "students": {**params.students, "layers": layers}, "workers": 1}
+    evaluate_task(params.model_copy(update={**update, "device": "cuda"}), "movies", Layout(data))
+    assert devices == {"plain": "cpu", "distilled": "cuda:1"}
 
 
 def test_scores_are_those_worked_out_by_hand(params: Params, data: Path) -> None:

@@ -78,17 +78,12 @@ def run_methods(
     texts = {split: part.texts for split, part in heldout.items()}
     names = params.task(task).label_names
     rows = params.scored_methods_of(task)
-    runs = {
-        (method, seed): StudentRun(folder / method / str(seed), device, texts, names)
-        for method, row in rows.items()
-        for device in [answering_device(params, row)]
-        for seed in params.seeds
-    }
+    devices = {method: answering_device(params, row) for method, row in rows.items()}
     found = {}
-    for device in sorted({run.device for run in runs.values()}):
-        keys = [key for key, run in runs.items() if run.device == device]
-        engine, jobs = make_engine(params, device), [runs[key] for key in keys]
-        done = engine.run(run_student, jobs, preload=_import_students)
+    for device in sorted(set(devices.values())):
+        keys = [(name, seed) for name in rows if devices[name] == device for seed in params.seeds]
+        jobs = [StudentRun(folder / name / str(seed), device, texts, names) for name, seed in keys]
+        done = make_engine(params, device).run(run_student, jobs, preload=_import_students)
         found |= {keys[number]: result for number, result in done}
     return {
         method: System(

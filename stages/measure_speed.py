@@ -1,6 +1,6 @@
 """Time the teacher and one student of each architecture on this machine, in one run.
 
-    python stages/measure_speed.py --task movies
+    python -m pipeline_lib.stages.measure_speed --task movies
 
 Reads data/tasks, data/teachers, data/students; writes data/speed/<task>.json.
 """

@@ -1,10 +1,11 @@
-"""Compute the teachers' logits for one task's sentences, through the content-addressed store.
+"""Compute the teachers' logits and layers' states for one task's sentences, through the store.
 
-    python stages/precompute.py --task movies
+    python -m pipeline_lib.stages.precompute --task movies
 
 Reads data/transfer/<task>, data/tasks/<task>/{dev,test,...}, data/teachers/<task>; writes
-data/outputs/<task>/<teacher>/<recipe> and data/outputs/<task>/heldout/<teacher>/<split>: one shard
-per input shard, row for row, and alignment.json with the figures of the proof.
+data/outputs/<task>/<teacher>/<recipe>, data/outputs/<task>/heldout/<teacher>/<split> and, for the
+transfer sets whose students learn from layers, data/outputs/<task>/states/<teacher>/<recipe>: one
+shard per input shard, row for row, and alignment.json with the figures of the proof.
 """
 
 from contextlib import nullcontext
@@ -30,11 +31,13 @@ AGREEMENT = "training_agreement"
 def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:
     """Compute the teachers' logits for one task's sentences."""
     params, layout = load_params(), Layout()
-    clear_folder(layout.all_outputs(task))
     teachers = params.teachers_of(task)
+    clear_folder(layout.all_outputs(task))
     # Averages last: they are computed from the others' outputs.
     for teacher in sorted(teachers, key=lambda name: teachers[name].tuning.kind == "average"):
         answer(params, layout, task, teacher)
+    for teacher, recipes in params.states_of(task).items():
+        compute_states(params, layout, task, teacher, recipes)
 
 
 def answer(params: Params, layout: Layout, task: str, teacher: str) -> None:
@@ -100,6 +103,24 @@ def take(params: Params, layout: Layout, task: str, teacher: str) -> None:
         write_json(target / "alignment.json", figures | manifest.counts)
         note = f", {missing:,} without an answer: {target / UNANSWERED}" if missing else ""
         typer.echo(f"{teacher} {task} {name}: {manifest.rows:,} rows; {report}{note}")
+
+
+def compute_states(
+    params: Params, layout: Layout, task: str, teacher: str, recipes: list[str]
+) -> None:
+    """Compute the states of one teacher's layers for some transfer sets."""
+    from pipeline_lib.engine import make_engine
+    from pipeline_lib.teachers.outputs import StatePass
+    from pipeline_lib.teachers.precompute import precompute_vectors
+
+    row, folder = params.teachers[teacher], layout.teacher(task, teacher)
+    state_pass = StatePass.of(params, folder, row.max_length, row.states)
+    engine = make_engine(params, state_pass.device)
+    for recipe in recipes:
+        inputs, title = ShardSet.open(layout.transfer(task, recipe)), f"{teacher} {task} {recipe}"
+        folder = layout.states(task, teacher, recipe)
+        stats = precompute_vectors(inputs, state_pass, folder, engine, f"states {title}")
+        typer.echo(f"{title}: states, {stats}")
 
 
 def precompute(

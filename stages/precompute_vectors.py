@@ -1,6 +1,6 @@
 """Compute or look up the vector of every sentence that an encoder is trained on.
 
-    python stages/precompute_vectors.py
+    python -m pipeline_lib.stages.precompute_vectors
 
 Reads data/wikipedia/{train,validation}, the transfer sets that `encoders` name, and the model, or
 data/raw/sentence_vectors; writes data/vectors/wikipedia/<split> and

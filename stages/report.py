@@ -1,6 +1,6 @@
 """Gather everything into metrics.json, data/report/results.md and the page beside it.
 
-    python stages/report.py
+    python -m pipeline_lib.stages.report
 
 Reads data/results of every task in params.yaml and of the rows of `retrieval` and `similarity`,
 data/speed, the records of trained models and of what was fetched, and the shard sets, for sample

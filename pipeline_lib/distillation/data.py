@@ -326,7 +326,7 @@ def _labels(rows: pa.Table, logits: np.ndarray | None) -> np.ndarray:
         if logits is None:
             raise DistilleryError(
                 f"{missing.sum():,} training rows have no label, and this row reads no teacher's "
-                "outputs to replace them. Run `dvc repro plan` again."
+                "outputs to replace them. Run `dvc repro` again."
             )
         labels = np.where(missing, decide(logits, holds_scores(column)), labels)
     return labels.astype(np.float32 if holds_scores(column) else np.int64)

@@ -6,7 +6,8 @@ again, and after an edited docstring everything is found.  Keys also contain the
 versions of the libraries that determine the bytes.
 
 In dvc.yaml a stage depends on digests of the same imports (:func:`stage_code`): a change that
-reruns a stage is seen by the store and the trained models too.
+reruns a stage is seen by the store and the trained models too.  The library is digested where it is
+installed, in a repository or not.
 """
 
 import ast
@@ -41,8 +42,10 @@ EXEMPT = {
     "base.layout": "where files are",
 }
 """Modules, or whole packages, that affect no byte of a result, and why."""
-WRITTEN_BY = {"plan": "distillation.plans"}
-"""Stages whose result is what an exempt module makes."""
+DECIDED_BY = {"train": "distillation.plans"}
+"""Stages that an exempt module tells what to make."""
+STAGES = ROOT / "stages"
+"""The folder of the stages' modules: in the repository a link to the one at its top."""
 TRAINING_LIBRARIES = ("torch", "transformers", "tokenizers")
 """The libraries that determine the bytes of a model's outputs, and of a trained model."""
 
@@ -59,6 +62,12 @@ def code_fingerprint(*modules: str) -> str:
     return total.hexdigest()
 
 
+def stage_files() -> list[Path]:
+    """Return the files of the stages that depend on their code: all but the one that digests it."""
+    others = {"__init__", "fingerprint"}
+    return sorted(path for path in STAGES.glob("*.py") if path.stem not in others)
+
+
 def stage_code(stage: Path) -> dict[str, str]:
     """Return what determines the results of a stage, besides its inputs and parameters.
 
@@ -68,9 +77,9 @@ def stage_code(stage: Path) -> dict[str, str]:
         as a page's template; by path, from the project's root.
     """
     modules = producing_modules(stage)
-    if stage.stem in WRITTEN_BY:
-        modules.add(f"{PACKAGE}.{WRITTEN_BY[stage.stem]}")
-    files = [stage.resolve(), *(path_of(module) for module in modules)]
+    if stage.stem in DECIDED_BY:
+        modules.add(f"{PACKAGE}.{DECIDED_BY[stage.stem]}")
+    files = [stage, *(path_of(module) for module in modules)]
     files += [named for file in files for named in _files_named(file)]
     return {file.relative_to(ROOT.parent).as_posix(): _digest(file) for file in files}
 

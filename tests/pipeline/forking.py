@@ -4,8 +4,8 @@
 
 A stage spends seconds on importing torch and transformers, and these tests run dozens.  The server
 imports third-party libraries only and computes nothing; each fork leads a process group of its own,
-takes ``pipeline_lib`` from the workspace it runs in, and is `python SCRIPT` in all else.  The
-script is a stage's, that of the ``distill`` command, or DVC's, whose stages are forks in turn.
+takes ``pipeline_lib`` from the folder that PYTHONPATH names, and is `python -m MODULE` or
+`python SCRIPT` in all else: a stage, the ``distill`` command, or DVC, whose stages are forks too.
 
 A request is one line of JSON: argv, cwd, env, log (the file that takes the output), prelude (code
 that runs before the script).  The answer is two lines: the fork's process id, then its exit status.
@@ -96,11 +96,15 @@ def _become(request: dict[str, Any]) -> NoReturn:
     os.environ.clear()
     os.environ.update(request["env"])
     os.chdir(request["cwd"])
-    sys.argv, sys.path[0] = request["argv"], request["cwd"]
+    sys.argv, sys.path[0] = request["argv"], request["env"]["PYTHONPATH"]
     status: Any = 0
     try:
         exec(request["prelude"], {})
-        runpy.run_path(sys.argv[0], run_name="__main__")
+        if sys.argv[0] == "-m":
+            del sys.argv[0]
+            runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+        else:
+            runpy.run_path(sys.argv[0], run_name="__main__")
     except SystemExit as end:
         status = end.code or 0
     except BaseException:

@@ -1,4 +1,4 @@
-"""A small repository of its own: the project's stages on a small corpus with a tiny teacher."""
+"""A workspace of its own, without code: the stages on a small corpus with a tiny teacher."""
 
 import copy
 import io
@@ -36,9 +36,8 @@ METHODS = ("bilstm", "bilstm_kd", "bilstm_kd_ts")
 OUTPUTS = Path("data/outputs") / TASK / TEACHER / "full"
 TRANSFER = Path("data/transfer") / TASK / "full"
 STORE = Path(".distillery/store")
-SINGLE = ("fetch_models", "fetch_vectors", "split_wikipedia", "precompute_vectors", "pretrain")
-SINGLE += ("refine_teacher", "train_joint", "report")
-"""Stages that are not one per task."""
+SINGLE = ("fingerprint", "fetch_models", "split_wikipedia", "precompute_vectors", "report")
+"""Stages without a matrix."""
 UNSET = ("DISTILLERY_HOME", "DVC_ROOT", "PYTHONDONTWRITEBYTECODE")
 """Variables of the environment that a workspace does not take over."""
 
@@ -86,15 +85,23 @@ class Workspace:
 
     :param server: the socket of ``forking.py``.
     :param shims: a folder whose ``python`` runs stages through the server.
+    :param code: the folder of the library.
     """
 
-    def __init__(self, folder: Path, server: Path, shims: Path) -> None:
-        self.folder, self.server, self.shims = folder, server, shims
+    def __init__(self, folder: Path, server: Path, shims: Path, code: Path = ROOT) -> None:
+        self.folder, self.server, self.shims, self.code = folder, server, shims, code
 
     def copy(self, folder: Path) -> "Workspace":
         """Return an independent copy, with cache and store: no file is shared."""
         shutil.copytree(self.folder, folder, symlinks=True)
         return Workspace(folder, self.server, self.shims)
+
+    def with_own_code(self) -> "Workspace":
+        """Copy the library into the folder, so that it can be edited; return the workspace."""
+        # With what is compiled already, less what another worker is writing.
+        ignored = shutil.ignore_patterns("*.pyc.*")
+        shutil.copytree(ROOT / "pipeline_lib", self.folder / "pipeline_lib", ignore=ignored)
+        return Workspace(self.folder, self.server, self.shims, self.folder)
 
     def __truediv__(self, path: str | Path) -> Path:
         return self.folder / path
@@ -106,7 +113,7 @@ class Workspace:
         kept = {name: value for name, value in os.environ.items() if name not in UNSET}
         return kept | {
             "PATH": f"{path}:{os.environ['PATH']}",
-            "PYTHONPATH": str(self.folder),
+            "PYTHONPATH": str(self.code),
             "OMP_NUM_THREADS": "1",
             "TOKENIZERS_PARALLELISM": "false",
             "HF_HUB_OFFLINE": "1",
@@ -132,18 +139,19 @@ class Workspace:
 
     def distill(self, *argv: str) -> Run:
         """Run the ``distill`` command, as a fork."""
-        return self.command("python", "pipeline_lib/cli.py", *argv)
+        return self.command("python", "-m", "pipeline_lib.cli", *argv)
 
     def stage(self, name: str, *options: str, prelude: str = "") -> Run:
-        """Run one stage for the task, and wait for its end."""
+        """Run one stage for the task, or what ``options`` name, and wait for its end."""
         with self.started(name, *options, prelude=prelude) as stage:
             return stage.wait()
 
     @contextmanager
     def started(self, name: str, *options: str, prelude: str = "") -> Iterator["Started"]:
         """Start one stage for the task; it is killed when the block ends before it."""
-        single = name in SINGLE
-        argv = [f"stages/{name}.py", *(() if single else ("--task", TASK)), *options]
+        alone = options or name in SINGLE
+        item = () if alone else ("--task", TASK)
+        argv = ["-m", f"pipeline_lib.stages.{name}", *item, *options]
         log = self.folder / f"{name}-{time.monotonic_ns()}.log"
         env = self.env() | {"DVC_ROOT": str(self.folder)}
         with socket.socket(socket.AF_UNIX) as client:
@@ -193,10 +201,12 @@ class Workspace:
         return TaskScores.read(Layout(self.folder / "data").scores(task))
 
     def only(self, method: str) -> str:
-        """Leave one row's plan and no trained student; return the folder of the row's students."""
-        for path in (self.folder / "data/plans" / TASK).glob("*.json"):
-            if path.stem != method:
-                path.unlink()
+        """Leave one row and no trained student; return the folder of the row's students."""
+
+        def alone(values: Any) -> None:
+            values["methods"] = {method: values["methods"][method] | {"baseline": None}}
+
+        self.params(alone)
         self.forget(f"data/students/{TASK}", ".distillery/students")
         return f"data/students/{TASK}/{method}"
 

@@ -131,6 +131,6 @@ def test_slipped_states_are_refused(teacher: Path, tmp_path: Path, storage: str)
 def test_where_states_lie_is_known_both_ways() -> None:
     layout = Layout()
     states, inputs = layout.states("movies", "minilm", "full"), layout.transfer("movies", "full")
-    assert states == layout.all_states("movies") / "minilm/full"
+    assert states == layout.all_outputs("movies") / "states/minilm/full"
     pair = pair_of(states)
     assert pair is not None and (pair.inputs, pair.outputs) == (inputs, states)

@@ -179,7 +179,7 @@ def _prepare(
     lines = [line.strip() for line in sentences.read_text("utf-8").split("\n")]
     lines = [line for line in lines if line and split_words(line)[0]][:limit]
     say(f"splitting and tagging {len(lines):,} sentences")
-    os.environ["DISTILLERY_HOME"] = str(scratch / "home")
+    os.environ["POTSTILL_HOME"] = str(scratch / "home")
     examples = {"train": [Example((line,), 0) for line in lines]}
     settings = params.task(task).model_copy(update={"split": None})
     prepare_task(examples, {}, settings, params.tagger, scratch / "task", LocalEngine(1))

@@ -4,7 +4,7 @@ All are timed from raw text to logits, tokenisation included, taking turns in on
 and on all that the process may use.  torch always uses one thread, since the steps of an LSTM are
 too small to parallelise; the ONNX forms distribute the texts over the cores.
 
-    pip install 'distillery[onnx]'
+    pip install 'potstill[onnx]'
     python benchmarks/export_rates.py data/students/movies/bilstm_kd_ts/1
 
 Run it in a workspace where `dvc repro` has finished the student.  It writes

@@ -6,7 +6,7 @@ form, numpy; and on the same splits the usual alternatives: fastText, a TF-IDF r
 on dev, and test is not used for any selection.  SetFit's contrastive steps are capped
 (frontier_systems.py).
 
-    pip install 'distillery[onnx]' 'model2vec[distill,train]==0.10.0' setfit==1.2.0
+    pip install 'potstill[onnx]' 'model2vec[distill,train]==0.10.0' setfit==1.2.0
     pip install fasttext-wheel==0.9.2
     pip install transformers==5.23.0 tokenizers==0.23.3    # model2vec brings older ones
     distill profile use benchmarks/frontier.yaml && dvc repro

@@ -111,7 +111,7 @@ def _pages(articles: list[Article], copy: int, words: Iterator[int]) -> Iterator
 
 
 def _in_process(arguments: list[str], folder: Path) -> dict[str, Any]:
-    environment = os.environ | {"DISTILLERY_HOME": str(folder / "home")}
+    environment = os.environ | {"POTSTILL_HOME": str(folder / "home")}
     done = subprocess.run(
         [sys.executable, __file__, *arguments],
         env=environment,

@@ -242,7 +242,7 @@ def _ours(
 ) -> float:
     """Run the pass with an empty store; return rows per second once the workers are warm."""
     with tempfile.TemporaryDirectory(dir=scratch) as home:
-        os.environ["DISTILLERY_HOME"] = home
+        os.environ["POTSTILL_HOME"] = home
         ready = Path(home) / "ready"
         ready.mkdir()
         warm = [("warm", (logit_pass, ready, workers))] * workers

@@ -52,7 +52,7 @@ app.add_typer(profile.app, name="profile")
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"distillery {__version__}")
+        typer.echo(f"potstill {__version__}")
         raise typer.Exit
 
 

@@ -1,7 +1,9 @@
 """Where files are: artifacts, which outputs belong to which inputs, and the state folder."""
 
 import os
+import sys
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from pipeline_lib.base.errors import DistilleryError
@@ -9,6 +11,8 @@ from pipeline_lib.base.errors import DistilleryError
 HELDOUT, STATES = "heldout", "states"
 """The folders of outputs for held-out splits, and of layers' states, beside those of the teachers;
 reserved names."""
+HOME, FORMER_HOME = "POTSTILL_HOME", "DISTILLERY_HOME"
+"""The environment variable that names the state folder, and what it was called before."""
 
 
 @dataclass(frozen=True)
@@ -348,11 +352,36 @@ def _shallow_pair(layout: Layout, kind: str, split: str) -> tuple[Path, Path] | 
 def state_folder() -> Path:
     """Return the folder for what must outlive a killed stage: the store and training checkpoints.
 
-    ``DISTILLERY_HOME`` if set (two machines can share it), else ``.distillery`` in the main
+    ``POTSTILL_HOME`` if set (two machines can share it), else ``.potstill`` in the main
     repository: DVC sets ``DVC_ROOT`` for every stage, also for experiments in temporary folders.
+    Both had other names before; what still has them is used, with a notice.
     """
-    home = os.environ.get("DISTILLERY_HOME")
-    return Path(home) if home else Path(os.environ.get("DVC_ROOT", ".")) / ".distillery"
+    if variable := _home_variable():
+        return Path(os.environ[variable])
+    root = Path(os.environ.get("DVC_ROOT", "."))
+    folder, former = root / ".potstill", root / ".distillery"
+    if folder.exists() or not former.exists():
+        return folder
+    _notice(
+        f"{former} is used as the state folder. It is now called {folder}: mv {former} {folder}"
+    )
+    return former
+
+
+def _home_variable() -> str | None:
+    """Return the name of the environment variable that names the state folder, if one is set."""
+    if os.environ.get(HOME):
+        return HOME
+    if os.environ.get(FORMER_HOME):
+        _notice(f"{FORMER_HOME} is set. It is now called {HOME}: set that instead.")
+        return FORMER_HOME
+    return None
+
+
+@cache
+def _notice(line: str) -> None:
+    """Print a line to stderr, once per process."""
+    print(line, file=sys.stderr)
 
 
 def check_state_folder() -> None:
@@ -360,7 +389,7 @@ def check_state_folder() -> None:
 
     :raises DistilleryError: if it cannot be created or written to.
     """
-    folder, named = state_folder(), bool(os.environ.get("DISTILLERY_HOME"))
+    folder, variable = state_folder(), _home_variable()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if os.access(folder, os.W_OK | os.X_OK):
@@ -369,7 +398,7 @@ def check_state_folder() -> None:
     except OSError as error:
         reason = str(error.strerror or error)
     raise DistilleryError(
-        f"{'DISTILLERY_HOME: ' if named else ''}{folder} cannot be used as a folder ({reason}). "
-        + ("Set it to a folder that you may write to, or unset it" if named else "Move it away")
+        f"{f'{variable}: ' if variable else ''}{folder} cannot be used as a folder ({reason}). "
+        + ("Set it to a folder that you may write to, or unset it" if variable else "Move it away")
         + ", then run again."
     )

@@ -166,7 +166,7 @@ def size_section(facts: Facts) -> list[str]:
     timed = f"{student:,.0f} {'pairs' if facts.student.is_pair else 'sentences'} per second"
     if teacher is not None:
         timed += f", {student / teacher:.1f} times the teacher's {teacher:,.0f}"
-    lines.append(f"{timed}, as distillery runs both. {escape(speed_line(facts.result))}")
+    lines.append(f"{timed}, as potstill runs both. {escape(speed_line(facts.result))}")
     return bullets(lines)
 
 

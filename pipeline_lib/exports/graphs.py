@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from pipeline_lib.base.distribution import install_extra
 from pipeline_lib.base.errors import DistilleryError
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def require_onnx() -> None:
         import onnxruntime  # noqa: F401
     except ImportError as error:
         raise DistilleryError(
-            f"ONNX files need onnx and onnxruntime ({error}): pip install 'distillery[onnx]'."
+            f"ONNX files need onnx and onnxruntime ({error}). Run `{install_extra('onnx')}`."
         ) from error
 
 

@@ -165,7 +165,7 @@ def _describe(model: "onnx.ModelProto", about: dict[str, Any]) -> None:
         for key, value in about.items()
     }
     helper.set_model_props(model, texts)
-    model.producer_name = "distillery"
+    model.producer_name = "potstill"
     model.doc_string = (
         f"A distilled {about['architecture']} student ({about['kind']}, {about['form']}). Logits "
         "are already divided by the temperature."

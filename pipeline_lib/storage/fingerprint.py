@@ -35,6 +35,7 @@ EXEMPT = {
     "storage.fingerprint": "computes the fingerprints",
     "base.entry": "prints errors",
     "base.errors": "prints errors",
+    "base.distribution": "says what to install",
     "base.progress": "prints progress",
     "training.progress": "prints progress",
     "base.processor": "records the processor",

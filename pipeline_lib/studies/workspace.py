@@ -37,7 +37,7 @@ def run_study(name: str, params: dict[str, Any]) -> Path:
     inputs = str(Path(params["inputs"]).resolve())
     with (folder / "params.yaml").open("w", encoding="utf-8") as file:
         YAML().dump(params | {"inputs": inputs}, file)
-    environment = os.environ | {"DISTILLERY_HOME": str(state_folder().resolve())}
+    environment = os.environ | {"POTSTILL_HOME": str(state_folder().resolve())}
     if not (folder / ".dvc").exists():
         _dvc(folder, environment, "init", "--no-scm", "--quiet")
         settings = {"cache.dir": cache}

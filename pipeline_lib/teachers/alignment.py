@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.layout import state_folder
 from pipeline_lib.storage.columns import FIRST, Text, holds_scores, matrix
 from pipeline_lib.storage.shards import ShardSet, check_answers, read_shard
 from pipeline_lib.storage.vectors import StoredVectors
@@ -266,4 +267,4 @@ def _agreement(
 
 def _remedy(outputs: ShardSet) -> str:
     kind = outputs.manifest.kind
-    return f"Delete this folder and .distillery/store/{kind}, then run `dvc repro`."
+    return f"Delete this folder and {state_folder()}/store/{kind}, then run `dvc repro`."

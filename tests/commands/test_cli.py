@@ -66,7 +66,7 @@ class TestHelp:
         assert found.stdout.strip() == "set()"
 
     def test_version(self) -> None:
-        assert distill("--version").startswith("distillery ")
+        assert distill("--version").startswith("potstill ")
 
 
 class TestCheck:

@@ -127,7 +127,7 @@ def test_a_kill_loses_nothing(
     row = make()
     train(row)
     whole = sha256_folder(first_of(row).result.folder)
-    monkeypatch.setenv("DISTILLERY_HOME", str(tmp_path / "another"))
+    monkeypatch.setenv("POTSTILL_HOME", str(tmp_path / "another"))
     monkeypatch.setattr(training, "CHECKPOINT_SECONDS", 0.0)
 
     def stop(step: int, *_: Any) -> None:

@@ -286,7 +286,7 @@ def test_a_kill_loses_nothing(
     sampling = own.pop("sampling")
     train(make(own, sampling=sampling), layout, ignore)
     whole = sha256_folder(layout.joint_students("mtl", 1))
-    monkeypatch.setenv("DISTILLERY_HOME", str(tmp_path / "another"))
+    monkeypatch.setenv("POTSTILL_HOME", str(tmp_path / "another"))
     monkeypatch.setattr(training, "CHECKPOINT_SECONDS", 0.0)
 
     def stop(step: int, *_: Any) -> None:
@@ -308,7 +308,7 @@ def ended(layout: Layout, tmp_path_factory: pytest.TempPathFactory) -> Layout:
     shutil.copytree(layout.data, folder / "data")
     own, params = Layout(folder / "data"), make_params({}, {})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("DISTILLERY_HOME", str(folder / "home"))
+        patch.setenv("POTSTILL_HOME", str(folder / "home"))
         write_joint_vocabulary(params, "mtl", own)
         train(joint_row(params, "mtl", own, "cpu"), own, ignore)
     return own

@@ -79,7 +79,7 @@ def test_a_pass_has_the_same_bytes(
     workers: int,
 ) -> None:
     run_pass(LengthPass(), texts, tmp_path / "local", LocalEngine(1))
-    monkeypatch.setenv("DISTILLERY_HOME", str(tmp_path / "another"))
+    monkeypatch.setenv("POTSTILL_HOME", str(tmp_path / "another"))
     engine = RayEngine(cluster.address, workers, "cpu")
     _, report = run_pass(LengthPass(), texts, tmp_path / "ray", engine)
     assert (engine.workers, report.computed) == (workers, 4)

@@ -74,7 +74,7 @@ def test_a_student_in_its_place_has_all_that_is_known(workspace: Path) -> None:
         # Recall of the student minus the teacher's, the largest loss first.
         "| positive | 84.5 | 80.0 ± 1.0 | -4.5 | 82.0 |\n"
         "| negative | 85.7 | 84.0 ± 1.0 | -1.7 | 86.0 |",
-        "- 4,200 sentences per second, 6.0 times the teacher's 700, as distillery runs both. ",
+        "- 4,200 sentences per second, 6.0 times the teacher's 700, as potstill runs both. ",
         "students on 1 thread, teachers on 2, torch 2.",
         "| data of movies | package vaderSentiment==3.3.2 | unknown |",
         "| teacher minilm of movies | fine-tuned here from model minilm, package "

@@ -193,7 +193,7 @@ def test_other_answers_than_the_students_are_not_written(
 def test_without_onnx_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     for use in (lambda: export_onnx(tmp_path, tmp_path), lambda: load_onnx_student(tmp_path)):
-        with pytest.raises(DistilleryError, match=r"pip install 'distillery\[onnx\]'"):
+        with pytest.raises(DistilleryError, match=r"pip install 'potstill\[onnx\]'"):
             use()
 
 

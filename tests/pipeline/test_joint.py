@@ -95,7 +95,7 @@ def workspace(joined: tuple[Workspace, Run], tmp_path: Path) -> Workspace:
 
 
 def _joint(workspace: Workspace) -> set[Path]:
-    return set((workspace / ".distillery/joint").glob("[!.]*"))
+    return set((workspace / ".potstill/joint").glob("[!.]*"))
 
 
 def test_students_are_tuned_or_taken_as_they_are(joined: tuple[Workspace, Run]) -> None:
@@ -169,7 +169,7 @@ def test_another_joint_training_tunes_its_rows_anew(workspace: Workspace) -> Non
 def test_a_joint_training_goes_on_from_its_checkpoints(
     joined: tuple[Workspace, Run], workspace: Workspace
 ) -> None:
-    workspace.forget("data/joint", ".distillery/joint")
+    workspace.forget("data/joint", ".potstill/joint")
     with workspace.started("train_joint", prelude=SLOW_TRAINING) as stage:
         stage.kill_when(lambda: _written(workspace, "joint-*.safetensors", after=25))
     resumed = _resumed(workspace.stage("train_joint", prelude=TELL_RESUMED))
@@ -181,7 +181,7 @@ def test_another_student_than_planned_is_refused(workspace: Workspace) -> None:
     path = workspace / f"data/joint/mtl/1/{TASK}/training.json"
     path.chmod(0o644)
     path.write_text("{}")
-    workspace.forget(".distillery/students")
+    workspace.forget(".potstill/students")
     plans = workspace / f"data/plans/{TASK}"
     for other in {*plans.glob("*.json")} - {plans / "tuned.json", plans / "taken.json"}:
         other.unlink()

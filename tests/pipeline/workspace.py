@@ -35,10 +35,10 @@ BOTH = SHARDS + BLOCKS
 METHODS = ("bilstm", "bilstm_kd", "bilstm_kd_ts")
 OUTPUTS = Path("data/outputs") / TASK / TEACHER / "full"
 TRANSFER = Path("data/transfer") / TASK / "full"
-STORE = Path(".distillery/store")
+STORE = Path(".potstill/store")
 SINGLE = ("fingerprint", "fetch_models", "split_wikipedia", "precompute_vectors", "report")
 """Stages without a matrix."""
-UNSET = ("DISTILLERY_HOME", "DVC_ROOT", "PYTHONDONTWRITEBYTECODE")
+UNSET = ("POTSTILL_HOME", "DISTILLERY_HOME", "DVC_ROOT", "PYTHONDONTWRITEBYTECODE")
 """Variables of the environment that a workspace does not take over."""
 
 
@@ -193,7 +193,7 @@ class Workspace:
 
     def trained(self) -> set[str]:
         """Return the keys of the students that are whole: they have their seal."""
-        seals = (self.folder / ".distillery/students").glob(f"[!.]*/{SEAL}")
+        seals = (self.folder / ".potstill/students").glob(f"[!.]*/{SEAL}")
         return {path.parent.name for path in seals}
 
     def scores(self, task: str) -> TaskScores:
@@ -207,7 +207,7 @@ class Workspace:
             values["methods"] = {method: values["methods"][method] | {"baseline": None}}
 
         self.params(alone)
-        self.forget(f"data/students/{TASK}", ".distillery/students")
+        self.forget(f"data/students/{TASK}", ".potstill/students")
         return f"data/students/{TASK}/{method}"
 
     def forget(self, *paths: str | Path) -> None:

@@ -282,7 +282,7 @@ def test_a_library_that_is_not_installed_is_named(
     tmp_path: Path, encoder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "usearch", None)
-    with pytest.raises(DistilleryError, match=r"pip install 'distillery\[usearch\]'"):
+    with pytest.raises(DistilleryError, match=r"pip install 'potstill\[usearch\]'"):
         made(tmp_path / "index", encoder, approximate="usearch")
     assert not (tmp_path / "index").exists()
 

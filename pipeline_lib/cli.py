@@ -16,6 +16,7 @@ from pipeline_lib.commands import (
     export,
     index,
     init,
+    new,
     predict,
     profile,
     results,
@@ -35,6 +36,7 @@ app = typer.Typer(
     epilog="Run the pipeline with: dvc repro",
 )
 app.command("init", epilog=init.EXAMPLE)(init.init)
+app.command("new", epilog=new.EXAMPLE)(new.new)
 app.command("check", epilog=check.EXAMPLE)(check.check)
 app.command("results", epilog=results.EXAMPLE)(results.results)
 app.command("predict", epilog=predict.EXAMPLE)(predict.predict)

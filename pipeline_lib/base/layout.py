@@ -352,16 +352,20 @@ def _shallow_pair(layout: Layout, kind: str, split: str) -> tuple[Path, Path] | 
 def state_folder() -> Path:
     """Return the folder for what must outlive a killed stage: the store and training checkpoints.
 
-    ``POTSTILL_HOME`` if set (two machines can share it), else ``.potstill`` in the main
-    repository: DVC sets ``DVC_ROOT`` for every stage, also for experiments in temporary folders.
+    ``POTSTILL_HOME`` if set (two machines can share it), else ``.potstill`` in the main workspace:
+    DVC sets ``DVC_ROOT`` for every stage, also for experiments in temporary folders.  If the
+    workspace has none, the nearest one in a folder above is used, which workspaces can share.
     Both had other names before; what still has them is used, with a notice.
     """
     if variable := _home_variable():
         return Path(os.environ[variable])
     root = Path(os.environ.get("DVC_ROOT", "."))
     folder, former = root / ".potstill", root / ".distillery"
-    if folder.exists() or not former.exists():
+    if folder.exists():
         return folder
+    if not former.exists():
+        above = (parent / ".potstill" for parent in root.resolve().parents)
+        return next((shared for shared in above if shared.is_dir()), folder)
     _notice(
         f"{former} is used as the state folder. It is now called {folder}: mv {former} {folder}"
     )

@@ -5,7 +5,8 @@
 Reads data/transfer/<task>, data/tasks/<task>/{dev,test,...}, data/teachers/<task>; writes
 data/outputs/<task>/<teacher>/<recipe>, data/outputs/<task>/heldout/<teacher>/<split> and, for the
 transfer sets whose students learn from layers, data/outputs/<task>/states/<teacher>/<recipe>: one
-shard per input shard, row for row, and alignment.json with the figures of the proof.
+shard per input shard, row for row, and alignment.json with the figures of the proof.  Writes
+data/digests/joint/<task>.json, on which joint trainings depend: the sets that they read.
 """
 
 from contextlib import nullcontext
@@ -20,6 +21,7 @@ from pipeline_lib.base.files import clear_folder, read_record, write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import Params, load_params
 from pipeline_lib.storage.shards import ShardSet
+from pipeline_lib.tasks.unlabelled import training_texts
 
 if TYPE_CHECKING:
     from pipeline_lib.engine.protocol import Engine
@@ -38,6 +40,25 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
         answer(params, layout, task, teacher)
     for teacher, recipes in params.states_of(task).items():
         compute_states(params, layout, task, teacher, recipes)
+    write_json(layout.read_by_joint(task), read_by_joint(params, task, layout))
+
+
+def read_by_joint(params: Params, task: str, layout: Layout) -> dict[str, list[str]]:
+    """Return the digests of the sets that joint trainings read of a task, by their names."""
+    splits = [layout.split(task, split) for split in ("train", "dev")]
+    sets = {
+        name: [
+            *splits,
+            layout.transfer(task, row.tasks[task]),
+            layout.outputs(task, params.teacher_of(task, row), row.tasks[task]),
+        ]
+        for name, row in params.joint.items()
+        if task in row.tasks
+    }
+    return {
+        name: [training_texts(folder).manifest.digest for folder in folders if folder.exists()]
+        for name, folders in sets.items()
+    }
 
 
 def answer(params: Params, layout: Layout, task: str, teacher: str) -> None:

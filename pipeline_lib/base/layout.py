@@ -111,6 +111,14 @@ class Layout:
         """Return the folder of all outputs of a task's teachers."""
         return self.data / "outputs" / task
 
+    def read_by_encoders(self, task: str) -> Path:
+        """Return the file of the digests of a task's sets that encoders read."""
+        return self.data / "digests" / "encoders" / f"{task}.json"
+
+    def read_by_joint(self, task: str) -> Path:
+        """Return the file of the digests of a task's sets that joint trainings read."""
+        return self.data / "digests" / "joint" / f"{task}.json"
+
     def outputs(self, task: str, teacher: str, recipe: str) -> Path:
         """Return a teacher's outputs for a transfer set."""
         return self.all_outputs(task) / teacher / recipe

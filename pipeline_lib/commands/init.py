@@ -104,7 +104,7 @@ def init(
     from rich.console import Console
 
     from pipeline_lib.base.workspace import check_pipeline, make_workspace
-    from pipeline_lib.commands.check import check
+    from pipeline_lib.commands.check import print_summary
     from pipeline_lib.commands.init_findings import show
     from pipeline_lib.commands.profile import find_profile, keep_own_changes, write_params
     from pipeline_lib.onboarding import proposal
@@ -147,7 +147,7 @@ def init(
     profile.write_text(written, encoding="utf-8")
     write_params(profile, params)
     typer.echo(f"written   {profile}; {params} from it (back: distill profile use default)\n")
-    check(params)
+    print_summary(params)
     _say_next(request.name, found.sections, pair=len(inspection.understood.text) == 2)
 
 
@@ -274,8 +274,7 @@ def _say_next(task: str, sections: dict[str, Any], pair: bool) -> None:
     [*_, last] = (name for name in sections["methods"] if name.startswith("bilstm"))
     student = f"data/students/{task}/{last}/1"
     typer.echo("")
-    typer.echo("Next:  dvc repro")
-    typer.echo("       distill results")
+    typer.echo("Next:  distill run")
     example = "$'one sentence\\tand another'" if pair else '"a sentence"'
     typer.echo(f"       distill predict {student} {example}")
     typer.echo(f"       distill export {student} exported --to onnx-int8")

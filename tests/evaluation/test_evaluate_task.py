@@ -30,6 +30,7 @@ from pipeline_lib.storage.shards import (
     write_manifest,
     write_shard,
 )
+from tests.tour import TOUR
 
 TEXTS = [f"sentence {i}" for i in range(40)]
 LABELS = [i % 2 for i in range(40)]
@@ -78,7 +79,7 @@ class Fake:
 
 @pytest.fixture
 def params() -> Params:
-    given = load_params(Path(__file__).parents[2] / "params.yaml")
+    given = load_params(TOUR)
     row = given.methods["bilstm"]
     methods = {"plain": row, "distilled": Method(**{**row.model_dump(), "baseline": "plain"})}
     tasks = {"movies": given.task("movies")}

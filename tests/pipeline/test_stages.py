@@ -9,6 +9,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from tests.archives import write_files
+from tests.tour import TOUR
 from tests.wikipedia.wikis import wikipedia, write_dump
 
 ROOT = Path(__file__).parents[2]
@@ -25,7 +26,7 @@ def run(stage: str, folder: Path, *options: str) -> subprocess.CompletedProcess:
 def folder(tmp_path: Path, model_folder: Path) -> Path:
     """Return a working folder whose params.yaml names only files in it."""
     yaml = YAML(typ="safe", pure=True)
-    params = yaml.load((ROOT / "params.yaml").read_text(encoding="utf-8"))
+    params = yaml.load(TOUR.read_text(encoding="utf-8"))
     task = next(iter(params["tasks"].values()))
     files = {"train": "a.tsv", "dev": "a.tsv"}
     task["source"] = {"kind": "files", "files": files, "format": "tsv", "columns": None}

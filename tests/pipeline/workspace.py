@@ -24,6 +24,7 @@ from pipeline_lib.base.files import sha256_file
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.evaluation.results import TaskScores
 from pipeline_lib.storage.trained import SEAL
+from tests.tour import TOUR
 
 ROOT = Path(__file__).parents[2]
 TASK = "reviews"
@@ -278,7 +279,7 @@ def _small_params() -> dict[str, Any]:
 @cache
 def _small_params_file() -> str:
     yaml = YAML()
-    values = yaml.load((ROOT / "params.yaml").read_text())
+    values = yaml.load(TOUR.read_text())
     task = next(iter(values["tasks"].values()))
     task["source"] = {
         "kind": "files",

@@ -17,6 +17,7 @@ from pipeline_lib.report.markdown import write_report
 from pipeline_lib.report.rows import rows
 from pipeline_lib.report.terminal import print_result
 from tests.made_up import made_up_method, made_up_scores
+from tests.tour import TOUR
 
 SPEED = {
     "device": "cpu",
@@ -70,7 +71,7 @@ def hide_test(scores: TaskScores) -> TaskScores:
 
 @pytest.fixture
 def params() -> Params:
-    return load_params(Path(__file__).parents[2] / "params.yaml")
+    return load_params(TOUR)
 
 
 def printed(result: TaskResult, params: Params, width: int) -> str:

@@ -44,11 +44,11 @@ from harness import (
     summary,
     table,
     take_turns,
-    usable_cores,
     write_results,
 )
 
 from pipeline_lib.augmentation.rules import augment_block
+from pipeline_lib.base.threads import usable_cores
 from pipeline_lib.engine.local import LocalEngine
 from pipeline_lib.params import Params, load_params
 from pipeline_lib.storage.shards import ShardSet

@@ -29,8 +29,9 @@ import numpy as np
 import typer
 from frontier_rates import environment
 from frontier_systems import PEERS, Rows, System, ours, peer
-from harness import RESULTS, facts, reason, say, spread, table, usable_cores, write_results
+from harness import RESULTS, facts, reason, say, spread, table, write_results
 
+from pipeline_lib.base.threads import usable_cores
 from pipeline_lib.evaluation.calibration import details
 from pipeline_lib.params import load_params
 

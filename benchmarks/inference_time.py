@@ -37,12 +37,12 @@ from harness import (
     table,
     take_turns,
     tokens_per_row,
-    usable_cores,
     write_results,
 )
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.threads import usable_cores
 from pipeline_lib.distillation.starts import Start, start_of
 from pipeline_lib.params import StudentSettings, load_params
 from pipeline_lib.storage.columns import Text

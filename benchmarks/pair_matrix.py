@@ -51,12 +51,12 @@ from harness import (
     spread,
     summary,
     table,
-    usable_cores,
     write_results,
 )
 from transformers import AutoConfig, BertConfig, BertModel
 
 from pipeline_lib.base.devices import DTYPES, resolve_batch_tokens, resolve_precision
+from pipeline_lib.base.threads import usable_cores
 from pipeline_lib.networks.student import StudentConfig
 from pipeline_lib.params import student_settings
 from pipeline_lib.retrieval.scoring import (

@@ -15,9 +15,10 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from harness import RESULTS, facts, say, table, usable_cores, write_results
+from harness import RESULTS, facts, say, table, write_results
 
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.threads import usable_cores
 from pipeline_lib.distillation.encoders import EncoderTraining, encoder_row, held_back_loss, mean_of
 from pipeline_lib.distillation.plans import make_plan
 from pipeline_lib.distillation.students import student_row

@@ -17,7 +17,7 @@ from typing import Any
 from pipeline_lib.base.distribution import install_extra
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import state_folder
-from pipeline_lib.engine.local import core_count
+from pipeline_lib.base.threads import usable_cores
 from pipeline_lib.engine.protocol import IN_FLIGHT, Job, OnProgress, Report, Result
 
 try:
@@ -240,7 +240,7 @@ def _connect(address: str | None, workers: int | None) -> None:
     }
     try:
         if address is None:
-            cores = workers or core_count()
+            cores = workers or usable_cores()
             ray.init(address="local", num_cpus=cores, include_dashboard=False, **common)
         else:
             ray.init(address=address, **common)

@@ -1,6 +1,5 @@
 """Runs what ``distill export --to onnx`` wrote, from raw texts to logits."""
 
-import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ import numpy as np
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json
+from pipeline_lib.base.threads import usable_cores
 from pipeline_lib.exports.folders import CONFIG, exported_tokenizer
 from pipeline_lib.exports.graphs import FIRST, SECOND, require_onnx
 from pipeline_lib.exports.reading import Reader
@@ -99,11 +99,6 @@ def open_session(model: bytes) -> "onnxruntime.InferenceSession":
         return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime's exceptions have no common base class
         raise ValueError(str(error)) from error
-
-
-def usable_cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def run(session: "onnxruntime.InferenceSession", sentences: Sentences, width: int) -> np.ndarray:

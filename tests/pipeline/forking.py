@@ -31,7 +31,6 @@ HEAVY = (
     "pandas",
     "jinja2",
     "scipy.stats",
-    "sklearn.metrics",
     "spacy",
     "spacy.lang.en",
     "spacy.pipeline",

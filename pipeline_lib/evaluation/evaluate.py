@@ -10,6 +10,7 @@ import pyarrow as pa
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_record
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.text import Text
 from pipeline_lib.engine import make_engine
 from pipeline_lib.engine.protocol import Report
 from pipeline_lib.evaluation.heldout import (
@@ -22,7 +23,7 @@ from pipeline_lib.evaluation.results import ParameterCounts, Source, TaskScores,
 from pipeline_lib.evaluation.scores import task_scores
 from pipeline_lib.evaluation.systems import System
 from pipeline_lib.params import Method, Params
-from pipeline_lib.storage.columns import Text, label_type, list_column
+from pipeline_lib.storage.columns import label_type, list_column
 from pipeline_lib.storage.shards import read_manifest, write_shard
 
 
@@ -155,7 +156,7 @@ def run_student(run: StudentRun, report: Report) -> tuple[dict[str, np.ndarray],
     require_model(run.folder)
     student = load_student(run.folder, run.device)
     check_names(run.folder, student.label_names, run.names)
-    logits = {split: student.predict(texts) for split, texts in run.texts.items()}
+    logits = {split: student.logits(texts) for split, texts in run.texts.items()}
     for split, answers in logits.items():
         _check_answers(run.folder, split, answers, (len(run.texts[split]), len(run.names)))
     return logits, ParameterCounts(**parameter_counts(student))

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.processor import cpu_name
+from pipeline_lib.base.text import Text
 from pipeline_lib.evaluation.evaluate import require_model
 from pipeline_lib.params import Params
-from pipeline_lib.storage.columns import Text, texts
+from pipeline_lib.storage.columns import texts
 from pipeline_lib.storage.shards import ShardSet
 
 if TYPE_CHECKING:
@@ -120,4 +121,4 @@ def _student(folder: Path, device: "torch.device") -> Predict:
     from pipeline_lib.students.student import load_student
 
     require_model(folder)
-    return load_student(folder, device=str(device)).predict
+    return load_student(folder, device=str(device)).logits

@@ -1,12 +1,12 @@
 """The sections of a model card about a student's scores: tables and their captions."""
 
-from pipeline_lib.evaluation.companions import TEMPERATURE
 from pipeline_lib.evaluation.results import SeedScores
 from pipeline_lib.exports.facts import Facts
 from pipeline_lib.exports.markdown import bullets, code, escape, table
 from pipeline_lib.report.captions import speed_line
 from pipeline_lib.report.details import TextTable, calibration, notes, routing
 from pipeline_lib.report.rows import NONE, percent, rate, rows, signed
+from pipeline_lib.students.folders import TEMPERATURE
 
 MAX_CLASSES = 30
 """With more classes, only those in which student and teacher differ most are shown."""

@@ -6,10 +6,10 @@ from typing import Any
 
 from pipeline_lib.base.files import read_json
 from pipeline_lib.base.layout import StudentPlace, student_place
-from pipeline_lib.evaluation.companions import temperature_of
 from pipeline_lib.evaluation.results import MethodScores, TaskScores, TeacherScores
 from pipeline_lib.params import Method, Params, Task, load_params
 from pipeline_lib.report.collect import TaskResult
+from pipeline_lib.students.folders import temperature_of
 from pipeline_lib.students.student import Student
 
 

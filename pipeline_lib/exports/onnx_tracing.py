@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 
-from pipeline_lib.exports.graphs import COLUMNS, FIRST, OPSET, ROWS, SECOND
+from pipeline_lib.exports.graphs import COLUMNS, OPSET, ROWS
+from pipeline_lib.exports.onnx_student import FIRST, SECOND
 from pipeline_lib.networks.layers import mean
 from pipeline_lib.networks.siamese import SiameseTransformerEncoder
 from pipeline_lib.networks.student import StudentNetwork

@@ -18,7 +18,8 @@ import pyarrow as pa
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import state_folder
-from pipeline_lib.storage.columns import FIRST, Text, holds_scores, matrix
+from pipeline_lib.base.text import Text
+from pipeline_lib.storage.columns import FIRST, holds_scores, matrix
 from pipeline_lib.storage.shards import ShardSet, check_answers, read_shard
 from pipeline_lib.storage.vectors import StoredVectors
 from pipeline_lib.tasks.metrics import agreement, label_array

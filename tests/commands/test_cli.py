@@ -15,6 +15,7 @@ from ruamel.yaml import YAML
 from pipeline_lib import cli
 from pipeline_lib.base.files import write_json
 from pipeline_lib.params import load_params
+from pipeline_lib.students.folders import MODEL_TYPE
 from tests.made_up import made_up_method, made_up_scores
 from tests.pretrained import LAYERS
 
@@ -185,13 +186,13 @@ class TestPredict:
     @pytest.fixture(autouse=True)
     def student(self, monkeypatch: pytest.MonkeyPatch) -> None:
         Path("student").mkdir()
-        Path("student/config.json").write_text("{}")
+        write_json(Path("student/config.json"), {"model_type": MODEL_TYPE})
 
-        def predict(texts: Sequence[str]) -> np.ndarray:
+        def logits(texts: Sequence[str]) -> np.ndarray:
             return np.array([[0.0, 2.0 if "good" in text else -2.0] for text in texts], np.float32)
 
         student = SimpleNamespace(
-            predict=predict, label_names=["negative", "positive"], is_pair=False, tokenizer=None
+            logits=logits, label_names=["negative", "positive"], is_pair=False, tokenizer=None
         )
         monkeypatch.setattr("pipeline_lib.students.student.load_student", lambda folder: student)
 
@@ -305,7 +306,7 @@ class TestPredict:
         own = {"bilstm": methods["bilstm"] | {"tasks": None}}
         write_params(teachers=found, methods=own, joint={}, encoders={}, catalogues={})
         folder = "data/students/movies/bilstm/1"
-        write_json(Path(folder) / "config.json", {})
+        write_json(Path(folder) / "config.json", {"model_type": MODEL_TYPE})
         (explained,) = json.loads(distill("explain", folder, "good film", "--json"))
         assert list(explained["models"]) == ["bilstm"]
         refused = failing(monkeypatch, capsys, "predict", folder, "good", "--threshold", "0.9")
@@ -335,7 +336,7 @@ class TestPredict:
     def test_no_model_is_an_error(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        assert "absent: no model here" in failing(monkeypatch, capsys, "predict", "absent", "x")
+        assert "absent: no such folder" in failing(monkeypatch, capsys, "predict", "absent", "x")
 
 
 class TestRefusedBySystem:

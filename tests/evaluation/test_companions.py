@@ -15,12 +15,12 @@ from pipeline_lib.evaluation.companions import (
     baseline_of,
     scaled,
     teacher_of,
-    temperature_of,
     threshold_of,
 )
 from pipeline_lib.params import load_params
 from pipeline_lib.storage.columns import list_column
 from pipeline_lib.storage.shards import write_shard
+from pipeline_lib.students.folders import temperature_of
 from tests.tour import TOUR
 
 PARAMS = load_params(TOUR)

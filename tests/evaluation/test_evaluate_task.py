@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -70,8 +70,11 @@ class Fake:
     def __init__(self, step: int) -> None:
         self.step = step
 
-    def predict(self, texts: Sequence[str], *_: Any) -> np.ndarray:
+    def logits(self, texts: Sequence[str]) -> np.ndarray:
         return one_hot(wrong_every(self.step))[: len(texts)]
+
+    def predict(self, texts: Sequence[str], *_: int) -> np.ndarray:
+        return self.logits(texts)
 
     def parameters(self, embeddings: bool) -> int:
         return 300 if embeddings else 100
@@ -379,7 +382,7 @@ def test_other_label_names_are_refused(
 def test_logits_that_are_no_numbers_are_refused(
     params: Params, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Fake, "predict", lambda self, texts: np.full((len(texts), 2), np.nan))
+    monkeypatch.setattr(Fake, "logits", lambda self, texts: np.full((len(texts), 2), np.nan))
     with pytest.raises(DistilleryError, match=r"row 0 of dev.*diverged"):
         evaluate_task(params, "movies", Layout(data))
 

@@ -90,7 +90,7 @@ def test_a_student_in_use_is_scaled_routed_explained_and_exported(
     student, lines = f"data/students/{TASK}/bilstm_kd/1", ["The film is very good.", "It is dull."]
     temperature = finished.workspace.scores(TASK).methods["bilstm_kd"].details.temperature["1"]
     found = distill("predict", student, *lines, "--format", "jsonl")
-    raw = load_student(finished.workspace / student).predict(lines) / temperature
+    raw = load_student(finished.workspace / student).logits(lines) / temperature
     for line, logits in zip(found.splitlines(), raw, strict=True):
         assert json.loads(line)["logits"] == pytest.approx(logits.tolist(), abs=1e-5)
     for form in ("onnx", "onnx-int8", "numpy"):

@@ -133,7 +133,7 @@ def test_the_student_that_is_taken_predicts_what_was_scored(joined: tuple[Worksp
     table = table.filter(pc.equal(table["split"], "test"))
     texts = [text for _, text in sentences()["test"]]
     pairs = list(zip(texts, texts[1:] + texts[:1], strict=True))
-    found = load_student(folder).predict(pairs)
+    found = load_student(folder).logits(pairs)
     np.testing.assert_allclose(found, matrix(table["taken-2"]), atol=1e-5)
 
 

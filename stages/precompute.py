@@ -12,7 +12,7 @@ data/digests/joint/<task>.json, on which joint trainings depend: the sets that t
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,6 +20,7 @@ from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.files import clear_folder, read_record, write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import Params, load_params
+from pipeline_lib.storage.kept import kept_json
 from pipeline_lib.storage.shards import ShardSet
 from pipeline_lib.tasks.unlabelled import training_texts
 
@@ -160,11 +161,16 @@ def prove(inputs: ShardSet, logit_pass: "LogitPass", folder: Path, own: float | 
     :param own: the teacher's agreement on the training rows, if these are among the rows.
     """
     from pipeline_lib.base.devices import single_thread
-    from pipeline_lib.teachers.alignment import prove_alignment
+    from pipeline_lib.teachers.alignment import proof_key, prove_alignment
 
-    # One thread here too: workers are forked from this process again, for the next set.
-    with single_thread() if logit_pass.device == "cpu" else nullcontext():
-        figures = prove_alignment(inputs, ShardSet.open(folder), logit_pass, own)
+    outputs = ShardSet.open(folder)
+
+    def compute() -> dict[str, Any]:
+        # One thread here too: workers are forked from this process again, for the next set.
+        with single_thread() if logit_pass.device == "cpu" else nullcontext():
+            return prove_alignment(inputs, outputs, logit_pass, own)
+
+    figures = kept_json("proofs", [proof_key(inputs, outputs, logit_pass), own], compute)
     write_json(folder / "alignment.json", figures)
     typer.echo(
         f"  {figures['recomputed_rows']} rows recomputed, largest difference "

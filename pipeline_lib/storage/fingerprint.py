@@ -30,6 +30,7 @@ EXEMPT = {
     "storage.references": "resolved settings: the keys hold the digests",
     "storage.store": "moves finished bytes, makes none",
     "storage.trained": "moves finished bytes, makes none",
+    "storage.kept": "moves finished bytes, makes none",
     "base.files": "moves finished bytes, makes none",
     "engine": "which process computes: the number of workers changes no byte",
     "storage.fingerprint": "computes the fingerprints",

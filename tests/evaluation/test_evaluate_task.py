@@ -91,6 +91,7 @@ def params() -> Params:
 
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("POTSTILL_HOME", str(tmp_path / "home"))
     data = tmp_path / "data"
     for split in ("train", "dev", "test"):
         save_split(data, split, LABELS)
@@ -99,6 +100,8 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             folder = data / "students/movies" / method / str(seed)
             folder.mkdir(parents=True)
             (folder / "config.json").write_text("{}")
+            # Their answers are kept by what is in the folder.
+            (folder / "weights").write_text(f"{method} {seed}")
             write_json(
                 folder / "training.json",
                 {"rows": 40, "steps": 20, "best_step": 10 * seed, "settings": {"batch_size": 4}},

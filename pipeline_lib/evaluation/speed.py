@@ -87,7 +87,7 @@ class Timed(Record):
 class TaskSpeed(RecordFile):
     """The timings of one task's teachers and students, from raw text to logits.
 
-    :ivar machine: the processor, and torch's version; :ivar accelerator: likewise, or None.
+    :ivar accelerator: its name; None if there is none, or params.yaml asks for the processor.
     :ivar onnxruntime: its version; None if it is not installed.
     :ivar sentences: how many different ones were read, or pairs; :ivar split: theirs.
     :ivar seconds: the least duration of a turn; :ivar repeats: turns of each system.
@@ -95,9 +95,10 @@ class TaskSpeed(RecordFile):
     :ivar students: by architecture.
     """
 
-    machine: str
+    cpu: str
     cores: int
     accelerator: str | None
+    torch: str
     onnxruntime: str | None
     split: str
     pair: bool

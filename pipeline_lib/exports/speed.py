@@ -16,11 +16,13 @@ from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import torch
+
 from pipeline_lib.base.devices import resolve_device
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import clear_folder
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.base.processor import computed_on
+from pipeline_lib.base.processor import cpu_name
 from pipeline_lib.evaluation.results import TaskScores
 from pipeline_lib.evaluation.speed import (
     ColdStart,
@@ -98,9 +100,10 @@ def measure_task(params: Params, task: str, layout: Layout) -> TaskSpeed:
         kept = any(exported.iterdir())
         cold = cold_start(exported, settings.is_pair) if kept else None
         return TaskSpeed(
-            machine=computed_on("cpu"),
+            cpu=cpu_name(),
             cores=usable_cores(),
-            accelerator=None if device == "cpu" else computed_on(device),
+            accelerator=_accelerator(device),
+            torch=torch.__version__,
             onnxruntime=_onnxruntime(),
             split=split,
             pair=settings.is_pair,
@@ -112,6 +115,12 @@ def measure_task(params: Params, task: str, layout: Layout) -> TaskSpeed:
             teachers={name: _timed(one, timings, None) for name, one in teachers.items()},
             students={name: _timed(one, timings, cold) for name, one in students.items()},
         )
+
+
+def _accelerator(device: str) -> str | None:
+    if device == "cpu":
+        return None
+    return torch.cuda.get_device_name(device) if device.startswith("cuda") else device
 
 
 def _onnxruntime() -> str | None:

@@ -36,8 +36,8 @@ def test_every_stage_ran_and_left_its_outputs(finished: Finished) -> None:
     assert set(lock) == STAGES
     outs = [out["path"] for stage in lock.values() for out in stage["outs"]]
     # The report has its metrics too; Wikipedia has two sets; models stand beside checkpoints, word
-    # vectors beside sentence vectors, and a task's plans beside its rows.
-    assert len(outs) == len(STAGES) + 5
+    # vectors beside sentence vectors, a task's plans beside its rows, timings beside an export.
+    assert len(outs) == len(STAGES) + 6
     assert [path for path in outs if not (finished.workspace / path).exists()] == []
 
 

@@ -247,6 +247,10 @@ class Layout:
         """Return the file of a task's timings."""
         return self.data / "speed" / f"{task}.json"
 
+    def exported(self, task: str) -> Path:
+        """Return the folder of the export of a task's best student."""
+        return self.data / "exports" / task
+
     @property
     def report(self) -> Path:
         """The report of all tasks."""

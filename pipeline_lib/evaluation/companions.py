@@ -120,9 +120,13 @@ def baseline_of(folder: Path, params: Params) -> Path | None:
 
 
 def open_teacher(
-    folder: Path, names: list[str] | None, max_length: int | None
+    folder: Path,
+    names: list[str] | None,
+    max_length: int | None,
+    device: str = "auto",
+    precision: str = "auto",
 ) -> tuple[Teacher, Predict]:
-    """Load a teacher for use, on the fastest device here, with its prediction function.
+    """Load a teacher for use, by default as it is fastest here, with its prediction function.
 
     :param names: the student's classes, which must be the teacher's; None: no student is beside it.
     :param max_length: its word-piece limit; None: that of its fine-tuning, or if its folder doesn't
@@ -130,13 +134,13 @@ def open_teacher(
     :raises DistilleryError: if there is none, or it has other classes.
     """
     require_model(folder)
-    device = resolve_device("auto")
-    teacher = load_teacher(folder, device, resolve_precision("auto", device))
+    where = resolve_device(device)
+    teacher = load_teacher(folder, where, resolve_precision(precision, where))
     if names is not None:
         check_names(folder, teacher.label_names, names)
     positions = position_count(teacher.model.config.to_dict()) or MAX_PIECES
     length = max_length or tuned_length(folder) or min(positions, MAX_PIECES)
-    tokens = resolve_batch_tokens(None, device)
+    tokens = resolve_batch_tokens(None, where)
     return teacher, lambda texts: teacher.predict(texts, length, tokens)
 
 

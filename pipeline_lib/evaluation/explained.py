@@ -51,18 +51,12 @@ def write_importance(params: Params, task: str, layout: Layout, scores: TaskScor
 
 
 def explained_method(scores: TaskScores) -> str | None:
-    """Return the distilled row with a baseline that is best on dev.
-
-    Of several equally good ones, the first.
-    """
-    distilled = {
-        name: own.scores["dev"][scores.metric].mean if own.scores["dev"] else own.agreement["dev"]
+    """Return the distilled row with a baseline that is best on dev."""
+    return scores.best_on_dev(
+        name
         for name, own in scores.methods.items()
         if own.learned_from != "gold" and own.baseline in scores.methods
-    }
-    if not distilled:
-        return None
-    return max(distilled, key=lambda name: distilled[name] or 0.0)
+    )
 
 
 def _explain(

@@ -16,7 +16,6 @@ from pipeline_lib.base.files import write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.evaluation.evaluate import evaluate_task
 from pipeline_lib.evaluation.results import Floor, Ratio, SeedScores, TaskScores, Training
-from pipeline_lib.evaluation.speed import measure_task
 from pipeline_lib.params import Method, Params, Teacher, load_params, student_settings
 from pipeline_lib.report.captions import caption
 from pipeline_lib.report.collect import TaskResult, metrics
@@ -119,8 +118,6 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     student = SimpleNamespace(load_student=load_student)
     monkeypatch.setitem(sys.modules, "pipeline_lib.students.student", student)
-    # Evaluation reads the teacher's answers from shards; only timing loads it.
-    monkeypatch.setattr("pipeline_lib.teachers.model.load_teacher", lambda *_: Fake(10))
     return data
 
 
@@ -334,9 +331,6 @@ def test_a_teacher_that_did_not_answer_all_is_compared_where_it_did(
     said = " ".join(caption(TaskResult("movies", scores), params))
     assert "minilm did not answer 25 of 40 dev, 40 of 40 test rows" in said
     assert "test" not in metrics([TaskResult("movies", scores)])["movies"]["teachers"]["minilm"]
-    assert (
-        measure_task(llm(params), "movies", Layout(data))["sentences_per_second"]["teachers"] == {}
-    )
 
 
 def test_without_labels_there_is_agreement_and_no_score(params: Params, data: Path) -> None:
@@ -395,13 +389,3 @@ def test_outputs_of_another_input_are_refused(params: Params, data: Path) -> Non
     save(data / "tasks/movies/dev", "tasks", table)
     with pytest.raises(DistilleryError, match=r"heldout/minilm/dev: .*does not belong"):
         evaluate_task(params, "movies", Layout(data))
-
-
-def test_speed_names_machine_teacher_and_one_student_per_architecture(
-    params: Params, data: Path
-) -> None:
-    found = measure_task(params, "movies", Layout(data))
-    assert found["methods"] == {"bilstm": "plain"}
-    assert set(found["sentences_per_second"]["students"]) == {"bilstm"}
-    assert found["sentences"] == 120
-    assert found["threads"] >= 1

@@ -33,8 +33,9 @@ def test_every_stage_ran_and_left_its_outputs(finished: Finished) -> None:
     assert set(lock) == STAGES
     outs = [out["path"] for stage in lock.values() for out in stage["outs"]]
     # More than one: five of fingerprint, four of fetch_models, Wikipedia's two sets, the lexicon,
-    # the vocabulary, the digests of what encoders and joint trainings read, the report's metrics.
-    assert len(outs) == len(STAGES) + 13
+    # the vocabulary, the digests of what encoders and joint trainings read, an exported student,
+    # the report's metrics.
+    assert len(outs) == len(STAGES) + 14
     assert [path for path in outs if not (finished.workspace / path).exists()] == []
 
 

@@ -17,12 +17,13 @@ from pipeline_lib.base.files import write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.probabilities import answered, softmax
 from pipeline_lib.base.text import Text
-from pipeline_lib.evaluation.companions import Predict, student_in_use
+from pipeline_lib.evaluation.companions import student_in_use
 from pipeline_lib.evaluation.importance import as_json, word_importance
 from pipeline_lib.evaluation.results import TaskScores
 from pipeline_lib.params import Params
 from pipeline_lib.storage.columns import matrix, texts
 from pipeline_lib.storage.shards import ShardSet, read_shard
+from pipeline_lib.students.folders import Predict
 from pipeline_lib.students.student import load_student
 from pipeline_lib.teachers.model import load_teacher
 from pipeline_lib.text.words import split_words

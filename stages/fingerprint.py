@@ -10,6 +10,7 @@ user's files that it reads.  It always runs, and takes a second: whether its fil
 what runs after it.
 """
 
+import shutil
 from pathlib import Path
 
 from pipeline_lib.base.entry import run_stage
@@ -52,13 +53,20 @@ def write_settings(params: Params, layout: Layout) -> None:
 
 
 def write_names(params: Params, layout: Layout) -> None:
-    """Write the names of the rows of which there may be none: what depends on them can then."""
+    """Write the names of the rows of which there may be none: what depends on them can then.
+
+    The outputs of other rows are deleted: DVC forgets a row that has left params.yaml, and the
+    stages that depend on the whole folder would run again for what is left of it.
+    """
     for folder, names in (
         (layout.refined, params.refined),
         (layout.encoders, params.encoders),
         (layout.all_joint, params.joint),
     ):
         write_json(layout.row_names(folder), sorted(names))
+        for path in folder.iterdir():
+            if path.is_dir() and path.name not in names:
+                shutil.rmtree(path)
 
 
 if __name__ == "__main__":

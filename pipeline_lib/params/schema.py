@@ -199,6 +199,6 @@ class Params(Section):
 def _named(mapping: dict[str, Any], name: str, group: str) -> Any:
     if name not in mapping:
         raise DistilleryError(
-            f"{group}: no {name!r} in params.yaml; there are {', '.join(mapping)}."
+            f"{group}: no {name!r} in params.yaml; there are {', '.join(mapping) or 'none'}."
         )
     return mapping[name]

@@ -27,12 +27,18 @@ def share_inputs(inputs: Path) -> None:
     user's files.  DVC sets ``DVC_ROOT`` to the main workspace.
     """
     main = Path(os.environ.get("DVC_ROOT", ".")).resolve()
-    if inputs.is_absolute() or main == Path.cwd() or not (main / inputs).is_dir():
-        return
-    inputs.mkdir(parents=True, exist_ok=True)
-    for path in (main / inputs).iterdir():
-        here = inputs / path.name
-        if not here.exists():
+    if not inputs.is_absolute() and main != Path.cwd() and (main / inputs).is_dir():
+        _link_missing(main / inputs, inputs)
+
+
+def _link_missing(source: Path, target: Path) -> None:
+    target.mkdir(parents=True, exist_ok=True)
+    for path in source.iterdir():
+        here = target / path.name
+        # Git tracks the folder if it tracks one file in it, such as that of `dvc add`.
+        if path.is_dir() and here.is_dir() and not here.is_symlink():
+            _link_missing(path, here)
+        elif not os.path.lexists(here):
             here.symlink_to(path)
 
 

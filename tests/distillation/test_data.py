@@ -196,7 +196,7 @@ def test_states_of_other_rows_are_refused(
     save_tokenizer(tmp_path / "words", tokenizer)
     encoding = EncodingPass.of(tmp_path / "words", 10)
     outputs = SetReference.to(sets[1].folder)
-    with pytest.raises(DistilleryError, match="not the set that was planned"):
+    with pytest.raises(DistilleryError, match="it was changed since it was looked up"):
         encoding.read(EncodedInput(inputs, outputs, states=states))
     with pytest.raises(DistilleryError, match="1 output shards for 2 input shards"):
         states = SetReference.to(tmp_path / "states")

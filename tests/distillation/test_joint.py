@@ -358,7 +358,7 @@ def test_a_tuned_student_depends_on_its_own_seeds_start_alone(
     assert before[0] == after[0] and before[1] != after[1]
     assert keys(plan.model_copy(update={"students": place})) == after
     assert before[0] != before[1]
-    with pytest.raises(DistilleryError, match="planned for the seeds 1, 2, not for 3"):
+    with pytest.raises(DistilleryError, match="its start has the seeds 1, 2, not 3"):
         plan.student_start(3)
 
 

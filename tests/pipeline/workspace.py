@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -22,7 +22,9 @@ from ruamel.yaml import YAML
 
 from pipeline_lib.base.files import sha256_file
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.distillation.plans import Plan, make_plan
 from pipeline_lib.evaluation.results import TaskScores
+from pipeline_lib.params import load_params
 from pipeline_lib.storage.trained import SEAL
 from tests.tour import TOUR
 
@@ -73,12 +75,13 @@ class Run:
 
     @property
     def error(self) -> str:
-        """The one line that a refused stage prints: no traceback, exit status 1."""
+        """The one line of a refused stage's error, its last: no traceback, exit status 1."""
         lines = [line for line in self.text.splitlines() if line.strip()]
         assert self.status == 1, self.text
-        assert len(lines) == 1, self.text
-        assert lines[0].startswith("error:"), self.text
-        return lines[0]
+        assert [line for line in lines if re.match("error|Traceback", line)] == lines[-1:], (
+            self.text
+        )
+        return lines[-1]
 
 
 class Workspace:
@@ -200,6 +203,11 @@ class Workspace:
     def scores(self, task: str) -> TaskScores:
         """Return a task's scores."""
         return TaskScores.read(Layout(self.folder / "data").scores(task))
+
+    def plan(self, method: str, task: str = TASK) -> Plan:
+        """Return a row's plan, as training makes it."""
+        with chdir(self.folder):
+            return make_plan(load_params(), task, method, Layout())
 
     def only(self, method: str) -> str:
         """Leave one row and no trained student; return the folder of the row's students."""

@@ -18,6 +18,7 @@ from pipeline_lib.storage.fingerprint import (
     deciding,
     imports,
     library_versions,
+    module_code,
     path_of,
 )
 
@@ -37,6 +38,7 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def digest(module: str) -> str:
     """Return the fingerprint as a new process would."""
     imports.cache_clear()
+    module_code.cache_clear()
     return code_fingerprint.__wrapped__(f"pipeline_lib.{module}")
 
 

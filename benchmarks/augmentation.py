@@ -44,11 +44,11 @@ from harness import (
     summary,
     table,
     take_turns,
-    usable_cores,
     write_results,
 )
 
 from pipeline_lib.augmentation.rules import augment_block
+from pipeline_lib.base.threads import usable_cores
 from pipeline_lib.engine.local import LocalEngine
 from pipeline_lib.params import Params, load_params
 from pipeline_lib.storage.shards import ShardSet
@@ -179,7 +179,7 @@ def _prepare(
     lines = [line.strip() for line in sentences.read_text("utf-8").split("\n")]
     lines = [line for line in lines if line and split_words(line)[0]][:limit]
     say(f"splitting and tagging {len(lines):,} sentences")
-    os.environ["DISTILLERY_HOME"] = str(scratch / "home")
+    os.environ["POTSTILL_HOME"] = str(scratch / "home")
     examples = {"train": [Example((line,), 0) for line in lines]}
     settings = params.task(task).model_copy(update={"split": None})
     prepare_task(examples, {}, settings, params.tagger, scratch / "task", LocalEngine(1))

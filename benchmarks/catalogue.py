@@ -31,7 +31,8 @@ import typer
 from harness import RESULTS, facts, peak_mib, reason, say, summary, table, take_turns, write_results
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.engine.local import LocalEngine, core_count
+from pipeline_lib.base.threads import usable_cores
+from pipeline_lib.engine.local import LocalEngine
 from pipeline_lib.retrieval.approximate import KINDS, open_approximate, write_approximate
 from pipeline_lib.retrieval.building import Form, build
 from pipeline_lib.retrieval.catalogue import Catalogue
@@ -66,7 +67,7 @@ def main(
 ) -> None:
     """Measure and write the results."""
     versions = ("torch", "numpy", "pyarrow", "usearch", "faiss-cpu")
-    fact = facts(versions, core_count(), torch.get_num_threads())
+    fact = facts(versions, usable_cores(), torch.get_num_threads())
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         exact, kept, built = _build(file, text, encoder, rows, queries, folder)
@@ -103,7 +104,7 @@ def _build(
                 return
 
     start = time.monotonic()
-    engine = LocalEngine(core_count())
+    engine = LocalEngine(usable_cores())
     catalogue, _ = build(folder / "exact", reference, batches(), Form("float32"), engine)
     seconds = time.monotonic() - start
     rate = round(len(catalogue) / seconds, 1)

@@ -10,8 +10,9 @@ benchmarks/results/false_positives.{json,md}.
 
 import numpy as np
 import typer
-from harness import RESULTS, facts, table, usable_cores, write_results
+from harness import RESULTS, facts, table, write_results
 
+from pipeline_lib.base.threads import usable_cores
 from pipeline_lib.evaluation.significance import compare
 
 ROWS, ACCURACY_SLOPE = 1000, 0.198

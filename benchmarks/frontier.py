@@ -6,7 +6,7 @@ form, numpy; and on the same splits the usual alternatives: fastText, a TF-IDF r
 on dev, and test is not used for any selection.  SetFit's contrastive steps are capped
 (frontier_systems.py).
 
-    pip install 'distillery[onnx]' 'model2vec[distill,train]==0.10.0' setfit==1.2.0
+    pip install 'potstill[onnx]' 'model2vec[distill,train]==0.10.0' setfit==1.2.0
     pip install fasttext-wheel==0.9.2
     pip install transformers==5.23.0 tokenizers==0.23.3    # model2vec brings older ones
     distill profile use benchmarks/frontier.yaml && dvc repro
@@ -29,8 +29,9 @@ import numpy as np
 import typer
 from frontier_rates import environment
 from frontier_systems import PEERS, Rows, System, ours, peer
-from harness import RESULTS, facts, reason, say, spread, table, usable_cores, write_results
+from harness import RESULTS, facts, reason, say, spread, table, write_results
 
+from pipeline_lib.base.threads import usable_cores
 from pipeline_lib.evaluation.calibration import details
 from pipeline_lib.params import load_params
 

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from harness import RESULTS, facts, table, usable_cores, write_results
+from harness import RESULTS, facts, table, write_results
 
+from pipeline_lib.base.threads import usable_cores
 from pipeline_lib.evaluation.results import Gain, TaskScores
 
 SUBSETS = ("qqp", "qqp_20", "mnli", "qnli")

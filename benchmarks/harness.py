@@ -93,11 +93,6 @@ def facts(packages: Iterable[str], cores: int, threads: int | str) -> dict[str, 
     }
 
 
-def usable_cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def peak_mib(who: int) -> float:
     """Return the peak resident memory so far, in MiB, of ``who`` (resource.RUSAGE_...)."""
     unit = 1024 if sys.platform == "linux" else 1024**2

@@ -73,7 +73,7 @@ def _write_copies(texts: list[str], copies: int, shard_rows: int, folder: Path) 
 def _in_process(folder: Path) -> dict[str, Any]:
     done = subprocess.run(
         [sys.executable, __file__, "--measure", str(folder)],
-        env=os.environ | {"DISTILLERY_HOME": str(folder / "home")},
+        env=os.environ | {"POTSTILL_HOME": str(folder / "home")},
         stdout=subprocess.PIPE,
         text=True,
         check=True,

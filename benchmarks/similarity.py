@@ -19,7 +19,7 @@ import typer
 from harness import RESULTS, facts, say, table, write_results
 
 from pipeline_lib.base.devices import single_thread
-from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.layout import Layout, state_folder
 from pipeline_lib.distillation.starts import Start
 from pipeline_lib.evaluation.results import SimilarityScores
 from pipeline_lib.evaluation.sentence_vectors import Encode, model_encoder
@@ -118,7 +118,7 @@ def _distilled(
         epochs=epochs, max_steps=None, evaluate_every=None, clip_norm=1.0, weight_decay=0.0,
         precision="float32", seed=seed,
     )  # fmt: skip
-    checkpoint = Path(".distillery/checkpoints") / f"similarity-{task}-{seed}-{rate}.safetensors"
+    checkpoint = state_folder() / "checkpoints" / f"similarity-{task}-{seed}-{rate}.safetensors"
     torch.manual_seed(seed)
     model = _Scaled(Start(tokenizer, *vectors.shape, vectors).encoder(STUDENT))
     best = fit(model, LengthSorted(train, 64, seed), loss, evaluate, settings, checkpoint)

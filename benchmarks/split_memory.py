@@ -33,8 +33,9 @@ from xml.sax.saxutils import escape
 os.environ["OMP_NUM_THREADS"] = "1"
 
 import typer
-from harness import RESULTS, facts, peak_mib, say, table, usable_cores, write_results
+from harness import RESULTS, facts, peak_mib, say, table, write_results
 
+from pipeline_lib.base.threads import usable_cores
 from pipeline_lib.params import CorpusFiles, Wikipedia, load_params
 from pipeline_lib.wikipedia.articles import Article
 from pipeline_lib.wikipedia.chunks import read_chunks
@@ -111,7 +112,7 @@ def _pages(articles: list[Article], copy: int, words: Iterator[int]) -> Iterator
 
 
 def _in_process(arguments: list[str], folder: Path) -> dict[str, Any]:
-    environment = os.environ | {"DISTILLERY_HOME": str(folder / "home")}
+    environment = os.environ | {"POTSTILL_HOME": str(folder / "home")}
     done = subprocess.run(
         [sys.executable, __file__, *arguments],
         env=environment,

@@ -38,10 +38,10 @@ from harness import (
     summary,
     table,
     take_turns,
-    usable_cores,
     write_results,
 )
 
+from pipeline_lib.base.threads import usable_cores
 from pipeline_lib.params import Splitter
 from pipeline_lib.wikipedia.sentences import COMPONENTS, load_splitter
 

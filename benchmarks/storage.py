@@ -2,7 +2,7 @@
 
     python benchmarks/storage.py --encoder sra --task sst2 --row bilstm_sra
 
-Run it in a workspace where `dvc repro` has finished `pretrain`, and `plan` of the task.  The
+Run it in a workspace where `dvc repro` has finished `pretrain`, and `train` of the task.  The
 vectors of the encoder's corpus are computed in each format and an encoder is trained on each; all
 are evaluated against the float32 vectors of held-out sentences, and on dev with the row that starts
 from the encoder.  It writes results/storage.json and .md.
@@ -15,9 +15,10 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from harness import RESULTS, facts, say, table, usable_cores, write_results
+from harness import RESULTS, facts, say, table, write_results
 
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.threads import usable_cores
 from pipeline_lib.distillation.encoders import EncoderTraining, encoder_row, held_back_loss, mean_of
 from pipeline_lib.distillation.plans import make_plan
 from pipeline_lib.distillation.students import student_row

@@ -44,13 +44,13 @@ from harness import (
     summary,
     table,
     take_turns,
-    usable_cores,
     write_results,
 )
 from teacher_peers import PRECISIONS, all_peers, defaults_and_best, format_of, rate_of, rates_of
 
 from pipeline_lib.base.hashing import string_keys
-from pipeline_lib.engine.local import LocalEngine, core_count
+from pipeline_lib.base.threads import usable_cores
+from pipeline_lib.engine.local import LocalEngine
 from pipeline_lib.engine.protocol import Report
 from pipeline_lib.params import load_params
 from pipeline_lib.storage.shards import Shard, ShardSet, read_shard, write_shard
@@ -88,7 +88,7 @@ def main(
         length = next(iter(params.teachers.values())).max_length
         base = LogitPass.of(on_cpu, teacher, length)
         passes = {p: _with_precision(base, p) for p in PRECISIONS}
-        workers = params.workers or core_count()
+        workers = params.workers or usable_cores()
         jobs = _shards(chosen, -(-len(chosen) // shard_rows), workers, Path(scratch) / "in")
         with all_peers(teacher, base.max_length, cores) as (peers, not_run):
             grid = rates_of(peers, chosen[:grid_texts])
@@ -213,7 +213,7 @@ def _job(job: tuple[str, WarmUp | Compute], _: Report) -> tuple[str, float, floa
         return _warm_up(what)
     logit_pass, path, shard = what
     start = time.monotonic()
-    # The same as stages/precompute.py does with a shard.
+    # The same as the stage precompute does with a shard.
     outputs = logit_pass.compute(read_shard(path))
     Store("logits").add(logit_pass.key(shard.sha256), outputs, shard.sha256)
     return kind, start, time.monotonic(), shard.rows
@@ -242,7 +242,7 @@ def _ours(
 ) -> float:
     """Run the pass with an empty store; return rows per second once the workers are warm."""
     with tempfile.TemporaryDirectory(dir=scratch) as home:
-        os.environ["DISTILLERY_HOME"] = home
+        os.environ["POTSTILL_HOME"] = home
         ready = Path(home) / "ready"
         ready.mkdir()
         warm = [("warm", (logit_pass, ready, workers))] * workers

@@ -63,13 +63,13 @@ from harness import (
     table,
     take_turns,
     tokens_per_row,
-    usable_cores,
     write_results,
 )
 from training_peers import Peer, grouped_batches, random_batches, student_peer, teacher_peer
 
 from pipeline_lib.base.devices import DTYPES, resolve_student_precision, resolve_training_precision
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.threads import usable_cores
 from pipeline_lib.cpu.attention import use_training_attention
 from pipeline_lib.cpu.dropout import replace_dropout
 from pipeline_lib.distillation.starts import start_of

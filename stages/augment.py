@@ -4,7 +4,8 @@
 
 Reads data/tasks/<task>/train, with the unlabelled texts in it, and the lexicon that params.yaml
 names, if any; writes data/lexicons/<task>/lexicon.arrow, how often each word occurs as each part of
-speech, and data/transfer/<task>/<recipe>: a shard per block and iteration.
+speech; data/transfer/<task>/<recipe>: a shard per block and iteration; and
+data/digests/encoders/<task>.json, on which the stages of encoders depend: the sets that they read.
 """
 
 import time
@@ -15,7 +16,7 @@ import typer
 
 from pipeline_lib.augmentation.transfer_sets import AugmentationPass, check_cap
 from pipeline_lib.base.entry import run_stage
-from pipeline_lib.base.files import clear_folder, link_or_copy
+from pipeline_lib.base.files import clear_folder, link_or_copy, write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.engine import make_engine
 from pipeline_lib.engine.passes import run_pass
@@ -53,6 +54,16 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
             f"{manifest.rows / seconds:,.0f} rows/s; {manifest.counts['duplicates']:,} duplicates "
             f"dropped; computed {report.computed} blocks, reused {report.reused}"
         )
+    write_json(layout.read_by_encoders(task), read_by_encoders(params, task, layout))
+
+
+def read_by_encoders(params: Params, task: str, layout: Layout) -> dict[str, str]:
+    """Return the digests of the sets that encoders read of a task: its words, its transfer sets."""
+    rows = [row for row in params.sentence_encoders().values() if task in row.tasks]
+    recipes = sorted({row.tasks[task] for row in rows} - {None})
+    folders = [layout.transfer(task, recipe) for recipe in recipes]
+    folders += [layout.split(task, "train")] if rows else []
+    return {folder.name: training_texts(folder).manifest.digest for folder in folders}
 
 
 def make_lexicon(params: Params, task: str, layout: Layout) -> Path:

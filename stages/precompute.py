@@ -5,13 +5,14 @@
 Reads data/transfer/<task>, data/tasks/<task>/{dev,test,...}, data/teachers/<task>; writes
 data/outputs/<task>/<teacher>/<recipe>, data/outputs/<task>/heldout/<teacher>/<split> and, for the
 transfer sets whose students learn from layers, data/outputs/<task>/states/<teacher>/<recipe>: one
-shard per input shard, row for row, and alignment.json with the figures of the proof.
+shard per input shard, row for row, and alignment.json with the figures of the proof.  Writes
+data/digests/joint/<task>.json, on which joint trainings depend: the sets that they read.
 """
 
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,7 +20,9 @@ from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.files import clear_folder, read_record, write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import Params, load_params
+from pipeline_lib.storage.kept import kept_json
 from pipeline_lib.storage.shards import ShardSet
+from pipeline_lib.tasks.unlabelled import training_texts
 
 if TYPE_CHECKING:
     from pipeline_lib.engine.protocol import Engine
@@ -38,6 +41,25 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
         answer(params, layout, task, teacher)
     for teacher, recipes in params.states_of(task).items():
         compute_states(params, layout, task, teacher, recipes)
+    write_json(layout.read_by_joint(task), read_by_joint(params, task, layout))
+
+
+def read_by_joint(params: Params, task: str, layout: Layout) -> dict[str, list[str]]:
+    """Return the digests of the sets that joint trainings read of a task, by their names."""
+    splits = [layout.split(task, split) for split in ("train", "dev")]
+    sets = {
+        name: [
+            *splits,
+            layout.transfer(task, row.tasks[task]),
+            layout.outputs(task, params.teacher_of(task, row), row.tasks[task]),
+        ]
+        for name, row in params.joint.items()
+        if task in row.tasks
+    }
+    return {
+        name: [training_texts(folder).manifest.digest for folder in folders if folder.exists()]
+        for name, folders in sets.items()
+    }
 
 
 def answer(params: Params, layout: Layout, task: str, teacher: str) -> None:
@@ -139,11 +161,16 @@ def prove(inputs: ShardSet, logit_pass: "LogitPass", folder: Path, own: float | 
     :param own: the teacher's agreement on the training rows, if these are among the rows.
     """
     from pipeline_lib.base.devices import single_thread
-    from pipeline_lib.teachers.alignment import prove_alignment
+    from pipeline_lib.teachers.alignment import proof_key, prove_alignment
 
-    # One thread here too: workers are forked from this process again, for the next set.
-    with single_thread() if logit_pass.device == "cpu" else nullcontext():
-        figures = prove_alignment(inputs, ShardSet.open(folder), logit_pass, own)
+    outputs = ShardSet.open(folder)
+
+    def compute() -> dict[str, Any]:
+        # One thread here too: workers are forked from this process again, for the next set.
+        with single_thread() if logit_pass.device == "cpu" else nullcontext():
+            return prove_alignment(inputs, outputs, logit_pass, own)
+
+    figures = kept_json("proofs", [proof_key(inputs, outputs, logit_pass), own], compute)
     write_json(folder / "alignment.json", figures)
     typer.echo(
         f"  {figures['recomputed_rows']} rows recomputed, largest difference "

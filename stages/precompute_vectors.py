@@ -23,6 +23,7 @@ def main() -> None:
     """Compute or look up the vector of every sentence that an encoder is trained on."""
     params, layout = load_params(), Layout()
     clear_folder(layout.vectors)
+    write_json(layout.row_names(layout.vectors), sorted(params.sentence_encoders()))
     if not params.sentence_encoders():
         typer.echo("no sentence encoders in params.yaml: no vectors")
         return

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-ray = pytest.importorskip("ray", reason="ray is not installed: pip install 'distillery[ray]'")
+ray = pytest.importorskip("ray", reason="ray is not installed: pip install 'potstill[ray]'")
 from ray.cluster_utils import Cluster  # noqa: E402
 
 

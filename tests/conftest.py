@@ -28,7 +28,7 @@ def words_key(words: Sequence[str]) -> int:
 @pytest.fixture
 def store_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Give the test a state folder of its own."""
-    monkeypatch.setenv("DISTILLERY_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("POTSTILL_HOME", str(tmp_path / "home"))
     return tmp_path / "home"
 
 

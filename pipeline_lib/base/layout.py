@@ -1,7 +1,9 @@
 """Where files are: artifacts, which outputs belong to which inputs, and the state folder."""
 
 import os
+import sys
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from pipeline_lib.base.errors import DistilleryError
@@ -9,6 +11,8 @@ from pipeline_lib.base.errors import DistilleryError
 HELDOUT, STATES = "heldout", "states"
 """The folders of outputs for held-out splits, and of layers' states, beside those of the teachers;
 reserved names."""
+HOME, FORMER_HOME = "POTSTILL_HOME", "DISTILLERY_HOME"
+"""The environment variable that names the state folder, and what it was called before."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +110,14 @@ class Layout:
     def all_outputs(self, task: str) -> Path:
         """Return the folder of all outputs of a task's teachers."""
         return self.data / "outputs" / task
+
+    def read_by_encoders(self, task: str) -> Path:
+        """Return the file of the digests of a task's sets that encoders read."""
+        return self.data / "digests" / "encoders" / f"{task}.json"
+
+    def read_by_joint(self, task: str) -> Path:
+        """Return the file of the digests of a task's sets that joint trainings read."""
+        return self.data / "digests" / "joint" / f"{task}.json"
 
     def outputs(self, task: str, teacher: str, recipe: str) -> Path:
         """Return a teacher's outputs for a transfer set."""
@@ -235,6 +247,10 @@ class Layout:
         """Return the file of a task's timings."""
         return self.data / "speed" / f"{task}.json"
 
+    def exported(self, task: str) -> Path:
+        """Return the folder of the export of a task's best student."""
+        return self.data / "exports" / task
+
     @property
     def report(self) -> Path:
         """The report of all tasks."""
@@ -348,11 +364,40 @@ def _shallow_pair(layout: Layout, kind: str, split: str) -> tuple[Path, Path] | 
 def state_folder() -> Path:
     """Return the folder for what must outlive a killed stage: the store and training checkpoints.
 
-    ``DISTILLERY_HOME`` if set (two machines can share it), else ``.distillery`` in the main
-    repository: DVC sets ``DVC_ROOT`` for every stage, also for experiments in temporary folders.
+    ``POTSTILL_HOME`` if set (two machines can share it), else ``.potstill`` in the main workspace:
+    DVC sets ``DVC_ROOT`` for every stage, also for experiments in temporary folders.  If the
+    workspace has none, the nearest one in a folder above is used, which workspaces can share.
+    Both had other names before; what still has them is used, with a notice.
     """
-    home = os.environ.get("DISTILLERY_HOME")
-    return Path(home) if home else Path(os.environ.get("DVC_ROOT", ".")) / ".distillery"
+    if variable := _home_variable():
+        return Path(os.environ[variable])
+    root = Path(os.environ.get("DVC_ROOT", "."))
+    folder, former = root / ".potstill", root / ".distillery"
+    if folder.exists():
+        return folder
+    if not former.exists():
+        above = (parent / ".potstill" for parent in root.resolve().parents)
+        return next((shared for shared in above if shared.is_dir()), folder)
+    _notice(
+        f"{former} is used as the state folder. It is now called {folder}: mv {former} {folder}"
+    )
+    return former
+
+
+def _home_variable() -> str | None:
+    """Return the name of the environment variable that names the state folder, if one is set."""
+    if os.environ.get(HOME):
+        return HOME
+    if os.environ.get(FORMER_HOME):
+        _notice(f"{FORMER_HOME} is set. It is now called {HOME}: set that instead.")
+        return FORMER_HOME
+    return None
+
+
+@cache
+def _notice(line: str) -> None:
+    """Print a line to stderr, once per process."""
+    print(line, file=sys.stderr)
 
 
 def check_state_folder() -> None:
@@ -360,7 +405,7 @@ def check_state_folder() -> None:
 
     :raises DistilleryError: if it cannot be created or written to.
     """
-    folder, named = state_folder(), bool(os.environ.get("DISTILLERY_HOME"))
+    folder, variable = state_folder(), _home_variable()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if os.access(folder, os.W_OK | os.X_OK):
@@ -369,7 +414,7 @@ def check_state_folder() -> None:
     except OSError as error:
         reason = str(error.strerror or error)
     raise DistilleryError(
-        f"{'DISTILLERY_HOME: ' if named else ''}{folder} cannot be used as a folder ({reason}). "
-        + ("Set it to a folder that you may write to, or unset it" if named else "Move it away")
+        f"{f'{variable}: ' if variable else ''}{folder} cannot be used as a folder ({reason}). "
+        + ("Set it to a folder that you may write to, or unset it" if variable else "Move it away")
         + ", then run again."
     )

@@ -25,6 +25,18 @@ def check(
 
     If anything is wrong, prints one line per fault and exits with status 1.
     """
+    from pipeline_lib.params import load_params
+
+    print_summary(params)
+    for line in unfair_comparisons(load_params(params)):
+        typer.echo(line)
+
+
+def print_summary(params: Path) -> None:
+    """Check a parameter file and the files it names, and print what would be trained.
+
+    :raises DistilleryError: with a line per fault.
+    """
     from pipeline_lib.base.errors import DistilleryError
     from pipeline_lib.base.layout import Layout
     from pipeline_lib.evaluation.submission import params_faults
@@ -48,7 +60,7 @@ def check(
         vectors, faults = vector_findings(loaded)
     if faults:
         raise DistilleryError("\n".join(faults))
-    for line in [*summary(loaded), *vectors, *unfair_comparisons(loaded)]:
+    for line in [*summary(loaded), *vectors]:
         typer.echo(line)
 
 

@@ -297,12 +297,13 @@ def _given(files: Sequence[Path] | None, index: Path) -> "Iterator[GivenDocument
 
 def _engine(device: str, workers: int | None) -> "tuple[str, LocalEngine]":
     from pipeline_lib.base.devices import resolve_device
-    from pipeline_lib.engine.local import LocalEngine, accelerators, core_count
+    from pipeline_lib.base.threads import usable_cores
+    from pipeline_lib.engine.local import LocalEngine, accelerators
 
     own = str(resolve_device(device))
     if own != "cpu":
         return own, LocalEngine.on(accelerators(own))
-    return own, LocalEngine(workers or core_count())
+    return own, LocalEngine(workers or usable_cores())
 
 
 def _rows(file: Path, form: Format | None, text: str, ids: str | None) -> "Iterator[Rows]":

@@ -34,7 +34,7 @@ def study(
     from pipeline_lib.base.layout import Layout
     from pipeline_lib.params import check_params, load_params
     from pipeline_lib.params.profiles import read_values
-    from pipeline_lib.studies.figures import plot, read_figures, table
+    from pipeline_lib.studies.figures import read_figures, write_study
     from pipeline_lib.studies.sweeps import SWEEPS, Rows
     from pipeline_lib.studies.workspace import read_metrics, run_study
 
@@ -49,10 +49,8 @@ def study(
     metrics = read_metrics(workspace)
     figures = read_figures(sweep, metrics, Layout(workspace / "data"))
     folder = Path("data/studies") / f"{name}-{task}"
-    folder.mkdir(parents=True, exist_ok=True)
-    text = table(sweep, figures, metrics)
-    (folder / "table.md").write_text(text, encoding="utf-8")
-    for ending in ("svg", "png"):
-        plot(sweep, figures, metrics, folder / f"plot.{ending}")
-    typer.echo(text)
-    typer.echo(f"wrote {folder}/table.md, plot.svg and plot.png")
+    written = write_study(sweep, figures, metrics, folder)
+    typer.echo((folder / "table.md").read_text(encoding="utf-8"))
+    typer.echo(f"wrote {folder}/{', '.join(written)}")
+    if "plot.svg" not in written:
+        typer.echo("no plot: install matplotlib for one, then run the study again", err=True)

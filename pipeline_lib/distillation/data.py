@@ -34,7 +34,8 @@ from pipeline_lib.storage.columns import (
 from pipeline_lib.storage.references import SetReference
 from pipeline_lib.storage.shards import ShardSet, check_answers
 from pipeline_lib.storage.vectors import ChosenVectors, StoredVectors, vector_tables
-from pipeline_lib.students.vocabulary import load_tokenizer, word_numbers
+from pipeline_lib.students.tokenise import load_tokenizer
+from pipeline_lib.students.vocabulary import word_numbers
 from pipeline_lib.tasks.metrics import decide, label_array
 from pipeline_lib.text.masking import signed_sentences
 from pipeline_lib.text.pieces import Pieces, digest_tokenizer, load_pieces

@@ -17,11 +17,12 @@ def make_engine(params: Params, device: str, single_threaded: bool = True) -> En
         from pipeline_lib.engine.ray import RayEngine
 
         return RayEngine(params.engine.address, params.workers, device)
-    from pipeline_lib.engine.local import LocalEngine, accelerators, core_count
+    from pipeline_lib.base.threads import usable_cores
+    from pipeline_lib.engine.local import LocalEngine, accelerators
 
     if device != "cpu":
         per_device = params.engine.per_accelerator if single_threaded else 1
         return LocalEngine.on(accelerators(device), per_device)
     if not single_threaded:
         return LocalEngine(1, single_threaded=False)
-    return LocalEngine(params.workers or core_count())
+    return LocalEngine(params.workers or usable_cores())

@@ -29,13 +29,6 @@ VISIBLE = "CUDA_VISIBLE_DEVICES"
 _messages: Any = None
 
 
-def core_count() -> int:
-    """Return how many cores this process may use: of a container, those of its quota."""
-    from joblib import cpu_count
-
-    return cpu_count()
-
-
 def accelerators(device: str) -> tuple[str | None, ...]:
     """Return the devices that ``device`` stands for: for ``cuda``, all that are visible.
 

@@ -1,7 +1,7 @@
 """The Ray engine: actors of a Ray cluster run the jobs, on one machine or on many.
 
 Only Ray's actors are used.  Jobs read and write shards as in any engine: all nodes need the
-project's folder and the state folder (``DISTILLERY_HOME``) at the same paths, on a shared file
+project's folder and the state folder (``POTSTILL_HOME``) at the same paths, on a shared file
 system.  A job whose node or worker dies is run again by another worker.
 """
 
@@ -14,9 +14,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from pipeline_lib.base.distribution import install_extra
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import state_folder
-from pipeline_lib.engine.local import core_count
+from pipeline_lib.base.threads import usable_cores
 from pipeline_lib.engine.protocol import IN_FLIGHT, Job, OnProgress, Report, Result
 
 try:
@@ -25,7 +26,7 @@ try:
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 except ImportError as error:
     raise DistilleryError(
-        "engine.kind: ray is not installed. Run `pip install 'distillery[ray]'`, or set "
+        f"engine.kind: ray is not installed. Run `{install_extra('ray')}`, or set "
         "`engine: {kind: local}` in params.yaml."
     ) from error
 
@@ -239,7 +240,7 @@ def _connect(address: str | None, workers: int | None) -> None:
     }
     try:
         if address is None:
-            cores = workers or core_count()
+            cores = workers or usable_cores()
             ray.init(address="local", num_cpus=cores, include_dashboard=False, **common)
         else:
             ray.init(address=address, **common)
@@ -255,7 +256,7 @@ class _WorkerBase:
 
     def __init__(self, folder: str, state: str) -> None:
         os.chdir(folder)
-        os.environ["DISTILLERY_HOME"] = state
+        os.environ["POTSTILL_HOME"] = state
 
     def ping(self) -> None:
         """Answer; a dead worker does not."""

@@ -167,7 +167,7 @@ def _reproduce(facts: Facts) -> list[str]:
         )
     libraries = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
     told.append(
-        f"Exported by distillery {__version__}, Python {platform.python_version()}, {libraries}."
+        f"Exported by potstill {__version__}, Python {platform.python_version()}, {libraries}."
     )
     told += [f"SHA-256 of {name}: `{digest}`" for name, digest in _digests(facts)]
     return [*lines, *bullets(told)]

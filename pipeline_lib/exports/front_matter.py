@@ -27,7 +27,7 @@ def front_matter(facts: Facts, parts: list[Origin]) -> str:
         library_name="transformers",
         license="unknown",
         pipeline_tag=TASK,
-        tags=["knowledge-distillation", "distillery", architecture],
+        tags=["knowledge-distillation", "potstill", architecture],
         base_model=_names(parts, is_data=False),
         datasets=_names(parts, is_data=True),
         metrics=[METRICS.get(name, name) for name in metrics] or None,

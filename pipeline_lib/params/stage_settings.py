@@ -23,7 +23,7 @@ def stage_settings(params: Params) -> dict[str, Settings]:
     tasks = params.tasks
     return {
         "fetch_models": {None: _fetched_models(params)},
-        "augment": {task: _recipes(params, params.recipes_of(task)) for task in tasks},
+        "augment": {task: _augmented(params, task) for task in tasks},
         "refine_teacher": {name: _refined(params, name) for name in params.refined},
         "finetune_teacher": {task: _tuned(params, task) for task in tasks},
         "precompute": {task: _answered(params, task) for task in tasks},
@@ -57,6 +57,15 @@ def _labels(params: Params, task: str) -> dict[str, Any]:
         "positive": own.positive_class,
         "pair": own.is_pair,
         "labelled": [own.learns_from_labels, own.label_of("dev") is not None],
+    }
+
+
+def _augmented(params: Params, task: str) -> dict[str, Any]:
+    """Return a task's recipes, and what encoders read of the task."""
+    recipes = {row.tasks[task] for row in params.sentence_encoders().values() if task in row.tasks}
+    return {
+        "recipes": _recipes(params, params.recipes_of(task)),
+        "encoders": sorted(map(str, recipes)),
     }
 
 
@@ -123,6 +132,7 @@ def _answered(params: Params, task: str) -> dict[str, Any]:
             for name, row in params.teachers_of(task).items()
         ],
         "states": params.states_of(task),
+        "joint": {n: row.tasks[task] for n, row in params.joint.items() if task in row.tasks},
     }
 
 

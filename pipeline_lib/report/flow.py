@@ -21,7 +21,7 @@ def read_flow(pipeline: Path, layout: Layout) -> dict[str, Any]:
         themselves), ``runs`` with item, start, seconds, and units of work computed and reused; and
         ``seconds``, the total of all runs.
     """
-    after = _direct(_stages_before(pipeline))
+    after = _direct(stages_before(pipeline))
     stages = [
         {"name": name, "after": sorted(after[name]), "runs": _runs(name, layout)}
         for name in _in_order(after)
@@ -30,7 +30,7 @@ def read_flow(pipeline: Path, layout: Layout) -> dict[str, Any]:
     return {"stages": stages, "seconds": round(seconds, 1)}
 
 
-def _stages_before(pipeline: Path) -> dict[str, set[str]]:
+def stages_before(pipeline: Path) -> dict[str, set[str]]:
     """Return, for each stage, the stages whose outputs it reads."""
     if not pipeline.exists():
         return {}

@@ -9,6 +9,8 @@ from importlib.metadata import PackageNotFoundError, distribution, requires
 from pathlib import Path
 from typing import Any
 
+from pipeline_lib import __version__
+from pipeline_lib.base.distribution import DISTRIBUTION
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json, sha256_file, sha256_json
 from pipeline_lib.base.layout import Layout
@@ -28,7 +30,7 @@ def provenance(params: Params, layout: Layout, command: str) -> dict[str, Any]:
     return {
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": command,
-        "version": _version(),
+        "version": __version__,
         "commit": _commit(),
         "seeds": params.seeds,
         "processor": cpu_name(),
@@ -38,13 +40,6 @@ def provenance(params: Params, layout: Layout, command: str) -> dict[str, Any]:
         "sources": list(sources(params, layout)),
         "packages": _packages(),
     }
-
-
-def _version() -> str:
-    try:
-        return distribution("distillery").version
-    except PackageNotFoundError:
-        return UNKNOWN
 
 
 def _commit() -> dict[str, Any] | None:
@@ -92,7 +87,7 @@ def _digests(params: Params) -> dict[str, str]:
 def _packages() -> list[dict[str, str]]:
     """Return name, version and licence of the library's declared requirements."""
     try:
-        declared = requires("distillery") or []
+        declared = requires(DISTRIBUTION) or []
     except PackageNotFoundError:
         return []
     names = [re.split(r"[^\w.-]", line)[0] for line in declared if "extra ==" not in line]

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from pipeline_lib.base.distribution import install_extra
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path
 from pipeline_lib.storage.vectors import unit
@@ -175,6 +176,5 @@ def _library(kind: str, module: str) -> ModuleType:
         return importlib.import_module(module)
     except ImportError as error:
         raise DistilleryError(
-            f"approximate: {kind} is not installed. Run `pip install 'distillery[{kind}]'`, or "
-            "search exactly."
+            f"approximate: {kind} is not installed. Run `{install_extra(kind)}`, or search exactly."
         ) from error

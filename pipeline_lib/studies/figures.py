@@ -2,6 +2,7 @@
 
 import statistics
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,18 @@ def _cell(figure: Figure | None) -> str:
 
 def _percent(score: float | None) -> str:
     return "" if score is None else f"{100 * score:.1f}"
+
+
+def write_study(
+    study: Study, figures: list[Figure], metrics: dict[str, Any], folder: Path
+) -> list[str]:
+    """Write the table, and plots of it if matplotlib is installed; return the files' names."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "table.md").write_text(table(study, figures, metrics), encoding="utf-8")
+    plots = ["plot.svg", "plot.png"] if find_spec("matplotlib") else []
+    for name in plots:
+        plot(study, figures, metrics, folder / name)
+    return ["table.md", *plots]
 
 
 def plot(study: Study, figures: list[Figure], metrics: dict[str, Any], path: Path) -> None:

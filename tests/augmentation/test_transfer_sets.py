@@ -214,7 +214,7 @@ def test_the_number_of_workers_moves_no_byte(
     augment: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     alone, _ = augment("a", 3)
-    monkeypatch.setenv("DISTILLERY_HOME", str(tmp_path / "another"))
+    monkeypatch.setenv("POTSTILL_HOME", str(tmp_path / "another"))
     shared, report = augment("b", 3, workers=2)
     assert shared == alone and report.computed == 3
 

@@ -29,7 +29,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
     build = ["wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), str(source)]
     subprocess.run([*pip, *build], check=True)
-    [wheel] = folder.glob("distillery-*.whl")
+    [wheel] = folder.glob("potstill-*.whl")
     target = folder / "site"
     subprocess.run([*pip, "install", "--no-deps", "--target", str(target), str(wheel)], check=True)
     return target

@@ -19,7 +19,7 @@ from pipeline_lib.storage.shards import (
     write_manifest,
     write_shard,
 )
-from pipeline_lib.students.vocabulary import save_tokenizer
+from pipeline_lib.students.tokenise import save_tokenizer
 from pipeline_lib.text.pieces import load_pieces
 from pipeline_lib.text.ragged import Sentences
 from tests.encoded import training_sentences

@@ -118,7 +118,7 @@ def test_it_learns_the_layers_and_is_a_model_to_transformers(
     with torch.inference_mode():
         assert torch.allclose(loaded.model.outputs(batch)["vector"], read[1], atol=1e-5)
         logits = hub(batch["ids"]).logits.numpy()
-    np.testing.assert_allclose(loaded.predict(["a dull film"]), logits, atol=1e-5)
+    np.testing.assert_allclose(loaded.logits(["a dull film"]), logits, atol=1e-5)
 
 
 def test_a_kill_loses_nothing(
@@ -127,7 +127,7 @@ def test_a_kill_loses_nothing(
     row = make()
     train(row)
     whole = sha256_folder(first_of(row).result.folder)
-    monkeypatch.setenv("DISTILLERY_HOME", str(tmp_path / "another"))
+    monkeypatch.setenv("POTSTILL_HOME", str(tmp_path / "another"))
     monkeypatch.setattr(training, "CHECKPOINT_SECONDS", 0.0)
 
     def stop(step: int, *_: Any) -> None:

@@ -150,8 +150,8 @@ def test_every_task_learns_and_has_a_student_of_its_own(make: MakeRow, layout: L
     assert not reviews.is_pair and warmth.is_pair
     labels = np.array([label for label, _ in DEV])
     scores = (20 * labels + 10 * np.roll(labels, -1) + 50).astype(np.float32)
-    accuracy = score("accuracy", labels, reviews.predict(DEV_TEXTS))
-    answers = warmth.predict(DEV_PAIRS)
+    accuracy = score("accuracy", labels, reviews.logits(DEV_TEXTS))
+    answers = warmth.logits(DEV_PAIRS)
     pearson = score("pearson", scores, answers)
     assert accuracy > 0.9 and pearson > 0.8
     # Scores come out in the labels' unit, although the training was in standard ones.
@@ -217,7 +217,7 @@ def test_what_is_handed_out_predicts_as_the_joint_network(make: MakeRow, tmp_pat
     mean, deviation = (record["label_scale_by_task"][1][name] for name in ("mean", "deviation"))
     together[1] = together[1] * deviation + mean
     for number, texts in enumerate((DEV_TEXTS, DEV_PAIRS)):
-        alone = load_student(tmp_path / str(number)).predict(texts)
+        alone = load_student(tmp_path / str(number)).logits(texts)
         np.testing.assert_allclose(alone, together[number], rtol=1e-5, atol=1e-5)
 
 
@@ -286,7 +286,7 @@ def test_a_kill_loses_nothing(
     sampling = own.pop("sampling")
     train(make(own, sampling=sampling), layout, ignore)
     whole = sha256_folder(layout.joint_students("mtl", 1))
-    monkeypatch.setenv("DISTILLERY_HOME", str(tmp_path / "another"))
+    monkeypatch.setenv("POTSTILL_HOME", str(tmp_path / "another"))
     monkeypatch.setattr(training, "CHECKPOINT_SECONDS", 0.0)
 
     def stop(step: int, *_: Any) -> None:
@@ -308,7 +308,7 @@ def ended(layout: Layout, tmp_path_factory: pytest.TempPathFactory) -> Layout:
     shutil.copytree(layout.data, folder / "data")
     own, params = Layout(folder / "data"), make_params({}, {})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("DISTILLERY_HOME", str(folder / "home"))
+        patch.setenv("POTSTILL_HOME", str(folder / "home"))
         write_joint_vocabulary(params, "mtl", own)
         train(joint_row(params, "mtl", own, "cpu"), own, ignore)
     return own
@@ -336,8 +336,8 @@ def test_tuning_starts_where_the_joint_training_ended(
     plan = plans(task, "tuned")
     assert plan.encoder is None and list(plan.students) == [1, 2]
     # At a rate of next to nothing: encoder and head are those of the start, in the labels' unit.
-    tuned = student_of(plan, ended, tmp_path).predict(texts)
-    start = load_student(ended.joint_student("mtl", 1, task)).predict(texts)
+    tuned = student_of(plan, ended, tmp_path).logits(texts)
+    start = load_student(ended.joint_student("mtl", 1, task)).logits(texts)
     np.testing.assert_allclose(tuned, start, rtol=1e-4, atol=1e-4)
     assert np.ptp(start[:, 0]) > 0.3
 

@@ -1,6 +1,5 @@
 """What each stage reads of params.yaml: all of it, and nothing that it does not read."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,12 +7,11 @@ from ruamel.yaml import YAML
 
 from pipeline_lib.params import check_params
 from pipeline_lib.params.stage_settings import stage_settings
-
-ROOT = Path(__file__).parents[2]
+from tests.tour import TOUR
 
 
 def _default() -> dict[str, Any]:
-    return YAML(typ="safe", pure=True).load((ROOT / "params.yaml").read_text())
+    return YAML(typ="safe", pure=True).load(TOUR.read_text())
 
 
 def _settings(values: dict[str, Any]) -> dict[tuple[str, str | None], Any]:

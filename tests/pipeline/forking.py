@@ -35,7 +35,6 @@ HEAVY = (
     "pandas",
     "jinja2",
     "scipy.stats",
-    "sklearn.metrics",
     "spacy",
     "spacy.lang.en",
     "spacy.pipeline",

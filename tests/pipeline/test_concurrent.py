@@ -36,7 +36,7 @@ def test_two_clones_run_a_stage_at_once(
 
 
 def _run_at_once(stage: str, clones: list[Workspace], home: Path) -> None:
-    shared = f"import os; os.environ['DISTILLERY_HOME'] = {str(home)!r}"
+    shared = f"import os; os.environ['POTSTILL_HOME'] = {str(home)!r}"
     with ExitStack() as stack:
         started = [stack.enter_context(clone.started(stage, prelude=shared)) for clone in clones]
         runs = [one.wait().sound() for one in started]

@@ -94,11 +94,11 @@ def test_a_damaged_finished_student_is_not_handed_out(
     finished: Finished, workspace: Workspace
 ) -> None:
     key = min(workspace.trained())
-    flip_byte(workspace / ".distillery/students" / key / "model.safetensors")
+    flip_byte(workspace / ".potstill/students" / key / "model.safetensors")
     run = workspace.stage("train", prelude=TELL_RESUMED).sound()
     # That one alone is trained again, from its start, to the same bytes.
     assert re.findall(r"went on from step (\d+)", run.text) == ["0"]
-    aside = {path.name for path in (workspace / ".distillery/quarantine").glob("[!.]*")}
+    aside = {path.name for path in (workspace / ".potstill/quarantine").glob("[!.]*")}
     assert aside == {key}
     assert workspace.digests(STUDENTS) == finished.workspace.digests(STUDENTS)
     assert workspace.trained() == finished.workspace.trained()

@@ -125,7 +125,7 @@ def test_what_is_drawn_beside_a_trained_student_depends_on_the_seed_alone(
     encoded: tuple[Workspace, Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(encoded[0].folder)
-    monkeypatch.setenv("DISTILLERY_HOME", str(encoded[0] / ".distillery"))
+    monkeypatch.setenv("POTSTILL_HOME", str(encoded[0] / ".potstill"))
     layout = Layout()
     plans = {method: encoded[0].plan(method) for method in ("tiny_layers", "tiny")}
     # The second stage learns layers again, as the first one does.
@@ -219,7 +219,7 @@ def test_vectors_go_on_with_the_missing_shards(
 def test_pretraining_goes_on_from_its_checkpoint(
     encoded: tuple[Workspace, Run], workspace: Workspace
 ) -> None:
-    workspace.forget(ENCODER, ".distillery/encoders")
+    workspace.forget(ENCODER, ".potstill/encoders")
     with workspace.started(*PRETRAIN, prelude=SLOW_TRAINING) as stage:
         stage.kill_when(lambda: _written(workspace, "encoders-*.safetensors", after=25))
     [(step, steps)] = _resumed(workspace.stage(*PRETRAIN, prelude=TELL_RESUMED))
@@ -266,7 +266,7 @@ def test_vectors_of_other_sentences_are_not_trained_on(workspace: Workspace) -> 
     raw["shards"][0]["source"] = "0" * 64
     manifest.chmod(0o644)
     manifest.write_text(json.dumps(raw))
-    workspace.forget(".distillery/encoders")
+    workspace.forget(".potstill/encoders")
     assert "does not belong to input shard" in workspace.stage(*PRETRAIN).error
 
 

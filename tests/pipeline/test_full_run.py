@@ -33,8 +33,9 @@ def test_every_stage_ran_and_left_its_outputs(finished: Finished) -> None:
     assert set(lock) == STAGES
     outs = [out["path"] for stage in lock.values() for out in stage["outs"]]
     # More than one: five of fingerprint, four of fetch_models, Wikipedia's two sets, the lexicon,
-    # the vocabulary, and the report's metrics.
-    assert len(outs) == len(STAGES) + 11
+    # the vocabulary, the digests of what encoders and joint trainings read, an exported student,
+    # the report's metrics.
+    assert len(outs) == len(STAGES) + 14
     assert [path for path in outs if not (finished.workspace / path).exists()] == []
 
 
@@ -90,7 +91,7 @@ def test_a_student_in_use_is_scaled_routed_explained_and_exported(
     student, lines = f"data/students/{TASK}/bilstm_kd/1", ["The film is very good.", "It is dull."]
     temperature = finished.workspace.scores(TASK).methods["bilstm_kd"].details.temperature["1"]
     found = distill("predict", student, *lines, "--format", "jsonl")
-    raw = load_student(finished.workspace / student).predict(lines) / temperature
+    raw = load_student(finished.workspace / student).logits(lines) / temperature
     for line, logits in zip(found.splitlines(), raw, strict=True):
         assert json.loads(line)["logits"] == pytest.approx(logits.tolist(), abs=1e-5)
     for form in ("onnx", "onnx-int8", "numpy"):

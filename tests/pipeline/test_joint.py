@@ -95,7 +95,7 @@ def workspace(joined: tuple[Workspace, Run], tmp_path: Path) -> Workspace:
 
 
 def _joint(workspace: Workspace) -> set[Path]:
-    return set((workspace / ".distillery/joint").glob("[!.]*"))
+    return set((workspace / ".potstill/joint").glob("[!.]*"))
 
 
 def test_students_are_tuned_or_taken_as_they_are(joined: tuple[Workspace, Run]) -> None:
@@ -133,7 +133,7 @@ def test_the_student_that_is_taken_predicts_what_was_scored(joined: tuple[Worksp
     table = table.filter(pc.equal(table["split"], "test"))
     texts = [text for _, text in sentences()["test"]]
     pairs = list(zip(texts, texts[1:] + texts[:1], strict=True))
-    found = load_student(folder).predict(pairs)
+    found = load_student(folder).logits(pairs)
     np.testing.assert_allclose(found, matrix(table["taken-2"]), atol=1e-5)
 
 
@@ -170,7 +170,7 @@ def test_another_joint_training_tunes_its_rows_anew(workspace: Workspace) -> Non
 def test_a_joint_training_goes_on_from_its_checkpoints(
     joined: tuple[Workspace, Run], workspace: Workspace
 ) -> None:
-    workspace.forget("data/joint/mtl", ".distillery/joint")
+    workspace.forget("data/joint/mtl", ".potstill/joint")
     with workspace.started("train_joint", "--joint", "mtl", prelude=SLOW_TRAINING) as stage:
         stage.kill_when(lambda: _written(workspace, "joint-*.safetensors", after=25))
     resumed = _resumed(workspace.stage("train_joint", "--joint", "mtl", prelude=TELL_RESUMED))

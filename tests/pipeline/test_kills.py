@@ -8,7 +8,7 @@ import pytest
 from .conftest import Finished
 from .workspace import BLOCKS, BOTH, OUTPUTS, SHARDS, STORE, TASK, Run, Workspace
 
-CHECKPOINTS = ".distillery/checkpoints"
+CHECKPOINTS = ".potstill/checkpoints"
 SLOW_TRAINING = """
 import time
 from pipeline_lib.training import loop as training
@@ -103,7 +103,7 @@ def test_finetune_teacher_goes_on_from_its_checkpoint(
     finished: Finished, workspace: Workspace
 ) -> None:
     folder = f"data/teachers/{TASK}"
-    workspace.forget(folder, ".distillery/teachers")
+    workspace.forget(folder, ".potstill/teachers")
     with workspace.started("finetune_teacher", prelude=SLOW_TRAINING) as stage:
         stage.kill_when(lambda: _written(workspace, "teachers-*.safetensors", after=8))
     again = workspace.stage("finetune_teacher", prelude=TELL_RESUMED)

@@ -248,7 +248,7 @@ def test_students_that_read_word_pieces_are_scored_as_saved(
         for method in (*JOINTLY, "dse", "dse_frozen"):
             student = load_student(workspace / f"data/students/{task}/{method}/1")
             found = [table[f"{method}-1"][row] for row in rows]
-            np.testing.assert_array_equal(student.predict(pairs), np.array(found, np.float32))
+            np.testing.assert_array_equal(student.logits(pairs), np.array(found, np.float32))
     for method in (*JOINTLY, "dse"):
         own = scores.methods[method]
         better = own.scores["dev"][scores.metric].mean

@@ -14,7 +14,7 @@ STAGE, FOLDER = "train", f"data/students/{TASK}"
 
 def test_a_stage_through_ray_writes_the_same_bytes(finished: Finished, tmp_path: Path) -> None:
     other = finished.workspace.copy(tmp_path / "elsewhere" / "deeper")
-    other.forget(".distillery/students", ".distillery/store/encoded", FOLDER)
+    other.forget(".potstill/students", ".potstill/store/encoded", FOLDER)
     with two_nodes() as cluster:
         settings = {"engine": {"kind": "ray", "address": cluster.address}, "workers": 2}
         other.params(lambda params: params.update(settings))

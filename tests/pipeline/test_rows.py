@@ -56,7 +56,7 @@ def test_the_rate_is_searched_for_with_the_first_seed(workspace: Workspace) -> N
         params["methods"] = {"bilstm": params["methods"]["bilstm"]}
 
     def trained() -> int:
-        return len(list((workspace / ".distillery/students").glob("*/sealed.json")))
+        return len(list((workspace / ".potstill/students").glob("*/sealed.json")))
 
     before = trained()
     workspace.params(edit)
@@ -82,7 +82,7 @@ def test_rows_that_come_to_the_same_are_trained_once(workspace: Workspace) -> No
         params["workers"] = 2
 
     def kept() -> int:
-        return len(list((workspace / ".distillery/students").glob("*/sealed.json")))
+        return len(list((workspace / ".potstill/students").glob("*/sealed.json")))
 
     before = kept()
     workspace.params(add)

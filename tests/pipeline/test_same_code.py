@@ -97,4 +97,4 @@ def test_after_an_edited_docstring_nothing_runs_and_all_is_found(workspace: Work
 
 
 def _teachers(workspace: Workspace) -> list[Path]:
-    return [path for path in (workspace / ".distillery/teachers").iterdir() if path.is_dir()]
+    return [path for path in (workspace / ".potstill/teachers").iterdir() if path.is_dir()]

@@ -13,6 +13,7 @@ from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import check_params
 from pipeline_lib.stages.fingerprint import write_names
 from tests.archives import write_files
+from tests.tour import TOUR
 from tests.wikipedia.wikis import wikipedia, write_dump
 
 from .workspace import small_params
@@ -31,7 +32,7 @@ def run(stage: str, folder: Path, *options: str) -> subprocess.CompletedProcess:
 def folder(tmp_path: Path, model_folder: Path) -> Path:
     """Return a working folder whose params.yaml names only files in it."""
     yaml = YAML(typ="safe", pure=True)
-    params = yaml.load((ROOT / "params.yaml").read_text(encoding="utf-8"))
+    params = yaml.load(TOUR.read_text(encoding="utf-8"))
     task = next(iter(params["tasks"].values()))
     files = {"train": "a.tsv", "dev": "a.tsv"}
     task["source"] = {"kind": "files", "files": files, "format": "tsv", "columns": None}

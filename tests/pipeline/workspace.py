@@ -26,6 +26,7 @@ from pipeline_lib.distillation.plans import Plan, make_plan
 from pipeline_lib.evaluation.results import TaskScores
 from pipeline_lib.params import load_params
 from pipeline_lib.storage.trained import SEAL
+from tests.tour import TOUR
 
 ROOT = Path(__file__).parents[2]
 TASK = "reviews"
@@ -37,10 +38,10 @@ BOTH = SHARDS + BLOCKS
 METHODS = ("bilstm", "bilstm_kd", "bilstm_kd_ts")
 OUTPUTS = Path("data/outputs") / TASK / TEACHER / "full"
 TRANSFER = Path("data/transfer") / TASK / "full"
-STORE = Path(".distillery/store")
+STORE = Path(".potstill/store")
 SINGLE = ("fingerprint", "fetch_models", "split_wikipedia", "precompute_vectors", "report")
 """Stages without a matrix."""
-UNSET = ("DISTILLERY_HOME", "DVC_ROOT", "PYTHONDONTWRITEBYTECODE")
+UNSET = ("POTSTILL_HOME", "DISTILLERY_HOME", "DVC_ROOT", "PYTHONDONTWRITEBYTECODE")
 """Variables of the environment that a workspace does not take over."""
 
 
@@ -196,7 +197,7 @@ class Workspace:
 
     def trained(self) -> set[str]:
         """Return the keys of the students that are whole: they have their seal."""
-        seals = (self.folder / ".distillery/students").glob(f"[!.]*/{SEAL}")
+        seals = (self.folder / ".potstill/students").glob(f"[!.]*/{SEAL}")
         return {path.parent.name for path in seals}
 
     def scores(self, task: str) -> TaskScores:
@@ -215,7 +216,7 @@ class Workspace:
             values["methods"] = {method: values["methods"][method] | {"baseline": None}}
 
         self.params(alone)
-        self.forget(f"data/students/{TASK}", ".distillery/students")
+        self.forget(f"data/students/{TASK}", ".potstill/students")
         return f"data/students/{TASK}/{method}"
 
     def forget(self, *paths: str | Path) -> None:
@@ -286,7 +287,7 @@ def _small_params() -> dict[str, Any]:
 @cache
 def _small_params_file() -> str:
     yaml = YAML()
-    values = yaml.load((ROOT / "params.yaml").read_text())
+    values = yaml.load(TOUR.read_text())
     task = next(iter(values["tasks"].values()))
     task["source"] = {
         "kind": "files",
@@ -331,7 +332,7 @@ def _small_params_file() -> str:
     # Chosen once the students are trained: it moves none of them.
     values["methods"]["bilstm_kd"]["temperature"] = "dev"
     values["evaluate"]["resamples"] = 100
-    values["speed"] |= {"sentences": 20, "repeats": 1}
+    values["speed"] |= {"seconds": 0.01, "repeats": 1}
     text = io.StringIO()
     yaml.dump(values, text)
     return text.getvalue()

@@ -82,7 +82,7 @@ def test_the_student_of_an_index_compares(tmp_path: Path) -> None:
     found = way.find(QUERIES, 50)
     student = load_student(folder)
     for query, hits in zip(QUERIES, found, strict=True):
-        logits = student.predict([(query, TEXTS[hit.row]) for hit in hits])
+        logits = student.logits([(query, TEXTS[hit.row]) for hit in hits])
         np.testing.assert_allclose(
             [hit.score for hit in hits], logits[:, 1] - logits[:, 0], atol=0.01
         )
@@ -282,7 +282,7 @@ def test_a_library_that_is_not_installed_is_named(
     tmp_path: Path, encoder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "usearch", None)
-    with pytest.raises(DistilleryError, match=r"pip install 'distillery\[usearch\]'"):
+    with pytest.raises(DistilleryError, match=r"pip install 'potstill\[usearch\]'"):
         made(tmp_path / "index", encoder, approximate="usearch")
     assert not (tmp_path / "index").exists()
 

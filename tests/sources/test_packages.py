@@ -75,7 +75,7 @@ def test_archive_put_there_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_default_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DISTILLERY_HOME", str(tmp_path))
+    monkeypatch.setenv("POTSTILL_HOME", str(tmp_path))
     monkeypatch.setattr(subprocess, "run", fake_pip([]))
     assert download("some-corpus==1.0", "sdist", DIGEST).parent == tmp_path / "downloads"
 

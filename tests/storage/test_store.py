@@ -11,7 +11,6 @@ import pytest
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import ABANDONED_SECONDS, sha256_file
-from pipeline_lib.base.layout import state_folder
 from pipeline_lib.storage.store import Store
 
 KEY, TABLE = "ab" + "0" * 62, pa.table({"x": [1, 2, 3]})
@@ -155,24 +154,14 @@ def test_an_unusable_home_is_one_error(
     (tmp_path / "locked").mkdir()
     # A privileged user may write everywhere.
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "locked")
-    monkeypatch.setenv("DISTILLERY_HOME", str(tmp_path / place))
-    with pytest.raises(DistilleryError, match=rf"DISTILLERY_HOME: .*{place} cannot be used.*unset"):
+    monkeypatch.setenv("POTSTILL_HOME", str(tmp_path / place))
+    with pytest.raises(DistilleryError, match=rf"POTSTILL_HOME: .*{place} cannot be used.*unset"):
         Store("logits")
 
 
 def test_a_home_that_is_not_there_yet_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("DISTILLERY_HOME", str(tmp_path / "new/home"))
+    monkeypatch.setenv("POTSTILL_HOME", str(tmp_path / "new/home"))
     Store("logits").add(KEY, TABLE)
     assert Store("logits").find(KEY)
-
-
-def test_state_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("DISTILLERY_HOME", raising=False)
-    monkeypatch.delenv("DVC_ROOT", raising=False)
-    assert state_folder() == Path(".distillery")
-    monkeypatch.setenv("DVC_ROOT", "/repo")
-    assert state_folder() == Path("/repo/.distillery")
-    monkeypatch.setenv("DISTILLERY_HOME", "/shared")
-    assert state_folder() == Path("/shared")

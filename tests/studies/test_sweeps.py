@@ -10,7 +10,7 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import check_params
-from pipeline_lib.studies.figures import plot, read_figures, table
+from pipeline_lib.studies.figures import read_figures, table, write_study
 from pipeline_lib.studies.sweeps import SWEEPS, Rows, Study
 from tests.params.variants import changed
 
@@ -224,8 +224,8 @@ def test_every_series_is_drawn(name: str, tmp_path: Path) -> None:
     study = sweep(name)
     metrics = fake_metrics(study, tmp_path)
     figures = read_figures(study, metrics, Layout(tmp_path))
-    plot(study, figures, metrics, tmp_path / "plot.svg")
-    plot(study, figures, metrics, tmp_path / "plot.png")
+    written = write_study(study, figures, metrics, tmp_path)
+    assert written == ["table.md", "plot.svg", "plot.png"]
     assert (tmp_path / "plot.png").read_bytes()[:4] == b"\x89PNG"
     drawn = (tmp_path / "plot.svg").read_text()
     own = {"curves": ["teacher, movies_30", "teacher, movies_100"]}
@@ -265,3 +265,15 @@ def test_general_distillation_has_no_tasks_that_join_it() -> None:
     assert "tasks" not in rows.params["encoders"]["general"]
     fractions = SWEEPS["fractions"](rows).params["encoders"]
     assert list(fractions) == ["sra"] and len(fractions["sra"]["tasks"]) == 1
+
+
+def test_without_matplotlib_there_is_a_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = sweep("hidden")
+    metrics = fake_metrics(study, tmp_path)
+    figures = read_figures(study, metrics, Layout(tmp_path))
+    monkeypatch.setattr("pipeline_lib.studies.figures.find_spec", lambda _: None)
+    assert write_study(study, figures, metrics, tmp_path / "hidden") == ["table.md"]
+    [path] = (tmp_path / "hidden").iterdir()
+    assert path.read_text() == table(study, figures, metrics)

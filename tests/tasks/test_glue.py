@@ -1,6 +1,6 @@
 """Every GLUE task, in the official folder's layout with its quirks and in the hub's.
 
-Where ``DISTILLERY_GLUE`` names the folder that holds the official files, those are read too.
+Where ``POTSTILL_GLUE`` names the folder that holds the official files, those are read too.
 """
 
 import os
@@ -133,10 +133,10 @@ SIZES = {
     "rte": (2490, 277, 3000),
     "wnli": (635, 71, 146),
 }
-FOLDER = os.environ.get("DISTILLERY_GLUE", "")
+FOLDER = os.environ.get("POTSTILL_GLUE", "")
 
 
-@pytest.mark.skipif(not FOLDER, reason="set DISTILLERY_GLUE to a folder of official GLUE files")
+@pytest.mark.skipif(not FOLDER, reason="set POTSTILL_GLUE to a folder of official GLUE files")
 @pytest.mark.parametrize("name", NAMES)
 def test_the_official_files(tmp_path: Path, name: str) -> None:
     task = OFFICIAL[name]

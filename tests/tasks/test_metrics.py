@@ -1,7 +1,8 @@
-"""Metrics against values worked out by hand, and the two ways to compute them compared."""
+"""Metrics against values worked out by hand, and against those of scikit-learn and scipy."""
 
 import numpy as np
 import pytest
+import sklearn.metrics
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.tasks.metrics import agreement, from_confusion, from_scores, score
@@ -40,11 +41,25 @@ def test_f1_of_three_classes_is_the_mean_of_all() -> None:
     assert score("f1", labels, one_hot(guesses, 3)) == pytest.approx((2 / 3 + 2 / 3 + 1) / 3)
 
 
+def scikit_learns(
+    metric: str, labels: np.ndarray, guesses: np.ndarray, classes: int, positive: int
+) -> float:
+    """Return the metric as scikit-learn computes it."""
+    if metric == "accuracy":
+        return sklearn.metrics.accuracy_score(labels, guesses)
+    if metric == "matthews_correlation":
+        return sklearn.metrics.matthews_corrcoef(labels, guesses)
+    each = sklearn.metrics.f1_score(
+        labels, guesses, labels=range(classes), average=None, zero_division=0.0
+    )
+    return each[positive] if classes == 2 else each.mean()
+
+
 @pytest.mark.parametrize("metric", ["accuracy", "f1", "matthews_correlation"])
 @pytest.mark.parametrize("classes", [2, 3, 5])
 @pytest.mark.parametrize("present", [1, 2])
 @pytest.mark.parametrize("positive", [0, 1])
-def test_confusion_matrices_give_scikit_learns_numbers(
+def test_decisions_are_scored_as_by_scikit_learn(
     metric: str, classes: int, present: int, positive: int
 ) -> None:
     # `present` classes occur at all: the degenerate cases, where a ratio is 0/0, are among them.
@@ -54,8 +69,10 @@ def test_confusion_matrices_give_scikit_learns_numbers(
     stack = np.zeros((4, classes, classes), int)
     for i in range(4):
         np.add.at(stack[i], (labels[i], guesses[i]), 1)
-    expected = [score(metric, labels[i], one_hot(guesses[i], classes), positive) for i in range(4)]
+    expected = [scikit_learns(metric, labels[i], guesses[i], classes, positive) for i in range(4)]
     np.testing.assert_allclose(from_confusion(metric, stack, positive), expected)
+    each = [score(metric, labels[i], one_hot(guesses[i], classes), positive) for i in range(4)]
+    assert each == from_confusion(metric, stack, positive).tolist()
 
 
 @pytest.mark.parametrize("hidden", [None, np.array([0, -1])])

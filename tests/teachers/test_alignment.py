@@ -94,7 +94,7 @@ def passed(
         folder = tmp_path_factory.mktemp(f"{name}-{precision}")
         inputs, own = write_inputs(folder / "in"), logit_pass(teachers[name], precision)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("DISTILLERY_HOME", str(folder / "home"))
+            patch.setenv("POTSTILL_HOME", str(folder / "home"))
             return inputs, own, computed(inputs, own, folder / "out")
 
     return make

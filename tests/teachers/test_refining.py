@@ -262,7 +262,7 @@ def test_killed_it_resumes_to_the_same_bytes(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = train(make(data, epochs=2), tmp_path / "whole")
-    monkeypatch.setenv("DISTILLERY_HOME", str(tmp_path / "another home"))
+    monkeypatch.setenv("POTSTILL_HOME", str(tmp_path / "another home"))
     monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)
     step, taken = loop._step, []
 

@@ -78,7 +78,7 @@ def test_the_number_of_workers_moves_no_byte(inputs: Path, tmp_path: Path) -> No
     # The third run finds the store empty, as the first two do.
     found = []
     for workers in (1, 2, 3):
-        os.environ["DISTILLERY_HOME"] = str(tmp_path / f"home{workers}")
+        os.environ["POTSTILL_HOME"] = str(tmp_path / f"home{workers}")
         _, report = split(inputs, tmp_path / f"sets{workers}", workers)
         assert report.computed > 3 and report.reused == 0
         found.append(digests(tmp_path / f"sets{workers}"))
@@ -174,7 +174,7 @@ def test_a_killed_split_goes_on_and_gives_the_same_bytes(inputs: Path, tmp_path:
     assert not (tmp_path / "killed/train/manifest.json").exists()
     _, report = split(inputs, tmp_path / "killed", workers=2, sentences=700)
     assert report.reused >= 3 and report.reused + report.computed == 20
-    os.environ["DISTILLERY_HOME"] = str(tmp_path / "another")
+    os.environ["POTSTILL_HOME"] = str(tmp_path / "another")
     split(inputs, tmp_path / "undisturbed", sentences=700)
     assert digests(tmp_path / "killed") == digests(tmp_path / "undisturbed")
 

@@ -105,7 +105,7 @@ def test_a_kill_loses_nothing(
     run: MakeRow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     train_one(run({"epochs": 4}), tmp_path / "whole", ignore)
-    monkeypatch.setenv("DISTILLERY_HOME", str(tmp_path / "another"))
+    monkeypatch.setenv("POTSTILL_HOME", str(tmp_path / "another"))
     monkeypatch.setattr(training, "CHECKPOINT_SECONDS", 0.0)
 
     def stop(step: int, *_: Any) -> None:

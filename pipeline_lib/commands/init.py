@@ -148,7 +148,7 @@ def init(
     write_params(profile, params)
     typer.echo(f"written   {profile}; {params} from it (back: distill profile use default)\n")
     print_summary(params)
-    _say_next(request.name, found.sections, pair=len(inspection.understood.text) == 2)
+    _say_next(request.name, pair=len(inspection.understood.text) == 2)
 
 
 def _added(
@@ -270,11 +270,9 @@ def _command() -> str:
     return shlex.join(["distill", *sys.argv[1:]]).replace("\n", " ")
 
 
-def _say_next(task: str, sections: dict[str, Any], pair: bool) -> None:
-    [*_, last] = (name for name in sections["methods"] if name.startswith("bilstm"))
-    student = f"data/students/{task}/{last}/1"
-    typer.echo("")
-    typer.echo("Next:  distill run")
+def _say_next(task: str, pair: bool) -> None:
     example = "$'one sentence\\tand another'" if pair else '"a sentence"'
-    typer.echo(f"       distill predict {student} {example}")
-    typer.echo(f"       distill export {student} exported --to onnx-int8")
+    typer.echo("\nNext:  distill run")
+    typer.echo(
+        f"       distill predict data/exports/{task} {example}    # the best student, in int8"
+    )

@@ -24,7 +24,7 @@ def test_a_file_of_reviews() -> None:
     printed = distill("init", "reviews.csv")
     assert "sentiment: classification, 2 classes: bad, good" in printed
     assert "(drawn: dev 20%, test 20%; identical texts stay together)" in printed
-    assert "params.yaml is valid." in printed and "data/students/reviews/bilstm_kd_ts/1" in printed
+    assert "params.yaml is valid." in printed and "data/exports/reviews" in printed
     params = load_params()
     assert list(params.tasks) == ["reviews"] and params.wikipedia is None
     assert list(params.methods)[:3] == ["bilstm", "bilstm_kd", "bilstm_kd_ts"]

@@ -10,6 +10,8 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
+from pipeline_lib.base.files import read_json
+from pipeline_lib.base.positions import position_count
 from pipeline_lib.onboarding.findings import Findings
 from pipeline_lib.onboarding.students import (
     ORIGINAL,
@@ -56,7 +58,7 @@ def overlay(wanted: Wanted, base: Mapping[str, Any]) -> dict[str, Any]:
     teacher, recipes = wanted.teacher, _recipes(wanted)
     texts = train + wanted.findings.further.texts
     n_iter = iterations(texts) if teacher.runs else 0
-    pieces = piece_limit(words * len(wanted.understood.text))
+    pieces = _readable(teacher, piece_limit(words * len(wanted.understood.text)))
     models = {**base["models"]}
     if teacher.path is not None and teacher.kind == "single":
         models[teacher.model] = {"kind": "path", "path": wanted.place}
@@ -104,6 +106,14 @@ def overlay_text(values: Mapping[str, Any], base: str, header: str) -> str:
         yaml.dump(CommentedMap({key: _section(key, value)}), sink)
         parts.append(sink.getvalue())
     return "\n".join(parts)
+
+
+def _readable(teacher: Chosen, pieces: int) -> int:
+    """Return a limit of word pieces that is not above what the teacher's own model can read."""
+    if teacher.path is None or not teacher.path.is_dir():
+        return pieces
+    positions = position_count(read_json(teacher.path / "config.json"))
+    return pieces if positions is None else min(pieces, positions)
 
 
 def _recipes(wanted: Wanted) -> dict[str, Any]:

@@ -1,18 +1,23 @@
-"""The wheel alone gives ``distill predict``: nothing of the repository is needed beside it."""
+"""The wheel alone, in a folder of one's own: from a CSV to an int8 student."""
 
+import csv
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from ruamel.yaml import YAML
 
 from pipeline_lib.networks.student import StudentConfig
 from pipeline_lib.params import student_settings
 from pipeline_lib.students.student import build_student, save_student
 from pipeline_lib.students.vocabulary import build_tokenizer
+from tests.pipeline.corpus import sentences, write_encoder
 
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 WORDS = ["a", "quiet", "triumph", "dull"]
 SETTINGS = {"architecture": "bilstm", "hidden": 4, "classifier": 4, "embeddings": "trained"}
@@ -59,3 +64,66 @@ def test_a_student_predicts_from_the_wheel(installed: Path, tmp_path: Path) -> N
     assert Path(found.stdout.strip()).is_relative_to(installed)
     report = installed / "pipeline_lib/report"
     assert all((report / name).exists() for name in ("page.css", "page.html", "page.js"))
+
+
+def _write_reviews(path: Path) -> None:
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["review", "sentiment"])
+        for label, text in sentences()["train"]:
+            writer.writerow([text, ("bad", "good")[label]])
+
+
+def _make_small(values: Any) -> None:
+    """Make a run of seconds of what `init` wrote."""
+    values |= {"seeds": [1], "device": "cpu", "workers": 1}
+    values["speed"] = {"seconds": 0.02, "repeats": 1}
+    values["evaluate"]["resamples"] = 100
+    values["vocabulary"]["dimensions"] = 16
+    values["methods"] = {name: values["methods"][name] for name in ("bilstm", "bilstm_kd_ts")}
+    values["tasks"]["reviews"]["augment"]["n_iter"] = 1
+    for row in values["optimisers"].values():
+        row |= {"learning_rates": [1.0e-2], "max_steps": 20, "evaluate_every": 10}
+    for row in values["teachers"].values():
+        row["tuning"] |= {"learning_rates": [5.0e-3], "epochs": 2, "precision": "float32"}
+        row["tuning"] |= {"freeze_embeddings": False, "batch_size": 16}
+
+
+def test_from_a_csv_to_an_int8_student(installed: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    _write_reviews(folder / "reviews.csv")
+    write_encoder(tmp_path / "encoder")
+    kept = {name: value for name, value in os.environ.items() if name not in ("DVC_ROOT",)}
+    environment = kept | {"PYTHONPATH": str(installed), "HF_HUB_OFFLINE": "1"}
+
+    def distill(*words: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "pipeline_lib.cli", *words],
+            cwd=folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert done.returncode == 0, done.stdout
+        return done.stdout
+
+    printed = distill("init", "reviews.csv", "--teacher", str(tmp_path / "encoder"))
+    assert "written   dvc.yaml" in printed and "params.yaml is valid." in printed
+    assert not (folder / "pipeline_lib").exists() and not (folder / "stages").exists()
+    yaml, path = YAML(), folder / "params.yaml"
+    values = yaml.load(path.read_text())
+    _make_small(values)
+    with path.open("w") as file:
+        yaml.dump(values, file)
+    printed = distill("run")
+    assert "reviews: the best student on dev" in printed
+    assert "Updating lock file" not in printed and "is empty" not in printed
+    answer = distill("predict", "data/exports/reviews", "The film is very good.")
+    assert answer.split("\t")[0] in ("bad", "good")
+    assert "up to date" in distill("run")
+    assert "reviews" in distill("results") and "is valid" in distill("check")
+    distill("export", "data/students/reviews/bilstm/1", "out", "--to", "onnx-int8")
+    assert "default" in distill("profile", "list")
+    distill("profile", "use", "default", "--force")

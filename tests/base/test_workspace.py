@@ -1,0 +1,85 @@
+"""Workspaces: what is written into a folder, and what is left as it is."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.workspace import FILES, make_workspace, shipped, shipped_profiles
+
+ROOT = Path(__file__).parents[2]
+
+
+def _git(folder: Path, *words: str) -> str:
+    done = subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def test_a_workspace_has_the_pipeline_git_and_dvc(tmp_path: Path) -> None:
+    assert {*make_workspace(tmp_path)} == {*FILES}
+    assert (tmp_path / "dvc.yaml").read_bytes() == (ROOT / "dvc.yaml").read_bytes()
+    assert (tmp_path / ".dvc").is_dir() and (tmp_path / ".git").is_dir()
+    assert "analytics = false" in (tmp_path / ".dvc/config").read_text()
+    # Again it changes nothing.
+    (tmp_path / ".gitignore").write_text("mine\n")
+    assert make_workspace(tmp_path) == []
+    assert (tmp_path / ".gitignore").read_text() == "mine\n"
+
+
+def test_without_git_dvc_stands_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_workspace(tmp_path / "flag", scm=False)
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    make_workspace(tmp_path / "none")
+    for name in ("flag", "none"):
+        assert "no_scm = True" in (tmp_path / name / ".dvc/config").read_text()
+        assert not (tmp_path / name / ".git").exists()
+
+
+def test_a_folder_in_a_repository_is_part_of_it(tmp_path: Path) -> None:
+    _git(tmp_path, "init", "--quiet")
+    folder = tmp_path / "data" / "reviews"
+    folder.mkdir(parents=True)
+    make_workspace(folder)
+    assert _git(folder, "rev-parse", "--show-toplevel") == str(tmp_path.resolve())
+    assert (folder / ".dvc").is_dir()
+
+
+def test_another_pipeline_is_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "dvc.yaml").write_text("stages: {}\n")
+    with pytest.raises(DistilleryError, match="not the pipeline of this version.*--force"):
+        make_workspace(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["dvc.yaml"]
+    assert make_workspace(tmp_path, force=True)[0] == Path("dvc.yaml")
+
+
+def test_what_travels_is_what_the_repository_has() -> None:
+    assert shipped("pipeline.yaml").read_bytes() == (ROOT / "dvc.yaml").read_bytes()
+    names = {path.name for path in (ROOT / "profiles").glob("*.yaml")}
+    assert {path.name for path in shipped_profiles()} == names
+    rules = set(shipped("gitignore").read_text().splitlines())
+    assert rules <= set((ROOT / ".gitignore").read_text().splitlines())
+
+
+@pytest.mark.parametrize(
+    ("path", "ignored"),
+    [
+        ("data/input/reviews.csv", True),
+        ("data/input/reviews/all.csv", True),
+        ("data/raw", True),
+        (".potstill/store", True),
+        ("data/input/reviews.csv.dvc", False),
+        ("data/input/reviews/all.csv.dvc", False),
+        ("data/input/reviews/.gitignore", False),
+        ("data/README.md", False),
+        ("params.yaml", False),
+    ],
+)
+def test_git_tracks_what_dvc_add_writes_and_no_data(
+    tmp_path: Path, path: str, ignored: bool
+) -> None:
+    make_workspace(tmp_path)
+    target = tmp_path / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.touch()
+    assert bool(_git(tmp_path, "check-ignore", path)) is ignored

@@ -1,0 +1,144 @@
+"""``distill run``: what it shows of DVC's and the stages' lines, and of the time left."""
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.workspace import shipped
+from pipeline_lib.commands import run
+from pipeline_lib.commands.run import Display, duration
+from pipeline_lib.report.forecast import Forecast
+
+STAGES = {"fingerprint": 1.0, "prepare@movies": 10.0, "train@movies": 100.0, "report": 5.0}
+BEFORE = {
+    "fingerprint": set(),
+    "prepare": {"fingerprint"},
+    "train": {"prepare", "fingerprint"},
+    "report": {"train", "prepare", "fingerprint"},
+}
+
+
+class Clock:
+    """Seconds that a test sets."""
+
+    now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Replace the clock of the display."""
+    clock = Clock()
+    monkeypatch.setattr(run, "time", clock)
+    return clock
+
+
+def _display() -> tuple[Display, io.StringIO]:
+    screen = io.StringIO()
+    console = Console(file=screen, soft_wrap=True, highlight=False, width=200)
+    return Display(console, Forecast(dict(STAGES), BEFORE)), screen
+
+
+LINES = [
+    "Running stage 'fingerprint':",
+    "> python -m pipeline_lib.stages.fingerprint",
+    "Updating lock file 'dvc.lock'",
+    "",
+    "Running stage 'prepare@movies':",
+    "> python -m pipeline_lib.stages.prepare --task movies",
+    "movies: train 10, dev 2 rows",
+    "Updating lock file 'dvc.lock'",
+    "Stage 'train@movies' didn't change, skipping",
+    "Running stage 'report':",
+    "> python -m pipeline_lib.stages.report",
+    "report: data/report/index.html",
+    "To track the changes with git, run:",
+    "\tgit add dvc.lock",
+    "Use `dvc push` to send your updates to remote storage.",
+]
+
+
+def test_a_line_per_stage_that_did_something(clock: Clock) -> None:
+    display, screen = _display()
+    for line in LINES:
+        clock.now += 1.0
+        display.line(line)
+    display.end(0)
+    printed = screen.getvalue().splitlines()
+    assert [line.split()[0] for line in printed] == ["prepare@movies", "report"]
+    assert "train 10, dev 2 rows" in printed[0] and "about" in printed[0]
+    assert display.ran == ["prepare@movies", "report"]
+
+
+def test_warnings_are_shown_below_their_stage(clock: Clock) -> None:
+    display, screen = _display()
+    lines = ["warning: the answers are unrelated", "movies minilm: accuracy 0.85 on dev"]
+    for line in ["Running stage 'train@movies':", *lines]:
+        display.line(line)
+    display.end(0)
+    first, second = screen.getvalue().splitlines()
+    assert "accuracy 0.85" in first and second.strip() == "warning: the answers are unrelated"
+
+
+def test_a_stage_that_fails_shows_all_that_it_said(clock: Clock) -> None:
+    display, screen = _display()
+    for line in ["Running stage 'train@movies':", "one line", "error: data is missing. Add it."]:
+        display.line(line)
+    display.line("ERROR: failed to reproduce 'train@movies': failed to run: python, exited with 1")
+    display.end(255)
+    printed = screen.getvalue()
+    assert "train@movies failed" in printed and "one line" in printed
+    assert "error: data is missing. Add it." in printed and "ERROR" not in printed
+
+
+def test_what_dvc_refuses_before_a_stage_is_shown(clock: Clock) -> None:
+    display, screen = _display()
+    display.line("ERROR: Unable to acquire lock.")
+    display.end(255)
+    assert "Unable to acquire lock" in screen.getvalue()
+
+
+def test_progress_is_not_printed_as_it_is(clock: Clock) -> None:
+    display, screen = _display()
+    display.line("Running stage 'train@movies':")
+    clock.now = 40.0
+    display.line("\x1e50\t100\t2 steps/s, 40 s left\tbilstm 1")
+    assert screen.getvalue() == "train@movies: 50%, 2 steps/s, 40 s left\n"
+
+
+def test_the_time_left_is_that_of_what_comes_after() -> None:
+    forecast = Forecast(dict(STAGES), BEFORE)
+    assert forecast.seconds_left("prepare@movies", 0.0, 2.0) == pytest.approx(8.0 + 105.0)
+    # Half of it took a minute.
+    assert forecast.seconds_left("train@movies", 0.5, 60.0) == pytest.approx(60.0 + 5.0)
+    forecast.finish("prepare@movies", 40.0)
+    forecast.skip("train@movies")
+    assert forecast.seconds_left("report", 1.0, 5.0) == pytest.approx(0.0)
+    # A machine four times slower than the table.
+    forecast = Forecast({"a": 30.0, "b": 10.0}, {"a": set(), "b": {"a"}})
+    forecast.finish("a", 120.0)
+    assert forecast.seconds_left("b", 0.0, 0.0) == pytest.approx(40.0)
+
+
+def test_the_stages_of_a_workspace_are_forecast(tmp_path: Path) -> None:
+    params = {"tasks": {"a": {}, "b": {}}, "encoders": {"sra": {}}, "catalogues": {}, "joint": {}}
+    params |= {"refined": [], "retrieval": {}, "similarity": {}}
+    forecast = Forecast.read(shipped("pipeline.yaml"), params, Layout(tmp_path))
+    assert {"train@a", "train@b", "pretrain@sra", "report"} <= forecast.expected.keys()
+    assert not [name for name in forecast.expected if name.startswith(("index", "train_joint"))]
+    assert len(forecast.expected) == 2 * 8 + 6
+    # Nothing of one task waits for the other's own stages.
+    alone = forecast.seconds_left("evaluate@a", 0.0, 0.0)
+    usual = forecast.expected
+    assert alone == pytest.approx(usual["evaluate@a"] + usual["measure_speed@a"] + usual["report"])
+
+
+def test_durations_as_people_say_them() -> None:
+    assert [duration(s) for s in (0.4, 59.4, 125, 11_400)] == [
+        *("0 s", "59 s", "2 min 5 s", "3 h 10 min")
+    ]

@@ -5,7 +5,7 @@ from pipeline_lib.exports.facts import Facts
 from pipeline_lib.exports.markdown import bullets, code, escape, table
 from pipeline_lib.report.captions import speed_notes
 from pipeline_lib.report.details import TextTable, calibration, notes, routing
-from pipeline_lib.report.rows import NONE, per_second, percent, rate, rows, signed
+from pipeline_lib.report.rows import NONE, percent, rate, rows, signed, significant
 from pipeline_lib.students.folders import TEMPERATURE
 
 MAX_CLASSES = 30
@@ -164,9 +164,9 @@ def size_section(facts: Facts) -> list[str]:
     if student is None:
         return bullets([*lines, "Its speed was not measured."])
     unit = "pairs" if facts.student.is_pair else "sentences"
-    timed = f"{per_second(student)} {unit} per second on one core"
+    timed = f"{significant(student)} {unit} per second on one core"
     if teacher is not None:
-        timed += f", {student / teacher:.1f} times the teacher's {per_second(teacher)}"
+        timed += f", {student / teacher:.1f} times the teacher's {significant(teacher)}"
     how = speed_notes(facts.result)[0]
     return bullets([*lines, f"{timed}, as potstill runs both. {escape(how)}"])
 

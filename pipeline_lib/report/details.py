@@ -21,11 +21,12 @@ from pipeline_lib.report.rows import (
     NONE,
     interval,
     megabytes,
+    or_dash,
     p_value,
-    per_second,
     percent,
     rate,
     signed,
+    significant,
 )
 
 MAX_RECALLS = 4
@@ -85,12 +86,12 @@ def speeds(result: TaskResult) -> TextTable | None:
         if any(place in own.rates for own in forms.values())
     }
     more = {
-        "One text\n(ms)": [_or_none("{:.2g}", own.latency_ms) for own in forms.values()],
+        "One text\n(ms)": [or_dash(significant, own.latency_ms) for own in forms.values()],
         "Cold start\n(s)": [
-            _or_none("{:.1f}", own.cold_start and own.cold_start.wall) for own in forms.values()
+            or_dash(significant, own.cold_start and own.cold_start.wall) for own in forms.values()
         ],
         "Size\n(MB)": [megabytes(own.bytes) for own in forms.values()],
-        "As in\ntorch": [_or_none("{:.1%}", own.agreement) for own in forms.values()],
+        "As in torch\n(%)": [or_dash(percent, own.agreement) for own in forms.values()],
     }
     unit = "pairs" if speed.pair else "sentences"
     teachers = sum(len(timed.forms) for timed in speed.teachers.values())
@@ -98,11 +99,7 @@ def speeds(result: TaskResult) -> TextTable | None:
 
 
 def _rate(form: Form, place: Place) -> str:
-    return per_second(form.rates[place].median) if place in form.rates else NONE
-
-
-def _or_none(shown: str, value: float | None) -> str:
-    return NONE if value is None else shown.format(value)
+    return significant(form.rates[place].median) if place in form.rates else NONE
 
 
 def calibration(result: TaskResult) -> TextTable | None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pipeline_lib.evaluation.results import MethodScores, TaskScores
 from pipeline_lib.evaluation.speed import Form, Place, TaskSpeed
 from pipeline_lib.report.collect import TaskResult
-from pipeline_lib.report.rows import megabytes, per_second, percent
+from pipeline_lib.report.rows import megabytes, percent, significant
 
 METRICS = {
     "accuracy": "an accuracy",
@@ -71,27 +71,27 @@ def _speed(speed: TaskSpeed | None, scores: TaskScores, student: MethodScores) -
         yield "Its speed was not measured (stage measure_speed)."
         return
     yield _rates(speed, student, "one_core", "On one core")
-    if speed.accelerator is not None:
+    if speed.fastest("students", student.student, "accelerator"):
         yield _rates(speed, student, "accelerator", f"On the {speed.accelerator}")
     taught = speed.fastest("teachers", student.teacher)
     if taught is not None:
         yield _sizes(fastest[1], taught[1])
         return
     yield f"It takes {megabytes(fastest[1].bytes)} MB on disk."
-    in_files = scores.teachers[student.teacher].parameters is None
-    yield f"The teacher {'runs elsewhere' if in_files else 'was not timed'}."
+    not_run = scores.teachers[student.teacher].parameters is None
+    yield "The teacher is no model that runs here." if not_run else "The teacher was not timed."
 
 
 def _rates(speed: TaskSpeed, student: MethodScores, place: Place, where: str) -> str:
     unit = "pairs" if speed.pair else "sentences"
     name, form = speed.fastest("students", student.student, place)
     rate = form.rates[place].median
-    line = f"{where} it answers {per_second(rate)} {unit} per second ({name})"
+    line = f"{where} it answers {significant(rate)} {unit} per second ({name})"
     if (taught := speed.fastest("teachers", student.teacher, place)) is None:
         return f"{line}."
     name, form = taught
     slower = form.rates[place].median
-    return f"{line}, the teacher {per_second(slower)} ({name}): {_times(rate / slower)} as fast."
+    return f"{line}, the teacher {significant(slower)} ({name}): {_times(rate / slower)} as fast."
 
 
 def _sizes(student: Form, teacher: Form) -> str:

@@ -64,8 +64,8 @@ def _teacher(result: TaskResult, name: str) -> Row:
     return Row(
         f"teacher {name}",
         *(_scores(teacher.scores, split, scores) for split in ("dev", "test")),
-        parameters=_known(_millions, teacher.parameters),
-        speed=_known(per_second, speed),
+        parameters=or_dash(_millions, teacher.parameters),
+        speed=or_dash(significant, speed),
         speed_up="1×" if speed else NONE,
         is_teacher=True,
     )
@@ -83,14 +83,14 @@ def _method(result: TaskResult, name: str) -> Row:
         gain=signed(gain.difference) if gain else NONE,
         interval=interval(gain),
         p=p_value(gain.p_holm) if gain and gain.p_holm is not None else NONE,
-        to_teacher=_known(signed, own.against_teacher[split]),
-        agreement=_known(percent, own.agreement[split]),
+        to_teacher=or_dash(signed, own.against_teacher[split]),
+        agreement=or_dash(percent, own.agreement[split]),
         parameters=_millions(own.parameters),
-        ratio=_known(_times, own.ratio),
+        ratio=or_dash(_times, own.ratio),
         rate=f"{training.learning_rate:g}",
         steps=f"{training.steps:,} × {training.batch_size}",
         rows=f"{training.rows:,}",
-        speed=_known(per_second, speed),
+        speed=or_dash(significant, speed),
         speed_up=_multiple(speed / teacher_speed) if speed and teacher_speed else NONE,
     )
 
@@ -131,7 +131,7 @@ def _unscored(split: str, scores: TaskScores) -> str:
     return "hidden" if split in scores.rows else "absent"
 
 
-def _known(show: Callable[[Any], str], value: Any) -> str:
+def or_dash(show: Callable[[Any], str], value: Any) -> str:
     """Return a value as text, or a dash if there is none."""
     return NONE if value is None else show(value)
 
@@ -172,9 +172,9 @@ def _multiple(value: float) -> str:
     return f"{value:.0f}×" if value >= 10 else f"{value:.1f}×"
 
 
-def per_second(rate: float) -> str:
-    """Return a rate with three significant digits: timings have no more."""
-    return f"{float(f'{rate:.3g}'):,.0f}" if rate >= 100 else f"{rate:.3g}"
+def significant(value: float) -> str:
+    """Return a timing with three significant digits: it has no more."""
+    return f"{float(f'{value:.3g}'):,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def megabytes(size: int) -> str:

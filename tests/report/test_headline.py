@@ -119,7 +119,9 @@ def test_pairs_are_called_pairs() -> None:
     assert "12,500 pairs per second (onnx-int8), the" in told(made(), made_up_speed(pair=True))
 
 
-@pytest.mark.parametrize(("runs", "why"), [(True, "was not timed"), (False, "runs elsewhere")])
+@pytest.mark.parametrize(
+    ("runs", "why"), [(True, "was not timed"), (False, "is no model that runs")]
+)
 def test_a_teacher_without_timings_is_said_to_have_none(runs: bool, why: str) -> None:
     scores = made() if runs else changed(made(), ("teachers/minilm/parameters", None))
     text = told(scores, made_up_speed(teachers={}))

@@ -119,7 +119,7 @@ def _student(folder: Path) -> Predict:
     from pipeline_lib.students.student import load_student
 
     student = load_student(folder)
-    return lambda texts: student.predict(list(texts)).argmax(1)
+    return lambda texts: student.logits(list(texts)).argmax(1)
 
 
 def _model2vec(task: str, seed: int, train: tuple[list[str], np.ndarray]) -> Predict:

@@ -26,10 +26,11 @@ from harness import RESULTS, facts, ratio, spread, summary, table, take_turns, w
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import StudentPlace, student_place
+from pipeline_lib.base.text import Text
 from pipeline_lib.exports.numpy_export import export_numpy
 from pipeline_lib.exports.onnx_export import export_onnx, export_onnx_int8
-from pipeline_lib.exports.opening import open_student
-from pipeline_lib.storage.columns import Text, texts
+from pipeline_lib.exports.opening import load_student
+from pipeline_lib.storage.columns import texts
 from pipeline_lib.storage.shards import ShardSet
 
 FORMS = {"onnx": export_onnx, "onnx-int8": export_onnx_int8, "numpy": export_numpy}
@@ -52,7 +53,7 @@ def main(
     sample = (given * (1 + sentences // len(given)))[:sentences]
     with TemporaryDirectory() as folder:
         forms = _forms(student, Path(folder))
-        systems = {name: open_student(own).predict for name, own in forms.items()}
+        systems = {name: load_student(own).logits for name, own in forms.items()}
         sizes = {name: _bytes(own) for name, own in forms.items()}
         for predict in systems.values():
             predict(sample[:300])

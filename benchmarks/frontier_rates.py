@@ -16,7 +16,7 @@ from pathlib import Path
 from frontier_systems import Predict, System
 from harness import summary, take_turns
 
-from pipeline_lib.storage.columns import Text
+from pipeline_lib.base.text import Text
 
 SHARE = 16
 """One sentence in this many is enough for a system that needs more than SLOW seconds for them."""

@@ -18,9 +18,9 @@ from torch import nn
 
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.probabilities import softmax
+from pipeline_lib.base.text import Text
 from pipeline_lib.exports.numpy_student import ARCHITECTURES
 from pipeline_lib.params import load_params
-from pipeline_lib.storage.columns import Text
 from pipeline_lib.storage.columns import texts as texts_of
 from pipeline_lib.storage.shards import ShardSet
 from pipeline_lib.text.pieces import SEGMENTS, Pieces, load_fast_tokenizer, tokenizer_files
@@ -312,9 +312,9 @@ def _load_teacher(folder: Path) -> Predict:
 
 
 def _load_student(folder: Path) -> Predict:
-    from pipeline_lib.exports.opening import open_student
+    from pipeline_lib.exports.opening import load_student
 
-    predict = open_student(folder).predict
+    predict = load_student(folder).logits
     return lambda texts: softmax(predict(list(texts)))
 
 

@@ -42,10 +42,10 @@ from harness import (
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.text import Text
 from pipeline_lib.base.threads import usable_cores
 from pipeline_lib.distillation.starts import Start, start_of
 from pipeline_lib.params import StudentSettings, load_params
-from pipeline_lib.storage.columns import Text
 from pipeline_lib.storage.columns import texts as texts_of
 from pipeline_lib.storage.shards import ShardSet
 from pipeline_lib.students.student import Student, attend_quickly, quick_batch
@@ -117,7 +117,7 @@ def main(
             "timed_pairs": sum(map(len, timed)),
             "timed_tokens_per_pair": round(float(tokens[np.concatenate(timed)].mean()), 1),
         }
-        student.predict(texts[:1])  # one-off work is not counted
+        student.logits(texts[:1])  # one-off work is not counted
     for threads in counts:
         torch.set_num_threads(threads)
         rates = take_turns(turns, repeats)
@@ -155,7 +155,7 @@ def _rate(student: Student, batches: Sequence[Sequence[Text]]) -> float:
     """Return pairs per second, from raw text to logits."""
     start = time.perf_counter()
     for texts in batches:
-        student.predict(texts)
+        student.logits(texts)
     return sum(map(len, batches)) / (time.perf_counter() - start)
 
 

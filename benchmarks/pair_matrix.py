@@ -57,7 +57,7 @@ from transformers import AutoConfig, BertConfig, BertModel
 
 from pipeline_lib.base.devices import DTYPES, resolve_batch_tokens, resolve_precision
 from pipeline_lib.base.threads import usable_cores
-from pipeline_lib.networks.student import StudentConfig
+from pipeline_lib.distillation.starts import Start
 from pipeline_lib.params import student_settings
 from pipeline_lib.retrieval.scoring import (
     CANDIDATE_ROWS,
@@ -68,7 +68,7 @@ from pipeline_lib.retrieval.scoring import (
 )
 from pipeline_lib.retrieval.top_k import best
 from pipeline_lib.students.sentence_encoder import SentenceEncoder
-from pipeline_lib.students.student import Student, build_student
+from pipeline_lib.students.student import Student
 from pipeline_lib.students.vocabulary import build_tokenizer
 from pipeline_lib.teachers.model import load_classifier, load_teacher
 from pipeline_lib.teachers.vectors import VectorModel, load_vector_model
@@ -353,8 +353,9 @@ def _dse(work: Work) -> System:
 
 def _student(name: str, work: Work) -> System:
     words = sorted({word for text in work.texts for word in split_words(text.lower())[0]})
-    config = StudentConfig(len(words) + 2, WORD_VALUES, STUDENTS[name], True, ["no", "yes"])
-    student = Student(build_student(config, None).eval(), build_tokenizer(words, True), CPU)
+    start = Start(build_tokenizer(words, True), len(words) + 2, WORD_VALUES)
+    network = start.build(STUDENTS[name], pair=True, labels=["no", "yes"])
+    student = Student(network.eval(), start.tokenizer, CPU)
     encoder = SentenceEncoder(
         student.model.encoder, student.tokenizer, STUDENTS[name].max_words, CPU
     )

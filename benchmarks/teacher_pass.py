@@ -213,7 +213,7 @@ def _job(job: tuple[str, WarmUp | Compute], _: Report) -> tuple[str, float, floa
         return _warm_up(what)
     logit_pass, path, shard = what
     start = time.monotonic()
-    # The same as stages/precompute.py does with a shard.
+    # The same as the stage precompute does with a shard.
     outputs = logit_pass.compute(read_shard(path))
     Store("logits").add(logit_pass.key(shard.sha256), outputs, shard.sha256)
     return kind, start, time.monotonic(), shard.rows

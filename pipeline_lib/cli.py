@@ -1,7 +1,4 @@
-"""The ``distill`` command: describe files, check params.yaml, inspect shards, use a student.
-
-``dvc repro`` runs the pipeline itself; this command is for everything before and after.
-"""
+"""The ``distill`` command: make a workspace, run its pipeline, look inside, use a student."""
 
 from typing import Annotated
 
@@ -16,9 +13,11 @@ from pipeline_lib.commands import (
     export,
     index,
     init,
+    new,
     predict,
     profile,
     results,
+    run,
     search,
     shards,
     study,
@@ -32,9 +31,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
     help="Compress BERT-class models into students a hundred times smaller.",
-    epilog="Run the pipeline with: dvc repro",
+    epilog="Run the pipeline with: distill run, or dvc repro",
 )
 app.command("init", epilog=init.EXAMPLE)(init.init)
+app.command("new", epilog=new.EXAMPLE)(new.new)
+app.command("run", epilog=run.EXAMPLE)(run.run)
 app.command("check", epilog=check.EXAMPLE)(check.check)
 app.command("results", epilog=results.EXAMPLE)(results.results)
 app.command("predict", epilog=predict.EXAMPLE)(predict.predict)

@@ -1,25 +1,30 @@
 """Make all transfer sets of one task.
 
-    python stages/augment.py --task movies
+    python -m pipeline_lib.stages.augment --task movies
 
-Reads data/tasks/<task>/train, with the unlabelled texts in it, and data/lexicons/<task>; writes
-data/transfer/<task>/<recipe>: a shard per block and iteration.
+Reads data/tasks/<task>/train, with the unlabelled texts in it, and the lexicon that params.yaml
+names, if any; writes data/lexicons/<task>/lexicon.arrow, how often each word occurs as each part of
+speech; data/transfer/<task>/<recipe>: a shard per block and iteration; and
+data/digests/encoders/<task>.json, on which the stages of encoders depend: the sets that they read.
 """
 
 import time
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from pipeline_lib.augmentation.transfer_sets import AugmentationPass, check_cap
 from pipeline_lib.base.entry import run_stage
-from pipeline_lib.base.files import clear_folder
+from pipeline_lib.base.files import clear_folder, link_or_copy, write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.engine import make_engine
 from pipeline_lib.engine.passes import run_pass
-from pipeline_lib.params import load_params
+from pipeline_lib.params import Params, load_params
+from pipeline_lib.storage.columns import sentences
 from pipeline_lib.storage.shards import ShardSet
 from pipeline_lib.tasks.unlabelled import training_texts
+from pipeline_lib.text.lexicon import count_words, read_lexicon, write_lexicon
 
 
 def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:
@@ -30,7 +35,7 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
     sets = {False: ShardSet.open(folder), True: training_texts(folder)}
     used = {params.recipe(name).unlabelled for name in recipes}
     check_cap(task, settings, max((sets[own].manifest.rows for own in used), default=0))
-    lexicon = layout.lexicon(task)
+    lexicon = make_lexicon(params, task, layout)
     engine = make_engine(params, "cpu")
     clear_folder(layout.transfer_sets(task))
     for recipe in recipes:
@@ -49,6 +54,30 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
             f"{manifest.rows / seconds:,.0f} rows/s; {manifest.counts['duplicates']:,} duplicates "
             f"dropped; computed {report.computed} blocks, reused {report.reused}"
         )
+    write_json(layout.read_by_encoders(task), read_by_encoders(params, task, layout))
+
+
+def read_by_encoders(params: Params, task: str, layout: Layout) -> dict[str, str]:
+    """Return the digests of the sets that encoders read of a task: its words, its transfer sets."""
+    rows = [row for row in params.sentence_encoders().values() if task in row.tasks]
+    recipes = sorted({row.tasks[task] for row in rows} - {None})
+    folders = [layout.transfer(task, recipe) for recipe in recipes]
+    folders += [layout.split(task, "train")] if rows else []
+    return {folder.name: training_texts(folder).manifest.digest for folder in folders}
+
+
+def make_lexicon(params: Params, task: str, layout: Layout) -> Path:
+    """Count the training words per part of speech, or use the table that params.yaml names."""
+    target = layout.lexicon(task)
+    clear_folder(target.parent)
+    if params.task(task).lexicon is None:
+        train = ShardSet.open(layout.split(task, "train")).table()
+        write_lexicon(target, count_words(*(sentences(train, name) for name in ("words", "tags"))))
+    else:
+        link_or_copy(layout.raw_task(task) / "lexicon.arrow", target)
+    lexicon = read_lexicon(target)
+    typer.echo(f"{task}: {len(lexicon.words):,} words under {len(lexicon.tag_numbers)} tags")
+    return target
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Score every student of one task, and the teacher, on the held-out splits.
 
-    python stages/evaluate.py --task movies
+    python -m pipeline_lib.stages.evaluate --task movies
 
 Reads data/tasks, data/outputs/<task>/heldout, data/teachers, data/students; writes
 data/results/<task>/scores.json, predictions.arrow and importance.json.

@@ -1,6 +1,6 @@
 """Fetch a task's raw files, from a package, the user's own folder, or the hub.
 
-    python stages/fetch_data.py --task movies
+    python -m pipeline_lib.stages.fetch_data --task movies
 
 Reads ``inputs`` and ``tasks.<task>.source`` of params.yaml, and data/wikipedia/train for pairs of
 neighbours; writes ``data/raw/tasks/<task>``.

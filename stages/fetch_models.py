@@ -1,23 +1,49 @@
-"""Fetch the pretrained models, and teachers that were fine-tuned elsewhere.
+"""Fetch the pretrained models, teachers that were fine-tuned elsewhere, and files of vectors.
 
-    python stages/fetch_models.py
+    python -m pipeline_lib.stages.fetch_models
 
-Reads ``inputs``, ``models``, ``teachers`` and the tasks' labels of params.yaml; writes
-data/raw/models/<name> and data/raw/checkpoints/<teacher>/<task>.
+Reads ``inputs``, ``models``, ``teachers``, the tasks' labels, ``vocabulary.vectors`` and
+``sentence_vectors`` of params.yaml; writes data/raw/models/<name>,
+data/raw/checkpoints/<teacher>/<task>, data/raw/vectors (word vectors) and, by content key,
+data/raw/sentence_vectors.
 """
 
+from pathlib import Path
+
+import typer
+
 from pipeline_lib.base.entry import run_stage
+from pipeline_lib.base.files import clear_folder
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.params import load_params
+from pipeline_lib.params import Params, SentenceVectorFiles, load_params
+from pipeline_lib.sources.files import existing_file, fetch_vectors, write_source
 from pipeline_lib.sources.models import fetch_models
-from pipeline_lib.sources.preflight import require_formats
 
 
 def main() -> None:
-    """Fetch the pretrained models, and teachers that were fine-tuned elsewhere."""
-    params = load_params()
-    require_formats(params)
-    fetch_models(params, Layout())
+    """Fetch the pretrained models, finished teachers, and files of vectors."""
+    params, layout = load_params(), Layout()
+    fetch_models(params, layout)
+    fetch_vectors(params.vocabulary.vectors, Path(params.inputs), layout.raw_vectors)
+    fetch_sentence_vectors(params, layout)
+
+
+def fetch_sentence_vectors(params: Params, layout: Layout) -> None:
+    """Import the sentence vectors in files, if params.yaml names any; print how many there are."""
+    folder, settings = clear_folder(layout.given_vectors), params.sentence_vectors
+    if not isinstance(settings, SentenceVectorFiles):
+        write_source(folder, None)
+        return
+    from pipeline_lib.teachers.given_vectors import gather_vectors
+
+    files = [
+        existing_file(Path(params.inputs) / path, f"params.yaml: sentence_vectors.files.{number}")
+        for number, path in enumerate(settings.files)
+    ]
+    vectors = gather_vectors(files, settings, folder)
+    write_source(folder, settings.model_dump(mode="json"))
+    counts = ", ".join(f"{count:,} {what}" for what, count in vectors.counts.items() if count)
+    typer.echo(f"sentence vectors of {vectors.width:,} values: {counts}")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Tune one task's teachers on its original training set, or take finished ones.
 
-    python stages/finetune_teacher.py --task movies
+    python -m pipeline_lib.stages.finetune_teacher --task movies
 
-Reads data/tasks/<task>, data/raw/models, data/raw/checkpoints and data/refined/<task>; writes
+Reads data/tasks/<task>, data/raw/models, data/raw/checkpoints and data/refined; writes
 data/teachers/<task>/<teacher>: a transformers model folder, training.json and, for one that was
 tuned here, search.json; for one whose answers are in files, these by content key.  What was
 fine-tuned before is reused; if killed, it resumes from its last checkpoint.
@@ -25,8 +25,8 @@ Record = dict[str, Any]
 def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:
     """Tune one task's teachers on its original training set, or take finished ones."""
     params, layout = load_params(), Layout()
-    target = clear_folder(layout.teachers(task))
     kinds = {name: own.tuning.kind for name, own in params.teachers_of(task).items()}
+    target = clear_folder(layout.teachers(task))
     records = finetune(params, task, [name for name in kinds if kinds[name] == "single"], target)
     for name in (name for name in kinds if kinds[name] == "finished"):
         records[name] = take_finished(params, task, name, clear_folder(target / name))

@@ -1,6 +1,6 @@
 """Embed Wikipedia's training sentences into one catalogue of params.yaml, to be searched.
 
-    python stages/index.py --catalogue wikipedia
+    python -m pipeline_lib.stages.index --catalogue wikipedia
 
 Reads data/wikipedia/train and data/encoders; writes data/catalogues/<name>.  If killed, it resumes
 after the last whole segment.

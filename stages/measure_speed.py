@@ -1,8 +1,9 @@
-"""Time the teacher and one student of each architecture on this machine, in one run.
+"""Export the best student, and time teachers and students on this machine.
 
-    python stages/measure_speed.py --task movies
+    python -m pipeline_lib.stages.measure_speed --task movies
 
-Reads data/tasks, data/teachers, data/students; writes data/speed/<task>.json.
+Reads data/tasks, data/teachers, data/students and data/results; writes data/speed/<task>.json and
+data/exports/<task>, the best student on dev in ONNX int8.
 """
 
 from typing import Annotated
@@ -10,16 +11,15 @@ from typing import Annotated
 import typer
 
 from pipeline_lib.base.entry import run_stage
-from pipeline_lib.base.files import write_json
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.evaluation.speed import measure_task
+from pipeline_lib.exports.speed import measure_task
 from pipeline_lib.params import load_params
 
 
 def main(task: Annotated[str, typer.Option(help="A task of params.yaml.")]) -> None:
-    """Time the teacher and one student of each architecture on this machine."""
+    """Export the best student, and time teachers and students on this machine."""
     layout = Layout()
-    write_json(layout.speed(task), measure_task(load_params(), task, layout))
+    measure_task(load_params(), task, layout).write(layout.speed(task))
 
 
 if __name__ == "__main__":

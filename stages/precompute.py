@@ -1,16 +1,18 @@
-"""Compute the teachers' logits for one task's sentences, through the content-addressed store.
+"""Compute the teachers' logits and layers' states for one task's sentences, through the store.
 
-    python stages/precompute.py --task movies
+    python -m pipeline_lib.stages.precompute --task movies
 
 Reads data/transfer/<task>, data/tasks/<task>/{dev,test,...}, data/teachers/<task>; writes
-data/outputs/<task>/<teacher>/<recipe> and data/outputs/<task>/heldout/<teacher>/<split>: one shard
-per input shard, row for row, and alignment.json with the figures of the proof.
+data/outputs/<task>/<teacher>/<recipe>, data/outputs/<task>/heldout/<teacher>/<split> and, for the
+transfer sets whose students learn from layers, data/outputs/<task>/states/<teacher>/<recipe>: one
+shard per input shard, row for row, and alignment.json with the figures of the proof.  Writes
+data/digests/joint/<task>.json, on which joint trainings depend: the sets that they read.
 """
 
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,7 +20,9 @@ from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.files import clear_folder, read_record, write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import Params, load_params
+from pipeline_lib.storage.kept import kept_json
 from pipeline_lib.storage.shards import ShardSet
+from pipeline_lib.tasks.unlabelled import training_texts
 
 if TYPE_CHECKING:
     from pipeline_lib.engine.protocol import Engine
@@ -30,11 +34,32 @@ AGREEMENT = "training_agreement"
 def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:
     """Compute the teachers' logits for one task's sentences."""
     params, layout = load_params(), Layout()
-    clear_folder(layout.all_outputs(task))
     teachers = params.teachers_of(task)
+    clear_folder(layout.all_outputs(task))
     # Averages last: they are computed from the others' outputs.
     for teacher in sorted(teachers, key=lambda name: teachers[name].tuning.kind == "average"):
         answer(params, layout, task, teacher)
+    for teacher, recipes in params.states_of(task).items():
+        compute_states(params, layout, task, teacher, recipes)
+    write_json(layout.read_by_joint(task), read_by_joint(params, task, layout))
+
+
+def read_by_joint(params: Params, task: str, layout: Layout) -> dict[str, list[str]]:
+    """Return the digests of the sets that joint trainings read of a task, by their names."""
+    splits = [layout.split(task, split) for split in ("train", "dev")]
+    sets = {
+        name: [
+            *splits,
+            layout.transfer(task, row.tasks[task]),
+            layout.outputs(task, params.teacher_of(task, row), row.tasks[task]),
+        ]
+        for name, row in params.joint.items()
+        if task in row.tasks
+    }
+    return {
+        name: [training_texts(folder).manifest.digest for folder in folders if folder.exists()]
+        for name, folders in sets.items()
+    }
 
 
 def answer(params: Params, layout: Layout, task: str, teacher: str) -> None:
@@ -102,6 +127,24 @@ def take(params: Params, layout: Layout, task: str, teacher: str) -> None:
         typer.echo(f"{teacher} {task} {name}: {manifest.rows:,} rows; {report}{note}")
 
 
+def compute_states(
+    params: Params, layout: Layout, task: str, teacher: str, recipes: list[str]
+) -> None:
+    """Compute the states of one teacher's layers for some transfer sets."""
+    from pipeline_lib.engine import make_engine
+    from pipeline_lib.teachers.outputs import StatePass
+    from pipeline_lib.teachers.precompute import precompute_vectors
+
+    row, folder = params.teachers[teacher], layout.teacher(task, teacher)
+    state_pass = StatePass.of(params, folder, row.max_length, row.states)
+    engine = make_engine(params, state_pass.device)
+    for recipe in recipes:
+        inputs, title = ShardSet.open(layout.transfer(task, recipe)), f"{teacher} {task} {recipe}"
+        folder = layout.states(task, teacher, recipe)
+        stats = precompute_vectors(inputs, state_pass, folder, engine, f"states {title}")
+        typer.echo(f"{title}: states, {stats}")
+
+
 def precompute(
     inputs: ShardSet, logit_pass: "LogitPass", folder: Path, engine: "Engine", title: str
 ) -> None:
@@ -118,11 +161,16 @@ def prove(inputs: ShardSet, logit_pass: "LogitPass", folder: Path, own: float | 
     :param own: the teacher's agreement on the training rows, if these are among the rows.
     """
     from pipeline_lib.base.devices import single_thread
-    from pipeline_lib.teachers.alignment import prove_alignment
+    from pipeline_lib.teachers.alignment import proof_key, prove_alignment
 
-    # One thread here too: workers are forked from this process again, for the next set.
-    with single_thread() if logit_pass.device == "cpu" else nullcontext():
-        figures = prove_alignment(inputs, ShardSet.open(folder), logit_pass, own)
+    outputs = ShardSet.open(folder)
+
+    def compute() -> dict[str, Any]:
+        # One thread here too: workers are forked from this process again, for the next set.
+        with single_thread() if logit_pass.device == "cpu" else nullcontext():
+            return prove_alignment(inputs, outputs, logit_pass, own)
+
+    figures = kept_json("proofs", [proof_key(inputs, outputs, logit_pass), own], compute)
     write_json(folder / "alignment.json", figures)
     typer.echo(
         f"  {figures['recomputed_rows']} rows recomputed, largest difference "

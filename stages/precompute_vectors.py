@@ -1,6 +1,6 @@
 """Compute or look up the vector of every sentence that an encoder is trained on.
 
-    python stages/precompute_vectors.py
+    python -m pipeline_lib.stages.precompute_vectors
 
 Reads data/wikipedia/{train,validation}, the transfer sets that `encoders` name, and the model, or
 data/raw/sentence_vectors; writes data/vectors/wikipedia/<split> and
@@ -23,6 +23,7 @@ def main() -> None:
     """Compute or look up the vector of every sentence that an encoder is trained on."""
     params, layout = load_params(), Layout()
     clear_folder(layout.vectors)
+    write_json(layout.row_names(layout.vectors), sorted(params.sentence_encoders()))
     if not params.sentence_encoders():
         typer.echo("no sentence encoders in params.yaml: no vectors")
         return

@@ -1,6 +1,6 @@
 """Split a task's text into words with tags, and its training set into blocks.
 
-    python stages/prepare.py --task movies
+    python -m pipeline_lib.stages.prepare --task movies
 
 Reads data/raw/tasks/<task>; writes shard sets data/tasks/<task>/{train,dev,test}.
 """

@@ -1,6 +1,6 @@
 """Rank a collection's documents by the systems of one row of `retrieval`, and score the rankings.
 
-    python stages/retrieve.py --row stsb
+    python -m pipeline_lib.stages.retrieve --row stsb
 
 Reads the row's source (data/tasks, or files below `inputs`), data/students, data/encoders,
 data/teachers and data/raw/models; writes data/results/retrieval-<row>/scores.json.

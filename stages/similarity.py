@@ -1,6 +1,6 @@
 """Score the untuned similarity of a task's pairs by the systems of one row of `similarity`.
 
-    python stages/similarity.py --row qqp
+    python -m pipeline_lib.stages.similarity --row qqp
 
 Reads data/tasks, data/encoders and data/raw/models; writes
 data/results/similarity-<row>/scores.json.

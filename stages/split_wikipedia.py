@@ -1,6 +1,6 @@
 """Split articles into sentences: a training set, and a validation set of other articles.
 
-    python stages/split_wikipedia.py
+    python -m pipeline_lib.stages.split_wikipedia
 
 Reads what ``wikipedia.source`` of params.yaml names, in place; writes shard sets
 data/wikipedia/{train,validation}, without shards where ``wikipedia`` is null.

@@ -1,12 +1,14 @@
 """Train one task's students: every row of the task, once per seed.
 
-    python stages/train.py --task movies
+    python -m pipeline_lib.stages.train --task movies
 
-Reads data/plans/<task> and what the plans name, data/tasks/<task>/dev, and
-data/vocabularies/<task>; writes data/students/<task>/<method>/<seed>, and beside a method's
-students search.json: the learning rate that was chosen.  What was trained before is reused; if
-killed, it resumes from the last checkpoints.  A row without an optimiser uses the students of a
-joint training as they are; a row that starts from another is trained after it.
+Reads data/tasks, data/transfer and data/outputs of the task, what its rows start from
+(data/raw/models, data/encoders, data/joint) and data/teachers/<task>, if one runs beside a student;
+writes data/vocabularies/<task>, a tokenizer and the words' initial vectors, and
+data/students/<task>/<method>/<seed>, beside them search.json: the learning rate that was chosen.
+What was trained before is reused; if killed, it resumes from the last checkpoints.  A row without
+an optimiser uses the students of a joint training as they are; a row that starts from another is
+trained after it.
 """
 
 from pathlib import Path
@@ -17,9 +19,10 @@ import typer
 from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.files import clear_folder
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.distillation.plans import Plan, read_plans
+from pipeline_lib.distillation.plans import Plan, make_plan
 from pipeline_lib.engine import make_engine
-from pipeline_lib.params import load_params
+from pipeline_lib.params import Params, load_params
+from pipeline_lib.tasks.unlabelled import training_texts
 
 if TYPE_CHECKING:
     from pipeline_lib.distillation.students import StudentTraining
@@ -35,9 +38,10 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
     from pipeline_lib.training.search import train_rows
 
     params, layout = load_params(), Layout()
-    device = str(resolve_device(params.device))
+    methods, device = params.methods_of(task), str(resolve_device(params.device))
+    make_vocabulary(params, task, layout)
     inputs = layout.vocabulary(task), layout.split(task, "dev"), params.seeds, device
-    plans = read_plans(layout.plans(task))
+    plans = [make_plan(params, task, method, layout) for method in sorted(methods)]
     target = clear_folder(layout.students(task))
     for plan in (plan for plan in plans if plan.optimiser is None):
         records = take_students(plan, params.seeds, target / plan.method)
@@ -61,6 +65,16 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
             trained |= searched
     for method, found in trained.items():
         _tell(f"{task} {method}", found)
+
+
+def make_vocabulary(params: Params, task: str, layout: Layout) -> None:
+    """Choose the students' words, and give every word its initial vector."""
+    from pipeline_lib.students.vocabulary import vector_source, write_vocabulary
+
+    settings, texts = params.vocabulary, training_texts(layout.split(task, "train"))
+    folder, source = clear_folder(layout.vocabulary(task)), vector_source(settings, layout)
+    words, width = write_vocabulary([texts], settings.min_count, settings, source, folder)
+    typer.echo(f"{task}: {words:,} words, {width} values each")
 
 
 def _note(training: "StudentTraining", loss: float, best: float) -> str:

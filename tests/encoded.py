@@ -8,7 +8,7 @@ from tokenizers import Tokenizer
 from pipeline_lib.distillation.data import EncodedInput, EncodingPass
 from pipeline_lib.storage.references import SetReference
 from pipeline_lib.storage.shards import ShardSet
-from pipeline_lib.students.vocabulary import save_tokenizer
+from pipeline_lib.students.tokenise import save_tokenizer
 from pipeline_lib.text.ragged import Sentences
 
 

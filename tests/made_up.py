@@ -3,6 +3,7 @@
 from typing import Any
 
 from pipeline_lib.evaluation.results import TaskScores
+from pipeline_lib.evaluation.speed import TaskSpeed
 from pipeline_lib.params import Classification
 
 SPLITS = ("dev", "test")
@@ -135,3 +136,45 @@ def made_up_scores(methods: dict[str, Any]) -> TaskScores:
             "shared_texts": {},
         }
     )
+
+
+def made_up_form(rate: float, size: int, **changes: Any) -> dict[str, Any]:
+    """Return a form's timings, twice as fast on two cores; keyword arguments replace keys."""
+    rates = {
+        place: {"median": factor * rate, "min": 0.9 * factor * rate, "max": 1.1 * factor * rate}
+        for place, factor in (("one_core", 1), ("all_cores", 2))
+    }
+    values = {"bytes": size, "rates": rates, "latency_ms": 2000 / rate}
+    return values | {"agreement": None, "cold_start": None} | changes
+
+
+def made_up_speed(**changes: Any) -> TaskSpeed:
+    """Return the timings of a student and its teacher; keyword arguments replace keys."""
+    student = {
+        "torch float32": made_up_form(5000.0, 12_000_000),
+        "onnx-int8": made_up_form(
+            12500.0, 3_000_000, agreement=0.998, cold_start={"wall": 2.5, "processor": 3.1}
+        ),
+    }
+    teacher = {
+        "torch float32": made_up_form(200.0, 92_000_000),
+        "onnx": made_up_form(250.0, 92_100_000, agreement=1.0),
+        "onnx-int8": made_up_form(400.0, 24_000_000, agreement=0.97),
+    }
+    values = {
+        "cpu": "Fast CPU",
+        "cores": 2,
+        "accelerator": None,
+        "torch": "2.0",
+        "onnxruntime": "1.3",
+        "split": "test",
+        "pair": False,
+        "sentences": 2000,
+        "seconds": 1.0,
+        "repeats": 3,
+        "seed": 1,
+        "exported": "bilstm_kd_ts",
+        "teachers": {"minilm": {"method": None, "forms": teacher, "not_timed": {}}},
+        "students": {"bilstm": {"method": "bilstm_kd_ts", "forms": student, "not_timed": {}}},
+    }
+    return TaskSpeed.model_validate(values | changes)

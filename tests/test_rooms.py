@@ -29,6 +29,7 @@ ROOMS = (
     "exports",
     "studies",
     "onboarding",
+    "stages",
     "commands",
     "cli",
 )

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import NoReturn
 
 import typer
-from rich.console import Console
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.stage_records import recorded
@@ -41,6 +40,8 @@ def guard(command: Callable[[], None]) -> None:
 
 
 def _end(message: str) -> NoReturn:
+    from rich.console import Console
+
     Console(stderr=True, soft_wrap=True).print("error:", style="bold red", end=" ")
     sys.stderr.write(f"{message}\n")
     sys.exit(1)

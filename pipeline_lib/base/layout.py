@@ -8,8 +8,9 @@ from pathlib import Path
 
 from pipeline_lib.base.errors import DistilleryError
 
-HELDOUT = "heldout"
-"""The folder of outputs for held-out splits, beside the teachers'; a reserved name."""
+HELDOUT, STATES = "heldout", "states"
+"""The folders of outputs for held-out splits, and of layers' states, beside those of the teachers;
+reserved names."""
 HOME, FORMER_HOME = "POTSTILL_HOME", "DISTILLERY_HOME"
 """The environment variable that names the state folder, and what it was called before."""
 
@@ -33,6 +34,22 @@ class Layout:
     def fingerprint(self, stage: str) -> Path:
         """Return the file of the digests of a stage's code."""
         return self.fingerprints / f"{stage}.json"
+
+    @property
+    def settings(self) -> Path:
+        """The folder of what all stages read of params.yaml."""
+        return self.data / "settings"
+
+    def stage_settings(self, stage: str, item: str | None) -> Path:
+        """Return the file of what a stage reads of params.yaml; ``item``: one of its matrix."""
+        return self.settings / (f"{stage}/{item}.json" if item else f"{stage}.json")
+
+    def row_names(self, folder: Path) -> Path:
+        """Return the file of the rows that a folder has outputs for: it exists if there are none.
+
+        :param folder: of all refined teachers, encoders or joint trainings.
+        """
+        return folder / "rows.json"
 
     # What was fetched.
 
@@ -94,6 +111,14 @@ class Layout:
         """Return the folder of all outputs of a task's teachers."""
         return self.data / "outputs" / task
 
+    def read_by_encoders(self, task: str) -> Path:
+        """Return the file of the digests of a task's sets that encoders read."""
+        return self.data / "digests" / "encoders" / f"{task}.json"
+
+    def read_by_joint(self, task: str) -> Path:
+        """Return the file of the digests of a task's sets that joint trainings read."""
+        return self.data / "digests" / "joint" / f"{task}.json"
+
     def outputs(self, task: str, teacher: str, recipe: str) -> Path:
         """Return a teacher's outputs for a transfer set."""
         return self.all_outputs(task) / teacher / recipe
@@ -102,13 +127,9 @@ class Layout:
         """Return a teacher's outputs for a held-out split."""
         return self.all_outputs(task) / HELDOUT / teacher / split
 
-    def all_states(self, task: str) -> Path:
-        """Return the folder of all states of a task's teachers."""
-        return self.data / "states" / task
-
     def states(self, task: str, teacher: str, recipe: str) -> Path:
         """Return the states of a teacher's layers for a transfer set."""
-        return self.all_states(task) / teacher / recipe
+        return self.all_outputs(task) / STATES / teacher / recipe
 
     def wikipedia(self, split: str) -> Path:
         """Return Wikipedia's sentences: ``train``, or ``validation``, from other articles."""
@@ -134,9 +155,13 @@ class Layout:
         """The folder of all teachers that were tuned on several tasks at once."""
         return self.data / "refined"
 
+    def refined_teachers(self, name: str) -> Path:
+        """Return the folder of one refined teacher, by task."""
+        return self.refined / name
+
     def refined_teacher(self, task: str, name: str) -> Path:
         """Return one task's teacher, taken from a refined one."""
-        return self.refined / task / name
+        return self.refined_teachers(name) / task
 
     def teachers(self, task: str) -> Path:
         """Return the folder of a task's tuned teachers."""
@@ -149,14 +174,6 @@ class Layout:
     def vocabulary(self, task: str) -> Path:
         """Return the vocabulary of a task's students."""
         return self.data / "vocabularies" / task
-
-    def plans(self, task: str) -> Path:
-        """Return the folder of a task's plans."""
-        return self.data / "plans" / task
-
-    def rows(self, task: str) -> Path:
-        """Return the file of a task's rows of params.yaml."""
-        return self.data / "rows" / f"{task}.json"
 
     @property
     def encoders(self) -> Path:
@@ -230,6 +247,10 @@ class Layout:
         """Return the file of a task's timings."""
         return self.data / "speed" / f"{task}.json"
 
+    def exported(self, task: str) -> Path:
+        """Return the folder of the export of a task's best student."""
+        return self.data / "exports" / task
+
     @property
     def report(self) -> Path:
         """The report of all tasks."""
@@ -244,6 +265,16 @@ class Layout:
     def page_content(self) -> Path:
         """The page's content, as JSON."""
         return self.data / "report" / "report.json"
+
+    @property
+    def curves(self) -> Path:
+        """The folder of the learning curves, a CSV file each."""
+        return self.data / "report" / "curves"
+
+    @property
+    def accuracy_speed(self) -> Path:
+        """The file of score and speed of each system."""
+        return self.data / "report" / "accuracy_speed.csv"
 
     def stage_record(self, stage: str) -> Path:
         """Return the record of a stage's last run here; ``train@movies`` is one of a matrix."""
@@ -285,11 +316,11 @@ def pair_of(folder: Path) -> Pair | None:
 
     The inverse of :class:`Layout`: ``outputs/T/N/R`` of teacher N belongs to ``transfer/T/R``,
     ``outputs/T/heldout/N/dev`` to ``tasks/T/dev``, ``vectors/wikipedia/S`` to ``wikipedia/S``,
-    ``vectors/tasks/T/R`` and ``states/T/N/R`` to ``transfer/T/R``.  Inputs are paired with the
-    first teacher, by name, whose outputs exist.
+    ``vectors/tasks/T/R`` and ``outputs/T/states/N/R`` to ``transfer/T/R``.  Inputs are paired with
+    the first teacher, by name, whose outputs exist.
     """
     parts = Path(os.path.abspath(folder)).parts
-    for depth, find in ((5, _heldout_pair), (4, _deep_pair), (3, _pair), (2, _shallow_pair)):
+    for depth, find in ((5, _deepest_pair), (4, _deep_pair), (3, _pair), (2, _shallow_pair)):
         if len(parts) > depth:
             data = Path(os.path.relpath(Path(*parts[:-depth])))
             found = find(Layout(data), *parts[-depth:])
@@ -301,10 +332,12 @@ def pair_of(folder: Path) -> Pair | None:
     return None
 
 
-def _heldout_pair(layout: Layout, kind: str, *rest: str) -> tuple[Path, Path] | None:
-    if kind == "outputs" and rest[1] == HELDOUT:
-        task, _, teacher, split = rest
-        return layout.split(task, split), layout.heldout_outputs(task, teacher, split)
+def _deepest_pair(layout: Layout, kind: str, *rest: str) -> tuple[Path, Path] | None:
+    task, folder, teacher, name = rest
+    if kind == "outputs" and folder == HELDOUT:
+        return layout.split(task, name), layout.heldout_outputs(task, teacher, name)
+    if kind == "outputs" and folder == STATES:
+        return layout.transfer(task, name), layout.states(task, teacher, name)
     return None
 
 
@@ -313,8 +346,6 @@ def _deep_pair(layout: Layout, kind: str, *rest: str) -> tuple[Path, Path] | Non
         return layout.transfer(*rest[1:]), layout.task_vectors(*rest[1:])
     if kind == "outputs":
         return layout.transfer(rest[0], rest[2]), layout.outputs(*rest)
-    if kind == "states":
-        return layout.transfer(rest[0], rest[2]), layout.states(*rest)
     return None
 
 
@@ -343,16 +374,20 @@ def _shallow_pair(layout: Layout, kind: str, split: str) -> tuple[Path, Path] | 
 def state_folder() -> Path:
     """Return the folder for what must outlive a killed stage: the store and training checkpoints.
 
-    ``POTSTILL_HOME`` if set (two machines can share it), else ``.potstill`` in the main
-    repository: DVC sets ``DVC_ROOT`` for every stage, also for experiments in temporary folders.
+    ``POTSTILL_HOME`` if set (two machines can share it), else ``.potstill`` in the main workspace:
+    DVC sets ``DVC_ROOT`` for every stage, also for experiments in temporary folders.  If the
+    workspace has none, the nearest one in a folder above is used, which workspaces can share.
     Both had other names before; what still has them is used, with a notice.
     """
     if variable := _home_variable():
         return Path(os.environ[variable])
     root = Path(os.environ.get("DVC_ROOT", "."))
     folder, former = root / ".potstill", root / ".distillery"
-    if folder.exists() or not former.exists():
+    if folder.exists():
         return folder
+    if not former.exists():
+        above = (parent / ".potstill" for parent in root.resolve().parents)
+        return next((shared for shared in above if shared.is_dir()), folder)
     _notice(
         f"{former} is used as the state folder. It is now called {folder}: mv {former} {folder}"
     )

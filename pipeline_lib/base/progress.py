@@ -1,5 +1,9 @@
-"""Progress with rate and time left: a bar in a terminal, a line every few seconds in a log."""
+"""Progress with rate and time left: a bar in a terminal, a line every few seconds in a log.
 
+For `distill run`, which shows the stages' progress itself, it is a record per update.
+"""
+
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -10,6 +14,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 LOG_SECONDS = 20.0
+RECORDS = "POTSTILL_PROGRESS"
+"""The environment variable that asks for records."""
+_RECORD_SECONDS = 0.25
 
 
 class Advance(Protocol):
@@ -23,9 +30,29 @@ class Advance(Protocol):
 def show_progress(title: str, unit: str) -> Iterator[Advance]:
     """Yield the function to report progress to."""
     console = Console(file=sys.stdout)
-    shown = _bar(console, title, unit) if console.is_terminal else _lines(title, unit)
+    if os.environ.get(RECORDS):
+        shown = _records(unit)
+    else:
+        shown = _bar(console, title, unit) if console.is_terminal else _lines(title, unit)
     with shown as advance:
         yield advance
+
+
+@contextmanager
+def _records(unit: str) -> Iterator[Advance]:
+    """Print a line per update that starts with a record separator; its fields have tabs between."""
+    start, last = time.monotonic(), 0.0
+
+    def advance(done: int, total: int, note: str = "", counted: int | None = None) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last < _RECORD_SECONDS and done < total:
+            return
+        last = now
+        pace = _pace(done, total, done if counted is None else counted, start, unit)
+        print(f"\x1e{done}\t{total}\t{pace}\t{note}", flush=True)
+
+    yield advance
 
 
 @contextmanager

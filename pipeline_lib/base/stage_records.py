@@ -46,7 +46,7 @@ def recorded(main: Callable[..., None], argv: Sequence[str] = sys.argv) -> Calla
     def run(**options: Any) -> None:
         main(**options)
         record = {
-            "command": " ".join(["python", *argv]),
+            "command": f"python -m pipeline_lib.stages.{' '.join([Path(argv[0]).stem, *argv[1:]])}",
             "started": datetime.fromtimestamp(STARTED, UTC).isoformat(timespec="seconds"),
             "seconds": round(time.time() - STARTED, 2),
             "counts": _counts,
@@ -58,7 +58,8 @@ def recorded(main: Callable[..., None], argv: Sequence[str] = sys.argv) -> Calla
 
 def stage_name(argv: Sequence[str], options: dict[str, Any]) -> str:
     """Return the stage's name as DVC spells it: ``train@movies`` for the task ``movies``."""
-    item = next((options[name] for name in ("task", "row", "catalogue") if options.get(name)), None)
+    items = ("task", "row", "catalogue", "teacher", "encoder", "joint")
+    item = next((options[name] for name in items if options.get(name)), None)
     return Path(argv[0]).stem + (f"@{item}" if item else "")
 
 

@@ -1,13 +1,12 @@
 """``distill check``: whether params.yaml is valid, its files exist, and what it would train."""
 
-import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
-    from pipeline_lib.params import Params, Task
+    from pipeline_lib.params import Params
     from pipeline_lib.params.base import Section
 
 LENGTH = ("epochs", "max_steps", "evaluate_every")
@@ -26,18 +25,31 @@ def check(
 
     If anything is wrong, prints one line per fault and exits with status 1.
     """
+    from pipeline_lib.params import load_params
+
+    print_summary(params)
+    for line in unfair_comparisons(load_params(params)):
+        typer.echo(line)
+
+
+def print_summary(params: Path) -> None:
+    """Check a parameter file and the files it names, and print what would be trained.
+
+    :raises DistilleryError: with a line per fault.
+    """
     from pipeline_lib.base.errors import DistilleryError
     from pipeline_lib.base.layout import Layout
     from pipeline_lib.evaluation.submission import params_faults
     from pipeline_lib.params import load_params
+    from pipeline_lib.params.input_files import input_files
     from pipeline_lib.sources.preflight import format_faults, model_faults
     from pipeline_lib.students.fits import student_faults
 
     loaded = load_params(params)
     faults = [
-        f"{params}: {key}: {path} not found. Put the file there or correct the key."
-        for key, path in named_files(loaded)
-        if not path.exists()
+        f"{params}: {file.key}: {file.must_exist} not found. Put the file there or correct the key."
+        for file in input_files(loaded)
+        if not file.must_exist.exists()
     ]
     faults += [f"{params}: {fault}" for fault in params_faults(loaded)]
     # The models can be inspected only once all their files exist.
@@ -48,48 +60,8 @@ def check(
         vectors, faults = vector_findings(loaded)
     if faults:
         raise DistilleryError("\n".join(faults))
-    for line in [*summary(loaded), *vectors, *unfair_comparisons(loaded)]:
+    for line in [*summary(loaded), *vectors]:
         typer.echo(line)
-
-
-def named_files(params: "Params") -> list[tuple[str, Path]]:
-    """Return (key, path) of every file that params.yaml names below ``inputs``."""
-    from pipeline_lib.params import SentenceVectorFiles
-
-    inputs = Path(params.inputs)
-    found = [
-        pair for name, task in params.tasks.items() for pair in _task_files(name, task, inputs)
-    ]
-    for name, source in params.models.items():
-        if source.kind == "path":
-            # A model is a folder with a config.json; an absolute path is taken as it is.
-            found.append((f"models.{name}.path", inputs / source.path / "config.json"))
-    for name, teacher in params.teachers.items():
-        for task in (task for task in params.tasks if teacher.knows(task)):
-            if teacher.tuning.kind == "finished":
-                path = inputs / teacher.tuning.path(task) / "config.json"
-                found.append((f"teachers.{name}.tuning.checkpoint", path))
-            if teacher.tuning.kind == "answers":
-                paths = [inputs / path for path in teacher.tuning.paths(task)]
-                found += [(f"teachers.{name}.tuning.files.{n}", p) for n, p in enumerate(paths)]
-    for name, row in params.retrieval.items():
-        if row.source.kind == "files":
-            folder = inputs / row.source.folder
-            for file in ("corpus.jsonl", "queries.jsonl"):
-                found.append((f"retrieval.{name}.source.folder", folder / file))
-            found.append((f"retrieval.{name}.source.qrels", folder / row.source.qrels))
-    if isinstance(params.sentence_vectors, SentenceVectorFiles):
-        paths = [inputs / path for path in params.sentence_vectors.files]
-        found += [(f"sentence_vectors.files.{n}", path) for n, path in enumerate(paths)]
-    if params.vocabulary.vectors.kind == "file":
-        found.append(("vocabulary.vectors.path", inputs / params.vocabulary.vectors.path))
-    if params.wikipedia is not None and params.wikipedia.source.kind == "files":
-        for number, pattern in enumerate(params.wikipedia.source.files):
-            # A pattern counts as an existing path if it matches anything.
-            matches = sorted(glob.glob(str(inputs / pattern), recursive=True))
-            path = Path(matches[0]) if matches else inputs / pattern
-            found.append((f"wikipedia.source.files.{number}", path))
-    return found
 
 
 def answer_faults(params: "Params") -> list[str]:
@@ -119,19 +91,6 @@ def vector_findings(params: "Params") -> tuple[list[str], list[str]]:
     except DistilleryError as error:
         return [], [str(error)]
     return [f"vectors   {line}" for line in lines], []
-
-
-def _task_files(name: str, task: "Task", inputs: Path) -> list[tuple[str, Path]]:
-    source, key = task.source, f"tasks.{name}.source.files"
-    found = []
-    if source.kind == "files":
-        found = [(f"{key}.{split}", inputs / path) for split, path in source.files.items()]
-    elif source.kind == "glue":
-        folder = inputs / source.folder
-        found = [(f"{key}.{split}", folder / path) for split, path in source.files.items()]
-    if task.lexicon:
-        found.append((f"tasks.{name}.lexicon", inputs / task.lexicon))
-    return found
 
 
 def summary(params: "Params") -> list[str]:

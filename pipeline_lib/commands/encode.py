@@ -30,23 +30,21 @@ def encode(
     numbers match line numbers.
     """
     from pipeline_lib.base.errors import DistilleryError
-    from pipeline_lib.evaluation.evaluate import require_model
 
     writers = {".arrow": write_arrow, ".npy": write_npy}
     if out.suffix not in writers:
         raise DistilleryError(f"{out}: give a name that ends in {' or '.join(writers)}.")
-    require_model(model)
-    from pipeline_lib.exports.opening import open_encoder
+    from pipeline_lib.exports.opening import load_encoder
     from pipeline_lib.storage.vectors import unit
 
-    encoder, width = open_encoder(model)
+    encoder = load_encoder(model)
 
     def vectors(texts: list[str]) -> "np.ndarray":
-        found = encoder(texts)
-        return unit(found) if normalise else found
+        encoded = encoder.encode(texts)
+        return unit(encoded) if normalise else encoded
 
-    rows = writers[out.suffix](out, ((b, vectors(b)) for b in _batches(file)), width)
-    typer.echo(f"{out}: {rows:,} vectors of {width} values", err=True)
+    rows = writers[out.suffix](out, ((b, vectors(b)) for b in _batches(file)), encoder.width)
+    typer.echo(f"{out}: {rows:,} vectors of {encoder.width} values", err=True)
 
 
 Encoded = Iterable[tuple[list[str], "np.ndarray"]]

@@ -18,7 +18,7 @@ from pipeline_lib.base.lines import read_lines
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from pipeline_lib.storage.columns import Text
+    from pipeline_lib.base.text import Text
 
 BATCH = 4096
 OTHER_TABLES = (".json", ".arrow", ".feather", ".xls", ".xlsx", ".ods")

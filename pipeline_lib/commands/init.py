@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pipeline_lib.commands.new import NoScm
+
 if TYPE_CHECKING:
     from pipeline_lib.onboarding.findings import Findings
     from pipeline_lib.onboarding.questions import Question
     from pipeline_lib.onboarding.understanding import Overrides
 
 EXAMPLE = "Example: distill init reviews.csv"
-BASE = Path("profiles/default.yaml")
 
 
 class Kind(StrEnum):
@@ -82,6 +83,10 @@ def init(
     leave_out: Annotated[
         bool, typer.Option("--leave-out", help="Leave out odd rows, in a copy of the files.")
     ] = False,
+    add: Annotated[
+        bool, typer.Option("--add", help="Keep the tasks that params.yaml has, and add this one.")
+    ] = False,
+    no_scm: NoScm = False,
     force: Annotated[
         bool, typer.Option("--force", help="Overwrite files that are in the way.")
     ] = False,
@@ -91,17 +96,18 @@ def init(
 ) -> None:
     """Inspect your files, show what they contain, and write the parameters of a run on them.
 
-    A flag overrides any guess. On a terminal, you are asked about anything ambiguous; elsewhere it
-    is an error that names the flag. Files outside `inputs` are copied there. What differs from the
-    embedded run is written to profiles/NAME.yaml, and params.yaml is generated from it.
+    The folder becomes a workspace, if it is none: dvc.yaml, params.yaml, data/, git and DVC. A flag
+    overrides any guess. On a terminal, you are asked about anything ambiguous; elsewhere it is an
+    error that names the flag. Files outside `inputs` are copied there. What differs from the
+    default is written to profiles/NAME.yaml, and params.yaml is generated from it.
     """
     from rich.console import Console
 
-    from pipeline_lib.commands.check import check
+    from pipeline_lib.base.workspace import check_pipeline, make_workspace
+    from pipeline_lib.commands.check import print_summary
     from pipeline_lib.commands.init_findings import show
-    from pipeline_lib.commands.profile import keep_own_changes, write_params
+    from pipeline_lib.commands.profile import find_profile, keep_own_changes, write_params
     from pipeline_lib.onboarding import proposal
-    from pipeline_lib.onboarding.overlay import overlay_text
     from pipeline_lib.onboarding.students import ALL, SMALL
     from pipeline_lib.params.profiles import read_values
 
@@ -112,10 +118,12 @@ def init(
         *(files, proposal.name_of(name, files), overrides, ALL if students == "all" else SMALL),
         *(dev_file, test_file, _listed(columns) or None, unlabelled or (), teacher),
     )
-    profile = proposal.profile_of(request.name, BASE)
-    if not force:
+    default = find_profile("default")
+    profile = proposal.profile_of(request.name, default)
+    check_pipeline(Path("."), force)
+    if not (force or add):
         keep_own_changes(params)
-    base, console = read_values(BASE), Console()
+    base, console = read_values(default), Console()
     inspection = proposal.inspect_files(request, base, _ask)
     if leave_out:
         inspection = proposal.leave_out(inspection)
@@ -124,17 +132,53 @@ def init(
         _ask_to_leave_out(inspection.findings)
         inspection = proposal.leave_out(inspection)
     found = proposal.propose(request, inspection, base)
-    header = f"{request.name}: written by `distill init`. default.yaml says what each key does."
-    said = overlay_text(found.sections, BASE, BASE.parent, f"{header}\n    {_command()}")
-    _refuse_other(profile, said, force)
+    if add:
+        profile, sections = _added(params, profile, base, found.sections, request.name)
+    else:
+        sections = found.sections
+    written = _profile_text(profile, sections, default)
+    _refuse_other(profile, written, force or add)
+    for path in make_workspace(Path("."), not no_scm, force):
+        typer.echo(f"written   {path}")
     found.placement.write(force)
     for path in (*found.placement.copies, *found.placement.tables):
         typer.echo(f"written   {path}")
-    profile.write_text(said, encoding="utf-8")
+    profile.parent.mkdir(exist_ok=True)
+    profile.write_text(written, encoding="utf-8")
     write_params(profile, params)
     typer.echo(f"written   {profile}; {params} from it (back: distill profile use default)\n")
-    check(params)
+    print_summary(params)
     _say_next(request.name, found.sections, pair=len(inspection.understood.text) == 2)
+
+
+def _added(
+    params: Path, profile: Path, base: dict[str, Any], sections: dict[str, Any], task: str
+) -> tuple[Path, dict[str, Any]]:
+    """Return the profile of the present tasks and a new one, and its sections.
+
+    It is the profile that params.yaml was written from, if that is this workspace's own.
+
+    :raises DistilleryError: if there is no params.yaml to add to, or the task is in it.
+    """
+    from pipeline_lib.base.errors import DistilleryError
+    from pipeline_lib.commands.profile import profile_in_use
+    from pipeline_lib.onboarding.adding import with_task
+    from pipeline_lib.params.profiles import read_values
+
+    if not params.exists():
+        raise DistilleryError(f"--add: there is no {params} to add to. Run this without --add.")
+    values = with_task(read_values(params), base | sections, task)
+    used = profile_in_use(params)
+    if used is not None and not used.is_absolute() and used.parent == profile.parent:
+        profile = used if used.stem != "default" else profile
+    return profile, {key: value for key, value in values.items() if value != base[key]}
+
+
+def _profile_text(profile: Path, sections: dict[str, Any], default: Path) -> str:
+    from pipeline_lib.onboarding.overlay import overlay_text
+
+    header = f"{profile.stem}: written by `distill init`. default.yaml says what each key does."
+    return overlay_text(sections, default.name, f"{header}\n    {_command()}")
 
 
 def _ask(question: "Question") -> str:
@@ -230,8 +274,7 @@ def _say_next(task: str, sections: dict[str, Any], pair: bool) -> None:
     [*_, last] = (name for name in sections["methods"] if name.startswith("bilstm"))
     student = f"data/students/{task}/{last}/1"
     typer.echo("")
-    typer.echo("Next:  dvc repro")
-    typer.echo("       distill results")
+    typer.echo("Next:  distill run")
     example = "$'one sentence\\tand another'" if pair else '"a sentence"'
     typer.echo(f"       distill predict {student} {example}")
     typer.echo(f"       distill export {student} exported --to onnx-int8")

@@ -23,7 +23,7 @@ from pipeline_lib.commands.given_rows import (
 if TYPE_CHECKING:
     from pipeline_lib.commands.answer_files import Answers
     from pipeline_lib.evaluation.companions import Router
-    from pipeline_lib.exports.opening import Opened
+    from pipeline_lib.exports.opening import Predictor
 
 EXAMPLE = 'Example: distill predict data/students/movies/bilstm_kd_ts/1 "A joy from start to end."'
 TEXT, SECOND = "text", "text_pair"
@@ -104,17 +104,15 @@ def predict(
     directly. Each line then says which of the two answered.
     """
     from pipeline_lib.commands import answer_files
-    from pipeline_lib.evaluation.evaluate import require_model
-    from pipeline_lib.exports.opening import open_student
+    from pipeline_lib.exports.opening import load_student
 
-    require_model(model)
     if out is not None:
         answer_files.require_ending(out)
     chosen = None if file == Path("-") else file
     kind = Input.lines if texts else input_of(chosen, reads)
     columns = _columns(kind, text, text2, keep)
     lines = _sentences(texts or [], chosen) if kind is Input.lines else None
-    student = open_student(model)
+    student = load_student(model)
     router = _router(model, student, route, threshold, teacher, params)
     if lines is not None:
         batches = line_batches(lines, student.is_pair)
@@ -144,8 +142,8 @@ def predict(
 
 def _answer_all(
     batches: Iterable[Batch],
-    student: "Opened",
-    router: "Router",
+    student: "Predictor",
+    router: "Router | None",
     write: Callable[["Answers"], None],
     even_none: bool,
 ) -> list[int]:
@@ -164,18 +162,20 @@ def _answer_all(
     return missing
 
 
-def _answer(batch: Batch, student: "Opened", router: "Router") -> "Answers":
+def _answer(batch: Batch, student: "Predictor", router: "Router | None") -> "Answers":
     import numpy as np
 
     from pipeline_lib.commands.answer_files import Answers
 
     rows = [row for row, own in enumerate(batch.texts) if own is not None]
-    outputs = np.full((len(batch.texts), len(student.label_names)), np.nan)
-    routed = np.zeros(len(batch.texts), bool)
-    if rows:
-        outputs[rows], routed[rows] = router.predict([batch.texts[row] for row in rows])
-    by = None if router.teacher is None else routed
-    return Answers(batch.columns, student.label_names, outputs, by)
+    texts = [batch.texts[row] for row in rows]
+    outputs = np.full((len(batch.texts), len(student.labels)), np.nan)
+    routed = None if router is None else np.zeros(len(batch.texts), bool)
+    if routed is None:
+        outputs[rows] = student.predict(texts).logits
+    elif rows:
+        outputs[rows], routed[rows] = router.predict(texts)
+    return Answers(batch.columns, student.labels, outputs, routed)
 
 
 def _columns(kind: Input, text: str | None, second: str | None, keep: list[str] | None) -> Columns:
@@ -189,7 +189,7 @@ def _columns(kind: Input, text: str | None, second: str | None, keep: list[str] 
     return Columns(text or TEXT, second, tuple(keep or ()))
 
 
-def _for_student(columns: Columns, student: "Opened") -> Columns:
+def _for_student(columns: Columns, student: "Predictor") -> Columns:
     """Return the columns to read: one of sentences, or two if the student compares them."""
     from pipeline_lib.base.errors import DistilleryError
 
@@ -202,47 +202,47 @@ def _for_student(columns: Columns, student: "Opened") -> Columns:
 
 def _router(
     model: Path,
-    student: "Opened",
+    student: "Predictor",
     route: float | None,
     threshold: float | None,
     teacher: Path | None,
     params: Path,
-) -> "Router":
-    """Return the student, with its teacher if rows are routed."""
+) -> "Router | None":
+    """Return the student with its teacher, or None if no rows are routed."""
     from pipeline_lib.base.errors import DistilleryError
-    from pipeline_lib.evaluation import companions
 
-    own = student.predict
     if route is None and threshold is None:
         if teacher is not None:
             raise DistilleryError(
                 "--teacher: no rows are passed on to it. Give --route or --threshold."
             )
-        return companions.Router(own)
+        return None
     if route is not None and threshold is not None:
         raise DistilleryError(
             "--route and --threshold both set what is passed on to the teacher: give one of them."
         )
-    if len(student.label_names) == 1:
+    if student.kind == "regression":
         raise DistilleryError(
             f"{model}: a regression, which has no confidence to route by. Leave out --route and "
             "--threshold."
         )
+    from pipeline_lib.evaluation import companions
+
     if threshold is None:
         threshold = companions.threshold_of(model, route)
     length = None
     if teacher is None:
         from pipeline_lib.params import load_params
 
-        found = companions.teacher_of(model, load_params(params))
-        if found is None:
+        answering = companions.teacher_of(model, load_params(params))
+        if answering is None:
             raise DistilleryError(
                 f"{model}: its teacher is answers in files or an average, and cannot answer new "
                 "texts. Name a model's folder with --teacher."
             )
-        teacher, length = found
-    _, behind = companions.open_teacher(teacher, student.label_names, length)
-    return companions.Router(own, behind, threshold)
+        teacher, length = answering
+    _, behind = companions.open_teacher(teacher, student.labels, length)
+    return companions.Router(student.logits, behind, threshold)
 
 
 def _sentences(texts: list[str], file: Path | None) -> Iterator[str]:

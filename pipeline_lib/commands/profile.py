@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from pipeline_lib.base.workspace import shipped_profiles
+
 app = typer.Typer(no_args_is_help=True, help="Profiles: other settings of the whole pipeline.")
 FOLDERS = ("profiles", "benchmarks")
 EXAMPLE = "Example: distill profile use paper"
@@ -16,7 +18,8 @@ def list_profiles() -> None:
     """List the profiles, each with the first line of its comment."""
     for path in _known():
         first = path.read_text(encoding="utf-8").split("\n", 1)[0].lstrip("# ")
-        typer.echo(f"{path.as_posix():<34} {first}")
+        name = path.stem if path.is_absolute() else path.as_posix()
+        typer.echo(f"{name:<34} {first}")
 
 
 @app.command("show", epilog="Example: distill profile show paper")
@@ -24,7 +27,7 @@ def show(name: Name) -> None:
     """Print what a profile changes in its base, one line per key."""
     from pipeline_lib.params.profiles import differences
 
-    for line in differences(_find(name)):
+    for line in differences(find_profile(name)):
         typer.echo(line)
 
 
@@ -42,11 +45,11 @@ def use(
 
     `default` restores the embedded run. A params.yaml that was changed by hand is not overwritten.
     """
-    path = _find(name)
+    path = find_profile(name)
     if not force:
         keep_own_changes(target)
     write_params(path, target)
-    typer.echo(f"{target}: {path.as_posix()}. Run `dvc repro`; back: distill profile use default")
+    typer.echo(f"{target}: {path.stem}. Run `dvc repro`; back: distill profile use default")
 
 
 def keep_own_changes(target: Path) -> None:
@@ -55,16 +58,20 @@ def keep_own_changes(target: Path) -> None:
     :raises DistilleryError: if not, since changes made by hand would be lost.
     """
     from pipeline_lib.base.errors import DistilleryError
-    from pipeline_lib.params.profiles import plain_text
 
-    if not target.exists():
-        return
-    present = target.read_text(encoding="utf-8")
-    if not any(present == plain_text(known) for known in _known()):
+    if target.exists() and profile_in_use(target) is None:
         raise DistilleryError(
             f"{target}: it was changed by hand, and the changes would be lost. Move it away, or "
             "give --force."
         )
+
+
+def profile_in_use(target: Path) -> Path | None:
+    """Return the profile that a parameter file was written from, if nobody has changed it since."""
+    from pipeline_lib.params.profiles import plain_text
+
+    present = target.read_text(encoding="utf-8")
+    return next((path for path in _known() if present == plain_text(path)), None)
 
 
 def write_params(profile: Path, target: Path) -> None:
@@ -79,18 +86,23 @@ def write_params(profile: Path, target: Path) -> None:
 
 
 def _known() -> list[Path]:
-    return [path for folder in FOLDERS for path in sorted(Path(folder).glob("*.yaml"))]
+    """Return the profiles of this folder, then those that travel with the library."""
+    here = [path for folder in FOLDERS for path in sorted(Path(folder).glob("*.yaml"))]
+    names = {path.resolve() for path in here}
+    return here + [path for path in shipped_profiles() if path.resolve() not in names]
 
 
-def _find(name: str) -> Path:
-    """Return the file of a profile.
+def find_profile(name: str) -> Path:
+    """Return the file of a profile: of this folder, or else the library's.
 
     :raises DistilleryError: if no profile has that name.
     """
     from pipeline_lib.base.errors import DistilleryError
 
-    for path in (Path(name), *(Path(folder) / f"{name}.yaml" for folder in FOLDERS)):
-        if path.is_file():
+    if Path(name).is_file():
+        return Path(name)
+    for path in _known():
+        if path.stem == name:
             return path
     names = ", ".join(dict.fromkeys(path.stem for path in _known()))
-    raise DistilleryError(f"no profile {name!r}; there are {names or 'none here'}.")
+    raise DistilleryError(f"no profile {name!r}; there are {names}.")

@@ -22,28 +22,37 @@ def results(
 ) -> None:
     """Show teacher and students side by side: quality, gain, size and speed.
 
-    For each task, one row for the teacher and one per method: dev and test scores over the seeds,
-    the gain over the undistilled baseline with its interval and p-value, the distance to and
-    agreement with the teacher, the number of parameters and, if measured, sentences per second.
-    Then retrieval and untuned similarity, if params.yaml has rows for them.
+    First, in a few sentences, what each task's best student is worth beside its teacher.
+
+    Then, for each task, one row for the teacher and one per method: dev and test scores over the
+    seeds, the gain over the undistilled baseline with its interval and p-value, the distance to and
+    agreement with the teacher, the number of parameters and, if measured, sentences per second on
+    one core. Then retrieval and untuned similarity, if params.yaml has rows for them.
     """
     from rich.console import Console
 
     from pipeline_lib.base.layout import Layout
     from pipeline_lib.params import load_params
     from pipeline_lib.report.collect import read_finished
+    from pipeline_lib.report.headline import headline
     from pipeline_lib.report.measured import read_finished_measures
-    from pipeline_lib.report.terminal import print_measured, print_result
+    from pipeline_lib.report.terminal import print_headlines, print_measured, print_result
 
     loaded, layout = load_params(params), Layout(data)
     finished = read_finished(layout, list(loaded.tasks))
     if as_json:
         found = {
-            one.task: {"scores": one.scores.model_dump(), "speed": one.speed} for one in finished
+            one.task: {
+                "headline": headline(one),
+                "scores": one.scores.model_dump(),
+                "speed": one.speed and one.speed.model_dump(),
+            }
+            for one in finished
         }
         typer.echo(json.dumps(found, indent=2))
         return
     console = Console()
+    print_headlines(console, finished)
     for result in finished:
         print_result(console, result, loaded)
     for table in read_finished_measures(loaded, layout):
@@ -52,5 +61,9 @@ def results(
     if waiting:
         waits = f"Not evaluated yet: {', '.join(waiting)}. Run `dvc repro`."
         console.print(waits, markup=False)
+    for one in finished:
+        if one.speed and one.speed.exported:
+            exported = f"Exported: {one.speed.exported} of {one.task}, {layout.exported(one.task)}"
+            console.print(exported, markup=False)
     if layout.page.exists():
         console.print(f"The same with charts and examples: {layout.page.resolve()}", markup=False)

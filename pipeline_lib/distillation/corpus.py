@@ -11,7 +11,7 @@ from tokenizers import Tokenizer
 from pipeline_lib.storage.columns import column_suffixes, matrix
 from pipeline_lib.storage.shards import ShardSet
 from pipeline_lib.storage.vectors import ChosenVectors, StoredVectors, vector_tables
-from pipeline_lib.students.student import numbering
+from pipeline_lib.students.tokenise import numbering
 from pipeline_lib.text.masking import signed_sentences
 from pipeline_lib.text.pieces import Pieces
 from pipeline_lib.text.ragged import Sentences

@@ -34,7 +34,8 @@ from pipeline_lib.storage.columns import (
 from pipeline_lib.storage.references import SetReference
 from pipeline_lib.storage.shards import ShardSet, check_answers
 from pipeline_lib.storage.vectors import ChosenVectors, StoredVectors, vector_tables
-from pipeline_lib.students.vocabulary import load_tokenizer, word_numbers
+from pipeline_lib.students.tokenise import load_tokenizer
+from pipeline_lib.students.vocabulary import word_numbers
 from pipeline_lib.tasks.metrics import decide, label_array
 from pipeline_lib.text.masking import signed_sentences
 from pipeline_lib.text.pieces import Pieces, digest_tokenizer, load_pieces
@@ -326,7 +327,7 @@ def _labels(rows: pa.Table, logits: np.ndarray | None) -> np.ndarray:
         if logits is None:
             raise DistilleryError(
                 f"{missing.sum():,} training rows have no label, and this row reads no teacher's "
-                "outputs to replace them. Run `dvc repro plan` again."
+                "outputs to replace them. Run `dvc repro` again."
             )
         labels = np.where(missing, decide(logits, holds_scores(column)), labels)
     return labels.astype(np.float32 if holds_scores(column) else np.int64)

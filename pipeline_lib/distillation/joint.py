@@ -31,14 +31,7 @@ from pipeline_lib.storage.references import SetReference
 from pipeline_lib.storage.shards import check_answers, read_manifest
 from pipeline_lib.students.fits import check_fits
 from pipeline_lib.students.student import attend_quickly, predict_sentences, save_student
-from pipeline_lib.students.vocabulary import (
-    build_vocabulary,
-    count_normalised,
-    count_words,
-    save_vocabulary,
-    select_words,
-    vector_source,
-)
+from pipeline_lib.students.vocabulary import vector_source, write_vocabulary
 from pipeline_lib.tasks.metrics import score
 from pipeline_lib.tasks.unlabelled import training_texts
 from pipeline_lib.training.batches import LengthSorted
@@ -251,13 +244,10 @@ def write_joint_vocabulary(params: Params, name: str, layout: Layout) -> int:
     Unlabelled texts are included.
     """
     row, settings = params.joint[name], params.vocabulary
-    tables = (training_texts(layout.split(task, "train")).table() for task in row.tasks)
-    words = count_words(tables)
-    selected = select_words(count_normalised(words, settings.lowercase), row.min_count)
-    source = vector_source(settings, layout)
-    tokenizer, vectors = build_vocabulary(selected, settings, source)
-    save_vocabulary(layout.joint_vocabulary(name), tokenizer, vectors)
-    return len(vectors)
+    sets = [training_texts(layout.split(task, "train")) for task in row.tasks]
+    source, target = vector_source(settings, layout), layout.joint_vocabulary(name)
+    words, _ = write_vocabulary(sets, row.min_count, settings, source, target)
+    return words
 
 
 def joint_row(params: Params, name: str, layout: Layout, device: str) -> Row[JointTraining]:

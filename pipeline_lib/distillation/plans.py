@@ -1,20 +1,17 @@
 """Plans: a method's row with everything it refers to filled in.
 
-DVC cannot make a stage depend on "the transfer set that this row names".  So a light stage resolves
-each row into one small file: architecture, optimiser, objective, and the digests of the shard sets
-to train on and of the models to start from.  Training depends on that file alone, and runs again
-exactly when it changes.  Nor can a stage depend on "the rows of this task", so evaluation depends
-on a file that holds them as params.yaml has them.
+That is its architecture, optimiser and objective, and the digests of the shard sets to train on and
+of the models to start from: all that determines a student besides its seed, its vocabulary and the
+dev set.  So a student is trained again exactly when its plan changes.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import read_json, sha256_folder, write_json
+from pipeline_lib.base.files import sha256_folder
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import (
     STARTS,
@@ -54,11 +51,11 @@ class ModelReference(BaseModel):
     def open(self) -> Path:
         """Return the model's folder.
 
-        :raises DistilleryError: if it is not the one planned, or damaged.
+        :raises DistilleryError: if it has changed since, or is damaged.
         """
         if sha256_folder(Path(self.folder)) != self.digest:
             raise DistilleryError(
-                f"{self.folder}: not the model that was planned. Delete it and run `dvc repro`."
+                f"{self.folder}: it was changed while students were trained. Run `dvc repro` again."
             )
         return Path(self.folder)
 
@@ -118,8 +115,8 @@ class Plan(BaseModel):
         if seed not in self.students:
             planned = ", ".join(map(str, self.students))
             raise DistilleryError(
-                f"{self.task} {self.method}: planned for the seeds {planned}, not for {seed}. Run "
-                "`dvc repro plan` again."
+                f"{self.task} {self.method}: its start has the seeds {planned}, not {seed}. Run "
+                "`dvc repro` again."
             )
         return self.students[seed]
 
@@ -215,39 +212,3 @@ def _joint_students(
     own = task if task in group else min(group)
     folders = {seed: layout.joint_student(start, seed, own) for seed in params.seeds}
     return {seed: ModelReference.to(folder) for seed, folder in folders.items()}
-
-
-def task_rows(params: Params, task: str) -> dict[str, Any]:
-    """Return what the evaluation of a task depends on in params.yaml, besides keys of its own.
-
-    :returns: the task's methods in their order, by which each finds the step before it, their
-        transfer sets and the task's teachers; without their ``tasks``, which have chosen them.
-    """
-    methods, chosen = params.methods_of(task), {"tasks"}
-    recipes = sorted({row.data for row in methods.values()})
-    teachers = params.teachers_of(task).items()
-    return {
-        "methods": [{"name": n} | row.model_dump(exclude=chosen) for n, row in methods.items()],
-        "transfer": {name: params.transfer[name].model_dump(exclude=chosen) for name in recipes},
-        "teachers": [{"name": name} | own.model_dump(exclude=chosen) for name, own in teachers],
-    }
-
-
-def write_plan(path: Path, plan: Plan) -> None:
-    """Write a plan as JSON."""
-    write_json(path, plan.model_dump())
-
-
-def read_plans(folder: Path) -> list[Plan]:
-    """Read a task's plans, in the order of their names.
-
-    :raises DistilleryError: if one is missing or not a plan.
-    """
-    return [_read_plan(path) for path in sorted(folder.glob("*.json"))]
-
-
-def _read_plan(path: Path) -> Plan:
-    try:
-        return Plan.model_validate(read_json(path))
-    except ValidationError as error:
-        raise DistilleryError(f"{path}: not a plan. Run `dvc repro plan`.") from error

@@ -241,8 +241,8 @@ def plans_in_turn(plans: Sequence[Plan]) -> list[list[Plan]]:
         turn = [plan for plan in left if plan.row_before in ready]
         if not turn:
             raise DistilleryError(
-                f"{left[0].task} {left[0].method}: its start, the row {left[0].row_before}, has no "
-                "plan. Run `dvc repro plan`."
+                f"{left[0].task} {left[0].method}: its start, the row {left[0].row_before}, is "
+                "no row of this task. Widen that row's `tasks`, or name another start."
             )
         turns.append(turn)
         ready |= {plan.method for plan in turn}

@@ -4,7 +4,7 @@ A student's path tells which row of params.yaml it belongs to.  For a student th
 elsewhere, the teacher has to be named.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,16 +14,17 @@ import pyarrow.compute as pc
 
 from pipeline_lib.base.devices import resolve_batch_tokens, resolve_device, resolve_precision
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import read_json
 from pipeline_lib.base.layout import StudentPlace, student_place
 from pipeline_lib.base.positions import position_count
+from pipeline_lib.base.text import Text
 from pipeline_lib.evaluation.calibration import confidence
 from pipeline_lib.evaluation.evaluate import check_names, require_model
 from pipeline_lib.evaluation.routing import threshold_at
 from pipeline_lib.params import Params
-from pipeline_lib.storage.columns import Text, matrix
+from pipeline_lib.storage.columns import matrix
 from pipeline_lib.storage.shards import read_shard
-from pipeline_lib.teachers.model import Teacher, load_teacher
+from pipeline_lib.students.folders import Predict, scaled, temperature_of
+from pipeline_lib.teachers.model import Teacher, load_teacher, tuned_length
 from pipeline_lib.text.pieces import Pieces
 from pipeline_lib.text.words import MASK
 
@@ -32,65 +33,33 @@ if TYPE_CHECKING:
 
 MAX_PIECES = 512
 """Word-piece limit for a teacher without one of its own."""
-TEMPERATURE = "calibration_temperature"
-"""The key in an exported student's config.json; `temperature` is a generation setting."""
-Predict = Callable[[Sequence[Text]], np.ndarray]
-"""Maps texts or pairs to logits, float32 (texts, classes)."""
 
 
 @dataclass(frozen=True)
 class Router:
-    """A student that routes the texts it is unsure of to its teacher, if it has one.
+    """A student that routes the texts it is unsure of to its teacher.
 
     :ivar threshold: at or below this confidence, the teacher answers.
     """
 
     student: Predict
-    teacher: Predict | None = None
-    threshold: float = 0.0
+    teacher: Predict
+    threshold: float
 
     def predict(self, texts: Sequence[Text]) -> tuple[np.ndarray, np.ndarray]:
         """Return the outputs, float (texts, classes), and whether they are the teacher's."""
         logits = self.student(texts)
-        if self.teacher is None:
-            return logits, np.zeros(len(logits), bool)
         routed = confidence(logits) <= self.threshold
         if routed.any():
             logits[routed] = self.teacher([texts[row] for row in np.flatnonzero(routed)])
         return logits, routed
 
 
-def temperature_of(folder: Path) -> float:
-    """Return the temperature of a student's logits: 1 unless its row asks for one.
-
-    It is kept with the task's scores, since it is chosen after training; a folder exported for the
-    hub has it in its own configuration.
-    """
-    place = student_place(folder)
-    if place is None:
-        config = folder / "config.json"
-        return float(read_json(config).get(TEMPERATURE, 1.0)) if config.exists() else 1.0
-    if not place.layout.scores(place.task).exists():
-        return 1.0
-    scores = read_json(place.layout.scores(place.task))
-    # Read without validation: whatever else the file has or lacks is irrelevant here.
-    for key in ("methods", place.method, "details", "temperature", str(place.seed)):
-        scores = scores.get(key) if isinstance(scores, dict) else None
-    return 1.0 if scores is None else float(scores)
-
-
-def scaled(predict: Predict, temperature: float) -> Predict:
-    """Return the function with its logits divided by the temperature."""
-    if temperature == 1.0:
-        return predict
-    return lambda texts: predict(texts) / temperature
-
-
 def student_in_use(folder: Path, student: "Student") -> tuple[Predict, str]:
     """Return a student's prediction function, with its temperature, and its mask token."""
     tokenizer = student.tokenizer
     sign = tokenizer.mask_sign if isinstance(tokenizer, Pieces) else MASK
-    return scaled(student.predict, temperature_of(folder)), sign
+    return scaled(student.logits, temperature_of(folder)), sign
 
 
 def threshold_of(folder: Path, share: float) -> float:
@@ -141,20 +110,28 @@ def baseline_of(folder: Path, params: Params) -> Path | None:
     return place.layout.student(place.task, baseline, place.seed)
 
 
-def open_teacher(folder: Path, names: list[str], max_length: int | None) -> tuple[Teacher, Predict]:
-    """Load a teacher for use, on the fastest device here, with its prediction function.
+def open_teacher(
+    folder: Path,
+    names: list[str] | None,
+    max_length: int | None,
+    device: str = "auto",
+    precision: str = "auto",
+) -> tuple[Teacher, Predict]:
+    """Load a teacher for use, by default as it is fastest here, with its prediction function.
 
-    :param names: the student's classes, which must be the teacher's.
-    :param max_length: its word-piece limit; None: the model's, at most :data:`MAX_PIECES`.
+    :param names: the student's classes, which must be the teacher's; None: no student is beside it.
+    :param max_length: its word-piece limit; None: that of its fine-tuning, or if its folder doesn't
+        say, the model's, at most :data:`MAX_PIECES`.
     :raises DistilleryError: if there is none, or it has other classes.
     """
     require_model(folder)
-    device = resolve_device("auto")
-    teacher = load_teacher(folder, device, resolve_precision("auto", device))
-    check_names(folder, teacher.label_names, names)
+    where = resolve_device(device)
+    teacher = load_teacher(folder, where, resolve_precision(precision, where))
+    if names is not None:
+        check_names(folder, teacher.label_names, names)
     positions = position_count(teacher.model.config.to_dict()) or MAX_PIECES
-    length = max_length or min(positions, MAX_PIECES)
-    tokens = resolve_batch_tokens(None, device)
+    length = max_length or tuned_length(folder) or min(positions, MAX_PIECES)
+    tokens = resolve_batch_tokens(None, where)
     return teacher, lambda texts: teacher.predict(texts, length, tokens)
 
 

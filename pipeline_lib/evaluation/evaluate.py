@@ -2,14 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import read_record
+from pipeline_lib.base.files import read_record, sha256_folder, sha256_json
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.text import Text
 from pipeline_lib.engine import make_engine
 from pipeline_lib.engine.protocol import Report
 from pipeline_lib.evaluation.heldout import (
@@ -22,8 +25,13 @@ from pipeline_lib.evaluation.results import ParameterCounts, Source, TaskScores,
 from pipeline_lib.evaluation.scores import task_scores
 from pipeline_lib.evaluation.systems import System
 from pipeline_lib.params import Method, Params
-from pipeline_lib.storage.columns import Text, label_type, list_column
+from pipeline_lib.storage.columns import label_type, list_column, matrix
+from pipeline_lib.storage.fingerprint import training_code
+from pipeline_lib.storage.kept import kept_json, kept_table
 from pipeline_lib.storage.shards import read_manifest, write_shard
+
+if TYPE_CHECKING:
+    from pipeline_lib.students.student import Student
 
 
 def evaluate_task(params: Params, task: str, layout: Layout) -> TaskScores:
@@ -148,17 +156,43 @@ def read_training(folder: Path, seeds: Sequence[int]) -> Training:
 
 
 def run_student(run: StudentRun, report: Report) -> tuple[dict[str, np.ndarray], ParameterCounts]:
-    """Return a student's logits by split, float32, (rows, classes), and its parameter counts."""
-    from pipeline_lib.base.parameter_counts import parameter_counts
+    """Return a student's logits by split, float32, (rows, classes), and its parameter counts.
+
+    Answers to the same texts are found if neither the student nor the code has changed.
+    """
+    require_model(run.folder)
+    content = [sha256_folder(run.folder), run.device.split(":")[0], run.names]
+    made_from = [*content, sha256_json(run.texts), training_code("pipeline_lib.students.student")]
+    student = cache(partial(_load, run))
+    table = kept_table("answers", made_from, lambda: _answers(run, student()))
+    counts = kept_json("parameter_counts", made_from, lambda: _parameters(student()))
+    split = table["split"].to_numpy(zero_copy_only=False)
+    logits = matrix(table["logits"])
+    return {name: logits[split == name] for name in run.texts}, ParameterCounts(**counts)
+
+
+def _load(run: StudentRun) -> "Student":
     from pipeline_lib.students.student import load_student
 
-    require_model(run.folder)
     student = load_student(run.folder, run.device)
     check_names(run.folder, student.label_names, run.names)
-    logits = {split: student.predict(texts) for split, texts in run.texts.items()}
-    for split, answers in logits.items():
-        _check_answers(run.folder, split, answers, (len(run.texts[split]), len(run.names)))
-    return logits, ParameterCounts(**parameter_counts(student))
+    return student
+
+
+def _parameters(student: "Student") -> dict[str, int]:
+    from pipeline_lib.base.parameter_counts import parameter_counts
+
+    return parameter_counts(student)
+
+
+def _answers(run: StudentRun, student: "Student") -> pa.Table:
+    """Return a student's logits for all texts, below one another."""
+    tables = []
+    for split, texts in run.texts.items():
+        logits = student.logits(texts)
+        _check_answers(run.folder, split, logits, (len(texts), len(run.names)))
+        tables.append(pa.table({"split": [split] * len(texts), "logits": list_column(logits)}))
+    return pa.concat_tables(tables).combine_chunks()
 
 
 def teacher_parameters(folder: Path, names: list[str], runs: bool = True) -> ParameterCounts | None:

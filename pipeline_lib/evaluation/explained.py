@@ -5,7 +5,8 @@ probability of the label, for a regression by the distance from the label.  They
 sample.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +14,19 @@ import numpy as np
 import pyarrow.compute as pc
 
 from pipeline_lib.base.devices import resolve_batch_tokens, single_thread
-from pipeline_lib.base.files import write_json
+from pipeline_lib.base.files import sha256_folder, write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.probabilities import answered, softmax
-from pipeline_lib.evaluation.companions import Predict, student_in_use
-from pipeline_lib.evaluation.importance import as_json, word_importance
+from pipeline_lib.base.text import Text
+from pipeline_lib.evaluation.companions import student_in_use
+from pipeline_lib.evaluation.importance import Importance, as_json, word_importance
 from pipeline_lib.evaluation.results import TaskScores
 from pipeline_lib.params import Params
-from pipeline_lib.storage.columns import Text, matrix, texts
+from pipeline_lib.storage.columns import matrix, texts
+from pipeline_lib.storage.fingerprint import code_fingerprint
+from pipeline_lib.storage.kept import kept_json
 from pipeline_lib.storage.shards import ShardSet, read_shard
+from pipeline_lib.students.folders import Predict, temperature_of
 from pipeline_lib.students.student import load_student
 from pipeline_lib.teachers.model import load_teacher
 from pipeline_lib.text.words import split_words
@@ -46,18 +51,12 @@ def write_importance(params: Params, task: str, layout: Layout, scores: TaskScor
 
 
 def explained_method(scores: TaskScores) -> str | None:
-    """Return the distilled row with a baseline that is best on dev.
-
-    Of several equally good ones, the first.
-    """
-    distilled = {
-        name: own.scores["dev"][scores.metric].mean if own.scores["dev"] else own.agreement["dev"]
+    """Return the distilled row with a baseline that is best on dev."""
+    return scores.best_on_dev(
+        name
         for name, own in scores.methods.items()
         if own.learned_from != "gold" and own.baseline in scores.methods
-    }
-    if not distilled:
-        return None
-    return max(distilled, key=lambda name: distilled[name] or 0.0)
+    )
 
 
 def _explain(
@@ -73,13 +72,13 @@ def _explain(
         for name in (method, own.baseline)
     ]
     chosen = extremes(merits[0] - merits[1], given)
+    models = _models(params, task, layout, (method, own.baseline, own.teacher), seed)
     with single_thread():
-        models = _models(params, task, layout, (method, own.baseline, own.teacher), seed)
         examples = [
             {"row": row, "label": _named(labels[row], scores), "distillation": kind}
             | as_json(
                 given[row],
-                {name: word_importance(given[row], *one) for name, one in models.items()},
+                {name: one.importance(given[row]) for name, one in models.items()},
                 scores.labels,
             )
             for row, kind in chosen
@@ -151,19 +150,48 @@ def _temperature(scores: TaskScores, method: str, seed: int) -> float:
     return (scores.methods[method].details.temperature or {}).get(str(seed), 1.0)
 
 
+class _Model:
+    """A model whose predictions are explained; it is loaded only if the store has no explanation.
+
+    :param load: returns what it predicts with, and its sign of a mask.
+    """
+
+    def __init__(
+        self, folder: Path, load: Callable[[], tuple[Predict, str]], *settings: Any
+    ) -> None:
+        self._made_from = [sha256_folder(folder), *settings, code_fingerprint(__name__)]
+        self._loaded = cache(load)
+
+    def importance(self, text: Text) -> Importance:
+        """Return how much each word of a text matters to the model."""
+
+        def compute() -> dict[str, Any]:
+            computed = word_importance(text, *self._loaded())
+            arrays = {"answer": computed.answer.tolist(), "masked": computed.masked.tolist()}
+            return {"words": computed.words, **arrays}
+
+        values = kept_json("importance", [*self._made_from, text], compute)
+        answer, masked = (np.array(values[name]) for name in ("answer", "masked"))
+        return Importance(tuple(values["words"]), answer, masked)
+
+
 def _models(
     params: Params, task: str, layout: Layout, names: tuple[str, str, str], seed: int
-) -> Mapping[str, tuple[Predict, str]]:
-    """Return teacher, student and baseline: what each predicts with, and its sign of a mask."""
+) -> dict[str, _Model]:
+    """Return teacher, student and baseline."""
     method, baseline, teacher = names
-    found: dict[str, tuple[Predict, str]] = {}
-    settings = params.teachers[teacher]
-    if settings.runs:
-        found[f"teacher {teacher}"] = _teacher(layout.teacher(task, teacher), settings.max_length)
+    models = {}
+    if params.teachers[teacher].runs:
+        folder, length = layout.teacher(task, teacher), params.teachers[teacher].max_length
+        models[f"teacher {teacher}"] = _Model(folder, partial(_teacher, folder, length), length)
     for name in (method, baseline):
         folder = layout.student(task, name, seed)
-        found[name] = student_in_use(folder, load_student(folder, device="cpu"))
-    return found
+        models[name] = _Model(folder, partial(_student, folder), temperature_of(folder))
+    return models
+
+
+def _student(folder: Path) -> tuple[Predict, str]:
+    return student_in_use(folder, load_student(folder, device="cpu"))
 
 
 def _teacher(folder: Path, max_length: int) -> tuple[Predict, str]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.probabilities import entropy_bits, softmax
-from pipeline_lib.storage.columns import Text
+from pipeline_lib.base.text import Text
 from pipeline_lib.text.words import join_words, split_words
 
 

@@ -7,6 +7,7 @@ split that the task does not have has no key.  Numbers are rounded to six decima
 is reproducible to the byte; it contains no timings.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -29,15 +30,17 @@ Source = Literal["gold", "teacher", "both"]
 """Whose answers a student learned from: the labels, a teacher's, or both."""
 
 
-class _Record(BaseModel):
+class Record(BaseModel):
+    """A part of a results file: unknown keys are errors, and it cannot be changed."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class _File(_Record):
+class RecordFile(Record):
     """A record stored as a file."""
 
     def write(self, path: Path) -> None:
-        """Write the scores as JSON; equal scores give equal bytes."""
+        """Write it as JSON; equal records give equal bytes."""
         write_json(path, self.model_dump())
 
     @classmethod
@@ -57,7 +60,7 @@ class _File(_Record):
             ) from error
 
 
-class SeedScores(_Record):
+class SeedScores(Record):
     """One metric of a method's students: mean and sample standard deviation, and by seed."""
 
     mean: Rounded
@@ -73,7 +76,7 @@ class SeedScores(_Record):
         return cls(mean=float(np.mean(values)), std=spread, by_seed=by_seed)
 
 
-class Gain(_Record):
+class Gain(Record):
     """A method's mean score minus its baseline's, with interval and p; these are None for one seed.
 
     :ivar p_holm: p corrected for the number of the table's comparisons.
@@ -86,7 +89,7 @@ class Gain(_Record):
     p_holm: Rounded | None
 
 
-class ParameterCounts(_Record):
+class ParameterCounts(Record):
     """How many parameters a model has, without and with its embedding tables."""
 
     without_embeddings: int
@@ -100,14 +103,14 @@ class ParameterCounts(_Record):
         )
 
 
-class Ratio(_Record):
+class Ratio(Record):
     """How many times fewer parameters a student has, without and with embedding tables."""
 
     without_embeddings: Rounded
     with_embeddings: Rounded
 
 
-class Floor(_Record):
+class Floor(Record):
     """The scores of a constant answer: the training set's most frequent class, or mean score.
 
     :ivar answer: None, without scores, if the training set has no labels.
@@ -117,7 +120,7 @@ class Floor(_Record):
     scores: dict[str, Scores | None]
 
 
-class TeacherDetails(_Record):
+class TeacherDetails(Record):
     """A teacher's scores besides the metrics, by split.
 
     :ivar recall: by label, except those without a row; empty for a regression.
@@ -127,7 +130,7 @@ class TeacherDetails(_Record):
     recall: dict[str, dict[str, Rounded] | None]
 
 
-class TeacherScores(_Record):
+class TeacherScores(Record):
     """A teacher's scores, and the precision in which its logits were computed, by split.
 
     :ivar parameters: None if the answers are not from a model run here.
@@ -141,7 +144,7 @@ class TeacherScores(_Record):
     unanswered: dict[str, int] = {}
 
 
-class MethodDetails(_Record):
+class MethodDetails(Record):
     """A method's scores besides the metrics, by split.
 
     :ivar temperature: what each seed's logits are divided by here and in use, chosen on dev; None
@@ -157,7 +160,7 @@ class MethodDetails(_Record):
     gain: dict[str, dict[Detail, Gain] | None]
 
 
-class RoutingPoint(_Record):
+class RoutingPoint(Record):
     """A student that answers confident rows, and routes the rest to its teacher.
 
     :ivar share: of dev that the teacher should answer; :ivar thresholds: by seed, the confidence at
@@ -174,7 +177,7 @@ class RoutingPoint(_Record):
     cost: dict[str, Rounded]
 
 
-class Routing(_Record):
+class Routing(Record):
     """A student backed by its teacher, at increasing shares of rows routed to the teacher.
 
     :ivar teacher_accuracy: by split; hidden ones are left out.
@@ -188,7 +191,7 @@ class Routing(_Record):
     curve: list[RoutingPoint]
 
 
-class Training(_Record):
+class Training(Record):
     """How one method was trained.
 
     :ivar best_dev_by_rate: of the first seed, by learning rate; :ivar best_step: by seed, the step
@@ -203,7 +206,7 @@ class Training(_Record):
     best_step: dict[str, int]
 
 
-class MethodScores(_Record):
+class MethodScores(Record):
     """One method against the labels, its teacher and its baseline, by split.
 
     :ivar learned_from: whose answers its objective compares with.
@@ -231,7 +234,7 @@ class MethodScores(_Record):
     ratio: Ratio | None
 
 
-class Step(_Record):
+class Step(Record):
     """A row's gain over one that differs in a single thing; see ``evaluation/steps.py``.
 
     :ivar changed: that thing; :ivar gain: by split, corrected for the number of steps.
@@ -243,7 +246,7 @@ class Step(_Record):
     gain: dict[str, Gain | None]
 
 
-class TaskScores(_File):
+class TaskScores(RecordFile):
     """The scores of one task; see the module for its rules.
 
     :ivar metrics: the task's; gains and distances are in the first.
@@ -284,8 +287,27 @@ class TaskScores(_File):
         """The split for reporting gain and distance: test, or dev if test is not labelled."""
         return "test" if "test" in self.scored_splits else "dev"
 
+    def best_on_dev(self, methods: Iterable[str] | None = None) -> str | None:
+        """Return the method with the best mean score on dev; of equals, the smallest student's.
 
-class Rankings(_Record):
+        Where nothing is labelled, agreement with the teacher takes the place of the score.
+
+        :param methods: those to compare; by default all.
+        :returns: None if there are none.
+        """
+
+        def merit(name: str) -> tuple[float, int]:
+            method = self.methods[name]
+            scored = method.scores["dev"]
+            value = scored[self.metric].mean if scored else method.agreement["dev"]
+            # A student that diverged has no correlation.
+            known = value is not None and np.isfinite(value)
+            return value if known else -np.inf, -method.parameters.with_embeddings
+
+        return max(self.methods if methods is None else methods, key=merit, default=None)
+
+
+class Rankings(Record):
     """One system's ranking quality, by the measures of ``evaluation/retrieval.py``.
 
     :ivar judged: against the judgements; :ivar teacher: against the teacher's order, if there is a
@@ -296,7 +318,7 @@ class Rankings(_Record):
     teacher: dict[str, SeedScores] | None
 
 
-class RetrievalScores(_File):
+class RetrievalScores(RecordFile):
     """The scores of one row of ``retrieval``.
 
     :ivar queries: the number used, which have an answer; :ivar left_out: the number not used.
@@ -321,7 +343,7 @@ class RetrievalScores(_File):
         return [*recalls, f"mrr@{max(self.at)}", *gains]
 
 
-class SimilarityScores(_File):
+class SimilarityScores(RecordFile):
     """The scores of one row of ``similarity``: each system's by metric, on ``split``.
 
     :ivar rows: of train, on which thresholds are chosen, and of the split.

@@ -1,123 +1,122 @@
-"""Sentences per second, from raw text to logits, tokenisation included.
+"""The schema of ``speed/<task>.json``: timings, written by ``measure_speed``, read by the report.
 
-Teachers and students take turns within one run, so that other load on the machine affects all of
-them equally.  Timings are not reproducible, so they are kept apart from the scores and no result
-depends on them.
+Timings are not reproducible, so they are kept apart from the scores and no result depends on them.
 """
 
-import statistics
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from statistics import median
+from typing import Annotated, Literal, Self
 
-from pipeline_lib.base.layout import Layout
-from pipeline_lib.base.processor import cpu_name
-from pipeline_lib.evaluation.evaluate import require_model
-from pipeline_lib.params import Params
-from pipeline_lib.storage.columns import Text, texts
-from pipeline_lib.storage.shards import ShardSet
+from pydantic import AfterValidator, Field
 
-if TYPE_CHECKING:
-    import torch
+from pipeline_lib.evaluation.results import Record, RecordFile, Rounded
 
-Predict = Callable[[Sequence[Text]], Any]
-
-
-def measure_task(params: Params, task: str, layout: Layout) -> dict[str, Any]:
-    """Time the task's teachers and one student of each architecture; return the stage's JSON."""
-    from pipeline_lib.base.devices import resolve_device
-
-    device = resolve_device(params.device)
-    sample = sample_texts(layout, task, params.speed.sentences)
-    examples = student_examples(params, task)
-    teachers = {name: own for name, own in params.teachers_of(task).items() if own.runs}
-    contestants: dict[str, Predict] = {
-        f"teachers.{name}": _teacher(params, layout.teacher(task, name), own.max_length, device)
-        for name, own in teachers.items()
-    }
-    for student, method in examples.items():
-        folder = layout.student(task, method, params.seeds[0])
-        contestants[f"students.{student}"] = _student(folder, device)
-    timed = time_in_turns(contestants, sample, params.speed.repeats)
-    return machine(device) | {
-        "sentences": len(sample),
-        "repeats": params.speed.repeats,
-        "seed": params.seeds[0],
-        "methods": examples,
-        "sentences_per_second": {
-            "teachers": {name: timed[f"teachers.{name}"] for name in teachers},
-            "students": {student: timed[f"students.{student}"] for student in examples},
-        },
-    }
+Place = Literal["one_core", "all_cores", "accelerator"]
+"""Where a system runs; ``all_cores`` is left out where there is only one."""
+Kind = Literal["teachers", "students"]
+Duration = Annotated[float, Field(gt=0)]
+Milliseconds = Annotated[Duration, AfterValidator(lambda value: round(value, 3))]
+Seconds = Annotated[Duration, AfterValidator(lambda value: round(value, 2))]
+RECORDS = ("training.json", "search.json")
+"""The files beside a model that it does not need."""
+MIN_AGREEMENT = 0.98
+"""A form that agrees less with the system in torch is not taken to be that system."""
 
 
-def student_examples(params: Params, task: str) -> dict[str, str]:
-    """Return, for each student architecture of the task, the first method that trains it."""
-    examples: dict[str, str] = {}
-    for name, method in params.scored_methods_of(task).items():
-        examples.setdefault(method.student, name)
-    return examples
+class Rate(Record):
+    """Sentences, or pairs, per second: the median over the turns, the lowest and the highest."""
+
+    median: Duration
+    min: Duration
+    max: Duration
+
+    @classmethod
+    def of(cls, rates: Sequence[float]) -> Self:
+        """Summarise the rates of the turns."""
+        values = {"median": median(rates), "min": min(rates), "max": max(rates)}
+        return cls(**{name: round(value, 2) for name, value in values.items()})
 
 
-def sample_texts(layout: Layout, task: str, count: int) -> list[Text]:
-    """Return the first ``count`` sentences of the task's held-out and training texts."""
-    found: list[Text] = []
-    for split in ("dev", "test", "train"):
-        folder = layout.split(task, split)
-        if len(found) < count and folder.exists():
-            found += texts(ShardSet.open(folder).table().slice(0, count - len(found)))
-    return found
+class ColdStart(Record):
+    """The time of a new process from its start to its first answer, in seconds."""
+
+    wall: Seconds
+    processor: Seconds
 
 
-def time_in_turns(
-    contestants: dict[str, Predict], sample: Sequence[Text], repeats: int
-) -> dict[str, dict[str, float]]:
-    """Return each contestant's median, lowest and highest rate, in texts or pairs per second."""
-    for predict in contestants.values():
-        # The first call pays for kernels, caches and lazy imports, which must not count.
-        predict(sample[:64])
-    rates: dict[str, list[float]] = {name: [] for name in contestants}
-    for _ in range(repeats):
-        for name, predict in contestants.items():
-            start = time.perf_counter()
-            predict(sample)
-            rates[name].append(len(sample) / max(time.perf_counter() - start, 1e-9))
-    return {name: _summary(values) for name, values in rates.items()}
+class Form(Record):
+    """A system in one form.
+
+    :ivar bytes: on disk: the model and what it needs to read text.
+    :ivar latency_ms: of a single sentence on one core: the median, in milliseconds; None if it runs
+        on an accelerator only.
+    :ivar agreement: with the system in torch on the same device, on some of the sentences: the
+        share of equal answers, or a regression's correlation; None for that system itself.
+    :ivar cold_start: None if it was not measured.
+    """
+
+    bytes: int
+    rates: dict[Place, Rate]
+    latency_ms: Milliseconds | None
+    agreement: Rounded | None
+    cold_start: ColdStart | None
 
 
-def _summary(rates: list[float]) -> dict[str, float]:
-    numbers = {"median": statistics.median(rates), "min": min(rates), "max": max(rates)}
-    return {name: round(value, 1) for name, value in numbers.items()}
+class Timed(Record):
+    """A teacher, or the students of one architecture.
+
+    :ivar method: whose student was timed; None for a teacher.
+    :ivar not_timed: form to the reason why it has no timings.
+    """
+
+    method: str | None
+    forms: dict[str, Form]
+    not_timed: dict[str, str]
+
+    def fastest(self, place: Place = "one_core") -> tuple[str, Form] | None:
+        """Return the name and timings of the fastest form there that answers as torch does."""
+        forms = {
+            name: form
+            for name, form in self.forms.items()
+            if place in form.rates and (form.agreement is None or form.agreement >= MIN_AGREEMENT)
+        }
+        return max(forms.items(), key=lambda one: one[1].rates[place].median, default=None)
 
 
-def machine(device: "torch.device") -> dict[str, Any]:
-    """Return what was measured on: device, processor, threads, torch's version."""
-    import torch
+class TaskSpeed(RecordFile):
+    """The timings of one task's teachers and students, from raw text to logits.
 
-    cuda = device.type == "cuda"
-    return {
-        "device": str(device),
-        "accelerator": torch.cuda.get_device_name(device) if cuda else None,
-        "cpu": cpu_name(),
-        "threads": torch.get_num_threads(),
-        "torch": torch.__version__,
-    }
+    :ivar accelerator: its name; None if there is none, or params.yaml asks for the processor.
+    :ivar onnxruntime: its version; None if it is not installed.
+    :ivar sentences: how many different ones were read, or pairs; :ivar split: theirs.
+    :ivar seconds: the least duration of a turn; :ivar repeats: turns of each system.
+    :ivar exported: the method whose student was exported, the best on dev; None if none was.
+    :ivar students: by architecture.
+    """
+
+    cpu: str
+    cores: int
+    accelerator: str | None
+    torch: str
+    onnxruntime: str | None
+    split: str
+    pair: bool
+    sentences: int
+    seconds: float
+    repeats: int
+    seed: int
+    exported: str | None
+    teachers: dict[str, Timed]
+    students: dict[str, Timed]
+
+    def fastest(self, kind: Kind, name: str, place: Place = "one_core") -> tuple[str, Form] | None:
+        """Return the fastest form of a system; None if it was not timed there."""
+        timed: dict[str, Timed] = getattr(self, kind)
+        return timed[name].fastest(place) if name in timed else None
 
 
-def _teacher(params: Params, folder: Path, max_length: int, device: "torch.device") -> Predict:
-    from pipeline_lib.base.devices import resolve_batch_tokens, resolve_precision
-    from pipeline_lib.teachers.model import load_teacher
-
-    require_model(folder)
-    precision = resolve_precision(params.precompute.precision, device)
-    teacher = load_teacher(folder, device, precision)
-    batch_tokens = resolve_batch_tokens(params.precompute.batch_tokens, device)
-    return lambda texts: teacher.predict(texts, max_length, batch_tokens)
-
-
-def _student(folder: Path, device: "torch.device") -> Predict:
-    from pipeline_lib.students.student import load_student
-
-    require_model(folder)
-    return load_student(folder, device=str(device)).predict
+def folder_bytes(folder: Path) -> int:
+    """Return a model's size on disk: the model, and what it needs to read text."""
+    files = (path for path in folder.rglob("*") if path.is_file() and path.name not in RECORDS)
+    return sum(path.stat().st_size for path in files)

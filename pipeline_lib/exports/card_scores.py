@@ -1,12 +1,12 @@
 """The sections of a model card about a student's scores: tables and their captions."""
 
-from pipeline_lib.evaluation.companions import TEMPERATURE
 from pipeline_lib.evaluation.results import SeedScores
 from pipeline_lib.exports.facts import Facts
 from pipeline_lib.exports.markdown import bullets, code, escape, table
-from pipeline_lib.report.captions import speed_line
+from pipeline_lib.report.captions import speed_notes
 from pipeline_lib.report.details import TextTable, calibration, notes, routing
-from pipeline_lib.report.rows import NONE, percent, rate, rows, signed
+from pipeline_lib.report.rows import NONE, per_second, percent, rate, rows, signed
+from pipeline_lib.students.folders import TEMPERATURE
 
 MAX_CLASSES = 30
 """With more classes, only those in which student and teacher differ most are shown."""
@@ -163,11 +163,12 @@ def size_section(facts: Facts) -> list[str]:
         teacher = rate(facts.result, "teachers", facts.own.teacher)
     if student is None:
         return bullets([*lines, "Its speed was not measured."])
-    timed = f"{student:,.0f} {'pairs' if facts.student.is_pair else 'sentences'} per second"
+    unit = "pairs" if facts.student.is_pair else "sentences"
+    timed = f"{per_second(student)} {unit} per second on one core"
     if teacher is not None:
-        timed += f", {student / teacher:.1f} times the teacher's {teacher:,.0f}"
-    lines.append(f"{timed}, as potstill runs both. {escape(speed_line(facts.result))}")
-    return bullets(lines)
+        timed += f", {student / teacher:.1f} times the teacher's {per_second(teacher)}"
+    how = speed_notes(facts.result)[0]
+    return bullets([*lines, f"{timed}, as potstill runs both. {escape(how)}"])
 
 
 def _text_table(given: TextTable) -> list[str]:

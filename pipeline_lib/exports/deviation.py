@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from pipeline_lib.base.layout import student_place
+from pipeline_lib.base.text import Text
 from pipeline_lib.exports.subject import Subject
-from pipeline_lib.storage.columns import Text, texts
+from pipeline_lib.storage.columns import texts
 from pipeline_lib.storage.shards import ShardSet
 from pipeline_lib.text.pieces import Pieces
 from pipeline_lib.text.ragged import Sentences
@@ -73,7 +74,7 @@ def made_up_texts(subject: Subject) -> list[Text]:
     own = tokenizer.tokenizer if isinstance(tokenizer, Pieces) else tokenizer
     words = np.array(sorted(own.get_vocab()), object)
     draw = np.random.default_rng(0)
-    longest = min(subject.reader.settings.max_words, 64) + 2
+    longest = min(subject.reader.max_words, 64) + 2
 
     def text(number: int) -> str:
         return " ".join(draw.choice(words, number % longest))

@@ -6,10 +6,10 @@ from typing import Any
 
 from pipeline_lib.base.files import read_json
 from pipeline_lib.base.layout import StudentPlace, student_place
-from pipeline_lib.evaluation.companions import temperature_of
 from pipeline_lib.evaluation.results import MethodScores, TaskScores, TeacherScores
 from pipeline_lib.params import Method, Params, Task, load_params
-from pipeline_lib.report.collect import TaskResult
+from pipeline_lib.report.collect import TaskResult, read_speed
+from pipeline_lib.students.folders import temperature_of
 from pipeline_lib.students.student import Student
 
 
@@ -86,7 +86,7 @@ def _row(place: StudentPlace) -> Row | None:
 
 
 def _result(place: StudentPlace) -> TaskResult | None:
-    path, speed = place.layout.scores(place.task), place.layout.speed(place.task)
+    path = place.layout.scores(place.task)
     if not path.exists():
         return None
     scores = TaskScores.read(path)
@@ -98,5 +98,5 @@ def _result(place: StudentPlace) -> TaskResult | None:
         "teachers": {own.teacher: scores.teachers[own.teacher]},
         "methods": {name: scores.methods[name] for name in lines},
     }
-    timed = read_json(speed) if speed.exists() else None
-    return TaskResult(place.task, scores.model_copy(update=kept), timed)
+    speed = read_speed(place.layout, place.task)
+    return TaskResult(place.task, scores.model_copy(update=kept), speed)

@@ -2,23 +2,26 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tokenizers import Tokenizer
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path, read_json, write_json
 from pipeline_lib.exports.portable_words import make_portable, make_quick
-from pipeline_lib.params import StudentSettings
-from pipeline_lib.students.student import read_tokenizer
-from pipeline_lib.students.vocabulary import PAD, save_tokenizer
+from pipeline_lib.students.tokenise import PAD, Reader, read_tokenizer, save_tokenizer
 from pipeline_lib.text.pieces import Pieces
 from pipeline_lib.text.ragged import PAD_ID
 from pipeline_lib.text.words import MASK
 
+if TYPE_CHECKING:
+    from pipeline_lib.params.students import Reads
+
 CONFIG, TOKENIZER = "config.json", "tokenizer.json"
 FORM = "form"
 """The configuration key of an exported folder that names its format."""
+READS = "reads"
+"""The configuration key that says what the student reads."""
 
 
 def require_new_folder(out: Path) -> None:
@@ -60,16 +63,25 @@ def write_tokenizer(out: Path, tokenizer: Tokenizer | Pieces, limit: int) -> Non
     write_json(path, read_json(path) | {"model_max_length": limit, "padding_side": "right"})
 
 
-def exported_tokenizer(folder: Path, settings: StudentSettings) -> Tokenizer | Pieces:
-    """Return what :func:`write_tokenizer` wrote, without its padding.
+def exported_reader(folder: Path, config: Mapping[str, Any]) -> Reader:
+    """Return how an exported student reads texts: by what :func:`write_tokenizer` wrote.
 
-    :raises ValueError: if there is none, or it is damaged.
+    :param config: the folder's configuration.
+    :raises ValueError: if there is no tokenizer, or it is damaged.
     """
-    tokenizer = read_tokenizer(folder, settings)
+    reads = config.get(READS) or _reads(config["architecture"])
+    tokenizer = read_tokenizer(folder, reads)
     if isinstance(tokenizer, Tokenizer):
         tokenizer.no_padding()
         make_quick(tokenizer)
-    return tokenizer
+    return Reader(tokenizer, reads, config["architecture"]["max_words"], config.get("pair", False))
+
+
+def _reads(architecture: dict[str, Any]) -> "Reads":
+    # Folders exported before the key existed do not have it; importing params takes longer.
+    from pipeline_lib.params import student_settings
+
+    return student_settings(architecture).reads
 
 
 def padding_number(tokenizer: Tokenizer | Pieces) -> int:

@@ -11,33 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from pipeline_lib.base.distribution import install_extra
-from pipeline_lib.base.errors import DistilleryError
-
 if TYPE_CHECKING:
     import onnx
 
 OPSET, IR_VERSION = 18, 9
 """The opset of the newest operator used (``BitwiseXor``), and the IR version released with it."""
 ROWS, COLUMNS = "rows", "columns"
-FIRST, SECOND = "", "_2"
-"""Suffixes of the inputs' names for a sentence, and for the second one of a pair."""
 Value = str | np.ndarray | torch.Tensor | Sequence[int]
 """The name of a node's output or of an input, or a constant."""
-
-
-def require_onnx() -> None:
-    """Check that the packages that write and run ONNX files are installed.
-
-    :raises DistilleryError: if they are not.
-    """
-    try:
-        import onnx  # noqa: F401
-        import onnxruntime  # noqa: F401
-    except ImportError as error:
-        raise DistilleryError(
-            f"ONNX files need onnx and onnxruntime ({error}). Run `{install_extra('onnx')}`."
-        ) from error
 
 
 class Graph:

@@ -34,7 +34,7 @@ def export_numpy(folder: Path, out: Path) -> str:
     for name, source in (copies | {MODULE: Path(numpy_student.__file__)}).items():
         with atomic_path(out / name) as temporary:
             shutil.copyfile(source, temporary)
-    write_tokenizer(out, subject.reader.tokenizer, subject.reader.settings.max_words)
+    write_tokenizer(out, subject.reader.tokenizer, subject.reader.max_words)
     own = {"unknown": unknown_number(subject.reader.tokenizer), "temperature": subject.temperature}
     write_config(out, subject.config, "numpy", **own)
     return f"needs numpy and tokenizers: python {out / MODULE} TEXT"

@@ -3,7 +3,7 @@
     python student.py "A joy from start to end."
 
     from student import Student
-    Student("folder").predict(["A joy from start to end."])
+    Student("folder").predict(["A joy from start to end."]).labels
 
 This file is copied into the folder of an exported student and is self-contained.
 """
@@ -11,6 +11,7 @@ This file is copied into the folder of an exported student and is self-contained
 import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,33 @@ BATCH = 64
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 """The multiplier that hashes the ids of an n-gram's words."""
 Text = str | tuple[str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """The answers to texts or pairs, in their order.
+
+    :ivar labels: class names; for a regression, the scores, float32 (texts,).
+    :ivar probabilities: float32 (texts, classes); None for a regression.
+    :ivar logits: float32 (texts, classes), already divided by the temperature; for a regression,
+        the scores (texts, 1).
+    """
+
+    labels: list[str] | np.ndarray
+    probabilities: np.ndarray | None
+    logits: np.ndarray
+
+    @classmethod
+    def of(cls, logits: np.ndarray, names: Sequence[str]) -> "Predictions":
+        """Return the answers that logits stand for.
+
+        :param logits: float (texts, classes), or (texts, 1) for a regression.
+        :param names: the classes, or the one name of a regression's score.
+        """
+        if len(names) == 1:
+            return cls(logits[:, 0], None, logits)
+        probabilities = softmax(logits.astype(np.float64)).astype(np.float32)
+        return cls([names[best] for best in logits.argmax(axis=1)], probabilities, logits)
 
 
 class Student:
@@ -40,13 +68,12 @@ class Student:
         self.own = self.config["architecture"]
         self._read = getattr(self, "_read_" + self.own["architecture"])
 
-    def predict(self, texts: Sequence[Text]) -> np.ndarray:
-        """Return each class's probability (texts, classes), or a regression's scores (texts, 1)."""
-        logits = self.logits(texts)
-        return logits if logits.shape[1] == 1 else softmax(logits)
+    def predict(self, texts: Sequence[Text]) -> Predictions:
+        """Return each text's class and probabilities, or a regression's scores."""
+        return Predictions.of(self.logits(texts), self.label_names)
 
     def logits(self, texts: Sequence[Text]) -> np.ndarray:
-        """Return logits, divided by the student's temperature, or a regression's scores."""
+        """Return logits (texts, classes), divided by the temperature, or scores (texts, 1)."""
 
         def judge(sides: list[np.ndarray]) -> np.ndarray:
             features = sides[0]
@@ -255,9 +282,11 @@ def main(texts: Iterable[str]) -> None:
             continue
         if student.is_pair and "\t" not in text:
             sys.exit(f"{text!r:.80}: not a pair. Separate the two sentences by a tab.")
-        (answer,) = student.predict([tuple(text.split("\t", 1)) if student.is_pair else text])
-        best = int(answer.argmax())
-        print(f"{student.label_names[best]}\t{answer[best]:.4f}\t{text}")
+        answer = student.predict([tuple(text.split("\t", 1)) if student.is_pair else text])
+        if answer.probabilities is None:
+            print(f"{student.label_names[0]}\t{answer.labels[0]:.4f}\t{text}")
+        else:
+            print(f"{answer.labels[0]}\t{answer.probabilities.max():.4f}\t{text}")
 
 
 if __name__ == "__main__":

@@ -14,14 +14,15 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path
 from pipeline_lib.exports.deviation import Deviation, measure
 from pipeline_lib.exports.folders import (
+    READS,
     require_new_folder,
     unknown_number,
     write_config,
     write_tokenizer,
 )
-from pipeline_lib.exports.graphs import Graph, require_onnx
+from pipeline_lib.exports.graphs import Graph
 from pipeline_lib.exports.onnx_networks import BUILT, encoder, network, read_words
-from pipeline_lib.exports.onnx_student import FILES, open_session, run
+from pipeline_lib.exports.onnx_student import FILES, open_session, require_packages, run
 from pipeline_lib.exports.onnx_tracing import TRACED, trace
 from pipeline_lib.exports.subject import Subject, read_subject
 
@@ -51,7 +52,7 @@ def export_onnx_int8(folder: Path, out: Path) -> str:
 
 
 def _export(folder: Path, out: Path, form: str) -> str:
-    require_onnx()
+    require_packages("onnx", "onnxruntime")
     require_new_folder(out)
     subject = read_subject(folder)
     model = build(subject)
@@ -72,9 +73,10 @@ def _export(folder: Path, out: Path, form: str) -> str:
     path.parent.mkdir(parents=True)
     with atomic_path(path) as temporary:
         temporary.write_bytes(model.SerializeToString())
-    write_tokenizer(out, subject.reader.tokenizer, subject.reader.settings.max_words)
+    write_tokenizer(out, subject.reader.tokenizer, subject.reader.max_words)
     own = ("temperature", "max_length", "deviation", "problem_type")
-    write_config(out, subject.config, form, **{key: about[key] for key in own if key in about})
+    told = {READS: subject.reader.reads} | {key: about[key] for key in own if key in about}
+    write_config(out, subject.config, form, **told)
     return _told(subject, found)
 
 
@@ -141,7 +143,7 @@ def description(subject: Subject, form: str, found: dict[str, Deviation]) -> dic
     about = {
         "form": form,
         "architecture": subject.architecture,
-        "max_length": subject.reader.settings.max_words,
+        "max_length": subject.reader.max_words,
         "pair": subject.reader.pair,
         "deviation": {name: own.record() for name, own in found.items()},
     }

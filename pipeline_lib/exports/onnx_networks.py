@@ -13,7 +13,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from pipeline_lib.exports.graphs import COLUMNS, FIRST, SECOND, Graph
+from pipeline_lib.exports.graphs import COLUMNS, Graph
+from pipeline_lib.exports.onnx_student import FIRST, SECOND
 from pipeline_lib.networks.biattentive import BiAttentiveReader
 from pipeline_lib.networks.encoders import (
     MULTIPLIER,

@@ -3,19 +3,19 @@
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pipeline_lib.base.distribution import install_extra
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json
+from pipeline_lib.base.text import Text
 from pipeline_lib.base.threads import usable_cores
-from pipeline_lib.exports.folders import CONFIG, exported_tokenizer
-from pipeline_lib.exports.graphs import FIRST, SECOND, require_onnx
-from pipeline_lib.exports.reading import Reader
-from pipeline_lib.params import student_settings
-from pipeline_lib.storage.columns import Text
+from pipeline_lib.exports.folders import CONFIG, exported_reader
+from pipeline_lib.students.tokenise import Reader
 from pipeline_lib.text.pieces import SEGMENTS
 from pipeline_lib.text.ragged import Sentences
 
@@ -29,6 +29,8 @@ CHUNK = 512
 """Texts per chunk, which one core reads, shortest first."""
 FILES = {"onnx": "onnx/model.onnx", "onnx-int8": "onnx/model_quantized.onnx"}
 """Format to the model's path in its folder, where transformers.js looks for it."""
+FIRST, SECOND = "", "_2"
+"""Suffixes of the inputs' names for a sentence, and for the second one of a pair."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class OnnxStudent:
         """Whether it compares two sentences."""
         return self.reader.pair
 
-    def predict(self, texts: Sequence[Text]) -> np.ndarray:
+    def outputs(self, texts: Sequence[Text]) -> np.ndarray:
         """Return logits, scores or sentence vectors, float32 (texts, width), in the texts' order.
 
         Logits are already divided by the student's temperature.
@@ -58,8 +60,8 @@ class OnnxStudent:
         with ThreadPoolExecutor(usable_cores()) as pool:
             # Parts are tokenized here one after the other, while workers run earlier ones.
             numbered = (self.reader.encode(part) for part in parts)
-            found = [pool.submit(run, self.session, own, self.width) for own in numbered]
-            outputs = [own.result() for own in found]
+            running = [pool.submit(run, self.session, part, self.width) for part in numbered]
+            outputs = [part.result() for part in running]
         return np.concatenate([np.empty((0, self.width), np.float32), *outputs])
 
 
@@ -68,11 +70,10 @@ def load_onnx_student(folder: Path) -> OnnxStudent:
 
     :raises DistilleryError: if the folder is damaged, or onnxruntime is not installed.
     """
-    require_onnx()
+    require_packages("onnxruntime")
     try:
         config = read_json(folder / CONFIG)
-        settings = student_settings(config["architecture"])
-        reader = Reader(exported_tokenizer(folder, settings), settings, config.get("pair", False))
+        reader = exported_reader(folder, config)
         names = config.get("id2label", {})
         labels = [names[str(number)] for number in range(len(names))]
         session = open_session((folder / FILES[config["form"]]).read_bytes())
@@ -83,6 +84,20 @@ def load_onnx_student(folder: Path) -> OnnxStudent:
             "it again."
         ) from error
     return OnnxStudent(session, reader, labels, width)
+
+
+def require_packages(*names: str) -> None:
+    """Check that the packages that write or run ONNX files are installed.
+
+    :raises DistilleryError: if one is not.
+    """
+    try:
+        for name in names:
+            import_module(name)
+    except ImportError as error:
+        raise DistilleryError(
+            f"ONNX files need {' and '.join(names)} ({error}). Run `{install_extra('onnx')}`."
+        ) from error
 
 
 def open_session(model: bytes) -> "onnxruntime.InferenceSession":
@@ -114,17 +129,10 @@ def run(session: "onnxruntime.InferenceSession", sentences: Sentences, width: in
 
 def inputs(sentences: Sentences, rows: np.ndarray) -> dict[str, np.ndarray]:
     """Return a batch as the model's inputs, int64 (rows, longest) each."""
-    given = {}
-    for suffix, side in ((FIRST, sentences), (SECOND, sentences.second)):
-        if side is None:
-            continue
-        starts = side.offsets[rows]
-        lengths = side.offsets[rows + 1] - starts
-        columns = np.arange(lengths.max())
-        mask = columns < lengths[:, None]
-        places = np.where(mask, starts[:, None] + columns, 0)
-        given[f"input_ids{suffix}"] = np.where(mask, side.ids[places], side.pad_id).astype(np.int64)
-        given[f"attention_mask{suffix}"] = mask.astype(np.int64)
-        if side.segments is not None:
-            given[SEGMENTS] = np.where(mask, side.segments[places], 0).astype(np.int64)
-    return given
+    batch, named = sentences.padded(rows), {}
+    for suffix in (FIRST, SECOND) if sentences.second is not None else (FIRST,):
+        ids, lengths = batch[f"ids{suffix}"], batch[f"lengths{suffix}"]
+        named[f"input_ids{suffix}"] = ids
+        mask = np.arange(ids.shape[1]) < lengths[:, None]
+        named[f"attention_mask{suffix}"] = mask.astype(np.int64)
+    return named | ({SEGMENTS: batch["segments"]} if "segments" in batch else {})

@@ -1,4 +1,4 @@
-"""Students that are transformers models as ONNX graphs, written by torch's exporter.
+"""Students and teachers that are transformers models as ONNX graphs, by torch's exporter.
 
 This uses the tracing exporter, which supports the layers of every model family and keeps the
 numbers of rows and tokens dynamic, since a transformer has no loop over steps that a trace would
@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 
-from pipeline_lib.exports.graphs import COLUMNS, FIRST, OPSET, ROWS, SECOND
+from pipeline_lib.exports.graphs import COLUMNS, OPSET, ROWS
+from pipeline_lib.exports.onnx_student import FIRST, SECOND
 from pipeline_lib.networks.layers import mean
 from pipeline_lib.networks.siamese import SiameseTransformerEncoder
 from pipeline_lib.networks.student import StudentNetwork
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 TRACED = (TransformerReader, SiameseTransformerEncoder)
 """The modules that are exported by tracing."""
+ATTENTION = "eager"
+"""The other attention implementations drop the mask if the example needs none."""
 
 
 def trace(
@@ -40,17 +43,33 @@ def trace(
     :param segments: whether it is told which sentence of a pair a token belongs to.
     :param temperature: what logits are divided by.
     """
-    import onnx
-
     own = copy.deepcopy(student).eval()
     reader = getattr(own, "encoder", own)
-    # The other attention implementations drop the mask if the example needs none.
-    reader.model.set_attn_implementation("eager")
+    reader.model.set_attn_implementation(ATTENTION)
     pair = own is not reader and own.config.pair
     apart = pair and not own.config.settings.joint
     suffixes = (FIRST, SECOND) if apart else (FIRST,)
     names = [f"{name}{side}" for side in suffixes for name in ("input_ids", "attention_mask")]
     names += [SEGMENTS] if segments else []
+    return _graph(_Traced(own, temperature), names, output)
+
+
+def trace_classifier(model: nn.Module, output: str, segments: bool) -> "onnx.ModelProto":
+    """Return a classifier of transformers, such as a teacher, as an ONNX model.
+
+    :param model: in float32; :param output: the name of the output, its logits.
+    :param segments: whether it is told which sentence of a pair a token belongs to.
+    """
+    model = copy.deepcopy(model).eval()
+    model.set_attn_implementation(ATTENTION)
+    names = ["input_ids", "attention_mask", *([SEGMENTS] if segments else [])]
+    return _graph(_TracedClassifier(model, names), names, output)
+
+
+def _graph(module: nn.Module, names: list[str], output: str) -> "onnx.ModelProto":
+    """Trace a module whose arguments have these names."""
+    import onnx
+
     axes = {
         name: {0: ROWS, 1: COLUMNS + (SECOND if name.endswith(SECOND) else "")} for name in names
     }
@@ -59,7 +78,7 @@ def trace(
         # Warnings about being the older exporter, and about shapes traced as constants.
         warnings.simplefilter("ignore")
         torch.onnx.export(
-            _Traced(own, temperature).eval(),
+            module.eval(),
             tuple(_example(name) for name in names),
             file,
             dynamo=False,
@@ -69,6 +88,18 @@ def trace(
             opset_version=OPSET,
         )
     return onnx.load_from_string(file.getvalue())
+
+
+class _TracedClassifier(nn.Module):
+    """A classifier whose arguments are those of the graph, and whose result is one tensor."""
+
+    def __init__(self, model: nn.Module, names: list[str]) -> None:
+        super().__init__()
+        self.model, self.names = model, names
+
+    def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
+        """Return logits."""
+        return self.model(**dict(zip(self.names, inputs, strict=True))).logits
 
 
 class _Traced(nn.Module):

@@ -1,82 +1,155 @@
-"""Opens a student, whatever format its folder has."""
+"""Opens students, teachers and sentence encoders for use, whatever format their folder has.
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+``pipeline_lib`` offers these functions under its own name.  What was exported to ONNX or numpy is
+opened without torch and transformers.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.lines import as_utf8
+from pipeline_lib.base.text import Text
+from pipeline_lib.exports.contents import ENCODERS, STUDENTS, Content, require_content
 from pipeline_lib.exports.folders import form_of
-from pipeline_lib.storage.columns import Text
+from pipeline_lib.exports.numpy_student import Predictions
+from pipeline_lib.students.folders import Predict, scaled, temperature_of
+
+if TYPE_CHECKING:
+    from pipeline_lib.storage.shards import ShardSet
 
 
 @dataclass(frozen=True)
-class Opened:
-    """A student, or a sentence encoder, ready for use.
+class Predictor:
+    """A student or a teacher, ready for use.
 
-    :ivar label_names: class names, or the name of a regression's score; empty for an encoder.
-    :ivar predict: maps texts or pairs to logits, divided by the temperature, or to vectors.
+    :ivar labels: class names, in the order of the columns of probabilities and logits; for a
+        regression, the name of its score.
+    :ivar is_pair: whether it compares two sentences; None for a teacher, whose folder doesn't say.
+    :ivar logits: maps texts or pairs, unchecked, to logits divided by the temperature, or to
+        scores, float32 (texts, classes).
     """
 
-    label_names: list[str]
-    is_pair: bool
-    predict: Callable[[Sequence[Text]], np.ndarray]
+    folder: Path
+    labels: list[str]
+    is_pair: bool | None
+    logits: Predict = field(repr=False)
+
+    @property
+    def kind(self) -> Literal["classification", "regression"]:
+        """The kind of its task, as in params.yaml."""
+        return "regression" if len(self.labels) == 1 else "classification"
+
+    def predict(
+        self, texts: Sequence[str] | Sequence[tuple[str, str]], batch_size: int | None = None
+    ) -> Predictions:
+        """Return the answers to texts, or to pairs of them, in their order.
+
+        A text without a word is answered too: it is read as one unknown word.
+
+        :param batch_size: the most texts computed at once, in the given order; None: as many as are
+            fastest, by length. With 1 no answer depends on another text, not even by rounding.
+        :raises DistilleryError: if something in ``texts`` is not a text, or not a pair, naming its
+            index.
+        """
+        rows = _checked(texts, self.is_pair, self.folder)
+        logits = _in_batches(self.logits, rows, batch_size, len(self.labels))
+        return Predictions.of(logits, self.labels)
 
 
-def open_student(folder: Path) -> Opened:
-    """Open a student's own folder, or an exported one.
+@dataclass(frozen=True)
+class Encoder:
+    """A sentence encoder, ready for use.
 
-    :raises DistilleryError: if it contains no student.
+    :ivar width: values per vector.
+    :ivar vectors: maps sentences, unchecked, to vectors, float32 (texts, width).
     """
-    opened = _exported(folder)
-    if opened is None:
-        from pipeline_lib.evaluation.companions import scaled, temperature_of
-        from pipeline_lib.students.student import load_student
 
-        student = load_student(folder)
-        predict = scaled(student.predict, temperature_of(folder))
-        return Opened(student.label_names, student.is_pair, predict)
-    if not opened.label_names:
-        raise DistilleryError(
-            f"{folder}: a sentence encoder, which gives vectors, not answers. Use `distill encode`."
-        )
-    return opened
+    folder: Path
+    width: int
+    vectors: Predict = field(repr=False)
+
+    def encode(self, texts: Sequence[str], batch_size: int | None = None) -> np.ndarray:
+        """Return each sentence's vector, float32 (texts, width), in their order.
+
+        :param batch_size: see :meth:`Predictor.predict`.
+        :raises DistilleryError: if something in ``texts`` is not a text, naming its index.
+        """
+        rows = _checked(texts, False, self.folder)
+        return _in_batches(self.vectors, rows, batch_size, self.width)
 
 
-def open_encoder(folder: Path) -> tuple[Callable[[Sequence[str]], np.ndarray], int]:
-    """Open a sentence encoder, in its own folder or an exported one.
+def load_student(folder: Path | str) -> Predictor:
+    """Open a student: its folder below data/students, or what ``distill export`` wrote.
 
-    :returns: the function that encodes texts, and the width of its vectors.
-    :raises DistilleryError: if it contains none.
+    :raises DistilleryError: if the folder has none, naming what it has, or a package is missing.
     """
-    opened = _exported(folder)
-    if opened is None:
-        from pipeline_lib.students.sentence_encoder import load_encoder
+    folder = Path(folder)
+    if require_content(folder, *STUDENTS) is Content.exported_student:
+        return _load_exported(folder)
+    from pipeline_lib.students.student import load_student as load_trained
 
-        encoder = load_encoder(folder)
-        return encoder.encode, encoder.width
-    if opened.label_names:
-        raise DistilleryError(
-            f"{folder}: an exported student, which gives answers, not vectors. Give the folder of "
-            "an encoder, or of a student below data/students."
-        )
-    return opened.predict, opened.predict(["one"]).shape[1]
+    student = load_trained(folder)
+    logits = scaled(student.logits, temperature_of(folder))
+    return Predictor(folder, student.label_names, student.is_pair, logits)
 
 
-def _exported(folder: Path) -> Opened | None:
-    form = form_of(folder)
-    if form == "numpy":
-        return _open_numpy(folder)
-    if form is None or not form.startswith("onnx"):
-        return None
+def load_teacher(folder: Path | str) -> Predictor:
+    """Open a fine-tuned teacher, on the fastest device here.
+
+    :param folder: below data/teachers, or of any classifier of transformers.
+    :raises DistilleryError: if the folder has none, naming what it has.
+    """
+    folder = Path(folder)
+    require_content(folder, Content.teacher)
+    from pipeline_lib.evaluation.companions import open_teacher
+
+    teacher, logits = open_teacher(folder, None, None)
+    return Predictor(folder, teacher.label_names, None, logits)
+
+
+def load_encoder(folder: Path | str) -> Encoder:
+    """Open a sentence encoder, an exported one, or the encoder of a student.
+
+    :param folder: below data/encoders or data/students, or what ``distill export`` wrote.
+    :raises DistilleryError: if the folder has none, naming what it has, or a package is missing.
+    """
+    folder = Path(folder)
+    if require_content(folder, *ENCODERS, Content.student) is Content.exported_encoder:
+        vectors = _load_exported(folder).logits
+        return Encoder(folder, vectors(["one"]).shape[1], vectors)
+    from pipeline_lib.students.sentence_encoder import load_encoder as load_trained
+
+    encoder = load_trained(folder)
+    return Encoder(folder, encoder.width, encoder.encode)
+
+
+def open_shards(folder: Path | str) -> "ShardSet":
+    """Open a finished shard set.
+
+    :raises DistilleryError: if the folder has none, naming what it has, or another version's.
+    """
+    require_content(Path(folder), Content.shards)
+    from pipeline_lib.storage.shards import ShardSet
+
+    return ShardSet.open(folder)
+
+
+def _load_exported(folder: Path) -> Predictor:
+    """Open an exported student, or an encoder, which has no labels, and vectors for logits."""
+    if form_of(folder) == "numpy":
+        return _load_numpy(folder)
     from pipeline_lib.exports.onnx_student import load_onnx_student
 
     student = load_onnx_student(folder)
-    return Opened(student.label_names, student.is_pair, student.predict)
+    return Predictor(folder, student.label_names, student.is_pair, student.outputs)
 
 
-def _open_numpy(folder: Path) -> Opened:
+def _load_numpy(folder: Path) -> Predictor:
     # Use the library's own copy: code from a folder must not be run without being asked to.
     from pipeline_lib.exports.numpy_student import Student
 
@@ -87,5 +160,54 @@ def _open_numpy(folder: Path) -> Opened:
         raise DistilleryError(
             f"{folder}: the numpy student cannot be opened ({reason}). Export it again."
         ) from error
-    predict = student.logits if student.label_names else student.encode
-    return Opened(student.label_names, student.is_pair, predict)
+    outputs = student.logits if student.label_names else student.encode
+    return Predictor(folder, student.label_names, student.is_pair, outputs)
+
+
+def _in_batches(
+    predict: Predict, rows: list[Text], batch_size: int | None, width: int
+) -> np.ndarray:
+    if batch_size is not None and batch_size < 1:
+        raise DistilleryError(f"batch_size: {batch_size}. Give at least 1, or None.")
+    if not rows:
+        return np.empty((0, width), np.float32)
+    size = batch_size or len(rows)
+    return np.concatenate(
+        [predict(rows[start : start + size]) for start in range(0, len(rows), size)]
+    )
+
+
+def _checked(texts: Sequence[Text], is_pair: bool | None, folder: Path) -> list[Text]:
+    """Return the texts or pairs as a model reads them.
+
+    :param is_pair: what the model reads; None: either, but not both at once.
+    """
+    if isinstance(texts, str):
+        raise DistilleryError("texts: a single text. Give a list of texts.")
+    rows = [tuple(text) if isinstance(text, list) else text for text in texts]
+    if is_pair is None and rows:
+        is_pair = isinstance(rows[0], tuple)
+    for number, text in enumerate(rows):
+        _check(text, bool(is_pair), f"texts[{number}]", folder)
+    return rows
+
+
+def _check(text: object, is_pair: bool, where: str, folder: Path) -> None:
+    paired = isinstance(text, tuple) and len(text) == 2
+    for side in text if paired else (text,):
+        if isinstance(side, str):
+            as_utf8(side, where)
+        elif paired or not isinstance(side, tuple):
+            kind = type(side).__name__
+            raise DistilleryError(
+                f"{where}: {side!r:.80} is not a text, but of type {kind}. Give strings."
+            )
+    if is_pair and not paired:
+        raise DistilleryError(
+            f"{where}: {text!r:.80} is not a pair, but {folder} compares two sentences. Give "
+            "tuples: (first, second)."
+        )
+    if not is_pair and isinstance(text, tuple):
+        raise DistilleryError(
+            f"{where}: {text!r:.80} is not one text, but {folder} reads one. Give strings."
+        )

@@ -9,12 +9,12 @@ import torch
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json
-from pipeline_lib.evaluation.companions import temperature_of
-from pipeline_lib.exports.reading import Reader
 from pipeline_lib.networks.student import StudentNetwork
 from pipeline_lib.params import student_settings
-from pipeline_lib.students.sentence_encoder import ENCODER_TYPE, encode_sentences, load_encoder
+from pipeline_lib.students.folders import ENCODER_TYPE, temperature_of
+from pipeline_lib.students.sentence_encoder import encode_sentences, load_encoder
 from pipeline_lib.students.student import load_student, predict_sentences
+from pipeline_lib.students.tokenise import Reader
 from pipeline_lib.text.ragged import Sentences
 
 CPU = torch.device("cpu")
@@ -51,7 +51,7 @@ class Subject:
     @property
     def architecture(self) -> str:
         """Its architecture's name in params.yaml."""
-        return self.reader.settings.name()
+        return self.config["architecture"]["architecture"]
 
     def outputs(self, sentences: Sentences) -> np.ndarray:
         """Return its outputs in torch, float32 (sentences, width)."""
@@ -72,11 +72,9 @@ def read_subject(folder: Path) -> Subject:
         )
     if config.get("model_type") == ENCODER_TYPE:
         encoder = load_encoder(folder)
-        settings = student_settings(config["architecture"])
-        return Subject(
-            folder, config, encoder.model, Reader(encoder.tokenizer, settings, False), None
-        )
+        reads = student_settings(config["architecture"]).reads
+        reader = Reader(encoder.tokenizer, reads, encoder.max_words, False)
+        return Subject(folder, config, encoder.model, reader, None)
     student = load_student(folder)
-    reader = Reader(student.tokenizer, student.model.config.settings, student.is_pair)
     labels, temperature = student.label_names, temperature_of(folder)
-    return Subject(folder, config, student.model, reader, labels, temperature)
+    return Subject(folder, config, student.model, student.reader, labels, temperature)

@@ -39,7 +39,7 @@ def chosen_student(
 ) -> ChosenStudent | None:
     """Return the student that is best on dev by the task's first metric; None without scores.
 
-    If dev has no labels, it is the first that learned from a teacher.
+    If dev has no labels, it is the one that agrees best with its teacher.
 
     :param method: only consider this row.
     :raises DistilleryError: if the task has no such row.
@@ -55,15 +55,9 @@ def chosen_student(
         )
     if not rows:
         return None
-    metric = scores.metrics[0]
-
-    def on_dev(name: str) -> float:
-        found = rows[name].scores.get("dev")
-        return rows[name].learned_from != "gold" if found is None else found[metric].mean
-
-    best = max(rows, key=on_dev)
-    found = rows[best].scores.get("dev")
-    seeds = {int(s): v for s, v in found[metric].by_seed.items()} if found else None
+    best = scores.best_on_dev(rows)
+    found = rows[best].scores["dev"]
+    seeds = {int(s): v for s, v in found[scores.metric].by_seed.items()} if found else None
     seed = max(seeds, key=seeds.get) if seeds else params.seeds[0]
     given = rows[best].details.temperature or {}
     return ChosenStudent(task, best, seed, {int(s): value for s, value in given.items()})

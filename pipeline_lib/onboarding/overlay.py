@@ -4,7 +4,6 @@ import io
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
@@ -90,17 +89,16 @@ def overlay(wanted: Wanted, base: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in found.items() if value != base[key]}
 
 
-def overlay_text(values: Mapping[str, Any], base: Path, folder: Path, header: str) -> str:
+def overlay_text(values: Mapping[str, Any], base: str, header: str) -> str:
     """Return a profile as text.
 
-    :param base: the file that it extends; :param folder: the folder it will be in.
-    :param header: comment lines at the top.
+    :param base: the profile that it extends; :param header: comment lines at the top.
     """
     yaml = YAML(typ="rt", pure=True)
     yaml.width = 4096
     yaml.representer.add_representer(type(None), lambda dumper, _: dumper.represent_scalar(*_NULL))
     lines = "".join(f"# {line}\n" for line in header.splitlines())
-    parts = [f"{lines}extends: {_relative(base, folder)}\n"]
+    parts = [f"{lines}extends: {base}\n"]
     for key, value in values.items():
         sink = io.StringIO()
         yaml.dump(CommentedMap({key: _section(key, value)}), sink)
@@ -145,12 +143,3 @@ def _flow(value: Any) -> Any:
         return value
     found.fa.set_flow_style()
     return found
-
-
-def _relative(base: Path, folder: Path) -> str:
-    base, folder = base.resolve(), folder.resolve()
-    if base.is_relative_to(folder):
-        return base.relative_to(folder).as_posix()
-    if base.is_relative_to(folder.parent):
-        return f"../{base.relative_to(folder.parent).as_posix()}"
-    return base.as_posix()

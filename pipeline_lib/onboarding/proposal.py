@@ -17,6 +17,8 @@ from pipeline_lib.onboarding.teachers import Chosen, choose_teacher, class_order
 from pipeline_lib.onboarding.understanding import Overrides, Understood, understand
 from pipeline_lib.params import UNLABELLED
 
+PROFILES = Path("profiles")
+"""The folder of a workspace's own profiles."""
 _SPLIT_NAMES = ("train", "training", "all", "data")
 
 
@@ -81,12 +83,12 @@ def name_of(given: str | None, files: list[Path]) -> str:
 
 
 def profile_of(name: str, base: Path) -> Path:
-    """Return the path of a task's profile, beside the one that it extends.
+    """Return the path of a task's profile, in this workspace.
 
-    :raises DistilleryError: if it would replace that one.
+    :raises DistilleryError: if it would replace the one that it extends.
     """
-    path = base.with_name(f"{name}.yaml")
-    if path == base:
+    path = PROFILES / f"{name}.yaml"
+    if path.name == base.name:
         raise DistilleryError(f"{path}: the profile that others extend. Choose another --name.")
     return path
 

@@ -166,7 +166,7 @@ class Evaluate(Section):
 
 
 class Speed(Section):
-    """The timing of teacher and students: how many sentences, how many repeats."""
+    """The timing of teacher and students: turns of each, and the least duration of one."""
 
-    sentences: Positive
+    seconds: Annotated[float, Field(gt=0)]
     repeats: Positive

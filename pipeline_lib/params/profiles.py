@@ -1,6 +1,7 @@
 """Profiles: parameter files that hold only what differs from another one.
 
-A profile names its base in ``extends``, a path relative to itself; the base may be a profile too.
+A profile names its base in ``extends``, a path relative to itself, or one of the profiles that
+travel with the library; the base may be a profile too.
 The sections of :data:`ROWS` are replaced as a whole, since their rows belong together; elsewhere a
 mapping is merged into the base's key by key, unless it has a different ``kind``.  DVC reads plain
 parameter files only: :func:`plain_text` writes one, and keeps the base's comments.
@@ -21,6 +22,7 @@ from ruamel.yaml.error import YAMLError
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import unreadable
+from pipeline_lib.base.workspace import shipped
 
 EXTENDS = "extends"
 ROWS = ("tasks", "transfer", "models", "teachers", "students")
@@ -111,14 +113,23 @@ def _chain(path: Path) -> Iterator[tuple[Path, Any]]:
         base = values.get(EXTENDS) if isinstance(values, dict) else None
         if base is None:
             return
-        path = path.parent / str(base)
+        path = _base(path, str(base))
+
+
+def _base(path: Path, base: str) -> Path:
+    """Return the file that a profile extends: beside it, or else the library's own."""
+    beside, own = path.parent / base, shipped("profiles") / base
+    return own if own.exists() and not beside.exists() else beside
 
 
 def _text(path: Path) -> str:
     try:
         return Path(path).read_text(encoding="utf-8")
     except FileNotFoundError as error:
-        raise DistilleryError(f"{path}: not found. Run from the repository's root.") from error
+        raise DistilleryError(
+            f"{path}: not found. Run this in a workspace: `distill init FILE` makes one of your "
+            "data, `distill new` one of the bundled data."
+        ) from error
     except OSError as error:
         raise unreadable(path, error) from error
     except ValueError as error:

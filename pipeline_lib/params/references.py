@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline_lib.base.layout import HELDOUT
+from pipeline_lib.base.layout import HELDOUT, STATES
 from pipeline_lib.params.base import Section
 from pipeline_lib.params.demands import check_demands, check_layers
 from pipeline_lib.params.encoders import STARTS, GeneralEncoder, SentenceVectors
@@ -68,11 +68,17 @@ def _check_teachers(params: Params) -> None:
                     f"teachers.{name}.data: no transfer set {recipe!r}; there are "
                     f"{', '.join(params.transfer)}"
                 )
-        if name in params.methods or name == HELDOUT:
+        if name in {*params.methods, HELDOUT, STATES}:
             what = "a row of `methods`" if name in params.methods else "a folder of outputs"
             raise ValueError(f"teachers.{name}: {what} has this name. Choose another")
         if isinstance(teacher.tuning, Average):
             _check_average(params, name, teacher)
+    refined = [name for name, row in params.teachers.items() if row.tuning.kind == "refined"]
+    if sorted(params.refined) != sorted(refined):
+        raise ValueError(
+            "refined: names each teacher of kind refined once, since DVC needs a list of them. Set "
+            f"it to [{', '.join(refined)}]"
+        )
     for task, settings in params.tasks.items():
         labelled = settings.learns_from_labels and settings.label_of("dev") is not None
         for name in [] if labelled else params.teachers_of(task):

@@ -38,6 +38,7 @@ class Params(Section):
     transfer: Annotated[dict[Name, Recipe], Field(min_length=1)]
     models: Annotated[dict[Name, ModelSource], Field(min_length=1)]
     teachers: Annotated[dict[Name, Teacher], Field(min_length=1)]
+    refined: list[Name]
     precompute: Precompute
     vocabulary: Vocabulary
     sentence_vectors: AnySentenceVectors
@@ -103,7 +104,8 @@ class Params(Section):
         return {name: row for name, row in self.encoders.items() if isinstance(row, Encoder)}
 
     def teachers_of(self, task: str) -> dict[str, Teacher]:
-        """Return the teachers that know one task."""
+        """Return the teachers that know one task; an unknown name raises an error."""
+        self.task(task)
         return {name: own for name, own in self.teachers.items() if own.knows(task)}
 
     def teacher_of(self, task: str, row: Method | Joint) -> str:
@@ -173,6 +175,18 @@ class Params(Section):
         """Return one row of untuned similarity; an unknown name raises an error that lists them."""
         return _named(self.similarity, name, "similarity")
 
+    def encoder(self, name: str) -> AnyEncoder:
+        """Return one encoder; an unknown name raises an error that lists them."""
+        return _named(self.encoders, name, "encoders")
+
+    def joint_row(self, name: str) -> Joint:
+        """Return one joint training; an unknown name raises an error that lists them."""
+        return _named(self.joint, name, "joint")
+
+    def refined_teacher(self, name: str) -> str:
+        """Return the name of a refined teacher; an unknown one raises an error that lists them."""
+        return _named(dict.fromkeys(self.refined, name), name, "refined")
+
     def catalogue(self, name: str) -> CatalogueRow:
         """Return one catalogue; an unknown name raises an error that lists them."""
         return _named(self.catalogues, name, "catalogues")
@@ -185,6 +199,6 @@ class Params(Section):
 def _named(mapping: dict[str, Any], name: str, group: str) -> Any:
     if name not in mapping:
         raise DistilleryError(
-            f"{group}: no {name!r} in params.yaml; there are {', '.join(mapping)}."
+            f"{group}: no {name!r} in params.yaml; there are {', '.join(mapping) or 'none'}."
         )
     return mapping[name]

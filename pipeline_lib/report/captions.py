@@ -1,6 +1,7 @@
 """The captions of the score tables: data, seeds, selection, and what is missing."""
 
 from pipeline_lib.evaluation.results import TaskScores
+from pipeline_lib.evaluation.speed import MIN_AGREEMENT
 from pipeline_lib.params import Params
 from pipeline_lib.report.collect import TaskResult
 from pipeline_lib.report.rows import NONE
@@ -86,19 +87,29 @@ def _unanswered(scores: TaskScores) -> list[str]:
     return lines
 
 
-def speed_line(result: TaskResult) -> str:
-    """Describe how the timings were measured, or say that there are none."""
+def speed_notes(result: TaskResult) -> list[str]:
+    """Return how the timings were measured, and which forms have none and why."""
     speed = result.speed
     if speed is None:
-        return "Sentences/s: not measured yet (stage measure_speed)."
-    device = speed["accelerator"] or speed["cpu"]
-    threads = "1 thread" if speed["threads"] == 1 else f"{speed['threads']} threads"
-    if speed["accelerator"] is None and speed["threads"] > 1:
-        threads = f"students on 1 thread, teachers on {speed['threads']}"
-    return (
-        f"Sentences/s: raw text to logits, {speed['sentences']:,} sentences, median of "
-        f"{speed['repeats']}, {device}, {threads}, torch {speed['torch']}."
-    )
+        return ["Sentences/s: not measured yet (stage measure_speed)."]
+    unit = "Pairs" if speed.pair else "Sentences"
+    cores = "1 core" if speed.cores == 1 else f"{speed.cores} cores"
+    versions = f"torch {speed.torch}"
+    versions += f", onnxruntime {speed.onnxruntime}" if speed.onnxruntime else ""
+    lines = [
+        f"{unit}/s: on one core, from raw text to logits, in each system's fastest form of those "
+        f"that answer as in torch by {100 * MIN_AGREEMENT:.0f} %; {speed.sentences:,} of "
+        f"{speed.split}, median of {speed.repeats} turns of at least {speed.seconds:g} s; "
+        f"{speed.cpu}, {cores}, {versions}."
+    ]
+    if speed.exported is not None:
+        lines.append(
+            f"Only {speed.exported}, the best student on dev, was exported; the student of one "
+            "method stands for all of its architecture."
+        )
+    for name, timed in [*speed.teachers.items(), *speed.students.items()]:
+        lines += [f"Not timed: {name}, {form}: {why}" for form, why in timed.not_timed.items()]
+    return lines
 
 
 def _test(scores: TaskScores) -> str:

@@ -1,22 +1,21 @@
 """Reads the tasks' results, and flattens them into the plain numbers of ``metrics.json``."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import read_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.evaluation.results import MethodScores, TaskScores
+from pipeline_lib.evaluation.speed import TaskSpeed
 
 
 @dataclass(frozen=True)
 class TaskResult:
-    """One task's scores, and its ``speed/<task>.json`` if speed was measured."""
+    """One task's scores, and its timings if speed was measured."""
 
     task: str
     scores: TaskScores
-    speed: dict[str, Any] | None = None
+    speed: TaskSpeed | None = None
 
 
 def read_results(layout: Layout, tasks: list[str]) -> list[TaskResult]:
@@ -40,7 +39,7 @@ def read_finished(layout: Layout, tasks: list[str]) -> list[TaskResult]:
             "first."
         )
     return [
-        TaskResult(task, TaskScores.read(layout.scores(task)), _speed(layout.speed(task)))
+        TaskResult(task, TaskScores.read(layout.scores(task)), read_speed(layout, task))
         for task in finished
     ]
 
@@ -90,5 +89,10 @@ def _method_metrics(own: MethodScores, splits: list[str]) -> dict[str, Any]:
     return found
 
 
-def _speed(path: Path) -> dict[str, Any] | None:
-    return read_json(path) if path.exists() else None
+def read_speed(layout: Layout, task: str) -> TaskSpeed | None:
+    """Return a task's timings, or None if there are none.
+
+    :raises DistilleryError: if the file is damaged, or of an earlier version of this library.
+    """
+    path = layout.speed(task)
+    return TaskSpeed.read(path) if path.exists() else None

@@ -10,19 +10,29 @@ from pipeline_lib.base.files import read_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.evaluation.diagrams import confusion_of, read_outputs, reliability_of
 from pipeline_lib.evaluation.results import Gain, TaskScores
+from pipeline_lib.evaluation.speed import Kind, folder_bytes
 from pipeline_lib.inspection.work_lists import work_lists
 from pipeline_lib.params import Params
-from pipeline_lib.report.captions import caption, speed_line
+from pipeline_lib.report.captions import caption, speed_notes
 from pipeline_lib.report.checks import task_checks
 from pipeline_lib.report.collect import TaskResult
-from pipeline_lib.report.details import CHANGED, TextTable, calibration, notes, routing, steps
+from pipeline_lib.report.details import (
+    CHANGED,
+    TextTable,
+    calibration,
+    notes,
+    routing,
+    speeds,
+    steps,
+)
 from pipeline_lib.report.flow import read_flow
+from pipeline_lib.report.headline import headline
 from pipeline_lib.report.measured import MeasuredTable
 from pipeline_lib.report.provenance import provenance
 from pipeline_lib.report.rows import NONE, rate, rows
 from pipeline_lib.report.trainings import encoder_curves, task_curves
 
-FORMAT = 1
+FORMAT = 2
 """Version of the layout of ``report.json``."""
 MAX_ROWS = 30
 """The most rows of each work list; `distill shards worklist` shows more."""
@@ -81,17 +91,20 @@ def _finite(value: Any) -> Any:
 def _task(params: Params, layout: Layout, result: TaskResult) -> dict[str, Any]:
     task, scores, split = result.task, result.scores, result.scores.decisive_split
     found = read_outputs(layout, task, scores)
-    regression = scores.is_regression
+    regression, timed = scores.is_regression, speed_notes(result)
     return {
         "task": task,
         "split": split,
         "is_regression": regression,
-        "caption": [*caption(result, params), speed_line(result)],
+        "headline": headline(result),
+        "caption": [*caption(result, params), *timed[:1]],
+        "timed": timed[1:],
         "notes": notes(result, timed=True),
         "scores": scores.model_dump(),
-        "speed": result.speed,
+        "speed": result.speed and result.speed.model_dump(),
         "tables": {
             "scores": _rows(f"{task}: {scores.metric}, gain on {split}", COLUMNS, result),
+            "speed": _plain(speeds(result)),
             "training": _rows(f"{task}: training", TRAINING, result),
             "steps": _plain(steps(result)),
             "calibration": _plain(calibration(result)),
@@ -131,7 +144,10 @@ def _plain(given: TextTable | None) -> dict[str, Any] | None:
 
 
 def _systems(result: TaskResult, layout: Layout) -> list[dict[str, Any]]:
-    """Return the score and the cost of each teacher and method: speed, parameters, bytes."""
+    """Return the score and the cost of each teacher and method: speed, parameters, bytes.
+
+    Speed is on one core in the form that is fastest there; bytes are those of the model in torch.
+    """
     scores, found = result.scores, []
     split, metric = scores.decisive_split, scores.metric
     for name, own in scores.teachers.items():
@@ -141,7 +157,7 @@ def _systems(result: TaskResult, layout: Layout) -> list[dict[str, Any]]:
                 "system": f"teacher {name}",
                 "score": None if scored is None else scored[metric],
                 "std": None,
-                "rate": rate(result, "teachers", name),
+                **_fastest(result, "teachers", name),
                 "parameters": own.parameters and own.parameters.with_embeddings,
                 "bytes": _bytes(layout.teacher(result.task, name)),
             }
@@ -154,7 +170,7 @@ def _systems(result: TaskResult, layout: Layout) -> list[dict[str, Any]]:
                 "system": name,
                 "score": None if scored is None else scored[metric].mean,
                 "std": None if scored is None or len(seeds) < 2 else scored[metric].std,
-                "rate": rate(result, "students", own.student),
+                **_fastest(result, "students", own.student),
                 "parameters": own.parameters.with_embeddings,
                 "bytes": _bytes(layout.student(result.task, name, int(seeds[0]))),
             }
@@ -162,12 +178,15 @@ def _systems(result: TaskResult, layout: Layout) -> list[dict[str, Any]]:
     return found
 
 
+def _fastest(result: TaskResult, kind: Kind, name: str) -> dict[str, Any]:
+    fastest = result.speed and result.speed.fastest(kind, name)
+    if not fastest:
+        return {"form": None, "rate": None}
+    return {"form": fastest[0], "rate": fastest[1].rates["one_core"].median}
+
+
 def _bytes(folder: Path) -> int | None:
-    """Return a model's size on disk: its weights, and what it needs to read text."""
-    if not (folder / "config.json").exists():
-        return None
-    files = (path for path in folder.iterdir() if path.name not in ("training.json", "search.json"))
-    return sum(path.stat().st_size for path in files)
+    return folder_bytes(folder) if (folder / "config.json").exists() else None
 
 
 def _gains(scores: TaskScores) -> list[dict[str, Any]]:

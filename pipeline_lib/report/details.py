@@ -1,4 +1,4 @@
-"""The tables besides the scores: calibration, routing, and the gain of each step.
+"""The tables besides the scores: speed, calibration, routing, and the gain of each step.
 
 The Markdown report and the terminal show the same cells.  Cost is in time if speeds were measured
 and may be shown, else in parameters.
@@ -15,8 +15,18 @@ from pipeline_lib.evaluation.results import (
     TaskScores,
     TeacherScores,
 )
+from pipeline_lib.evaluation.speed import Form, Place
 from pipeline_lib.report.collect import TaskResult
-from pipeline_lib.report.rows import NONE, interval, p_value, percent, rate, signed
+from pipeline_lib.report.rows import (
+    NONE,
+    interval,
+    megabytes,
+    p_value,
+    per_second,
+    percent,
+    rate,
+    signed,
+)
 
 MAX_RECALLS = 4
 """With more classes than this, only the lowest recall is shown."""
@@ -50,6 +60,49 @@ class TextTable:
     systems: list[str]
     columns: tuple[dict[str, list[str]], ...]
     teachers: int
+
+
+def speeds(result: TaskResult) -> TextTable | None:
+    """Return the timings of every form of every system that was timed.
+
+    :returns: None if none was.
+    """
+    speed = result.speed
+    if speed is None:
+        return None
+    systems = {f"teacher {name}": timed for name, timed in speed.teachers.items()}
+    systems |= {timed.method: timed for timed in speed.students.values()}
+    forms = {
+        f"{name}, {form}": own
+        for name, timed in systems.items()
+        for form, own in timed.forms.items()
+    }
+    places = {"one_core": "One\ncore", "all_cores": f"{speed.cores}\ncores"}
+    places["accelerator"] = speed.accelerator or ""
+    rates: dict[str, list[str]] = {
+        head: [_rate(own, place) for own in forms.values()]
+        for place, head in places.items()
+        if any(place in own.rates for own in forms.values())
+    }
+    more = {
+        "One text\n(ms)": [_or_none("{:.2g}", own.latency_ms) for own in forms.values()],
+        "Cold start\n(s)": [
+            _or_none("{:.1f}", own.cold_start and own.cold_start.wall) for own in forms.values()
+        ],
+        "Size\n(MB)": [megabytes(own.bytes) for own in forms.values()],
+        "As in\ntorch": [_or_none("{:.1%}", own.agreement) for own in forms.values()],
+    }
+    unit = "pairs" if speed.pair else "sentences"
+    teachers = sum(len(timed.forms) for timed in speed.teachers.values())
+    return TextTable(f"{result.task}: {unit} per second", [*forms], (rates, more), teachers)
+
+
+def _rate(form: Form, place: Place) -> str:
+    return per_second(form.rates[place].median) if place in form.rates else NONE
+
+
+def _or_none(shown: str, value: float | None) -> str:
+    return NONE if value is None else shown.format(value)
 
 
 def calibration(result: TaskResult) -> TextTable | None:

@@ -9,8 +9,8 @@ from ruamel.yaml import YAML
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.stage_records import read_stage_record
 
-ITEM = re.compile(r"/?\$\{item[^}]*\}.*")
-"""The placeholder of a task or row in dvc.yaml: the outputs of all of them are in one folder."""
+ITEM = re.compile(r"\$\{item[^}]*\}")
+"""The placeholder of a task or row in dvc.yaml."""
 
 
 def read_flow(pipeline: Path, layout: Layout) -> dict[str, Any]:
@@ -21,7 +21,7 @@ def read_flow(pipeline: Path, layout: Layout) -> dict[str, Any]:
         themselves), ``runs`` with item, start, seconds, and units of work computed and reused; and
         ``seconds``, the total of all runs.
     """
-    after = _direct(_stages_before(pipeline))
+    after = _direct(stages_before(pipeline))
     stages = [
         {"name": name, "after": sorted(after[name]), "runs": _runs(name, layout)}
         for name in _in_order(after)
@@ -30,16 +30,16 @@ def read_flow(pipeline: Path, layout: Layout) -> dict[str, Any]:
     return {"stages": stages, "seconds": round(seconds, 1)}
 
 
-def _stages_before(pipeline: Path) -> dict[str, set[str]]:
+def stages_before(pipeline: Path) -> dict[str, set[str]]:
     """Return, for each stage, the stages whose outputs it reads."""
     if not pipeline.exists():
         return {}
     stages = YAML(typ="safe").load(pipeline.read_text(encoding="utf-8"))["stages"]
     outs = {
-        name: [ITEM.sub("", out) for out in own.get("outs", [])] for name, own in stages.items()
+        name: [ITEM.sub("*", out) for out in own.get("outs", [])] for name, own in stages.items()
     }
     deps = {
-        name: [ITEM.sub("", dep) for dep in own.get("deps", [])] for name, own in stages.items()
+        name: [ITEM.sub("*", dep) for dep in own.get("deps", [])] for name, own in stages.items()
     }
     return {
         name: {

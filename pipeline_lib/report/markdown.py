@@ -1,4 +1,4 @@
-"""The report as Markdown: a table and its caption per task, without timings."""
+"""The report as Markdown, without timings: what each task came to, its table and its caption."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,6 +8,7 @@ from pipeline_lib.params import Params
 from pipeline_lib.report.captions import caption
 from pipeline_lib.report.collect import TaskResult
 from pipeline_lib.report.details import TextTable, calibration, notes, routing, steps
+from pipeline_lib.report.headline import headline
 from pipeline_lib.report.measured import MeasuredTable
 from pipeline_lib.report.rows import Row, rows
 
@@ -35,7 +36,9 @@ def write_report(
     measured: Sequence[MeasuredTable] = (),
 ) -> None:
     """Write the report of all tasks and other measurements; equal scores give equal bytes."""
-    parts = ["# Results", "", *(line for result in results for line in _task(result, params))]
+    parts = ["# Results", ""]
+    parts += [line for result in results for line in (headline(result, timed=False), "")]
+    parts += [*(line for result in results for line in _task(result, params))]
     parts += [line for table in measured for line in _measured(table)]
     with atomic_path(path) as temporary:
         temporary.write_text("\n".join(parts), encoding="utf-8")

@@ -194,18 +194,23 @@ def _gain_figures(task: Mapping[str, Any], series: Mapping[str, int]) -> Iterato
 def _cost_figures(task: Mapping[str, Any], series: Mapping[str, int]) -> Iterator[Figure]:
     metric = task["scores"]["metrics"][0]
     axes = {
-        "rate": ("Score against speed", "sentences per second"),
+        "rate": ("Score against speed", "sentences per second on one core"),
         "parameters": ("Score against parameters", "parameters, embeddings included"),
         "bytes": ("Score against size on disk", "bytes"),
     }
     for key, (title, label) in axes.items():
         points = [
-            {**own, "x": own[key], "series": series[own["system"]]}
+            {**own, "x": own[key], "series": series[own["system"]], "system": _named(own, key)}
             for own in task["systems"]
             if own[key] and own["score"] is not None
         ]
         if points:
             yield scatter(f"task-{task['task']}-{key}", title, label, metric, points)
+
+
+def _named(system: Mapping[str, Any], key: str) -> str:
+    """Return a system's name, with its form if that is what was timed."""
+    return f"{system['system']}, {system['form']}" if key == "rate" else system["system"]
 
 
 def _curves(

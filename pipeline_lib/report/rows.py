@@ -15,6 +15,7 @@ from pipeline_lib.evaluation.results import (
     SeedScores,
     TaskScores,
 )
+from pipeline_lib.evaluation.speed import Kind
 from pipeline_lib.params import Metric
 from pipeline_lib.report.collect import TaskResult
 
@@ -64,7 +65,7 @@ def _teacher(result: TaskResult, name: str) -> Row:
         f"teacher {name}",
         *(_scores(teacher.scores, split, scores) for split in ("dev", "test")),
         parameters=_known(_millions, teacher.parameters),
-        speed=_thousands(speed),
+        speed=_known(per_second, speed),
         speed_up="1×" if speed else NONE,
         is_teacher=True,
     )
@@ -89,17 +90,15 @@ def _method(result: TaskResult, name: str) -> Row:
         rate=f"{training.learning_rate:g}",
         steps=f"{training.steps:,} × {training.batch_size}",
         rows=f"{training.rows:,}",
-        speed=_thousands(speed),
-        speed_up=f"{speed / teacher_speed:.0f}×" if speed and teacher_speed else NONE,
+        speed=_known(per_second, speed),
+        speed_up=_multiple(speed / teacher_speed) if speed and teacher_speed else NONE,
     )
 
 
-def rate(result: TaskResult, kind: str, name: str) -> float | None:
-    """Return the median sentences per second of a teacher or a student architecture."""
-    if result.speed is None:
-        return None
-    found = result.speed["sentences_per_second"][kind].get(name)
-    return found["median"] if found else None
+def rate(result: TaskResult, kind: Kind, name: str) -> float | None:
+    """Return the rate on one core of a teacher or a student architecture in its fastest form."""
+    fastest = result.speed and result.speed.fastest(kind, name)
+    return fastest[1].rates["one_core"].median if fastest else None
 
 
 def _scores(found: dict[str, Scores | None], split: str, scores: TaskScores) -> str:
@@ -166,11 +165,18 @@ def _millions(parameters: ParameterCounts) -> str:
 
 
 def _times(ratio: Ratio) -> str:
-    def one(value: float) -> str:
-        return f"{value:.0f}×" if value >= 10 else f"{value:.1f}×"
-
-    return f"{one(ratio.without_embeddings)} / {one(ratio.with_embeddings)}"
+    return f"{_multiple(ratio.without_embeddings)} / {_multiple(ratio.with_embeddings)}"
 
 
-def _thousands(rate: float | None) -> str:
-    return f"{rate:,.0f}" if rate else NONE
+def _multiple(value: float) -> str:
+    return f"{value:.0f}×" if value >= 10 else f"{value:.1f}×"
+
+
+def per_second(rate: float) -> str:
+    """Return a rate with three significant digits: timings have no more."""
+    return f"{float(f'{rate:.3g}'):,.0f}" if rate >= 100 else f"{rate:.3g}"
+
+
+def megabytes(size: int) -> str:
+    """Return a number of bytes in MB, with two significant digits below 10."""
+    return f"{size / 1e6:.2g}" if size < 9.95e6 else f"{size / 1e6:,.0f}"

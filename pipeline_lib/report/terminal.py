@@ -1,4 +1,6 @@
-"""The table of ``distill results``: one wide table, or two if the terminal is narrow."""
+"""What ``distill results`` prints: one wide table, or two if the terminal is narrow."""
+
+from collections.abc import Sequence
 
 from rich import box
 from rich.console import Console
@@ -6,14 +8,22 @@ from rich.table import Table
 from rich.text import Text
 
 from pipeline_lib.params import Params
-from pipeline_lib.report.captions import caption, speed_line
+from pipeline_lib.report.captions import caption, speed_notes
 from pipeline_lib.report.collect import TaskResult
-from pipeline_lib.report.details import TextTable, calibration, notes, routing, steps
+from pipeline_lib.report.details import TextTable, calibration, notes, routing, speeds, steps
+from pipeline_lib.report.headline import headline
 from pipeline_lib.report.measured import MeasuredTable
 from pipeline_lib.report.rows import NONE, Row, rows
 
 WIDE = 116
 """The terminal width that the single wide table needs, in characters."""
+
+
+def print_headlines(console: Console, results: Sequence[TaskResult]) -> None:
+    """Print what each task's best student is worth beside its teacher."""
+    for result in results:
+        console.print(Text(headline(result), "bold"), highlight=False)
+    console.print()
 
 
 def print_result(console: Console, result: TaskResult, params: Params) -> None:
@@ -39,8 +49,8 @@ def print_result(console: Console, result: TaskResult, params: Params) -> None:
         console.print(_table(given, columns, None if i else title))
     if methods := [row for row in given if row.rate != NONE]:
         console.print(_table(methods, _training(methods), None))
-    _print_lines(console, [*caption(result, params), speed_line(result)])
-    for table in (steps(result), calibration(result), routing(result, timed=True)):
+    _print_lines(console, [*caption(result, params), *speed_notes(result)])
+    for table in (speeds(result), steps(result), calibration(result), routing(result, timed=True)):
         if table is not None:
             _print_details(console, table)
     _print_lines(console, notes(result, timed=True))

@@ -14,7 +14,6 @@ import numpy as np
 
 from pipeline_lib.base.devices import resolve_batch_tokens, resolve_precision
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import read_json
 from pipeline_lib.base.probabilities import softmax
 from pipeline_lib.retrieval.approximate import ApproximateIndex, open_approximate
 from pipeline_lib.retrieval.catalogue import Catalogue
@@ -27,7 +26,7 @@ from pipeline_lib.retrieval.embedders import (
 from pipeline_lib.retrieval.scoring import PairScorer, Scorer
 from pipeline_lib.retrieval.top_k import best
 from pipeline_lib.students.student import load_student
-from pipeline_lib.teachers.model import Teacher, load_teacher
+from pipeline_lib.teachers.model import Teacher, load_teacher, tuned_length
 
 
 @dataclass(frozen=True)
@@ -121,9 +120,8 @@ class CrossEncoder:
         precision = resolve_precision("auto", torch.device(device))
         teacher = load_teacher(folder, device, precision)
         output = label_number(folder, teacher.label_names, label)
-        record = folder / "training.json"
-        tuned = read_json(record).get("max_length") if record.exists() else None
-        return cls(teacher, output, tuned or longest(teacher.model.config.to_dict()))
+        length = tuned_length(folder) or longest(teacher.model.config.to_dict())
+        return cls(teacher, output, length)
 
     def scores(self, query: str, texts: Sequence[str]) -> np.ndarray:
         """Return the scores of a query with each sentence, (texts,).

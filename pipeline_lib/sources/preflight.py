@@ -1,7 +1,7 @@
 """What can be rejected before anything is computed: number formats, and the user's own models.
 
-``distill check`` reports all of it; ``stages/fetch_models.py`` rejects the same before the first
-expensive stage.
+``distill check`` reports all of it; the stages ``fingerprint`` and ``fetch_models`` reject the same
+before the first expensive stage.
 """
 
 from pathlib import Path

@@ -6,6 +6,8 @@ The second sentence's columns have the first's names with the suffix ``_2``: ``t
 import numpy as np
 import pyarrow as pa
 
+from pipeline_lib.base.text import Text
+
 FIRST, SECOND = "", "_2"
 KEPT, MASKED, REPLACED = 0, 1, 2
 """What was done to a word (column ``rules`` of a transfer set)."""
@@ -36,10 +38,6 @@ def sentences(table: pa.Table, name: str) -> pa.ChunkedArray:
     """Return a column of all first sentences, followed by all second ones."""
     parts = [table[f"{name}{side}"] for side in column_suffixes(table)]
     return pa.chunked_array([chunk for part in parts for chunk in part.chunks])
-
-
-Text = str | tuple[str, str]
-"""One example's sentence, or its pair of sentences."""
 
 
 def texts(table: pa.Table) -> list[Text]:

@@ -6,7 +6,8 @@ again, and after an edited docstring everything is found.  Keys also contain the
 versions of the libraries that determine the bytes.
 
 In dvc.yaml a stage depends on digests of the same imports (:func:`stage_code`): a change that
-reruns a stage is seen by the store and the trained models too.
+reruns a stage is seen by the store and the trained models too.  The library is digested where it is
+installed, in a repository or not.
 """
 
 import ast
@@ -16,7 +17,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT.name
@@ -29,6 +30,7 @@ EXEMPT = {
     "storage.references": "resolved settings: the keys hold the digests",
     "storage.store": "moves finished bytes, makes none",
     "storage.trained": "moves finished bytes, makes none",
+    "storage.kept": "moves finished bytes, makes none",
     "base.files": "moves finished bytes, makes none",
     "engine": "which process computes: the number of workers changes no byte",
     "storage.fingerprint": "computes the fingerprints",
@@ -42,8 +44,10 @@ EXEMPT = {
     "base.layout": "where files are",
 }
 """Modules, or whole packages, that affect no byte of a result, and why."""
-WRITTEN_BY = {"plan": "distillation.plans"}
-"""Stages whose result is what an exempt module makes."""
+DECIDED_BY = {"train": "distillation.plans"}
+"""Stages that an exempt module tells what to make."""
+STAGES = ROOT / "stages"
+"""The folder of the stages' modules: in the repository a link to the one at its top."""
 TRAINING_LIBRARIES = ("torch", "transformers", "tokenizers")
 """The libraries that determine the bytes of a model's outputs, and of a trained model."""
 
@@ -56,8 +60,14 @@ def code_fingerprint(*modules: str) -> str:
     """
     total = hashlib.sha256()
     for name in sorted({*modules} | producing_modules(*(path_of(name) for name in modules))):
-        total.update(f"{name}\n{_parsed(path_of(name))}\n".encode())
+        total.update(f"{name}\n{module_code(path_of(name)).code}\n".encode())
     return total.hexdigest()
+
+
+def stage_files() -> list[Path]:
+    """Return the files of the stages that depend on their code: all but the one that digests it."""
+    others = {"__init__", "fingerprint"}
+    return sorted(path for path in STAGES.glob("*.py") if path.stem not in others)
 
 
 def stage_code(stage: Path) -> dict[str, str]:
@@ -69,29 +79,23 @@ def stage_code(stage: Path) -> dict[str, str]:
         as a page's template; by path, from the project's root.
     """
     modules = producing_modules(stage)
-    if stage.stem in WRITTEN_BY:
-        modules.add(f"{PACKAGE}.{WRITTEN_BY[stage.stem]}")
-    files = [stage.resolve(), *(path_of(module) for module in modules)]
+    if stage.stem in DECIDED_BY:
+        modules.add(f"{PACKAGE}.{DECIDED_BY[stage.stem]}")
+    files = [stage, *(path_of(module) for module in modules)]
     files += [named for file in files for named in _files_named(file)]
     return {file.relative_to(ROOT.parent).as_posix(): _digest(file) for file in files}
 
 
 @cache
 def _digest(file: Path) -> str:
-    code = _parsed(file).encode() if file.suffix == ".py" else file.read_bytes()
+    code = module_code(file).code.encode() if file.suffix == ".py" else file.read_bytes()
     return hashlib.sha256(code).hexdigest()
 
 
-@cache
 def _files_named(file: Path) -> list[Path]:
     """Return the files in a module's folder, other than modules, whose names are in its code."""
     others = [path for path in file.parent.iterdir() if path.is_file() and path.suffix != ".py"]
-    constants = {
-        node.value
-        for node in ast.walk(ast.parse(file.read_bytes()))
-        if isinstance(node, ast.Constant)
-    }
-    return [path for path in others if path.name in constants]
+    return [path for path in others if path.name in module_code(file).texts]
 
 
 def producing_modules(*files: Path) -> set[str]:
@@ -125,17 +129,10 @@ def imports(file: Path) -> frozenset[str]:
 
     Imports for type checkers only do not count.
     """
-    tree = ast.parse(file.read_bytes())
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            node.body = []
-    found: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found |= {_module(node.module, alias.name) for alias in node.names}
-    return frozenset(name for name in found if name.split(".")[0] == PACKAGE)
+    names = {
+        _module(*imported) if imported[1] else imported[0] for imported in module_code(file).imports
+    }
+    return frozenset(name for name in names if name.split(".")[0] == PACKAGE)
 
 
 def _module(package: str, name: str) -> str:
@@ -144,13 +141,40 @@ def _module(package: str, name: str) -> str:
     return inner if package.split(".")[0] == PACKAGE and path_of(inner).exists() else package
 
 
-def _parsed(file: Path) -> str:
-    """Return a module's code without comments, docstrings and formatting."""
-    tree = ast.parse(file.read_bytes())
+class ModuleCode(NamedTuple):
+    """A module, parsed once: that takes most of the time.
+
+    :ivar code: without comments, docstrings and formatting.
+    :ivar imports: (module, None) for ``import module``, (module, name) for ``from module import
+        name``; without those for type checkers.
+    :ivar texts: the strings in it, less docstrings.
+    """
+
+    code: str
+    imports: set[tuple[str, str | None]]
+    texts: set[str]
+
+
+@cache
+def module_code(file: Path) -> ModuleCode:
+    """Return what counts in a module, from the first time that it was read."""
+    tree, typing_only, imported, texts = ast.parse(file.read_bytes()), [], set(), set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             node.body = [part for part in node.body if not _is_text(part)]
-    return ast.dump(tree)
+        elif isinstance(node, ast.If) and getattr(node.test, "id", None) == "TYPE_CHECKING":
+            typing_only.append(node)
+    code = ast.dump(tree)
+    for node in typing_only:
+        node.body = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            imported |= {(alias.name, None) for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            imported |= {(node.module, alias.name) for alias in node.names}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            texts.add(node.value)
+    return ModuleCode(code, imported, texts)
 
 
 def _is_text(node: ast.stmt) -> bool:

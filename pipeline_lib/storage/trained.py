@@ -1,4 +1,6 @@
-"""Results of training, kept outside DVC's outputs under a digest of all that determines them.
+"""Folders of results, kept outside DVC's outputs under a digest of all that determines them.
+
+They are trained models, mostly, and what is slow to make for them.
 
 Each writer has its own folder, and the first to finish provides the result.
 """
@@ -92,11 +94,14 @@ class Trained:
                     return
                 set_aside(self.folder, state_folder() / "quarantine", inode)
 
-    def link_into(self, target: Path, part: str = ".") -> None:
-        """Link the files of the result, or of one folder in it, into ``target``."""
-        # A worker may have trained it: only what is older than this process was reused.
+    def link_into(self, target: Path, part: str = ".", counted_as: str = "trainings") -> None:
+        """Link the files of the result, or of one folder in it, into ``target``.
+
+        :param counted_as: what the stage's record calls it.
+        """
+        # A worker may have made it: only what is older than this process was reused.
         sealed = (self.folder / SEAL).stat().st_mtime
-        stage_records.count("trainings", sealed < stage_records.STARTED, self.key)
+        stage_records.count(counted_as, sealed < stage_records.STARTED, self.key)
         for path in sorted((self.folder / part).iterdir()):
             if path.is_file() and path.name != SEAL:
                 link_or_copy(path, target / path.name)

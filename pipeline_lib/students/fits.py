@@ -1,6 +1,6 @@
 """Whether a student fits the pretrained model that it is made from, and its teacher.
 
-``plan``, ``pretrain`` and ``train_joint`` refuse what does not fit, ``plan`` and ``train_joint``
+``train``, ``pretrain`` and ``train_joint`` refuse what does not fit, ``train`` and ``train_joint``
 only after the teacher's passes; ``distill check`` refuses it at once if the models are at hand.
 """
 

@@ -20,11 +20,7 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.networks.encoders import build_encoder
 from pipeline_lib.networks.student import StudentConfig, StudentNetwork
 from pipeline_lib.params import student_settings
-from pipeline_lib.students.sentence_encoder import ENCODER_TYPE
-from pipeline_lib.students.student import MODEL_TYPE
-
-EXPORTED = "calibration_temperature"
-"""A key that config.json has only in students exported for the hub."""
+from pipeline_lib.students.folders import ENCODER_TYPE, MODEL_TYPE, TEMPERATURE
 
 
 class HubStudentConfig(PretrainedConfig):
@@ -41,12 +37,14 @@ class HubStudentConfig(PretrainedConfig):
         pretrained: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        if EXPORTED in kwargs:
+        if TEMPERATURE in kwargs:
+            # Only a student exported for the hub has this key.
             # Registered classes take precedence over a folder's own, but only the latter apply its
             # temperature.
             raise DistilleryError(
-                "this student was exported for the hub, with classes of its own. Load it where "
-                "pipeline_lib.students.huggingface is not imported, or by load_student(folder)."
+                "this student was exported for the hub, with classes of its own. Load it by "
+                "pipeline_lib.load_student, or where pipeline_lib.students.huggingface is not "
+                "imported."
             )
         super().__init__(**kwargs)
         self.vocab_size = vocab_size

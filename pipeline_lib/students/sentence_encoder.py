@@ -17,22 +17,19 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path, read_json, write_json
 from pipeline_lib.networks.encoders import build_encoder
 from pipeline_lib.params import StudentSettings, student_settings
-from pipeline_lib.students.student import (
-    MODEL_TYPE,
-    load_student,
+from pipeline_lib.students.folders import ENCODER_TYPE, MODEL_TYPE
+from pipeline_lib.students.student import load_student, quick_batch, quick_threads
+from pipeline_lib.students.tokenise import (
+    load_tokenizer,
     numbering,
-    quick_batch,
-    quick_threads,
     read_tokenizer,
     write_tokenizer,
 )
-from pipeline_lib.students.vocabulary import load_tokenizer
 from pipeline_lib.text.fast_tokenizer import WordNumbers
 from pipeline_lib.text.pieces import Pieces
 from pipeline_lib.text.ragged import Sentences, to_device
 from pipeline_lib.training.batches import LengthSorted
 
-ENCODER_TYPE = "distillery_encoder"
 PREFIX = "encoder."
 """Of the stored tensors' names, as in :mod:`pipeline_lib.students.huggingface`."""
 
@@ -129,7 +126,7 @@ def load_encoder(folder: Path | str, device: torch.device | str = "cpu") -> Sent
             model.load_state_dict(encoder_weights(folder))
             if pretrained is not None:
                 model.attend_quickly(training=False)
-            tokenizer = read_tokenizer(folder, settings)
+            tokenizer = read_tokenizer(folder, settings.reads)
         longest = config["architecture"]["max_words"]
     except (
         *(OSError, ValueError, KeyError, TypeError, RuntimeError),

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,12 @@ from pipeline_lib.base.devices import single_thread
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path, read_json, write_json
 from pipeline_lib.base.parameter_counts import count_parameters
+from pipeline_lib.base.text import Text
 from pipeline_lib.networks.student import StudentConfig, StudentNetwork
 from pipeline_lib.networks.transformer import PretrainedLayers
-from pipeline_lib.params import StudentSettings, student_settings
-from pipeline_lib.storage.columns import Text
-from pipeline_lib.students.vocabulary import load_tokenizer, save_tokenizer
-from pipeline_lib.text.fast_tokenizer import WordNumbers
+from pipeline_lib.params import student_settings
+from pipeline_lib.students.folders import MODEL_TYPE
+from pipeline_lib.students.tokenise import Reader, read_tokenizer, write_tokenizer
 from pipeline_lib.text.pieces import Pieces
 from pipeline_lib.text.ragged import Sentences, to_device
 from pipeline_lib.training.batches import LengthSorted
@@ -31,7 +31,6 @@ PREDICT_BATCH = 256
 PRETRAINED_BATCH = 32
 """Batch size of a pretrained model on a CPU, small enough for the cache: MiniLM read 140 of MNLI's
 premises per second on one core, and 93 with batches of 256."""
-MODEL_TYPE = "distillery_student"
 
 
 @dataclass
@@ -56,28 +55,22 @@ class Student:
         """Count parameters, with or without the embedding tables."""
         return count_parameters(self.model, embeddings)
 
-    def predict(self, texts: Sequence[Text]) -> np.ndarray:
-        """Return the outputs for each text or pair, float32, (texts, outputs), in their order."""
+    def logits(self, texts: Sequence[Text]) -> np.ndarray:
+        """Return logits, or a regression's scores, float32 (texts, outputs), in the texts' order.
+
+        They are not divided by a temperature.
+        """
         return predict_sentences(self.model, self.encode(texts), self.device)
 
     def encode(self, texts: Sequence[Text]) -> Sentences:
         """Tokenize each text or pair, truncated to the student's maximum length."""
-        if self.model.config.pair and self.model.config.settings.reads != "sequence":
-            first, second = zip(*texts, strict=True)
-            return replace(self._encode(first), second=self._encode(second))
-        return self._encode(texts)
-
-    def _encode(self, texts: Sequence[Text]) -> Sentences:
-        return self._words.number(texts, self.model.config.settings.max_words)
+        return self.reader.encode(texts)
 
     @cached_property
-    def _words(self) -> WordNumbers | Pieces:
-        return numbering(self.tokenizer)
-
-
-def numbering(tokenizer: Tokenizer | Pieces) -> WordNumbers | Pieces:
-    """Return a fast equivalent of a student's tokenizer, of words or word pieces."""
-    return tokenizer if isinstance(tokenizer, Pieces) else WordNumbers(tokenizer)
+    def reader(self) -> Reader:
+        """Its tokenizer, and how it reads texts."""
+        settings = self.model.config.settings
+        return Reader(self.tokenizer, settings.reads, settings.max_words, self.is_pair)
 
 
 def predict_sentences(
@@ -151,7 +144,7 @@ def load_student(folder: Path | str, device: torch.device | str = "cpu") -> Stud
     try:
         model = StudentNetwork(_config(read_json(folder / "config.json")))
         model.load_state_dict(load_file(folder / "model.safetensors"))
-        tokenizer = read_tokenizer(folder, model.config.settings)
+        tokenizer = read_tokenizer(folder, model.config.settings.reads)
     except (
         *(OSError, ValueError, KeyError, TypeError, RuntimeError),
         *(SafetensorError, DistilleryError),
@@ -168,22 +161,6 @@ def attend_quickly(model: StudentNetwork, training: bool) -> None:
     """If the student is a transformers model, use the fastest attention on its device."""
     if model.config.pretrained is not None:
         model.encoder.attend_quickly(training)
-
-
-def write_tokenizer(folder: Path, tokenizer: Tokenizer | Pieces) -> None:
-    """Save a student's tokenizer in its folder, where :func:`read_tokenizer` finds it."""
-    if isinstance(tokenizer, Pieces):
-        tokenizer.save(folder)
-    else:
-        save_tokenizer(folder, tokenizer)
-
-
-def read_tokenizer(folder: Path, settings: StudentSettings) -> Tokenizer | Pieces:
-    """Return the tokenizer saved with a student.
-
-    :raises ValueError: if it is missing or damaged.
-    """
-    return load_tokenizer(folder) if settings.reads == "words" else Pieces.read(folder)
 
 
 def _config(config: dict[str, Any]) -> StudentConfig:

@@ -19,11 +19,15 @@ from threadpoolctl import threadpool_limits
 from tokenizers import AddedToken, Tokenizer, models, normalizers
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import atomic_path, write_json
+from pipeline_lib.base.files import atomic_path, sha256_folder, sha256_json
 from pipeline_lib.base.hashing import salt, splitmix64, string_keys
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import Vocabulary
 from pipeline_lib.storage.columns import column_suffixes
+from pipeline_lib.storage.fingerprint import code_fingerprint
+from pipeline_lib.storage.shards import ShardSet
+from pipeline_lib.storage.trained import Trained
+from pipeline_lib.students.tokenise import PAD, load_tokenizer, save_tokenizer
 from pipeline_lib.students.word_vectors import (
     model_vectors,
     model_words,
@@ -32,13 +36,32 @@ from pipeline_lib.students.word_vectors import (
 )
 from pipeline_lib.text.words import MASK, split_words, word_splitter
 
-PAD = "[PAD]"
-
 
 def vector_source(params: Vocabulary, layout: Layout) -> Path:
-    """Return the folder that word vectors come from: a model's, or that of fetch_vectors."""
+    """Return the folder that word vectors come from: a model's, or that of a fetched file."""
     vectors = params.vectors
     return layout.model(vectors.model) if vectors.kind == "model" else layout.raw_vectors
+
+
+def write_vocabulary(
+    sets: Sequence[ShardSet], min_count: int, params: Vocabulary, source: Path, target: Path
+) -> tuple[int, int]:
+    """Write the words of prepared sets with their vectors into ``target``; the store may have them.
+
+    :param min_count: rarer words become unknown; :param source: from :func:`vector_source`.
+    :returns: how many words there are, special tokens included, and how many values each has.
+    """
+    texts = [[shard.sha256 for shard in part.manifest.shards] for part in sets]
+    settings = [texts, min_count, params.model_dump(), sha256_folder(source)]
+    kept = Trained("vocabularies", sha256_json([*settings, code_fingerprint(__name__)]))
+    if not kept.is_whole():
+        counted = count_normalised(count_words(part.table() for part in sets), params.lowercase)
+        selected = select_words(counted, min_count)
+        with kept.writing() as folder:
+            save_vocabulary(folder, *build_vocabulary(selected, params, source))
+    kept.link_into(target, counted_as="vocabularies")
+    _, vectors = load_vocabulary(target)
+    return vectors.shape
 
 
 def build_vocabulary(
@@ -205,29 +228,6 @@ def load_vocabulary(folder: Path) -> tuple[Tokenizer, np.ndarray]:
         raise DistilleryError(
             f"{folder}: not a vocabulary ({error}). Delete it and run `dvc repro`."
         ) from error
-
-
-def save_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
-    """Write the files from which transformers loads a ``PreTrainedTokenizerFast``."""
-    with atomic_path(folder / "tokenizer.json") as temporary:
-        temporary.write_text(tokenizer.to_str(pretty=True), encoding="utf-8")
-    names = {"pad_token": PAD, "unk_token": MASK}
-    inputs = {"model_input_names": ["input_ids", "attention_mask"]}
-    write_json(
-        folder / "tokenizer_config.json",
-        {"tokenizer_class": "PreTrainedTokenizerFast", **names, **inputs},
-    )
-
-
-def load_tokenizer(folder: Path) -> Tokenizer:
-    """Read what :func:`save_tokenizer` wrote.
-
-    :raises ValueError: if the file is missing or damaged.
-    """
-    try:
-        return Tokenizer.from_file(str(folder / "tokenizer.json"))
-    except Exception as error:  # the library raises bare Exceptions
-        raise ValueError(f"tokenizer.json: {error}") from error
 
 
 def word_numbers(tokenizer: Tokenizer, words: Sequence[str]) -> np.ndarray:

@@ -5,9 +5,7 @@ so whatever they have in common (raw data, prepared shards, a teacher, logits) i
 """
 
 import os
-import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +14,7 @@ from ruamel.yaml import YAML
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json
 from pipeline_lib.base.layout import check_state_folder, state_folder
-
-DVC = (sys.executable, "-m", "dvc")
-CODE = ("dvc.yaml", "stages", "pipeline_lib")
+from pipeline_lib.base.workspace import DVC, make_workspace
 
 
 def run_study(name: str, params: dict[str, Any]) -> Path:
@@ -32,18 +28,14 @@ def run_study(name: str, params: dict[str, Any]) -> Path:
     check_state_folder()
     folder = (state_folder() / "studies" / name).resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    _copy_code(folder)
+    # Another version's pipeline is replaced: the folder is this library's own.
+    make_workspace(folder, scm=False, force=True)
     cache = _shared_cache()
     inputs = str(Path(params["inputs"]).resolve())
     with (folder / "params.yaml").open("w", encoding="utf-8") as file:
         YAML().dump(params | {"inputs": inputs}, file)
     environment = os.environ | {"POTSTILL_HOME": str(state_folder().resolve())}
-    if not (folder / ".dvc").exists():
-        _dvc(folder, environment, "init", "--no-scm", "--quiet")
-        settings = {"cache.dir": cache}
-        settings |= dict.fromkeys(("core.analytics", "core.check_update"), "false")
-        for key, value in settings.items():
-            _dvc(folder, environment, "config", key, value)
+    _dvc(folder, environment, "config", "cache.dir", cache)
     _dvc(folder, environment, "repro", "report")
     return folder
 
@@ -56,18 +48,8 @@ def read_metrics(folder: Path) -> dict[str, Any]:
 def _shared_cache() -> str:
     done = subprocess.run([*DVC, "cache", "dir"], capture_output=True, text=True)
     if done.returncode:
-        raise DistilleryError("not a DVC repository. Run studies from the repository's root.")
+        raise DistilleryError("not a DVC repository. Run studies in a workspace.")
     return done.stdout.strip()
-
-
-def _copy_code(folder: Path) -> None:
-    for name in CODE:
-        source, target = Path(name), folder / name
-        if source.is_dir():
-            shutil.rmtree(target, ignore_errors=True)
-            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copyfile(source, target)
 
 
 def _dvc(folder: Path, environment: dict[str, str], *words: str) -> None:

@@ -18,7 +18,9 @@ import pyarrow as pa
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import state_folder
-from pipeline_lib.storage.columns import FIRST, Text, holds_scores, matrix
+from pipeline_lib.base.text import Text
+from pipeline_lib.storage.columns import FIRST, holds_scores, matrix
+from pipeline_lib.storage.fingerprint import code_fingerprint
 from pipeline_lib.storage.shards import ShardSet, check_answers, read_shard
 from pipeline_lib.storage.vectors import StoredVectors
 from pipeline_lib.tasks.metrics import agreement, label_array
@@ -35,6 +37,15 @@ VECTOR_TOLERANCE = 0.1
 """The same for sentence vectors and layer states, which are also rounded for storage.  In so many
 dimensions, any two sentences are about equally far apart."""
 AGREEMENT_TOLERANCE = 0.03
+
+
+def proof_key(inputs: ShardSet, outputs: ShardSet, teacher_pass: TeacherPass) -> list[Any]:
+    """Return what determines the proof that outputs belong to inputs.
+
+    A pass has just linked its outputs and checked their digests: the same ones have the same proof.
+    """
+    digests = [inputs.manifest.digest, outputs.manifest.digest]
+    return [*digests, teacher_pass.made_from(), code_fingerprint(__name__)]
 
 
 def prove_alignment(

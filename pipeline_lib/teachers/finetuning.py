@@ -18,10 +18,11 @@ from pipeline_lib.base.files import link_or_copy, write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.parameter_counts import parameter_counts
 from pipeline_lib.base.processor import computed_on
+from pipeline_lib.base.text import Text
 from pipeline_lib.cpu.attention import use_training_attention
 from pipeline_lib.cpu.dropout import replace_dropout
 from pipeline_lib.params import FineTuning, Params, Task, Tuning
-from pipeline_lib.storage.columns import Text, texts
+from pipeline_lib.storage.columns import texts
 from pipeline_lib.storage.references import SetReference
 from pipeline_lib.storage.shards import ShardSet
 from pipeline_lib.tasks.metrics import agreement, label_array, score

@@ -18,10 +18,11 @@ from safetensors import SafetensorError
 
 from pipeline_lib.base.devices import DTYPES
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import sha256_file, sha256_json
+from pipeline_lib.base.files import read_json, sha256_file, sha256_json
 from pipeline_lib.base.parameter_counts import count_parameters
 from pipeline_lib.base.positions import position_count
-from pipeline_lib.storage.columns import Text, column_suffixes
+from pipeline_lib.base.text import Text
+from pipeline_lib.storage.columns import column_suffixes
 from pipeline_lib.text.masking import signed_sentences
 from pipeline_lib.text.pieces import Pieces, load_fast_tokenizer, model_inputs, tokenizer_files
 from pipeline_lib.text.ragged import Sentences, to_device
@@ -143,6 +144,12 @@ def load_teacher(folder: Path, device: torch.device | str, precision: str) -> Te
         precision,
         digest_model(folder),
     )
+
+
+def tuned_length(folder: Path) -> int | None:
+    """Return the word-piece limit of a teacher's fine-tuning; None if its folder doesn't say."""
+    record = folder / "training.json"
+    return read_json(record).get("max_length") if record.exists() else None
 
 
 def keep_head_exact(model: Any) -> Any:

@@ -16,9 +16,10 @@ import torch
 
 from pipeline_lib.base.devices import resolve_batch_tokens, resolve_device, resolve_precision
 from pipeline_lib.base.processor import computed_on
+from pipeline_lib.base.text import Text
 from pipeline_lib.engine.passes import ShardPass
 from pipeline_lib.params import Params, States
-from pipeline_lib.storage.columns import FIRST, Text, holds_scores, list_column, matrix
+from pipeline_lib.storage.columns import FIRST, holds_scores, list_column, matrix
 from pipeline_lib.storage.fingerprint import TRAINING_LIBRARIES
 from pipeline_lib.storage.vectors import StoredVectors, pack
 from pipeline_lib.tasks.metrics import label_array

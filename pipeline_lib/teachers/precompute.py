@@ -2,13 +2,15 @@
 
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 from pipeline_lib.base.devices import single_thread
 from pipeline_lib.base.files import write_json
 from pipeline_lib.engine.passes import run_pass
 from pipeline_lib.engine.protocol import Engine
+from pipeline_lib.storage.kept import kept_json
 from pipeline_lib.storage.shards import ShardSet
-from pipeline_lib.teachers.alignment import prove_vectors
+from pipeline_lib.teachers.alignment import proof_key, prove_vectors
 from pipeline_lib.teachers.outputs import TeacherPass
 
 
@@ -24,9 +26,14 @@ def precompute_vectors(
     :raises DistilleryError: if the outputs do not belong to their rows.
     """
     manifest, report = run_pass(teacher_pass, inputs, folder, engine, title)
-    # One thread here too: workers for the next set are forked from this process.
-    with single_thread() if teacher_pass.device == "cpu" else nullcontext():
-        figures = prove_vectors(inputs, ShardSet.open(folder), teacher_pass)
+    outputs = ShardSet.open(folder)
+
+    def compute() -> dict[str, Any]:
+        # One thread here too: workers for the next set are forked from this process.
+        with single_thread() if teacher_pass.device == "cpu" else nullcontext():
+            return prove_vectors(inputs, outputs, teacher_pass)
+
+    figures = kept_json("proofs", proof_key(inputs, outputs, teacher_pass), compute)
     write_json(folder / "alignment.json", figures)
     return (
         f"{manifest.rows:,} rows; {report};"

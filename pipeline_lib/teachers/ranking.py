@@ -15,7 +15,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812
 
-from pipeline_lib.storage.columns import Text
+from pipeline_lib.base.text import Text
 from pipeline_lib.training.batches import LengthSorted
 
 

@@ -125,7 +125,7 @@ def read_lexicon(path: Path) -> Lexicon:
         columns = ", ".join(f"{field.name}: {field.type}" for field in table.schema)
         raise DistilleryError(
             f"{path}: not a lexicon (columns {columns}; {table.num_rows} "
-            "rows). Give a lexicon.arrow that the lexicon stage wrote, or set the task's `lexicon` "
+            "rows). Give a lexicon.arrow that the stage augment wrote, or set the task's `lexicon` "
             "to null."
         )
     if any(column.null_count for column in table.columns) or "" in table["word"].to_pylist():

@@ -5,16 +5,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from tokenizers import Tokenizer
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path, read_json, sha256_file, sha256_json, write_json
-from pipeline_lib.storage.columns import Text
+from pipeline_lib.base.text import Text
 from pipeline_lib.text.ragged import Sentences, inside
+
+if TYPE_CHECKING:
+    import torch
 
 TOKENIZER = (
     "tokenizer.json",
@@ -206,7 +208,7 @@ def tokenizer_files(folder: Path) -> list[Path]:
     return sorted({path for pattern in TOKENIZER for path in Path(folder).glob(pattern)})
 
 
-def model_inputs(batch: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor | None]:
+def model_inputs(batch: Mapping[str, "torch.Tensor"]) -> dict[str, "torch.Tensor | None"]:
     """Return a batch of :class:`Sentences` as the arguments that transformers' models take."""
     ids, lengths = batch["ids"], batch["lengths"]
     # Without padding a mask says nothing, and attention without one is cheaper.

@@ -1,12 +1,17 @@
-"""Sentences of different lengths as flat arrays of word or token ids."""
+"""Sentences of different lengths as flat arrays of word or token ids.
+
+What exported students need of this module does not import torch.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
+
+if TYPE_CHECKING:
+    import torch
 
 PAD_ID = 0
 """The id of a student's padding."""
@@ -60,37 +65,40 @@ class Sentences:
         own = np.diff(self.offsets)
         return own if self.second is None else np.maximum(own, self.second.lengths)
 
-    def batch(self, rows: np.ndarray) -> dict[str, torch.Tensor]:
-        """Return the tensors of these rows.
+    def padded(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """Return these rows as arrays, padded at the end.
 
         ``ids`` int64 (rows, longest) and ``lengths`` int64 (rows,); ``segments`` like ``ids``;
-        ``ids_2`` and ``lengths_2`` of second sentences; and the targets' rows.
+        ``ids_2`` and ``lengths_2`` of second sentences.
         """
         lengths = self.offsets[rows + 1] - self.offsets[rows]
         columns = np.arange(lengths.max())
         inside = columns < lengths[:, None]
         places = np.where(inside, self.offsets[rows][:, None] + columns, 0)
         ids = np.where(inside, self.ids[places], self.pad_id)
-        tensors = {
-            "ids": torch.from_numpy(ids.astype(np.int64)),
-            "lengths": torch.from_numpy(lengths),
-        }
+        arrays = {"ids": ids.astype(np.int64), "lengths": lengths}
         if self.segments is not None:
             segments = np.where(inside, self.segments[places], 0)
-            tensors["segments"] = torch.from_numpy(segments.astype(np.int64))
+            arrays["segments"] = segments.astype(np.int64)
         if self.second is not None:
-            second = self.second.batch(rows)
-            tensors |= {"ids_2": second["ids"], "lengths_2": second["lengths"]}
-        return tensors | {
-            name: torch.from_numpy(values[rows]) for name, values in self.targets.items()
-        }
+            second = self.second.padded(rows)
+            arrays |= {"ids_2": second["ids"], "lengths_2": second["lengths"]}
+        return arrays
+
+    def batch(self, rows: np.ndarray) -> dict[str, "torch.Tensor"]:
+        """Return what :meth:`padded` returns, and the targets' rows, as tensors."""
+        import torch
+
+        targets = {name: values[rows] for name, values in self.targets.items()}
+        return {n: torch.from_numpy(values) for n, values in (self.padded(rows) | targets).items()}
 
 
-def to_device(batch: Mapping[str, Any], device: torch.device) -> dict[str, Any]:
+def to_device(batch: Mapping[str, Any], device: "torch.device") -> dict[str, Any]:
     """Return a batch's tensors on a device; lengths stay on the CPU, where they are read.
 
     Values that are not tensors, such as the name of the batch's task, are left as they are.
     """
+    import torch
 
     def moves(name: str, value: Any) -> bool:
         return isinstance(value, torch.Tensor) and not name.startswith("lengths")
@@ -101,6 +109,8 @@ def to_device(batch: Mapping[str, Any], device: torch.device) -> dict[str, Any]:
     }
 
 
-def inside(ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+def inside(ids: "torch.Tensor", lengths: "torch.Tensor") -> "torch.Tensor":
     """Return bool (rows, columns): whether a column is within the row's length."""
+    import torch
+
     return torch.arange(ids.shape[1], device=ids.device) < lengths.to(ids.device)[:, None]

@@ -1,15 +1,15 @@
 """Running ``distill`` as a user does."""
 
 import sys
-from pathlib import Path
 
 import pytest
 from ruamel.yaml import YAML
 from typer.testing import CliRunner
 
 from pipeline_lib import cli
+from tests.tour import TOUR
 
-PARAMS = Path(__file__).parents[2] / "params.yaml"
+PARAMS = TOUR
 
 
 def distill(*arguments: str, given: str | None = None) -> str:

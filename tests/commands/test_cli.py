@@ -15,7 +15,8 @@ from ruamel.yaml import YAML
 from pipeline_lib import cli
 from pipeline_lib.base.files import write_json
 from pipeline_lib.params import load_params
-from tests.made_up import made_up_method, made_up_scores
+from pipeline_lib.students.folders import MODEL_TYPE
+from tests.made_up import made_up_method, made_up_scores, made_up_speed
 from tests.pretrained import LAYERS
 
 from .running import PARAMS, distill, failing, write_params
@@ -185,13 +186,13 @@ class TestPredict:
     @pytest.fixture(autouse=True)
     def student(self, monkeypatch: pytest.MonkeyPatch) -> None:
         Path("student").mkdir()
-        Path("student/config.json").write_text("{}")
+        write_json(Path("student/config.json"), {"model_type": MODEL_TYPE})
 
-        def predict(texts: Sequence[str]) -> np.ndarray:
+        def logits(texts: Sequence[str]) -> np.ndarray:
             return np.array([[0.0, 2.0 if "good" in text else -2.0] for text in texts], np.float32)
 
         student = SimpleNamespace(
-            predict=predict, label_names=["negative", "positive"], is_pair=False, tokenizer=None
+            logits=logits, label_names=["negative", "positive"], is_pair=False, tokenizer=None
         )
         monkeypatch.setattr("pipeline_lib.students.student.load_student", lambda folder: student)
 
@@ -305,7 +306,7 @@ class TestPredict:
         own = {"bilstm": methods["bilstm"] | {"tasks": None}}
         write_params(teachers=found, methods=own, joint={}, encoders={}, catalogues={})
         folder = "data/students/movies/bilstm/1"
-        write_json(Path(folder) / "config.json", {})
+        write_json(Path(folder) / "config.json", {"model_type": MODEL_TYPE})
         (explained,) = json.loads(distill("explain", folder, "good film", "--json"))
         assert list(explained["models"]) == ["bilstm"]
         refused = failing(monkeypatch, capsys, "predict", folder, "good", "--threshold", "0.9")
@@ -335,7 +336,7 @@ class TestPredict:
     def test_no_model_is_an_error(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        assert "absent: no model here" in failing(monkeypatch, capsys, "predict", "absent", "x")
+        assert "absent: no such folder" in failing(monkeypatch, capsys, "predict", "absent", "x")
 
 
 class TestRefusedBySystem:
@@ -394,6 +395,28 @@ class TestResults:
     def test_json_holds_scores_and_speed(self) -> None:
         scores = made_up_scores({"bilstm": made_up_method(0.8)})
         scores.write(Path("data/results/movies/scores.json"))
-        write_json(Path("data/speed/movies.json"), {"threads": 2})
-        found = json.loads(distill("results", "--json"))
-        assert found == {"movies": {"scores": scores.model_dump(), "speed": {"threads": 2}}}
+        speed = made_up_speed(exported="bilstm")
+        speed.write(Path("data/speed/movies.json"))
+        found = json.loads(distill("results", "--json"))["movies"]
+        assert found["headline"].startswith("movies: student bilstm has an accuracy of 80.0 %")
+        assert found["scores"] == scores.model_dump() and found["speed"] == speed.model_dump()
+
+    def test_what_a_student_is_worth_comes_first_and_where_it_is_last(self) -> None:
+        scores = made_up_scores({"bilstm": made_up_method(0.8)})
+        scores.write(Path("data/results/movies/scores.json"))
+        made_up_speed(exported="bilstm").write(Path("data/speed/movies.json"))
+        text = distill("results")
+        assert text.startswith("movies: student bilstm has an accuracy of 80.0 % on test")
+        assert "Exported: bilstm of movies, data/exports/movies" in text.splitlines()[-2:]
+
+    @pytest.mark.parametrize("content", ['{"threads": 2}', "[]", '{"cpu": '])
+    def test_damaged_timings_are_named(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], content: str
+    ) -> None:
+        scores = made_up_scores({"bilstm": made_up_method(0.8)})
+        scores.write(Path("data/results/movies/scores.json"))
+        path = Path("data/speed/movies.json")
+        path.parent.mkdir(parents=True)
+        path.write_text(content)
+        found = failing(monkeypatch, capsys, "results")
+        assert found.startswith(f"error: {path}: ") and "Delete it and run" in found

@@ -1,7 +1,6 @@
 """``distill init``: from files to parameters that are sound."""
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +12,7 @@ from pipeline_lib.tasks.fetching import fetch_data
 from pipeline_lib.tasks.labelled import read_examples
 from tests.onboarding.made_up import review, write_answers, write_csv, write_pairs, write_reviews
 
-from .running import PARAMS, distill, failing
-
-
-@pytest.fixture(autouse=True)
-def base(world: Path) -> None:
-    """Put the default profile where it belongs."""
-    (world / "profiles").mkdir()
-    shutil.copy(PARAMS.parent / "profiles" / "default.yaml", world / "profiles")
+from .running import distill, failing
 
 
 def task_of(name: str) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """``distill init`` on folders as GLUE, the hub and ``datasets`` lay them out."""
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -12,18 +11,11 @@ from pipeline_lib.tasks.fetching import fetch_data
 from pipeline_lib.tasks.labelled import Example, read_examples
 from tests.onboarding.made_up import review
 
-from .running import PARAMS, distill, failing
+from .running import distill, failing
 
 FEATURES = Features(
     {"sentence": Value("string"), "label": ClassLabel(names=["bad", "good"]), "idx": Value("int32")}
 )
-
-
-@pytest.fixture(autouse=True)
-def base(world: Path) -> None:
-    """Put the default profile where it belongs."""
-    (world / "profiles").mkdir()
-    shutil.copy(PARAMS.parent / "profiles" / "default.yaml", world / "profiles")
 
 
 def rows_of(start: int, stop: int) -> Dataset:

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline_lib.commands import given_rows
-from pipeline_lib.exports.opening import Opened
+from pipeline_lib.exports.opening import Predictor
 
 from .running import distill, failing
 
@@ -29,15 +29,12 @@ def student(monkeypatch: pytest.MonkeyPatch) -> list[list[object]]:
         return np.array([[0.0, 2.0 if "good" in str(text) else -2.0] for text in texts], np.float32)
 
     opened = {
-        "student": Opened(["negative", "positive"], False, predict),
-        "pairs": Opened(["negative", "positive"], True, predict),
-        "scores": Opened(["stars"], False, lambda texts: predict(texts)[:, 1:]),
+        "student": Predictor(Path("student"), ["negative", "positive"], False, predict),
+        "pairs": Predictor(Path("pairs"), ["negative", "positive"], True, predict),
+        "scores": Predictor(Path("scores"), ["stars"], False, lambda texts: predict(texts)[:, 1:]),
     }
-    for name in opened:
-        Path(name).mkdir()
-        Path(name, "config.json").write_text("{}")
     monkeypatch.setattr(
-        "pipeline_lib.exports.opening.open_student", lambda folder: opened[folder.name]
+        "pipeline_lib.exports.opening.load_student", lambda folder: opened[folder.name]
     )
     return asked
 

@@ -19,7 +19,7 @@ from pipeline_lib.storage.shards import (
     write_manifest,
     write_shard,
 )
-from pipeline_lib.students.vocabulary import save_tokenizer
+from pipeline_lib.students.tokenise import save_tokenizer
 from pipeline_lib.text.pieces import load_pieces
 from pipeline_lib.text.ragged import Sentences
 from tests.encoded import training_sentences
@@ -196,7 +196,7 @@ def test_states_of_other_rows_are_refused(
     save_tokenizer(tmp_path / "words", tokenizer)
     encoding = EncodingPass.of(tmp_path / "words", 10)
     outputs = SetReference.to(sets[1].folder)
-    with pytest.raises(DistilleryError, match="not the set that was planned"):
+    with pytest.raises(DistilleryError, match="it was changed since it was looked up"):
         encoding.read(EncodedInput(inputs, outputs, states=states))
     with pytest.raises(DistilleryError, match="1 output shards for 2 input shards"):
         states = SetReference.to(tmp_path / "states")

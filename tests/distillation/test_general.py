@@ -118,7 +118,7 @@ def test_it_learns_the_layers_and_is_a_model_to_transformers(
     with torch.inference_mode():
         assert torch.allclose(loaded.model.outputs(batch)["vector"], read[1], atol=1e-5)
         logits = hub(batch["ids"]).logits.numpy()
-    np.testing.assert_allclose(loaded.predict(["a dull film"]), logits, atol=1e-5)
+    np.testing.assert_allclose(loaded.logits(["a dull film"]), logits, atol=1e-5)
 
 
 def test_a_kill_loses_nothing(

@@ -150,8 +150,8 @@ def test_every_task_learns_and_has_a_student_of_its_own(make: MakeRow, layout: L
     assert not reviews.is_pair and warmth.is_pair
     labels = np.array([label for label, _ in DEV])
     scores = (20 * labels + 10 * np.roll(labels, -1) + 50).astype(np.float32)
-    accuracy = score("accuracy", labels, reviews.predict(DEV_TEXTS))
-    answers = warmth.predict(DEV_PAIRS)
+    accuracy = score("accuracy", labels, reviews.logits(DEV_TEXTS))
+    answers = warmth.logits(DEV_PAIRS)
     pearson = score("pearson", scores, answers)
     assert accuracy > 0.9 and pearson > 0.8
     # Scores come out in the labels' unit, although the training was in standard ones.
@@ -217,7 +217,7 @@ def test_what_is_handed_out_predicts_as_the_joint_network(make: MakeRow, tmp_pat
     mean, deviation = (record["label_scale_by_task"][1][name] for name in ("mean", "deviation"))
     together[1] = together[1] * deviation + mean
     for number, texts in enumerate((DEV_TEXTS, DEV_PAIRS)):
-        alone = load_student(tmp_path / str(number)).predict(texts)
+        alone = load_student(tmp_path / str(number)).logits(texts)
         np.testing.assert_allclose(alone, together[number], rtol=1e-5, atol=1e-5)
 
 
@@ -336,8 +336,8 @@ def test_tuning_starts_where_the_joint_training_ended(
     plan = plans(task, "tuned")
     assert plan.encoder is None and list(plan.students) == [1, 2]
     # At a rate of next to nothing: encoder and head are those of the start, in the labels' unit.
-    tuned = student_of(plan, ended, tmp_path).predict(texts)
-    start = load_student(ended.joint_student("mtl", 1, task)).predict(texts)
+    tuned = student_of(plan, ended, tmp_path).logits(texts)
+    start = load_student(ended.joint_student("mtl", 1, task)).logits(texts)
     np.testing.assert_allclose(tuned, start, rtol=1e-4, atol=1e-4)
     assert np.ptp(start[:, 0]) > 0.3
 
@@ -358,7 +358,7 @@ def test_a_tuned_student_depends_on_its_own_seeds_start_alone(
     assert before[0] == after[0] and before[1] != after[1]
     assert keys(plan.model_copy(update={"students": place})) == after
     assert before[0] != before[1]
-    with pytest.raises(DistilleryError, match="planned for the seeds 1, 2, not for 3"):
+    with pytest.raises(DistilleryError, match="its start has the seeds 1, 2, not 3"):
         plan.student_start(3)
 
 

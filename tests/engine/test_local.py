@@ -17,6 +17,7 @@ from pipeline_lib.engine.local import LocalEngine, accelerators
 from pipeline_lib.engine.protocol import IN_FLIGHT, Report
 from pipeline_lib.params import load_params
 from pipeline_lib.params.engine import LocalProcesses
+from tests.tour import TOUR
 
 JOBS = [3, 1, 4, 1, 5]
 
@@ -138,7 +139,7 @@ def test_threads_are_given_back() -> None:
 
 
 def test_workers_are_cores_or_accelerators(monkeypatch: pytest.MonkeyPatch) -> None:
-    params = load_params(Path(__file__).parents[2] / "params.yaml")
+    params = load_params(TOUR)
     monkeypatch.setattr("pipeline_lib.base.threads.usable_cores", lambda: 3)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 4)
     monkeypatch.delenv(local.VISIBLE, raising=False)

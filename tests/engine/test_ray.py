@@ -24,8 +24,7 @@ from .test_passes import LengthPass, run_pass, texts  # noqa: F401  a fixture
 # Without Ray, this import skips the tests.
 from tests.clusters import Cluster, ray, two_nodes  # isort: skip
 from pipeline_lib.engine.ray import RayEngine
-
-SHIPPED = Path(__file__).parents[2] / "params.yaml"
+from tests.tour import TOUR
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +49,7 @@ def double(job: int) -> int:
 
 
 def test_jobs_and_streams_are_those_of_the_local_engine(cluster: Cluster) -> None:
-    params = load_params(SHIPPED)
+    params = load_params(TOUR)
     settings = {"kind": "ray", "address": cluster.address}
     params = params.model_validate(params.model_dump() | {"engine": settings})
     engine = make_engine(params, "cpu")

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,6 @@ from pipeline_lib.base.files import write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.evaluation.evaluate import evaluate_task
 from pipeline_lib.evaluation.results import Floor, Ratio, SeedScores, TaskScores, Training
-from pipeline_lib.evaluation.speed import measure_task
 from pipeline_lib.params import Method, Params, Teacher, load_params, student_settings
 from pipeline_lib.report.captions import caption
 from pipeline_lib.report.collect import TaskResult, metrics
@@ -30,6 +29,7 @@ from pipeline_lib.storage.shards import (
     write_manifest,
     write_shard,
 )
+from tests.tour import TOUR
 
 TEXTS = [f"sentence {i}" for i in range(40)]
 LABELS = [i % 2 for i in range(40)]
@@ -69,8 +69,11 @@ class Fake:
     def __init__(self, step: int) -> None:
         self.step = step
 
-    def predict(self, texts: Sequence[str], *_: Any) -> np.ndarray:
+    def logits(self, texts: Sequence[str]) -> np.ndarray:
         return one_hot(wrong_every(self.step))[: len(texts)]
+
+    def predict(self, texts: Sequence[str], *_: int) -> np.ndarray:
+        return self.logits(texts)
 
     def parameters(self, embeddings: bool) -> int:
         return 300 if embeddings else 100
@@ -78,7 +81,7 @@ class Fake:
 
 @pytest.fixture
 def params() -> Params:
-    given = load_params(Path(__file__).parents[2] / "params.yaml")
+    given = load_params(TOUR)
     row = given.methods["bilstm"]
     methods = {"plain": row, "distilled": Method(**{**row.model_dump(), "baseline": "plain"})}
     tasks = {"movies": given.task("movies")}
@@ -87,6 +90,7 @@ def params() -> Params:
 
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("POTSTILL_HOME", str(tmp_path / "home"))
     data = tmp_path / "data"
     for split in ("train", "dev", "test"):
         save_split(data, split, LABELS)
@@ -95,6 +99,8 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             folder = data / "students/movies" / method / str(seed)
             folder.mkdir(parents=True)
             (folder / "config.json").write_text("{}")
+            # Their answers are kept by what is in the folder.
+            (folder / "weights").write_text(f"{method} {seed}")
             write_json(
                 folder / "training.json",
                 {"rows": 40, "steps": 20, "best_step": 10 * seed, "settings": {"batch_size": 4}},
@@ -112,8 +118,6 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     student = SimpleNamespace(load_student=load_student)
     monkeypatch.setitem(sys.modules, "pipeline_lib.students.student", student)
-    # Evaluation reads the teacher's answers from shards; only timing loads it.
-    monkeypatch.setattr("pipeline_lib.teachers.model.load_teacher", lambda *_: Fake(10))
     return data
 
 
@@ -327,9 +331,6 @@ def test_a_teacher_that_did_not_answer_all_is_compared_where_it_did(
     said = " ".join(caption(TaskResult("movies", scores), params))
     assert "minilm did not answer 25 of 40 dev, 40 of 40 test rows" in said
     assert "test" not in metrics([TaskResult("movies", scores)])["movies"]["teachers"]["minilm"]
-    assert (
-        measure_task(llm(params), "movies", Layout(data))["sentences_per_second"]["teachers"] == {}
-    )
 
 
 def test_without_labels_there_is_agreement_and_no_score(params: Params, data: Path) -> None:
@@ -378,7 +379,7 @@ def test_other_label_names_are_refused(
 def test_logits_that_are_no_numbers_are_refused(
     params: Params, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Fake, "predict", lambda self, texts: np.full((len(texts), 2), np.nan))
+    monkeypatch.setattr(Fake, "logits", lambda self, texts: np.full((len(texts), 2), np.nan))
     with pytest.raises(DistilleryError, match=r"row 0 of dev.*diverged"):
         evaluate_task(params, "movies", Layout(data))
 
@@ -388,13 +389,3 @@ def test_outputs_of_another_input_are_refused(params: Params, data: Path) -> Non
     save(data / "tasks/movies/dev", "tasks", table)
     with pytest.raises(DistilleryError, match=r"heldout/minilm/dev: .*does not belong"):
         evaluate_task(params, "movies", Layout(data))
-
-
-def test_speed_names_machine_teacher_and_one_student_per_architecture(
-    params: Params, data: Path
-) -> None:
-    found = measure_task(params, "movies", Layout(data))
-    assert found["methods"] == {"bilstm": "plain"}
-    assert set(found["sentences_per_second"]["students"]) == {"bilstm"}
-    assert found["sentences"] == 120
-    assert found["threads"] >= 1

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.text import Text
 from pipeline_lib.evaluation.importance import as_json, masked_variants, word_importance
-from pipeline_lib.storage.columns import Text
 
 NAMES = ["negative", "positive"]
 

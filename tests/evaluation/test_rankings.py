@@ -122,7 +122,7 @@ def test_students_and_encoders_rank_as_they_answer(world: tuple[Params, Layout])
     for seed in params.seeds:
         folder = layout.student("neighbours", "bilstm", seed)
         # The query is the first sentence, and f ranks by the class `apart`.
-        logits = load_student(folder).predict(pairs)
+        logits = load_student(folder).logits(pairs)
         wanted["f"].append(plain((logits[:, 0] - logits[:, 1]).reshape(2, 3), collection))
         wanted["cosine"].append(plain(_cosines(folder, collection), collection))
     for system, by_seed in wanted.items():

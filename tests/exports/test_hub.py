@@ -18,13 +18,13 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json, write_json
 from pipeline_lib.base.probabilities import softmax
 from pipeline_lib.distillation.starts import start_from_layers, start_from_pieces
-from pipeline_lib.evaluation.companions import temperature_of
 from pipeline_lib.exports import distilled_student
 from pipeline_lib.exports.hub import export_hub
 from pipeline_lib.networks.student import StudentConfig
 from pipeline_lib.networks.transformer import bert_configuration
 from pipeline_lib.params import ARCHITECTURES, student_settings
-from pipeline_lib.students.student import MODEL_TYPE, build_student, load_student, save_student
+from pipeline_lib.students.folders import MODEL_TYPE, temperature_of
+from pipeline_lib.students.student import build_student, load_student, save_student
 from pipeline_lib.students.vocabulary import build_tokenizer
 from pipeline_lib.text.pieces import load_pieces
 from tests.commands.running import distill
@@ -135,7 +135,7 @@ def test_logits_are_those_of_the_student(
     # A regression of sentences, classes of pairs: what differs is the same for all students.
     folder = write_student(tmp_path / "student", kind, pair, NAMES[pair])
     given = sample(pair, texts)
-    wanted = load_student(folder).predict(given)
+    wanted = load_student(folder).logits(given)
     outs = "2 outputs" if pair else "1 output"
     assert export_hub(folder, tmp_path / "out") == f"{outs}; read its README.md"
     own = loaded(tmp_path / "out")
@@ -144,7 +144,7 @@ def test_logits_are_those_of_the_student(
         np.testing.assert_allclose(found, wanted[:count], atol=2e-5)
     # The comparison can fail.
     assert np.abs(wanted - wanted[0]).max() > 1e-3
-    np.testing.assert_array_equal(load_student(tmp_path / "out").predict(given), wanted)
+    np.testing.assert_array_equal(load_student(tmp_path / "out").logits(given), wanted)
 
 
 @pytest.mark.parametrize(("kind", "pair"), [("cnn", False), ("dse", True), ("transformer", True)])
@@ -177,11 +177,11 @@ print(json.dumps([ask("pair_out")(pairs, top_k=None, batch_size=2), ask("score_o
     run = subprocess.run(command, cwd=tmp_path, env=own, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     classes, (found,) = json.loads(run.stdout.splitlines()[-1])
-    logits = load_student(pair).predict([("a good film", "dull ."), ("", "film")])
+    logits = load_student(pair).logits([("a good film", "dull ."), ("", "film")])
     for row, shares in zip(classes, softmax(logits), strict=True):
         by_label = {one["label"]: one["score"] for one in row}
         assert [by_label["no"], by_label["yes"]] == pytest.approx(shares.tolist(), abs=1e-5)
-    expected = float(load_student(score).predict(["good"])[0, 0])
+    expected = float(load_student(score).logits(["good"])[0, 0])
     assert found == {"label": "stars", "score": pytest.approx(expected, abs=1e-5)}
 
 
@@ -195,7 +195,7 @@ def test_the_temperature_goes_along(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     made_up_scores({"kd": own}).write(Path("data/results/films/scores.json"))
     told = distill("export", str(folder), "out", "--to", "hub")
     assert told == "out: hub, 2 outputs; read its README.md\n"
-    raw, texts = load_student(folder).predict(["a good film", "dull"]), ["a good film", "dull"]
+    raw, texts = load_student(folder).logits(["a good film", "dull"]), ["a good film", "dull"]
     np.testing.assert_allclose(
         outputs(*loaded(Path("out").absolute()), texts, 2), raw / 2.5, atol=1e-5
     )

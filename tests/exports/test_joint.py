@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 
+import pipeline_lib
 from pipeline_lib.distillation.starts import Start, start_from_sizes
 from pipeline_lib.exports.numpy_export import export_numpy
 from pipeline_lib.exports.onnx_export import export_onnx
-from pipeline_lib.exports.opening import open_student
 from pipeline_lib.networks.joint import JointNetwork
 from pipeline_lib.params import student_settings
 from pipeline_lib.students.student import Student, load_student, save_student
@@ -54,7 +54,7 @@ def trained(folder: Path, name: str) -> dict[str, np.ndarray]:
     learn(students)
     for task, student in zip(TASKS, students, strict=True):
         save_student(folder / "data/joint/mtl/3" / task, student.model, start.tokenizer)
-    return {t: s.predict(sample(s.is_pair)) for t, s in zip(TASKS, students, strict=True)}
+    return {t: s.logits(sample(s.is_pair)) for t, s in zip(TASKS, students, strict=True)}
 
 
 @pytest.mark.parametrize("name", ["bilstm", "bert"])
@@ -67,9 +67,9 @@ def test_every_tasks_student(tmp_path: Path, name: str) -> None:
         assert np.ptp(wanted, axis=0).min() > 1e-4
         for form, write in writers.items():
             write(tmp_path / "data/joint/mtl/3" / task, tmp_path / form / task)
-            opened = open_student(tmp_path / form / task)
-            assert (opened.label_names, opened.is_pair) == (labels, is_pair)
-            np.testing.assert_allclose(opened.predict(sample(is_pair)), wanted, atol=4e-6)
+            opened = pipeline_lib.load_student(tmp_path / form / task)
+            assert (opened.labels, opened.is_pair) == (labels, is_pair)
+            np.testing.assert_allclose(opened.predict(sample(is_pair)).logits, wanted, atol=4e-6)
 
 
 def test_a_row_that_starts_from_one(tmp_path: Path) -> None:
@@ -79,9 +79,9 @@ def test_a_row_that_starts_from_one(tmp_path: Path) -> None:
     learn([student])
     folder = tmp_path / "data/students/nli/mtl_tuned/3"
     save_student(folder, student.model, student.tokenizer)
-    wanted = load_student(folder).predict(sample(True))
+    wanted = load_student(folder).logits(sample(True))
     assert np.abs(wanted - before).max() > 1e-3
     for form, write in (("onnx", export_onnx), ("numpy", export_numpy)):
         write(folder, tmp_path / form)
-        found = open_student(tmp_path / form).predict(sample(True))
+        found = pipeline_lib.load_student(tmp_path / form).predict(sample(True)).logits
         np.testing.assert_allclose(found, wanted, atol=4e-6)

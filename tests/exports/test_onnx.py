@@ -12,6 +12,7 @@ from onnx import numpy_helper
 from tokenizers import Tokenizer
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.text import Text
 from pipeline_lib.exports.deviation import Deviation
 from pipeline_lib.exports.onnx_export import export_onnx, export_onnx_int8, quantise
 from pipeline_lib.exports.onnx_student import (
@@ -24,7 +25,6 @@ from pipeline_lib.exports.onnx_student import (
 )
 from pipeline_lib.networks.encoders import build_encoder
 from pipeline_lib.params import ARCHITECTURES, student_settings
-from pipeline_lib.storage.columns import Text
 from pipeline_lib.students.sentence_encoder import load_encoder, save_encoder
 from pipeline_lib.students.student import load_student
 from pipeline_lib.students.vocabulary import build_tokenizer
@@ -77,9 +77,9 @@ def test_answers_are_those_of_torch(name: str, pair: bool, family: str, tmp_path
     folder = write_student(tmp_path / "student", name, pair, ["no", "yes", "neither"], family)
     export_onnx(folder, tmp_path / "out")
     given, student = sample(pair), load_student(folder)
-    wanted, exported = student.predict(given), load_onnx_student(tmp_path / "out")
+    wanted, exported = student.logits(given), load_onnx_student(tmp_path / "out")
     assert exported.label_names == ["no", "yes", "neither"] and exported.is_pair is pair
-    np.testing.assert_allclose(exported.predict(given), wanted, atol=2e-6)
+    np.testing.assert_allclose(exported.outputs(given), wanted, atol=2e-6)
     for size in (1, 3, len(given)):
         found = [
             by_file(exported.session, tmp_path / "out", given[start : start + size])
@@ -88,15 +88,15 @@ def test_answers_are_those_of_torch(name: str, pair: bool, family: str, tmp_path
         np.testing.assert_allclose(np.concatenate(found), wanted, atol=2e-6)
     # The comparison can fail.
     assert np.ptp(wanted, axis=0).max() > 1e-4
-    check_padding(exported, given)
+    check_padding(exported, given, 2 * (name != "bert"))
     check_int8(folder, tmp_path / "out", student.encode(given), wanted)
 
 
-def check_padding(exported: OnnxStudent, given: list[Text]) -> None:
-    """Other numbers in the padding, and more of it, change no answer."""
+def check_padding(exported: OnnxStudent, given: list[Text], added: int) -> None:
+    """Other numbers in the padding, and ``added`` columns of it, change no answer."""
     rows = exported.reader.encode(given)
     batch = inputs(rows, np.arange(len(given))[2:5])
-    more = [(0, 0), (0, 2 * (exported.reader.settings.name() != "bert"))]
+    more = [(0, 0), (0, added)]
     wider = {name: np.pad(values, more) for name, values in batch.items()}
     for name in [name for name in wider if name.startswith("input_ids")]:
         words = wider[name.replace("input_ids", "attention_mask")]
@@ -158,8 +158,8 @@ def test_a_temperature_is_in_the_logits(tmp_path: Path, monkeypatch: pytest.Monk
         folder = write_student(tmp_path / name, name, False, ["no", "yes"])
         export_onnx(folder, tmp_path / f"{name}-out")
         exported, given = load_onnx_student(tmp_path / f"{name}-out"), sample(False)
-        found = 2.0 * exported.predict(given)
-        np.testing.assert_allclose(found, load_student(folder).predict(given), atol=4e-6)
+        found = 2.0 * exported.outputs(given)
+        np.testing.assert_allclose(found, load_student(folder).logits(given), atol=4e-6)
         assert exported.session.get_modelmeta().custom_metadata_map["temperature"] == "2.0"
 
 
@@ -176,7 +176,7 @@ def test_a_regression_and_a_sentence_encoder(tmp_path: Path) -> None:
     assert exported.label_names == []
     assert exported.session.get_outputs()[0].name == "sentence_embedding"
     wanted = load_encoder(tmp_path / "encoder").encode(given)
-    np.testing.assert_allclose(exported.predict(given), wanted, atol=2e-6)
+    np.testing.assert_allclose(exported.outputs(given), wanted, atol=2e-6)
 
 
 def test_other_answers_than_the_students_are_not_written(

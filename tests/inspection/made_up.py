@@ -11,6 +11,7 @@ from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import Params, load_params
 from pipeline_lib.storage.columns import for_sides, label_type, list_column
 from pipeline_lib.storage.shards import Manifest, schema_of, write_manifest, write_shard
+from tests.tour import TOUR
 
 ROOT = Path(__file__).parents[2]
 TASK, TEACHER = "movies", "minilm"
@@ -67,7 +68,7 @@ def write_set(
 
 def params() -> Params:
     """Return the shipped parameters."""
-    return load_params(ROOT / "params.yaml")
+    return load_params(TOUR)
 
 
 def odds(share: float) -> list[float]:

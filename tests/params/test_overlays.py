@@ -73,11 +73,11 @@ def test_vectors_of_a_model_and_in_files_are_of_different_kinds(tmp_path: Path) 
 
 def test_a_profile_of_a_profile(tmp_path: Path) -> None:
     (tmp_path / "first.yaml").write_text(
-        f"extends: {DEFAULT}\nspeed: {{sentences: 7}}\nseeds: [1]\n"
+        f"extends: {DEFAULT}\nspeed: {{seconds: 7.5}}\nseeds: [1]\n"
     )
     path = overlay(tmp_path, "seeds: [5, 6]\n", Path("first.yaml"))
     values = read_values(path)
-    assert values["speed"] == {"sentences": 7, "repeats": 3} and values["seeds"] == [5, 6]
+    assert values["speed"] == {"seconds": 7.5, "repeats": 3} and values["seeds"] == [5, 6]
     assert plain(plain_text(path)) == values
 
 

@@ -8,11 +8,12 @@ import pytest
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.params import Params, check_params, load_params
-from tests.params.variants import FILES, RAW, SHIPPED, VARIANTS, changed, error_of
+from tests.params.variants import FILES, RAW, VARIANTS, changed, error_of
+from tests.tour import TOUR
 
 
 def test_the_shipped_file_loads() -> None:
-    params = load_params(SHIPPED)
+    params = load_params(TOUR)
     assert params.task("movies").label_names == ["negative", "positive"]
     assert params.method("bilstm_kd").objective.needs_teacher
     assert not params.method("bilstm").objective.needs_teacher
@@ -39,7 +40,7 @@ def test_every_kind_of_source_loads(variant: str) -> None:
 
 
 def test_yaml_is_1_2(tmp_path: Path) -> None:
-    text = SHIPPED.read_text()
+    text = TOUR.read_text()
     rates_key = r"learning_rates: \[.*?\]"
     text, rates = re.subn(rates_key, "learning_rates: [2e-5, 1E-4]", text, count=1)
     text, inputs = re.subn(r"(?m)^inputs: .*$", "inputs: no", text)
@@ -207,4 +208,4 @@ def test_split_rules(files: dict[str, str], split: Any, message: str | None) -> 
 @pytest.mark.parametrize("look_up", [Params.task, Params.recipe, Params.method])
 def test_looking_up_what_is_not_there(look_up: Any) -> None:
     with pytest.raises(DistilleryError, match=r"no 'absent' in params\.yaml; there are \w+"):
-        look_up(load_params(SHIPPED), "absent")
+        look_up(load_params(TOUR), "absent")

@@ -2,7 +2,6 @@
 
 import copy
 import functools
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,9 +9,9 @@ from ruamel.yaml import YAML
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.params import check_params
+from tests.tour import TOUR
 
-SHIPPED = Path(__file__).parents[2] / "params.yaml"
-RAW = YAML(typ="safe", pure=True).load(SHIPPED.read_text())
+RAW = YAML(typ="safe", pure=True).load(TOUR.read_text())
 HEX40 = "a" * 40
 JOINT = {
     **{"student": "bilstm", "start": "vectors", "objective": {"logits": 1.0}, "optimiser": "short"},

@@ -88,10 +88,7 @@ def new_workspace(
     write_encoder(inputs / "encoder")
 
     def make(folder: Path) -> Workspace:
-        # With what is compiled already, less what another worker is writing.
-        ignored = shutil.ignore_patterns("*.pyc.*")
-        for name in ("stages", "pipeline_lib"):
-            shutil.copytree(ROOT / name, folder / name, ignore=ignored)
+        folder.mkdir(parents=True)
         for name in ("dvc.yaml", ".gitignore", ".dvcignore"):
             shutil.copyfile(ROOT / name, folder / name)
         shutil.copytree(inputs, folder / "data/input")

@@ -3,9 +3,11 @@
     python tests/pipeline/forking.py SOCKET
 
 A stage spends seconds on importing torch and transformers, and these tests run dozens.  The server
-imports third-party libraries only and computes nothing; each fork leads a process group of its own,
-takes ``pipeline_lib`` from the workspace it runs in, and is `python SCRIPT` in all else.  The
-script is a stage's, that of the ``distill`` command, or DVC's, whose stages are forks in turn.
+imports third-party libraries, the settings of the library and the digests of its code, of which
+every stage needs all; it computes nothing else.  Each fork leads a process group of its own, takes
+``pipeline_lib`` anew from the folder that PYTHONPATH names if that is another, and is
+`python -m MODULE` or `python SCRIPT` in all else: a stage, the ``distill`` command, or DVC, whose
+stages are forks too.
 
 A request is one line of JSON: argv, cwd, env, log (the file that takes the output), prelude (code
 that runs before the script).  The answer is two lines: the fork's process id, then its exit status.
@@ -19,8 +21,10 @@ import socket
 import sys
 import traceback
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, NoReturn
 
+ROOT = Path(__file__).parents[2]
 HEAVY = (
     "numpy",
     "pyarrow.compute",
@@ -55,6 +59,7 @@ def serve(path: str) -> None:
     """Answer requests until the parent ends this process."""
     for name in HEAVY:
         importlib.import_module(name)
+    _warm()
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(path)
         server.listen()
@@ -69,6 +74,20 @@ def serve(path: str) -> None:
                 _answer(client)
                 os._exit(0)
             client.close()
+
+
+def _warm() -> None:
+    """Import what all stages need of the library, and digest its code."""
+    sys.path[0] = str(ROOT)
+    importlib.import_module("pipeline_lib.params")
+    fingerprint = importlib.import_module("pipeline_lib.storage.fingerprint")
+    for stage in fingerprint.stage_files():
+        fingerprint.stage_code(stage)
+
+
+def _forget_library() -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "pipeline_lib"]:
+        del sys.modules[name]
 
 
 def _answer(client: socket.socket) -> None:
@@ -95,11 +114,18 @@ def _become(request: dict[str, Any]) -> NoReturn:
     os.environ.clear()
     os.environ.update(request["env"])
     os.chdir(request["cwd"])
-    sys.argv, sys.path[0] = request["argv"], request["cwd"]
+    code = request["env"]["PYTHONPATH"]
+    sys.argv, sys.path[:1] = request["argv"], [request["cwd"], code]
+    if Path(code) != ROOT:
+        _forget_library()
     status: Any = 0
     try:
         exec(request["prelude"], {})
-        runpy.run_path(sys.argv[0], run_name="__main__")
+        if sys.argv[0] == "-m":
+            del sys.argv[0]
+            runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+        else:
+            runpy.run_path(sys.argv[0], run_name="__main__")
     except SystemExit as end:
         status = end.code or 0
     except BaseException:

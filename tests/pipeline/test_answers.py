@@ -19,8 +19,8 @@ from .corpus import sentences
 from .workspace import OUTPUTS, TASK, TEACHER, TRANSFER, Workspace
 
 ROW = "bilstm_kd_ts"
-STAGES = ("fetch_data", "prepare", "lexicon", "augment", "fetch_models", "finetune_teacher")
-STAGES += ("precompute", "vocabulary", "plan", "train", "evaluate", "measure_speed", "report")
+STAGES = ("fetch_data", "prepare", "augment", "fetch_models", "finetune_teacher")
+STAGES += ("precompute", "train", "evaluate", "measure_speed", "report")
 MORE = 3
 LEFT_OUT = 7
 """Rows of the file that the teacher did not answer."""

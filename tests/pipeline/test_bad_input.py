@@ -1,11 +1,17 @@
 """Input that cannot be used: status 1 and one line that names what to correct."""
 
+import inspect
 from collections.abc import Callable
-from pathlib import Path
+from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 import pytest
 
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.storage.fingerprint import stage_files
+
+from .conftest import Finished
 from .workspace import TASK, Workspace
 
 RAW = f"data/raw/tasks/{TASK}/train.tsv"
@@ -107,13 +113,30 @@ def test_a_bad_parameter_is_one_line(
     assert [part for part in named if part not in workspace.distill("check").error] == []
 
 
-def test_an_unknown_name_on_the_command_line_is_one_line(workspace: Workspace) -> None:
-    error = workspace.stage("augment", "--task", "fuller").error
-    assert f"tasks: no 'fuller' in params.yaml; there are {TASK}." in error
-    assert Path(workspace.folder).name not in error
+def _items() -> list[tuple[ModuleType, str]]:
+    """Return the stages of a matrix, with the option that names the item."""
+    modules = [import_module(f"pipeline_lib.stages.{path.stem}") for path in stage_files()]
+    options = [(module, [*inspect.signature(module.main).parameters]) for module in modules]
+    return [(module, names[0]) for module, names in options if names]
+
+
+@pytest.mark.parametrize("name", ["fuller", "", "../transfer"])
+def test_an_unknown_name_on_the_command_line_is_one_line_and_deletes_nothing(
+    finished: Finished, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    workspace = finished.workspace
+    before = sorted((workspace / "data").rglob("*"))
+    error = workspace.stage("augment", "--task", name).error
+    assert f"tasks: no {name!r} in params.yaml; there are {TASK}." in error
+    assert workspace.folder.name not in error
+    monkeypatch.chdir(workspace.folder)
+    for module, option in _items():
+        with pytest.raises(DistilleryError, match=f"no {name!r} in params.yaml; there are "):
+            module.main(**{option: name})
+    assert sorted((workspace / "data").rglob("*")) == before
 
 
 def test_a_stage_in_a_process_of_its_own_ends_with_status_1(workspace: Workspace) -> None:
     workspace.params(_typo)
-    run = workspace.command("python", "stages/fetch_data.py", "--task", TASK, fast=False)
-    assert UNKNOWN in run.error
+    stage = ("python", "-m", "pipeline_lib.stages.fetch_data", "--task", TASK)
+    assert UNKNOWN in workspace.command(*stage, fast=False).error

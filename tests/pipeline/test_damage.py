@@ -112,7 +112,7 @@ def test_two_workers_compute_the_same_outputs(finished: Finished, workspace: Wor
     workspace.params(_two_workers)
     workspace.forget(OUTPUTS, STORE / "logits")
     # In interpreters of their own, as users run them: that must show as little as the workers do.
-    stage = ("python", "stages/precompute.py", "--task", TASK)
+    stage = ("python", "-m", "pipeline_lib.stages.precompute", "--task", TASK)
     assert workspace.command(*stage, fast=False).sound().tally == (SHARDS, BLOCKS)
     assert workspace.digests(OUTPUTS) == finished.workspace.digests(OUTPUTS)
 

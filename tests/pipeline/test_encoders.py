@@ -12,7 +12,6 @@ import pytest
 import torch
 
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.distillation.plans import read_plans
 from pipeline_lib.distillation.students import StudentTraining
 from pipeline_lib.storage.columns import list_column, matrix
 from pipeline_lib.storage.references import SetReference
@@ -26,6 +25,7 @@ from .test_kills import CHECKPOINTS, SLOW_TRAINING, TELL_RESUMED, _resumed, _wri
 from .workspace import STORE, TASK, Run, Workspace
 
 VECTORS, ENCODER = Path("data/vectors"), Path("data/encoders/sra")
+PRETRAIN = ("pretrain", "--encoder", "sra")
 SENTENCES, SHARD = 200, 100
 SLOW_VECTORS = """
 import time
@@ -99,15 +99,14 @@ def test_students_start_from_the_encoder(encoded: tuple[Workspace, Run]) -> None
     record = json.loads((workspace / ENCODER / "training.json").read_text())
     assert 0.0 < record["loss"] < record["constant_loss"]
     assert record["sentences"] == SENTENCES + 240 and record["held_back_sentences"] == 60
-    plan = json.loads((workspace / f"data/plans/{TASK}/bilstm_sra.json").read_text())
-    assert plan["encoder"]["folder"] == ENCODER.as_posix()
+    assert workspace.plan("bilstm_sra").encoder.folder == ENCODER.as_posix()
     scores = json.loads((workspace / "metrics.json").read_text())[TASK]["methods"]
     assert scores["bilstm_sra"]["test"]["accuracy"]["mean"] > 0.8
     assert "gain" in scores["bilstm_sra_kd"]["test"]
     search = json.loads((workspace / f"data/students/{TASK}/bilstm_sra/search.json").read_text())
     assert set(search["best_dev_by_rate"]) == {"0.0001", "0.01"}
     assert "held back" in run.text and "bilstm_sra_kd" in run.text
-    assert workspace.dvc("repro").sound().stages == []
+    assert workspace.dvc("repro").sound().stages == ["fingerprint"]
 
 
 def test_layers_are_learned_first_and_answers_after(encoded: tuple[Workspace, Run]) -> None:
@@ -128,7 +127,7 @@ def test_what_is_drawn_beside_a_trained_student_depends_on_the_seed_alone(
     monkeypatch.chdir(encoded[0].folder)
     monkeypatch.setenv("POTSTILL_HOME", str(encoded[0] / ".potstill"))
     layout = Layout()
-    plans = {plan.method: plan for plan in read_plans(layout.plans(TASK))}
+    plans = {method: encoded[0].plan(method) for method in ("tiny_layers", "tiny")}
     # The second stage learns layers again, as the first one does.
     copied = ("objective", "teacher", "teacher_layers")
     change = {name: getattr(plans["tiny_layers"], name) for name in copied}
@@ -152,7 +151,6 @@ def test_the_second_stage_leaves_the_first_alone(workspace: Workspace) -> None:
     first = workspace.digests(f"{folder}/tiny_layers")
     second = workspace.digests(f"{folder}/tiny")
     workspace.params(edit)
-    workspace.stage("plan").sound()
     workspace.stage("train").sound()
     # Two rates with the first seed, and the better one with the second.
     assert len(workspace.trained() - before) == 3
@@ -222,11 +220,10 @@ def test_pretraining_goes_on_from_its_checkpoint(
     encoded: tuple[Workspace, Run], workspace: Workspace
 ) -> None:
     workspace.forget(ENCODER, ".potstill/encoders")
-    with workspace.started("pretrain", prelude=SLOW_TRAINING) as stage:
+    with workspace.started(*PRETRAIN, prelude=SLOW_TRAINING) as stage:
         stage.kill_when(lambda: _written(workspace, "encoders-*.safetensors", after=25))
-    # The longest is trained first: the other had not begun.
-    [(step, steps), (other, _)] = _resumed(workspace.stage("pretrain", prelude=TELL_RESUMED))
-    assert 25 <= step < steps and other == 0
+    [(step, steps)] = _resumed(workspace.stage(*PRETRAIN, prelude=TELL_RESUMED))
+    assert 25 <= step < steps
     assert workspace.digests(ENCODER) == encoded[0].digests(ENCODER)
     assert list((workspace / CHECKPOINTS).glob("encoders-*")) == []
 
@@ -238,17 +235,29 @@ def test_a_changed_encoder_trains_its_rows_alone(workspace: Workspace) -> None:
     before = workspace.trained()
     workspace.params(another_seed)
     run = workspace.dvc("repro", f"train@{TASK}").sound()
-    assert "pretrain" in run.stages and f"precompute@{TASK}" not in run.stages
+    assert "pretrain@sra" in run.stages and "pretrain@general" not in run.stages
+    assert f"precompute@{TASK}" not in run.stages
     # Of each of the two rows two rates with the first seed, and the better one with the second.
     assert len(workspace.trained() - before) == 6
 
 
-def test_another_encoder_than_planned_is_refused(workspace: Workspace) -> None:
-    workspace.only("bilstm_sra")
-    path = workspace / ENCODER / "training.json"
-    path.chmod(0o644)
-    path.write_text("{}")
-    assert "not the model that was planned" in workspace.stage("train").error
+def test_an_encoder_that_leaves_params_takes_its_folder_along(workspace: Workspace) -> None:
+    def one(values: Any) -> None:
+        for name in ("tiny_layers", "tiny"):
+            del values["methods"][name]
+        del values["encoders"]["general"]
+
+    def all_of_them(values: Any) -> None:
+        values["methods"] = {"bilstm": values["methods"]["bilstm"]}
+        values["encoders"], values["catalogues"] = {}, {}
+
+    for edit, left in ((one, {"sra"}), (all_of_them, set())):
+        workspace.params(edit)
+        run = workspace.dvc("repro").sound()
+        assert {f"train@{TASK}", "report"} <= {*run.stages} and "pretrain@sra" not in run.stages
+        folders = (workspace / ENCODER.parent).glob("*/")
+        assert {path.name for path in folders} == left
+    assert workspace.dvc("repro").sound().stages == ["fingerprint"]
 
 
 def test_vectors_of_other_sentences_are_not_trained_on(workspace: Workspace) -> None:
@@ -258,7 +267,7 @@ def test_vectors_of_other_sentences_are_not_trained_on(workspace: Workspace) -> 
     manifest.chmod(0o644)
     manifest.write_text(json.dumps(raw))
     workspace.forget(".potstill/encoders")
-    assert "does not belong to input shard" in workspace.stage("pretrain").error
+    assert "does not belong to input shard" in workspace.stage(*PRETRAIN).error
 
 
 def test_vectors_can_stand_in_files(encoded: tuple[Workspace, Run], workspace: Workspace) -> None:
@@ -280,7 +289,7 @@ def test_vectors_can_stand_in_files(encoded: tuple[Workspace, Run], workspace: W
         values["optimisers"]["pretraining"]["epochs"] = 1
 
     workspace.params(edit)
-    found = workspace.stage("fetch_vectors").sound()
+    found = workspace.stage("fetch_models").sound()
     assert f"sentence vectors of 32 values: {len(texts)} rows" in found.text
     workspace.stage("precompute_vectors").sound()
     for name in own:
@@ -292,10 +301,10 @@ def test_vectors_can_stand_in_files(encoded: tuple[Workspace, Run], workspace: W
     gone = texts[SENTENCES + 59]
     table = table.filter(pc.not_equal(table["text"], gone))
     pq.write_table(table, workspace / "data/input/vectors.parquet")
-    workspace.stage("fetch_vectors").sound()
+    workspace.stage("fetch_models").sound()
     found = workspace.stage("precompute_vectors").sound()
     assert "wikipedia/validation: 60 rows; computed 1 shards, reused 0, 1 sentences" in found.text
-    assert "1 sentences have no vector" in workspace.stage("pretrain").sound().text
+    assert "1 sentences have no vector" in workspace.stage(*PRETRAIN).sound().text
     record = json.loads((workspace / ENCODER / "training.json").read_text())
     assert (record["held_back_sentences"], record["held_back_unanswered"]) == (59, 1)
     assert record["unanswered"] == 0 and 0.0 < record["loss"] < 1.0

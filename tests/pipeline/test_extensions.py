@@ -59,7 +59,7 @@ def add_row(workspace: Workspace) -> None:
 
 def test_they_are_trained_found_and_scored(workspace: Workspace) -> None:
     add_row(workspace)
-    for stage in ("plan", "train", "evaluate"):
+    for stage in ("train", "evaluate"):
         workspace.stage(stage, prelude=PRELUDE).sound()
     methods = workspace.scores(TASK).methods
     own, plain = methods["gru_kd"], methods["bilstm"]
@@ -80,7 +80,7 @@ def test_they_are_trained_found_and_scored(workspace: Workspace) -> None:
 
 def test_without_its_code_a_student_is_refused_by_name(workspace: Workspace) -> None:
     add_row(workspace)
-    refused = workspace.stage("plan")
+    refused = workspace.stage("train")
     error = refused.text
     assert refused.status == 1 and "Traceback" not in error
     assert "students.gru" in error and "'gru'" in error

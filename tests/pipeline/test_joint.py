@@ -111,14 +111,14 @@ def test_students_are_tuned_or_taken_as_they_are(joined: tuple[Workspace, Run]) 
         assert methods["tuned"].training.best_dev_by_rate.keys() == {"1e-05", "0.001"}
         assert methods["tuned"].training.rows == 240 and methods["taken"].training.rows == 480
         assert f"{task} taken: dev" in run.text
-    assert workspace.dvc("repro").sound().stages == []
+    assert workspace.dvc("repro").sound().stages == ["fingerprint"]
 
 
 def test_another_task_starts_from_a_groups_encoder(joined: tuple[Workspace, Run]) -> None:
     # A group of one task of sentences; the other is of pairs, and has outputs of its own.
     workspace, _ = joined
-    plan = json.loads((workspace / f"data/plans/{WARMTH}/elsewhere.json").read_text())
-    assert plan["new_outputs"] and plan["students"]["1"]["folder"].endswith(f"alone/1/{TASK}")
+    plan = workspace.plan("elsewhere", WARMTH)
+    assert plan.new_outputs and plan.students[1].folder.endswith(f"alone/1/{TASK}")
     student = load_student(workspace / f"data/students/{WARMTH}/elsewhere/1")
     assert student.model.config.pair and student.label_names == ["score"]
     assert workspace.scores(WARMTH).methods["elsewhere"].scores["dev"]["pearson"].mean > 0.9
@@ -133,7 +133,7 @@ def test_the_student_that_is_taken_predicts_what_was_scored(joined: tuple[Worksp
     table = table.filter(pc.equal(table["split"], "test"))
     texts = [text for _, text in sentences()["test"]]
     pairs = list(zip(texts, texts[1:] + texts[:1], strict=True))
-    found = load_student(folder).predict(pairs)
+    found = load_student(folder).logits(pairs)
     np.testing.assert_allclose(found, matrix(table["taken-2"]), atol=1e-5)
 
 
@@ -160,7 +160,8 @@ def test_another_joint_training_tunes_its_rows_anew(workspace: Workspace) -> Non
     before, joint = workspace.trained(), _joint(workspace)
     workspace.params(edit)
     run = workspace.dvc("repro", f"train@{TASK}").sound()
-    assert "train_joint" in run.stages and f"precompute@{TASK}" not in run.stages
+    assert "train_joint@mtl" in run.stages and "train_joint@alone" not in run.stages
+    assert f"precompute@{TASK}" not in run.stages
     assert len(_joint(workspace) - joint) == 2
     # Two rates with the first seed, and the better one with the second.
     assert len(workspace.trained() - before) == 3
@@ -169,29 +170,27 @@ def test_another_joint_training_tunes_its_rows_anew(workspace: Workspace) -> Non
 def test_a_joint_training_goes_on_from_its_checkpoints(
     joined: tuple[Workspace, Run], workspace: Workspace
 ) -> None:
-    workspace.forget("data/joint", ".potstill/joint")
-    with workspace.started("train_joint", prelude=SLOW_TRAINING) as stage:
+    workspace.forget("data/joint/mtl", ".potstill/joint")
+    with workspace.started("train_joint", "--joint", "mtl", prelude=SLOW_TRAINING) as stage:
         stage.kill_when(lambda: _written(workspace, "joint-*.safetensors", after=25))
-    resumed = _resumed(workspace.stage("train_joint", prelude=TELL_RESUMED))
+    resumed = _resumed(workspace.stage("train_joint", "--joint", "mtl", prelude=TELL_RESUMED))
     assert any(25 <= step < steps for step, steps in resumed)
     assert workspace.digests("data/joint") == joined[0].digests("data/joint")
 
 
-def test_another_student_than_planned_is_refused(workspace: Workspace) -> None:
-    path = workspace / f"data/joint/mtl/1/{TASK}/training.json"
-    path.chmod(0o644)
-    path.write_text("{}")
-    workspace.forget(".potstill/students")
-    plans = workspace / f"data/plans/{TASK}"
-    for other in {*plans.glob("*.json")} - {plans / "tuned.json", plans / "taken.json"}:
-        other.unlink()
-    for method in ("tuned", "taken"):
-        assert json.loads(plans.joinpath(f"{method}.json").read_text())["students"].keys() == {
-            "1",
-            "2",
-        }
-        assert "not the model that was planned" in workspace.stage("train").error
-        plans.joinpath("tuned.json").unlink(missing_ok=True)
+def test_a_joint_training_that_leaves_params_takes_its_folder_along(workspace: Workspace) -> None:
+    def one(values: Any) -> None:
+        del values["joint"]["alone"], values["methods"]["elsewhere"]
+
+    def all_of_them(values: Any) -> None:
+        values["joint"], values["methods"] = {}, {"bilstm": values["methods"]["bilstm"]}
+
+    for edit, left in ((one, {"mtl", *STARTS}), (all_of_them, set())):
+        workspace.params(edit)
+        run = workspace.dvc("repro", f"train@{WARMTH}").sound()
+        assert f"train@{WARMTH}" in run.stages and "train_joint@mtl" not in run.stages
+        assert {path.name for path in (workspace / "data/joint").glob("*/")} == left
+    assert workspace.dvc("repro", f"train@{WARMTH}").sound().stages == ["fingerprint"]
 
 
 def test_check_names_the_group(workspace: Workspace) -> None:

@@ -149,6 +149,7 @@ def finished_pairs(
         values["teachers"]["refined"] = alone | {
             **{"data": ["original"], "states": None, "tuning": alone["tuning"] | both}
         }
+        values["refined"] = ["refined"]
         names = ("bilstm", "bilstm_kd_ts")
         values["methods"] = {name: values["methods"][name] for name in names} | {
             name: values["methods"]["bilstm_kd_ts"] | {"baseline": None, **own}
@@ -247,17 +248,14 @@ def test_students_that_read_word_pieces_are_scored_as_saved(
         for method in (*JOINTLY, "dse", "dse_frozen"):
             student = load_student(workspace / f"data/students/{task}/{method}/1")
             found = [table[f"{method}-1"][row] for row in rows]
-            np.testing.assert_array_equal(student.predict(pairs), np.array(found, np.float32))
+            np.testing.assert_array_equal(student.logits(pairs), np.array(found, np.float32))
     for method in (*JOINTLY, "dse"):
         own = scores.methods[method]
         better = own.scores["dev"][scores.metric].mean
         assert better > (0.7 if task == "praise" else 0.4)
         assert own.parameters.with_embeddings > own.parameters.without_embeddings
-    plans = workspace / f"data/plans/{task}"
-    assert json.loads((plans / "bilstm.json").read_text())["model"] is None
-    assert json.loads((plans / "mkd_lstm.json").read_text())["model"]["folder"] == (
-        "data/raw/models/minilm"
-    )
+    assert workspace.plan("bilstm", task).model is None
+    assert workspace.plan("mkd_lstm", task).model.folder == "data/raw/models/minilm"
 
 
 @pytest.mark.parametrize("task", ["praise", "warmth"])
@@ -265,7 +263,8 @@ def test_a_row_learns_from_the_teachers_layers(
     finished_pairs: tuple[Workspace, Run], task: str
 ) -> None:
     workspace, _ = finished_pairs
-    folder = workspace / f"data/states/{task}/minilm/original"
+    every = workspace / f"data/outputs/{task}/states"
+    folder = every / "minilm/original"
     inputs = ShardSet.open(workspace / f"data/transfer/{task}/original")
     states = ShardSet.open(folder)
     assert states.table()["key"].equals(inputs.table()["key"])
@@ -273,14 +272,9 @@ def test_a_row_learns_from_the_teachers_layers(
     proof = json.loads((folder / "alignment.json").read_text())
     assert proof["rows_with_equal_key"] == proof["rows"] == inputs.manifest.rows
     # Only the transfer set that a row with the term reads, of the teacher that it names.
-    found = (workspace / "data/states").rglob("manifest.json")
-    assert {path.parent.relative_to(workspace / "data/states").parts[1:] for path in found} == {
-        ("minilm", "original")
-    }
-    plans = workspace / f"data/plans/{task}"
-    named = json.loads((plans / "pkd.json").read_text())["states"]
-    assert named["digest"] == states.manifest.digest
-    assert json.loads((plans / "mkd_transformer.json").read_text())["states"] is None
+    assert [path.parent for path in every.rglob("manifest.json")] == [folder]
+    assert workspace.plan("pkd", task).states.digest == states.manifest.digest
+    assert workspace.plan("mkd_transformer", task).states is None
 
 
 def test_retrieval_is_scored_against_labels_and_the_teachers_order(
@@ -322,10 +316,9 @@ def test_untuned_similarity_is_scored(finished_pairs: tuple[Workspace, Run]) -> 
 
 def test_a_row_learns_beside_its_teacher(finished_pairs: tuple[Workspace, Run]) -> None:
     workspace, _ = finished_pairs
-    plans = workspace / "data/plans/praise"
-    named = json.loads((plans / "beside.json").read_text())
-    assert named["teacher"]["folder"] == "data/teachers/praise/minilm"
-    assert named["teacher_layers"] == [1, 2] and named["states"] is None
+    plan = workspace.plan("beside", "praise")
+    assert plan.teacher.folder == "data/teachers/praise/minilm"
+    assert plan.teacher_layers == [1, 2] and plan.states is None
     # What it learned its projections for is left behind.
     beside, pkd = (
         load_student(workspace / f"data/students/praise/{method}/1") for method in ("beside", "pkd")
@@ -460,8 +453,8 @@ def test_each_row_learns_from_the_teacher_that_it_names(
     answers, digests = [], set()
     for name in TEACHERS:
         outputs = ShardSet.open(workspace / f"data/outputs/{task}/{name}/original")
-        plan = json.loads((workspace / f"data/plans/{task}/kd_{name}.json").read_text())
-        assert plan["outputs"]["digest"] == outputs.manifest.digest
+        plan = workspace.plan(f"kd_{name}", task)
+        assert plan.outputs.digest == outputs.manifest.digest
         digests.add(outputs.manifest.digest)
         proof = json.loads(outputs.folder.joinpath("alignment.json").read_text())
         assert proof["rows_with_equal_key"] == proof["rows"] == outputs.manifest.rows

@@ -8,16 +8,23 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
+from pipeline_lib.base.files import read_json
+from pipeline_lib.base.layout import Layout
+from pipeline_lib.params import check_params
+from pipeline_lib.stages.fingerprint import write_names
 from tests.archives import write_files
+from tests.tour import TOUR
 from tests.wikipedia.wikis import wikipedia, write_dump
+
+from .workspace import small_params
 
 ROOT = Path(__file__).parents[2]
 
 
 def run(stage: str, folder: Path, *options: str) -> subprocess.CompletedProcess:
-    """Run a stage's file in ``folder``."""
+    """Run a stage in ``folder``."""
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    command = [sys.executable, str(ROOT / "stages" / f"{stage}.py"), *options]
+    command = [sys.executable, "-m", f"pipeline_lib.stages.{stage}", *options]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
 
 
@@ -25,7 +32,7 @@ def run(stage: str, folder: Path, *options: str) -> subprocess.CompletedProcess:
 def folder(tmp_path: Path, model_folder: Path) -> Path:
     """Return a working folder whose params.yaml names only files in it."""
     yaml = YAML(typ="safe", pure=True)
-    params = yaml.load((ROOT / "params.yaml").read_text(encoding="utf-8"))
+    params = yaml.load(TOUR.read_text(encoding="utf-8"))
     task = next(iter(params["tasks"].values()))
     files = {"train": "a.tsv", "dev": "a.tsv"}
     task["source"] = {"kind": "files", "files": files, "format": "tsv", "columns": None}
@@ -48,11 +55,11 @@ def test_stages_write_their_outputs(folder: Path) -> None:
     for stage, options, output in (
         ("fetch_data", ["--task", "mine"], "tasks/mine/train.tsv"),
         ("fetch_models", [], "models/minilm/model.safetensors"),
-        ("fetch_vectors", [], "vectors/source.json"),
     ):
         result = run(stage, folder, *options)
         assert result.returncode == 0, result.stderr
         assert (folder / "data" / "raw" / output).is_file()
+    assert (folder / "data/raw/vectors/source.json").is_file()
 
 
 def test_wikipedia_is_split_or_said_to_be_null(folder: Path) -> None:
@@ -71,6 +78,21 @@ def test_wikipedia_is_split_or_said_to_be_null(folder: Path) -> None:
     assert "computed 1 chunks, reused 0" in result.stdout
     names = {path.name for path in (folder / "data/wikipedia/train").iterdir()}
     assert names == {"s00000.arrow", "s00001.arrow", "s00002.arrow", "manifest.json"}
+
+
+def test_the_outputs_of_rows_that_are_gone_are_deleted(tmp_path: Path) -> None:
+    layout = Layout(tmp_path)
+    values = small_params() | {"refined": ["minilm"]}
+    values["teachers"]["minilm"]["tuning"] |= {"kind": "refined", "sampling": "all", "ranking": {}}
+    folders = (layout.refined, layout.encoders, layout.all_joint)
+    for name in ("minilm", "gone"):
+        for folder in folders:
+            (folder / name).mkdir(parents=True)
+            (folder / name / "model.safetensors").touch()
+    write_names(check_params(values), layout)
+    assert [read_json(layout.row_names(folder)) for folder in folders] == [["minilm"], [], []]
+    left = [{path.name for path in folder.glob("*/")} for folder in folders]
+    assert left == [{"minilm"}, set(), set()]
 
 
 def test_error_is_one_line(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""A small repository of its own: the project's stages on a small corpus with a tiny teacher."""
+"""A workspace of its own, without code: the stages on a small corpus with a tiny teacher."""
 
 import copy
 import io
@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -22,8 +22,11 @@ from ruamel.yaml import YAML
 
 from pipeline_lib.base.files import sha256_file
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.distillation.plans import Plan, make_plan
 from pipeline_lib.evaluation.results import TaskScores
+from pipeline_lib.params import load_params
 from pipeline_lib.storage.trained import SEAL
+from tests.tour import TOUR
 
 ROOT = Path(__file__).parents[2]
 TASK = "reviews"
@@ -36,9 +39,8 @@ METHODS = ("bilstm", "bilstm_kd", "bilstm_kd_ts")
 OUTPUTS = Path("data/outputs") / TASK / TEACHER / "full"
 TRANSFER = Path("data/transfer") / TASK / "full"
 STORE = Path(".potstill/store")
-SINGLE = ("fetch_models", "fetch_vectors", "split_wikipedia", "precompute_vectors", "pretrain")
-SINGLE += ("refine_teacher", "train_joint", "report")
-"""Stages that are not one per task."""
+SINGLE = ("fingerprint", "fetch_models", "split_wikipedia", "precompute_vectors", "report")
+"""Stages without a matrix."""
 UNSET = ("POTSTILL_HOME", "DISTILLERY_HOME", "DVC_ROOT", "PYTHONDONTWRITEBYTECODE")
 """Variables of the environment that a workspace does not take over."""
 
@@ -73,12 +75,13 @@ class Run:
 
     @property
     def error(self) -> str:
-        """The one line that a refused stage prints: no traceback, exit status 1."""
+        """The one line of a refused stage's error, its last: no traceback, exit status 1."""
         lines = [line for line in self.text.splitlines() if line.strip()]
         assert self.status == 1, self.text
-        assert len(lines) == 1, self.text
-        assert lines[0].startswith("error:"), self.text
-        return lines[0]
+        assert [line for line in lines if re.match("error|Traceback", line)] == lines[-1:], (
+            self.text
+        )
+        return lines[-1]
 
 
 class Workspace:
@@ -86,15 +89,23 @@ class Workspace:
 
     :param server: the socket of ``forking.py``.
     :param shims: a folder whose ``python`` runs stages through the server.
+    :param code: the folder of the library.
     """
 
-    def __init__(self, folder: Path, server: Path, shims: Path) -> None:
-        self.folder, self.server, self.shims = folder, server, shims
+    def __init__(self, folder: Path, server: Path, shims: Path, code: Path = ROOT) -> None:
+        self.folder, self.server, self.shims, self.code = folder, server, shims, code
 
     def copy(self, folder: Path) -> "Workspace":
         """Return an independent copy, with cache and store: no file is shared."""
         shutil.copytree(self.folder, folder, symlinks=True)
         return Workspace(folder, self.server, self.shims)
+
+    def with_own_code(self) -> "Workspace":
+        """Copy the library into the folder, so that it can be edited; return the workspace."""
+        # With what is compiled already, less what another worker is writing.
+        ignored = shutil.ignore_patterns("*.pyc.*")
+        shutil.copytree(ROOT / "pipeline_lib", self.folder / "pipeline_lib", ignore=ignored)
+        return Workspace(self.folder, self.server, self.shims, self.folder)
 
     def __truediv__(self, path: str | Path) -> Path:
         return self.folder / path
@@ -106,7 +117,7 @@ class Workspace:
         kept = {name: value for name, value in os.environ.items() if name not in UNSET}
         return kept | {
             "PATH": f"{path}:{os.environ['PATH']}",
-            "PYTHONPATH": str(self.folder),
+            "PYTHONPATH": str(self.code),
             "OMP_NUM_THREADS": "1",
             "TOKENIZERS_PARALLELISM": "false",
             "HF_HUB_OFFLINE": "1",
@@ -132,18 +143,19 @@ class Workspace:
 
     def distill(self, *argv: str) -> Run:
         """Run the ``distill`` command, as a fork."""
-        return self.command("python", "pipeline_lib/cli.py", *argv)
+        return self.command("python", "-m", "pipeline_lib.cli", *argv)
 
     def stage(self, name: str, *options: str, prelude: str = "") -> Run:
-        """Run one stage for the task, and wait for its end."""
+        """Run one stage for the task, or what ``options`` name, and wait for its end."""
         with self.started(name, *options, prelude=prelude) as stage:
             return stage.wait()
 
     @contextmanager
     def started(self, name: str, *options: str, prelude: str = "") -> Iterator["Started"]:
         """Start one stage for the task; it is killed when the block ends before it."""
-        single = name in SINGLE
-        argv = [f"stages/{name}.py", *(() if single else ("--task", TASK)), *options]
+        alone = options or name in SINGLE
+        item = () if alone else ("--task", TASK)
+        argv = ["-m", f"pipeline_lib.stages.{name}", *item, *options]
         log = self.folder / f"{name}-{time.monotonic_ns()}.log"
         env = self.env() | {"DVC_ROOT": str(self.folder)}
         with socket.socket(socket.AF_UNIX) as client:
@@ -192,11 +204,18 @@ class Workspace:
         """Return a task's scores."""
         return TaskScores.read(Layout(self.folder / "data").scores(task))
 
+    def plan(self, method: str, task: str = TASK) -> Plan:
+        """Return a row's plan, as training makes it."""
+        with chdir(self.folder):
+            return make_plan(load_params(), task, method, Layout())
+
     def only(self, method: str) -> str:
-        """Leave one row's plan and no trained student; return the folder of the row's students."""
-        for path in (self.folder / "data/plans" / TASK).glob("*.json"):
-            if path.stem != method:
-                path.unlink()
+        """Leave one row and no trained student; return the folder of the row's students."""
+
+        def alone(values: Any) -> None:
+            values["methods"] = {method: values["methods"][method] | {"baseline": None}}
+
+        self.params(alone)
         self.forget(f"data/students/{TASK}", ".potstill/students")
         return f"data/students/{TASK}/{method}"
 
@@ -268,7 +287,7 @@ def _small_params() -> dict[str, Any]:
 @cache
 def _small_params_file() -> str:
     yaml = YAML()
-    values = yaml.load((ROOT / "params.yaml").read_text())
+    values = yaml.load(TOUR.read_text())
     task = next(iter(values["tasks"].values()))
     task["source"] = {
         "kind": "files",
@@ -313,7 +332,7 @@ def _small_params_file() -> str:
     # Chosen once the students are trained: it moves none of them.
     values["methods"]["bilstm_kd"]["temperature"] = "dev"
     values["evaluate"]["resamples"] = 100
-    values["speed"] |= {"sentences": 20, "repeats": 1}
+    values["speed"] |= {"seconds": 0.01, "repeats": 1}
     text = io.StringIO()
     yaml.dump(values, text)
     return text.getvalue()

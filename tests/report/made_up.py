@@ -14,23 +14,11 @@ from pipeline_lib.report.content import page_content
 from pipeline_lib.storage.columns import list_column
 from pipeline_lib.storage.shards import write_shard
 from tests.inspection.made_up import TASK, TEACHER, made_up_transfer, odds, params, write_set
-from tests.made_up import made_up_method, made_up_scores
+from tests.made_up import made_up_method, made_up_scores, made_up_speed
 
 HOSTILE = "</script><!--<img src=http://evil.example/x onerror=alert(1)>\"'`&lt;"
 LABELS = ["bad\"'><b onclick=alert(2)>", "good"]
 METHODS = ("bilstm", "bilstm_kd_ts")
-SPEED = {
-    "accelerator": None,
-    "cpu": "Fast CPU",
-    "threads": 2,
-    "torch": "2.0",
-    "sentences": 2000,
-    "repeats": 3,
-    "sentences_per_second": {
-        "teachers": {TEACHER: {"median": 250.0}},
-        "students": {"bilstm": {"median": 12500.0}},
-    },
-}
 PIPELINE = """
 stages:
   prepare: {cmd: p, outs: ["data/tasks/${item.task}"]}
@@ -59,7 +47,7 @@ def made_up_content(folder: Path, **changes: Any) -> dict[str, Any]:
     counts = {"shards": {"computed": 3, "reused": 9}}
     write_json(layout.stage_record(f"train@{TASK}"), record | {"counts": counts})
     (folder / "dvc.yaml").write_text(PIPELINE)
-    result = TaskResult(TASK, scores, SPEED)
+    result = TaskResult(TASK, scores, made_up_speed())
     return page_content(settings, layout, [result], [], folder / "dvc.yaml")
 
 

@@ -13,6 +13,7 @@ from pipeline_lib.evaluation.results import RetrievalScores, SeedScores, Similar
 from pipeline_lib.params import Params, load_params
 from pipeline_lib.report.measured import read_finished_measures, read_measured
 from pipeline_lib.report.terminal import print_measured
+from tests.tour import TOUR
 
 
 def measures(first: dict[str, float]) -> dict[str, SeedScores]:
@@ -39,7 +40,7 @@ def layout(tmp_path: Path) -> Layout:
 
 @pytest.fixture
 def params() -> Params:
-    shipped = load_params(Path(__file__).parents[2] / "params.yaml")
+    shipped = load_params(TOUR)
     # Of the rows only the names are read.
     return shipped.model_copy(update={"retrieval": {"mine": None}, "similarity": {"alike": None}})
 

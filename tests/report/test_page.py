@@ -98,7 +98,10 @@ def test_the_page_needs_nothing_from_elsewhere(html: str, read: Read) -> None:
 
 def test_every_part_is_there_with_its_figures(read: Read) -> None:
     text = " ".join(" ".join(read.texts).split())
+    lead = "movies: the best student on dev, bilstm_kd_ts, has an accuracy of 90.0 % on test"
+    assert text.index(lead) < text.index("always positive")
     for heading in (
+        "Speed",
         "Checks",
         "What each step adds",
         "Accuracy against speed and size",
@@ -111,7 +114,14 @@ def test_every_part_is_there_with_its_figures(read: Read) -> None:
         "Provenance",
     ):
         assert f" {heading} " in text
-    for figure in ("90.0 ± 0.4", "12,500", "1 min 15 s", "3 / 9", "Fast CPU"):
+    for figure in (
+        "90.0 ± 0.4",
+        "12,500",
+        "bilstm_kd_ts, onnx-int8",
+        "1 min 15 s",
+        "3 / 9",
+        "Fast CPU",
+    ):
         assert figure in text
     assert "bilstm_kd_ts over bilstm: +2 (+0.4 to +3.3)" in text
 
@@ -143,7 +153,7 @@ def test_the_same_content_is_json(content: dict[str, Any], tmp_path: Path) -> No
     found = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
     assert found == json.loads(json.dumps(content))
     [task] = found["tasks"]
-    assert (found["format"], task["task"]) == (1, TASK)
+    assert (found["format"], task["task"]) == (2, TASK)
     assert [own["system"] for own in task["systems"]] == ["teacher minilm", *METHODS]
     [first, *_] = [curve for curve in task["curves"] if curve["system"] == "bilstm"]
     assert [one["dev"] for one in first["history"]] == [None, 0.81, 0.79]

@@ -107,7 +107,7 @@ def test_clicks_sort_restore_and_lead_to_rows_and_json(page: WebDriver) -> None:
     assert head.get_attribute("aria-sort") is None
     assert column(page, 0) == before
     json_link = page.find_element(By.LINK_TEXT, "report.json").get_attribute("href")
-    assert json.loads(Path(json_link.removeprefix("file://")).read_text())["format"] == 1
+    assert json.loads(Path(json_link.removeprefix("file://")).read_text())["format"] == 2
     link = page.find_element(By.CSS_SELECTOR, "a[data-filter]")
     page.execute_script("arguments[0].click()", link)
     field = page.find_element(By.CSS_SELECTOR, "form.filter input")

@@ -16,21 +16,10 @@ from pipeline_lib.report.collect import TaskResult, metrics, read_finished, read
 from pipeline_lib.report.markdown import write_report
 from pipeline_lib.report.rows import rows
 from pipeline_lib.report.terminal import print_result
-from tests.made_up import made_up_method, made_up_scores
+from tests.made_up import made_up_form, made_up_method, made_up_scores, made_up_speed
+from tests.tour import TOUR
 
-SPEED = {
-    "device": "cpu",
-    "accelerator": None,
-    "cpu": "Fast CPU",
-    "threads": 2,
-    "torch": "2.0",
-    "sentences": 2000,
-    "repeats": 3,
-    "sentences_per_second": {
-        "teachers": {"minilm": {"median": 250.0, "min": 240.0, "max": 260.0}},
-        "students": {"bilstm": {"median": 12500.0, "min": 12000.0, "max": 13000.0}},
-    },
-}
+SPEED = made_up_speed()
 
 
 @pytest.fixture
@@ -70,7 +59,7 @@ def hide_test(scores: TaskScores) -> TaskScores:
 
 @pytest.fixture
 def params() -> Params:
-    return load_params(Path(__file__).parents[2] / "params.yaml")
+    return load_params(TOUR)
 
 
 def printed(result: TaskResult, params: Params, width: int) -> str:
@@ -162,13 +151,40 @@ def test_the_caption_names_what_was_not_run(scores: TaskScores, params: Params) 
     assert "not measured" in text
 
 
-def test_the_caption_says_how_many_threads_were_timed(scores: TaskScores, params: Params) -> None:
-    for own, said in (
-        ({"threads": 1}, "Fast CPU, 1 thread, torch 2.0"),
-        ({"threads": 2}, "Fast CPU, students on 1 thread, teachers on 2, torch 2.0"),
-        ({"threads": 2, "accelerator": "Fast GPU"}, "Fast GPU, 2 threads, torch 2.0"),
-    ):
-        assert said in printed(TaskResult("movies", scores, SPEED | own), params, 400)
+def test_the_caption_says_what_was_timed_and_how(scores: TaskScores, params: Params) -> None:
+    text = printed(TaskResult("movies", scores, SPEED), params, 400)
+    assert "in each system's fastest form of those that answer as in torch by 98 %" in text
+    assert "2,000 of test, median of 3 turns of at least 1 s; Fast CPU, 2 cores, torch 2.0" in text
+    assert "Only bilstm_kd_ts, the best student on dev, was exported" in text
+    missing = {"onnx": "ONNX files need onnx and onnxruntime"}
+    teacher = SPEED.teachers["minilm"].model_copy(update={"not_timed": missing})
+    alone = {"cores": 1, "exported": None, "onnxruntime": None, "teachers": {"minilm": teacher}}
+    text = printed(TaskResult("movies", scores, SPEED.model_copy(update=alone)), params, 400)
+    assert "Fast CPU, 1 core, torch 2.0." in text and "was exported" not in text
+    assert "Not timed: minilm, onnx: ONNX files need onnx and onnxruntime" in text
+
+
+@pytest.mark.parametrize("width", [100, 140])
+def test_every_form_is_shown_with_its_timings(
+    scores: TaskScores, params: Params, width: int
+) -> None:
+    text = printed(TaskResult("movies", scores, SPEED), params, width)
+    lines = [" ".join(row.split()) for row in text.splitlines()]
+    assert "teacher minilm, onnx-int8 400 800 5 – 24 97.0%" in lines
+    assert "bilstm_kd_ts, onnx-int8 12,500 25,000 0.16 2.5 3 99.8%" in lines
+
+
+def test_a_form_on_the_accelerator_alone_has_no_latency(scores: TaskScores, params: Params) -> None:
+    rates = {"accelerator": {"median": 9000.0, "min": 1.0, "max": 9999.0}}
+    teacher = SPEED.model_dump()["teachers"]["minilm"]
+    teacher["forms"]["torch bfloat16"] = made_up_form(1.0, 92_000_000, rates=rates) | {
+        "latency_ms": None
+    }
+    speed = made_up_speed(accelerator="Fast GPU", teachers={"minilm": teacher})
+    text = printed(TaskResult("movies", scores, speed), params, 140)
+    assert "Fast GPU" in text
+    (line,) = [" ".join(row.split()) for row in text.splitlines() if "torch bfloat16" in row]
+    assert line == "teacher minilm, torch bfloat16 – – 9,000 – – 92 –"
 
 
 def test_the_caption_tells_of_texts_in_two_splits(scores: TaskScores, params: Params) -> None:
@@ -202,6 +218,8 @@ def test_markdown_holds_no_timings_and_is_stable(
         write_report(tmp_path / name, [TaskResult("movies", scores, SPEED)], params)
     text = (tmp_path / "a.md").read_text()
     assert text == (tmp_path / "b.md").read_text()
+    assert text.startswith("# Results\n\nmovies: the best student on dev, bilstm_kd_mask_pos, has ")
+    assert "per second" not in text and "MB" not in text
     assert "| bilstm_kd_mask_pos | 90.0 ± 0.4 | 90.0 ± 0.4 | +1.9 | [+0.4, +3.3] |" in text
     assert "12,500" not in text
 

@@ -50,7 +50,7 @@ def vectors(student: Student, texts: list[str]) -> np.ndarray:
 
 def expected(student: Student, output: int) -> np.ndarray:
     """Return the student's own answers for all pairs, as scores."""
-    logits = student.predict([(one, other) for one in FIRST for other in SECOND])
+    logits = student.logits([(one, other) for one in FIRST for other in SECOND])
     if logits.shape[1] == 1:
         found = logits[:, 0]
     elif logits.shape[1] == 2:

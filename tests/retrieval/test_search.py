@@ -82,7 +82,7 @@ def test_the_student_of_an_index_compares(tmp_path: Path) -> None:
     found = way.find(QUERIES, 50)
     student = load_student(folder)
     for query, hits in zip(QUERIES, found, strict=True):
-        logits = student.predict([(query, TEXTS[hit.row]) for hit in hits])
+        logits = student.logits([(query, TEXTS[hit.row]) for hit in hits])
         np.testing.assert_allclose(
             [hit.score for hit in hits], logits[:, 1] - logits[:, 0], atol=0.01
         )

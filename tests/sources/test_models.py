@@ -29,9 +29,9 @@ from pipeline_lib.sources.models import (
 )
 from pipeline_lib.sources.preflight import model_faults
 from tests.archives import write_files, zip_bytes
+from tests.tour import TOUR
 
 NAMES = ["config.json", "model.safetensors", "tokenizer.json"]
-SHIPPED = Path(__file__).parents[2] / "params.yaml"
 LOCAL = LocalModel(kind="path", path="model")
 
 
@@ -42,7 +42,7 @@ def names(folder: Path) -> list[str]:
 
 def given(inputs: Path, checkpoint: str | None, task: Task, *names: str) -> Params:
     """Return parameters of tasks with a local model, or with finished teachers."""
-    shipped = load_params(SHIPPED)
+    shipped = load_params(TOUR)
     own = shipped.teachers["minilm"].model_dump() | {"max_length": 16}
     if checkpoint:
         own |= {"model": None, "tuning": {"kind": "finished", "checkpoint": checkpoint}}

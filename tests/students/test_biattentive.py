@@ -195,7 +195,7 @@ def test_it_learns_what_two_sentences_share(pair: bool) -> None:
         optimiser.zero_grad()
     assert found["vector"].shape == (len(texts), 7)
     assert value.item() < 0.1
-    assert (student.predict(texts).argmax(1) == labels.numpy()).all()
+    assert (student.logits(texts).argmax(1) == labels.numpy()).all()
 
 
 def test_it_counts_as_recurrent() -> None:

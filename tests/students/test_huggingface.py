@@ -61,7 +61,7 @@ def test_padding_changes_no_logit(embeddings: str) -> None:
 
 
 def test_the_words_order_matters() -> None:
-    logits = make_student().predict(["good film", "film good"])
+    logits = make_student().logits(["good film", "film good"])
     assert not np.allclose(logits[0], logits[1], atol=1e-5)
 
 
@@ -107,7 +107,7 @@ def test_dropout_is_off_when_predicting() -> None:
     student.model.train()
     noisy = [student.model.outputs(batch)["logits"].detach() for _ in range(2)]
     assert not torch.equal(*noisy)
-    assert np.array_equal(student.predict(["a good film"]), student.predict(["a good film"]))
+    assert np.array_equal(student.logits(["a good film"]), student.logits(["a good film"]))
     assert not student.model.training
 
 
@@ -116,32 +116,32 @@ def test_long_texts_are_cut_and_empty_ones_predicted() -> None:
     sentences = student.encode(TEXTS)
     assert sentences.lengths.tolist() == [4, 1, 8, 1, 8]
     assert sentences.ids[sentences.offsets[3]] == student.tokenizer.token_to_id("[MASK]")
-    logits = student.predict(["", " ", "good"])
+    logits = student.logits(["", " ", "good"])
     assert np.isfinite(logits).all() and np.array_equal(logits[0], logits[1])
-    assert np.array_equal(logits[0], student.predict(["unheard"])[0])
+    assert np.array_equal(logits[0], student.logits(["unheard"])[0])
     assert not np.allclose(logits[0], logits[2], atol=1e-5)
 
 
 def test_predictions_stand_in_the_texts_order() -> None:
     student = make_student()
     texts = [" ".join(["film"] * n + ["good"]) for n in (5, 1, 3, 1, 0, 5)]
-    logits = student.predict(texts)
+    logits = student.logits(texts)
     assert logits.shape == (6, 3) and logits.dtype == np.float32
-    singles = np.concatenate([student.predict([text]) for text in texts])
+    singles = np.concatenate([student.logits([text]) for text in texts])
     assert np.allclose(logits, singles, atol=1e-6)
-    assert student.predict([]).shape == (0, 3)
+    assert student.logits([]).shape == (0, 3)
     again = predict_sentences(student.model, student.encode(texts), student.device)
     assert np.array_equal(again, logits)
 
 
 def test_save_and_load(tmp_path: Path) -> None:
     student = make_student(embeddings="multichannel")
-    expected = student.predict(TEXTS)
+    expected = student.logits(TEXTS)
     save_student(tmp_path / "s", student.model, student.tokenizer)
     assert (tmp_path / "s" / "model.safetensors").exists()
     loaded = load_student(tmp_path / "s")
     assert loaded.label_names == ["no", "yes", "so"]
-    assert np.array_equal(loaded.predict(TEXTS), expected)
+    assert np.array_equal(loaded.logits(TEXTS), expected)
     assert loaded.parameters(True) == student.parameters(True)
     assert loaded.model.config.settings == settings(embeddings="multichannel")
 
@@ -165,12 +165,12 @@ def test_transformers_loads_a_student(tmp_path: Path) -> None:
         logits = model(**batch).logits.numpy()
         alone = model(**tokenizer(texts[:1], return_tensors="pt")).logits[0]
         unmasked = model(batch["input_ids"][:1]).logits[0]
-    assert np.allclose(logits, student.predict(texts), atol=1e-6)
+    assert np.allclose(logits, student.logits(texts), atol=1e-6)
     assert torch.equal(alone, unmasked) and np.allclose(alone, logits[0], atol=1e-6)
 
     classify = pipeline("text-classification", model=str(tmp_path / "s"), top_k=None)
     found = classify(texts, batch_size=2)
-    scores = torch.tensor(student.predict(texts)).softmax(-1).numpy()
+    scores = torch.tensor(student.logits(texts)).softmax(-1).numpy()
     for row, expected in zip(found, scores, strict=True):
         by_label = {entry["label"]: entry["score"] for entry in row}
         assert [by_label[n] for n in ("no", "yes", "so")] == pytest.approx(expected, abs=1e-5)
@@ -183,7 +183,7 @@ def test_what_was_exported_is_left_to_its_own_classes(tmp_path: Path) -> None:
     write_json(tmp_path / "config.json", config)
     with pytest.raises(DistilleryError, match="exported for the hub, with classes of its own"):
         AutoModelForSequenceClassification.from_pretrained(tmp_path)
-    assert np.array_equal(load_student(tmp_path).predict(TEXTS), student.predict(TEXTS))
+    assert np.array_equal(load_student(tmp_path).logits(TEXTS), student.logits(TEXTS))
 
 
 def test_a_folder_without_a_student_is_refused(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def make_student(labels: list[str], pair: bool = True) -> Student:
 def test_both_sentences_go_through_one_encoder_and_are_compared() -> None:
     student = make_student(["no", "yes"])
     first, second = (student.encode([(t, t) for t in texts]) for texts in zip(*PAIRS, strict=True))
-    found = student.predict(PAIRS)
+    found = student.logits(PAIRS)
     for row in range(len(PAIRS)):
         one = np.array([row])
         h1, h2 = (
@@ -50,9 +50,9 @@ def test_a_pair_costs_no_second_encoder() -> None:
 
 def test_order_of_pairs_and_of_sentences_matters() -> None:
     student = make_student(["no", "yes"])
-    found = student.predict(PAIRS)
-    np.testing.assert_allclose(student.predict(PAIRS[::-1]), found[::-1], atol=1e-6)
-    swapped = student.predict([(b, a) for a, b in PAIRS])
+    found = student.logits(PAIRS)
+    np.testing.assert_allclose(student.logits(PAIRS[::-1]), found[::-1], atol=1e-6)
+    swapped = student.logits([(b, a) for a, b in PAIRS])
     assert not np.allclose(swapped[0], found[0], atol=1e-5)
     np.testing.assert_allclose(swapped[2], found[2], atol=1e-6)
 
@@ -68,11 +68,11 @@ def test_second_sentences_are_cut_too() -> None:
 
 def test_a_regression_has_one_output_and_survives_saving(tmp_path: Path) -> None:
     student = make_student(["score"])
-    assert student.predict(PAIRS).shape == (3, 1)
+    assert student.logits(PAIRS).shape == (3, 1)
     save_student(tmp_path / "student", student.model, student.tokenizer)
     loaded = load_student(tmp_path / "student")
     assert loaded.is_pair and loaded.label_names == ["score"]
-    np.testing.assert_array_equal(loaded.predict(PAIRS), student.predict(PAIRS))
+    np.testing.assert_array_equal(loaded.logits(PAIRS), student.logits(PAIRS))
 
 
 def test_transformers_loads_a_student_of_pairs(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_transformers_loads_a_student_of_pairs(tmp_path: Path) -> None:
         logits = model(
             **first, input_ids_2=second["input_ids"], attention_mask_2=second["attention_mask"]
         ).logits
-    np.testing.assert_allclose(logits.numpy(), student.predict(PAIRS), atol=1e-6)
+    np.testing.assert_allclose(logits.numpy(), student.logits(PAIRS), atol=1e-6)
 
 
 @pytest.mark.parametrize("lengths", [[4, 1, 3], [4, 4, 4]])

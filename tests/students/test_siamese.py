@@ -122,7 +122,7 @@ def test_a_width_puts_a_linear_map_behind_the_means(family: Path, tmp_path: Path
     np.testing.assert_allclose(encoder.encode(texts), expected, atol=2e-6)
     assert np.ptp(expected, axis=0).max() > 1e-2
     export_onnx(tmp_path / "encoder", tmp_path / "onnx")
-    found = load_onnx_student(tmp_path / "onnx").predict(texts)
+    found = load_onnx_student(tmp_path / "onnx").outputs(texts)
     np.testing.assert_allclose(found, expected, atol=5e-6)
 
 
@@ -138,10 +138,10 @@ def test_what_compares_sees_sentences_read_apart(family: Path, pair: bool) -> No
     own = student.model
     units = torch.relu(features @ own.hidden[0].weight.T + own.hidden[0].bias)
     expected = (units @ own.logits.weight.T + own.logits.bias).detach().numpy()
-    found = student.predict(texts)
+    found = student.logits(texts)
     np.testing.assert_allclose(found, expected, atol=1e-5)
     # One by one, without padding; and in one batch, as training reads them.
-    alone = np.concatenate([student.predict([text]) for text in texts])
+    alone = np.concatenate([student.logits([text]) for text in texts])
     np.testing.assert_allclose(alone, found, atol=1e-5)
     batch = student.encode(texts).batch(np.arange(len(texts)))
     np.testing.assert_allclose(own.outputs(batch)["logits"].detach().numpy(), found, atol=1e-5)
@@ -153,11 +153,11 @@ def test_save_load_and_transformers(
     family: Path, pair: bool, labels: tuple[str, ...], tmp_path: Path
 ) -> None:
     student, texts = make_student(family, pair, labels), PAIRS if pair else SINGLES
-    expected = student.predict(texts)
+    expected = student.logits(texts)
     save_student(tmp_path, student.model, student.tokenizer)
     loaded = load_student(str(tmp_path))
     assert loaded.is_pair == pair and loaded.label_names == [*labels]
-    np.testing.assert_allclose(loaded.predict(texts), expected, atol=1e-6)
+    np.testing.assert_allclose(loaded.logits(texts), expected, atol=1e-6)
     assert loaded.parameters(True) == student.parameters(True)
     assert str(family) not in (tmp_path / "config.json").read_text()
     model = AutoModelForSequenceClassification.from_pretrained(tmp_path).eval()
@@ -255,7 +255,7 @@ def test_vectors_that_are_known_give_the_same_outputs(bert: Path) -> None:
     known = with_vectors(single.model, single.encode(SINGLES), CPU)
     assert {*known.targets} == {ENCODED[0]}
     logits = single.model.outputs(known.batch(np.arange(5)))["logits"].detach().numpy()
-    np.testing.assert_allclose(logits, single.predict(SINGLES), atol=1e-6)
+    np.testing.assert_allclose(logits, single.logits(SINGLES), atol=1e-6)
 
 
 @pytest.mark.parametrize("frozen", [True, False])

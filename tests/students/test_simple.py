@@ -39,7 +39,7 @@ def test_padding_changes_no_logit(architecture: str) -> None:
     student = make_student(architecture)
     batch = student.encode(TEXTS).batch(np.arange(len(TEXTS)))
     together = student.model.outputs(batch)["logits"].detach().numpy()
-    alone = np.concatenate([student.predict([text]) for text in TEXTS])
+    alone = np.concatenate([student.logits([text]) for text in TEXTS])
     np.testing.assert_allclose(together, alone, atol=1e-6)
     assert np.ptp(alone[:, 0]) > 1e-4
 
@@ -94,7 +94,7 @@ def test_ngrams_know_the_order_of_words_and_single_words_do_not() -> None:
 
 def test_a_linear_student_is_linear_in_its_bag() -> None:
     student = make_student("linear")
-    one, two, both = student.predict(["film", "dull", "film dull"])
+    one, two, both = student.logits(["film", "dull", "film dull"])
     encoder = student.model.encoder
     bigram = encoder(torch.tensor([[3, 5]]), torch.tensor([2])) * 3
     bigram = bigram - encoder(torch.tensor([[3]]), torch.tensor([1]))

@@ -102,9 +102,9 @@ def test_padding_and_other_rows_change_nothing(family: Path, make: Any, pair: bo
     sentences = student.encode(texts)
     assert sentences.pad_id == student.tokenizer.pad_id
     together = student.model.outputs(sentences.batch(np.arange(len(texts))))["logits"]
-    alone = np.concatenate([student.predict([text]) for text in texts])
+    alone = np.concatenate([student.logits([text]) for text in texts])
     np.testing.assert_allclose(together.detach().numpy(), alone, atol=1e-5)
-    np.testing.assert_allclose(student.predict(texts), alone, atol=1e-5)
+    np.testing.assert_allclose(student.logits(texts), alone, atol=1e-5)
     assert np.ptp(alone[:, 0]) > 1e-4
 
 
@@ -123,7 +123,7 @@ def test_a_pretrained_model_predicts_with_all_of_torchs_threads_and_an_lstm_with
                 return outputs(batch)
 
             monkeypatch.setattr(student.model, "outputs", spy)
-            student.predict(SINGLES)
+            student.logits(SINGLES)
             assert set(seen) == {threads}
         assert torch.get_num_threads() == 2
     finally:
@@ -134,9 +134,9 @@ def test_batches_of_any_size_give_the_same_answers(
     bert: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     student = make_student(bert)
-    expected = student.predict(PAIRS)
+    expected = student.logits(PAIRS)
     monkeypatch.setattr(student_module, "PRETRAINED_BATCH", 2)
-    np.testing.assert_allclose(student.predict(PAIRS), expected, atol=2e-6)
+    np.testing.assert_allclose(student.logits(PAIRS), expected, atol=2e-6)
 
 
 def test_texts_are_read_as_the_teacher_reads_them(family: Path) -> None:
@@ -167,11 +167,11 @@ def test_save_and_load_without_the_model(
     family: Path, make: Any, pair: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     student, texts = make(family, pair), PAIRS if pair else SINGLES
-    expected = student.predict(texts)
+    expected = student.logits(texts)
     save_student(tmp_path / "s", student.model, student.tokenizer)
     monkeypatch.chdir(tmp_path)
     loaded = load_student(tmp_path / "s")
-    np.testing.assert_allclose(loaded.predict(texts), expected, atol=1e-6)
+    np.testing.assert_allclose(loaded.logits(texts), expected, atol=1e-6)
     assert loaded.parameters(True) == student.parameters(True)
     config = (tmp_path / "s/config.json").read_text()
     assert str(family) not in config and "_name_or_path" not in config

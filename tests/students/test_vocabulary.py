@@ -11,6 +11,7 @@ from transformers import AutoTokenizer
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.params import Vocabulary
+from pipeline_lib.students.tokenise import save_tokenizer
 from pipeline_lib.students.vocabulary import (
     build_tokenizer,
     build_vocabulary,
@@ -20,7 +21,6 @@ from pipeline_lib.students.vocabulary import (
     load_vocabulary,
     random_vectors,
     reduce_vectors,
-    save_tokenizer,
     save_vocabulary,
     select_words,
     word_numbers,

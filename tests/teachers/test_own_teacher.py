@@ -17,8 +17,8 @@ from pipeline_lib.sources.models import fetch_finished
 from pipeline_lib.teachers.finetuning import Data, import_teacher
 from pipeline_lib.teachers.model import load_teacher
 from tests.pipeline.corpus import sentences, write_encoder
+from tests.tour import TOUR
 
-SHIPPED = Path(__file__).parents[2] / "params.yaml"
 ROWS = sentences()["dev"][:20]
 RUN = 32, torch.device("cpu"), "float32"
 """Longest text, device, number format."""
@@ -38,7 +38,7 @@ def own_teacher(
         config["num_labels"] = labels
     (inputs / "done/config.json").write_text(json.dumps(config))
     tuning = {"kind": "finished", "checkpoint": "done"}
-    shipped = load_params(SHIPPED)
+    shipped = load_params(TOUR)
     values = shipped.teachers["minilm"].model_dump() | {"max_length": 32, "model": None}
     teachers = {"mine": Teacher.model_validate(values | {"tuning": tuning})}
     changes = {"teachers": teachers, "inputs": str(inputs), "tasks": {name: task}}

@@ -20,6 +20,7 @@ from pipeline_lib.teachers.alignment import prove_vectors
 from pipeline_lib.teachers.model import digest_model, load_classifier
 from pipeline_lib.teachers.outputs import LogitPass, StatePass
 from tests.pretrained import FAMILIES, write_model
+from tests.tour import TOUR
 
 pytestmark = pytest.mark.usefixtures("store_home")
 PAIRS = [
@@ -91,7 +92,7 @@ def test_other_layers_are_other_entries_and_logits_stay(teacher: Path) -> None:
 
 
 def test_params_say_which_layers_and_how_they_are_stored(teacher: Path) -> None:
-    params = load_params(Path(__file__).parents[2] / "params.yaml")
+    params = load_params(TOUR)
     row = params.teachers["minilm"].model_dump()
     row["states"] = {"layers": [3, 1], "storage": "float32"}
     own = type(params.teachers["minilm"]).model_validate(row)
@@ -131,6 +132,6 @@ def test_slipped_states_are_refused(teacher: Path, tmp_path: Path, storage: str)
 def test_where_states_lie_is_known_both_ways() -> None:
     layout = Layout()
     states, inputs = layout.states("movies", "minilm", "full"), layout.transfer("movies", "full")
-    assert states == layout.all_states("movies") / "minilm/full"
+    assert states == layout.all_outputs("movies") / "states/minilm/full"
     pair = pair_of(states)
     assert pair is not None and (pair.inputs, pair.outputs) == (inputs, states)

@@ -1,0 +1,4 @@
+"""What a student or a teacher reads."""
+
+Text = str | tuple[str, str]
+"""One example's sentence, or its pair of sentences."""

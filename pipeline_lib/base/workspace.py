@@ -1,0 +1,101 @@
+"""Workspaces: folders in which `dvc repro` runs, and the files of one that travel with the library.
+
+A workspace holds the pipeline, parameters, and the user's files, but no code: its stages are
+modules of the installed library.
+"""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import atomic_path
+
+SHIPPED = Path(__file__).parents[1] / "shipped"
+"""What travels with the library; in the repository, most of it are links to files at its top."""
+DVC = (sys.executable, "-m", "dvc")
+PIPELINE = Path("dvc.yaml")
+FILES = {
+    PIPELINE: "pipeline.yaml",
+    Path(".gitignore"): "gitignore",
+    Path(".dvcignore"): "dvcignore",
+    Path("data/README.md"): "data.md",
+    Path("data/input/README.md"): "input.md",
+}
+"""What is written into a workspace, and what it is called in the library."""
+SETTINGS = {"core.analytics": "false", "core.check_update": "false"}
+"""DVC's own defaults send statistics and look for updates."""
+
+
+def shipped(name: str) -> Path:
+    """Return a file or folder that travels with the library, such as the pipeline."""
+    return SHIPPED / name
+
+
+def shipped_profiles() -> list[Path]:
+    """Return the profiles that travel with the library."""
+    return sorted(shipped("profiles").glob("*.yaml"))
+
+
+def make_workspace(folder: Path, scm: bool = True, force: bool = False) -> list[Path]:
+    """Write what is missing of a workspace into ``folder``, with `git init` and `dvc init`.
+
+    :param scm: whether to track it by git; it need not be where git is not installed.
+    :param force: whether to replace a dvc.yaml that is another.
+    :returns: the files that were written.
+    :raises DistilleryError: if there is another dvc.yaml, or git or DVC refuse.
+    """
+    check_pipeline(folder, force)
+    written = []
+    for name, source in FILES.items():
+        replaced = force and name == PIPELINE
+        if replaced or not (folder / name).exists():
+            with atomic_path(folder / name) as temporary:
+                shutil.copyfile(shipped(source), temporary)
+            written.append(name)
+    _init_dvc(folder, scm and shutil.which("git") is not None)
+    return written
+
+
+def check_pipeline(folder: Path, force: bool = False) -> None:
+    """Check that a folder's dvc.yaml, if there is one, is this version's.
+
+    :raises DistilleryError: if it is another, which would not be overwritten.
+    """
+    path = folder / PIPELINE
+    if path.exists() and not force and path.read_bytes() != shipped("pipeline.yaml").read_bytes():
+        raise DistilleryError(
+            f"{path}: not the pipeline of this version. If an older version wrote it, replace it "
+            "with `distill new --force`; if it is another project's, use another folder."
+        )
+
+
+def _init_dvc(folder: Path, scm: bool) -> None:
+    if (folder / ".dvc").is_dir():
+        return
+    options = ["--no-scm"]
+    if scm:
+        top = _run(folder, "git", "rev-parse", "--show-toplevel")
+        options = []
+        if top.returncode:
+            _checked(folder, "git", "init", "--quiet")
+        elif Path(top.stdout.strip()) != folder.resolve():
+            options = ["--subdir"]
+    _checked(folder, *DVC, "init", "--quiet", *options)
+    for key, value in SETTINGS.items():
+        _checked(folder, *DVC, "config", key, value)
+
+
+def _checked(folder: Path, *command: str) -> None:
+    done = _run(folder, *command)
+    if done.returncode:
+        reason = (done.stderr or done.stdout).strip().splitlines() or ["no reason was printed"]
+        name = " ".join(command).replace(" ".join(DVC), "dvc")
+        raise DistilleryError(
+            f"{folder}: `{name}` failed: {reason[0]} Run it by hand, or use --no-scm."
+        )
+
+
+def _run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True)

@@ -1,0 +1,132 @@
+"""The teachers and students of a task to be timed, in the forms in which they may be fastest.
+
+The best student on dev is exported to ONNX int8, which is kept.  Of the other architectures, one
+student each is timed in torch.  A teacher is timed in torch and in ONNX.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pipeline_lib.base.devices import resolve_device, resolve_precision
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.layout import Layout
+from pipeline_lib.evaluation.companions import open_teacher
+from pipeline_lib.evaluation.evaluate import require_model
+from pipeline_lib.evaluation.timing import Predict
+from pipeline_lib.exports.onnx_export import export_onnx_int8
+from pipeline_lib.exports.onnx_student import require_packages
+from pipeline_lib.exports.onnx_teacher import OnnxTeacher, export_teacher
+from pipeline_lib.exports.opening import load_student as open_student
+from pipeline_lib.params import Params
+from pipeline_lib.students.student import load_student
+
+INT8 = "onnx-int8"
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """A teacher or a student in one form.
+
+    :ivar form: ``torch`` with its number format, or what ``distill export --to`` calls it.
+    :ivar names: class names, or the name of a regression's score.
+    :ivar max_length: a teacher's limit of word pieces; None for a student.
+    """
+
+    form: str
+    folder: Path
+    names: tuple[str, ...]
+    max_length: int | None = None
+
+    def load(self, device: str) -> Predict:
+        """Return its prediction function."""
+        in_torch = self.form.startswith("torch ")
+        if self.max_length is None:
+            student = load_student(self.folder, device) if in_torch else open_student(self.folder)
+            return student.logits
+        if in_torch:
+            return open_teacher(self.folder, [*self.names], self.max_length, device)[1]
+        return OnnxTeacher.load(self.folder, self.form, self.max_length).predict
+
+
+@dataclass
+class System:
+    """A teacher, or the student that represents an architecture.
+
+    :ivar method: the student's; None for a teacher.
+    :ivar forms: on the processor, the one in torch first.
+    :ivar accelerated: on the accelerator, if there is one.
+    :ivar not_timed: form to the reason why it is not among them.
+    """
+
+    method: str | None
+    forms: list[Contestant]
+    accelerated: list[Contestant]
+    not_timed: dict[str, str] = field(default_factory=dict)
+
+
+def students_of(
+    params: Params, task: str, layout: Layout, device: str, best: str | None
+) -> dict[str, System]:
+    """Return a student of each of the task's architectures, of the first seed.
+
+    :param best: the method whose student is exported, to the empty folder ``exports/<task>``.
+    """
+    names, rows = tuple(params.task(task).label_names), params.scored_methods_of(task)
+    methods: dict[str, str] = {}
+    for name in [*([best] if best else []), *rows]:
+        methods.setdefault(rows[name].student, name)
+    systems = {}
+    for architecture, method in methods.items():
+        folder = layout.student(task, method, params.seeds[0])
+        require_model(folder)
+        in_torch = Contestant("torch float32", folder, names)
+        systems[architecture] = System(method, [in_torch], [in_torch] if device != "cpu" else [])
+    if best is not None:
+        _export(systems[rows[best].student], layout.exported(task))
+    return systems
+
+
+def _export(student: System, out: Path) -> None:
+    (in_torch,) = student.forms
+    try:
+        export_onnx_int8(in_torch.folder, out)
+    except DistilleryError as error:
+        student.not_timed[INT8] = str(error)
+    else:
+        student.forms.append(Contestant(INT8, out, in_torch.names))
+
+
+def teachers_of(
+    params: Params, task: str, layout: Layout, device: str, scratch: Path
+) -> dict[str, System]:
+    """Return the task's teachers that run here; their ONNX forms are written to ``scratch``."""
+    systems = {}
+    for name, row in params.teachers_of(task).items():
+        if not row.runs:
+            continue
+        folder, names = layout.teacher(task, name), tuple(params.task(task).label_names)
+        require_model(folder)
+        in_torch, accelerated = (
+            Contestant(f"torch {precision}", folder, names, row.max_length)
+            for precision in (_precision("cpu"), _precision(device))
+        )
+        systems[name] = System(None, [in_torch], [accelerated] if device != "cpu" else [])
+        _add_onnx(systems[name], params.task(task).is_pair, scratch / name)
+    return systems
+
+
+def _add_onnx(teacher: System, pair: bool, out: Path) -> None:
+    (in_torch,) = teacher.forms
+    names, max_length = in_torch.names, in_torch.max_length
+    try:
+        require_packages("onnx", "onnxruntime")
+        folders = export_teacher(in_torch.folder, [*names], max_length, pair, out)
+    except Exception as error:  # torch's exporter raises anything for a model that it cannot write
+        teacher.not_timed["onnx"] = (str(error) or repr(error)).splitlines()[0]
+    else:
+        forms = (Contestant(form, own, names, max_length) for form, own in folders.items())
+        teacher.forms.extend(forms)
+
+
+def _precision(device: str) -> str:
+    return resolve_precision("auto", resolve_device(device))

@@ -1,0 +1,226 @@
+"""Times a task's teachers and students on one core, on all, and on the accelerator.
+
+Each has a process of its own: libraries decide how many threads they use when they start, and a
+thread keeps its cores.
+"""
+
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from multiprocessing import get_context
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import torch
+
+from pipeline_lib.base.devices import resolve_device
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import clear_folder
+from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.processor import cpu_name
+from pipeline_lib.base.text import Text
+from pipeline_lib.base.threads import usable_cores
+from pipeline_lib.evaluation.results import TaskScores
+from pipeline_lib.evaluation.speed import (
+    ColdStart,
+    Form,
+    Place,
+    Rate,
+    TaskSpeed,
+    Timed,
+    folder_bytes,
+)
+from pipeline_lib.evaluation.timing import (
+    latency,
+    same_answers,
+    spread,
+    time_in_turns,
+    use_cores,
+)
+from pipeline_lib.exports.contestants import INT8, Contestant, System, students_of, teachers_of
+from pipeline_lib.params import Params, Speed
+from pipeline_lib.storage.columns import texts
+from pipeline_lib.storage.shards import ShardSet
+
+MAX_SENTENCES = 4096
+"""How many different sentences are read at most."""
+ANSWERS = 256
+"""On how many sentences the answers of a system's forms are compared."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What one process measures.
+
+    :ivar systems: the forms of each, the one in torch first; :ivar sentences: sorted by length.
+    :ivar latency, agreement: whether these are measured too.
+    """
+
+    systems: list[list[Contestant]]
+    device: str
+    sentences: list[Text]
+    speed: Speed
+    latency: bool = False
+    agreement: bool = False
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What one process measured of a contestant, as in :class:`Form`."""
+
+    rate: Rate
+    latency_ms: float | None
+    agreement: float | None
+
+
+Timings = Mapping[Place, Mapping[Contestant, Measured]]
+
+
+def measure_task(params: Params, task: str, layout: Layout) -> TaskSpeed:
+    """Export the task's best student to ``exports/<task>``, time all systems, return the timings.
+
+    If it cannot be exported, the folder is empty and the timings say why.
+
+    :raises DistilleryError: if the task has no scores yet, or a model is missing.
+    """
+    settings, device = params.task(task), str(resolve_device(params.device))
+    rows, scores = params.scored_methods_of(task), TaskScores.read(layout.scores(task))
+    best = scores.best_on_dev(name for name in scores.methods if name in rows)
+    exported = clear_folder(layout.exported(task))
+    with TemporaryDirectory() as scratch:
+        students = students_of(params, task, layout, device, best)
+        teachers = teachers_of(params, task, layout, device, Path(scratch))
+        split, sentences = sample_texts(layout, task)
+        systems = [*teachers.values(), *students.values()]
+        timings = _in_processes(systems, sentences, params.speed, device)
+        kept = any(exported.iterdir())
+        cold = cold_start(exported, settings.is_pair) if kept else None
+        return TaskSpeed(
+            cpu=cpu_name(),
+            cores=usable_cores(),
+            accelerator=_accelerator(device),
+            torch=torch.__version__,
+            onnxruntime=_onnxruntime(),
+            split=split,
+            pair=settings.is_pair,
+            sentences=len(sentences),
+            seconds=params.speed.seconds,
+            repeats=params.speed.repeats,
+            seed=params.seeds[0],
+            exported=best if kept else None,
+            teachers={name: _timed(one, timings, None) for name, one in teachers.items()},
+            students={name: _timed(one, timings, cold) for name, one in students.items()},
+        )
+
+
+def _accelerator(device: str) -> str | None:
+    if device == "cpu":
+        return None
+    return torch.cuda.get_device_name(device) if device.startswith("cuda") else device
+
+
+def _onnxruntime() -> str | None:
+    """Return its version, or None if it is not installed."""
+    try:
+        return version("onnxruntime")
+    except PackageNotFoundError:
+        return None
+
+
+def sample_texts(layout: Layout, task: str) -> tuple[str, list[Text]]:
+    """Return the task's test split, or dev if there is none, and its first texts by length."""
+    split = "test" if layout.split(task, "test").exists() else "dev"
+    rows = ShardSet.open(layout.split(task, split)).table().slice(0, MAX_SENTENCES)
+    return split, sorted(texts(rows), key=_length)
+
+
+def _length(text: Text) -> int:
+    return len(text) if isinstance(text, str) else sum(map(len, text))
+
+
+def _in_processes(
+    systems: Sequence[System], sentences: list[Text], speed: Speed, device: str
+) -> Timings:
+    """Time all systems on one core, on all, and on the accelerator if there is one."""
+    cores = usable_cores()
+    forms = [system.forms for system in systems]
+    jobs: dict[Place, tuple[int, Job]] = {
+        "one_core": (1, Job(forms, "cpu", sentences, speed, latency=True, agreement=cores == 1))
+    }
+    if cores > 1:
+        jobs["all_cores"] = cores, Job(forms, "cpu", sentences, speed, agreement=True)
+    if device != "cpu":
+        accelerated = [system.accelerated for system in systems]
+        jobs["accelerator"] = cores, Job(accelerated, device, sentences, speed)
+    timings = {}
+    for place, (count, job) in jobs.items():
+        # A forked process would share the threads and the settings of this one.
+        context = get_context("spawn")
+        with ProcessPoolExecutor(1, context, initializer=use_cores, initargs=(count,)) as pool:
+            timings[place] = pool.submit(measure, job).result()
+    return timings
+
+
+def measure(job: Job) -> dict[Contestant, Measured]:
+    """Time contestants in turns, in this process."""
+    systems = {one: one.load(job.device) for forms in job.systems for one in forms}
+    rates = time_in_turns(systems, job.sentences, job.speed.seconds, job.speed.repeats)
+    agreements: dict[Contestant, float] = {}
+    some = spread(job.sentences, ANSWERS)
+    for in_torch, *others in job.systems if job.agreement else []:
+        answers = systems[in_torch](some) if others else None
+        agreements |= {one: same_answers(answers, systems[one](some)) for one in others}
+    return {
+        one: Measured(
+            rates[one],
+            latency(predict, job.sentences, job.speed.seconds) if job.latency else None,
+            agreements.get(one),
+        )
+        for one, predict in systems.items()
+    }
+
+
+def cold_start(folder: Path, pair: bool) -> ColdStart:
+    """Time ``distill predict``, from the start of its process to the end, with one sentence."""
+    text = "A quiet triumph.\tIt is a joy." if pair else "A quiet triumph."
+    command = [sys.executable, "-m", "pipeline_lib.cli", "predict", str(folder), text]
+    processor, wall = _processor_seconds(), time.perf_counter()
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    if run.returncode:
+        raise DistilleryError(f"{folder}: `distill predict` fails on it: {run.stderr.strip()}")
+    return ColdStart(wall=time.perf_counter() - wall, processor=_processor_seconds() - processor)
+
+
+def _processor_seconds() -> float:
+    """Return the processor time of all child processes that have ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def _timed(system: System, timings: Timings, cold: ColdStart | None) -> Timed:
+    forms = {
+        one.form: _form(one, timings, cold if one.form == INT8 else None)
+        for one in [*system.forms, *system.accelerated]
+    }
+    return Timed(method=system.method, forms=forms, not_timed=system.not_timed)
+
+
+def _form(one: Contestant, timings: Timings, cold: ColdStart | None) -> Form:
+    measured = {place: part[one] for place, part in timings.items() if one in part}
+    return Form(
+        bytes=folder_bytes(one.folder),
+        rates={place: own.rate for place, own in measured.items()},
+        latency_ms=_known(own.latency_ms for own in measured.values()),
+        agreement=_known(own.agreement for own in measured.values()),
+        cold_start=cold,
+    )
+
+
+def _known(values: Iterable[float | None]) -> float | None:
+    """Return the first value that was measured."""
+    return next((value for value in values if value is not None), None)

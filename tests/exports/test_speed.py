@@ -1,0 +1,271 @@
+"""Timing real, tiny systems: what is exported and kept, which forms run, and what is not timed."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.text import Text
+from pipeline_lib.evaluation.companions import open_teacher
+from pipeline_lib.evaluation.results import TaskScores
+from pipeline_lib.evaluation.speed import TaskSpeed
+from pipeline_lib.exports import speed as timing
+from pipeline_lib.exports.contestants import students_of, teachers_of
+from pipeline_lib.exports.onnx_teacher import OnnxTeacher, export_teacher
+from pipeline_lib.exports.opening import load_student as open_student
+from pipeline_lib.exports.speed import Job, cold_start, measure, measure_task, sample_texts
+from pipeline_lib.params import Params, Speed, load_params
+from pipeline_lib.storage.shards import Manifest, schema_of, write_manifest, write_shard
+from pipeline_lib.students.student import load_student
+from pipeline_lib.teachers.model import load_classifier
+from tests.made_up import made_up_method, made_up_scores
+from tests.pretrained import write_model
+
+from .students import WORDS, write_student
+
+PROJECT = Path(__file__).parents[2]
+LABELS = ["negative", "positive"]
+BEST = "distilled"
+QUICK = Speed(seconds=0.01, repeats=2)
+TEXTS = [" ".join(WORDS[n % 7 : n % 7 + 1 + n % 3]) for n in range(40)]
+
+
+def write_split(layout: Layout, split: str, texts: list[str]) -> None:
+    folder, table = layout.split("movies", split), pa.table({"text": texts})
+    shard = write_shard(folder / "rows.arrow", table)
+    write_manifest(folder, Manifest("tasks", schema_of(table), [shard], {}))
+
+
+def write_teacher(folder: Path, labels: list[str], family: str = "bert") -> Path:
+    """Write a classifier with random weights."""
+    import torch
+
+    write_model(folder.with_name(f"encoder-{family}"), family)
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        model, tokenizer = load_classifier(folder.with_name(f"encoder-{family}"), labels)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def params() -> Params:
+    """Return one task's parameters: two methods of one architecture, and one of another."""
+    shipped = load_params(PROJECT / "params.yaml")
+    row = shipped.methods["bilstm"]
+    other = row.model_copy(update={"student": "bilstm_sra", "tasks": None})
+    teacher = shipped.teachers["minilm"].model_copy(update={"max_length": 16})
+    return shipped.model_copy(
+        update={
+            "tasks": {"movies": shipped.tasks["movies"]},
+            "methods": {"plain": row, BEST: row, "other": other},
+            "teachers": {"minilm": teacher},
+            "seeds": [1],
+            "speed": QUICK,
+            "device": "cpu",
+        }
+    )
+
+
+@pytest.fixture
+def layout(tmp_path: Path, params: Params) -> Layout:
+    """Write students, a teacher, texts, and scores by which one method is the best on dev."""
+    layout = Layout(tmp_path / "data")
+    for split in ("dev", "test"):
+        write_split(layout, split, TEXTS)
+    for method, row in params.methods.items():
+        write_student(layout.student("movies", method, 1), row.student, False, LABELS)
+    write_teacher(layout.teacher("movies", "minilm"), LABELS)
+    scores(plain=0.8, distilled=0.9, other=0.85).write(layout.scores("movies"))
+    return layout
+
+
+def scores(**methods: float) -> TaskScores:
+    made = {
+        name: made_up_method(mean) | {"student": "bilstm_sra" if name == "other" else "bilstm"}
+        for name, mean in methods.items()
+    }
+    return made_up_scores(made).model_copy(update={"steps": []})
+
+
+def timed_here(
+    params: Params, layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> tuple[TaskSpeed, list[tuple[int, Job]]]:
+    """Time the task in this process; return the jobs that processes would have had, too."""
+    jobs: list[tuple[int, Job]] = []
+
+    class Pool:
+        """What stands in for a pool of one process."""
+
+        def __init__(self, *_: Any, initargs: tuple[int], **__: Any) -> None:
+            (self.cores,) = initargs
+
+        def __enter__(self) -> "Pool":
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            """Nothing is to be ended."""
+
+        def submit(self, run: Any, job: Job) -> "Pool":
+            jobs.append((self.cores, job))
+            self.found = run(job)
+            return self
+
+        def result(self) -> Any:
+            return self.found
+
+    monkeypatch.setattr(timing, "ProcessPoolExecutor", Pool)
+    monkeypatch.setattr(timing, "usable_cores", lambda: 2)
+    return measure_task(params, "movies", layout), jobs
+
+
+def test_the_best_student_on_dev_is_exported_and_every_form_is_timed(
+    params: Params, layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    speed, jobs = timed_here(params, layout, monkeypatch)
+    assert [(cores, job.latency, job.agreement) for cores, job in jobs] == [
+        (1, True, False),
+        (2, False, True),
+    ]
+    assert (speed.exported, speed.split, speed.sentences, speed.pair) == (BEST, "test", 40, False)
+    students = {name: (one.method, [*one.forms]) for name, one in speed.students.items()}
+    assert students == {
+        "bilstm": (BEST, ["torch float32", "onnx-int8"]),
+        "bilstm_sra": ("other", ["torch float32"]),
+    }
+    assert list(speed.teachers["minilm"].forms)[1:] == ["onnx", "onnx-int8"]
+    for timed in [*speed.students.values(), *speed.teachers.values()]:
+        assert timed.not_timed == {}
+        for name, form in timed.forms.items():
+            assert set(form.rates) == {"one_core", "all_cores"} and form.latency_ms > 0
+            assert (form.agreement is None) is name.startswith("torch")
+            assert (form.cold_start is not None) is (name == "onnx-int8" and timed.method == BEST)
+    assert speed.teachers["minilm"].forms["onnx"].agreement == 1.0
+    speed.write(layout.speed("movies"))
+    assert TaskSpeed.read(layout.speed("movies")) == speed
+
+
+def test_the_export_is_kept_and_answers_as_the_student(
+    params: Params, layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = layout.exported("movies") / "left"
+    left.mkdir(parents=True)
+    students_of(params, "movies", layout, "cpu", None)
+    assert left.exists()
+    timed_here(params, layout, monkeypatch)
+    assert not left.exists()
+    opened = open_student(layout.exported("movies"))
+    assert (opened.labels, opened.is_pair) == (LABELS, False)
+    wanted = load_student(layout.student("movies", BEST, 1)).logits(TEXTS)
+    np.testing.assert_allclose(opened.logits(TEXTS), wanted, atol=0.1)
+
+
+def test_without_onnxruntime_torch_is_timed_and_the_reason_recorded(
+    params: Params, layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    monkeypatch.setattr(timing, "version", _not_installed)
+    speed, _ = timed_here(params, layout, monkeypatch)
+    assert (speed.exported, speed.onnxruntime) == (None, None)
+    assert list(layout.exported("movies").iterdir()) == []
+    assert [*speed.students["bilstm"].forms] == ["torch float32"]
+    assert len(speed.teachers["minilm"].forms) == 1
+    for why in (
+        speed.students["bilstm"].not_timed["onnx-int8"],
+        speed.teachers["minilm"].not_timed["onnx"],
+    ):
+        assert why.startswith("ONNX files need onnx and onnxruntime")
+
+
+def _not_installed(name: str) -> str:
+    raise timing.PackageNotFoundError(name)
+
+
+def test_a_teacher_that_cannot_be_written_as_onnx_is_timed_in_torch(
+    params: Params, layout: Layout, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def refuse(*_: object) -> None:
+        raise TypeError("no such operator\nat line 3")
+
+    monkeypatch.setattr("pipeline_lib.exports.onnx_teacher.trace_classifier", refuse)
+    (teacher,) = teachers_of(params, "movies", layout, "cpu", tmp_path).values()
+    assert len(teacher.forms) == 1 and teacher.not_timed == {"onnx": "no such operator"}
+
+
+def test_a_teacher_of_answers_in_files_is_not_timed(
+    params: Params, layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(params.teachers["minilm"]), "runs", False)
+    speed, _ = timed_here(params, layout, monkeypatch)
+    assert speed.teachers == {} and set(speed.students) == {"bilstm", "bilstm_sra"}
+
+
+def test_a_missing_model_or_score_is_named(params: Params, layout: Layout) -> None:
+    (layout.student("movies", "other", 1) / "config.json").unlink()
+    with pytest.raises(DistilleryError, match=r"students/movies/other/1: no model here"):
+        measure_task(params, "movies", layout)
+    layout.scores("movies").unlink()
+    with pytest.raises(DistilleryError, match=r"results/movies/scores\.json"):
+        measure_task(params, "movies", layout)
+    with pytest.raises(DistilleryError, match="nowhere"):
+        measure_task(params, "../nowhere", layout)
+
+
+def test_on_an_accelerator_only_the_form_in_torch_runs(
+    params: Params, layout: Layout, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    places = "pipeline_lib.exports.contestants"
+    monkeypatch.setattr(f"{places}.resolve_device", lambda name: name)
+    kinds = {"cpu": "float32", "cuda": "bfloat16"}
+    monkeypatch.setattr(f"{places}.resolve_precision", lambda _, device: kinds[device])
+    (teacher,) = teachers_of(params, "movies", layout, "cuda", tmp_path).values()
+    assert [one.form for one in teacher.forms] == ["torch float32", "onnx", "onnx-int8"]
+    assert [one.form for one in teacher.accelerated] == ["torch bfloat16"]
+    student = students_of(params, "movies", layout, "cuda", None)["bilstm"]
+    assert student.accelerated == student.forms
+    found = measure(Job([student.accelerated], "cpu", TEXTS, QUICK))
+    (own,) = found.values()
+    assert (own.latency_ms, own.agreement) == (None, None) and own.rate.median > 0
+
+
+def test_texts_are_those_of_test_by_length_or_else_of_dev(layout: Layout) -> None:
+    split, texts = sample_texts(layout, "movies")
+    assert split == "test" and texts == sorted(TEXTS, key=len)
+    for path in layout.split("movies", "test").iterdir():
+        path.unlink()
+    layout.split("movies", "test").rmdir()
+    assert sample_texts(layout, "movies")[0] == "dev"
+
+
+def test_a_new_process_answers_with_the_export(params: Params, layout: Layout) -> None:
+    layout.exported("movies").mkdir(parents=True)
+    students_of(params, "movies", layout, "cpu", BEST)
+    cold = cold_start(layout.exported("movies"), pair=False)
+    assert cold.processor > 0.1 and 0.1 < cold.wall < 120
+    with pytest.raises(DistilleryError, match="`distill predict` fails on it: error: "):
+        cold_start(layout.data, pair=False)
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "mpnet", "distilbert", "modernbert"])
+@pytest.mark.parametrize("pair", [False, True])
+@pytest.mark.parametrize("labels", [LABELS, ["score"]])
+def test_a_teacher_in_onnx_answers_as_in_torch(
+    tmp_path: Path, family: str, pair: bool, labels: list[str]
+) -> None:
+    folder = write_teacher(tmp_path / "teacher", labels, family)
+    forms = export_teacher(folder, labels, 16, pair, tmp_path / "out")
+    texts: list[Text] = ["", *TEXTS, "a film " * 30]
+    if pair:
+        texts = list(zip(texts, texts[::-1], strict=True))
+    _, predict = open_teacher(folder, labels, 16, "cpu", "float32")
+    wanted = predict(texts)
+    found = OnnxTeacher.load(forms["onnx"], "onnx", 16).predict(texts)
+    np.testing.assert_allclose(found, wanted, atol=1e-4)
+    small = OnnxTeacher.load(forms["onnx-int8"], "onnx-int8", 16).predict(texts)
+    assert small.shape == wanted.shape and np.isfinite(small).all()

@@ -1,0 +1,129 @@
+"""The user's own files under DVC: what an edited one reruns, wherever it lies."""
+
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .workspace import TASK, Workspace, flip_byte
+
+OTHER = "others"
+FETCHED = tuple(f"fetch_data@{task}" for task in (TASK, OTHER))
+STAGES = ("fetch_models", *FETCHED)
+
+
+@pytest.fixture(scope="module")
+def two_tasks(
+    new_workspace: Callable[[Path], Workspace], tmp_path_factory: pytest.TempPathFactory
+) -> Workspace:
+    """Fetch two tasks, one of them from outside ``inputs``, and a model behind a link."""
+    folder = tmp_path_factory.mktemp("inputs")
+    workspace, outside = new_workspace(folder / "workspace"), folder / "outside"
+    inputs = workspace / "data/input"
+    shutil.copytree(inputs, outside)
+    shutil.rmtree(inputs / "encoder")
+    (inputs / "encoder").symlink_to(outside / "encoder")
+
+    def edit(values: Any) -> None:
+        task = values["tasks"][TASK]
+        files = {split: str(outside / f"{split}.tsv") for split in ("train", "dev")}
+        values["tasks"][OTHER] = task | {"source": task["source"] | {"files": files}}
+
+    workspace.params(edit)
+    # Nothing writes to it, so nothing reads it to its end.
+    os.mkfifo(inputs / "pipe")
+    assert {*STAGES} <= {*workspace.dvc("repro", *STAGES).sound().stages}
+    return workspace
+
+
+def _fetched_again(workspace: Workspace) -> list[str]:
+    return workspace.dvc("repro", *STAGES).sound().stages
+
+
+def _outside(workspace: Workspace, name: str) -> Path:
+    return workspace.folder.parent / "outside" / name
+
+
+def test_a_task_is_fetched_again_when_its_own_files_have_changed(two_tasks: Workspace) -> None:
+    assert _fetched_again(two_tasks) == ["fingerprint"]
+    with (two_tasks / "data/input/dev.tsv").open("a") as file:
+        file.write("1\tIt is a warm film.\n")
+    assert _fetched_again(two_tasks) == ["fingerprint", FETCHED[0]]
+
+
+def test_a_file_outside_the_folder_of_inputs_is_noticed(two_tasks: Workspace) -> None:
+    with _outside(two_tasks, "dev.tsv").open("a") as file:
+        file.write("1\tIt is a warm film.\n")
+    assert _fetched_again(two_tasks) == ["fingerprint", FETCHED[1]]
+
+
+def test_a_model_behind_a_link_is_noticed(two_tasks: Workspace) -> None:
+    flip_byte(_outside(two_tasks, "encoder/model.safetensors"))
+    assert _fetched_again(two_tasks) == ["fingerprint", "fetch_models"]
+
+
+def test_a_named_pipe_is_not_waited_for(two_tasks: Workspace) -> None:
+    assert (two_tasks / "data/input/pipe").is_fifo()
+    assert "up to date" in two_tasks.dvc("status", *STAGES).sound().text
+    os.mkfifo(_outside(two_tasks, "encoder/pipe"))
+    assert _fetched_again(two_tasks) == ["fingerprint"]
+
+
+@pytest.fixture
+def in_git(new_workspace: Callable[[Path], Workspace], tmp_path: Path) -> Workspace:
+    """Return a workspace whose files are committed, less those of the user."""
+    workspace = new_workspace(tmp_path / "workspace")
+    for key, value in {"user.name": "Someone", "user.email": "someone@example.com"}.items():
+        workspace.command("git", "config", key, value).sound()
+    workspace.command("git", "add", ".").sound()
+    workspace.command("git", "commit", "--quiet", "--message", "first").sound()
+    assert workspace.command("git", "ls-files", "data").sound().text == ""
+    return workspace
+
+
+@pytest.fixture
+def added(in_git: Workspace) -> Workspace:
+    """Return a workspace with a folder of inputs that git tracks, for one file of `dvc add`."""
+    folder = in_git / "data/input/added"
+    folder.mkdir()
+    (in_git / "data/input/dev.tsv").rename(folder / "dev.tsv")
+    files = {"dev": "added/dev.tsv"}
+    in_git.params(lambda values: values["tasks"][TASK]["source"]["files"].update(files))
+    in_git.dvc("add", "data/input/added/dev.tsv").sound()
+    in_git.command("git", "add", ".").sound()
+    in_git.command("git", "commit", "--quiet", "--message", "second").sound()
+    return in_git
+
+
+EXPERIMENT = ("--set-param", "seeds=[3]", FETCHED[0], "fetch_models")
+
+
+def test_an_experiment_elsewhere_has_the_files_that_git_does_not_track(added: Workspace) -> None:
+    run = added.dvc("exp", "run", "--temp", *EXPERIMENT).sound()
+    assert {FETCHED[0], "fetch_models"} <= {*run.stages}
+
+
+def test_so_has_a_queued_one(added: Workspace) -> None:
+    added.dvc("exp", "run", "--queue", *EXPERIMENT).sound()
+    added.dvc("queue", "start").sound()
+    end, status = time.monotonic() + 120, ""
+    while not re.search("Success|Failed", status) and time.monotonic() < end:
+        status = added.dvc("queue", "status").sound().text
+    added.dvc("queue", "stop").sound()
+    assert "Success" in status
+
+
+def test_inputs_can_be_added_to_dvc(in_git: Workspace) -> None:
+    inputs = in_git / "data/input"
+    (inputs / "folder").mkdir()
+    (inputs / "train.tsv").rename(inputs / "folder/train.tsv")
+    for path in ("dev.tsv", "folder/train.tsv"):
+        in_git.dvc("add", f"data/input/{path}").sound()
+    in_git.command("git", "add", ".").sound()
+    added = in_git.command("git", "ls-files", "data").sound().text.split()
+    assert added == ["data/input/dev.tsv.dvc", "data/input/folder/train.tsv.dvc"]

@@ -1,0 +1,97 @@
+"""The user's files: found from a copy of the repository, and digested when they have changed."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pipeline_lib.params import check_params
+from pipeline_lib.sources import input_digests
+from pipeline_lib.sources.input_digests import digest_inputs, share_inputs
+from tests.pipeline.workspace import TASK, small_params
+
+FILES = ("train.tsv", "dev.tsv", "test.tsv")
+
+
+@pytest.fixture
+def inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Go to a workspace, and return its folder of inputs."""
+    folder = tmp_path / "main/data/input"
+    folder.joinpath("encoder").mkdir(parents=True)
+    for name in (*FILES, "encoder/config.json"):
+        (folder / name).write_text(name)
+    monkeypatch.chdir(tmp_path / "main")
+    return folder
+
+
+def _digests() -> dict[str, dict[str, str | None]]:
+    return digest_inputs(check_params(small_params()))
+
+
+def test_every_file_is_digested_by_its_reader_and_key(inputs: Path) -> None:
+    found = _digests()
+    assert found.keys() == {f"tasks.{TASK}", "models"}
+    keys = [f"tasks.{TASK}.source.files.{name.removesuffix('.tsv')}: {name}" for name in FILES]
+    assert [*found[f"tasks.{TASK}"]] == keys
+    assert [*found["models"]] == ["models.minilm.path: encoder"]
+    assert len({*found[f"tasks.{TASK}"].values()}) == len(FILES)
+
+
+def test_what_is_no_file_has_no_digest_and_is_not_waited_for(inputs: Path) -> None:
+    before = _digests()
+    (inputs / "dev.tsv").unlink()
+    (inputs / "test.tsv").unlink()
+    os.mkfifo(inputs / "test.tsv")
+    os.mkfifo(inputs / "encoder/pipe")
+    after = _digests()
+    assert [digest for digest in after[f"tasks.{TASK}"].values() if digest] == (
+        [*before[f"tasks.{TASK}"].values()][:1]
+    )
+    assert after["models"] == before["models"]
+
+
+def test_a_file_that_has_not_changed_is_not_read_again(
+    inputs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, read = _digests(), []
+    sha256_file = input_digests.sha256_file
+
+    def reading(path: Path) -> str:
+        read.append(path.name)
+        return sha256_file(path)
+
+    monkeypatch.setattr(input_digests, "sha256_file", reading)
+    assert _digests() == before and read == []
+    (inputs / "dev.tsv").write_text("other")
+    after = _digests()
+    assert read == ["dev.tsv"] and after["models"] == before["models"]
+    assert after[f"tasks.{TASK}"] != before[f"tasks.{TASK}"]
+
+
+def test_a_copy_of_the_repository_links_what_it_lacks(
+    inputs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Git tracks one file of the encoder's folder, and a file that has changed since.
+    (inputs / "encoder/notes.txt").write_text("notes")
+    here = tmp_path / "copy/data/input"
+    here.joinpath("encoder").mkdir(parents=True)
+    (here / "encoder/notes.txt").write_text("notes")
+    (here / "dev.tsv").write_text("own")
+    monkeypatch.chdir(tmp_path / "copy")
+    monkeypatch.setenv("DVC_ROOT", str(tmp_path / "main"))
+    for _ in range(2):
+        share_inputs(Path("data/input"))
+    links = {path.relative_to(here).as_posix() for path in here.rglob("*") if path.is_symlink()}
+    assert links == {"train.tsv", "test.tsv", "encoder/config.json"}
+    assert (here / "dev.tsv").read_text() == "own"
+    assert (here / "encoder/config.json").read_text() == "encoder/config.json"
+
+
+def test_the_repository_itself_links_nothing(inputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = sorted(inputs.rglob("*"))
+    for root in (None, str(inputs.parents[1])):
+        if root:
+            monkeypatch.setenv("DVC_ROOT", root)
+        share_inputs(Path("data/input"))
+    share_inputs(inputs)
+    assert sorted(inputs.rglob("*")) == before

@@ -50,7 +50,10 @@ def _write_parquet(path: Path, tables: Iterator[pa.Table]) -> int:
     rows, writer = 0, None
     try:
         for group in _groups(tables):
-            writer = writer or ParquetWriter(path, group.schema)
+            if writer is None:
+                # From a stored schema, pyarrow before 26 cannot read fixed lists with nulls.
+                writer = ParquetWriter(path, group.schema, store_schema=False)
+                writer.add_key_value_metadata(group.schema.metadata or {})
             writer.write_table(group)
             rows += len(group)
     finally:

@@ -59,12 +59,12 @@ def test_columns(
 
 
 def test_what_stands_deeper_is_no_column_of_the_file(tmp_path: Path) -> None:
-    row = {"text": "so", "meta": {"label": 1.0, "by": None}, "tokens": ["so"] * 2}
+    row = {"text": "so", "meta": {"by": None, "label": 1.0}, "tokens": ["so"] * 2}
     rows = [row, row | {"meta": None}]
     path = write(tmp_path / "a.jsonl", "".join(json.dumps(own) + "\n" for own in rows))
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
     for found in (read_content([path]), read_content([tmp_path / "a.parquet"])):
-        assert found.names == ["text", "meta.label", "meta.by"] and [*found.others] == ["tokens"]
+        assert found.names == ["text", "meta.by", "meta.label"] and [*found.others] == ["tokens"]
         assert found.values("meta.label") == ["1", ""]
         # The pipeline reads the text where it is, and the label from a copy.
         assert found.format_for(["text"]) == found.format

@@ -120,7 +120,7 @@ def test_pairs_are_called_pairs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("runs", "why"), [(True, "was not timed"), (False, "is no model that runs")]
+    ("runs", "why"), [(True, "was not timed"), (False, "is no model that runs here")]
 )
 def test_a_teacher_without_timings_is_said_to_have_none(runs: bool, why: str) -> None:
     scores = made() if runs else changed(made(), ("teachers/minilm/parameters", None))

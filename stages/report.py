@@ -4,7 +4,8 @@
 
 Reads data/results of every task in params.yaml and of the rows of `retrieval` and `similarity`,
 data/speed, the records of trained models and of what was fetched, and the shard sets, for sample
-rows; writes data/report: results.md, index.html, and the page's content as report.json.
+rows; writes data/report: results.md, index.html, the page's content as report.json, learning curves
+and accuracy_speed.csv for `dvc plots`; and metrics.json with all scores, summary.json with a few.
 """
 
 from pathlib import Path
@@ -12,7 +13,7 @@ from pathlib import Path
 import typer
 
 from pipeline_lib.base.entry import run_stage
-from pipeline_lib.base.files import write_json
+from pipeline_lib.base.files import clear_folder, write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import load_params
 from pipeline_lib.report.collect import metrics, read_finished, read_results
@@ -20,6 +21,7 @@ from pipeline_lib.report.content import page_content
 from pipeline_lib.report.markdown import write_report
 from pipeline_lib.report.measured import read_measured
 from pipeline_lib.report.page import write_content, write_page
+from pipeline_lib.report.plots import summary, write_accuracy_speed, write_curves
 
 
 def main() -> None:
@@ -29,8 +31,12 @@ def main() -> None:
     measured = read_measured(params, layout)
     write_report(layout.report, results, params, measured)
     write_json(Path("metrics.json"), metrics(results))
+    write_json(Path("summary.json"), summary(results))
     # With the timings, which differ from run to run and are only on the page.
-    content = page_content(params, layout, read_finished(layout, list(params.tasks)), measured)
+    finished = read_finished(layout, list(params.tasks))
+    content = page_content(params, layout, finished, measured)
+    write_curves(clear_folder(layout.curves), content["tasks"])
+    write_accuracy_speed(layout.accuracy_speed, finished)
     write_content(layout.page_content, content)
     write_page(layout.page, content)
     typer.echo(f"report: {layout.page}")

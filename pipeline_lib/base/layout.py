@@ -266,6 +266,16 @@ class Layout:
         """The page's content, as JSON."""
         return self.data / "report" / "report.json"
 
+    @property
+    def curves(self) -> Path:
+        """The folder of the learning curves, a CSV file each."""
+        return self.data / "report" / "curves"
+
+    @property
+    def accuracy_speed(self) -> Path:
+        """The file of score and speed of each system."""
+        return self.data / "report" / "accuracy_speed.csv"
+
     def stage_record(self, stage: str) -> Path:
         """Return the record of a stage's last run here; ``train@movies`` is one of a matrix."""
         return self.data / "stages" / f"{stage}.json"

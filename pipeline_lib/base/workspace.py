@@ -17,7 +17,7 @@ SHIPPED = Path(__file__).parents[1] / "shipped"
 DVC = (sys.executable, "-m", "dvc")
 PIPELINE = Path("dvc.yaml")
 FILES = {
-    PIPELINE: "dvc.yaml",
+    PIPELINE: "pipeline.yaml",
     Path(".gitignore"): "gitignore",
     Path(".dvcignore"): "dvcignore",
     Path("data/README.md"): "data.md",
@@ -29,7 +29,7 @@ SETTINGS = {"core.analytics": "false", "core.check_update": "false"}
 
 
 def shipped(name: str) -> Path:
-    """Return a file or folder that travels with the library, such as ``dvc.yaml``."""
+    """Return a file or folder that travels with the library, such as the pipeline."""
     return SHIPPED / name
 
 
@@ -64,7 +64,7 @@ def check_pipeline(folder: Path, force: bool = False) -> None:
     :raises DistilleryError: if it is another, which would not be overwritten.
     """
     path = folder / PIPELINE
-    if path.exists() and not force and path.read_bytes() != shipped("dvc.yaml").read_bytes():
+    if path.exists() and not force and path.read_bytes() != shipped("pipeline.yaml").read_bytes():
         raise DistilleryError(
             f"{path}: not the pipeline of this version. If an older version wrote it, replace it "
             "with `distill new --force`; if it is another project's, use another folder."

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text as Cell
 
-    from pipeline_lib.evaluation.companions import Predict
     from pipeline_lib.evaluation.importance import Importance
+    from pipeline_lib.students.folders import Predict
     from pipeline_lib.students.student import Student
 
 EXAMPLE = 'Example: distill explain data/students/movies/bilstm_kd_ts/1 "A joy from start to end."'

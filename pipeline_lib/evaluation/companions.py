@@ -4,7 +4,7 @@ A student's path tells which row of params.yaml it belongs to.  For a student th
 elsewhere, the teacher has to be named.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +23,7 @@ from pipeline_lib.evaluation.routing import threshold_at
 from pipeline_lib.params import Params
 from pipeline_lib.storage.columns import matrix
 from pipeline_lib.storage.shards import read_shard
-from pipeline_lib.students.folders import temperature_of
+from pipeline_lib.students.folders import Predict, scaled, temperature_of
 from pipeline_lib.teachers.model import Teacher, load_teacher, tuned_length
 from pipeline_lib.text.pieces import Pieces
 from pipeline_lib.text.words import MASK
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 MAX_PIECES = 512
 """Word-piece limit for a teacher without one of its own."""
-Predict = Callable[[Sequence[Text]], np.ndarray]
-"""Maps texts or pairs to logits, float32 (texts, classes)."""
 
 
 @dataclass(frozen=True)
@@ -55,13 +53,6 @@ class Router:
         if routed.any():
             logits[routed] = self.teacher([texts[row] for row in np.flatnonzero(routed)])
         return logits, routed
-
-
-def scaled(predict: Predict, temperature: float) -> Predict:
-    """Return the function with its logits divided by the temperature."""
-    if temperature == 1.0:
-        return predict
-    return lambda texts: predict(texts) / temperature
 
 
 def student_in_use(folder: Path, student: "Student") -> tuple[Predict, str]:

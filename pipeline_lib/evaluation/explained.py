@@ -18,7 +18,7 @@ from pipeline_lib.base.files import sha256_folder, write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.probabilities import answered, softmax
 from pipeline_lib.base.text import Text
-from pipeline_lib.evaluation.companions import Predict, student_in_use
+from pipeline_lib.evaluation.companions import student_in_use
 from pipeline_lib.evaluation.importance import Importance, as_json, word_importance
 from pipeline_lib.evaluation.results import TaskScores
 from pipeline_lib.params import Params
@@ -26,7 +26,7 @@ from pipeline_lib.storage.columns import matrix, texts
 from pipeline_lib.storage.fingerprint import code_fingerprint
 from pipeline_lib.storage.kept import kept_json
 from pipeline_lib.storage.shards import ShardSet, read_shard
-from pipeline_lib.students.folders import temperature_of
+from pipeline_lib.students.folders import Predict, temperature_of
 from pipeline_lib.students.student import load_student
 from pipeline_lib.teachers.model import load_teacher
 from pipeline_lib.text.words import split_words

@@ -4,7 +4,7 @@
 opened without torch and transformers.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -17,12 +17,10 @@ from pipeline_lib.base.text import Text
 from pipeline_lib.exports.contents import ENCODERS, STUDENTS, Content, require_content
 from pipeline_lib.exports.folders import form_of
 from pipeline_lib.exports.numpy_student import Predictions
+from pipeline_lib.students.folders import Predict, scaled, temperature_of
 
 if TYPE_CHECKING:
     from pipeline_lib.storage.shards import ShardSet
-
-Compute = Callable[[Sequence[Text]], np.ndarray]
-"""Maps texts or pairs to an array with a row for each."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,7 @@ class Predictor:
     folder: Path
     labels: list[str]
     is_pair: bool | None
-    logits: Compute = field(repr=False)
+    logits: Predict = field(repr=False)
 
     @property
     def kind(self) -> Literal["classification", "regression"]:
@@ -73,7 +71,7 @@ class Encoder:
 
     folder: Path
     width: int
-    vectors: Compute = field(repr=False)
+    vectors: Predict = field(repr=False)
 
     def encode(self, texts: Sequence[str], batch_size: int | None = None) -> np.ndarray:
         """Return each sentence's vector, float32 (texts, width), in their order.
@@ -93,8 +91,6 @@ def load_student(folder: Path | str) -> Predictor:
     folder = Path(folder)
     if require_content(folder, *STUDENTS) is Content.exported_student:
         return _load_exported(folder)
-    from pipeline_lib.evaluation.companions import scaled
-    from pipeline_lib.students.folders import temperature_of
     from pipeline_lib.students.student import load_student as load_trained
 
     student = load_trained(folder)
@@ -169,7 +165,7 @@ def _load_numpy(folder: Path) -> Predictor:
 
 
 def _in_batches(
-    compute: Compute, rows: list[Text], batch_size: int | None, width: int
+    predict: Predict, rows: list[Text], batch_size: int | None, width: int
 ) -> np.ndarray:
     if batch_size is not None and batch_size < 1:
         raise DistilleryError(f"batch_size: {batch_size}. Give at least 1, or None.")
@@ -177,7 +173,7 @@ def _in_batches(
         return np.empty((0, width), np.float32)
     size = batch_size or len(rows)
     return np.concatenate(
-        [compute(rows[start : start + size]) for start in range(0, len(rows), size)]
+        [predict(rows[start : start + size]) for start in range(0, len(rows), size)]
     )
 
 

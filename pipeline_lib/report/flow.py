@@ -9,8 +9,8 @@ from ruamel.yaml import YAML
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.stage_records import read_stage_record
 
-ITEM = re.compile(r"/?\$\{item[^}]*\}.*")
-"""The placeholder of a task or row in dvc.yaml: the outputs of all of them are in one folder."""
+ITEM = re.compile(r"\$\{item[^}]*\}")
+"""The placeholder of a task or row in dvc.yaml."""
 
 
 def read_flow(pipeline: Path, layout: Layout) -> dict[str, Any]:
@@ -36,10 +36,10 @@ def stages_before(pipeline: Path) -> dict[str, set[str]]:
         return {}
     stages = YAML(typ="safe").load(pipeline.read_text(encoding="utf-8"))["stages"]
     outs = {
-        name: [ITEM.sub("", out) for out in own.get("outs", [])] for name, own in stages.items()
+        name: [ITEM.sub("*", out) for out in own.get("outs", [])] for name, own in stages.items()
     }
     deps = {
-        name: [ITEM.sub("", dep) for dep in own.get("deps", [])] for name, own in stages.items()
+        name: [ITEM.sub("*", dep) for dep in own.get("deps", [])] for name, own in stages.items()
     }
     return {
         name: {

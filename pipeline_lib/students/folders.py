@@ -1,15 +1,21 @@
-"""What students and sentence encoders say in the config.json of their folder, without torch."""
+"""What the folders of students and sentence encoders say of them, read without torch."""
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
+
+import numpy as np
 
 from pipeline_lib.base.files import read_json
 from pipeline_lib.base.layout import student_place
+from pipeline_lib.base.text import Text
 
 MODEL_TYPE = "distillery_student"
 ENCODER_TYPE = "distillery_encoder"
 TEMPERATURE = "calibration_temperature"
 """The key in the config.json of a student exported for the hub; `temperature` is a generation
 setting there."""
+Predict = Callable[[Sequence[Text]], np.ndarray]
+"""Maps texts or pairs to logits, float32 (texts, classes); for an encoder, texts to vectors."""
 
 
 def temperature_of(folder: Path) -> float:
@@ -29,3 +35,10 @@ def temperature_of(folder: Path) -> float:
     for key in ("methods", place.method, "details", "temperature", str(place.seed)):
         scores = scores.get(key) if isinstance(scores, dict) else None
     return 1.0 if scores is None else float(scores)
+
+
+def scaled(predict: Predict, temperature: float) -> Predict:
+    """Return the function with its logits divided by the temperature."""
+    if temperature == 1.0:
+        return predict
+    return lambda texts: predict(texts) / temperature

@@ -13,14 +13,13 @@ from pipeline_lib.base.layout import Layout, StudentPlace, student_place
 from pipeline_lib.evaluation.companions import (
     Router,
     baseline_of,
-    scaled,
     teacher_of,
     threshold_of,
 )
 from pipeline_lib.params import load_params
 from pipeline_lib.storage.columns import list_column
 from pipeline_lib.storage.shards import write_shard
-from pipeline_lib.students.folders import temperature_of
+from pipeline_lib.students.folders import scaled, temperature_of
 from tests.tour import TOUR
 
 PARAMS = load_params(TOUR)

@@ -36,7 +36,7 @@ def test_answers_are_those_of_torch(
     student, given = Student(tmp_path / "out"), sample(pair)
     wanted = load_student(folder).logits(given) / 0.5
     np.testing.assert_allclose(student.logits(given), wanted, atol=2e-6)
-    np.testing.assert_allclose(student.predict(given), softmax(wanted), atol=1e-6)
+    np.testing.assert_allclose(student.predict(given).probabilities, softmax(wanted), atol=1e-6)
     np.testing.assert_allclose(student.logits(given[3:4]), wanted[3:4], atol=2e-6)
     assert student.logits([]).shape == (0, 3)
     assert (student.label_names, student.is_pair) == (["no", "yes", "neither"], pair)
@@ -49,7 +49,9 @@ def test_scores_and_sentence_vectors(tmp_path: Path) -> None:
     export_numpy(folder, tmp_path / "scores")
     given = sample(False)
     wanted = load_student(folder).logits(given)
-    np.testing.assert_allclose(Student(tmp_path / "scores").predict(given), wanted, atol=2e-6)
+    np.testing.assert_allclose(
+        Student(tmp_path / "scores").predict(given).logits, wanted, atol=2e-6
+    )
     settings = student_settings(VALUES["bilstm_sra"])
     model = build_encoder(settings, len(WORDS) + 2, WIDTH)
     save_encoder(tmp_path / "encoder", model, build_tokenizer(WORDS, True), settings)

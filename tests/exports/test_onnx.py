@@ -88,15 +88,15 @@ def test_answers_are_those_of_torch(name: str, pair: bool, family: str, tmp_path
         np.testing.assert_allclose(np.concatenate(found), wanted, atol=2e-6)
     # The comparison can fail.
     assert np.ptp(wanted, axis=0).max() > 1e-4
-    check_padding(exported, given)
+    check_padding(exported, given, 2 * (name != "bert"))
     check_int8(folder, tmp_path / "out", student.encode(given), wanted)
 
 
-def check_padding(exported: OnnxStudent, given: list[Text]) -> None:
-    """Other numbers in the padding, and more of it, change no answer."""
+def check_padding(exported: OnnxStudent, given: list[Text], added: int) -> None:
+    """Other numbers in the padding, and ``added`` columns of it, change no answer."""
     rows = exported.reader.encode(given)
     batch = inputs(rows, np.arange(len(given))[2:5])
-    more = [(0, 0), (0, 2 * (exported.reader.settings.name() != "bert"))]
+    more = [(0, 0), (0, added)]
     wider = {name: np.pad(values, more) for name, values in batch.items()}
     for name in [name for name in wider if name.startswith("input_ids")]:
         words = wider[name.replace("input_ids", "attention_mask")]

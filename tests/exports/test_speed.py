@@ -161,9 +161,9 @@ def test_the_export_is_kept_and_answers_as_the_student(
     timed_here(params, layout, monkeypatch)
     assert not left.exists()
     opened = open_student(layout.exported("movies"))
-    assert (opened.label_names, opened.is_pair) == (LABELS, False)
-    wanted = load_student(layout.student("movies", BEST, 1)).predict(TEXTS)
-    np.testing.assert_allclose(opened.predict(TEXTS), wanted, atol=0.1)
+    assert (opened.labels, opened.is_pair) == (LABELS, False)
+    wanted = load_student(layout.student("movies", BEST, 1)).logits(TEXTS)
+    np.testing.assert_allclose(opened.logits(TEXTS), wanted, atol=0.1)
 
 
 def test_without_onnxruntime_torch_is_timed_and_the_reason_recorded(

@@ -1,0 +1,55 @@
+"""The small files for `dvc plots` and `dvc metrics`."""
+
+import csv
+from pathlib import Path
+
+from pipeline_lib.report.collect import TaskResult
+from pipeline_lib.report.plots import LEAVES, summary, write_accuracy_speed, write_curves
+from tests.made_up import made_up_method, made_up_scores, made_up_speed
+
+
+def _result(task: str = "movies") -> TaskResult:
+    methods = {"bilstm": made_up_method(0.78), "bilstm_kd": made_up_method(0.82)}
+    return TaskResult(task, made_up_scores(methods), made_up_speed())
+
+
+def test_a_summary_says_what_the_best_student_is_worth() -> None:
+    result = _result()
+    values = summary([result])["movies"]
+    best = result.scores.best_on_dev()
+    student = result.scores.methods[best]
+    scored = student.scores[result.scores.decisive_split][result.scores.metric].mean
+    assert values["method"] == best and values["student"] == round(100 * scored, 1)
+    assert values["teacher"] > 0
+
+
+def test_a_summary_has_few_leaves_whatever_the_tasks() -> None:
+    for count in (1, 3, 7, 30):
+        found = summary([_result(f"task{number}") for number in range(count)])
+        leaves = sum(len(values) for values in found.values())
+        assert 0 < leaves <= LEAVES
+        assert all("student" in values for values in found.values())
+
+
+def test_each_curve_is_a_file_of_the_first_seed(tmp_path: Path) -> None:
+    history = [{"step": 10, "epoch": 1.0, "loss": 0.5, "dev": 0.75}]
+    curves = [
+        {
+            "system": "bilstm",
+            "seed": seed,
+            "history": [one | {"dev": 0.75 / seed} for one in history],
+        }
+        for seed in (1, 2)
+    ]
+    write_curves(tmp_path, [{"task": "movies", "curves": curves}])
+    [path] = tmp_path.iterdir()
+    assert path.name == "movies_bilstm.csv"
+    assert path.read_text() == "step,loss,dev\n10,0.5,0.75\n"
+
+
+def test_each_timed_system_has_a_score_and_a_speed(tmp_path: Path) -> None:
+    write_accuracy_speed(tmp_path / "a.csv", [_result()])
+    with open(tmp_path / "a.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["system"] for row in rows} == {"minilm", "bilstm", "bilstm_kd"}
+    assert all(float(row["score"]) > 0 and float(row["sentences_per_second"]) > 0 for row in rows)

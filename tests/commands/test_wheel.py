@@ -13,6 +13,7 @@ from pipeline_lib.params import student_settings
 from pipeline_lib.students.student import build_student, save_student
 from pipeline_lib.students.vocabulary import build_tokenizer
 
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 WORDS = ["a", "quiet", "triumph", "dull"]
 SETTINGS = {"architecture": "bilstm", "hidden": 4, "classifier": 4, "embeddings": "trained"}

@@ -1,4 +1,4 @@
-# make repro: install, run the pipeline, print the results.   make test: install, run all tests.
+# make repro: install, run the pipeline, print the results.   make test: install, run the tests.
 PYTHON ?= python3
 VENV ?= .venv
 # Which torch to install; README.md, "Two commands", says how to choose another build.
@@ -21,7 +21,7 @@ export PATH := $(abspath $(BIN)):$(PATH)
 # If it is set, every stage compiles torch's 2,000 modules again: 3 s each.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install repro test lint
+.PHONY: install repro test test-slow lint
 
 install: $(TESTABLE)
 
@@ -42,8 +42,14 @@ repro: $(INSTALLED)
 # One worker per core, with one thread each: two threads per worker would wait for one another.  Files run in their own
 # order: ordering them by number of tests would leave slow files with few tests for the end, when one core waits for the
 # other.
+PYTEST := OMP_NUM_THREADS=1 python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
+
 test: install
-	OMP_NUM_THREADS=1 python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
+	$(PYTEST)
+
+# Those that `make test` leaves out: a wheel, a browser, Ray, a full disk, a queue of experiments.
+test-slow: install
+	$(PYTEST) -m slow
 
 lint: install
 	ruff check .

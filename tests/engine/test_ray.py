@@ -26,6 +26,8 @@ from tests.clusters import Cluster, ray, two_nodes  # isort: skip
 from pipeline_lib.engine.ray import RayEngine
 from tests.tour import TOUR
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:

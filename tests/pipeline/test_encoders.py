@@ -85,7 +85,9 @@ def encoded(finished: Finished, tmp_path_factory: pytest.TempPathFactory) -> tup
     workspace = finished.workspace.copy(tmp_path_factory.mktemp("encoded") / "workspace")
     write_dump(workspace / "data/input/wiki.xml.bz2", articles=30)
     workspace.params(_edit)
-    return workspace, workspace.dvc("repro").sound()
+    run = workspace.run_stages()
+    workspace.dvc("commit", "--force").sound()
+    return workspace, run
 
 
 @pytest.fixture
@@ -197,7 +199,8 @@ def test_more_sentences_only_add(workspace: Workspace) -> None:
         values["wikipedia"]["sentences"] = SENTENCES + SHARD
 
     workspace.params(more)
-    run = workspace.dvc("repro", "precompute_vectors").sound()
+    workspace.stage("split_wikipedia").sound()
+    run = workspace.stage("precompute_vectors").sound()
     shards = SENTENCES // SHARD
     assert f"computed 1 shards, reused {shards};" in run.text
     after = workspace.digests(VECTORS / "wikipedia/train")

@@ -108,6 +108,7 @@ def test_an_experiment_elsewhere_has_the_files_that_git_does_not_track(added: Wo
     assert {FETCHED[0], "fetch_models"} <= {*run.stages}
 
 
+@pytest.mark.slow
 def test_so_has_a_queued_one(added: Workspace) -> None:
     added.dvc("exp", "run", "--queue", *EXPERIMENT).sound()
     added.dvc("queue", "start").sound()

@@ -85,7 +85,9 @@ def joined(finished: Finished, tmp_path_factory: pytest.TempPathFactory) -> tupl
     workspace = finished.workspace.copy(tmp_path_factory.mktemp("joined") / "workspace")
     _write_pairs(workspace / "data/input")
     workspace.params(_edit)
-    return workspace, workspace.dvc("repro").sound()
+    run = workspace.run_stages()
+    workspace.dvc("commit", "--force").sound()
+    return workspace, run
 
 
 @pytest.fixture

@@ -2,12 +2,15 @@
 
 from pathlib import Path
 
+import pytest
+
 from .conftest import Finished
 from .workspace import TASK
 
 # Without Ray, this import skips the tests.
 from tests.clusters import two_nodes  # isort: skip
 
+pytestmark = pytest.mark.slow
 STAGE, FOLDER = "train", f"data/students/{TASK}"
 """A stage that has a pass, which numbers words, and trainings computed; the folder it writes."""
 

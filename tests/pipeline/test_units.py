@@ -56,7 +56,7 @@ def finished_units(
         values["methods"] = {name: values["methods"][name] for name in names}
 
     workspace.params(edit)
-    workspace.dvc("repro", "report").sound()
+    workspace.run_stages()
     return workspace
 
 

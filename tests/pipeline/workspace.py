@@ -171,6 +171,18 @@ class Workspace:
                 if not stage.ended:
                     stage.kill()
 
+    def run_stages(self) -> Run:
+        """Run all stages without DVC, in the order of dvc.yaml: as one command."""
+        yaml = YAML(typ="safe", pure=True)
+        params, flow = (yaml.load(self.folder / name) for name in ("params.yaml", "dvc.yaml"))
+        printed = []
+        for name, stage in flow["stages"].items():
+            # One option names the item, of the rows of one key: {task: "${tasks}"}.
+            [(option, rows)] = stage.get("matrix", {None: None}).items()
+            items = [(f"--{option}", item) for item in params[rows[2:-1]]] if rows else [()]
+            printed += [self.stage(name, *item).sound().text for item in items]
+        return Run(0, "".join(printed))
+
     def params(self, edit: Callable[[Any], None]) -> None:
         """Change params.yaml: ``edit`` gets what was read from it."""
         yaml, path = YAML(), self.folder / "params.yaml"

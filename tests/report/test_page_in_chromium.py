@@ -19,9 +19,12 @@ from selenium.webdriver.remote.webdriver import WebDriver  # noqa: E402
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 DRIVER = shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(
-    not (CHROMIUM and DRIVER), reason="chromium or chromedriver is not installed"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not (CHROMIUM and DRIVER), reason="chromium or chromedriver is not installed"
+    ),
+]
 TABLE = f"#task-{TASK} table"
 ROWS = f"#task-{TASK}-list tbody tr"
 

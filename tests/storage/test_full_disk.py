@@ -18,6 +18,7 @@ from pipeline_lib.students.student import build_student, save_student
 from pipeline_lib.students.vocabulary import build_tokenizer, save_vocabulary
 from pipeline_lib.training.checkpoint import Progress, State
 
+pytestmark = pytest.mark.slow
 LIMIT = 4096
 """Bytes after which the system lets no file grow: to a program as if the disk were full."""
 WORDS = [f"word{number}" for number in range(1000)]

@@ -44,22 +44,14 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
     write_json(layout.read_by_joint(task), read_by_joint(params, task, layout))
 
 
-def read_by_joint(params: Params, task: str, layout: Layout) -> dict[str, list[str]]:
-    """Return the digests of the sets that joint trainings read of a task, by their names."""
-    splits = [layout.split(task, split) for split in ("train", "dev")]
-    sets = {
-        name: [
-            *splits,
-            layout.transfer(task, row.tasks[task]),
-            layout.outputs(task, params.teacher_of(task, row), row.tasks[task]),
-        ]
-        for name, row in params.joint.items()
-        if task in row.tasks
-    }
-    return {
-        name: [training_texts(folder).manifest.digest for folder in folders if folder.exists()]
-        for name, folders in sets.items()
-    }
+def read_by_joint(params: Params, task: str, layout: Layout) -> dict[str, str]:
+    """Return the digests of the sets that joint trainings read of a task, by their folders."""
+    read = params.read_by_joint(task)
+    folders = [layout.split(task, split) for split in ("train", "dev")] if read else []
+    for teacher, recipe in sorted(read):
+        folders += [layout.transfer(task, recipe), layout.outputs(task, teacher, recipe)]
+    existing = (folder for folder in folders if folder.exists())
+    return {folder.as_posix(): training_texts(folder).manifest.digest for folder in existing}
 
 
 def answer(params: Params, layout: Layout, task: str, teacher: str) -> None:

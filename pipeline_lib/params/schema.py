@@ -154,6 +154,11 @@ class Params(Section):
                 recipes += [] if row.data in recipes else [row.data]
         return found
 
+    def read_by_joint(self, task: str) -> set[tuple[str, str]]:
+        """Return (teacher, transfer set) of each of a task's outputs that joint trainings read."""
+        rows = (row for row in self.joint.values() if task in row.tasks)
+        return {(self.teacher_of(task, row), row.tasks[task]) for row in rows}
+
     def optimiser_of(self, method: Method) -> Optimiser:
         """Return a method's optimiser: the joint training's, if its students start from one."""
         joint = self.joint.get(method.start)

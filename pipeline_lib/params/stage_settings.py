@@ -132,7 +132,7 @@ def _answered(params: Params, task: str) -> dict[str, Any]:
             for name, row in params.teachers_of(task).items()
         ],
         "states": params.states_of(task),
-        "joint": {n: row.tasks[task] for n, row in params.joint.items() if task in row.tasks},
+        "joint": sorted(params.read_by_joint(task)),
     }
 
 

@@ -68,7 +68,7 @@ def main(
             arguments += ["--measure", str(folder)]
             runs[size] = _in_process(arguments, folder) | {"characters": written}
             say(f"{size}x: {runs[size]}")
-    source = dump.name if dump else "the embedded dump"
+    source = dump.name if dump else "the bundled dump"
     results = {"facts": fact, "data": source, "workers": workers, "runs": runs}
     results["splitter"] = params.splitter.engine
     write_results("split_memory", results, _markdown(results), out)

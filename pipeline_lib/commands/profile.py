@@ -43,7 +43,7 @@ def use(
 ) -> None:
     """Check a profile, and write params.yaml from it and its base.
 
-    `default` restores the embedded run. A params.yaml that was changed by hand is not overwritten.
+    `default` restores the default. A params.yaml that was changed by hand is not overwritten.
     """
     path = find_profile(name)
     if not force:

@@ -1,4 +1,4 @@
-"""The profile of a user's own task: only what differs from the embedded run."""
+"""The profile of a user's own task: only what differs from the default."""
 
 import io
 import re
@@ -50,9 +50,9 @@ class Wanted:
 
 
 def overlay(wanted: Wanted, base: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the sections that differ from the embedded run's.
+    """Return the sections that differ from the default's.
 
-    :param base: the values of the embedded run's parameter file.
+    :param base: the values of the default profile.
     """
     train, (_, words, _) = wanted.findings.rows["train"], wanted.findings.words
     teacher, recipes = wanted.teacher, _recipes(wanted)

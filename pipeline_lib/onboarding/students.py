@@ -1,6 +1,6 @@
 """Which students a task gets, and how long each of them is trained: sections of params.yaml.
 
-Sizes and rates are those of the embedded run and of benchmarks/sst2_rows.yaml; training lengths
+Sizes and rates are those of profiles/tour.yaml and of benchmarks/sst2_rows.yaml; training lengths
 follow from the number of rows.  Nothing here depends on a score.
 """
 
@@ -16,7 +16,7 @@ _BATCH = 64
 _SHORT_STEPS = 378
 """Six epochs of 4,028 rows, after which training on labels alone no longer improves."""
 _LONG_STEPS, _PASSES = 800, 2.25
-"""Steps on the transfer set in the embedded run, and passes over it."""
+"""Steps on the transfer set in profiles/tour.yaml, and passes over it."""
 _MAX_STEPS = 6000
 _WANTED_ROWS = 24_000
 """Rows of a transfer set that two cores answer in a few minutes."""

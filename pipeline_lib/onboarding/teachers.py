@@ -110,7 +110,7 @@ def tuning_of(chosen: Chosen, place: str, rows: int, base: Mapping[str, Any]) ->
         own |= {"mask": _SIGN, "smoothing": 0.1, "floor": 1.0e-4, "min_coverage": 0.5}
         return own | {"provenance": {}}
     steps = -(-rows // base["batch_size"])
-    # As many steps as in the embedded run, which has two epochs of 4,028 rows.
+    # As many steps as in profiles/tour.yaml, which has two epochs of 4,028 rows.
     epochs = min(10, max(2, -(-126 // max(steps, 1))))
     return {**base, "epochs": epochs}
 

@@ -30,7 +30,7 @@ def check_references(params: Params) -> None:
         if task.source.kind == "neighbours" and params.wikipedia is None:
             raise ValueError(
                 f"tasks.{name}.source: neighbours are sentences of Wikipedia, and `wikipedia` "
-                "is null. Describe a source there, as the embedded params.yaml does"
+                "is null. Describe a source there, as profiles/tour.yaml does"
             )
     _check_baselines(params)
     check_measured(params)

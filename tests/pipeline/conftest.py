@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from pipeline_lib.base.files import read_json, write_json
 from .corpus import write_corpus, write_encoder
 from .workspace import ROOT, UNSET, Run, Workspace, write_params
 
+WORKER = "PYTEST_XDIST_WORKER"
+"""The variable that each of pytest's workers has, if there are several."""
 SHIM = """#!{python} -SE
 import json, os, socket, sys, tempfile
 with socket.socket(socket.AF_UNIX) as client, tempfile.NamedTemporaryFile("r") as log:
@@ -53,20 +56,42 @@ class Finished:
 
 
 @pytest.fixture(scope="session")
-def server() -> Iterator[Path]:
-    """Start the process that stages are forked from; yield its socket."""
-    folder = Path(tempfile.mkdtemp())
-    path, script = folder / "socket", Path(__file__).with_name("forking.py")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder that all of pytest's workers have."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if WORKER in os.environ else own
+
+
+@contextmanager
+def _first_only(record: Path) -> Iterator[bool]:
+    """Yield whether this worker is the first, which writes ``record``; the others wait for it."""
+    with open(record.with_suffix(".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield not record.exists()
+
+
+@pytest.fixture(scope="session")
+def server(shared: Path) -> Path:
+    """Start the process that stages are forked from, one for all workers; return its socket."""
+    record = shared / "server.json"
+    with _first_only(record) as first:
+        if first:
+            write_json(record, {"socket": str(_start_server())})
+    return Path(read_json(record)["socket"])
+
+
+def _start_server() -> Path:
+    # The paths of sockets are short.
+    path, script = Path(tempfile.mkdtemp()) / "socket", Path(__file__).with_name("forking.py")
     kept = {name: value for name, value in os.environ.items() if name not in UNSET}
     environment = kept | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
-    process = subprocess.Popen([sys.executable, script, path], env=environment)
+    lifetime = os.getppid() if WORKER in os.environ else os.getpid()
+    command = [sys.executable, script, path, str(lifetime)]
+    process = subprocess.Popen(command, env=environment, start_new_session=True)
     while not path.exists():
         assert process.poll() is None, "the fork server ended at once"
         time.sleep(0.05)
-    yield path
-    process.kill()
-    process.wait()
-    shutil.rmtree(folder)
+    return path
 
 
 @pytest.fixture(scope="session")
@@ -107,21 +132,19 @@ def finished(
     new_workspace: Callable[[Path], Workspace],
     server: Path,
     shims: Path,
+    shared: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Finished:
     """Run the whole pipeline, once for all of pytest's workers; each has a copy of its own."""
-    own = tmp_path_factory.getbasetemp()
-    shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
-    record = shared / "first.json"
-    with open(shared / "first.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not record.exists():
-            first = new_workspace(own / "first")
-            run = first.dvc("repro").sound()
-            write_json(record, {"folder": str(first.folder), "text": run.text})
+    own, record = tmp_path_factory.getbasetemp(), shared / "finished.json"
+    with _first_only(record) as first:
+        if first:
+            workspace = new_workspace(own / "first")
+            run = workspace.dvc("repro").sound()
+            write_json(record, {"folder": str(workspace.folder), "text": run.text})
     found = read_json(record)
-    first = Workspace(Path(found["folder"]), server, shims)
-    return Finished(first.copy(own / "copy"), Run(0, found["text"]))
+    workspace = Workspace(Path(found["folder"]), server, shims)
+    return Finished(workspace.copy(own / "copy"), Run(0, found["text"]))
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """Runs scripts as forks of one process that has imported the heavy libraries already.
 
-    python tests/pipeline/forking.py SOCKET
+    python tests/pipeline/forking.py SOCKET PID
 
 A stage spends seconds on importing torch and transformers, and these tests run dozens.  The server
 imports third-party libraries, the settings of the library and the digests of its code, of which
@@ -11,12 +11,14 @@ stages are forks too.
 
 A request is one line of JSON: argv, cwd, env, log (the file that takes the output), prelude (code
 that runs before the script).  The answer is two lines: the fork's process id, then its exit status.
+The server ends, and deletes the folder of SOCKET, once the process PID has ended.
 """
 
 import importlib
 import json
 import os
 import runpy
+import shutil
 import socket
 import sys
 import traceback
@@ -71,16 +73,20 @@ HEAVY = (
 )
 
 
-def serve(path: str) -> None:
-    """Answer requests until the parent ends this process."""
+def serve(path: str, lifetime: int) -> None:
+    """Answer requests as long as the process ``lifetime`` runs."""
     for name in HEAVY:
         importlib.import_module(name)
     _warm()
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(path)
         server.listen()
-        while True:
-            client, _ = server.accept()
+        server.settimeout(1.0)
+        while _runs(lifetime):
+            try:
+                client, _ = server.accept()
+            except TimeoutError:
+                continue
             with suppress(ChildProcessError):
                 while os.waitpid(-1, os.WNOHANG)[0]:
                     pass
@@ -90,6 +96,15 @@ def serve(path: str) -> None:
                 _answer(client)
                 os._exit(0)
             client.close()
+    shutil.rmtree(Path(path).parent)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def _warm() -> None:
@@ -153,4 +168,4 @@ def _become(request: dict[str, Any]) -> NoReturn:
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1])
+    serve(sys.argv[1], int(sys.argv[2]))

@@ -98,8 +98,9 @@ def test_an_added_sentence_computes_its_own_block_only(kept_copy: Workspace) -> 
     rows = sentences()["train"]
     rows.insert(17, (1, "A warm and funny surprise, quite unlike the others."))
     write_rows(kept_copy / "data/input/train.tsv", rows)
-    run = kept_copy.dvc("repro", PRECOMPUTE).sound()
-    assert run.tally == (1 + N_ITER, BOTH - 1 - N_ITER)
+    for stage in ("fetch_data", "prepare", "augment"):
+        kept_copy.stage(stage).sound()
+    assert kept_copy.stage("precompute").sound().tally == (1 + N_ITER, BOTH - 1 - N_ITER)
     after = kept_copy.digests(TRANSFER)
     changed = {n for n in before if after[n] != before[n] and n.endswith(".arrow")}
     assert len({name.split("-")[0] for name in changed}) == 1

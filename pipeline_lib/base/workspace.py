@@ -7,6 +7,7 @@ modules of the installed library.
 import shutil
 import subprocess
 import sys
+from configparser import ConfigParser
 from pathlib import Path
 
 from pipeline_lib.base.errors import DistilleryError
@@ -24,7 +25,7 @@ FILES = {
     Path("data/input/README.md"): "input.md",
 }
 """What is written into a workspace, and what it is called in the library."""
-SETTINGS = {"core.analytics": "false", "core.check_update": "false"}
+SETTINGS = {"analytics": "false", "check_update": "false"}
 """DVC's own defaults send statistics and look for updates."""
 
 
@@ -83,8 +84,12 @@ def _init_dvc(folder: Path, scm: bool) -> None:
         elif Path(top.stdout.strip()) != folder.resolve():
             options = ["--subdir"]
     _checked(folder, *DVC, "init", "--quiet", *options)
-    for key, value in SETTINGS.items():
-        _checked(folder, *DVC, "config", key, value)
+    # `dvc config` takes a second for each key.
+    config, path = ConfigParser(), folder / ".dvc" / "config"
+    config.read(path, encoding="utf-8")
+    config.read_dict({"core": SETTINGS})
+    with path.open("w", encoding="utf-8") as file:
+        config.write(file)
 
 
 def _checked(folder: Path, *command: str) -> None:

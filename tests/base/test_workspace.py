@@ -62,6 +62,13 @@ def test_what_travels_is_what_the_repository_has() -> None:
     assert rules <= set((ROOT / ".gitignore").read_text().splitlines())
 
 
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("workspace")
+    make_workspace(folder)
+    return folder
+
+
 @pytest.mark.parametrize(
     ("path", "ignored"),
     [
@@ -77,10 +84,9 @@ def test_what_travels_is_what_the_repository_has() -> None:
     ],
 )
 def test_git_tracks_what_dvc_add_writes_and_no_data(
-    tmp_path: Path, path: str, ignored: bool
+    workspace: Path, path: str, ignored: bool
 ) -> None:
-    make_workspace(tmp_path)
-    target = tmp_path / path
+    target = workspace / path
     target.parent.mkdir(parents=True, exist_ok=True)
     target.touch()
-    assert bool(_git(tmp_path, "check-ignore", path)) is ignored
+    assert bool(_git(workspace, "check-ignore", path)) is ignored

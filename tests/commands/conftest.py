@@ -46,6 +46,8 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Make a repository with one transfer set in two shards, and the teacher's outputs for it."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "params.yaml").write_text(PARAMS.read_text())
+    # `distill init` then runs neither git nor DVC; tests/base/test_workspace.py has both.
+    (tmp_path / ".dvc").mkdir()
     names, parts = ["b000-i000.arrow", "b000-i001.arrow"], [(0, 1), (1, 4)]
     inputs: list[Shard] = []
     outputs: list[Shard] = []

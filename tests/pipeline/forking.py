@@ -4,7 +4,7 @@
 
 A stage spends seconds on importing torch and transformers, and these tests run dozens.  The server
 imports third-party libraries, the settings of the library and the digests of its code, of which
-every stage needs all; it computes nothing else.  Each fork leads a process group of its own, takes
+every stage needs all; it computes nothing else.  `measure_speed` times in its own process.  Each fork leads a process group of its own, takes
 ``pipeline_lib`` anew from the folder that PYTHONPATH names if that is another, and is
 `python -m MODULE` or `python SCRIPT` in all else: a stage, the ``distill`` command, or DVC, whose
 stages are forks too.
@@ -41,6 +41,8 @@ HEAVY = (
     "spacy.lang.en",
     "spacy.pipeline",
     "thinc.api",
+    "onnx",
+    "onnxruntime",
     "tokenizers",
     "torch",
     "torch.nn",
@@ -137,6 +139,38 @@ def _answer(client: socket.socket) -> None:
         stream.flush()
 
 
+class _Here:
+    """Stands in for a pool of one process that imports torch anew."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        """Keep nothing."""
+
+    def __enter__(self) -> "_Here":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing is to be ended."""
+
+    def submit(self, run: Any, job: Any) -> "_Here":
+        self.measured = run(job)
+        return self
+
+    def result(self) -> Any:
+        return self.measured
+
+
+def _time_here() -> None:
+    """Have `measure_speed` take a second, not 25: no processes, no ONNX form of the teacher.
+
+    tests/exports/test_speed.py has both, and tests/commands/test_wheel.py runs the stage as it is.
+    """
+    contestants = importlib.import_module("pipeline_lib.exports.contestants")
+    speed = importlib.import_module("pipeline_lib.exports.speed")
+    speed.ProcessPoolExecutor = _Here
+    speed.cold_start = lambda *_: speed.ColdStart(wall=1.0, processor=1.0)
+    contestants.export_teacher = lambda *_: {}
+
+
 def _become(request: dict[str, Any]) -> NoReturn:
     log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -152,6 +186,8 @@ def _become(request: dict[str, Any]) -> NoReturn:
     status: Any = 0
     try:
         exec(request["prelude"], {})
+        if sys.argv[:2] == ["-m", "pipeline_lib.stages.measure_speed"]:
+            _time_here()
         if sys.argv[0] == "-m":
             del sys.argv[0]
             runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)

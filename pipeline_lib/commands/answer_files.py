@@ -44,8 +44,8 @@ class Answers:
         :param prefix: prepended to every name that is not one of the row's own columns.
         """
         for row, answer in enumerate(self.by_row()):
-            own = {name: values[row] for name, values in self.columns.items()}
-            yield own | {prefix + name: value for name, value in answer.items()}
+            columns = {name: values[row] for name, values in self.columns.items()}
+            yield columns | {prefix + name: value for name, value in answer.items()}
 
     def by_row(self) -> Iterator[dict[str, Any]]:
         """Yield each row's answer as a JSON object, without the row's own columns."""
@@ -68,11 +68,11 @@ class Answers:
         shares = softmax(self.outputs)
         best = np.where(answered, shares.argmax(1), 0)
         labels = [self.names[b] if a else None for b, a in zip(best, answered, strict=True)]
-        found = {LABEL: labels, PROBABILITY: values(shares.max(1))}
-        found |= {f"{PROBABILITY}_{n}": values(shares[:, c]) for c, n in enumerate(self.names)}
+        columns = {LABEL: labels, PROBABILITY: values(shares.max(1))}
+        columns |= {f"{PROBABILITY}_{n}": values(shares[:, c]) for c, n in enumerate(self.names)}
         if self.routed is not None:
-            found = {BY: [self._by(row)[BY] for row in range(len(answered))]} | found
-        return {prefix + name: own for name, own in found.items()}
+            columns = {BY: [self._by(row)[BY] for row in range(len(answered))]} | columns
+        return {prefix + name: column for name, column in columns.items()}
 
     def _by(self, row: int) -> dict[str, str]:
         if self.routed is None:
@@ -99,15 +99,15 @@ def text_lines(answers: Answers) -> Iterator[str]:
     """Yield tab-separated lines: label, probability and sentences, or score and sentences."""
     for row, answer in enumerate(answers.by_row()):
         texts = (_as_text(values[row]) or "" for values in answers.columns.values())
-        own = [text.replace("\n", " ") for text in texts]
+        sentences = [text.replace("\n", " ") for text in texts]
         if len(answers.names) == 1:
             score = answer[answers.names[0]]
-            yield "\t".join(["" if score is None else f"{score:.4f}", *own])
+            yield "\t".join(["" if score is None else f"{score:.4f}", *sentences])
             continue
         share = answer.get(PROBABILITY)
         by = [answer[BY]] if BY in answer else []
-        told = [answer[LABEL] or "", "" if share is None else f"{share:.4f}"]
-        yield "\t".join([*told, *by, *own])
+        fields = [answer[LABEL] or "", "" if share is None else f"{share:.4f}"]
+        yield "\t".join([*fields, *by, *sentences])
 
 
 def json_lines(answers: Answers, prefix: str) -> Iterator[str]:
@@ -185,18 +185,18 @@ def _open_parquet(
 
         def write(answers: Answers) -> None:
             _require_apart(answers, prefix)
-            own = {
+            inputs = {
                 name: pa.array(values, types[name])
                 if name in types
                 else pa.array([_as_text(value) for value in values], pa.string())
                 for name, values in answers.columns.items()
             }
             named = {prefix + BY, prefix + LABEL}
-            found = {
+            outputs = {
                 name: pa.array(values, pa.string() if name in named else pa.float64())
                 for name, values in answers.flat(prefix).items()
             }
-            table = pa.table(own | found)
+            table = pa.table(inputs | outputs)
             if not writers:
                 writers.append(stack.enter_context(pq.ParquetWriter(path, table.schema)))
             writers[0].write_table(table)
@@ -229,7 +229,7 @@ def _finite(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, list):
-        return [_finite(own) for own in value]
+        return [_finite(item) for item in value]
     if isinstance(value, dict):
-        return {name: _finite(own) for name, own in value.items()}
+        return {name: _finite(item) for name, item in value.items()}
     return value

@@ -69,12 +69,14 @@ def answer_faults(params: "Params") -> list[str]:
     from pipeline_lib.base.faults import faults_of
     from pipeline_lib.teachers.answers import gather
 
-    found = []
-    for own in (own for own in params.teachers.values() if own.tuning.kind == "answers"):
-        for name in (name for name in params.tasks if own.knows(name)):
-            paths = [Path(params.inputs) / path for path in own.tuning.paths(name)]
-            found += faults_of(gather, paths, own.tuning, params.tasks[name])
-    return found
+    faults = []
+    for teacher in (
+        teacher for teacher in params.teachers.values() if teacher.tuning.kind == "answers"
+    ):
+        for name in (name for name in params.tasks if teacher.knows(name)):
+            paths = [Path(params.inputs) / path for path in teacher.tuning.paths(name)]
+            faults += faults_of(gather, paths, teacher.tuning, params.tasks[name])
+    return faults
 
 
 def vector_findings(params: "Params") -> tuple[list[str], list[str]]:
@@ -83,11 +85,13 @@ def vector_findings(params: "Params") -> tuple[list[str], list[str]]:
     from pipeline_lib.commands.vector_files import vector_lines
     from pipeline_lib.params import SentenceVectorFiles
 
-    own = params.sentence_vectors
-    if not isinstance(own, SentenceVectorFiles):
+    settings = params.sentence_vectors
+    if not isinstance(settings, SentenceVectorFiles):
         return [], []
     try:
-        lines = vector_lines([Path(params.inputs) / path for path in own.files], own, params)
+        lines = vector_lines(
+            [Path(params.inputs) / path for path in settings.files], settings, params
+        )
     except DistilleryError as error:
         return [], [str(error)]
     return [f"vectors   {line}" for line in lines], []
@@ -162,8 +166,8 @@ def _fetched(params: "Params") -> list[str]:
     """List what is fetched over the network; other kinds of sources are local."""
     sources = [task.source for task in params.tasks.values()] + list(params.models.values())
     sources += [params.wikipedia.source] if params.wikipedia is not None else []
-    found = [_where(source) for source in sources if source.kind in NETWORK]
-    return list(dict.fromkeys(found))
+    origins = [_where(source) for source in sources if source.kind in NETWORK]
+    return list(dict.fromkeys(origins))
 
 
 def _tuned(params: "Params", name: str) -> str:

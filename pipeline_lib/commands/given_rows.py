@@ -74,19 +74,19 @@ class Batch:
     first: int
 
 
-def input_of(file: Path | None, given: Input | None) -> Input:
+def input_of(file: Path | None, option: Input | None) -> Input:
     """Return the format that was named, or the one that the file's suffix implies.
 
     :raises DistilleryError: if it implies a table in a format that is not read.
     """
     endings = {"." + form.value: form for form in Input} | {".ndjson": Input.jsonl}
     ending = file.suffix.lower() if file else ""
-    if given is None and ending in OTHER_TABLES:
+    if option is None and ending in OTHER_TABLES:
         raise DistilleryError(
             f"{file}: not a file of lines. Save it as {', '.join(endings)}; or say how to read it "
             "with --input-format (jsonl: one object per line)."
         )
-    return given or endings.get(ending, Input.lines)
+    return option or endings.get(ending, Input.lines)
 
 
 def read_batches(file: Path | None, form: Input, columns: Columns) -> Iterator[Batch]:
@@ -101,10 +101,10 @@ def read_batches(file: Path | None, form: Input, columns: Columns) -> Iterator[B
     first = 1 if form is Input.jsonl else 2
     readers = {Input.csv: _csv_rows, Input.tsv: _tsv_rows, Input.jsonl: _jsonl_rows}
     rows = readers[form](file, columns)
-    while given := list(islice(rows, BATCH)):
-        values = {name: list(part) for name, part in zip(columns.all, zip(*given), strict=True)}  # noqa: B905
+    while batch := list(islice(rows, BATCH)):
+        values = {name: list(part) for name, part in zip(columns.all, zip(*batch), strict=True)}  # noqa: B905
         yield _batch(values, columns, first, file)
-        first += len(given)
+        first += len(batch)
 
 
 def line_batches(lines: Iterable[str], pair: bool, size: int = BATCH) -> Iterator[Batch]:
@@ -114,11 +114,11 @@ def line_batches(lines: Iterable[str], pair: bool, size: int = BATCH) -> Iterato
     """
     rest, names = iter(lines), ("text", "text_pair")[: 1 + pair]
     first, read = 1, _pair if pair else str
-    while given := list(islice(rest, size)):
-        texts = [read(line) if line.strip() else None for line in given]
-        sides = zip(*(own or ("", "") for own in texts), strict=True) if pair else [given]
+    while batch := list(islice(rest, size)):
+        texts = [read(line) if line.strip() else None for line in batch]
+        sides = zip(*(text or ("", "") for text in texts), strict=True) if pair else [batch]
         yield Batch(dict(zip(names, map(list, sides), strict=True)), texts, first)
-        first += len(given)
+        first += len(batch)
 
 
 def as_examples(lines: Iterable[str], is_pair: bool) -> "Iterator[Text]":
@@ -213,7 +213,7 @@ def _delimited(
     records = iter(records)
     names = next(filter(None, records), [])
     _require(names, file, columns)
-    places = [names.index(name) for name in columns.all]
+    indices = [names.index(name) for name in columns.all]
     for number, record in enumerate(records, 2):
         if not record and len(names) > 1:
             continue
@@ -223,7 +223,7 @@ def _delimited(
                 f"{_name(file)}: row {number} has {len(row)} columns, not {len(names)}. Columns "
                 f"are separated by one {separator!r}; correct the row."
             )
-        yield [row[place] for place in places]
+        yield [row[index] for index in indices]
 
 
 def _jsonl_rows(file: Path | None, columns: Columns) -> Iterator[list[Any]]:
@@ -254,8 +254,8 @@ def _read_parquet(file: Path | None, columns: Columns) -> Iterator[Batch]:
     opened, first = _parquet(file), 1
     _require(opened.schema_arrow.names, file, columns)
     for part in opened.iter_batches(BATCH, columns=list(columns.all)):
-        found = part.to_pydict()
-        yield _batch({name: found[name] for name in columns.all}, columns, first, file)
+        values = part.to_pydict()
+        yield _batch({name: values[name] for name in columns.all}, columns, first, file)
         first += part.num_rows
 
 

@@ -172,15 +172,15 @@ def build(
         mean = targets_in_space(centre, reference).mean
         if mean is None:
             raise DistilleryError(f"{centre}: its targets are not centred. Omit `--centre`.")
-    own = Form(storage.value, normalise, dimensions, mean, approximate and approximate.value)
+    settings = Form(storage.value, normalise, dimensions, mean, approximate and approximate.value)
     where, engine = _engine(device, workers)
-    with _given(vectors, index) as given:
-        found, report = build(
-            *(index, reference, _rows(file, form, text, ids), own, engine, where),
+    with _given(vectors, index) as documents:
+        catalogue, report = build(
+            *(index, reference, _rows(file, form, text, ids), settings, engine, where),
             ids=ids is not None, segment_rows=segment_rows or SEGMENT_ROWS,
-            on_segment=_progress(), given=given,
+            on_segment=_progress(), given=documents,
         )  # fmt: skip
-    _say_done(found, report)
+    _say_done(catalogue, report)
 
 
 @app.command("add", epilog="Example: distill index add data/mine more.txt")
@@ -203,12 +203,12 @@ def add(
     from pipeline_lib.retrieval.catalogue import Catalogue
 
     where, engine = _engine(device, workers)
-    with _given(vectors, index) as given:
-        found, report = add(
+    with _given(vectors, index) as documents:
+        catalogue, report = add(
             *(Catalogue.open(index), _rows(file, form, text, ids), engine, where, encoder),
-            segment_rows=segment_rows or SEGMENT_ROWS, on_segment=_progress(), given=given,
+            segment_rows=segment_rows or SEGMENT_ROWS, on_segment=_progress(), given=documents,
         )  # fmt: skip
-    _say_done(found, report)
+    _say_done(catalogue, report)
 
 
 @app.command("info", epilog="Example: distill index info data/mine --verify")
@@ -242,24 +242,27 @@ def info(
 def _facts(catalogue: "Catalogue") -> Iterator[tuple[str, str]]:
     from pipeline_lib.commands.shards import size_text
 
-    own, manifest = catalogue.contents, catalogue.shards.manifest
+    contents, manifest = catalogue.contents, catalogue.shards.manifest
     size = size_text(sum(shard.bytes for shard in manifest.shards))
     yield "rows", f"{len(catalogue):,} in {len(manifest.shards):,} segments, {size}"
-    cut = f", cut from {own.encoder_width}" if own.width < own.encoder_width else ""
-    yield "vectors", f"{own.width} values{cut}, {own.storage}"
-    yield "length", "1 (normalised)" if own.normalised else "as the encoder returns it"
-    yield "centred", f"mean {own.mean[:12]} subtracted" if own.mean else "no"
-    yield "ids", "given" if own.ids else "none: rows are identified by their texts"
-    pooled = f", pooling {own.encoder.pooling}, {own.encoder.max_length} word pieces"
-    yield "encoder", f"{own.encoder.folder}{pooled if own.encoder.pooling else ''}"
-    yield "", f"digest {own.encoder.digest[:12]}: {_presence(own.encoder)}"
-    if own.given is not None:
-        said = ", ".join(f"{name} {value}" for name, value in own.given.items())
-        yield "documents", f"vectors from files{': ' if said else ''}{said}"
-    found = own.approximate
-    yield "approximate", f"{found.kind}, {size_text(found.bytes)}" if found else "none"
+    cut = f", cut from {contents.encoder_width}" if contents.width < contents.encoder_width else ""
+    yield "vectors", f"{contents.width} values{cut}, {contents.storage}"
+    yield "length", "1 (normalised)" if contents.normalised else "as the encoder returns it"
+    yield "centred", f"mean {contents.mean[:12]} subtracted" if contents.mean else "no"
+    yield "ids", "given" if contents.ids else "none: rows are identified by their texts"
+    pooled = f", pooling {contents.encoder.pooling}, {contents.encoder.max_length} word pieces"
+    yield "encoder", f"{contents.encoder.folder}{pooled if contents.encoder.pooling else ''}"
+    yield "", f"digest {contents.encoder.digest[:12]}: {_presence(contents.encoder)}"
+    if contents.given is not None:
+        provenance = ", ".join(f"{name} {value}" for name, value in contents.given.items())
+        yield "documents", f"vectors from files{': ' if provenance else ''}{provenance}"
+    approximate = contents.approximate
+    yield (
+        "approximate",
+        f"{approximate.kind}, {size_text(approximate.bytes)}" if approximate else "none",
+    )
     yield "left out", ", ".join(f"{n:,} {why}" for why, n in manifest.counts.items())
-    yield "format", f"{own.version}, digest {manifest.digest[:12]}"
+    yield "format", f"{contents.version}, digest {manifest.digest[:12]}"
 
 
 def _presence(encoder: "EncoderReference") -> str:
@@ -268,8 +271,8 @@ def _presence(encoder: "EncoderReference") -> str:
     try:
         encoder.found_in()
     except DistilleryError:
-        place = (Path(encoder.folder) / "config.json").exists()
-        return "a different one is there now" if place else "no longer there"
+        exists = (Path(encoder.folder) / "config.json").exists()
+        return "a different one is there now" if exists else "no longer there"
     return "it is there"
 
 
@@ -300,10 +303,10 @@ def _engine(device: str, workers: int | None) -> "tuple[str, LocalEngine]":
     from pipeline_lib.base.threads import usable_cores
     from pipeline_lib.engine.local import LocalEngine, accelerators
 
-    own = str(resolve_device(device))
-    if own != "cpu":
-        return own, LocalEngine.on(accelerators(own))
-    return own, LocalEngine(workers or usable_cores())
+    resolved = str(resolve_device(device))
+    if resolved != "cpu":
+        return resolved, LocalEngine.on(accelerators(resolved))
+    return resolved, LocalEngine(workers or usable_cores())
 
 
 def _rows(file: Path, form: Format | None, text: str, ids: str | None) -> "Iterator[Rows]":

@@ -57,9 +57,9 @@ class View:
         The longer it is, the more similar all vectors are.
         """
         first = self.vectors[FIRST]
-        found = first[np.arange(min(len(first), 10_000))].astype(np.float64)
-        found = found[answered(found)]
-        return unit(found).sum(0) / max(len(found), 1)
+        vectors = first[np.arange(min(len(first), 10_000))].astype(np.float64)
+        vectors = vectors[answered(vectors)]
+        return unit(vectors).sum(0) / max(len(vectors), 1)
 
     @cached_property
     def probabilities(self) -> np.ndarray | None:
@@ -119,13 +119,13 @@ class View:
         return self.table[name].to_numpy()
 
     def _words_under(self, rule: int) -> np.ndarray:
-        found = np.zeros(self.table.num_rows, np.int64)
+        counts = np.zeros(self.table.num_rows, np.int64)
         for side in column_suffixes(self.table):
             rules = self.table[f"rules{side}"].combine_chunks()
             parents = pc.list_parent_indices(rules).to_numpy()
             under = pc.list_flatten(rules).to_numpy() == rule
-            found += np.bincount(parents[under], minlength=self.table.num_rows)
-        return found
+            counts += np.bincount(parents[under], minlength=self.table.num_rows)
+        return counts
 
 
 def open_view(folder: Path, names: dict[str, list[str]]) -> View:
@@ -233,9 +233,9 @@ def _under(view: View, rule: RuleName) -> np.ndarray:
 
 def totals(view: View, chosen: np.ndarray) -> dict[str, Any]:
     """Summarise the chosen rows: counts per rule, mean entropy, labels."""
-    found: dict[str, Any] = {"rows": len(chosen)}
+    summary: dict[str, Any] = {"rows": len(chosen)}
     if view.is_transfer:
-        found |= {
+        summary |= {
             "originals": int((view.column("iteration")[chosen] == 0).sum()),
             "words masked": int(view.masked[chosen].sum()),
             "words replaced": int(view.replaced[chosen].sum()),
@@ -244,17 +244,17 @@ def totals(view: View, chosen: np.ndarray) -> dict[str, Any]:
     if "label" in view.table.column_names:
         labels = view.table["label"].take(chosen)
         summarise = _spread if holds_scores(labels) else _distribution
-        found["labels"] = summarise(view, labels.drop_null().to_numpy(), labels.null_count)
+        summary["labels"] = summarise(view, labels.drop_null().to_numpy(), labels.null_count)
     if view.entropy is not None and answered(view.logits[chosen]).any():
-        found["mean entropy, bits"] = round(float(np.nanmean(view.entropy[chosen])), 4)
+        summary["mean entropy, bits"] = round(float(np.nanmean(view.entropy[chosen])), 4)
     if view.logits is not None and len(chosen):
-        found |= _teachers_answers(view, chosen)
+        summary |= _teachers_answers(view, chosen)
     if view.vectors and len(view.table):
-        found["values per vector"] = view.vectors[FIRST].shape[1]
-        found["mean cosine of two sentences"] = round(float(view.common @ view.common), 4)
+        summary["values per vector"] = view.vectors[FIRST].shape[1]
+        summary["mean cosine of two sentences"] = round(float(view.common @ view.common), 4)
     for name, value in (view.alignment or {}).items():
-        found[f"alignment proof: {name}"] = value
-    return found
+        summary[f"alignment proof: {name}"] = value
+    return summary
 
 
 def _teachers_answers(view: View, chosen: np.ndarray) -> dict[str, str]:

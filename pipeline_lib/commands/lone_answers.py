@@ -27,16 +27,16 @@ def task_of(file: Path, settings: "AnswerFiles") -> "Task":
             f"{file}: {kind}, which is read by the names of a task's classes or the range of its "
             "scores. Name the task with --task."
         )
-    said, rows = read_answers(file, kind, [])
+    metadata, rows = read_answers(file, kind, [])
     names: dict[str, str] = {}
     numbers, text = False, ["text"]
-    for given in rows:
-        if len(given.texts) == 2:
+    for row in rows:
+        if len(row.texts) == 2:
             text = ["text", "text_pair"]
-        for own in _named(given):
-            names.setdefault(own.strip().casefold(), own)
-        numbers |= _is_score(given)
-    classes = settings.classes or said.classes or list(names.values())
+        for name in _named(row):
+            names.setdefault(name.strip().casefold(), name)
+        numbers |= _is_score(row)
+    classes = settings.classes or metadata.classes or list(names.values())
     if numbers and not classes:
         # Only a batch's answers are read by the range.
         labels = Range(min=0.0, max=1.0)
@@ -46,24 +46,24 @@ def task_of(file: Path, settings: "AnswerFiles") -> "Task":
             f"{file}: names no class but {classes[0]!r}. Name the task with --task, or all "
             "`classes` in the file's metadata."
         )
-    return Classification.model_construct(text=text, labels={own: [own] for own in classes})
+    return Classification.model_construct(text=text, labels={name: [name] for name in classes})
 
 
-def _named(given: "Given") -> list[str]:
+def _named(row: "Given") -> list[str]:
     """Return the classes that a row names."""
-    if isinstance(given.value, dict):
-        return list(given.value)
-    return [given.value] if isinstance(given.value, str) and not _is_score(given) else []
+    if isinstance(row.value, dict):
+        return list(row.value)
+    return [row.value] if isinstance(row.value, str) and not _is_score(row) else []
 
 
-def _is_score(given: "Given") -> bool:
+def _is_score(row: "Given") -> bool:
     """Whether a row's answer is one number."""
-    if given.kind == "logits":
-        return len(given.value) == 1
-    if given.kind != "label":
+    if row.kind == "logits":
+        return len(row.value) == 1
+    if row.kind != "label":
         return False
     try:
-        float(given.value)
+        float(row.value)
     except (TypeError, ValueError):
         return False
     return True

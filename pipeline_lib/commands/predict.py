@@ -118,9 +118,9 @@ def predict(
         batches = line_batches(lines, student.is_pair)
         types = {}
     else:
-        given = _for_student(columns, student)
-        batches = read_batches(chosen, kind, given)
-        types = parquet_types(chosen, given) if kind is Input.parquet and chosen else {}
+        table_columns = _for_student(columns, student)
+        batches = read_batches(chosen, kind, table_columns)
+        types = parquet_types(chosen, table_columns) if kind is Input.parquet and chosen else {}
     as_json = partial(answer_files.json_lines, prefix=prefix)
     printed = answer_files.text_lines if form is Format.text else as_json
 
@@ -155,7 +155,7 @@ def _answer_all(
     written = False
     for batch in batches:
         write(_answer(batch, student, router))
-        missing += [batch.first + row for row, own in enumerate(batch.texts) if own is None]
+        missing += [batch.first + row for row, text in enumerate(batch.texts) if text is None]
         written = True
     if even_none and not written:
         write(_answer(Batch({}, [], 1), student, router))
@@ -167,7 +167,7 @@ def _answer(batch: Batch, student: "Predictor", router: "Router | None") -> "Ans
 
     from pipeline_lib.commands.answer_files import Answers
 
-    rows = [row for row, own in enumerate(batch.texts) if own is not None]
+    rows = [row for row, text in enumerate(batch.texts) if text is not None]
     texts = [batch.texts[row] for row in rows]
     outputs = np.full((len(batch.texts), len(student.labels)), np.nan)
     routed = None if router is None else np.zeros(len(batch.texts), bool)

@@ -32,10 +32,10 @@ def print_rows(console: Console, view: View, chosen: np.ndarray) -> None:
         console.print()
 
 
-def print_totals(console: Console, found: dict[str, Any], shown: int) -> None:
+def print_totals(console: Console, totals: dict[str, Any], shown: int) -> None:
     """Print the totals of all selected rows, shown or not."""
-    _print(console, Text(f"{shown:,} of {found['rows']:,} rows shown. In all of them:", "bold"))
-    for name, value in found.items():
+    _print(console, Text(f"{shown:,} of {totals['rows']:,} rows shown. In all of them:", "bold"))
+    for name, value in totals.items():
         if name != "rows":
             _print(
                 console,

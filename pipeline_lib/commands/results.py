@@ -41,7 +41,7 @@ def results(
     loaded, layout = load_params(params), Layout(data)
     finished = read_finished(layout, list(loaded.tasks))
     if as_json:
-        found = {
+        figures = {
             one.task: {
                 "headline": headline(one),
                 "scores": one.scores.model_dump(),
@@ -49,7 +49,7 @@ def results(
             }
             for one in finished
         }
-        typer.echo(json.dumps(found, indent=2))
+        typer.echo(json.dumps(figures, indent=2))
         return
     console = Console()
     print_headlines(console, finished)

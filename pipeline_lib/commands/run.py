@@ -187,12 +187,12 @@ class Display:
         if stage != _QUIET:
             self.ran.append(stage)
             self._share = 1.0
-            told = list(summary(self._said, stage))
-            line = f"{stage:<28} {duration(seconds):>7}  {told[-1] if told else ''}".rstrip()
+            lines = list(summary(self._said, stage))
+            line = f"{stage:<28} {duration(seconds):>7}  {lines[-1] if lines else ''}".rstrip()
             left = self._left()
             self.console.print(f"{line}{f'  ({left})' if left else ''}", markup=False)
             if not self.verbose:
-                for warning in told[:-1]:
+                for warning in lines[:-1]:
                     self.console.print(f"  {warning}", markup=False)
         self._stage, self._said = None, []
 

@@ -42,34 +42,35 @@ def diff(
     with set_at(before) as first, set_at(after) as second:
         pair = (JoinedSet.open(first, name=before), JoinedSet.open(second, name=after))
         names = class_names(pair[0], Path(before.partition("@")[0]), params)
-        found = difference(*pair, rows)
+        changes = difference(*pair, rows)
         if as_json:
-            typer.echo(json.dumps(_as_json(found, pair, names), indent=2, ensure_ascii=False))
+            typer.echo(json.dumps(_as_json(changes, pair, names), indent=2, ensure_ascii=False))
         else:
-            _print(Console(), found, pair, names)
+            _print(Console(), changes, pair, names)
 
 
 def _as_json(
-    found: "Difference", pair: "tuple[JoinedSet, JoinedSet]", names: list[str] | None
+    changes: "Difference", pair: "tuple[JoinedSet, JoinedSet]", names: list[str] | None
 ) -> dict[str, Any]:
     before, after = pair
     return {
         "before": {"set": before.name, "rows": len(before)},
         "after": {"set": after.name, "rows": len(after)},
-        "gone": _side_json(found.gone, before, names),
-        "added": _side_json(found.added, after, names),
-        "common": found.common,
-        "untouched": found.untouched,
-        "relabelled": found.relabelled,
-        "answers": found.answers
-        and _moves_json(found.answers, pair, names)
+        "gone": _side_json(changes.gone, before, names),
+        "added": _side_json(changes.added, after, names),
+        "common": changes.common,
+        "untouched": changes.untouched,
+        "relabelled": changes.relabelled,
+        "answers": changes.answers
+        and _moves_json(changes.answers, pair, names)
         | {
-            "other": found.other,
-            "answers_lost": found.answers_lost,
-            "answers_gained": found.answers_gained,
+            "other": changes.other,
+            "answers_lost": changes.answers_lost,
+            "answers_gained": changes.answers_gained,
         },
         "vectors": {
-            side or "first": _moves_json(own, pair, names) for side, own in found.vectors.items()
+            side or "first": _moves_json(moves, pair, names)
+            for side, moves in changes.vectors.items()
         },
     }
 
@@ -107,7 +108,7 @@ def _row(rows: "JoinedSet", number: int, names: list[str] | None) -> "Row":
 
 def _print(
     console: "Console",
-    found: "Difference",
+    changes: "Difference",
     pair: "tuple[JoinedSet, JoinedSet]",
     names: list[str] | None,
 ) -> None:
@@ -116,22 +117,22 @@ def _print(
     before, after = pair
     say(console, f"{before.name}: {len(before):,} rows", "bold")
     say(console, f"{after.name}: {len(after):,} rows", "bold")
-    _print_side(console, "gone", found.gone, before, names)
-    _print_side(console, "added", found.added, after, names)
-    say(console, f"\ncommon: {found.common:,} rows", "bold")
-    if found.untouched:
-        say(console, f"  {found.untouched:,} of them in byte-identical shards")
-    if found.relabelled:
-        say(console, f"  {found.relabelled:,} with another label")
-    if found.answers is not None:
+    _print_side(console, "gone", changes.gone, before, names)
+    _print_side(console, "added", changes.added, after, names)
+    say(console, f"\ncommon: {changes.common:,} rows", "bold")
+    if changes.untouched:
+        say(console, f"  {changes.untouched:,} of them in byte-identical shards")
+    if changes.relabelled:
+        say(console, f"  {changes.relabelled:,} with another label")
+    if changes.answers is not None:
         counts = {
-            "with another class": found.other,
-            "no longer answered": found.answers_lost,
-            "newly answered": found.answers_gained,
+            "with another class": changes.other,
+            "no longer answered": changes.answers_lost,
+            "newly answered": changes.answers_gained,
         }
         more = "".join(f", {count:,} {what}" for what, count in counts.items() if count)
-        _print_moves(console, "answers", found.answers, pair, names, more)
-    for side, moves in found.vectors.items():
+        _print_moves(console, "answers", changes.answers, pair, names, more)
+    for side, moves in changes.vectors.items():
         _print_moves(console, f"vectors{side}", moves, pair, names)
 
 

@@ -44,17 +44,17 @@ def sample(
     from pipeline_lib.inspection.rows import read_row
     from pipeline_lib.inspection.sampling import sample as draw
 
-    found, names = open_set(folder, params)
-    wanted = wanted_rows(found, names, rule, label)
+    joined, names = open_set(folder, params)
+    wanted = wanted_rows(joined, names, rule, label)
     answers = None
     if student is not None:
         from pipeline_lib.inspection.models import running_student
 
-        answers = running_student(student, found, names)
-    drawn, of = draw(found, rows, seed, wanted)
+        answers = running_student(student, joined, names)
+    drawn, of = draw(joined, rows, seed, wanted)
     console = Console()
     for shard, number in drawn:
-        row = read_row(found, shard, number, names, answers)
+        row = read_row(joined, shard, number, names, answers)
         if as_lines:
             typer.echo(json.dumps(asdict(row), ensure_ascii=False))
         else:

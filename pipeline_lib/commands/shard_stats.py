@@ -45,68 +45,76 @@ def stats(
     from pipeline_lib.inspection.figures import figures
 
     rows, names = open_set(folder, params)
-    found = figures(rows, names, wanted_rows(rows, names, rule, label))
+    result = figures(rows, names, wanted_rows(rows, names, rule, label))
     if as_json:
-        typer.echo(json.dumps(_as_json(rows.name, found), indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(_as_json(rows.name, result), indent=2, ensure_ascii=False))
         return
     console = Console()
-    say(console, f"{rows.name}: {found.rows:,} rows", "bold")
-    for name, numbers in found.numbers.items():
+    say(console, f"{rows.name}: {result.rows:,} rows", "bold")
+    for name, numbers in result.numbers.items():
         print_numbers(console, name, numbers)
-    _print_counts(console, "labels", found.labels)
-    _print_counts(console, "teacher's answers", found.answers)
-    right, both = found.agreeing
+    _print_counts(console, "labels", result.labels)
+    _print_counts(console, "teacher's answers", result.answers)
+    right, both = result.agreeing
     if both:
         text = f"\nThe teacher agrees with {right:,} of {both:,} labels, {right / both:.1%}."
         say(console, text)
-    _print_rules(console, found)
-    _print_counts(console, "iterations", {str(n): c for n, c in sorted(found.iterations.items())})
+    _print_rules(console, result)
+    _print_counts(console, "iterations", {str(n): c for n, c in sorted(result.iterations.items())})
 
 
-def _as_json(name: str, found: "Figures") -> dict[str, Any]:
+def _as_json(name: str, figures: "Figures") -> dict[str, Any]:
     return {
         "set": name,
-        "rows": found.rows,
-        "numbers": {name: number_json(own) for name, own in found.numbers.items()},
-        "labels": dict(found.labels),
-        "answers": dict(found.answers),
-        "agreeing": {"rows": found.agreeing[0], "of": found.agreeing[1]},
+        "rows": figures.rows,
+        "numbers": {name: number_json(numbers) for name, numbers in figures.numbers.items()},
+        "labels": dict(figures.labels),
+        "answers": dict(figures.answers),
+        "agreeing": {"rows": figures.agreeing[0], "of": figures.agreeing[1]},
         "rules": {
-            rule: {"rows": own.rows, "mean_length": own.mean_length, "entropy": own.mean_entropy}
-            for rule, own in found.rules.items()
+            rule: {
+                "rows": totals.rows,
+                "mean_length": totals.mean_length,
+                "entropy": totals.mean_entropy,
+            }
+            for rule, totals in figures.rules.items()
         },
-        "iterations": {str(number): count for number, count in sorted(found.iterations.items())},
+        "iterations": {str(number): count for number, count in sorted(figures.iterations.items())},
     }
 
 
-def number_json(own: "Numbers") -> dict[str, Any]:
+def number_json(numbers: "Numbers") -> dict[str, Any]:
     """Return a distribution as plain values."""
-    known = {"least": own.low, "mean": own.mean, "greatest": own.high} if own.count else {}
+    known = (
+        {"least": numbers.low, "mean": numbers.mean, "greatest": numbers.high}
+        if numbers.count
+        else {}
+    )
     return {
-        "unit": own.unit,
-        "rows": own.count,
-        "missing": own.missing,
+        "unit": numbers.unit,
+        "rows": numbers.count,
+        "missing": numbers.missing,
         **known,
-        "quantiles": {str(share): own.quantile(share) for share in QUANTILES},
-        "bins": [{"from": low, "to": high, "rows": rows} for low, high, rows in own.bars()],
+        "quantiles": {str(share): numbers.quantile(share) for share in QUANTILES},
+        "bins": [{"from": low, "to": high, "rows": rows} for low, high, rows in numbers.bars()],
     }
 
 
-def print_numbers(console: "Console", name: str, own: "Numbers") -> None:
+def print_numbers(console: "Console", name: str, numbers: "Numbers") -> None:
     """Print a distribution: its figures, and a bar per bin."""
-    say(console, f"\n{name}, {own.unit}", "bold")
-    missing = f", none {own.missing:,}" if own.missing else ""
-    if not own.count:
+    say(console, f"\n{name}, {numbers.unit}", "bold")
+    missing = f", none {numbers.missing:,}" if numbers.missing else ""
+    if not numbers.count:
         say(console, f"  no values{missing}")
         return
-    digits = 0 if own.whole else 3
-    tail = own.quantile(0.95)
+    digits = 0 if numbers.whole else 3
+    tail = numbers.quantile(0.95)
     say(
         console,
-        f"  {own.low:.{digits}f} to {own.high:.{digits}f}, mean {own.mean:.3g}, median "
-        f"{own.quantile(0.5):.{digits}f}, 95th percentile {tail:.{digits}f}{missing}",
+        f"  {numbers.low:.{digits}f} to {numbers.high:.{digits}f}, mean {numbers.mean:.3g}, median "
+        f"{numbers.quantile(0.5):.{digits}f}, 95th percentile {tail:.{digits}f}{missing}",
     )
-    bars = own.bars()
+    bars = numbers.bars()
     ends = [(f"{low:.{digits}f}", f"{high:.{digits}f}") for low, high, _ in bars]
     wide = max(len(end) for pair in ends for end in pair)
     heads = [f"{low:>{wide}} – {high:>{wide}}" for low, high in ends]
@@ -119,15 +127,17 @@ def _print_counts(console: "Console", name: str, counts: Mapping[str, int]) -> N
         _print_bars(console, counts)
 
 
-def _print_rules(console: "Console", found: "Figures") -> None:
-    if not found.rules:
+def _print_rules(console: "Console", figures: "Figures") -> None:
+    if not figures.rules:
         return
     say(console, "\nrules (a row can have several)", "bold")
-    _print_bars(console, {rule: own.rows for rule, own in found.rules.items()}, found.rows)
-    for rule, own in found.rules.items():
-        sure = "" if own.mean_entropy is None else f", entropy {own.mean_entropy:.3f} bits"
-        if own.rows:
-            say(console, f"  {rule}: on average {own.mean_length:.1f} words{sure}", "dim")
+    _print_bars(
+        console, {rule: totals.rows for rule, totals in figures.rules.items()}, figures.rows
+    )
+    for rule, totals in figures.rules.items():
+        sure = "" if totals.mean_entropy is None else f", entropy {totals.mean_entropy:.3f} bits"
+        if totals.rows:
+            say(console, f"  {rule}: on average {totals.mean_length:.1f} words{sure}", "dim")
 
 
 def _print_bars(console: "Console", counts: Mapping[str, int], rows: int | None = None) -> None:

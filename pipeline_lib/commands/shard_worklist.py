@@ -60,15 +60,17 @@ def worklist(
     wanted = [kind.value for kind in kinds or Kind]
     # No task's name has a slash.
     if "/" in what or (Path(what) / "manifest.json").exists():
-        found = _of_set(Path(what), wanted, rows, method, student, params)
+        lists = _of_set(Path(what), wanted, rows, method, student, params)
     else:
-        found = _of_task(what, wanted, rows, method, student, params, data)
+        lists = _of_task(what, wanted, rows, method, student, params, data)
     if as_json:
-        typer.echo(json.dumps([asdict(own) for own in found], indent=2, ensure_ascii=False))
+        typer.echo(
+            json.dumps([asdict(work_list) for work_list in lists], indent=2, ensure_ascii=False)
+        )
         return
     console = Console()
-    for own in found:
-        _print(console, own)
+    for work_list in lists:
+        _print(console, work_list)
 
 
 def _of_task(
@@ -108,17 +110,17 @@ def _of_set(
         raise DistilleryError(
             "--method is for a task. For a set, name a student's folder with --student."
         )
-    found, names = open_set(folder, params)
+    joined, names = open_set(folder, params)
     answers = None
     if student is not None:
         from pipeline_lib.inspection.models import running_student
 
-        answers = running_student(student, found, names)
-    part, who = Part(found, student=answers), None if student is None else str(student)
-    return lists_of([part], names, rows, found.is_regression, who, wanted, cleanlab=True)
+        answers = running_student(student, joined, names)
+    part, who = Part(joined, student=answers), None if student is None else str(student)
+    return lists_of([part], names, rows, joined.is_regression, who, wanted, cleanlab=True)
 
 
-def _print(console: "Console", found: "WorkList") -> None:
+def _print(console: "Console", work_list: "WorkList") -> None:
     from rich.text import Text
 
     from pipeline_lib.commands.row_text import print_row
@@ -126,14 +128,14 @@ def _print(console: "Console", found: "WorkList") -> None:
     def say(text: str, style: str) -> None:
         console.print(Text(text, style), highlight=False)
 
-    say(found.title, "bold underline")
-    say(found.explanation, "")
-    if found.missing:
-        say(found.missing, "dim")
+    say(work_list.title, "bold underline")
+    say(work_list.explanation, "")
+    if work_list.missing:
+        say(work_list.missing, "dim")
     console.print()
-    for row in found.rows:
-        print_row(console, row, found.measure)
-    if found.rows:
-        whose = f"; student: {found.student}" if found.student else ""
-        say(f"{len(found.rows):,} of {found.considered:,} rows{whose}", "bold")
+    for row in work_list.rows:
+        print_row(console, row, work_list.measure)
+    if work_list.rows:
+        whose = f"; student: {work_list.student}" if work_list.student else ""
+        say(f"{len(work_list.rows):,} of {work_list.considered:,} rows{whose}", "bold")
         console.print()

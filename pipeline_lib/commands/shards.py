@@ -40,11 +40,11 @@ def list_sets(folder: Folder = Path("data")) -> None:
     table.add_column("Kind")
     for head in ("Rows", "Shards", "Size", "Digest"):
         table.add_column(head, justify="right", no_wrap=True)
-    for found in shard_sets(folder):
+    for path in shard_sets(folder):
         try:
-            table.add_row(*map(Text, [str(found), *_cells(read_manifest(found))]))
+            table.add_row(*map(Text, [str(path), *_cells(read_manifest(path))]))
         except DistilleryError:
-            table.add_row(Text(str(found)), "[red]unreadable[/red]: `distill shards verify`")
+            table.add_row(Text(str(path)), "[red]unreadable[/red]: `distill shards verify`")
     Console().print(table)
 
 
@@ -100,7 +100,7 @@ def verify(
     from pipeline_lib.storage.shards import shard_sets
 
     faults = []
-    for folder in [found for above in folders or [Path("data")] for found in shard_sets(above)]:
+    for folder in [path for above in folders or [Path("data")] for path in shard_sets(above)]:
         new = faults_of(folder)
         typer.echo(f"{'FAULT' if new else 'ok   '} {folder}")
         faults += new

@@ -35,8 +35,8 @@ def submit(
     from pipeline_lib.params import load_params
 
     loaded = load_params(params)
-    if found := params_faults(loaded):
-        raise DistilleryError("\n".join(f"{params}: {fault}" for fault in found))
+    if faults := params_faults(loaded):
+        raise DistilleryError("\n".join(f"{params}: {fault}" for fault in faults))
     for system in systems:
         if system not in loaded.teachers:
             loaded.method(system)  # raises an error that lists the methods, if there is none
@@ -58,13 +58,13 @@ def _system(params: "Params", task: str, systems: list[str]) -> str:
     from pipeline_lib.base.errors import DistilleryError
 
     known = [*params.teachers_of(task), *params.scored_methods_of(task)]
-    found = next((system for system in systems if system in known), None)
-    if found is None:
+    name = next((system for system in systems if system in known), None)
+    if name is None:
         raise DistilleryError(
             f"tasks.{task}: no row {' or '.join(systems)}; there are {', '.join(known)}. Name one "
             "of these too."
         )
-    return found
+    return name
 
 
 def _outputs(params: "Params", task: str, split: str, system: str) -> tuple["np.ndarray", str]:

@@ -72,16 +72,16 @@ def check(
         return
     name = task or (next(iter(loaded.tasks)) if len(loaded.tasks) == 1 else None)
     settings = _settings(loaded, teacher)
-    own = task_of(file, settings) if name is None else loaded.task(name)
-    answers = gather([file], settings, own)
+    spec = task_of(file, settings) if name is None else loaded.task(name)
+    answers = gather([file], settings, spec)
     of_task = "" if name is None else f" for task {name}"
     typer.echo(f"{file}: {format_of(file, settings.format)}, answers{of_task}")
-    for line in described(answers, own):
+    for line in described(answers, spec):
         typer.echo(f"  {line}")
     if name is None:
         typer.echo(f"  not compared with a task: name one with --task ({', '.join(loaded.tasks)})")
         return
-    for line in covered(answers, settings, name, own, file):
+    for line in covered(answers, settings, name, spec, file):
         typer.echo(f"  {line}")
 
 
@@ -123,7 +123,7 @@ def covered(
 
     layout, lines = Layout(), []
     above = [path for path in (layout.task(name), layout.transfer_sets(name)) if path.exists()]
-    for folder in (found for path in above for found in shard_sets(path)):
+    for folder in (subfolder for path in above for subfolder in shard_sets(path)):
         rows = known = 0
         for table in ShardSet.open(folder).tables():
             rows += table.num_rows
@@ -176,24 +176,24 @@ def requests(
     from pipeline_lib.teachers.requests import batch_request, instruction, requests_of
 
     loaded, layout = load_params(params), Layout()
-    own, settings = loaded.task(task), _settings(loaded, teacher)
+    spec, settings = loaded.task(task), _settings(loaded, teacher)
     known = recipe in loaded.recipes_of(task)
     inputs = ShardSet.open(layout.transfer(task, recipe) if known else layout.split(task, recipe))
     paths = [Path(loaded.inputs) / path for path in settings.paths(task)]
     there = [path for path in paths if path.exists()]
-    answers = read_files(there, settings, own) if there else None
+    answers = read_files(there, settings, spec) if there else None
     rows = requests_of((read_texts(part, settings.mask) for part in inputs.tables()), answers)
     if format is RequestFormat.openai_batch:
         asked = _asked(model, settings.provenance, f"teachers.{teacher}.tuning")
-        given = None if prompt is None else prompt.read_text(encoding="utf-8")
-        told = instruction(own, given)
-        rows = map(partial(batch_request, model=asked, told=told), rows)
+        template = None if prompt is None else prompt.read_text(encoding="utf-8")
+        instructions = instruction(spec, template)
+        rows = map(partial(batch_request, model=asked, told=instructions), rows)
     count = write_json_lines(out, rows)
     typer.echo(
         f"{out}: {count:,} rows of {inputs.manifest.rows:,} need an answer"
         + ("" if there else f" (none of {', '.join(map(str, paths))} exists yet)")
     )
-    if format is RequestFormat.openai_batch and own.is_regression and prompt is None:
+    if format is RequestFormat.openai_batch and spec.is_regression and prompt is None:
         typer.echo(
             "The prompt gives the range of the scores but not their meaning: say it with --prompt."
         )
@@ -241,14 +241,14 @@ def _settings(params: "Params", teacher: str | None) -> "AnswerFiles":
     from pipeline_lib.params import AnswerFiles
 
     if teacher is None:
-        given = {"files": ["-"], "format": None, "classes": None, "provenance": {}}
+        source = {"files": ["-"], "format": None, "classes": None, "provenance": {}}
         usual = {"mask": "[MASK]", "smoothing": 0.1, "floor": 1e-4, "min_coverage": 0.5}
-        return AnswerFiles.model_validate({"kind": "answers", **given, **usual})
-    own = params.teachers.get(teacher)
-    if own is None or own.tuning.kind != "answers":
-        named = [n for n, row in params.teachers.items() if row.tuning.kind == "answers"]
+        return AnswerFiles.model_validate({"kind": "answers", **source, **usual})
+    row = params.teachers.get(teacher)
+    if row is None or row.tuning.kind != "answers":
+        named = [n for n, other in params.teachers.items() if other.tuning.kind == "answers"]
         raise DistilleryError(
             f"teachers: {teacher!r} has no answers in files; there are {', '.join(named) or 'none'}"
             ". Name one, or give it a `tuning` of kind answers."
         )
-    return own.tuning
+    return row.tuning

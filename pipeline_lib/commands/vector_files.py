@@ -24,8 +24,8 @@ def usual_settings() -> "SentenceVectorFiles":
     """Return the default settings for reading files of sentence vectors."""
     from pipeline_lib.params import SentenceVectorFiles
 
-    own = {"files": ["-"], "format": None, "mask": "[MASK]", "provenance": {}}
-    return SentenceVectorFiles.model_validate(own | {"storage": "float32"})
+    values = {"files": ["-"], "format": None, "mask": "[MASK]", "provenance": {}}
+    return SentenceVectorFiles.model_validate(values | {"storage": "float32"})
 
 
 @contextmanager
@@ -47,27 +47,27 @@ def vector_lines(
 
     :raises DistilleryError: if the vectors are invalid.
     """
-    with gathered(files, settings) as given:
+    with gathered(files, settings) as vectors:
         where = ", ".join(path.name for path in files)
-        return [*_described(given), *_covered(given, settings, params, where)]
+        return [*_described(vectors), *_covered(vectors, settings, params, where)]
 
 
-def _described(given: "GivenVectors") -> list[str]:
+def _described(vectors: "GivenVectors") -> list[str]:
     import numpy as np
 
     from pipeline_lib.teachers.answers import frequent
 
-    lengths = np.linalg.norm(given.vectors[given.places[:10_000]], axis=1)
-    lines = [", ".join(f"{count:,} {what}" for what, count in given.counts.items())]
-    lines += [f"error, {count:,} rows: {reason}" for reason, count in frequent(given.errors)]
+    lengths = np.linalg.norm(vectors.vectors[vectors.places[:10_000]], axis=1)
+    lines = [", ".join(f"{count:,} {what}" for what, count in vectors.counts.items())]
+    lines += [f"error, {count:,} rows: {reason}" for reason, count in frequent(vectors.errors)]
     lines.append(
-        f"{given.width:,} values each, of length {lengths.min():.3f} to {lengths.max():.3f}"
+        f"{vectors.width:,} values each, of length {lengths.min():.3f} to {lengths.max():.3f}"
     )
-    return lines + [f"{name}: {value}" for name, value in given.provenance.items()]
+    return lines + [f"{name}: {value}" for name, value in vectors.provenance.items()]
 
 
 def _covered(
-    given: "GivenVectors", settings: "SentenceVectorFiles", params: "Params", where: str
+    vectors: "GivenVectors", settings: "SentenceVectorFiles", params: "Params", where: str
 ) -> list[str]:
     from pipeline_lib.base.layout import Layout
     from pipeline_lib.storage.shards import ShardSet
@@ -77,16 +77,16 @@ def _covered(
     if not params.sentence_encoders():
         return ["no encoder in params.yaml is trained on sentence vectors"]
     wanted = sentence_sets(params, Layout())
-    there = [own for own in wanted if (own.inputs / "manifest.json").exists()]
+    there = [shard_set for shard_set in wanted if (shard_set.inputs / "manifest.json").exists()]
     if not there:
         return ["coverage unknown without sentences: run `dvc repro split_wikipedia augment`"]
     lines = []
-    for own in there:
-        known, total = covered(own, given, settings.mask)
+    for shard_set in there:
+        known, total = covered(shard_set, vectors, settings.mask)
         share = f"{known:,} of {total:,} sentences have a vector ({known / max(total, 1):.1%})"
-        lines.append(f"{own.inputs}: {share}")
+        lines.append(f"{shard_set.inputs}: {share}")
     tables = ShardSet.open(there[0].inputs).tables()
-    warning = check_related(given, tables, settings.mask, where)
+    warning = check_related(vectors, tables, settings.mask, where)
     return lines + [warning] * (warning is not None)
 
 
@@ -105,7 +105,9 @@ def vector_requests(params: "Params", out: Path, model: str | None) -> str:
     from pipeline_lib.teachers.sentence_sets import read_sides, sentence_sets
 
     settings, sets = vector_settings(params), sentence_sets(params, Layout())
-    missing = [own.inputs for own in sets if not (own.inputs / "manifest.json").exists()]
+    missing = [
+        shard_set.inputs for shard_set in sets if not (shard_set.inputs / "manifest.json").exists()
+    ]
     if missing or not params.sentence_encoders():
         raise DistilleryError(
             f"{missing[0]}: not there yet. Run `dvc repro split_wikipedia augment` first."
@@ -116,9 +118,9 @@ def vector_requests(params: "Params", out: Path, model: str | None) -> str:
     named = settings.files if settings is params.sentence_vectors else []
     paths = [Path(params.inputs) / path for path in named]
     there = [path for path in paths if path.exists()]
-    sentences = ([texts] for own in sets for texts in read_sides(own, settings.mask))
-    with _known(there, settings) as given:
-        rows = requests_of(sentences, given)
+    sentences = ([texts] for shard_set in sets for texts in read_sides(shard_set, settings.mask))
+    with _known(there, settings) as vectors:
+        rows = requests_of(sentences, vectors)
         if model is not None:
             rows = map(partial(embedding_request, model=model), rows)
         count = write_json_lines(out, rows)
@@ -134,5 +136,5 @@ def _known(
     if not files:
         yield None
         return
-    with gathered(files, settings) as given:
-        yield given
+    with gathered(files, settings) as vectors:
+        yield vectors

@@ -10,10 +10,10 @@ from pipeline_lib.storage.shards import ShardSet, check_answers
 def faults_of(folder: Path) -> list[str]:
     """Return one line per fault of the set in ``folder``; none if it is sound."""
     try:
-        found = ShardSet.open(folder)
+        shard_set = ShardSet.open(folder)
     except DistilleryError as error:
         return [str(error)]
-    return found.verify() + _mixed_up(folder, found)
+    return shard_set.verify() + _mixed_up(folder, shard_set)
 
 
 def _mixed_up(folder: Path, outputs: ShardSet) -> list[str]:

@@ -45,7 +45,9 @@ def _gain(scores: TaskScores) -> str:
 
 
 def _rates(scores: TaskScores) -> str:
-    tried = {rate for own in scores.methods.values() for rate in own.training.best_dev_by_rate}
+    tried = {
+        rate for method in scores.methods.values() for rate in method.training.best_dev_by_rate
+    }
     return ", ".join(sorted(tried, key=float)) or NONE
 
 
@@ -57,13 +59,13 @@ def _further(scores: TaskScores) -> list[str]:
         if split in ("dev", "test"):
             continue
         each = [
-            f"{name} {100 * own.scores[split][metric]:.1f}"
-            for name, own in scores.teachers.items()
-            if own.scores[split] is not None
+            f"{name} {100 * teacher.scores[split][metric]:.1f}"
+            for name, teacher in scores.teachers.items()
+            if teacher.scores[split] is not None
         ]
         each += [
-            f"{name} {100 * own.scores[split][metric].mean:.1f}"
-            for name, own in scores.methods.items()
+            f"{name} {100 * method.scores[split][metric].mean:.1f}"
+            for name, method in scores.methods.items()
         ]
         lines.append(f"{split}, {metric}: {', '.join(each)}.")
     return lines
@@ -77,8 +79,10 @@ def _unanswered(scores: TaskScores) -> list[str]:
             "Nothing is labelled: the best evaluations were chosen by the teacher's answers on "
             "dev, and agreement with the teacher is not a score."
         )
-    for name, own in scores.teachers.items():
-        missing = [f"{count:,} of {scores.rows[s]:,} {s}" for s, count in own.unanswered.items()]
+    for name, teacher in scores.teachers.items():
+        missing = [
+            f"{count:,} of {scores.rows[s]:,} {s}" for s, count in teacher.unanswered.items()
+        ]
         if missing:
             lines.append(
                 f"Teacher {name} did not answer {', '.join(missing)} rows: it is scored and "
@@ -129,11 +133,11 @@ def _seeds(result: TaskResult) -> str:
 
 def _missing(result: TaskResult, params: Params) -> list[str]:
     lines = []
-    found = result.scores.methods
-    absent = [name for name in params.scored_methods_of(result.task) if name not in found]
+    methods = result.scores.methods
+    absent = [name for name in params.scored_methods_of(result.task) if name not in methods]
     if absent:
         lines.append(f"Not run yet: {', '.join(absent)} (`dvc repro`).")
-    stale = [name for name in found if name not in params.methods]
+    stale = [name for name in methods if name not in params.methods]
     if stale:
         lines.append(f"No longer in params.yaml: {', '.join(stale)}.")
     return lines

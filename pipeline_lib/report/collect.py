@@ -58,35 +58,37 @@ def _task_metrics(scores: TaskScores) -> dict[str, Any]:
     return {
         "teachers": {
             name: {
-                split: own.scores[split] | own.details.scores[split]
+                split: teacher.scores[split] | teacher.details.scores[split]
                 for split in splits
-                if own.scores[split] is not None
+                if teacher.scores[split] is not None
             }
-            for name, own in scores.teachers.items()
+            for name, teacher in scores.teachers.items()
         },
-        "methods": {name: _method_metrics(own, splits) for name, own in scores.methods.items()},
+        "methods": {
+            name: _method_metrics(method, splits) for name, method in scores.methods.items()
+        },
     }
 
 
-def _method_metrics(own: MethodScores, splits: list[str]) -> dict[str, Any]:
+def _method_metrics(method: MethodScores, splits: list[str]) -> dict[str, Any]:
     if not splits:
         # Nothing is labelled.
-        return {split: {"agreement": v} for split, v in own.agreement.items() if v is not None}
-    found: dict[str, Any] = {}
+        return {split: {"agreement": v} for split, v in method.agreement.items() if v is not None}
+    by_split: dict[str, Any] = {}
     for split in splits:
-        found[split] = {
+        by_split[split] = {
             metric: {"mean": value.mean, "std": value.std}
-            for metric, value in own.scores[split].items()
+            for metric, value in method.scores[split].items()
         }
-        if own.agreement[split] is not None:
-            found[split]["agreement"] = own.agreement[split]
-        for detail, value in own.details.scores[split].items():
-            found[split][detail] = {"mean": value.mean, "std": value.std}
-        if gain := own.gain[split]:
+        if method.agreement[split] is not None:
+            by_split[split]["agreement"] = method.agreement[split]
+        for detail, value in method.details.scores[split].items():
+            by_split[split][detail] = {"mean": value.mean, "std": value.std}
+        if gain := method.gain[split]:
             # With one seed there is neither p.
             kept = gain.model_dump(include={"difference", "p", "p_holm"}, exclude_none=True)
-            found[split]["gain"] = kept
-    return found
+            by_split[split]["gain"] = kept
+    return by_split
 
 
 def read_speed(layout: Layout, task: str) -> TaskSpeed | None:

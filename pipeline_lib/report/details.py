@@ -74,32 +74,33 @@ def speeds(result: TaskResult) -> TextTable | None:
     systems = {f"teacher {name}": timed for name, timed in speed.teachers.items()}
     systems |= {timed.method: timed for timed in speed.students.values()}
     forms = {
-        f"{name}, {form}": own
+        f"{name}, {kind}": form
         for name, timed in systems.items()
-        for form, own in timed.forms.items()
+        for kind, form in timed.forms.items()
     }
-    places = {"one_core": "One\ncore", "all_cores": f"{speed.cores}\ncores"}
-    places["accelerator"] = speed.accelerator or ""
+    heads = {"one_core": "One\ncore", "all_cores": f"{speed.cores}\ncores"}
+    heads["accelerator"] = speed.accelerator or ""
     rates: dict[str, list[str]] = {
-        head: [_rate(own, place) for own in forms.values()]
-        for place, head in places.items()
-        if any(place in own.rates for own in forms.values())
+        head: [_rate(form, hardware) for form in forms.values()]
+        for hardware, head in heads.items()
+        if any(hardware in form.rates for form in forms.values())
     }
     more = {
-        "One text\n(ms)": [or_dash(significant, own.latency_ms) for own in forms.values()],
+        "One text\n(ms)": [or_dash(significant, form.latency_ms) for form in forms.values()],
         "Cold start\n(s)": [
-            or_dash(significant, own.cold_start and own.cold_start.wall) for own in forms.values()
+            or_dash(significant, form.cold_start and form.cold_start.wall)
+            for form in forms.values()
         ],
-        "Size\n(MB)": [megabytes(own.bytes) for own in forms.values()],
-        "As in torch\n(%)": [or_dash(percent, own.agreement) for own in forms.values()],
+        "Size\n(MB)": [megabytes(form.bytes) for form in forms.values()],
+        "As in torch\n(%)": [or_dash(percent, form.agreement) for form in forms.values()],
     }
     unit = "pairs" if speed.pair else "sentences"
     teachers = sum(len(timed.forms) for timed in speed.teachers.values())
     return TextTable(f"{result.task}: {unit} per second", [*forms], (rates, more), teachers)
 
 
-def _rate(form: Form, place: Place) -> str:
-    return significant(form.rates[place].median) if place in form.rates else NONE
+def _rate(form: Form, hardware: Place) -> str:
+    return significant(form.rates[hardware].median) if hardware in form.rates else NONE
 
 
 def calibration(result: TaskResult) -> TextTable | None:
@@ -112,20 +113,22 @@ def calibration(result: TaskResult) -> TextTable | None:
         *scores.teachers.values(),
         *scores.methods.values(),
     ]
-    scored = next((found for own in systems if (found := own.details.scores[split])), None)
+    scored = next(
+        (details for system in systems if (details := system.details.scores[split])), None
+    )
     if scored is None:
         return None
     known = [detail for detail in HEADS if detail in scored]
-    columns = {"Learned from": [_source(own) for own in systems]}
+    columns = {"Learned from": [_source(system) for system in systems]}
     for detail in known:
-        columns[HEADS[detail]] = [_cell(own, detail, split) for own in systems]
+        columns[HEADS[detail]] = [_cell(system, detail, split) for system in systems]
     more = {
-        f"{HEADS[detail]} gain": [_gain(own, detail, split) for own in systems]
+        f"{HEADS[detail]} gain": [_gain(system, detail, split) for system in systems]
         for detail in known
-        if any(_gain(own, detail, split) != NONE for own in systems)
+        if any(_gain(system, detail, split) != NONE for system in systems)
     }
     if not scores.is_regression:
-        more["Recall"] = [_recall(own, split, scores.labels) for own in systems]
+        more["Recall"] = [_recall(system, split, scores.labels) for system in systems]
     names = [f"teacher {name}" for name in scores.teachers] + [*scores.methods]
     title = "mean error" if scores.is_regression else "calibration"
     return TextTable(
@@ -140,22 +143,24 @@ def routing(result: TaskResult, timed: bool) -> TextTable | None:
     :returns: None if nothing is routed: for a regression, or without methods.
     """
     scores, split = result.scores, result.scores.decisive_split
-    found = {name: own for name, own in scores.methods.items() if own.routing}
-    if not found:
+    routed = {name: method for name, method in scores.methods.items() if method.routing}
+    if not routed:
         return None
-    best = [own.routing.best for own in found.values()]
+    best = [method.routing.best for method in routed.values()]
     columns = {"Routed\n(dev)": [percent(point.routed["dev"]) for point in best]}
     columns["Dev"] = [percent(point.accuracy["dev"].mean) for point in best]
     if split != "dev":
         columns[f"Routed\n({split})"] = [percent(point.routed[split]) for point in best]
         columns[split.capitalize()] = [_accuracy(point.accuracy[split]) for point in best]
-    columns["Teacher"] = [percent(own.routing.teacher_accuracy[split]) for own in found.values()]
-    timed = timed and all(_timed_cost(result, own, split) for own in found.values())
-    columns["Cost\n(time)" if timed else "Cost\n(parameters)"] = [
-        f"{_timed_cost(result, own, split) if timed else own.routing.best.cost[split]:.2f}"
-        for own in found.values()
+    columns["Teacher"] = [
+        percent(method.routing.teacher_accuracy[split]) for method in routed.values()
     ]
-    return TextTable(f"{result.task}: routing", [*found], (columns,), 0)
+    timed = timed and all(_timed_cost(result, method, split) for method in routed.values())
+    columns["Cost\n(time)" if timed else "Cost\n(parameters)"] = [
+        f"{_timed_cost(result, method, split) if timed else method.routing.best.cost[split]:.2f}"
+        for method in routed.values()
+    ]
+    return TextTable(f"{result.task}: routing", [*routed], (columns,), 0)
 
 
 def steps(result: TaskResult) -> TextTable | None:
@@ -164,18 +169,18 @@ def steps(result: TaskResult) -> TextTable | None:
     :returns: None if no row is one step from another, or nothing is scored.
     """
     scores, split = result.scores, result.scores.decisive_split
-    found = [(own, gain) for own in scores.steps if (gain := own.gain[split]) is not None]
-    if not found:
+    gains = [(step, gain) for step in scores.steps if (gain := step.gain[split]) is not None]
+    if not gains:
         return None
     columns = {
-        "Over": [own.previous for own, _ in found],
-        "What differs": [CHANGED[own.changed] for own, _ in found],
-        "Gain": [signed(gain.difference) for _, gain in found],
-        "Interval": [interval(gain) for _, gain in found],
-        "p (Holm)": [NONE if gain.p_holm is None else p_value(gain.p_holm) for _, gain in found],
+        "Over": [step.previous for step, _ in gains],
+        "What differs": [CHANGED[step.changed] for step, _ in gains],
+        "Gain": [signed(gain.difference) for _, gain in gains],
+        "Interval": [interval(gain) for _, gain in gains],
+        "p (Holm)": [NONE if gain.p_holm is None else p_value(gain.p_holm) for _, gain in gains],
     }
     title = f"{result.task}: what each step adds on {split}"
-    return TextTable(title, [own.method for own, _ in found], (columns,), 0)
+    return TextTable(title, [step.method for step, _ in gains], (columns,), 0)
 
 
 def notes(result: TaskResult, timed: bool) -> list[str]:
@@ -196,14 +201,14 @@ def notes(result: TaskResult, timed: bool) -> list[str]:
         f"Recall: {_recalled(scores)}.",
     ]
     scaled = [
-        f"{name} {', '.join(f'{value:.2f}' for value in own.details.temperature.values())}"
-        for name, own in scores.methods.items()
-        if own.details.temperature
+        f"{name} {', '.join(f'{value:.2f}' for value in method.details.temperature.values())}"
+        for name, method in scores.methods.items()
+        if method.details.temperature
     ]
     if scaled:
         lines.append(f"Temperatures by seed, chosen on dev by NLL: {'; '.join(scaled)}.")
     if table := routing(result, timed):
-        first = next(own.routing for own in scores.methods.values() if own.routing)
+        first = next(method.routing for method in scores.methods.values() if method.routing)
         cost = "seconds" if any("time" in head for head in table.columns[0]) else "parameters"
         within = f"{100 * first.max_loss:.1f} points"
         lines.append(
@@ -221,12 +226,12 @@ def _recalled(scores: TaskScores) -> str:
     return " / ".join(scores.labels)
 
 
-def _source(own: TeacherScores | MethodScores) -> str:
-    return own.learned_from if isinstance(own, MethodScores) else NONE
+def _source(system: TeacherScores | MethodScores) -> str:
+    return system.learned_from if isinstance(system, MethodScores) else NONE
 
 
-def _cell(own: TeacherScores | MethodScores, detail: Detail, split: str) -> str:
-    scored = own.details.scores[split]
+def _cell(system: TeacherScores | MethodScores, detail: Detail, split: str) -> str:
+    scored = system.details.scores[split]
     if scored is None:
         return NONE
     value = scored[detail]
@@ -241,8 +246,8 @@ def _number(detail: Detail, value: float) -> str:
     return percent(value) if detail in IN_PERCENT else f"{value:.3f}"
 
 
-def _gain(own: TeacherScores | MethodScores, detail: Detail, split: str) -> str:
-    gains = own.details.gain[split] if isinstance(own, MethodScores) else None
+def _gain(system: TeacherScores | MethodScores, detail: Detail, split: str) -> str:
+    gains = system.details.gain[split] if isinstance(system, MethodScores) else None
     if gains is None or detail not in gains:
         return NONE
     return _difference(gains[detail], detail)
@@ -258,12 +263,12 @@ def _difference(gain: Gain, detail: Detail) -> str:
     return f"{shown(gain.difference)} p {p_value(gain.p_holm)}\n{interval}"
 
 
-def _recall(own: TeacherScores | MethodScores, split: str, labels: list[str]) -> str:
-    recalled = own.details.recall[split]
+def _recall(system: TeacherScores | MethodScores, split: str, labels: list[str]) -> str:
+    recalled = system.details.recall[split]
     if recalled is None:
         return NONE
-    found = [recalled.get(label) for label in labels]
-    shares = [share.mean if isinstance(share, SeedScores) else share for share in found]
+    recalls = [recalled.get(label) for label in labels]
+    shares = [share.mean if isinstance(share, SeedScores) else share for share in recalls]
     shares = [share for share in shares if share is not None]
     return " / ".join(map(percent, shares if len(shares) <= MAX_RECALLS else [min(shares)]))
 
@@ -273,10 +278,10 @@ def _accuracy(value: SeedScores) -> str:
     return percent(value.mean) + spread
 
 
-def _timed_cost(result: TaskResult, own: MethodScores, split: str) -> float | None:
+def _timed_cost(result: TaskResult, method: MethodScores, split: str) -> float | None:
     """Return seconds per row relative to the teacher's, or None if they were not measured."""
-    student = rate(result, "students", own.student)
-    teacher = rate(result, "teachers", own.teacher)
+    student = rate(result, "students", method.student)
+    teacher = rate(result, "teachers", method.teacher)
     if not student or not teacher:
         return None
-    return teacher / student + own.routing.best.routed[split]
+    return teacher / student + method.routing.best.routed[split]

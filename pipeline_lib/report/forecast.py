@@ -64,12 +64,12 @@ class Forecast:
             1; :param seconds: how long it has been running.
         """
         pace = self._pace()
-        own = max(self.expected.get(running, USUAL) * pace - seconds, 0.0)
+        remaining = max(self.expected.get(running, USUAL) * pace - seconds, 0.0)
         if share > 0.05:
-            own = seconds * (1.0 - share) / share
+            remaining = seconds * (1.0 - share) / share
         made = {*self.measured, running}
         waiting = self.expected.keys() - made - self.skipped
-        return own + pace * sum(
+        return remaining + pace * sum(
             self.expected[stage] for stage in waiting if any(self._reads(stage, o) for o in made)
         )
 

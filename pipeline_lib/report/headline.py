@@ -82,15 +82,15 @@ def _speed(speed: TaskSpeed | None, scores: TaskScores, student: MethodScores) -
     yield "The teacher is no model that runs here." if not_run else "The teacher was not timed."
 
 
-def _rates(speed: TaskSpeed, student: MethodScores, place: Place, where: str) -> str:
+def _rates(speed: TaskSpeed, student: MethodScores, hardware: Place, where: str) -> str:
     unit = "pairs" if speed.pair else "sentences"
-    name, form = speed.fastest("students", student.student, place)
-    rate = form.rates[place].median
+    name, form = speed.fastest("students", student.student, hardware)
+    rate = form.rates[hardware].median
     line = f"{where} it answers {significant(rate)} {unit} per second ({name})"
-    if (taught := speed.fastest("teachers", student.teacher, place)) is None:
+    if (taught := speed.fastest("teachers", student.teacher, hardware)) is None:
         return f"{line}."
     name, form = taught
-    slower = form.rates[place].median
+    slower = form.rates[hardware].median
     return f"{line}, the teacher {significant(slower)} ({name}): {_times(rate / slower)} as fast."
 
 

@@ -38,8 +38,8 @@ def package_licences(
     name = archive.name.removesuffix(_ENDINGS[artifact])
     inner = f"{'-'.join(name.split('-')[:2])}.dist-info/METADATA"
     stated = _member(archive, inner if artifact == "wheel" else f"{name}/PKG-INFO")
-    found = [f"the package: {licence}" for licence in _of_metadata(stated)]
-    return found if folder is None else found + _of_card(_member(archive, f"{folder}/{CARD}"))
+    licences = [f"the package: {licence}" for licence in _of_metadata(stated)]
+    return licences if folder is None else licences + _of_card(_member(archive, f"{folder}/{CARD}"))
 
 
 def card_licences(folder: Path) -> list[str]:
@@ -78,9 +78,9 @@ def _member(archive: Path, member: str) -> str:
 def _of_metadata(text: str) -> list[str]:
     stated = HeaderParser().parsestr(text)
     # Some packages give their whole licence text; its first line is the name.
-    own = (stated["License-Expression"] or stated["License"] or "").strip().split("\n")[0]
-    if own and own != "UNKNOWN":
-        return [own]
+    licence = (stated["License-Expression"] or stated["License"] or "").strip().split("\n")[0]
+    if licence and licence != "UNKNOWN":
+        return [licence]
     classifiers = [line.split(" :: ") for line in stated.get_all("Classifier", [])]
     return [parts[-1] for parts in classifiers if parts[0] == "License"]
 
@@ -88,9 +88,9 @@ def _of_metadata(text: str) -> list[str]:
 def _of_card(text: str) -> list[str]:
     from ruamel.yaml import YAML, YAMLError
 
-    found = _FRONT_MATTER.match(text)
+    match = _FRONT_MATTER.match(text)
     try:
-        values = YAML(typ="safe", pure=True).load(found[1]) if found else {}
+        values = YAML(typ="safe", pure=True).load(match[1]) if match else {}
     except YAMLError:
         return []
     licence = values.get("license") if isinstance(values, dict) else None

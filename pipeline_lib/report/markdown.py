@@ -57,9 +57,16 @@ def _task(result: TaskResult, params: Params) -> list[str]:
     ]
 
 
-def _measured(given: MeasuredTable) -> list[str]:
-    lines = _lines(given.header, given.rows)
-    return [f"## {given.title}", "", *lines, "", *(f"- {line}" for line in given.caption), ""]
+def _measured(measurements: MeasuredTable) -> list[str]:
+    lines = _lines(measurements.header, measurements.rows)
+    return [
+        f"## {measurements.title}",
+        "",
+        *lines,
+        "",
+        *(f"- {line}" for line in measurements.caption),
+        "",
+    ]
 
 
 def _details(result: TaskResult) -> list[str]:
@@ -69,18 +76,22 @@ def _details(result: TaskResult) -> list[str]:
     return [*lines, *(f"- {line}" for line in notes(result, timed=False)), ""]
 
 
-def _titled(given: TextTable) -> list[str]:
-    columns = {"System": given.systems} | {k: v for part in given.columns for k, v in part.items()}
+def _titled(details: TextTable) -> list[str]:
+    columns = {"System": details.systems} | {
+        k: v for part in details.columns for k, v in part.items()
+    }
     heads = [" ".join(head.split()) for head in columns]
     cells = [
         [" ".join(cell.split()) for cell in row] for row in zip(*columns.values(), strict=True)
     ]
-    return [f"### {given.title}", "", *_lines(heads, cells), ""]
+    return [f"### {details.title}", "", *_lines(heads, cells), ""]
 
 
-def table(given: list[Row]) -> list[str]:
+def table(table_rows: list[Row]) -> list[str]:
     """Return the lines of a Markdown table."""
-    return _lines(list(COLUMNS.values()), [[getattr(row, n) for n in COLUMNS] for row in given])
+    return _lines(
+        list(COLUMNS.values()), [[getattr(row, n) for n in COLUMNS] for row in table_rows]
+    )
 
 
 def _lines(header: list[str], rows: list[list[str]]) -> list[str]:

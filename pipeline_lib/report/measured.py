@@ -33,14 +33,14 @@ def read_finished_measures(params: Params, layout: Layout) -> list[MeasuredTable
 
 
 def _tables(params: Params, layout: Layout, finished: bool) -> list[MeasuredTable]:
-    found = []
+    tables = []
     for name in params.retrieval:
         path = layout.retrieval(name)
-        found += [] if finished and not path.exists() else _retrieval(name, path)
+        tables += [] if finished and not path.exists() else _retrieval(name, path)
     for name in params.similarity:
         path = layout.similarity(name)
-        found += [] if finished and not path.exists() else [_similarity(name, path)]
-    return found
+        tables += [] if finished and not path.exists() else [_similarity(name, path)]
+    return tables
 
 
 def _retrieval(name: str, path: Path) -> list[MeasuredTable]:
@@ -50,7 +50,7 @@ def _retrieval(name: str, path: Path) -> list[MeasuredTable]:
         f"documents; {scores.left_out:,} queries left out. Mean over queries and seeds, ± standard "
         "deviation over seeds."
     )
-    judged = {system: own.judged for system, own in scores.systems.items()}
+    judged = {system: result.judged for system, result in scores.systems.items()}
     tables = [_table(f"Retrieval: {name}", scores.measures, judged, [f"In percent. {size}"])]
     if scores.teacher is not None:
         order = (
@@ -58,9 +58,9 @@ def _retrieval(name: str, path: Path) -> list[MeasuredTable]:
             f"as answers. It scored {scores.teacher_pairs:.1f} documents per query: the top ones "
             "of every system."
         )
-        own = {system: own.teacher or {} for system, own in scores.systems.items()}
+        by_teacher = {system: result.teacher or {} for system, result in scores.systems.items()}
         title = f"Retrieval: {name}, against the order of teacher {scores.teacher}"
-        tables.append(_table(title, scores.measures, own, [order]))
+        tables.append(_table(title, scores.measures, by_teacher, [order]))
     return tables
 
 
@@ -71,7 +71,8 @@ def _table(
     caption: list[str],
 ) -> MeasuredTable:
     rows = [
-        [name, *(_spread(own[measure]) for measure in measures)] for name, own in systems.items()
+        [name, *(_spread(values[measure]) for measure in measures)]
+        for name, values in systems.items()
     ]
     return MeasuredTable(title, ["System", *measures], rows, caption)
 
@@ -79,8 +80,8 @@ def _table(
 def _similarity(name: str, path: Path) -> MeasuredTable:
     scores = SimilarityScores.read(path)
     rows = [
-        [system, *(f"{100 * own[metric]:.1f}" for metric in scores.metrics)]
-        for system, own in scores.systems.items()
+        [system, *(f"{100 * values[metric]:.1f}" for metric in scores.metrics)]
+        for system, values in scores.systems.items()
     ]
     counts = ", ".join(f"{rows:,} {split}" for split, rows in scores.rows.items())
     caption = (

@@ -72,21 +72,21 @@ def _teacher(result: TaskResult, name: str) -> Row:
 
 
 def _method(result: TaskResult, name: str) -> Row:
-    scores, own = result.scores, result.scores.methods[name]
-    split, gain = scores.decisive_split, own.gain[scores.decisive_split]
-    training = own.training
-    speed = rate(result, "students", own.student)
-    teacher_speed = rate(result, "teachers", own.teacher)
+    scores, method = result.scores, result.scores.methods[name]
+    split, gain = scores.decisive_split, method.gain[scores.decisive_split]
+    training = method.training
+    speed = rate(result, "students", method.student)
+    teacher_speed = rate(result, "teachers", method.teacher)
     return Row(
         name,
-        *(_seed_scores(own.scores, split, scores) for split in ("dev", "test")),
+        *(_seed_scores(method.scores, split, scores) for split in ("dev", "test")),
         gain=signed(gain.difference) if gain else NONE,
         interval=interval(gain),
         p=p_value(gain.p_holm) if gain and gain.p_holm is not None else NONE,
-        to_teacher=or_dash(signed, own.against_teacher[split]),
-        agreement=or_dash(percent, own.agreement[split]),
-        parameters=_millions(own.parameters),
-        ratio=or_dash(_times, own.ratio),
+        to_teacher=or_dash(signed, method.against_teacher[split]),
+        agreement=or_dash(percent, method.agreement[split]),
+        parameters=_millions(method.parameters),
+        ratio=or_dash(_times, method.ratio),
         rate=f"{training.learning_rate:g}",
         steps=f"{training.steps:,} × {training.batch_size}",
         rows=f"{training.rows:,}",
@@ -101,19 +101,19 @@ def rate(result: TaskResult, kind: Kind, name: str) -> float | None:
     return fastest[1].rates["one_core"].median if fastest else None
 
 
-def _scores(found: dict[str, Scores | None], split: str, scores: TaskScores) -> str:
+def _scores(by_split: dict[str, Scores | None], split: str, scores: TaskScores) -> str:
     """Return the value of every metric, or say that the split is hidden or absent."""
-    value = found.get(split)
+    value = by_split.get(split)
     if value is None:
         return _unscored(split, scores)
     return " / ".join(percent(value[metric]) for metric in scores.metrics)
 
 
 def _seed_scores(
-    found: dict[str, dict[Metric, SeedScores] | None], split: str, scores: TaskScores
+    by_split: dict[str, dict[Metric, SeedScores] | None], split: str, scores: TaskScores
 ) -> str:
     """Return the mean of every metric, and the first one's standard deviation over seeds."""
-    value = found.get(split)
+    value = by_split.get(split)
     if value is None:
         return _unscored(split, scores)
     means = [percent(value[metric].mean) for metric in scores.metrics]

@@ -46,8 +46,8 @@ def _task_files(task: str, source: OwnFiles | GlueFolder, layout: Layout) -> Ite
     folder = Path(source.folder if isinstance(source, GlueFolder) else "")
     fetched = {Path(name).stem: digest for name, digest in _digests(layout.raw_task(task)).items()}
     for split, path in source.files.items():
-        place = (folder / path).as_posix()
-        yield _row(f"task {task}, {split}", source.kind, place, fetched.get(split))
+        location = (folder / path).as_posix()
+        yield _row(f"task {task}, {split}", source.kind, location, fetched.get(split))
 
 
 def _teachers(params: Params, layout: Layout) -> Iterator[Row]:
@@ -60,10 +60,12 @@ def _teachers(params: Params, layout: Layout) -> Iterator[Row]:
                 digest = _weights(fetched, f"{name}/{task}")
                 yield _own_model(params, part, tuning.kind, tuning.path(task), digest)
             if isinstance(tuning, AnswerFiles):
-                said = _provenance(layout.teacher(task, name) / "answers.json", tuning.provenance)
+                provenance = _provenance(
+                    layout.teacher(task, name) / "answers.json", tuning.provenance
+                )
                 for number, path in enumerate(tuning.paths(task)):
                     digest = fetched.get(f"{name}/{task}/{number:03d}-{Path(path).name}")
-                    yield _given_file(part, tuning.kind, path, digest, said)
+                    yield _given_file(part, tuning.kind, path, digest, provenance)
 
 
 def _vectors(params: Params, layout: Layout) -> Iterator[Row]:
@@ -73,17 +75,17 @@ def _vectors(params: Params, layout: Layout) -> Iterator[Row]:
         digest = next(iter(_digests(layout.raw_vectors).values()), None)
         yield _row("word vectors", words.kind, words.path, digest)
     if isinstance(sentences, SentenceVectorFiles):
-        said = _provenance(layout.given_vectors / "vectors.json", sentences.provenance)
+        provenance = _provenance(layout.given_vectors / "vectors.json", sentences.provenance)
         for path in sentences.files:
             # These files are not copied, so no digest of them is recorded.
-            yield _given_file("sentence vectors", "files", path, None, said)
+            yield _given_file("sentence vectors", "files", path, None, provenance)
 
 
 def _row(
     name: str, kind: str, source: str, sha256: str | None, licences: Sequence[str] = ()
 ) -> Row:
-    found = {"name": name, "kind": kind, "from": source, "sha256": sha256 or NONE}
-    return found | {"licence": "; ".join(licences) or UNKNOWN}
+    row = {"name": name, "kind": kind, "from": source, "sha256": sha256 or NONE}
+    return row | {"licence": "; ".join(licences) or UNKNOWN}
 
 
 def _own_model(params: Params, name: str, kind: str, path: str, sha256: str | None) -> Row:
@@ -93,8 +95,8 @@ def _own_model(params: Params, name: str, kind: str, path: str, sha256: str | No
 def _given_file(
     name: str, kind: str, path: str, sha256: str | None, provenance: Mapping[str, str]
 ) -> Row:
-    told = "; ".join(f"{key}: {value}" for key, value in provenance.items())
-    source = f"{path} ({told})" if told else path
+    details = "; ".join(f"{key}: {value}" for key, value in provenance.items())
+    source = f"{path} ({details})" if details else path
     return _row(name, kind, source, sha256, given_licences(provenance))
 
 
@@ -110,12 +112,12 @@ def _pinned(name: str, source: Mapping[str, Any]) -> Iterator[Row]:
 
 
 def _place(name: str, source: Mapping[str, Any]) -> Row:
-    found = source.get("dataset") or source.get("model") or ", ".join(source.get("files", []))
-    if not found:
+    origin = source.get("dataset") or source.get("model") or ", ".join(source.get("files", []))
+    if not origin:
         made = _row(name, source["kind"], "made from the run's other data", None)
         return made | {"licence": NONE}
     revision = source.get("revision")
-    return _row(name, source["kind"], f"{found} at {revision}" if revision else found, None)
+    return _row(name, source["kind"], f"{origin} at {revision}" if revision else origin, None)
 
 
 def _digests(folder: Path) -> dict[str, str]:
@@ -127,8 +129,8 @@ def _digests(folder: Path) -> dict[str, str]:
 def _weights(digests: Mapping[str, str], folder: str) -> str | None:
     """Return the SHA-256 of a model's weights; if they are in several files, of each."""
     named = (name for name in digests if name.startswith(f"{folder}/"))
-    found = [digests[name] for name in named if name.endswith(".safetensors")]
-    return ", ".join(found) or None
+    hashes = [digests[name] for name in named if name.endswith(".safetensors")]
+    return ", ".join(hashes) or None
 
 
 def _provenance(record: Path, settings: dict[str, str]) -> dict[str, str]:

@@ -38,11 +38,11 @@ def shared_line(shared: Mapping[str, Mapping[str, Any]]) -> str:
     :param shared: split to earlier split to counts, see
         :func:`pipeline_lib.evaluation.heldout.shared_texts`.
     """
-    found = []
+    overlaps = []
     for split, others in shared.items():
         for other, counts in others.items():
             if counts["rows"]:
                 conflicts = counts["other_label"]
                 note = f" ({conflicts:,} under another label)" if conflicts else ""
-                found.append(f"{counts['rows']:,} of {split} also in {other}{note}")
-    return f"texts: {', '.join(found)}" if found else ""
+                overlaps.append(f"{counts['rows']:,} of {split} also in {other}{note}")
+    return f"texts: {', '.join(overlaps)}" if overlaps else ""

@@ -30,24 +30,24 @@ def print_result(console: Console, result: TaskResult, params: Params) -> None:
     """Print one task's table and its caption."""
     split = result.scores.decisive_split
     title = f"{result.task}: {result.scores.metric}, gain on {split}"
-    given = rows(result)
+    table_rows = rows(result)
     quality = {
-        "Dev": [row.dev for row in given],
-        "Test": [row.test for row in given],
-        f"Gain ({split})": [_gain(row) for row in given],
-        "To\nteacher": [row.to_teacher for row in given],
-        "Agree": [row.agreement for row in given],
+        "Dev": [row.dev for row in table_rows],
+        "Test": [row.test for row in table_rows],
+        f"Gain ({split})": [_gain(row) for row in table_rows],
+        "To\nteacher": [row.to_teacher for row in table_rows],
+        "Agree": [row.agreement for row in table_rows],
     }
     size = {
-        "Params, M\nw/o / with": [row.parameters for row in given],
-        "Smaller\nw/o / with": [row.ratio for row in given],
-        "Sent./s": [row.speed for row in given],
-        "Faster": [row.speed_up for row in given],
+        "Params, M\nw/o / with": [row.parameters for row in table_rows],
+        "Smaller\nw/o / with": [row.ratio for row in table_rows],
+        "Sent./s": [row.speed for row in table_rows],
+        "Faster": [row.speed_up for row in table_rows],
     }
     groups = [quality | size] if console.width >= WIDE else [quality, size]
     for i, columns in enumerate(groups):
-        console.print(_table(given, columns, None if i else title))
-    if methods := [row for row in given if row.rate != NONE]:
+        console.print(_table(table_rows, columns, None if i else title))
+    if methods := [row for row in table_rows if row.rate != NONE]:
         console.print(_table(methods, _training(methods), None))
     _print_lines(console, [*caption(result, params), *speed_notes(result)])
     for table in (speeds(result), steps(result), calibration(result), routing(result, timed=True)):
@@ -62,27 +62,27 @@ def _print_lines(console: Console, lines: list[str]) -> None:
     console.print()
 
 
-def print_measured(console: Console, given: MeasuredTable) -> None:
+def print_measured(console: Console, measurements: MeasuredTable) -> None:
     """Print a table of other measurements, and its caption."""
-    table = _box(given.title)
-    table.add_column(given.header[0], overflow="fold")
-    for head in given.header[1:]:
+    table = _box(measurements.title)
+    table.add_column(measurements.header[0], overflow="fold")
+    for head in measurements.header[1:]:
         table.add_column(head, justify="right", overflow="fold")
-    for cells in given.rows:
+    for cells in measurements.rows:
         table.add_row(*map(Text, cells))
     console.print(table)
-    _print_lines(console, given.caption)
+    _print_lines(console, measurements.caption)
 
 
-def _print_details(console: Console, given: TextTable) -> None:
+def _print_details(console: Console, details: TextTable) -> None:
     """Print a table besides the scores: in one piece if it fits."""
-    whole = {head: cells for part in given.columns for head, cells in part.items()}
-    parts = [whole] if _width(given.systems, whole) <= console.width else [*given.columns]
+    whole = {head: cells for part in details.columns for head, cells in part.items()}
+    parts = [whole] if _width(details.systems, whole) <= console.width else [*details.columns]
     for number, columns in enumerate(filter(None, parts)):
-        table = _empty(given.systems, columns, None if number else given.title)
-        for i, system in enumerate(given.systems):
+        table = _empty(details.systems, columns, None if number else details.title)
+        for i, system in enumerate(details.systems):
             cells = [system, *(column[i] for column in columns.values())]
-            table.add_row(*map(Text, cells), style="bold" if i < given.teachers else None)
+            table.add_row(*map(Text, cells), style="bold" if i < details.teachers else None)
         console.print(table)
 
 
@@ -100,10 +100,10 @@ def _training(methods: list[Row]) -> dict[str, list[str]]:
     }
 
 
-def _table(given: list[Row], columns: dict[str, list[str]], title: str | None) -> Table:
-    table = _empty([row.system for row in given], columns, title)
+def _table(table_rows: list[Row], columns: dict[str, list[str]], title: str | None) -> Table:
+    table = _empty([row.system for row in table_rows], columns, title)
     # Text is never parsed as markup: a label may contain brackets.
-    for i, row in enumerate(given):
+    for i, row in enumerate(table_rows):
         cells = [row.system, *(column[i] for column in columns.values())]
         table.add_row(*map(Text, cells), style="bold" if row.is_teacher else None)
     return table

@@ -52,11 +52,11 @@ def model_card(folder: Path, student: Student) -> str:
 
 
 def _title(facts: Facts) -> str:
-    place = facts.place
+    location = facts.place
     name = facts.student.model.config.settings.name()
-    if place is None:
+    if location is None:
         return f"A distilled {escape(name)} student"
-    return f"{escape(place.task)}: {escape(place.method)}, seed {place.seed}"
+    return f"{escape(location.task)}: {escape(location.method)}, seed {location.seed}"
 
 
 def _what(facts: Facts) -> list[str]:
@@ -64,7 +64,7 @@ def _what(facts: Facts) -> list[str]:
     reads = "pairs of sentences" if student.is_pair else "sentences"
     names = ", ".join(map(escape, student.label_names))
     gives = f"scores {reads} ({names})" if facts.is_regression else f"classifies {reads} as {names}"
-    every, small = (student.parameters(embeddings=own) for own in (True, False))
+    every, small = (student.parameters(embeddings=embeddings) for embeddings in (True, False))
     return [
         f"A small model ({code(student.model.config.settings.name())}) that {gives}. It has "
         f"{every:,} parameters, {small:,} without embedding tables. {_learned(facts)}"
@@ -82,19 +82,19 @@ def _learned(facts: Facts) -> str:
 
 
 def _use(facts: Facts) -> list[str]:
-    given = '{"text": "One sentence.", "text_pair": "Another one."}'
-    given = given if facts.student.is_pair else '"A sentence."'
+    example = '{"text": "One sentence.", "text_pair": "Another one."}'
+    example = example if facts.student.is_pair else '"A sentence."'
     probabilities = "" if facts.is_regression else ", top_k=None"
     program = (
         "from transformers import pipeline\n\n"
         'model = pipeline("text-classification", "this/folder", trust_remote_code=True)\n'
-        f"print(model({given}{probabilities}))"
+        f"print(model({example}{probabilities}))"
     )
-    told = "the score itself, not a probability" if facts.is_regression else "probabilities"
+    output = "the score itself, not a probability" if facts.is_regression else "probabilities"
     return [
         *fenced(program, "python"),
         "",
-        f"This gives {told}. The code to trust is that of the two Python files in this folder, "
+        f"This gives {output}. The code to trust is that of the two Python files in this folder, "
         "which need torch and transformers. `distill predict this/folder` reads the folder too.",
     ]
 
@@ -148,29 +148,30 @@ def _limits(facts: Facts) -> list[str]:
 def _reproduce(facts: Facts) -> list[str]:
     lines = []
     if facts.row is not None:
-        place = facts.place
+        location = facts.place
         commands = (
             "dvc repro\n"
-            f"distill export data/students/{place.task}/{place.method}/{place.seed} FOLDER --to hub"
+            f"distill export data/students/{location.task}/{location.method}/{location.seed} "
+            "FOLDER --to hub"
         )
         lines += ["With these rows of params.yaml:", "", *fenced(settings_of(facts), "yaml"), ""]
         lines += [*fenced(commands, "sh"), ""]
     elif facts.place is not None:
         lines += ["Its row is not in params.yaml, or there is no such file.", ""]
-    told = []
-    if own := facts.training.get("settings"):
-        values = ", ".join(f"{key} {value}" for key, value in sorted(own.items()))
+    details = []
+    if settings := facts.training.get("settings"):
+        values = ", ".join(f"{key} {value}" for key, value in sorted(settings.items()))
         steps, kept, count = (facts.training[key] for key in ("steps", "best_step", "rows"))
-        told.append(
+        details.append(
             f"Trained with {escape(values)}, for {steps:,} steps on {count:,} rows; the weights "
             f"are those of step {kept:,}. Computed on {escape(str(facts.training['computed_on']))}."
         )
     libraries = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
-    told.append(
+    details.append(
         f"Exported by potstill {__version__}, Python {platform.python_version()}, {libraries}."
     )
-    told += [f"SHA-256 of {name}: `{digest}`" for name, digest in _digests(facts)]
-    return [*lines, *bullets(told)]
+    details += [f"SHA-256 of {name}: `{digest}`" for name, digest in _digests(facts)]
+    return [*lines, *bullets(details)]
 
 
 def _digests(facts: Facts) -> Iterator[tuple[str, str]]:

@@ -20,47 +20,47 @@ def scores_section(facts: Facts) -> list[str]:
     """Return the table of scores: teacher, baseline, the student's row, and this file."""
     if facts.result is None:
         return [OUTSIDE]
-    scores, own = facts.result.scores, facts.own
+    scores, method = facts.result.scores, facts.own
     if not scores.scored_splits:
         return [
             "No split has labels, so nothing is scored. On dev it agrees with its teacher on "
-            f"{_share(own.agreement.get('dev'))} % (agreement with a teacher is not a score)."
+            f"{_share(method.agreement.get('dev'))} % (agreement with a teacher is not a score)."
         ]
     split, cells = scores.decisive_split, []
     sources = {name: one.learned_from for name, one in scores.methods.items()}
     for row in rows(facts.result):
         gain = row.gain if row.interval == NONE else f"{row.gain} {row.interval}, p {row.p}"
         source = sources.get(row.system, NONE)
-        found = (row.dev, row.test, gain, row.to_teacher, row.agreement)
-        cells.append([escape(row.system), source, *found])
+        values = (row.dev, row.test, gain, row.to_teacher, row.agreement)
+        cells.append([escape(row.system), source, *values])
     seed = str(facts.place.seed)
     one = [
-        " / ".join(percent(found[metric].by_seed[seed]) for metric in scores.metrics)
-        if (found := own.scores.get(name))
+        " / ".join(percent(split_scores[metric].by_seed[seed]) for metric in scores.metrics)
+        if (split_scores := method.scores.get(name))
         else NONE
         for name in ("dev", "test")
     ]
-    cells.append([f"this file (seed {seed})", own.learned_from, *one, NONE, NONE, NONE])
+    cells.append([f"this file (seed {seed})", method.learned_from, *one, NONE, NONE, NONE])
     head = ["System", "Learned from", "Dev", "Test", f"Gain ({split})", "To teacher", "Agreement"]
     return [*table(head, cells), "", *bullets(_caption(facts))]
 
 
 def _caption(facts: Facts) -> list[str]:
     """Return the sentences of the caption of the scores."""
-    scores, own = facts.result.scores, facts.own
+    scores, method = facts.result.scores, facts.own
     sizes = ", ".join(f"{count:,} {name}" for name, count in scores.rows.items())
     f1 = f" (f1 of class {escape(scores.f1_label)})" if scores.f1_label else ""
     lines = [
         f"{' / '.join(map(escape, scores.metrics))} in percent{f1}; rows: {sizes}. Methods: mean "
-        f"over seeds {', '.join(own.training.best_step)}, ± standard deviation of "
+        f"over seeds {', '.join(method.training.best_step)}, ± standard deviation of "
         f"{escape(scores.metric)}.",
         scores.selection,
         "To teacher: mean score minus the teacher's. Agreement: how often, or how closely, its "
         "answers match the teacher's, which is not accuracy.",
     ]
-    if own.baseline is not None:
+    if method.baseline is not None:
         lines.append(
-            f"Gain: over its undistilled baseline, {code(own.baseline)}, with its "
+            f"Gain: over its undistilled baseline, {code(method.baseline)}, with its "
             f"{100 * scores.evaluate.confidence:.0f} % interval over seeds and examples "
             "(Obuchowski and Rockette 1995); p corrected for all rows of the task's table (Holm "
             "1979). With one seed there is neither."
@@ -85,36 +85,39 @@ def calibration_section(facts: Facts) -> list[str]:
         else f"Logits are divided by {facts.temperature:.4g} (`{TEMPERATURE}` in config.json), "
         "chosen on dev by negative log-likelihood; this changes no answer (Guo et al. 2017)."
     )
-    found = None if facts.result is None else calibration(facts.result)
-    if found is None:
+    text_table = None if facts.result is None else calibration(facts.result)
+    if text_table is None:
         return [f"{scaled} How far its probabilities can be trusted is unknown here."]
-    told = [line for line in notes(facts.result, timed=False) if not line.startswith("Routing")]
-    return [*_text_table(found), "", *bullets([scaled, *map(escape, told)])]
+    lines = [line for line in notes(facts.result, timed=False) if not line.startswith("Routing")]
+    return [*_text_table(text_table), "", *bullets([scaled, *map(escape, lines)])]
 
 
 def differences_section(facts: Facts) -> list[str]:
     """Return how the student differs from its teacher: in recall by class, or in mean error."""
     if facts.result is None:
         return [OUTSIDE]
-    scores, own, teacher = facts.result.scores, facts.own, facts.teacher
+    scores, method, teacher = facts.result.scores, facts.own, facts.teacher
     split = scores.decisive_split
-    mine, theirs = own.details.recall.get(split), teacher.details.recall.get(split)
+    mine, theirs = method.details.recall.get(split), teacher.details.recall.get(split)
     if facts.is_regression:
         return _errors(facts)
     if not mine or theirs is None:
         return ["Unknown: there is no split with labels that the teacher answered."]
     seed = str(facts.place.seed)
-    found = {name: mine[name].mean - theirs[name] for name in mine if name in theirs}
-    shown = sorted(sorted(found, key=lambda name: -abs(found[name]))[:MAX_CLASSES], key=found.get)
+    differences = {name: mine[name].mean - theirs[name] for name in mine if name in theirs}
+    shown = sorted(
+        sorted(differences, key=lambda name: -abs(differences[name]))[:MAX_CLASSES],
+        key=differences.get,
+    )
     cells = [
         [
             *(escape(name), percent(theirs[name]), _spread(mine[name])),
-            *(signed(found[name]), percent(mine[name].by_seed[seed])),
+            *(signed(differences[name]), percent(mine[name].by_seed[seed])),
         ]
         for name in shown
     ]
-    head = ["Class", f"Teacher {code(own.teacher)}", "Student", "Difference", f"Seed {seed}"]
-    left = len(found) - len(shown)
+    head = ["Class", f"Teacher {code(method.teacher)}", "Student", "Difference", f"Seed {seed}"]
+    left = len(differences) - len(shown)
     more = f" {left:,} more classes differ less." if left else ""
     return [
         f"Recall by class on {split}, in percent: the student's mean over seeds minus the "
@@ -139,11 +142,11 @@ def _errors(facts: Facts) -> list[str]:
 
 def routing_section(facts: Facts) -> list[str]:
     """Return how student and teacher do together; nothing if that was not scored."""
-    found = None if facts.result is None else routing(facts.result, timed=False)
-    if found is None:
+    text_table = None if facts.result is None else routing(facts.result, timed=False)
+    if text_table is None:
         return []
-    told = [line for line in notes(facts.result, timed=False) if line.startswith("Routing")]
-    return [*_text_table(found), "", *bullets(map(escape, told))]
+    lines = [line for line in notes(facts.result, timed=False) if line.startswith("Routing")]
+    return [*_text_table(text_table), "", *bullets(map(escape, lines))]
 
 
 def size_section(facts: Facts) -> list[str]:
@@ -171,9 +174,11 @@ def size_section(facts: Facts) -> list[str]:
     return bullets([*lines, f"{timed}, as potstill runs both. {escape(how)}"])
 
 
-def _text_table(given: TextTable) -> list[str]:
+def _text_table(text_table: TextTable) -> list[str]:
     """Return the lines of a table of the report."""
-    columns = {"System": given.systems} | {k: v for part in given.columns for k, v in part.items()}
+    columns = {"System": text_table.systems} | {
+        k: v for part in text_table.columns for k, v in part.items()
+    }
     cells = zip(*columns.values(), strict=True)
     return table(list(map(escape, columns)), (map(escape, row) for row in cells))
 

@@ -124,7 +124,7 @@ def _add_onnx(teacher: System, pair: bool, out: Path) -> None:
     except Exception as error:  # torch's exporter raises anything for a model that it cannot write
         teacher.not_timed["onnx"] = (str(error) or repr(error)).splitlines()[0]
     else:
-        forms = (Contestant(form, own, names, max_length) for form, own in folders.items())
+        forms = (Contestant(form, folder, names, max_length) for form, folder in folders.items())
         teacher.forms.extend(forms)
 
 

@@ -62,41 +62,43 @@ def read_facts(folder: Path, student: Student) -> Facts:
 
     :raises DistilleryError: if params.yaml, or the scores of its task, are damaged.
     """
-    place, record = student_place(folder), folder / "training.json"
+    location, record = student_place(folder), folder / "training.json"
     return Facts(
         folder,
         student,
         temperature_of(folder),
-        place,
-        None if place is None else _row(place),
-        None if place is None else _result(place),
+        location,
+        None if location is None else _row(location),
+        None if location is None else _result(location),
         read_json(record) if record.exists() else {},
     )
 
 
-def _row(place: StudentPlace) -> Row | None:
-    path = place.layout.data.parent / "params.yaml"
+def _row(location: StudentPlace) -> Row | None:
+    path = location.layout.data.parent / "params.yaml"
     if not path.exists():
         return None
     params = load_params(path)
-    if place.task not in params.tasks or place.method not in params.methods_of(place.task):
+    if location.task not in params.tasks or location.method not in params.methods_of(location.task):
         return None
-    method = params.methods[place.method]
-    return Row(params, params.tasks[place.task], method, params.teacher_of(place.task, method))
+    method = params.methods[location.method]
+    return Row(
+        params, params.tasks[location.task], method, params.teacher_of(location.task, method)
+    )
 
 
-def _result(place: StudentPlace) -> TaskResult | None:
-    path = place.layout.scores(place.task)
+def _result(location: StudentPlace) -> TaskResult | None:
+    path = location.layout.scores(location.task)
     if not path.exists():
         return None
     scores = TaskScores.read(path)
-    own = scores.methods.get(place.method)
-    if own is None or str(place.seed) not in own.training.best_step:
+    method = scores.methods.get(location.method)
+    if method is None or str(location.seed) not in method.training.best_step:
         return None
-    lines = [name for name in scores.methods if name in (own.baseline, place.method)]
+    lines = [name for name in scores.methods if name in (method.baseline, location.method)]
     kept = {
-        "teachers": {own.teacher: scores.teachers[own.teacher]},
+        "teachers": {method.teacher: scores.teachers[method.teacher]},
         "methods": {name: scores.methods[name] for name in lines},
     }
-    speed = read_speed(place.layout, place.task)
-    return TaskResult(place.task, scores.model_copy(update=kept), speed)
+    speed = read_speed(location.layout, location.task)
+    return TaskResult(location.task, scores.model_copy(update=kept), speed)

@@ -49,11 +49,11 @@ def write_tokenizer(out: Path, tokenizer: Tokenizer | Pieces, limit: int) -> Non
     """
     if isinstance(tokenizer, Pieces):
         tokenizer.save(out)
-        own, padding = tokenizer.tokenizer, tokenizer.padding or PAD
+        backend, padding = tokenizer.tokenizer, tokenizer.padding or PAD
     else:
         save_tokenizer(out, tokenizer)
-        own, padding = tokenizer, PAD
-    copy = Tokenizer.from_str(own.to_str())
+        backend, padding = tokenizer, PAD
+    copy = Tokenizer.from_str(backend.to_str())
     make_portable(copy)
     copy.enable_truncation(limit, strategy="longest_first")
     copy.enable_padding(pad_id=padding_number(tokenizer), pad_token=padding)

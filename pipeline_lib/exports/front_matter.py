@@ -38,8 +38,8 @@ def front_matter(facts: Facts, parts: list[Origin]) -> str:
 
 
 def _names(parts: list[Origin], is_data: bool) -> list[str] | None:
-    found = [one.hub for one in parts if one.hub is not None and one.is_data == is_data]
-    return list(dict.fromkeys(found)) or None
+    names = [one.hub for one in parts if one.hub is not None and one.is_data == is_data]
+    return list(dict.fromkeys(names)) or None
 
 
 def _results(facts: Facts, parts: list[Origin]) -> "Iterable[EvalResult]":

@@ -45,9 +45,9 @@ class Graph:
         """
         from onnx import helper
 
-        given = ["" if value is None else self._name(value) for value in inputs]
+        input_names = ["" if value is None else self._name(value) for value in inputs]
         names = [f"{operator.lower()}_{len(self._nodes)}_{n}" for n in range(outputs)]
-        self._nodes.append(helper.make_node(operator, given, names, names[0], **attributes))
+        self._nodes.append(helper.make_node(operator, input_names, names, names[0], **attributes))
         return names[0] if outputs == 1 else names
 
     def cast(self, value: Value, kind: str) -> str:

@@ -35,6 +35,9 @@ def export_numpy(folder: Path, out: Path) -> str:
         with atomic_path(out / name) as temporary:
             shutil.copyfile(source, temporary)
     write_tokenizer(out, subject.reader.tokenizer, subject.reader.max_words)
-    own = {"unknown": unknown_number(subject.reader.tokenizer), "temperature": subject.temperature}
-    write_config(out, subject.config, "numpy", **own)
+    additions = {
+        "unknown": unknown_number(subject.reader.tokenizer),
+        "temperature": subject.temperature,
+    }
+    write_config(out, subject.config, "numpy", **additions)
     return f"needs numpy and tokenizers: python {out / MODULE} TEXT"

@@ -56,8 +56,8 @@ def _export(folder: Path, out: Path, form: str) -> str:
     require_new_folder(out)
     subject = read_subject(folder)
     model = build(subject)
-    found = _measured(subject, model)
-    worst = max(found.values(), key=lambda own: own.relative)
+    deviations = _measured(subject, model)
+    worst = max(deviations.values(), key=lambda deviation: deviation.relative)
     if worst.relative > MAX_DEVIATION:
         raise DistilleryError(
             f"{folder}: the ONNX model's answers differ from the student's (by up to "
@@ -66,18 +66,18 @@ def _export(folder: Path, out: Path, form: str) -> str:
         )
     if form == "onnx-int8":
         model = quantise(model)
-        found = _measured(subject, model)
-    about = description(subject, form, found)
+        deviations = _measured(subject, model)
+    about = description(subject, form, deviations)
     _describe(model, about)
     path = out / FILES[form]
     path.parent.mkdir(parents=True)
     with atomic_path(path) as temporary:
         temporary.write_bytes(model.SerializeToString())
     write_tokenizer(out, subject.reader.tokenizer, subject.reader.max_words)
-    own = ("temperature", "max_length", "deviation", "problem_type")
-    told = {READS: subject.reader.reads} | {key: about[key] for key in own if key in about}
-    write_config(out, subject.config, form, **told)
-    return _told(subject, found)
+    keys = ("temperature", "max_length", "deviation", "problem_type")
+    entries = {READS: subject.reader.reads} | {key: about[key] for key in keys if key in about}
+    write_config(out, subject.config, form, **entries)
+    return _told(subject, deviations)
 
 
 def build(subject: Subject) -> "onnx.ModelProto":
@@ -138,14 +138,14 @@ def quantise(model: "onnx.ModelProto") -> "onnx.ModelProto":
         root.setLevel(level)
 
 
-def description(subject: Subject, form: str, found: dict[str, Deviation]) -> dict[str, Any]:
+def description(subject: Subject, form: str, deviations: dict[str, Deviation]) -> dict[str, Any]:
     """Return what the file's metadata says about the model."""
     about = {
         "form": form,
         "architecture": subject.architecture,
         "max_length": subject.reader.max_words,
         "pair": subject.reader.pair,
-        "deviation": {name: own.record() for name, own in found.items()},
+        "deviation": {name: deviation.record() for name, deviation in deviations.items()},
     }
     if subject.labels is None:
         return about | {"kind": "sentence encoder", "width": subject.width}
@@ -181,9 +181,9 @@ def _measured(subject: Subject, model: "onnx.ModelProto") -> dict[str, Deviation
     return measure(subject, lambda sentences: run(session, sentences, subject.width))
 
 
-def _told(subject: Subject, found: dict[str, Deviation]) -> str:
-    own = found.get("dev") or found["made up"]
-    rows = f"{own.rows:,} rows of {'dev' if 'dev' in found else 'random words'}"
-    same = "" if own.same_class is None else f", the same class on {own.same_class:.2%}"
+def _told(subject: Subject, deviations: dict[str, Deviation]) -> str:
+    deviation = deviations.get("dev") or deviations["made up"]
+    rows = f"{deviation.rows:,} rows of {'dev' if 'dev' in deviations else 'random words'}"
+    same = "" if deviation.same_class is None else f", the same class on {deviation.same_class:.2%}"
     what = "vectors" if subject.labels is None else "outputs"
-    return f"{what} at most {own.largest:.2g} from torch's{same} ({rows})"
+    return f"{what} at most {deviation.largest:.2g} from torch's{same} ({rows})"

@@ -50,14 +50,14 @@ def read_words(graph: Graph, unknown: int, suffix: str = FIRST) -> Words:
     """Add the inputs of one sentence, and return the words to read."""
     ids = graph.input(f"input_ids{suffix}", COLUMNS + suffix)
     mask = graph.input(f"attention_mask{suffix}", COLUMNS + suffix)
-    given = graph.add("ReduceSum", mask, [1])
+    counts = graph.add("ReduceSum", mask, [1])
     # A batch of empty texts may have no columns at all.
     missing = graph.add("Relu", graph.add("Sub", [1], _columns(graph, ids)))
     ids = graph.add("Pad", ids, graph.add("Concat", [0, 0, 0], missing, axis=0), np.array(PAD_ID))
     places = _places(graph, ids)
     first = graph.add("Where", graph.add("Equal", places, [0]), [unknown], [PAD_ID])
-    ids = graph.add("Where", graph.add("Less", places, given), ids, first)
-    lengths = graph.add("Max", given, [1])
+    ids = graph.add("Where", graph.add("Less", places, counts), ids, first)
+    lengths = graph.add("Max", counts, [1])
     return Words(ids, lengths, graph.add("Less", places, lengths))
 
 
@@ -107,17 +107,17 @@ def cnn(graph: Graph, module: Any, words: Words) -> str:
     """Add convolutions with max pooling over words."""
     vectors = _masked(graph, _embed(graph, module.embeddings, words.ids), words.inside)
     vectors = graph.add("Transpose", vectors, perm=[0, 2, 1])
-    places, found = _places(graph, words.ids), []
+    places, pooled = _places(graph, words.ids), []
     for layer in module.filters:
         (size,) = layer.kernel_size
         # Zeros after the last word, so that every filter has a value at every word.
-        given = vectors, layer.weight, layer.bias
-        answers = graph.add("Relu", graph.add("Conv", *given, pads=[0, size - 1]))
+        inputs = vectors, layer.weight, layer.bias
+        answers = graph.add("Relu", graph.add("Conv", *inputs, pads=[0, size - 1]))
         windows = graph.add("Max", graph.add("Sub", words.lengths, [size - 1]), [1])
         counted = graph.cast(graph.add("Less", places, windows), "FLOAT")
         answers = graph.add("Mul", answers, graph.add("Unsqueeze", counted, [1]))
-        found.append(graph.add("ReduceMax", answers, [2], keepdims=0))
-    return graph.add("Concat", *found, axis=1)
+        pooled.append(graph.add("ReduceMax", answers, [2], keepdims=0))
+    return graph.add("Concat", *pooled, axis=1)
 
 
 def static(graph: Graph, module: Any, words: Words) -> str:
@@ -176,28 +176,30 @@ def biattentive(graph: Graph, module: Any, words: Words, second: Words | None) -
     sides = [(states, both.inside)] * 2
     if second is not None:
         sides = list(zip(_halves(graph, states), _halves(graph, both.inside), strict=True))
-    pooled = [part for side, own in enumerate(sides) for part in _pools(graph, module, side, *own)]
-    found = graph.linear(
+    pooled = [
+        part for side, inputs in enumerate(sides) for part in _pools(graph, module, side, *inputs)
+    ]
+    shared = graph.linear(
         graph.add("Concat", *pooled, axis=1), module.shared.weight, module.shared.bias
     )
-    return graph.add("Relu", found)
+    return graph.add("Relu", shared)
 
 
 def _pools(graph: Graph, module: Any, side: int, states: str, inside: str) -> list[str]:
-    column, found = graph.add("Unsqueeze", inside, [2]), []
+    column, pooled = graph.add("Unsqueeze", inside, [2]), []
     for pool in module.pools:
         if pool in ("max", "min"):
             worst = np.array(-np.inf if pool == "max" else np.inf, np.float32)
             kept = graph.add("Where", column, states, worst)
-            found.append(graph.add(f"Reduce{pool.title()}", kept, [1], keepdims=0))
+            pooled.append(graph.add(f"Reduce{pool.title()}", kept, [1], keepdims=0))
         elif pool == "mean":
-            found.append(_mean(graph, states, inside))
+            pooled.append(_mean(graph, states, inside))
         else:
             scores = graph.linear(states, module.scores[side].weight, None)
             weights = _softmax(graph, scores, column)
             weighted = graph.add("Mul", states, weights)
-            found.append(graph.add("ReduceSum", weighted, [1], keepdims=0))
-    return found
+            pooled.append(graph.add("ReduceSum", weighted, [1], keepdims=0))
+    return pooled
 
 
 def _attend(graph: Graph, states: str, other: str, counted: str) -> str:
@@ -229,9 +231,9 @@ def _lstm(graph: Graph, module: Any, vectors: str, lengths: str) -> tuple[str, s
         for net in nets
     ]
     rows = graph.cast(graph.add("Squeeze", lengths, [1]), "INT32")
-    given = vectors, *weights, torch.stack(biases), rows
+    inputs = vectors, *weights, torch.stack(biases), rows
     size = {"hidden_size": nets[0].hidden_size, "direction": "bidirectional"}
-    return tuple(graph.add("LSTM", *given, outputs=2, **size))
+    return tuple(graph.add("LSTM", *inputs, outputs=2, **size))
 
 
 def _gates(weight: torch.Tensor) -> torch.Tensor:

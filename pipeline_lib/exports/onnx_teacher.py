@@ -32,13 +32,13 @@ def export_teacher(
     """
     teacher, _ = open_teacher(folder, names, max_length, "cpu", "float32")
     model = trace_classifier(teacher.model, LOGITS, pair and teacher.pieces.segments)
-    found = {}
+    folders = {}
     for form, graph in {"onnx": model, "onnx-int8": quantise(model)}.items():
-        found[form] = out / form
-        with atomic_path(found[form] / FILES[form]) as temporary:
+        folders[form] = out / form
+        with atomic_path(folders[form] / FILES[form]) as temporary:
             temporary.write_bytes(graph.SerializeToString())
-        teacher.pieces.save(found[form])
-    return found
+        teacher.pieces.save(folders[form])
+    return folders
 
 
 @dataclass(frozen=True)

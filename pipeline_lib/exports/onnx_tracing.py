@@ -43,15 +43,15 @@ def trace(
     :param segments: whether it is told which sentence of a pair a token belongs to.
     :param temperature: what logits are divided by.
     """
-    own = copy.deepcopy(student).eval()
-    reader = getattr(own, "encoder", own)
+    model = copy.deepcopy(student).eval()
+    reader = getattr(model, "encoder", model)
     reader.model.set_attn_implementation(ATTENTION)
-    pair = own is not reader and own.config.pair
-    apart = pair and not own.config.settings.joint
+    pair = model is not reader and model.config.pair
+    apart = pair and not model.config.settings.joint
     suffixes = (FIRST, SECOND) if apart else (FIRST,)
     names = [f"{name}{side}" for side in suffixes for name in ("input_ids", "attention_mask")]
     names += [SEGMENTS] if segments else []
-    return _graph(_Traced(own, temperature), names, output)
+    return _graph(_Traced(model, temperature), names, output)
 
 
 def trace_classifier(model: nn.Module, output: str, segments: bool) -> "onnx.ModelProto":
@@ -119,8 +119,8 @@ class _Traced(nn.Module):
         if student.config.settings.joint:
             vectors = [_first_state(student.encoder, *inputs)]
         else:
-            sides = [inputs[place : place + 2] for place in range(0, len(inputs), 2)]
-            vectors = [_sentence_vectors(student.encoder, *own) for own in sides]
+            sides = [inputs[index : index + 2] for index in range(0, len(inputs), 2)]
+            vectors = [_sentence_vectors(student.encoder, *side) for side in sides]
         return student.outputs_of_vectors(*vectors)["logits"] / self.temperature
 
 
@@ -128,9 +128,9 @@ def _sentence_vectors(
     encoder: SiameseTransformerEncoder, ids: torch.Tensor, mask: torch.Tensor
 ) -> torch.Tensor:
     """Compute the encoder's sentence vectors, with no step that depends on the example."""
-    found = encoder.model(input_ids=ids, attention_mask=mask, output_hidden_states=True)
+    outputs = encoder.model(input_ids=ids, attention_mask=mask, output_hidden_states=True)
     counted = torch.cat([torch.zeros_like(mask[:, :1]), mask[:, 1:]], dim=1).float()
-    states = found.hidden_states[-encoder.last :]
+    states = outputs.hidden_states[-encoder.last :]
     return encoder.projection(torch.cat([mean(layer, counted) for layer in states], -1))
 
 
@@ -140,9 +140,9 @@ def _first_state(
     mask: torch.Tensor,
     segments: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    told = {} if segments is None else {SEGMENTS: segments}
-    found = reader.model(input_ids=ids, attention_mask=mask, output_hidden_states=True, **told)
-    states = torch.stack([layer[:, 0] for layer in found.hidden_states[1:]], dim=1)
+    extra = {} if segments is None else {SEGMENTS: segments}
+    outputs = reader.model(input_ids=ids, attention_mask=mask, output_hidden_states=True, **extra)
+    states = torch.stack([layer[:, 0] for layer in outputs.hidden_states[1:]], dim=1)
     return states[:, -1] if reader.pool == "last" else states.mean(1)
 
 

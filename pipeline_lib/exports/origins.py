@@ -51,15 +51,15 @@ def origins(facts: Facts) -> list[Origin]:
     """
     if facts.row is None:
         return []
-    place, params = facts.place, facts.row.params
-    found = [_data(params, place.task)]
-    for name in (place.method, *params.rows_before(place.method)):
+    location, params = facts.place, facts.row.params
+    parts = [_data(params, location.task)]
+    for name in (location.method, *params.rows_before(location.method)):
         method = params.methods[name]
-        if params.reads_outputs(method, place.task):
-            teacher = params.teacher_of(place.task, method)
-            found += _teacher(params, place.layout, place.task, teacher)
-        found += _start(params, place, method)
-    return list({(one.part, one.source): one for one in found}.values())
+        if params.reads_outputs(method, location.task):
+            teacher = params.teacher_of(location.task, method)
+            parts += _teacher(params, location.layout, location.task, teacher)
+        parts += _start(params, location, method)
+    return list({(one.part, one.source): one for one in parts}.values())
 
 
 def _data(params: Params, task: str) -> Origin:
@@ -69,9 +69,9 @@ def _data(params: Params, task: str) -> Origin:
         return Origin(part, f"package {source.requirement}", declared, is_data=True)
     if isinstance(source, HubDataset):
         # A local folder in the hub's layout is used instead of the hub.
-        own = (Path(params.inputs) / source.dataset).exists()
-        told = f"{source.dataset}, revision {source.revision}"
-        return Origin(part, told, hub=None if own else source.dataset, is_data=True)
+        is_local = (Path(params.inputs) / source.dataset).exists()
+        description = f"{source.dataset}, revision {source.revision}"
+        return Origin(part, description, hub=None if is_local else source.dataset, is_data=True)
     if isinstance(source, NeighbourPairs):
         return _wikipedia(params, f"{part}, pairs of Wikipedia's sentences")
     return Origin(part, f"own files: {', '.join(source.files.values())}", is_data=True)
@@ -83,8 +83,8 @@ def _wikipedia(params: Params, part: str) -> Origin:
         declared = package_licences(source.requirement, source.artifact, source.sha256)
         return Origin(part, f"package {source.requirement}", declared, is_data=True)
     if isinstance(source, HubCorpus):
-        own = (Path(params.inputs) / source.dataset).exists()
-        return Origin(part, source.dataset, hub=None if own else source.dataset, is_data=True)
+        is_local = (Path(params.inputs) / source.dataset).exists()
+        return Origin(part, source.dataset, hub=None if is_local else source.dataset, is_data=True)
     return Origin(part, "own files", is_data=True)
 
 
@@ -109,55 +109,61 @@ def _given(part: str, source: str, record: Path, provenance: dict[str, str]) -> 
 
     :param record: the record written about them, with the files' own metadata.
     """
-    said = read_record(record, "provenance")["provenance"] if record.exists() else {}
-    said = said or provenance
-    told = "; ".join(f"{key}: {value}" for key, value in said.items())
-    return Origin(part, f"{source} ({told})" if told else source, given_licences(said))
+    metadata = read_record(record, "provenance")["provenance"] if record.exists() else {}
+    metadata = metadata or provenance
+    details = "; ".join(f"{key}: {value}" for key, value in metadata.items())
+    return Origin(part, f"{source} ({details})" if details else source, given_licences(metadata))
 
 
 def _vectors(params: Params, layout: Layout, part: str) -> Origin:
     """Return the origin of the sentence vectors that an encoder was trained on."""
-    own = params.sentence_vectors
-    if not isinstance(own, SentenceVectorFiles):
-        return _model(params, own.model, part)
+    vectors = params.sentence_vectors
+    if not isinstance(vectors, SentenceVectorFiles):
+        return _model(params, vectors.model, part)
     record = layout.given_vectors / "vectors.json"
-    return _given(part, f"sentence vectors in {', '.join(own.files)}", record, own.provenance)
+    return _given(
+        part, f"sentence vectors in {', '.join(vectors.files)}", record, vectors.provenance
+    )
 
 
-def _start(params: Params, place: StudentPlace, method: Method) -> list[Origin]:
+def _start(params: Params, location: StudentPlace, method: Method) -> list[Origin]:
     """Return the origin of what a student starts from: word vectors, pieces, layers or texts."""
     settings, vectors = params.students[method.student], params.vocabulary.vectors
-    found = []
+    parts = []
     if settings.source_model is not None:
         part = "its layers" if settings.pretrained else "its word pieces"
-        found.append(_model(params, settings.source_model, part))
+        parts.append(_model(params, settings.source_model, part))
     elif settings.word_vectors and method.start != "random":
         part = "its word vectors, at the start"
-        own = isinstance(vectors, ModelVectors)
-        found.append(_model(params, vectors.model, part) if own else Origin(part, vectors.path))
+        is_model = isinstance(vectors, ModelVectors)
+        parts.append(
+            _model(params, vectors.model, part) if is_model else Origin(part, vectors.path)
+        )
     encoder, joint = params.encoders.get(method.start), params.joint.get(method.start)
     if encoder is not None:
-        found.append(_wikipedia(params, "texts of the encoder it starts from"))
+        parts.append(_wikipedia(params, "texts of the encoder it starts from"))
         if isinstance(encoder, Encoder):
-            found.append(_vectors(params, place.layout, "teacher of the encoder it starts from"))
+            parts.append(_vectors(params, location.layout, "teacher of the encoder it starts from"))
     for task in joint.tasks if joint else ():
         teacher = params.teacher_of(task, joint)
-        found += [_data(params, task), *_teacher(params, place.layout, task, teacher)]
-    return found
+        parts += [_data(params, task), *_teacher(params, location.layout, task, teacher)]
+    return parts
 
 
 def _model(params: Params, name: str, part: str, how: str = "") -> Origin:
     source = params.models[name]
-    told = f"{how}model {name}, {{}}".format
+    describe = f"{how}model {name}, {{}}".format
     if isinstance(source, HubModel):
-        return Origin(part, told(f"{source.model}, revision {source.revision}"), hub=source.model)
+        return Origin(
+            part, describe(f"{source.model}, revision {source.revision}"), hub=source.model
+        )
     if isinstance(source, LocalModel):
         declared = card_licences(Path(params.inputs) / source.path)
-        return Origin(part, told(source.path), declared)
+        return Origin(part, describe(source.path), declared)
     if isinstance(source, PackageParts):
-        own = source.parts[0]
-        declared = package_licences(own.requirement, own.artifact, own.sha256)
-        return Origin(part, told(f"package {own.requirement} and its other parts"), declared)
+        first = source.parts[0]
+        declared = package_licences(first.requirement, first.artifact, first.sha256)
+        return Origin(part, describe(f"package {first.requirement} and its other parts"), declared)
     pinned = source.requirement, source.artifact, source.sha256
     declared = package_licences(*pinned, folder=source.folder)
-    return Origin(part, told(f"package {source.requirement}"), declared)
+    return Origin(part, describe(f"package {source.requirement}"), declared)

@@ -67,12 +67,15 @@ def export_sentence_transformers(folder: Path, out: Path) -> int:
 
 def _write_network(encoder: SentenceEncoder, config: dict[str, Any], out: Path) -> Modules:
     """Write the encoder along with the code of its network."""
-    own, keys = encoder.tokenizer, ("architecture", "vocab_size", "embedding_size", "pretrained")
-    if isinstance(own, Pieces):
+    tokenizer, keys = (
+        encoder.tokenizer,
+        ("architecture", "vocab_size", "embedding_size", "pretrained"),
+    )
+    if isinstance(tokenizer, Pieces):
         # Every text contains the special tokens, so none is without a piece.
-        numbers = {"padding": own.pad_id, "unknown": own.pad_id}
+        numbers = {"padding": tokenizer.pad_id, "unknown": tokenizer.pad_id}
     else:
-        numbers = {"padding": PAD_ID, "unknown": own.token_to_id(MASK)}
+        numbers = {"padding": PAD_ID, "unknown": tokenizer.token_to_id(MASK)}
     _write_tokenizer(encoder, out)
     _write_tensors(out, encoder.model.state_dict())
     write_json(
@@ -109,8 +112,8 @@ def _write_mean(encoder: SentenceEncoder, config: dict[str, Any], out: Path) -> 
         },
     )
     # The names from before release 6, which it still supports.
-    own = "sentence_transformers.models"
-    return [(f"{own}.StaticEmbedding", ""), (f"{own}.Dense", "1_Dense")]
+    module = "sentence_transformers.models"
+    return [(f"{module}.StaticEmbedding", ""), (f"{module}.Dense", "1_Dense")]
 
 
 WRITERS: dict[str, Callable[[SentenceEncoder, dict[str, Any], Path], Modules]] = {
@@ -121,9 +124,11 @@ WRITERS: dict[str, Callable[[SentenceEncoder, dict[str, Any], Path], Modules]] =
 
 
 def _write_tokenizer(encoder: SentenceEncoder, out: Path) -> None:
-    own = encoder.tokenizer
+    original = encoder.tokenizer
     # A copy, which truncates long texts as the encoder does.
-    tokenizer = Tokenizer.from_str((own.tokenizer if isinstance(own, Pieces) else own).to_str())
+    tokenizer = Tokenizer.from_str(
+        (original.tokenizer if isinstance(original, Pieces) else original).to_str()
+    )
     tokenizer.no_padding()
     tokenizer.enable_truncation(encoder.max_words)
     with atomic_path(out / distilled_encoder.TOKENIZER) as temporary:

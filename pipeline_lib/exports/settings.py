@@ -18,28 +18,30 @@ def settings_of(facts: Facts) -> str:
     starts = {row.start for row in methods.values()}
     rows: dict[str, dict[str, Any]] = {"methods": methods}
     for group in ("encoders", "joint"):
-        found = getattr(params, group)
-        rows[group] = {name: row for name, row in found.items() if name in starts}
-    trained = [row for found in rows.values() for row in found.values()]
-    tasks = dict.fromkeys([task, *(own for row in rows["joint"].values() for own in row.tasks)])
+        available = getattr(params, group)
+        rows[group] = {name: row for name, row in available.items() if name in starts}
+    trained = [row for by_name in rows.values() for row in by_name.values()]
+    tasks = dict.fromkeys([task, *(name for row in rows["joint"].values() for name in row.tasks)])
     recipes = {row.data for row in methods.values()}
     recipes |= {recipe for row in rows["joint"].values() for recipe in row.tasks.values()}
     taught = [row for row in trained if not hasattr(row, "wikipedia")]
     wanted = {
         "tasks": tasks,
         "transfer": recipes,
-        "teachers": {params.teacher_of(own, row) for row in taught for own in tasks},
+        "teachers": {params.teacher_of(name, row) for row in taught for name in tasks},
         "students": {row.student for row in trained},
         "optimisers": {row.optimiser for row in trained},
     }
     for group, kept in wanted.items():
-        found = getattr(params, group)
-        rows[group] = {name: row for name, row in found.items() if name in kept}
+        available = getattr(params, group)
+        rows[group] = {name: row for name, row in available.items() if name in kept}
     rows["models"] = {name: params.models[name] for name in _models(params, rows)}
     shown: dict[str, Any] = {
-        group: {name: row.model_dump(mode="json", exclude_unset=True) for name, row in own.items()}
+        group: {
+            name: row.model_dump(mode="json", exclude_unset=True) for name, row in chosen.items()
+        }
         for group in (*wanted, "models", "encoders", "joint", "methods")
-        if (own := rows[group])
+        if (chosen := rows[group])
     }
     sections = ["vocabulary", "tagger", "precompute", "evaluate"]
     if _learn_vectors(rows):

@@ -158,11 +158,11 @@ def _in_processes(
         accelerated = [system.accelerated for system in systems]
         jobs["accelerator"] = cores, Job(accelerated, device, sentences, speed)
     timings = {}
-    for place, (count, job) in jobs.items():
+    for hardware, (count, job) in jobs.items():
         # A forked process would share the threads and the settings of this one.
         context = get_context("spawn")
         with ProcessPoolExecutor(1, context, initializer=use_cores, initargs=(count,)) as pool:
-            timings[place] = pool.submit(measure, job).result()
+            timings[hardware] = pool.submit(measure, job).result()
     return timings
 
 
@@ -211,12 +211,12 @@ def _timed(system: System, timings: Timings, cold: ColdStart | None) -> Timed:
 
 
 def _form(one: Contestant, timings: Timings, cold: ColdStart | None) -> Form:
-    measured = {place: part[one] for place, part in timings.items() if one in part}
+    measured = {hardware: part[one] for hardware, part in timings.items() if one in part}
     return Form(
         bytes=folder_bytes(one.folder),
-        rates={place: own.rate for place, own in measured.items()},
-        latency_ms=_known(own.latency_ms for own in measured.values()),
-        agreement=_known(own.agreement for own in measured.values()),
+        rates={hardware: result.rate for hardware, result in measured.items()},
+        latency_ms=_known(result.latency_ms for result in measured.values()),
+        agreement=_known(result.agreement for result in measured.values()),
         cold_start=cold,
     )
 

@@ -32,10 +32,10 @@ def details(labels: np.ndarray, outputs: np.ndarray, regression: bool) -> dict[D
     """
     everything = np.arange(len(labels))[None]
     samples = detail_samples(labels, outputs[None], regression)
-    found = {name: float(scores(everything)[0, 0]) for name, scores in samples.items()}
+    values = {name: float(scores(everything)[0, 0]) for name, scores in samples.items()}
     if not regression:
-        found |= {n: selective_accuracy(labels, outputs, c) for n, c in COVERAGES.items()}
-    return found
+        values |= {n: selective_accuracy(labels, outputs, c) for n, c in COVERAGES.items()}
+    return values
 
 
 def detail_samples(
@@ -57,8 +57,8 @@ def log_losses(labels: np.ndarray, logits: np.ndarray) -> np.ndarray:
     :param labels: int classes, (rows,); :param logits: float, (rows, classes).
     """
     shifted = logits.astype(np.float64) - logits.max(axis=1, keepdims=True)
-    own = np.take_along_axis(shifted, labels[:, None], axis=1)[:, 0]
-    return np.log(np.exp(shifted).sum(axis=1)) - own
+    label_logits = np.take_along_axis(shifted, labels[:, None], axis=1)[:, 0]
+    return np.log(np.exp(shifted).sum(axis=1)) - label_logits
 
 
 def calibration_errors(labels: np.ndarray, outputs: np.ndarray) -> ScoreSamples:
@@ -126,14 +126,14 @@ def selective_accuracy(labels: np.ndarray, logits: np.ndarray, coverage: float) 
     """
     _, _, shared = _ranked(labels, logits)
     taken = coverage * len(shared)
-    found = _upto(np.array([taken]), np.arange(1, len(shared) + 1), np.cumsum(shared[::-1]))
-    return float(found[0] / taken)
+    correct = _upto(np.array([taken]), np.arange(1, len(shared) + 1), np.cumsum(shared[::-1]))
+    return float(correct[0] / taken)
 
 
 def recall(labels: np.ndarray, logits: np.ndarray) -> dict[int, float]:
     """Return the recall of each class; classes without a row are left out."""
-    rows, found = np.bincount(labels), np.bincount(labels, weights=hits(labels, logits))
-    return {int(number): float(found[number] / rows[number]) for number in np.flatnonzero(rows)}
+    rows, correct = np.bincount(labels), np.bincount(labels, weights=hits(labels, logits))
+    return {int(number): float(correct[number] / rows[number]) for number in np.flatnonzero(rows)}
 
 
 def hits(labels: np.ndarray, logits: np.ndarray) -> np.ndarray:
@@ -158,11 +158,11 @@ def best_temperature(labels: np.ndarray, logits: np.ndarray) -> float:
     import scipy.optimize
 
     logits = logits.astype(np.float64)
-    given = np.take_along_axis(logits, labels[:, None], axis=1)[:, 0]
+    label_logits = np.take_along_axis(logits, labels[:, None], axis=1)[:, 0]
 
     def slope(log_temperature: float) -> float:
         expected = (softmax(logits / np.exp(log_temperature)) * logits).sum(axis=1)
-        return float((expected - given).mean())
+        return float((expected - label_logits).mean())
 
     low, high = np.log(TEMPERATURES)
     # The lower the temperature, the more confident the model, and the more its errors cost.
@@ -175,11 +175,11 @@ def best_temperature(labels: np.ndarray, logits: np.ndarray) -> float:
 
 def _ranked(labels: np.ndarray, logits: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return row numbers by ascending confidence, the confidences, and the hits, all (rows,)."""
-    own = confidence(logits)
-    _, group, sizes = np.unique(own, return_inverse=True, return_counts=True)
+    confidences = confidence(logits)
+    _, group, sizes = np.unique(confidences, return_inverse=True, return_counts=True)
     shared = (np.bincount(group, weights=hits(labels, logits)) / sizes)[group]
-    order = np.argsort(own, kind="stable")
-    return order, own[order], shared[order]
+    order = np.argsort(confidences, kind="stable")
+    return order, confidences[order], shared[order]
 
 
 def _mean_of(values: np.ndarray) -> ScoreSamples:

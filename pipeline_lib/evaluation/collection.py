@@ -61,15 +61,17 @@ class Collection:
         for query, document, value in judged:
             known, number = worth[query], numbers[document]
             known[number] = max(value, known.get(number, value))
-        answers = {q: {n for n, w in own.items() if w >= relevant} for q, own in worth.items()}
-        asked = [query for query, found in answers.items() if found]
-        own = (numbers.get(query) for query in asked)
+        answers = {
+            q: {n for n, w in values.items() if w >= relevant} for q, values in worth.items()
+        }
+        asked = [query for query, matches in answers.items() if matches]
+        query_numbers = (numbers.get(query) for query in asked)
         return cls(
             asked,
             list(numbers),
             [answers[query] for query in asked],
             [_gains(worth[q]) if graded else dict.fromkeys(answers[q], 1.0) for q in asked],
-            [None if n in worth[q] else n for q, n in zip(asked, own, strict=True)],
+            [None if n in worth[q] else n for q, n in zip(asked, query_numbers, strict=True)],
             len(worth) - len(asked),
         )
 
@@ -99,15 +101,15 @@ def read_collection(params: Params, name: str, layout: Layout) -> Collection:
     """
     row: Retrieval = params.retrieval_row(name)
     if isinstance(row.source, TaskPairs):
-        found = _from_pairs(params, name, row.source, layout)
+        collection = _from_pairs(params, name, row.source, layout)
     else:
-        found = _from_files(Path(params.inputs) / row.source.folder, row.source)
-    if not found.queries:
+        collection = _from_files(Path(params.inputs) / row.source.folder, row.source)
+    if not collection.queries:
         raise DistilleryError(
             f"retrieval.{name}.source: no query has an answer. Lower or correct `relevant` in "
             "params.yaml."
         )
-    return found.limited(row.queries)
+    return collection.limited(row.queries)
 
 
 def _from_pairs(params: Params, name: str, source: TaskPairs, layout: Layout) -> Collection:
@@ -144,10 +146,10 @@ def _from_files(folder: Path, source: JudgedFiles) -> Collection:
     # An unknown id is a fault in the files, not an irrelevant document.
     for number, row in enumerate(zip(*(rows[c].to_pylist() for c in columns), strict=True), 2):
         query, document, score = row
-        for place, (known, key) in enumerate(((queries, query), (documents, document))):
+        for index, (known, key) in enumerate(((queries, query), (documents, document))):
             if key not in known:
                 raise DistilleryError(
-                    f"{path}: row {number}, column {columns[place]!r}: no {key!r} among the ids. "
+                    f"{path}: row {number}, column {columns[index]!r}: no {key!r} among the ids. "
                     "Correct it, or remove the row."
                 )
         judged.append((queries[query], documents[document], _number(path, number, score)))
@@ -166,8 +168,8 @@ def _texts(path: Path, columns: list[str]) -> dict[str, str]:
 
 def _number(path: Path, row: int, value: str) -> float:
     with suppress(ValueError):
-        if math.isfinite(found := float(value)):
-            return found
+        if math.isfinite(number := float(value)):
+            return number
     raise DistilleryError(
         f"{path}: row {row}, column 'score': {value!r} is not a number. Correct it."
     )

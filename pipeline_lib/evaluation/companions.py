@@ -68,14 +68,14 @@ def threshold_of(folder: Path, share: float) -> float:
     :param folder: of a student that has been evaluated.
     :raises DistilleryError: if it has not.
     """
-    place = student_place(folder)
-    path = None if place is None else place.layout.predictions(place.task)
+    location = student_place(folder)
+    path = None if location is None else location.layout.predictions(location.task)
     if path is None or not path.exists():
         raise DistilleryError(
             f"{folder}: no answers on dev, which routing a share requires. Evaluate it with "
             "`dvc repro`, or give the confidence itself with --threshold."
         )
-    table, column = read_shard(path), f"{place.method}-{place.seed}"
+    table, column = read_shard(path), f"{location.method}-{location.seed}"
     if column not in table.column_names:
         raise DistilleryError(
             f"{path}: no answers of {column}. Run `dvc repro`, or give the confidence with "
@@ -92,10 +92,12 @@ def teacher_of(folder: Path, params: Params) -> tuple[Path, int] | None:
 
     :raises DistilleryError: if the student's path does not tell which row it belongs to.
     """
-    place = _place(folder, "--teacher")
-    name = params.teacher_of(place.task, params.method(place.method))
+    location = _place(folder, "--teacher")
+    name = params.teacher_of(location.task, params.method(location.method))
     teacher = params.teachers[name]
-    return (place.layout.teacher(place.task, name), teacher.max_length) if teacher.runs else None
+    return (
+        (location.layout.teacher(location.task, name), teacher.max_length) if teacher.runs else None
+    )
 
 
 def baseline_of(folder: Path, params: Params) -> Path | None:
@@ -103,11 +105,11 @@ def baseline_of(folder: Path, params: Params) -> Path | None:
 
     :raises DistilleryError: if the student's path does not tell which row it belongs to.
     """
-    place = _place(folder, "--baseline")
-    baseline = params.method(place.method).baseline
+    location = _place(folder, "--baseline")
+    baseline = params.method(location.method).baseline
     if baseline is None:
         return None
-    return place.layout.student(place.task, baseline, place.seed)
+    return location.layout.student(location.task, baseline, location.seed)
 
 
 def open_teacher(
@@ -136,10 +138,10 @@ def open_teacher(
 
 
 def _place(folder: Path, option: str) -> StudentPlace:
-    place = student_place(folder)
-    if place is None:
+    location = student_place(folder)
+    if location is None:
         raise DistilleryError(
             f"{folder}: not below data/students, so its teacher is not known. Name it with "
             f"{option}."
         )
-    return place
+    return location

@@ -48,8 +48,8 @@ class DetailScorer:
         self.heldout = heldout
         self.evaluate = evaluate
         self.systems = systems
-        self.temperatures = {name: self._temperatures(own) for name, own in systems.items()}
-        self.outputs = {name: self._scaled(name, own) for name, own in systems.items()}
+        self.temperatures = {name: self._temperatures(system) for name, system in systems.items()}
+        self.outputs = {name: self._scaled(name, system) for name, system in systems.items()}
         self.gains = {split: self._gains(split) for split in heldout}
 
     def teacher(self, name: str) -> TeacherDetails:
@@ -62,11 +62,15 @@ class DetailScorer:
 
     def method(self, name: str) -> MethodDetails:
         """Score one method's students against the labels, and against the baseline's."""
-        found, temperatures = self.outputs[name].items(), self.temperatures[name]
+        outputs, temperatures = self.outputs[name].items(), self.temperatures[name]
         return MethodDetails(
-            temperature={str(s): own for s, own in temperatures.items()} if temperatures else None,
-            scores={split: _by_seed(each, partial(self._details, split)) for split, each in found},
-            recall={split: _by_seed(each, partial(self._recall, split)) for split, each in found},
+            temperature={str(s): value for s, value in temperatures.items()}
+            if temperatures
+            else None,
+            scores={
+                split: _by_seed(each, partial(self._details, split)) for split, each in outputs
+            },
+            recall={split: _by_seed(each, partial(self._recall, split)) for split, each in outputs},
             gain={split: gains[name] for split, gains in self.gains.items()},
         )
 
@@ -78,15 +82,18 @@ class DetailScorer:
 
         :param teacher: its parameter counts.
         """
-        system, found = self.systems[name], self.outputs[name]
+        system, outputs = self.systems[name], self.outputs[name]
         labelled = {s: part for s, part in self.heldout.items() if part.labels is not None}
         whole = all(answered(part.teachers[system.teacher]).all() for part in labelled.values())
         if self.task.is_regression or teacher is None or "dev" not in labelled or not whole:
             return None
         routed = Routed(
-            {s: {seed: confidence(own) for seed, own in each.items()} for s, each in found.items()},
             {
-                split: {seed: hits(part.labels, own) for seed, own in found[split].items()}
+                s: {seed: confidence(logits) for seed, logits in each.items()}
+                for s, each in outputs.items()
+            },
+            {
+                split: {seed: hits(part.labels, logits) for seed, logits in outputs[split].items()}
                 for split, part in labelled.items()
             },
             {s: hits(part.labels, part.teachers[system.teacher]) for s, part in labelled.items()},
@@ -106,32 +113,32 @@ class DetailScorer:
             return None
         if self.task.is_regression:
             return {}
-        found = recall(labels[known], outputs[known])
-        return {self.task.label_names[number]: share for number, share in found.items()}
+        shares = recall(labels[known], outputs[known])
+        return {self.task.label_names[number]: share for number, share in shares.items()}
 
     def _temperatures(self, system: System) -> dict[int, float] | None:
         if system.method.temperature is None:
             return None
         labels, outputs = self.heldout["dev"].labels, system.logits["dev"].items()
         # Rounded as it is written, so that students in use answer exactly as they were scored.
-        return {seed: round(best_temperature(labels, own), 6) for seed, own in outputs}
+        return {seed: round(best_temperature(labels, logits), 6) for seed, logits in outputs}
 
     def _scaled(self, name: str, system: System) -> dict[str, dict[int, np.ndarray]]:
         temperatures = self.temperatures[name]
         if temperatures is None:
             return system.logits
         return {
-            split: {seed: own / temperatures[seed] for seed, own in by_seed.items()}
+            split: {seed: logits / temperatures[seed] for seed, logits in by_seed.items()}
             for split, by_seed in system.logits.items()
         }
 
     def _gains(self, split: str) -> dict[str, dict[Detail, Gain] | None]:
         """Compare every method with its baseline; p values are corrected for the table's rows."""
-        found = {name: self._differences(name, split) for name in self.systems}
+        differences = {name: self._differences(name, split) for name in self.systems}
         gains: dict[str, dict[Detail, Gain] | None] = {
-            name: None if each is None else {} for name, each in found.items()
+            name: None if each is None else {} for name, each in differences.items()
         }
-        compared = {name: each for name, each in found.items() if each is not None}
+        compared = {name: each for name, each in differences.items() if each is not None}
         for detail in dict.fromkeys(detail for each in compared.values() for detail in each):
             corrected = holm({name: each[detail].p for name, each in compared.items()})
             for name, each in compared.items():
@@ -156,10 +163,10 @@ def _by_seed(
     outputs: Mapping[int, np.ndarray], score: Callable[[np.ndarray], dict[str, float] | None]
 ) -> dict[str, SeedScores] | None:
     """Return each score over a method's seeds, or None if they have none."""
-    found = {str(seed): score(own) for seed, own in outputs.items()}
-    if None in found.values():
+    scores = {str(seed): score(output) for seed, output in outputs.items()}
+    if None in scores.values():
         return None
-    names = next(iter(found.values()))
+    names = next(iter(scores.values()))
     return {
-        name: SeedScores.of({seed: each[name] for seed, each in found.items()}) for name in names
+        name: SeedScores.of({seed: each[name] for seed, each in scores.items()}) for name in names
     }

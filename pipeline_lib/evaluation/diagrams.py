@@ -39,14 +39,14 @@ def read_outputs(
         return None
     table = read_shard(layout.predictions(task))
     table = table.filter(pc.equal(table["split"], scores.decisive_split))
-    found = {f"teacher {name}": [matrix(table[name])] for name in scores.teachers}
-    for name, own in scores.methods.items():
-        temperatures = own.details.temperature or {}
-        found[name] = [
+    outputs = {f"teacher {name}": [matrix(table[name])] for name in scores.teachers}
+    for name, method in scores.methods.items():
+        temperatures = method.details.temperature or {}
+        outputs[name] = [
             matrix(table[f"{name}-{seed}"]) / temperatures.get(seed, 1.0)
-            for seed in own.training.best_step
+            for seed in method.training.best_step
         ]
-    return _labels(table), {name: parts for name, parts in found.items() if _has_answers(parts)}
+    return _labels(table), {name: parts for name, parts in outputs.items() if _has_answers(parts)}
 
 
 def _labels(table: pa.Table) -> np.ndarray:
@@ -68,7 +68,7 @@ def reliability_of(
     """
     one = _regression_bins if regression else reliability
     return {
-        system: _mean_bins([_kept(labels, own, one) for own in parts])
+        system: _mean_bins([_kept(labels, output, one) for output in parts])
         for system, parts in outputs.items()
     }
 
@@ -78,8 +78,8 @@ def _kept(labels: np.ndarray, outputs: np.ndarray, bins: Any) -> Any:
     return bins(labels[known], outputs[known])
 
 
-def _mean_bins(found: list[tuple[np.ndarray, np.ndarray]]) -> dict[str, list[float]]:
-    means = [np.mean(side, axis=0).round(6).tolist() for side in zip(*found, strict=True)]
+def _mean_bins(bins: list[tuple[np.ndarray, np.ndarray]]) -> dict[str, list[float]]:
+    means = [np.mean(side, axis=0).round(6).tolist() for side in zip(*bins, strict=True)]
     return dict(zip(("predicted", "observed"), means, strict=True))
 
 
@@ -102,18 +102,18 @@ def confusion_of(
         edges = np.linspace(labels.min(), labels.max(), RANGES + 1)
         names = [f"{a:.3g} to {b:.3g}" for a, b in pairwise(edges)]
         # Answers outside the labels' range go into the outermost ranges.
-        given = np.digitize(labels, edges[1:-1])
+        actual = np.digitize(labels, edges[1:-1])
         predicted = {
-            s: [np.digitize(own[:, 0], edges[1:-1]) for own in p] for s, p in outputs.items()
+            s: [np.digitize(output[:, 0], edges[1:-1]) for output in p] for s, p in outputs.items()
         }
     else:
-        given = labels
-        predicted = {s: [decide(own, False) for own in parts] for s, parts in outputs.items()}
+        actual = labels
+        predicted = {s: [decide(output, False) for output in parts] for s, parts in outputs.items()}
     counts = {
         system: np.mean(
             [
-                _counted(given, answers, answered(own), len(names))
-                for answers, own in zip(parts, outputs[system], strict=True)
+                _counted(actual, answers, answered(output), len(names))
+                for answers, output in zip(parts, outputs[system], strict=True)
             ],
             axis=0,
         )
@@ -121,17 +121,19 @@ def confusion_of(
     }
     kept = _kept_classes(list(counts.values()), len(names))
     left_out = len(names) - len(kept)
-    merged = {system: _merged(own, kept) for system, own in counts.items()}
+    merged = {system: _merged(confusion, kept) for system, confusion in counts.items()}
     shown = [names[number] for number in kept] + ([OTHERS] if left_out else [])
     return {
         "names": shown,
         "left_out": left_out,
-        "counts": {system: own.round(2).tolist() for system, own in merged.items()},
+        "counts": {system: confusion.round(2).tolist() for system, confusion in merged.items()},
     }
 
 
-def _counted(given: np.ndarray, answers: np.ndarray, known: np.ndarray, classes: int) -> np.ndarray:
-    flat = np.bincount(given[known] * classes + answers[known], minlength=classes * classes)
+def _counted(
+    actual: np.ndarray, answers: np.ndarray, known: np.ndarray, classes: int
+) -> np.ndarray:
+    flat = np.bincount(actual[known] * classes + answers[known], minlength=classes * classes)
     return flat.reshape(classes, classes).astype(np.float64)
 
 
@@ -147,8 +149,8 @@ def _merged(counts: np.ndarray, kept: list[int]) -> np.ndarray:
     """Return the counts of the kept classes, with the others summed as the last."""
     if len(kept) == len(counts):
         return counts
-    place = np.full(len(counts), len(kept))
-    place[kept] = np.arange(len(kept))
+    positions = np.full(len(counts), len(kept))
+    positions[kept] = np.arange(len(kept))
     merged = np.zeros((len(kept) + 1, len(kept) + 1))
-    np.add.at(merged, (place[:, None], place[None, :]), counts)
+    np.add.at(merged, (positions[:, None], positions[None, :]), counts)
     return merged

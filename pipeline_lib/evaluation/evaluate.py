@@ -52,8 +52,8 @@ def evaluate_task(params: Params, task: str, layout: Layout) -> TaskScores:
         read_manifest(layout.split(task, "train")).rows,
         training_labels(layout, task),
         {
-            name: teacher_parameters(layout.teacher(task, name), settings.label_names, own.runs)
-            for name, own in teachers.items()
+            name: teacher_parameters(layout.teacher(task, name), settings.label_names, teacher.runs)
+            for name, teacher in teachers.items()
         },
         systems,
         params.evaluate,
@@ -87,19 +87,19 @@ def run_methods(
     names = params.task(task).label_names
     rows = params.scored_methods_of(task)
     devices = {method: answering_device(params, row) for method, row in rows.items()}
-    found = {}
+    results = {}
     for device in sorted(set(devices.values())):
         keys = [(name, seed) for name in rows if devices[name] == device for seed in params.seeds]
         jobs = [StudentRun(folder / name / str(seed), device, texts, names) for name, seed in keys]
         done = make_engine(params, device).run(run_student, jobs, preload=_import_students)
-        found |= {keys[number]: result for number, result in done}
+        results |= {keys[number]: result for number, result in done}
     return {
         method: System(
             row,
             params.teacher_of(task, row),
             learned_from(params, row, task),
-            {s: {seed: found[method, seed][0][s] for seed in params.seeds} for s in heldout},
-            found[method, params.seeds[-1]][1],
+            {s: {seed: results[method, seed][0][s] for seed in params.seeds} for s in heldout},
+            results[method, params.seeds[-1]][1],
             read_training(folder / method, params.seeds),
         )
         for method, row in rows.items()
@@ -204,8 +204,8 @@ def teacher_parameters(folder: Path, names: list[str], runs: bool = True) -> Par
         check_names(folder, read_record(folder / "training.json", "labels")["labels"], names)
         return None
     require_model(folder)
-    found = read_record(folder / "config.json", "id2label")["id2label"]
-    check_names(folder, [found[str(number)] for number in range(len(found))], names)
+    labels = read_record(folder / "config.json", "id2label")["id2label"]
+    check_names(folder, [labels[str(number)] for number in range(len(labels))], names)
     return ParameterCounts(**read_record(folder / "training.json", "parameters")["parameters"])
 
 
@@ -218,14 +218,14 @@ def require_model(folder: Path) -> None:
         raise DistilleryError(f"{folder}: no model here. Run `dvc repro` to train it.")
 
 
-def check_names(folder: Path, found: list[str], wanted: list[str]) -> None:
+def check_names(folder: Path, names: list[str], wanted: list[str]) -> None:
     """Check that a model's classes are the task's, in the same order.
 
     :raises DistilleryError: if they are not: its answers would be scored as other classes.
     """
-    if list(found) != list(wanted):
+    if list(names) != list(wanted):
         raise DistilleryError(
-            f"{folder}: its classes are {', '.join(found)}; the task's {', '.join(wanted)}. Put "
+            f"{folder}: its classes are {', '.join(names)}; the task's {', '.join(wanted)}. Put "
             "the task's `labels` in params.yaml into the model's order, or train it again."
         )
 

@@ -45,55 +45,57 @@ def write_importance(params: Params, task: str, layout: Layout, scores: TaskScor
     :param scores: the task's; they and the predictions must have been written.
     """
     method = explained_method(scores)
-    found = {} if method is None else _explain(params, task, layout, scores, method)
-    write_json(layout.importance(task), found)
-    return len(found.get("examples", []))
+    importance = {} if method is None else _explain(params, task, layout, scores, method)
+    write_json(layout.importance(task), importance)
+    return len(importance.get("examples", []))
 
 
 def explained_method(scores: TaskScores) -> str | None:
     """Return the distilled row with a baseline that is best on dev."""
     return scores.best_on_dev(
         name
-        for name, own in scores.methods.items()
-        if own.learned_from != "gold" and own.baseline in scores.methods
+        for name, method in scores.methods.items()
+        if method.learned_from != "gold" and method.baseline in scores.methods
     )
 
 
 def _explain(
     params: Params, task: str, layout: Layout, scores: TaskScores, method: str
 ) -> dict[str, Any]:
-    own, seed, split = scores.methods[method], params.seeds[0], scores.decisive_split
-    given = texts(ShardSet.open(layout.split(task, split)).table())
+    method_scores, seed, split = scores.methods[method], params.seeds[0], scores.decisive_split
+    sentences = texts(ShardSet.open(layout.split(task, split)).table())
     table = read_shard(layout.predictions(task))
     table = table.filter(pc.equal(table["split"], split))
-    labels = _labels(table["label"], matrix(table[own.teacher]))
+    labels = _labels(table["label"], matrix(table[method_scores.teacher]))
     merits = [
         _merit(matrix(table[f"{name}-{seed}"]), labels, _temperature(scores, name, seed))
-        for name in (method, own.baseline)
+        for name in (method, method_scores.baseline)
     ]
-    chosen = extremes(merits[0] - merits[1], given)
-    models = _models(params, task, layout, (method, own.baseline, own.teacher), seed)
+    chosen = extremes(merits[0] - merits[1], sentences)
+    models = _models(
+        params, task, layout, (method, method_scores.baseline, method_scores.teacher), seed
+    )
     with single_thread():
         examples = [
             {"row": row, "label": _named(labels[row], scores), "distillation": kind}
             | as_json(
-                given[row],
-                {name: one.importance(given[row]) for name, one in models.items()},
+                sentences[row],
+                {name: one.importance(sentences[row]) for name, one in models.items()},
                 scores.labels,
             )
             for row, kind in chosen
         ]
     return {
         "method": method,
-        "baseline": own.baseline,
-        "teacher": own.teacher,
+        "baseline": method_scores.baseline,
+        "teacher": method_scores.teacher,
         "seed": seed,
         "split": split,
         "examples": examples,
     }
 
 
-def extremes(differences: np.ndarray, given: list[Text]) -> list[tuple[int, str]]:
+def extremes(differences: np.ndarray, sentences: list[Text]) -> list[tuple[int, str]]:
     """Return the rows with the greatest and the least differences, and whether they helped or hurt.
 
     Rows of too few or too many words, and texts that were chosen before, are passed over.
@@ -108,8 +110,8 @@ def extremes(differences: np.ndarray, given: list[Text]) -> list[tuple[int, str]
         for row in map(int, rows):
             if not left or not sign * differences[row] > 0:
                 break
-            if given[row] not in chosen and _is_short(given[row]):
-                chosen[given[row]] = row, kind
+            if sentences[row] not in chosen and _is_short(sentences[row]):
+                chosen[sentences[row]] = row, kind
                 left -= 1
     return list(chosen.values())
 
@@ -198,4 +200,4 @@ def _teacher(folder: Path, max_length: int) -> tuple[Predict, str]:
     # On the CPU in float32, as students are scored: the same everywhere but for the last digits.
     teacher = load_teacher(folder, "cpu", "float32")
     tokens = resolve_batch_tokens(None, teacher.device)
-    return lambda given: teacher.predict(given, max_length, tokens), teacher.pieces.mask_sign
+    return lambda inputs: teacher.predict(inputs, max_length, tokens), teacher.pieces.mask_sign

@@ -43,13 +43,13 @@ def read_heldout(
     # dev is required; a task can do without a test split.
     splits = dict.fromkeys(["dev", *heldout_splits(layout.task(task))])
     names = list(teachers)
-    found = {split: _read(layout, task, split, names) for split in splits}
-    if labelled and found["dev"].labels is None:
+    heldout = {split: _read(layout, task, split, names) for split in splits}
+    if labelled and heldout["dev"].labels is None:
         raise DistilleryError(
             f"{layout.split(task, 'dev')}: no labelled dev split, so nothing to score. Name a "
             "labelled dev file in params.yaml, or let `split` draw one, and run `dvc repro`."
         )
-    return found
+    return heldout
 
 
 def heldout_splits(folder: Path) -> list[str]:
@@ -67,7 +67,7 @@ def shared_texts(folder: Path) -> dict[str, dict[str, dict[str, int]]]:
     :param folder: the prepared task.
     """
     counts = {split: read_manifest(folder / split).counts for split in heldout_splits(folder)}
-    return {split: found.get("shared_with", {}) for split, found in counts.items()}
+    return {split: split_counts.get("shared_with", {}) for split, split_counts in counts.items()}
 
 
 def _read(layout: Layout, task: str, split: str, teachers: list[str]) -> Heldout:

@@ -81,7 +81,9 @@ def masked_variants(sentence: str, mask: str) -> list[str]:
     return [join_words([*words[:i], mask, *words[i + 1 :]], spaces) for i in range(len(words))]
 
 
-def as_json(text: Text, found: Mapping[str, Importance], names: Sequence[str]) -> dict[str, Any]:
+def as_json(
+    text: Text, importances: Mapping[str, Importance], names: Sequence[str]
+) -> dict[str, Any]:
     """Return the importances of one text, by model, as plain values; entropies are in bits.
 
     :param names: of the classes; for a regression that of the score.
@@ -89,24 +91,26 @@ def as_json(text: Text, found: Mapping[str, Importance], names: Sequence[str]) -
     sentences = [text] if isinstance(text, str) else [*text]
     return {
         "text": sentences,
-        "words": list(next(iter(found.values())).words),
-        "models": {model: _model_json(own, names) for model, own in found.items()},
+        "words": list(next(iter(importances.values())).words),
+        "models": {
+            model: _model_json(importance, names) for model, importance in importances.items()
+        },
     }
 
 
-def _model_json(own: Importance, names: Sequence[str]) -> dict[str, Any]:
-    changes = [round(change, 6) for change in own.changes.tolist()]
-    if own.is_regression:
-        return {"score": round(float(own.answer[0]), 6), "changes": changes}
+def _model_json(importance: Importance, names: Sequence[str]) -> dict[str, Any]:
+    changes = [round(change, 6) for change in importance.changes.tolist()]
+    if importance.is_regression:
+        return {"score": round(float(importance.answer[0]), 6), "changes": changes}
 
     def label(probabilities: np.ndarray) -> str:
         return names[int(probabilities.argmax())]
 
-    shares = zip(names, own.answer.tolist(), strict=True)
+    shares = zip(names, importance.answer.tolist(), strict=True)
     return {
-        "label": label(own.answer),
+        "label": label(importance.answer),
         "probabilities": {name: round(share, 6) for name, share in shares},
-        "entropy": round(own.entropy, 6),
+        "entropy": round(importance.entropy, 6),
         "changes": changes,
-        "masked_labels": [label(one) for one in own.masked],
+        "masked_labels": [label(one) for one in importance.masked],
     }

@@ -57,19 +57,21 @@ def retrieval_scores(params: Params, name: str, layout: Layout) -> RetrievalScor
         return _encoded(model_encoder(params, layout, model, pooling, max_length), collection)
 
     first = {
-        system: _rankings(params, own, collection, row.depth, layout, embedded)
-        for system, own in row.systems.items()
-        if own.kind != "reranked"
+        system: _rankings(params, settings, collection, row.depth, layout, embedded)
+        for system, settings in row.systems.items()
+        if settings.kind != "reranked"
     }
-    tops = {n: own for n, own in row.systems.items() if own.kind == "reranked"}
+    tops = {n: settings for n, settings in row.systems.items() if settings.kind == "reranked"}
     orders: Orders | None = None
     if row.teacher is not None:
         pool = [(rankings, row.teacher.pool) for rankings in first.values()]
-        pool += [(first[own.first], own.top) for own in tops.values()]
+        pool += [(first[settings.first], settings.top) for settings in tops.values()]
         orders = teacher_scores(params, row.teacher, collection, _pooled(pool), layout)
-    found = first | {
-        system: {seed: reranked(r, orders, own.top) for seed, r in first[own.first].items()}
-        for system, own in tops.items()
+    ranked = first | {
+        system: {
+            seed: reranked(r, orders, settings.top) for seed, r in first[settings.first].items()
+        }
+        for system, settings in tops.items()
     }
     return RetrievalScores(
         queries=len(collection.queries),
@@ -79,7 +81,7 @@ def retrieval_scores(params: Params, name: str, layout: Layout) -> RetrievalScor
         at=row.at,
         teacher=None if row.teacher is None else row.teacher.teacher,
         teacher_pairs=None if orders is None else float(np.mean([len(o) for o in orders])),
-        systems={n: _scored(found[n], collection, orders, row.at) for n in row.systems},
+        systems={n: _scored(ranked[n], collection, orders, row.at) for n in row.systems},
     )
 
 
@@ -142,10 +144,10 @@ def _by_encoder(
     encode = load_encoder(folder).encode
     if system.documents == "encoder":
         return _encoded(encode, collection)
-    own = params.sentence_vectors
-    model = EncoderReference.to(layout.model(own.model), own.pooling, own.max_length)
+    vectors = params.sentence_vectors
+    model = EncoderReference.to(layout.model(vectors.model), vectors.pooling, vectors.max_length)
     mean = targets_in_space(folder, model).mean
-    _, documents = embedded(own.model, own.pooling, own.max_length)
+    _, documents = embedded(vectors.model, vectors.pooling, vectors.max_length)
     return encode(collection.queries), documents if mean is None else documents - mean
 
 
@@ -171,14 +173,20 @@ def ranking(
     """
     starts = range(0, len(documents), DOCUMENTS)
     blocks = [(start, documents[start : start + DOCUMENTS]) for start in starts]
-    found = [
+    candidates = [
         # One more than needed, to replace the query's own text.
         best(scorer, queries[start : start + QUERIES], blocks, depth + 1)[1]
         for start in range(0, len(queries), QUERIES)
     ]
     rankings = np.full((len(queries), depth), NONE)
-    for row, own, numbers in zip(rankings, collection.own, np.concatenate(found), strict=True):
-        kept = numbers[numbers != own][:depth] if own is not None else numbers[:depth]
+    for row, query_number, numbers in zip(
+        rankings, collection.own, np.concatenate(candidates), strict=True
+    ):
+        kept = (
+            numbers[numbers != query_number][:depth]
+            if query_number is not None
+            else numbers[:depth]
+        )
         row[: len(kept)] = kept
     return rankings
 
@@ -230,11 +238,11 @@ def log_odds(logits: np.ndarray, number: int | None) -> np.ndarray:
 
 def reranked(rankings: np.ndarray, orders: Orders, top: int) -> np.ndarray:
     """Return rankings with the first ``top`` in the teacher's order, followed by the others."""
-    found = rankings.copy()
-    for row, scores in zip(found, orders, strict=True):
+    reordered = rankings.copy()
+    for row, scores in zip(reordered, orders, strict=True):
         read = [number for number in row[:top].tolist() if number != NONE]
         row[: len(read)] = in_order({number: scores[number] for number in read})
-    return found
+    return reordered
 
 
 def in_order(scores: Mapping[int, float]) -> list[int]:
@@ -259,7 +267,7 @@ def _scored(
 def _by_measure(scores: Mapping[str, Mapping[str, float]]) -> dict[str, SeedScores]:
     measures = next(iter(scores.values()))
     return {
-        measure: SeedScores.of({seed: own[measure] for seed, own in scores.items()})
+        measure: SeedScores.of({seed: values[measure] for seed, values in scores.items()})
         for measure in measures
     }
 

@@ -49,14 +49,14 @@ class RecordFile(Record):
 
         :raises DistilleryError: if the file is missing, truncated, or lacks a key.
         """
-        found = read_json(path)
+        content = read_json(path)
         try:
-            return cls.model_validate(found)
+            return cls.model_validate(content)
         except ValidationError as error:
             first = error.errors()[0]
-            place = ".".join(map(str, first["loc"])) or "the file"
+            key = ".".join(map(str, first["loc"])) or "the file"
             raise DistilleryError(
-                f"{path}: {place}: {first['msg']}. Delete it and run `dvc repro` to make it again."
+                f"{path}: {key}: {first['msg']}. Delete it and run `dvc repro` to make it again."
             ) from error
 
 

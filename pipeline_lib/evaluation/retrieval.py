@@ -25,8 +25,8 @@ def recall(rankings: np.ndarray, relevant: Relevant, k: int) -> np.ndarray:
 
     :param rankings: int64 (queries, depth).
     """
-    found = [len(own.intersection(row)) for own, row in _pairs(rankings, relevant, k)]
-    return np.array(found, np.float64) / np.array([max(len(own), 1) for own in relevant])
+    hits = [len(answers.intersection(row)) for answers, row in _pairs(rankings, relevant, k)]
+    return np.array(hits, np.float64) / np.array([max(len(answers), 1) for answers in relevant])
 
 
 def reciprocal_rank(rankings: np.ndarray, relevant: Relevant, k: int) -> np.ndarray:
@@ -35,8 +35,8 @@ def reciprocal_rank(rankings: np.ndarray, relevant: Relevant, k: int) -> np.ndar
     Its mean over the queries is MRR@k (Voorhees 1999).
     """
     ranks = [
-        next((rank for rank, number in enumerate(row, 1) if number in own), np.inf)
-        for own, row in _pairs(rankings, relevant, k)
+        next((rank for rank, number in enumerate(row, 1) if number in answers), np.inf)
+        for answers, row in _pairs(rankings, relevant, k)
     ]
     return 1.0 / np.array(ranks, np.float64)
 
@@ -47,9 +47,12 @@ def ndcg(rankings: np.ndarray, gains: Gains, k: int) -> np.ndarray:
     Järvelin and Kekäläinen 2002, with the discount log₂(rank + 1) from the first rank on, and
     linear, not exponential, gain.  With gains of 0 and 1 it is the binary nDCG.
     """
-    found = [[own.get(number, 0.0) for number in row] for own, row in _pairs(rankings, gains, k)]
-    ideal = [sorted(own.values(), reverse=True)[:k] for own in gains]
-    reached, reachable = (np.array([_discounted(row) for row in rows]) for rows in (found, ideal))
+    actual = [
+        [query_gains.get(number, 0.0) for number in row]
+        for query_gains, row in _pairs(rankings, gains, k)
+    ]
+    ideal = [sorted(query_gains.values(), reverse=True)[:k] for query_gains in gains]
+    reached, reachable = (np.array([_discounted(row) for row in rows]) for rows in (actual, ideal))
     return np.divide(reached, reachable, out=np.zeros_like(reached), where=reachable > 0)
 
 
@@ -58,10 +61,10 @@ def against_judgements(
 ) -> dict[str, float]:
     """Return the mean over queries of recall and nDCG at each k, and of MRR at the largest k."""
     deepest = max(at)
-    found = {f"recall@{k}": recall(rankings, relevant, k) for k in at}
-    found |= {f"mrr@{deepest}": reciprocal_rank(rankings, relevant, deepest)}
-    found |= {f"ndcg@{k}": ndcg(rankings, gains, k) for k in at}
-    return {name: float(values.mean()) for name, values in found.items()}
+    measures = {f"recall@{k}": recall(rankings, relevant, k) for k in at}
+    measures |= {f"mrr@{deepest}": reciprocal_rank(rankings, relevant, deepest)}
+    measures |= {f"ndcg@{k}": ndcg(rankings, gains, k) for k in at}
+    return {name: float(values.mean()) for name, values in measures.items()}
 
 
 def against_order(
@@ -77,12 +80,12 @@ def against_order(
     """
     deepest = max(at)
     first = [{*order[:1]} for order in wanted]
-    found = {f"recall@{k}": recall(rankings, [{*order[:k]} for order in wanted], k) for k in at}
-    found |= {f"mrr@{deepest}": reciprocal_rank(rankings, first, deepest)}
-    found |= {
+    measures = {f"recall@{k}": recall(rankings, [{*order[:k]} for order in wanted], k) for k in at}
+    measures |= {f"mrr@{deepest}": reciprocal_rank(rankings, first, deepest)}
+    measures |= {
         f"ndcg@{k}": ndcg(rankings, [_descending(order, k) for order in wanted], k) for k in at
     }
-    return {name: float(values.mean()) for name, values in found.items()}
+    return {name: float(values.mean()) for name, values in measures.items()}
 
 
 def _pairs(rankings: np.ndarray, judged: Sequence, k: int) -> zip:

@@ -84,9 +84,11 @@ class Routed:
 
     def point(self, share: float) -> RoutingPoint:
         """Return how the two do together when the teacher answers ``share`` of dev."""
-        thresholds = {s: threshold_at(own, share) for s, own in self.confidences["dev"].items()}
+        thresholds = {
+            s: threshold_at(values, share) for s, values in self.confidences["dev"].items()
+        }
         taken = {
-            split: {seed: own <= thresholds[seed] for seed, own in by_seed.items()}
+            split: {seed: values <= thresholds[seed] for seed, values in by_seed.items()}
             for split, by_seed in self.confidences.items()
         }
         routed = {split: _share(np.stack([*each.values()])) for split, each in taken.items()}
@@ -104,8 +106,8 @@ class Routed:
         teacher, student = self.teacher_hits[split], self.student_hits[split]
         return SeedScores.of(
             {
-                str(seed): _share(np.where(own, teacher, student[seed]))
-                for seed, own in taken.items()
+                str(seed): _share(np.where(mask, teacher, student[seed]))
+                for seed, mask in taken.items()
             }
         )
 

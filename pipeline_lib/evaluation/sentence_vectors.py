@@ -26,9 +26,9 @@ class Computing:
     @classmethod
     def of(cls, params: Params) -> Self:
         """Resolve params on this machine."""
-        device, own = resolve_device(params.device), params.precompute
-        precision = resolve_precision(own.precision, device)
-        return cls(str(device), precision, resolve_batch_tokens(own.batch_tokens, device))
+        device, precompute = resolve_device(params.device), params.precompute
+        precision = resolve_precision(precompute.precision, device)
+        return cls(str(device), precision, resolve_batch_tokens(precompute.batch_tokens, device))
 
 
 def model_encoder(

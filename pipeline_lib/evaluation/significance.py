@@ -115,11 +115,11 @@ def _test(
     """Test a difference; the first ``seeds`` of the scores (systems' seeds,) are a's."""
     import scipy.stats
 
-    own, other = slice(None, seeds), slice(seeds, None)
-    parts = [scores[side].var(ddof=1) / len(scores[side]) for side in (own, other)]
-    freedom = [len(scores[side]) - 1 for side in (own, other)]
-    shared = _off_diagonal(covariance[own, own]) + _off_diagonal(covariance[other, other])
-    examples = max(0.0, shared - 2 * float(covariance[own, other].mean()))
+    first, other = slice(None, seeds), slice(seeds, None)
+    parts = [scores[side].var(ddof=1) / len(scores[side]) for side in (first, other)]
+    freedom = [len(scores[side]) - 1 for side in (first, other)]
+    shared = _off_diagonal(covariance[first, first]) + _off_diagonal(covariance[other, other])
+    examples = max(0.0, shared - 2 * float(covariance[first, other].mean()))
     variance = sum(parts) + examples
     if variance <= 0.0:
         return Difference(observed, observed, observed, 1.0 if observed == 0.0 else 0.0)
@@ -142,11 +142,11 @@ def _resampled(
     """Return every seed's score on every resample of the rows, (resamples, seeds)."""
     rng = np.random.default_rng(seed)
     size = max(1, CHUNK // (rows * seeds))
-    found = []
+    scores = []
     for start in range(0, resamples, size):
         chosen = rng.integers(0, rows, (min(size, resamples - start), rows))
-        found.append(score_samples(chosen))
-    return np.concatenate(found)
+        scores.append(score_samples(chosen))
+    return np.concatenate(scores)
 
 
 def _scores(

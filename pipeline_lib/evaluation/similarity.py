@@ -27,15 +27,15 @@ def similarity_scores(
 
     :param positive: the class whose F1 is computed.
     """
-    found = {}
+    scores = {}
     for metric in metrics:
         if metric in CORRELATIONS:
-            found[metric] = score(metric, dev[1], dev[0][:, None])
+            scores[metric] = score(metric, dev[1], dev[0][:, None])
             continue
         cuts = [(s, best_threshold(s * train[0], train[1], metric, positive)) for s in (1, -1)]
         sign, threshold = max(cuts, key=lambda cut: _decided(metric, train, cut, positive))
-        found[metric] = _decided(metric, dev, (sign, threshold), positive)
-    return found
+        scores[metric] = _decided(metric, dev, (sign, threshold), positive)
+    return scores
 
 
 def _decided(

@@ -74,14 +74,15 @@ class Timed(Record):
     forms: dict[str, Form]
     not_timed: dict[str, str]
 
-    def fastest(self, place: Place = "one_core") -> tuple[str, Form] | None:
+    def fastest(self, hardware: Place = "one_core") -> tuple[str, Form] | None:
         """Return the name and timings of the fastest form there that answers as torch does."""
         forms = {
             name: form
             for name, form in self.forms.items()
-            if place in form.rates and (form.agreement is None or form.agreement >= MIN_AGREEMENT)
+            if hardware in form.rates
+            and (form.agreement is None or form.agreement >= MIN_AGREEMENT)
         }
-        return max(forms.items(), key=lambda one: one[1].rates[place].median, default=None)
+        return max(forms.items(), key=lambda one: one[1].rates[hardware].median, default=None)
 
 
 class TaskSpeed(RecordFile):
@@ -110,10 +111,12 @@ class TaskSpeed(RecordFile):
     teachers: dict[str, Timed]
     students: dict[str, Timed]
 
-    def fastest(self, kind: Kind, name: str, place: Place = "one_core") -> tuple[str, Form] | None:
+    def fastest(
+        self, kind: Kind, name: str, hardware: Place = "one_core"
+    ) -> tuple[str, Form] | None:
         """Return the fastest form of a system; None if it was not timed there."""
         timed: dict[str, Timed] = getattr(self, kind)
-        return timed[name].fastest(place) if name in timed else None
+        return timed[name].fastest(hardware) if name in timed else None
 
 
 def folder_bytes(folder: Path) -> int:

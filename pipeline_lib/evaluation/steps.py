@@ -20,27 +20,28 @@ def previous(name: str, systems: Mapping[str, System]) -> tuple[str, Changed] | 
 
     :param systems: by name, in the order of params.yaml.
     """
-    own = systems[name]
+    system = systems[name]
     above = list(systems)[: list(systems).index(name)]
     for other in reversed(above):
-        changed = _changed(own, systems[other])
+        changed = _changed(system, systems[other])
         if changed is not None:
             return other, changed
     return None
 
 
-def _changed(own: System, other: System) -> Changed | None:
-    if own.method.student != other.method.student:
+def _changed(system: System, other: System) -> Changed | None:
+    if system.method.student != other.method.student:
         return None
-    if own.learned_from == "gold" and other.learned_from != "gold":
+    if system.learned_from == "gold" and other.learned_from != "gold":
         # Leaving the teacher out is not a step of a method.
         return None
-    first, second = own.method, other.method
+    first, second = system.method, other.method
     # A row trained on labels has a teacher for comparison only, and learns nothing from it.
-    taught = "gold" not in (own.learned_from, other.learned_from)
+    taught = "gold" not in (system.learned_from, other.learned_from)
     differences: dict[Changed, bool] = {
         "start": first.start != second.start,
-        "answers": _answers(first) != _answers(second) or (taught and own.teacher != other.teacher),
+        "answers": _answers(first) != _answers(second)
+        or (taught and system.teacher != other.teacher),
         "sentences": _sentences(first) != _sentences(second),
         "decision": _decision(first) != _decision(second),
     }

@@ -68,9 +68,9 @@ def answers(task: Task, name: str, outputs: np.ndarray) -> list[str]:
     :param outputs: float, shape (rows, classes), or (rows, 1) for a regression.
     :raises DistilleryError: if the file does not accept the task's answers.
     """
-    found = task_faults(task, name)
-    if found:
-        raise DistilleryError("\n".join(found))
+    problems = task_faults(task, name)
+    if problems:
+        raise DistilleryError("\n".join(problems))
     decided = decide(outputs, task.is_regression)
     if task.is_regression:
         clipped = np.clip(decided, task.labels.min, task.labels.max)
@@ -81,20 +81,22 @@ def answers(task: Task, name: str, outputs: np.ndarray) -> list[str]:
 
 def params_faults(params: Params) -> list[str]:
     """Return what is wrong with every task's ``submission``, before anything is trained."""
-    found = []
+    problems = []
     tasks_of: dict[str, str] = {}
     for task, settings in params.tasks.items():
         for split, name in (settings.submission or {}).items():
             key = f"tasks.{task}.submission.{split}"
-            found += [f"{key}: {fault}" for fault in task_faults(settings, name)]
+            problems += [f"{key}: {fault}" for fault in task_faults(settings, name)]
             if split not in _splits(settings):
-                found.append(
+                problems.append(
                     f"{key}: no such split; the source names {_listed(_splits(settings))}."
                 )
             if name in tasks_of:
-                found.append(f"{key}: {name} is the file of task {tasks_of[name]} too. Keep one.")
+                problems.append(
+                    f"{key}: {name} is the file of task {tasks_of[name]} too. Keep one."
+                )
             tasks_of[name] = task
-    return found
+    return problems
 
 
 def task_faults(task: Task, name: str) -> list[str]:
@@ -140,16 +142,16 @@ def format_score(score: float) -> str:
     return f"{score:.3f}"
 
 
-def faults(name: str, given: Sequence[str]) -> list[str]:
+def faults(name: str, values: Sequence[str]) -> list[str]:
     """Return what is wrong with the answers of one file; empty if it follows the rules."""
     official = FILES.get(name)
     if official is None:
         return [f"{name}: no file of the benchmark. Name one of {_listed(FILES)}."]
-    if len(given) != official.rows:
+    if len(values) != official.rows:
         return [
-            f"{name}: {len(given):,} answers, the official test set has {official.rows:,} rows."
+            f"{name}: {len(values):,} answers, the official test set has {official.rows:,} rows."
         ]
-    for row, answer in enumerate(given):
+    for row, answer in enumerate(values):
         if official.scores is None and answer not in official.answers:
             return [f"{name}: row {row}: answer {answer!r}; it takes {_listed(official.answers)}."]
         if official.scores is not None and not _within(answer, *official.scores):
@@ -173,18 +175,18 @@ def write_submission(path: Path, files: Mapping[str, Sequence[str]], fill: bool)
     :raises DistilleryError: naming every fault, if a rule is broken; then nothing is written.
     """
     missing = [name for name in FILES if name not in files]
-    found = [fault for name, given in files.items() for fault in faults(name, given)]
+    problems = [fault for name, values in files.items() for fault in faults(name, values)]
     if missing and not fill:
-        found.append(
+        problems.append(
             f"missing: {', '.join(missing)}. Add these tasks to params.yaml with `submission`, or "
             "fill them with a constant answer (--fill)."
         )
-    if found:
-        raise DistilleryError("\n".join(f"{path}: {fault}" for fault in found))
+    if problems:
+        raise DistilleryError("\n".join(f"{path}: {fault}" for fault in problems))
     constants = {name: [FILES[name].constant] * FILES[name].rows for name in missing}
     with atomic_path(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
-        for name, given in sorted({**files, **constants}.items()):
-            lines = [HEADER, *(f"{row}\t{answer}" for row, answer in enumerate(given))]
+        for name, values in sorted({**files, **constants}.items()):
+            lines = [HEADER, *(f"{row}\t{answer}" for row, answer in enumerate(values))]
             # A fixed date: equal answers give equal bytes.
             entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
             entry.compress_type = zipfile.ZIP_DEFLATED

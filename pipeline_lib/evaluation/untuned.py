@@ -67,8 +67,8 @@ def labelled_splits(layout: Layout, task: str) -> dict[str, LabelledPairs]:
     """
     train = _labelled(layout, task, TRAIN)
     for split in ("test", "dev"):
-        if (found := _labelled(layout, task, split)) is not None and train is not None:
-            return {TRAIN: train, split: found}
+        if (pairs := _labelled(layout, task, split)) is not None and train is not None:
+            return {TRAIN: train, split: pairs}
     raise DistilleryError(
         f"{layout.task(task)}: no labelled pairs to score. Name a labelled dev or test file in the "
         "task's source, and run `dvc repro`."

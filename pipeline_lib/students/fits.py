@@ -25,17 +25,17 @@ def student_faults(params: Params, layout: Layout) -> list[str]:
     ``models``.
     """
     folders = _models_at_hand(params, layout)
-    found: list[str] = []
+    faults: list[str] = []
     for name, student in params.students.items():
         if student.source_model in folders:
-            own = folders[student.source_model]
-            found += faults_of(check_fits, f"students.{name}", student, own)
+            folder = folders[student.source_model]
+            faults += faults_of(check_fits, f"students.{name}", student, folder)
     for key, row, teacher in _rows_beside(params):
         student = params.students[row.student]
         if student.source_model in folders and teacher in folders:
-            own = folders[student.source_model]
-            found += faults_of(check_beside, key, row, student, own, folders[teacher])
-    return list(dict.fromkeys(found))
+            folder = folders[student.source_model]
+            faults += faults_of(check_beside, key, row, student, folder, folders[teacher])
+    return list(dict.fromkeys(faults))
 
 
 def _rows_beside(params: Params) -> Iterator[tuple[str, Method | GeneralEncoder, str | None]]:
@@ -54,13 +54,13 @@ def _models_at_hand(params: Params, layout: Layout) -> dict[str, Path]:
     """Return the folders of those models that need no fetching, by name."""
     inputs, record = Path(params.inputs), layout.models / "source.json"
     fetched = read_json(record)["source"] if record.exists() else {}
-    found = {}
+    folders = {}
     for name, source in params.models.items():
         if source.kind == "path":
-            found[name] = inputs / source.path
+            folders[name] = inputs / source.path
         elif source.model_dump(mode="json") == fetched.get(name):
-            found[name] = layout.model(name)
-    return found
+            folders[name] = layout.model(name)
+    return folders
 
 
 def check_fits(key: str, student: StudentSettings, folder: Path) -> None:
@@ -117,11 +117,12 @@ def check_width(key: str, student: StudentSettings, model: Path, states: Path) -
     :param states: the set of the teacher's states.
     :raises DistilleryError: if these have another width.
     """
-    own, width = layer_width(_configuration(student, model)), state_width(states)
-    if width not in (own, None):
+    student_width, width = layer_width(_configuration(student, model)), state_width(states)
+    if width not in (student_width, None):
         raise DistilleryError(
-            f"{key}.objective: the states of {_name(student, model)} have {own} values, those of "
-            f"its teacher {width}. Use a student of a model with {width}, or another teacher."
+            f"{key}.objective: the states of {_name(student, model)} have {student_width} values, "
+            f"those of its teacher {width}. Use a student of a model with {width}, or another "
+            "teacher."
         )
 
 
@@ -134,14 +135,14 @@ def check_beside(
     :param model: the folder of the student's model; :param teacher: the teacher's.
     :raises DistilleryError: if it does not.
     """
-    own, other = _configuration(student, model), read_json(teacher / "config.json")
+    config, other = _configuration(student, model), read_json(teacher / "config.json")
     count, wanted = layer_count(other), max(row.teacher_runs.layers)
     if count is not None and wanted > count:
         raise DistilleryError(
             f"{key}.teacher_runs.layers: {wanted}, but {teacher} has {count} layers, 1 to {count}. "
             "Name some of them in params.yaml."
         )
-    heads = head_count(own), head_count(other)
+    heads = head_count(config), head_count(other)
     if "attentions" in row.objective.weights and heads[0] != heads[1]:
         raise DistilleryError(
             f"{key}.objective.attentions: {_name(student, model)} has {heads[0]} attention heads, "

@@ -24,15 +24,15 @@ def temperature_of(folder: Path) -> float:
     It is kept with the task's scores, since it is chosen after training; a folder exported for the
     hub has it in its own configuration.
     """
-    place = student_place(folder)
-    if place is None:
+    location = student_place(folder)
+    if location is None:
         config = folder / "config.json"
         return float(read_json(config).get(TEMPERATURE, 1.0)) if config.exists() else 1.0
-    if not place.layout.scores(place.task).exists():
+    if not location.layout.scores(location.task).exists():
         return 1.0
-    scores = read_json(place.layout.scores(place.task))
+    scores = read_json(location.layout.scores(location.task))
     # Read without validation: whatever else the file has or lacks is irrelevant here.
-    for key in ("methods", place.method, "details", "temperature", str(place.seed)):
+    for key in ("methods", location.method, "details", "temperature", str(location.seed)):
         scores = scores.get(key) if isinstance(scores, dict) else None
     return 1.0 if scores is None else float(scores)
 

@@ -65,8 +65,8 @@ class StudentForSequenceClassification(PreTrainedModel):
         names = [config.id2label[number] for number in range(config.num_labels)]
         settings = student_settings(config.architecture)
         sizes = config.vocab_size, config.embedding_size
-        own = StudentConfig(*sizes, settings, config.pair, names, config.pretrained)
-        network = StudentNetwork(own)
+        student_config = StudentConfig(*sizes, settings, config.pair, names, config.pretrained)
+        network = StudentNetwork(student_config)
         # The layers are attributes of this module so that the weights have the saved names.
         self.encoder, self.hidden, self.logits = network.encoder, network.hidden, network.logits
         self._network = (network,)
@@ -94,8 +94,8 @@ class StudentForSequenceClassification(PreTrainedModel):
         apart = input_ids_2 is not None
         second = (input_ids_2, _lengths(input_ids_2, attention_mask_2)) if apart else (None, None)
         lengths = _lengths(input_ids, attention_mask)
-        found = network(input_ids, lengths, *second, token_type_ids)
-        return SequenceClassifierOutput(logits=found["logits"])
+        outputs = network(input_ids, lengths, *second, token_type_ids)
+        return SequenceClassifierOutput(logits=outputs["logits"])
 
 
 class SentenceEncoderConfig(PretrainedConfig):

@@ -113,21 +113,21 @@ def build_student(config: StudentConfig, vectors: np.ndarray | None) -> StudentN
 def save_student(folder: Path, model: StudentNetwork, tokenizer: Tokenizer | Pieces) -> None:
     """Write config.json, model.safetensors and the tokenizer, as ``save_pretrained`` would."""
     folder.mkdir(parents=True, exist_ok=True)
-    own = model.config
-    numbered = dict(enumerate(own.label_names))
+    model_config = model.config
+    numbered = dict(enumerate(model_config.label_names))
     config = {
         "architectures": ["StudentForSequenceClassification"],
         "model_type": MODEL_TYPE,
         "dtype": "float32",
-        "vocab_size": own.vocab_size,
-        "embedding_size": own.embedding_size,
-        "architecture": own.settings.model_dump(),
-        "pair": own.pair,
+        "vocab_size": model_config.vocab_size,
+        "embedding_size": model_config.embedding_size,
+        "architecture": model_config.settings.model_dump(),
+        "pair": model_config.pair,
         "id2label": {str(number): name for number, name in numbered.items()},
         "label2id": {name: number for number, name in numbered.items()},
     }
-    if own.pretrained is not None:
-        config["pretrained"] = dict(own.pretrained)
+    if model_config.pretrained is not None:
+        config["pretrained"] = dict(model_config.pretrained)
     tensors = {name: t.detach().cpu().contiguous() for name, t in model.state_dict().items()}
     with atomic_path(folder / "model.safetensors") as temporary:
         save_file(tensors, temporary, {"format": "pt"})

@@ -53,9 +53,9 @@ class Targets:
                 f"{folder}: not trained on a model's vectors (there is no {RECORD}). Give an "
                 "encoder below data/encoders that `dvc repro` has trained."
             )
-        found = read_record(path, "model", "pooling", "max_length", "mean")
-        mean = None if found["mean"] is None else load_mean(Path(folder) / MEAN)
-        return cls(found["model"], found["pooling"], found["max_length"], mean)
+        record = read_record(path, "model", "pooling", "max_length", "mean")
+        mean = None if record["mean"] is None else load_mean(Path(folder) / MEAN)
+        return cls(record["model"], record["pooling"], record["max_length"], mean)
 
 
 def save_mean(path: Path, mean: np.ndarray) -> None:

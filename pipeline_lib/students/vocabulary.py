@@ -81,10 +81,10 @@ def build_vocabulary(
     else:
         path = next(p for p in sorted(source.iterdir()) if p.stem == "vectors")
         wanted = selected, params.extra_words, usable
-        found, rows = read_vectors(path, params.vectors.format, *wanted)
-        places = {word: number for number, word in enumerate(found)}
+        words, rows = read_vectors(path, params.vectors.format, *wanted)
+        places = {word: number for number, word in enumerate(words)}
         known = set(selected)
-        selected += [word for word in found if word not in known]
+        selected += [word for word in words if word not in known]
         table = np.zeros((len(selected), rows.shape[1]), np.float32)
         for number, word in enumerate(selected):
             if word in places:
@@ -144,8 +144,8 @@ def count_words(tables: Iterable[pa.Table]) -> Counter[str]:
     counted: Counter[str] = Counter()
     for table in tables:
         for side in column_suffixes(table):
-            found = pc.list_flatten(table[f"words{side}"]).value_counts().to_pylist()
-            counted.update({own["values"]: own["counts"] for own in found})
+            counts = pc.list_flatten(table[f"words{side}"]).value_counts().to_pylist()
+            counted.update({entry["values"]: entry["counts"] for entry in counts})
     return counted
 
 
@@ -191,14 +191,14 @@ def piece_vectors(model_folder: Path, pieces: int, dimensions: int) -> np.ndarra
     :returns: float32 (pieces, dimensions), scaled as :func:`complete_vectors` scales words.
     :raises DistilleryError: if the embeddings have fewer dimensions.
     """
-    found = word_embeddings(model_folder)[:pieces]
-    if dimensions > found.shape[1]:
+    embeddings = word_embeddings(model_folder)[:pieces]
+    if dimensions > embeddings.shape[1]:
         raise DistilleryError(
             f"embedding_size: {dimensions}, but the word pieces of {model_folder} have "
-            f"{found.shape[1]} values. Use at most that, or `start: random`."
+            f"{embeddings.shape[1]} values. Use at most that, or `start: random`."
         )
-    table = np.zeros((pieces, found.shape[1]), np.float32)
-    table[: len(found)] = found
+    table = np.zeros((pieces, embeddings.shape[1]), np.float32)
+    table[: len(embeddings)] = embeddings
     return scale_vectors(reduce_vectors(table, dimensions)).astype(np.float32)
 
 

@@ -39,7 +39,7 @@ def read_vectors(
     """
     missing = {word.encode("utf-8", "surrogatepass") for word in words}
     wanted, left, seen = len(missing), extra, set()
-    found: list[str] = []
+    kept: list[str] = []
     rows: list[np.ndarray] = []
     for word, vector in _entries(path, format):
         if word in missing:
@@ -49,7 +49,7 @@ def read_vectors(
         else:
             continue
         seen.add(word)
-        found.append(word.decode("utf-8", "surrogatepass"))
+        kept.append(word.decode("utf-8", "surrogatepass"))
         rows.append(vector.read())
         if not missing and not left:
             break
@@ -58,7 +58,7 @@ def read_vectors(
             f"{path}: contains none of the {wanted} wanted words. Check `format` and `lowercase` "
             "of `vocabulary` in params.yaml, and the file's language."
         )
-    return found, np.stack(rows) if rows else np.zeros((0, 0), np.float32)
+    return kept, np.stack(rows) if rows else np.zeros((0, 0), np.float32)
 
 
 class _Text:

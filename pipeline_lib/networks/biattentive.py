@@ -60,21 +60,21 @@ class BiAttentiveReader(nn.Module):
         sides = [(states, counted)] * 2
         if ids_2 is not None:
             sides = list(zip(states.chunk(2), counted.chunk(2), strict=True))
-        pooled = torch.cat([self._pool(*own, side) for side, own in enumerate(sides)], dim=-1)
+        pooled = torch.cat([self._pool(*inputs, side) for side, inputs in enumerate(sides)], dim=-1)
         return {"vector": torch.relu(self.shared(self.dropout(pooled)))}
 
     def _pool(self, states: torch.Tensor, counted: torch.Tensor, side: int) -> torch.Tensor:
         """Return the pools of one side, concatenated (equation 4.12)."""
-        found, outside = [], ~counted[:, :, None]
+        pooled, outside = [], ~counted[:, :, None]
         for pool in self.pools:
             if pool == "max":
-                found.append(states.masked_fill(outside, -torch.inf).amax(1))
+                pooled.append(states.masked_fill(outside, -torch.inf).amax(1))
             elif pool == "min":
-                found.append(states.masked_fill(outside, torch.inf).amin(1))
+                pooled.append(states.masked_fill(outside, torch.inf).amin(1))
             else:
                 weights = self._weights(states, outside, side) if pool == "self" else counted
-                found.append(_weighted(states, weights))
-        return torch.cat(found, dim=-1)
+                pooled.append(_weighted(states, weights))
+        return torch.cat(pooled, dim=-1)
 
     def _weights(self, states: torch.Tensor, outside: torch.Tensor, side: int) -> torch.Tensor:
         """Return the self-attentive pool's weight for each word, (rows, words); equation 4.10."""

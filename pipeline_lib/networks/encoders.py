@@ -163,8 +163,8 @@ def build_encoder(
     :param words: the vocabulary size; :param width: values per word vector.
     :param pretrained: its configuration, if it is a transformers model.
     """
-    own = () if pretrained is None else (pretrained,)
-    return ENCODERS[settings.name()](words, width, settings, *own)
+    extra = () if pretrained is None else (pretrained,)
+    return ENCODERS[settings.name()](words, width, settings, *extra)
 
 
 def register_student(settings: type[StudentSettings], encoder: type[nn.Module]) -> None:

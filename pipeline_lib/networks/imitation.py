@@ -27,17 +27,17 @@ class Imitation(nn.Module):
     def __init__(self, student: StudentNetwork | TransformerReader, width: int) -> None:
         super().__init__()
         self.student = student
-        own = reader_of(student).width
-        self.embeddings = nn.Linear(own, width, bias=False)
-        self.hidden = nn.Linear(own, width, bias=False)
+        student_width = reader_of(student).width
+        self.embeddings = nn.Linear(student_width, width, bias=False)
+        self.hidden = nn.Linear(student_width, width, bias=False)
 
     def outputs(self, batch: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """Return the student's named outputs, and those of :func:`token_states`, projected."""
-        found = self.student.outputs(batch)
-        own = token_states(found["hidden"], found.get("attentions"), batch)
-        own["embeddings"] = self.embeddings(own["embeddings"])
-        own["hidden"] = self.hidden(own["hidden"])
-        return found | own
+        outputs = self.student.outputs(batch)
+        states = token_states(outputs["hidden"], outputs.get("attentions"), batch)
+        states["embeddings"] = self.embeddings(states["embeddings"])
+        states["hidden"] = self.hidden(states["hidden"])
+        return outputs | states
 
 
 def reader_of(student: StudentNetwork | TransformerReader) -> TransformerReader:
@@ -59,9 +59,9 @@ def token_states(
     """
     real = inside(batch["ids"], batch["lengths"])
     states = [layer[real] for layer in hidden]
-    found = {"embeddings": states[0], "hidden": torch.stack(states[1:])}
+    outputs = {"embeddings": states[0], "hidden": torch.stack(states[1:])}
     if attentions is not None:
         pairs = real[:, :, None] & real[:, None, :]
         scores = [layer.permute(0, 2, 3, 1)[pairs] for layer in attentions]
-        found["attentions"] = torch.stack(scores)
-    return found
+        outputs["attentions"] = torch.stack(scores)
+    return outputs

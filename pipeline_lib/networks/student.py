@@ -77,8 +77,8 @@ class StudentNetwork(nn.Module):
         :param segments: which sentence each of ``ids`` belongs to, if one row holds both.
         """
         if self.config.settings.joint:
-            found = self.encoder(ids, lengths, ids_2, lengths_2, segments)
-            return {"logits": self.logits(self.hidden(found["vector"])), **found}
+            outputs = self.encoder(ids, lengths, ids_2, lengths_2, segments)
+            return {"logits": self.logits(self.hidden(outputs["vector"])), **outputs}
         if not self.config.pair:
             return self.outputs_of_vectors(self.encoder(ids, lengths))
         # One batch for both: half the LSTM steps, and one gradient of the word vectors, not two.

@@ -64,8 +64,8 @@ class TransformerReader(PretrainedLayers):
     ) -> None:
         super().__init__(pretrained)
         self.pool = settings.pool
-        own = [pretrained[name] for name in DROPOUTS if name in pretrained]
-        self.dropout = Dropout(own[0] if own else 0.0)
+        rates = [pretrained[name] for name in DROPOUTS if name in pretrained]
+        self.dropout = Dropout(rates[0] if rates else 0.0)
         self.width = self.model.config.hidden_size
         self.gives_scores = False
 
@@ -91,12 +91,12 @@ class TransformerReader(PretrainedLayers):
         """
         batch = {"ids": ids, "lengths": lengths, "segments": segments}
         wanted = {"output_hidden_states": True, "output_attentions": self.gives_scores}
-        found = self.model(**model_inputs(batch), **wanted)
+        result = self.model(**model_inputs(batch), **wanted)
         # The first of them are the embeddings.
-        states = torch.stack([layer[:, 0] for layer in found.hidden_states[1:]], dim=1)
+        states = torch.stack([layer[:, 0] for layer in result.hidden_states[1:]], dim=1)
         vector = states[:, -1] if self.pool == "last" else states.mean(1)
-        outputs = {"vector": self.dropout(vector), "states": states, "hidden": found.hidden_states}
-        return outputs | ({"attentions": found.attentions} if self.gives_scores else {})
+        outputs = {"vector": self.dropout(vector), "states": states, "hidden": result.hidden_states}
+        return outputs | ({"attentions": result.attentions} if self.gives_scores else {})
 
     def outputs(self, batch: Mapping[str, torch.Tensor]) -> dict[str, Any]:
         """Return the named outputs for a batch of :class:`~pipeline_lib.text.ragged.Sentences`."""
@@ -123,13 +123,13 @@ def cut(model: Any, layers: Sequence[int] | None, dropout: float | None) -> dict
     if layers is not None:
         _keep_layers(model, layers)
     _drop_pooler(model)
-    own = json.loads(model.config.to_json_string(use_diff=False))
+    config = json.loads(model.config.to_json_string(use_diff=False))
     if dropout is not None:
-        own |= {name: dropout for name in DROPOUTS if name in own}
-    own = {name: value for name, value in own.items() if name not in HEADS}
+        config |= {name: dropout for name in DROPOUTS if name in config}
+    config = {name: value for name, value in config.items() if name not in HEADS}
     if layers is not None:
-        _check_rebuilt(model, own)
-    return own
+        _check_rebuilt(model, config)
+    return config
 
 
 def _keep_layers(model: Any, numbers: Sequence[int]) -> None:

@@ -61,8 +61,8 @@ class Searched(Generic[Spec]):
     def write(self, folder: Path) -> None:
         """Write ``search.json``: the chosen rate, and every rate's score on dev."""
         by_rate = {f"{rate:g}": score for rate, score in self.best_dev_by_rate.items()}
-        found = {"learning_rate": self.rate, "best_dev_by_rate": by_rate}
-        write_json(folder / "search.json", {"seed": next(iter(self.trainings)), **found})
+        record = {"learning_rate": self.rate, "best_dev_by_rate": by_rate}
+        write_json(folder / "search.json", {"seed": next(iter(self.trainings)), **record})
 
 
 def _rank(score: float) -> float:
@@ -85,12 +85,12 @@ def train_rows(
     records: dict[Name, Record] = {}
 
     def train(names: Sequence[tuple[Row[Spec], int, float]]) -> None:
-        new = {(row.name, *own): row.spec(*own) for row, *own in names}
+        new = {(row.name, *params): row.spec(*params) for row, *params in names}
         new = {name: spec for name, spec in new.items() if name not in records}
         specs.update(new)
         order = list(new.values())
-        found = train_all(order, engine, lambda n, message: on_progress(order[n], message))
-        for number, record in found:
+        results = train_all(order, engine, lambda n, message: on_progress(order[n], message))
+        for number, record in results:
             records[list(new)[number]] = record
             on_done(order[number])
 

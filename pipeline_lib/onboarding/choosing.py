@@ -60,20 +60,20 @@ def choose_texts(
     parts = contents.values()
     columns = [column for column in columns if column.name != label]
     everywhere = [column for column in columns if all(column.name in part.names for part in parts)]
-    found = [column.name for column in everywhere if column.is_text]
-    if not found:
+    candidates = [column.name for column in everywhere if column.is_text]
+    if not candidates:
         _check_common(columns, contents)
         return _short_texts(everywhere, contents, ask, flag)
     second = [c.name for c in everywhere if c.is_text or not (c.numbers or c.is_label)]
-    pair = pair_of(second, found)
+    pair = pair_of(second, candidates)
     if pair:
         return pair
-    said = f"{_where(contents)}: several columns read like text."
-    if not any(map(says_text, found)):
+    reason = f"{_where(contents)}: several columns read like text."
+    if not any(map(says_text, candidates)):
         # Short texts in a column with a text's name, beside longer ones: either may be meant.
-        found += [name for name in second if says_text(name)]
-        said = f"{_where(contents)}: several columns may be the text."
-    return found if len(found) == 1 else _asked_texts(found, said, ask, flag)
+        candidates += [name for name in second if says_text(name)]
+        reason = f"{_where(contents)}: several columns may be the text."
+    return candidates if len(candidates) == 1 else _asked_texts(candidates, reason, ask, flag)
 
 
 def _short_texts(
@@ -93,25 +93,25 @@ def _short_texts(
     unclear = [column for column in words if not says_label(column.name)]
     if len(named) == 1 or len(columns) == len(unclear) == 1:
         return named or [unclear[0].name]
-    found = named or [c.name for c in sorted(unclear, key=lambda c: -c.distinct)]
-    if not found:
+    candidates = named or [c.name for c in sorted(unclear, key=lambda c: -c.distinct)]
+    if not candidates:
         first, *_ = contents.values()
         raise DistilleryError(
             f"{_where(contents)}: no column can be the text; {_there_are(first)}. Name it with "
             + (flag or "--text, or the columns of a file without a header line with --columns")
             + "."
         )
-    said = "several columns may be the text" if named else "no column reads like text"
-    return _asked_texts(found, f"{_where(contents)}: {said}.", ask, flag)
+    reason = "several columns may be the text" if named else "no column reads like text"
+    return _asked_texts(candidates, f"{_where(contents)}: {reason}.", ask, flag)
 
 
-def _asked_texts(names: Sequence[str], said: str, ask: Ask, flag: str | None) -> list[str]:
+def _asked_texts(names: Sequence[str], reason: str, ask: Ask, flag: str | None) -> list[str]:
     usual = [name for name in names if says_text(name)]
-    found = [*usual, *(name for name in names if name not in usual)]
-    choices = {name: [name] for name in found}
-    choices |= {",".join(two): [*two] for two in combinations(found, 2)}
-    question = f"{said} Which is it (two are a pair)?"
-    return choices[ask(Question(question, [*choices], flag or f"--text {quote(found[0])}"))]
+    ordered = [*usual, *(name for name in names if name not in usual)]
+    choices = {name: [name] for name in ordered}
+    choices |= {",".join(two): [*two] for two in combinations(ordered, 2)}
+    question = f"{reason} Which is it (two are a pair)?"
+    return choices[ask(Question(question, [*choices], flag or f"--text {quote(ordered[0])}"))]
 
 
 def choose_label(
@@ -143,10 +143,10 @@ def choose_label(
         for name in content.names:
             seen.setdefault(name, Column.of(name, content.table[name]))
     others = [column for column in seen.values() if column.name not in texts]
-    found = [column.name for column in others if column.is_label]
-    if not found and not needed:
+    candidates = [column.name for column in others if column.is_label]
+    if not candidates and not needed:
         return None
-    if not found:
+    if not candidates:
         first, *_ = contents.values()
         raise DistilleryError(
             f"{_where(contents)}: no column can be the label; {_there_are(first)}"
@@ -154,28 +154,28 @@ def choose_label(
             "teacher's answers with --teacher FILE, or give these texts with --unlabelled besides "
             "labelled ones."
         )
-    usual = [name for name in found if says_label(name)] or [
-        name for name in found if ends_as_label(name) or _has_class_names(name, contents)
+    usual = [name for name in candidates if says_label(name)] or [
+        name for name in candidates if ends_as_label(name) or _has_class_names(name, contents)
     ]
     nameless = next(iter(contents.values())).is_nameless
-    if len(usual) == 1 or (len(found) == 1 and nameless):
-        return (usual or found)[0]
+    if len(usual) == 1 or (len(candidates) == 1 and nameless):
+        return (usual or candidates)[0]
     which = "which column is the label?"
-    if len(found) == 1:
-        which = f"is column {found[0]!r}, whose name does not suggest it, the label?"
+    if len(candidates) == 1:
+        which = f"is column {candidates[0]!r}, whose name does not suggest it, the label?"
     why = "" if usual else _why_not(others)
-    return _asked_label(usual or found, f"{_where(contents)}: {which}{why}", contents, ask)
+    return _asked_label(usual or candidates, f"{_where(contents)}: {which}{why}", contents, ask)
 
 
 def _asked_label(
-    names: Sequence[str], said: str, contents: dict[str, Content], ask: Ask
+    names: Sequence[str], reason: str, contents: dict[str, Content], ask: Ask
 ) -> str | None:
     file = quote(_where(contents))
     flag = (
         f"--label {quote(names[0])}; or if nothing is labelled, with --label none and a file of "
         f"answers, --teacher FILE, or with --unlabelled {file} besides labelled ones"
     )
-    answer = ask(Question(f"{said} ({NONE}: nothing is labelled)", [*names, NONE], flag))
+    answer = ask(Question(f"{reason} ({NONE}: nothing is labelled)", [*names, NONE], flag))
     return None if answer == NONE else answer
 
 
@@ -201,10 +201,10 @@ def choose_kind(name: str, values: Sequence[str], named: str | None, ask: Ask) -
     """
     if named is not None:
         return named
-    given = [value for value in values if value]
-    numbers = [value for value in given if number(value) is not None]
-    if len(numbers) <= NEARLY_ALL * max(len(given), 1):
-        classes = len(set(given))
+    filled = [value for value in values if value]
+    numbers = [value for value in filled if number(value) is not None]
+    if len(numbers) <= NEARLY_ALL * max(len(filled), 1):
+        classes = len(set(filled))
         if classes > MAX_CLASSES:
             raise DistilleryError(
                 f"column {name!r}: {classes:,} different values are too many for classes. "
@@ -242,11 +242,11 @@ def check_notation(name: str, values: Sequence[str], contents: dict[str, Content
 
     :raises DistilleryError: if it is one.
     """
-    found = notation([value for value in values if value])
-    if found is not None:
+    style = notation([value for value in values if value])
+    if style is not None:
         path = next(content.paths[0] for content in contents.values() if name in content.names)
         raise DistilleryError(
-            f"{path}: column {name!r} has numbers with {found}. {_REWRITE[found]}; or if they are "
+            f"{path}: column {name!r} has numbers with {style}. {_REWRITE[style]}; or if they are "
             "classes, give --kind classification."
         )
 

@@ -134,12 +134,12 @@ def _read_json(path: Path) -> _File:
         rows.append(row if isinstance(row, dict) else {})
         for name, value in rows[-1].items():
             plain[name] = plain.get(name, True) and not isinstance(value, list | dict)
-    names = [name for name, own in plain.items() if own]
+    names = [name for name, is_plain in plain.items() if is_plain]
     table = read_rows(path, "jsonl", None, names, names)
     deep = (
         (name, "list or object", [row.get(name) for row in rows])
-        for name, own in plain.items()
-        if not own
+        for name, is_plain in plain.items()
+        if not is_plain
     )
     return _file(path, table, "jsonl", deep)
 
@@ -186,10 +186,10 @@ def _is_plain(type_: pa.DataType) -> bool:
 def _class_names(schema: pa.Schema) -> dict[str, list[str]]:
     """Return the class names of the columns that ``datasets`` wrote as a ClassLabel."""
     try:
-        said = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
+        metadata = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
     except ValueError:
         return {}
-    features: dict[str, Any] = said.get("info", {}).get("features", {})
+    features: dict[str, Any] = metadata.get("info", {}).get("features", {})
     return {
         name: feature["names"]
         for name, feature in features.items()

@@ -31,8 +31,8 @@ def read_text(path: Path) -> str:
 
 def _other(path: Path, row: int, encoding: str) -> DistilleryError:
     new = quote(str(path.with_name(f"{path.stem}_utf8{path.suffix}")))
-    said = ", if it is from Windows" if encoding.startswith("WINDOWS") else ""
+    condition = ", if it is from Windows" if encoding.startswith("WINDOWS") else ""
     return DistilleryError(
         f"{path}: row {row} is not UTF-8. Save the file as UTF-8 (in Excel: CSV UTF-8), or "
-        f"convert it{said}: iconv -f {encoding} -t UTF-8 {quote(str(path))} > {new}"
+        f"convert it{condition}: iconv -f {encoding} -t UTF-8 {quote(str(path))} > {new}"
     )

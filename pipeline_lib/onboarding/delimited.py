@@ -49,16 +49,16 @@ def read_delimited(
         )
     quoting = {"quoting": csv.QUOTE_NONE} if format == "tsv" else {}
     separator = "\t" if format == "tsv" else separator_of(text)
-    own = format if separator == ("\t" if format == "tsv" else ",") else None
+    standard_format = format if separator == ("\t" if format == "tsv" else ",") else None
     header = next(iter(_first_records(text, separator, **quoting)), [])
     short = short_rows and format == "tsv" and _ends_early(text, len(header))
-    readable = None if short else own
+    readable = None if short else standard_format
     other = columns is None or len(columns) != len(header)
     if other and not any(map(_is_number, header)) and not _is_sentences(header):
         # In a data set without header lines, some files may have one, such as CoLA's test file.
         names = [name for name in header if name.strip()]
         check_once(path, names)
-        table = _records(path, own, separator, None, names, short)
+        table = _records(path, standard_format, separator, None, names, short)
         again = _header_rows(table)
         if not _repeats_header(table, len(again)):
             if again:
@@ -73,8 +73,8 @@ def read_delimited(
             f"{path}: {len(header)} columns, and --columns names {len(names)}. Name them all."
         )
     if columns is not None and set(columns) <= set(header):
-        return _records(path, own, separator, None, names, short), 2, readable, names
-    return _records(path, own, separator, names, names, short), 1, readable, names
+        return _records(path, standard_format, separator, None, names, short), 2, readable, names
+    return _records(path, standard_format, separator, names, names, short), 1, readable, names
 
 
 def numbered(columns: int) -> list[str]:

@@ -31,11 +31,11 @@ def read_further(
     ask = _once(ask)
     for path in paths:
         try:
-            own = _renamed(_read(path, columns), text, ask)
+            renamed = _renamed(_read(path, columns), text, ask)
         except DistilleryError as error:
             faults.append(str(error))
             continue
-        contents.append(own)
+        contents.append(renamed)
     if faults:
         raise DistilleryError("\n".join(_counted(faults, len(paths))))
     if len(contents) == 1:
@@ -61,13 +61,13 @@ def _renamed(content: Content, text: Sequence[str], ask: Ask) -> Content:
         return content
     path, names = content.paths[0], ", ".join(text)
     part, flag = {UNLABELLED: content}, f"the task's names in this file: {names}"
-    own = choose_texts(look_at(part), part, (), None, ask, flag)
-    if len(own) != len(text):
+    columns = choose_texts(look_at(part), part, (), None, ask, flag)
+    if len(columns) != len(text):
         raise DistilleryError(
-            f"{path}: {len(own)} text columns ({', '.join(own)}), but the task reads "
+            f"{path}: {len(columns)} text columns ({', '.join(columns)}), but the task reads "
             f"{len(text)}. Give them the task's names: {names}."
         )
-    table = content.table.select(own).rename_columns([*text])
+    table = content.table.select(columns).rename_columns([*text])
     return replace(content, table=table, format=None, columns=None)
 
 

@@ -46,27 +46,27 @@ def files_by_split(
     :raises DistilleryError: if a file is missing, or its format or split is unknown.
     """
     groups = [group for path in paths for group in _groups(path)]
-    found: dict[str, list[Path]] = {}
+    splits: dict[str, list[Path]] = {}
     if len(groups) == 1:
         # Whatever its name, as it is the only one.
-        found["train"] = groups[0][1]
+        splits["train"] = groups[0][1]
     else:
         for split, files in groups:
-            if split is None or split in found:
-                _refuse(files[0], split, found)
-            found[split] = files
+            if split is None or split in splits:
+                _refuse(files[0], split, splits)
+            splits[split] = files
     for split, path in (("dev", dev), ("test", test)):
         if path is not None:
-            found[split] = [checked(path)]
-    if set(found) == {"train"}:
-        return {"all": found["train"]}
-    if "train" not in found:
+            splits[split] = [checked(path)]
+    if set(splits) == {"train"}:
+        return {"all": splits["train"]}
+    if "train" not in splits:
         raise DistilleryError(
-            f"{', '.join(map(str, paths))}: no training file, only {', '.join(found) or 'none'}. "
+            f"{', '.join(map(str, paths))}: no training file, only {', '.join(splits) or 'none'}. "
             "Name one: distill init TRAIN --dev DEV --test TEST."
         )
-    order = [name for name in ("train", "dev", "test") if name in found]
-    return {name: found[name] for name in [*order, *sorted(set(found) - set(order))]}
+    order = [name for name in ("train", "dev", "test") if name in splits]
+    return {name: splits[name] for name in [*order, *sorted(set(splits) - set(order))]}
 
 
 def checked(path: Path) -> Path:
@@ -90,21 +90,21 @@ def files_of_texts(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
     :param paths: files, and folders, from which all files of a known format are used.
     :raises DistilleryError: if a file is missing or of an unknown format, or a folder has none.
     """
-    found: dict[Path, Path] = {}
+    files: dict[Path, Path] = {}
     others: list[Path] = []
     for path in paths:
         if not path.is_dir():
-            found.setdefault(path.resolve(), checked(path))
+            files.setdefault(path.resolve(), checked(path))
             continue
         inside = [p for p in sorted(path.rglob("*")) if p.is_file()]
         inside = [p for p in inside if not _is_hidden(p.relative_to(path))]
         known = [p for p in inside if p.suffix.lower() in FORMATS]
         if not known:
             raise _nothing_in(path)
-        for own in known:
-            found.setdefault(own.resolve(), own)
-        others += [own for own in inside if own not in known]
-    return [*found.values()], others
+        for file in known:
+            files.setdefault(file.resolve(), file)
+        others += [file for file in inside if file not in known]
+    return [*files.values()], others
 
 
 def split_of(*names: str) -> str | None:
@@ -133,18 +133,18 @@ def _groups(path: Path) -> list[tuple[str | None, list[Path]]]:
             groups.setdefault(key, []).append(file)
     if not groups:
         raise _nothing_in(path)
-    found = []
+    candidates = []
     for (folder, stem, _), files in groups.items():
         inner = () if folder == path else (folder.name,)
-        found.append((split_of(stem, *inner), stem, files))
+        candidates.append((split_of(stem, *inner), stem, files))
     # MRPC has dev.tsv and dev_ids.tsv; the first is the split.
-    plain = {split for split, stem, _ in found if stem.lower() in _NAMES}
+    plain = {split for split, stem, _ in candidates if stem.lower() in _NAMES}
     named = [
         (split, files)
-        for split, stem, files in found
+        for split, stem, files in candidates
         if split and (stem.lower() in _NAMES or split not in plain)
     ]
-    return named or [(split, files) for split, _, files in found]
+    return named or [(split, files) for split, _, files in candidates]
 
 
 def _nothing_in(folder: Path) -> DistilleryError:
@@ -157,13 +157,13 @@ def _is_hidden(path: Path) -> bool:
     return any(part.startswith((".", "cache-")) for part in path.parts)
 
 
-def _refuse(path: Path, split: str | None, found: dict[str, list[Path]]) -> None:
+def _refuse(path: Path, split: str | None, splits: dict[str, list[Path]]) -> None:
     if split is None:
         raise DistilleryError(
             f"{path}: its name does not tell its split (train, dev, test). Name the others with "
             "--dev and --test, or give only this file."
         )
     raise DistilleryError(
-        f"{path}: {split} is {found[split][0]} already. Give one of them, or the folder of one "
+        f"{path}: {split} is {splits[split][0]} already. Give one of them, or the folder of one "
         "data set only."
     )

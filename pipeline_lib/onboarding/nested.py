@@ -46,23 +46,23 @@ def with_deeper(
     :param table: plain columns of texts; :param first: the number of its first row in the file.
     :raises DistilleryError: for half a surrogate pair, or if there is no plain column at all.
     """
-    found: dict[str, Any] = {name: table[name] for name in table.column_names}
+    arrays: dict[str, Any] = {name: table[name] for name in table.column_names}
     deeper: list[str] = []
     others: dict[str, str] = {}
     for outer, type_, values in columns:
         before = len(deeper)
-        for name, own in _columns(outer, values, 0) if values is not None else ():
-            if name not in found:
-                found[name] = pa.array(_texts(own, path, name, first), pa.large_string())
+        for name, cells in _columns(outer, values, 0) if values is not None else ():
+            if name not in arrays:
+                arrays[name] = pa.array(_texts(cells, path, name, first), pa.large_string())
                 deeper.append(name)
         others |= {outer: type_} if len(deeper) == before else {}
-    if not found:
+    if not arrays:
         only = f", only {with_types(others)}" if others else ""
         raise DistilleryError(
             f"{path}: no columns of plain values{only}. Write texts and labels, one of each per "
             "row."
         )
-    return pa.table(found), deeper, others
+    return pa.table(arrays), deeper, others
 
 
 def with_types(columns: Mapping[str, str]) -> str:
@@ -86,15 +86,15 @@ def values_at(value: Any, path: str) -> Iterator[Any]:
 
 
 def _columns(name: str, values: Sequence[Any], depth: int) -> Iterator[tuple[str, list[Any]]]:
-    given = [value for value in values if value is not None]
-    if all(isinstance(value, str | int | float) for value in given):
+    present = [value for value in values if value is not None]
+    if all(isinstance(value, str | int | float) for value in present):
         yield name, [*values]
     elif depth == _DEEPEST:
         return
-    elif all(isinstance(value, list) and _is_one(value) for value in given):
+    elif all(isinstance(value, list) and _is_one(value) for value in present):
         yield from _columns(name, [value[0] if value else None for value in values], depth + 1)
-    elif all(isinstance(value, dict) for value in given):
-        keys = dict.fromkeys(key for value in given for key in value)
+    elif all(isinstance(value, dict) for value in present):
+        keys = dict.fromkeys(key for value in present for key in value)
         for key in keys if len(keys) <= _MAX_KEYS else ():
             inner = [None if value is None else value.get(key) for value in values]
             yield from _columns(f"{name}.{key}", inner, depth + 1)

@@ -72,7 +72,7 @@ def overlay(wanted: Wanted, base: Mapping[str, Any]) -> dict[str, Any]:
         "data": None,
         "tuning": tuning_of(teacher, wanted.place, train, tuning),
     }
-    found = {
+    sections = {
         "tasks": {wanted.name: wanted.understood.task(wanted.source, n_iter)},
         "transfer": recipes,
         "models": models,
@@ -88,7 +88,7 @@ def overlay(wanted: Wanted, base: Mapping[str, Any]) -> dict[str, Any]:
         **{name: {} for name in ("encoders", "catalogues", "joint", "retrieval", "similarity")},
         "wikipedia": None,
     }
-    return {key: value for key, value in found.items() if value != base[key]}
+    return {key: value for key, value in sections.items() if value != base[key]}
 
 
 def overlay_text(values: Mapping[str, Any], base: str, header: str) -> str:
@@ -134,22 +134,22 @@ def _section(key: str, value: Any) -> Any:
     if key == "tasks":
         return CommentedMap(
             {
-                name: CommentedMap({k: _flow(v) for k, v in own.items()})
-                for name, own in value.items()
+                name: CommentedMap({k: _flow(v) for k, v in row.items()})
+                for name, row in value.items()
             }
         )
-    return CommentedMap({name: _flow(own) for name, own in value.items()})
+    return CommentedMap({name: _flow(row) for name, row in value.items()})
 
 
 def _flow(value: Any) -> Any:
     """Return a value that is dumped on one line."""
     if isinstance(value, dict):
-        found: Any = CommentedMap({_flow(name): _flow(own) for name, own in value.items()})
+        node: Any = CommentedMap({_flow(name): _flow(item) for name, item in value.items()})
     elif isinstance(value, list):
-        found = CommentedSeq(map(_flow, value))
+        node = CommentedSeq(map(_flow, value))
     elif isinstance(value, str) and not _PLAIN.fullmatch(value):
         return DoubleQuotedScalarString(value)
     else:
         return value
-    found.fa.set_flow_style()
-    return found
+    node.fa.set_flow_style()
+    return node

@@ -105,7 +105,7 @@ class Understood:
 
     def without(self, classes: Sequence[str]) -> "Understood":
         """Return it without some of its classes."""
-        labels = {name: own for name, own in self.labels.items() if name not in classes}
+        labels = {name: values for name, values in self.labels.items() if name not in classes}
         return replace(self, labels=labels)
 
     def task(self, source: Mapping[str, Any], n_iter: int) -> dict[str, Any]:
@@ -168,7 +168,9 @@ def understand(
         raise DistilleryError(
             f"column {name!r}: only one class, {only}. Name another with --label."
         )
-    counts = [_count(own, values) for own in labels.values()] if kind == "classification" else []
+    counts = (
+        [_count(meaning, values) for meaning in labels.values()] if kind == "classification" else []
+    )
     metrics, rare = metrics_of(kind, counts)
     positive = None if rare is None else [*labels][rare]
     if overrides.metrics:
@@ -181,7 +183,7 @@ def understand(
 
 
 def _of_teacher(hints: AnswerHints, overrides: Overrides, ask: Ask) -> tuple[str, Labels]:
-    numbers = [str(own) for own in hints.numbers]
+    numbers = [str(value) for value in hints.numbers]
     kind = overrides.kind or hints.kind
     if kind is None and overrides.labels is not None:
         kind = "classification" if ";" in overrides.labels else "regression"
@@ -229,33 +231,34 @@ def _count(meaning: Any, values: Sequence[str]) -> int:
     return sum(n is not None and meaning["min"] <= n <= meaning["max"] for n in numbers)
 
 
-def _checked_metrics(given: Sequence[str], kind: str) -> list[str]:
+def _checked_metrics(names: Sequence[str], kind: str) -> list[str]:
     known = DECISIONS if kind == "classification" else CORRELATIONS
-    for name in given:
+    for name in names:
         if name not in known:
             raise DistilleryError(
                 f"--metrics: {name!r} is not a metric of a {kind}. Choose from {', '.join(known)}."
             )
-    return [*given]
+    return [*names]
 
 
-def _checked_positive(given: str, kind: str, labels: Labels, metrics: Sequence[str]) -> str:
+def _checked_positive(positive: str, kind: str, labels: Labels, metrics: Sequence[str]) -> str:
     if kind == "regression":
-        raise DistilleryError(f"--positive {given}: scores have no classes. Leave it out.")
-    if given not in labels:
+        raise DistilleryError(f"--positive {positive}: scores have no classes. Leave it out.")
+    if positive not in labels:
         raise DistilleryError(
-            f"--positive: no class {given!r}; there are {', '.join(labels)}. Name one of them."
+            f"--positive: no class {positive!r}; there are {', '.join(labels)}. Name one of them."
         )
     if len(labels) != 2:
         raise DistilleryError(
-            f"--positive {given}: of {len(labels)} classes, F1 is the mean over all. Leave it out."
+            f"--positive {positive}: of {len(labels)} classes, F1 is the mean over all. Leave it "
+            "out."
         )
     if "f1" not in metrics:
         raise DistilleryError(
-            f"--positive {given}: F1 is not among the metrics, {', '.join(metrics)}. Add it: "
+            f"--positive {positive}: F1 is not among the metrics, {', '.join(metrics)}. Add it: "
             f"--metrics {','.join([*metrics, 'f1'])}."
         )
-    return given
+    return positive
 
 
 def _split(contents: dict[str, Content], overrides: Overrides) -> dict[str, Any] | None:

@@ -123,9 +123,9 @@ def read_examples(folder: Path, task: Task) -> tuple[dict[str, list[Example]], d
 
 def split_names(source: Source) -> list[str]:
     """Return the splits that a source names: train, dev, test, all, then further ones."""
-    given = source.splits if isinstance(source, HubDataset) else source.files
-    usual = [name for name in ("train", "dev", "test", "all") if name in given]
-    return usual + sorted(name for name in given if name not in usual)
+    splits = source.splits if isinstance(source, HubDataset) else source.files
+    usual = [name for name in ("train", "dev", "test", "all") if name in splits]
+    return usual + sorted(name for name in splits if name not in usual)
 
 
 def file_format(source: Source) -> str:

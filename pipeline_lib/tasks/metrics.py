@@ -87,16 +87,16 @@ def from_confusion(metric: Metric, confusion: np.ndarray, positive: int = 1) -> 
     """
     counts = confusion.astype(np.float64)
     hits = np.diagonal(counts, axis1=-2, axis2=-1)
-    given, predicted, rows = counts.sum(-1), counts.sum(-2), counts.sum((-2, -1))
+    actual, predicted, rows = counts.sum(-1), counts.sum(-2), counts.sum((-2, -1))
     if metric == "accuracy":
         return hits.sum(-1) / rows
     if metric == "f1":
-        each = _ratio(2 * hits, given + predicted)
+        each = _ratio(2 * hits, actual + predicted)
         return each[..., positive] if counts.shape[-1] == 2 else each.mean(-1)
     if metric == "matthews_correlation":
         # The multi-class form (Gorodkin 2004), of which the binary one is a special case.
-        covariance = hits.sum(-1) * rows - (given * predicted).sum(-1)
-        spread = (rows**2 - (predicted**2).sum(-1)) * (rows**2 - (given**2).sum(-1))
+        covariance = hits.sum(-1) * rows - (actual * predicted).sum(-1)
+        spread = (rows**2 - (predicted**2).sum(-1)) * (rows**2 - (actual**2).sum(-1))
         return _ratio(covariance, np.sqrt(spread))
     raise unknown_metric(metric)
 

@@ -110,28 +110,30 @@ def _not_following(
     by_split = [by_article[corpus.splits[by_article] == number] for number in range(len(SPLITS))]
     draws = splitmix64(corpus.keys[firsts] ^ salt("negative", source.seed))
     inside = uniform(corpus.keys[firsts], salt("same article", source.seed)) < source.same_article
-    found = []
+    partners = []
     for row, draw, same in zip(firsts.tolist(), draws.tolist(), inside.tolist(), strict=True):
         article = corpus.articles[row]
-        own = by_article[starts[article] : starts[article + 1]]
+        candidates = by_article[starts[article] : starts[article + 1]]
         other = None
         if same:
-            distant = own[np.abs(corpus.positions[own] - corpus.positions[row]) > 1]
+            distant = candidates[np.abs(corpus.positions[candidates] - corpus.positions[row]) > 1]
             other = distant[draw % len(distant)] if len(distant) else None
-        found.append(_elsewhere(corpus, row, draw, by_split, where) if other is None else other)
-    return np.array(found, np.int64)
+        partners.append(_elsewhere(corpus, row, draw, by_split, where) if other is None else other)
+    return np.array(partners, np.int64)
 
 
 def _elsewhere(corpus: _Corpus, row: int, draw: int, by_split: list[np.ndarray], where: str) -> int:
     """Return a row of another article of the same split."""
     rows = by_split[corpus.splits[row]]
     # The rows of its own article are contiguous: the draw skips them.
-    own = np.searchsorted(corpus.articles[rows], [corpus.articles[row], corpus.articles[row] + 1])
-    others = len(rows) - (own[1] - own[0])
+    bounds = np.searchsorted(
+        corpus.articles[rows], [corpus.articles[row], corpus.articles[row] + 1]
+    )
+    others = len(rows) - (bounds[1] - bounds[0])
     if not others:
         raise DistilleryError(
             f"{where}: {SPLITS[corpus.splits[row]]} has a single article, so no negatives from "
             f"another one. {REMEDY}"
         )
-    place = draw % int(others)
-    return int(rows[place if place < own[0] else place + own[1] - own[0]])
+    index = draw % int(others)
+    return int(rows[index if index < bounds[0] else index + bounds[1] - bounds[0]])

@@ -101,15 +101,15 @@ def prepare_task(
     if unlabelled is not None:
         kept, left_out = texts_of_no_split(unlabelled, tables.values(), folder.name)
         schema = prepared_schema(task.is_pair, task.is_regression, tagged=True)
-        place = unlabelled_folder(folder / "train")
+        path = unlabelled_folder(folder / "train")
         shards = [
-            _write_block(place / f"u{number:03d}.arrow", part, schema)
+            _write_block(path / f"u{number:03d}.arrow", part, schema)
             for number, part in enumerate(_tagged(_blocks(kept, task.blocks), tagger, engine))
         ]
         manifests[UNLABELLED] = Manifest(
             "prepared", schema_of(schema.empty_table()), shards, made_from, left_out
         )
-        write_manifest(place, manifests[UNLABELLED])
+        write_manifest(path, manifests[UNLABELLED])
     return manifests
 
 
@@ -241,10 +241,10 @@ def _tagged(blocks: list[pa.Table], tagger: Tagger, engine: Engine) -> list[pa.T
     """Return the blocks with the tags of their sentences, from the store where it has them."""
     tagging = TaggingPass(tagger)
     answers, _ = run_pieces(tagging, [_piece(block) for block in blocks], engine)
-    found = [next(answer.tables(tagging)) for answer in answers]
+    tagged = [next(answer.tables(tagging)) for answer in answers]
     return [
         pa.table({**_columns(block), **_columns(tags)})
-        for block, tags in zip(blocks, found, strict=True)
+        for block, tags in zip(blocks, tagged, strict=True)
     ]
 
 

@@ -209,8 +209,8 @@ def _read_parquet(file: IO[bytes], name: str, skipped: Skipped) -> Iterator[Arti
                 "`wikipedia.source` in params.yaml."
             )
         batches = rows.iter_batches(64, columns=["id", "title", "text"])
-        found = (row for batch in batches for row in batch.to_pylist())
-        for number, row in enumerate(found, 1):
+        records = (row for batch in batches for row in batch.to_pylist())
+        for number, row in enumerate(records, 1):
             yield article_of_row(row, f"{name}: row {number}")
     except (pa.ArrowException, ValueError, OverflowError) as error:
         raise DistilleryError(

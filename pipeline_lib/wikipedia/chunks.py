@@ -99,7 +99,7 @@ def corpus_files(source: CorpusFiles, inputs: Path) -> list[Path]:
 
     :raises DistilleryError: if a path or pattern matches no file.
     """
-    found: list[Path] = []
+    matches: list[Path] = []
     for number, pattern in enumerate(source.files):
         paths = (Path(path) for path in glob.glob(str(inputs / pattern), recursive=True))
         files = sorted(path for path in paths if path.is_file())
@@ -108,20 +108,20 @@ def corpus_files(source: CorpusFiles, inputs: Path) -> list[Path]:
                 f"{KEY}.files.{number}: {inputs / pattern} not found. Put the file there, or "
                 "correct the path."
             )
-        found += files
-    return list(dict.fromkeys(found))
+        matches += files
+    return list(dict.fromkeys(matches))
 
 
 def _hub_articles(source: HubCorpus, inputs: Path, skipped: Skipped) -> Iterator[Article]:
     # A folder in the hub's layout serves machines that cannot reach it.
     local = inputs / source.dataset
-    place = {"path": source.dataset, "revision": source.revision}
+    location = {"path": source.dataset, "revision": source.revision}
     if local.is_dir():
-        place = {"path": str(local.resolve())}
+        location = {"path": str(local.resolve())}
     options = {"name": source.config, "split": source.split, "streaming": True}
-    rows = _hub_rows(load_hub(place | options, KEY), place["path"])
+    rows = _hub_rows(load_hub(location | options, KEY), location["path"])
     for number, row in enumerate(rows, 1):
-        article = article_of_row(row, f"{KEY}: {place['path']}: row {number}")
+        article = article_of_row(row, f"{KEY}: {location['path']}: row {number}")
         if is_usable(article, skipped):
             yield article
 

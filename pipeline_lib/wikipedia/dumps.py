@@ -120,11 +120,11 @@ class DumpParser:
             self._text.append(text)
 
     def _end(self, name: str) -> None:
-        tag, found = self._path[-1], self._field()
-        if self._text is not None and found is not None:
-            self._page.fields[found] = "".join(self._text)
+        tag, key = self._path[-1], self._field()
+        if self._text is not None and key is not None:
+            self._page.fields[key] = "".join(self._text)
             if self._length > self.longest:
-                self._page.too_long.add(found)
+                self._page.too_long.add(key)
         elif tag == "namespace" and self._text is not None and not self._is_article_namespace:
             self.namespaces.add("".join(self._text))
         elif tag == "page":

@@ -53,9 +53,9 @@ class SentencePass(ShardPass):
 
         :raises DistilleryError: if the splitter's model is not installed.
         """
-        own = cls(params.splitter, params.keep)
-        own.load()
-        return own
+        sentence_pass = cls(params.splitter, params.keep)
+        sentence_pass.load()
+        return sentence_pass
 
     @property
     def settings(self) -> dict[str, Any]:

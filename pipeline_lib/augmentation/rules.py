@@ -132,8 +132,8 @@ class _BlockWords:
         flat = lists.flatten()
         tags = examples[f"tags{side}"].combine_chunks().flatten()
         spaces = examples[f"spaces{side}"].combine_chunks().flatten()
-        own = flat.dictionary_encode()
-        vocabulary = own.dictionary.to_pylist()
+        encoded = flat.dictionary_encode()
+        vocabulary = encoded.dictionary.to_pylist()
 
         self.side = side
         keys = examples["key"].to_numpy()
@@ -144,7 +144,7 @@ class _BlockWords:
         self.rows = np.repeat(np.arange(len(self.lengths)), self.lengths)
         self.positions = np.arange(len(flat)) - np.repeat(self.offsets[:-1], self.lengths)
         self.spaces = spaces.to_numpy(zero_copy_only=False)
-        self.ids = own.indices.to_numpy().astype(np.int64) + len(lexicon.words)
+        self.ids = encoded.indices.to_numpy().astype(np.int64) + len(lexicon.words)
         self.counters = self.draw_keys[self.rows] + self.positions.astype(np.uint64) * GOLDEN
         self.entries = lexicon.entries(flat, tags)
         self.tags = pc.fill_null(
@@ -186,11 +186,11 @@ def _draw(words: _BlockWords, lexicon: Lexicon, recipe: Recipe, iteration: int) 
     spaces = words.spaces | _would_run_together(words, ids, rules)
 
     size = draw(words.draw_keys, "ngram size")
-    place = draw(words.draw_keys, "ngram place")
+    position = draw(words.draw_keys, "ngram place")
     cut = draw(words.draw_keys, "ngram") < recipe.p_ngram
     span = recipe.ngram_max - recipe.ngram_min + 1
     lengths = np.minimum(recipe.ngram_min + (size * span).astype(np.int64), words.lengths)
-    starts = (place * (words.lengths - lengths + 1)).astype(np.int64)
+    starts = (position * (words.lengths - lengths + 1)).astype(np.int64)
     starts, lengths = np.where(cut, starts, 0), np.where(cut, lengths, words.lengths)
     inside = words.positions - starts[words.rows]
     kept = (inside >= 0) & (inside < lengths[words.rows])
@@ -251,8 +251,8 @@ def _first_occurrences(keys: np.ndarray, seen: np.ndarray) -> np.ndarray:
     """Return the rows, in order, whose key is not in ``seen`` (sorted) nor in an earlier row."""
     first = np.unique(keys, return_index=True)[1]
     first.sort()
-    place = np.minimum(np.searchsorted(seen, keys[first]), len(seen) - 1)
-    return first[seen[place] != keys[first]]
+    index = np.minimum(np.searchsorted(seen, keys[first]), len(seen) - 1)
+    return first[seen[index] != keys[first]]
 
 
 def _render(words: _BlockWords, drawn: _Drawn, kept: np.ndarray) -> dict[str, pa.Array]:

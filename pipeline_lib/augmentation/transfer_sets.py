@@ -57,13 +57,13 @@ class AugmentationPass(ShardPass):
         for _, rows, counts in augment_block(examples, lexicon, self.recipe, self.n_iter, self.cap):
             yield rows, asdict(counts)
 
-    def is_complete(self, found: Sequence[Shard]) -> bool:
+    def is_complete(self, shards: Sequence[Shard]) -> bool:
         """Whether the iterations found are all that are wanted."""
-        if not found:
+        if not shards:
             return False
-        nothing_to_do = self.recipe.changes_nothing or not found[0].rows
-        full = self.cap is not None and sum(shard.rows for shard in found) >= self.cap
-        return nothing_to_do or full or len(found) > self.n_iter
+        nothing_to_do = self.recipe.changes_nothing or not shards[0].rows
+        full = self.cap is not None and sum(shard.rows for shard in shards) >= self.cap
+        return nothing_to_do or full or len(shards) > self.n_iter
 
     def output_name(self, name: str, part: int) -> str:
         """Return ``b000-i001.arrow`` for block ``b000.arrow`` and iteration 1."""

@@ -187,7 +187,7 @@ def requests(
         asked = _asked(model, settings.provenance, f"teachers.{teacher}.tuning")
         template = None if prompt is None else prompt.read_text(encoding="utf-8")
         instructions = instruction(spec, template)
-        rows = map(partial(batch_request, model=asked, told=instructions), rows)
+        rows = map(partial(batch_request, model=asked, system_prompt=instructions), rows)
     count = write_json_lines(out, rows)
     typer.echo(
         f"{out}: {count:,} rows of {inputs.manifest.rows:,} need an answer"

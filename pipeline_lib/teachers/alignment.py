@@ -49,12 +49,15 @@ def proof_key(inputs: ShardSet, outputs: ShardSet, teacher_pass: TeacherPass) ->
 
 
 def prove_alignment(
-    inputs: ShardSet, outputs: ShardSet, logit_pass: LogitPass, own: float | None = None
+    inputs: ShardSet,
+    outputs: ShardSet,
+    logit_pass: LogitPass,
+    teacher_agreement: float | None = None,
 ) -> dict[str, Any]:
     """Measure the alignment of stored logits and return the figures.
 
-    :param own: the teacher's agreement on training rows, measured when it was fine-tuned; None if
-        these are other rows, or their labels are hidden.
+    :param teacher_agreement: the teacher's agreement with its training rows' labels, measured when
+        it was fine-tuned.  None: these are other rows, or their labels are hidden.
     :raises DistilleryError: if a measurement contradicts the alignment.
     """
     share = rows_per_shard(outputs)
@@ -67,12 +70,14 @@ def prove_alignment(
         chosen = telling_rows(logits, share)
         texts = logit_pass.texts(rows.take(chosen), FIRST)
         samples.append(Sample(shard, texts, logits[chosen]))
-        if own is not None:
+        if teacher_agreement is not None:
             known = rows["label"].is_valid()
             labels.append(rows.select(["label"]).filter(known))
             answers.append(logits[known.to_numpy()])
-    if own is not None:
-        figures |= _agreement(pa.concat_tables(labels)["label"], answers, own, outputs)
+    if teacher_agreement is not None:
+        figures |= _agreement(
+            pa.concat_tables(labels)["label"], answers, teacher_agreement, outputs
+        )
     again = run_again(samples, logit_pass)
     judge = Judge(inputs, outputs, logit_pass, TOLERANCE[logit_pass.precision])
     return figures | judge.figures(samples, again) | _logit_figures(samples, again)
@@ -201,8 +206,8 @@ class Judge:
         :raises DistilleryError: if rerunning a shard's rows does not reproduce their outputs.
         """
         shares, whole = [0.0], set()
-        for sample, found in zip(samples, again, strict=True):
-            error = float(np.linalg.norm(found - sample.stored, axis=1).max())
+        for sample, recomputed in zip(samples, again, strict=True):
+            error = float(np.linalg.norm(recomputed - sample.stored, axis=1).max())
             apart = mean_distance(sample.stored)
             # Written so that NaN fails.
             if error <= self.tolerance * apart:
@@ -240,39 +245,44 @@ def _distances(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def _logit_figures(samples: list[Sample], again: list[np.ndarray]) -> dict[str, Any]:
-    both = [(found, sample.stored) for sample, found in zip(samples, again, strict=True)]
-    greatest = max((float(np.abs(found - stored).max()) for found, stored in both), default=0.0)
-    flipped = sum(int((found.argmax(1) != stored.argmax(1)).sum()) for found, stored in both)
+    both = [(recomputed, sample.stored) for sample, recomputed in zip(samples, again, strict=True)]
+    greatest = max(
+        (float(np.abs(recomputed - stored).max()) for recomputed, stored in both), default=0.0
+    )
+    flipped = sum(
+        int((recomputed.argmax(1) != stored.argmax(1)).sum()) for recomputed, stored in both
+    )
     return {"max_abs_logit_difference": round(greatest, 6), "flipped_argmax": flipped}
 
 
 def _share_nearest(samples: list[Sample], again: list[np.ndarray]) -> float:
     """Return the share of rows whose nearest stored vector in their sample is their own."""
     hits = rows = 0
-    for sample, found in zip(samples, again, strict=True):
-        distances = _distances(found, sample.stored)
-        hits += int((distances.argmin(1) == np.arange(len(found))).sum())
-        rows += len(found)
+    for sample, recomputed in zip(samples, again, strict=True):
+        distances = _distances(recomputed, sample.stored)
+        hits += int((distances.argmin(1) == np.arange(len(recomputed))).sum())
+        rows += len(recomputed)
     return hits / rows if rows else 1.0
 
 
 def _agreement(
-    labels: pa.ChunkedArray, logits: list[np.ndarray], own: float, outputs: ShardSet
+    labels: pa.ChunkedArray, logits: list[np.ndarray], teacher_agreement: float, outputs: ShardSet
 ) -> dict[str, Any]:
     """Return the stored logits' agreement with the labels, next to the teacher's own.
 
     :raises DistilleryError: if theirs is lower.
     """
-    found = agreement(label_array(labels), np.concatenate(logits), holds_scores(labels))
-    if found < own - AGREEMENT_TOLERANCE:
+    stored_agreement = agreement(label_array(labels), np.concatenate(logits), holds_scores(labels))
+    if stored_agreement < teacher_agreement - AGREEMENT_TOLERANCE:
         raise DistilleryError(
-            f"{outputs.folder}: the stored outputs' agreement with the labels is {found:.1%}, the "
-            f"teacher's own is {own:.1%}. {_remedy(outputs)}"
+            f"{outputs.folder}: the stored outputs' agreement with the labels is "
+            f"{stored_agreement:.1%}, the teacher's own is {teacher_agreement:.1%}. "
+            f"{_remedy(outputs)}"
         )
     return {
         "labelled_rows": len(labels),
-        "agreement_with_labels": round(found, 6),
-        "teachers_own_agreement": round(own, 6),
+        "agreement_with_labels": round(stored_agreement, 6),
+        "teachers_own_agreement": round(teacher_agreement, 6),
     }
 
 

@@ -60,15 +60,15 @@ def read_answers(path: Path, format: str | None, asked: Asked) -> tuple[Describe
     :raises DistilleryError: naming the file, the row or column, and the remedy.
     """
     kind = format_of(path, format)
-    said = described(path, kind)
+    metadata = described(path, kind)
     if kind in TABLES:
-        return said, _table_rows(path, kind)
+        return metadata, _table_rows(path, kind)
     if kind == "csv":
-        return said, _csv_rows(path)
+        return metadata, _csv_rows(path)
     if kind == "jsonl":
-        return said, _json_rows(path)
+        return metadata, _json_rows(path)
     read = read_batch_line if kind == "openai-batch" else read_vllm_line
-    return said, _batch_rows(path, read, asked)
+    return metadata, _batch_rows(path, read, asked)
 
 
 def _table_rows(path: Path, kind: str) -> Iterator[Given]:
@@ -96,12 +96,12 @@ def _json_rows(path: Path) -> Iterator[Given]:
 def _batch_rows(path: Path, read: Any, asked: Asked) -> Iterator[Given]:
     for number, line in json_lines(path):
         with batch_line(where := f"{path}: row {number}"):
-            found = read(line, asked, where)
-        kind, value = ("probs", found.probs) if found.said is None else ("label", found.said)
+            answer = read(line, asked, where)
+        kind, value = ("probs", answer.probs) if answer.said is None else ("label", answer.said)
         yield Given(
-            *(number, found.texts, found.key, None if found.error else kind, value),
-            error=found.error,
-            coverage=found.coverage,
+            *(number, answer.texts, answer.key, None if answer.error else kind, value),
+            error=answer.error,
+            coverage=answer.coverage,
         )
 
 
@@ -127,9 +127,9 @@ def _given(path: Path, number: int, row: Mapping[str, Any], plain: bool = False)
     where = f"{path}: row {number}"
     values = {name: value for name, value in row.items() if value is not None}
     for kind in ANSWERS[:2]:
-        own = {n.partition(".")[2]: v for n, v in values.items() if n.startswith(f"{kind}.")}
-        if own:
-            values[kind] = own
+        by_class = {n.partition(".")[2]: v for n, v in values.items() if n.startswith(f"{kind}.")}
+        if by_class:
+            values[kind] = by_class
     texts = tuple(values[name] for name in ("text", "text_pair") if name in values)
     if "text" not in values or not all(isinstance(text, str) and text.strip() for text in texts):
         raise DistilleryError(f"{where}: `text` is missing or not text. Fill it in.")
@@ -143,9 +143,9 @@ def _given(path: Path, number: int, row: Mapping[str, Any], plain: bool = False)
         return Given(number, texts, None, None, None, error=str(error), **number_of)
     kinds = [kind for kind in ANSWERS if kind in values]
     if len(kinds) != 1:
-        found = " and ".join(kinds) or "none"
+        present = " and ".join(kinds) or "none"
         raise DistilleryError(
-            f"{where}: expected one of {', '.join(ANSWERS)}, found {found}. Keep one; in a row "
+            f"{where}: expected one of {', '.join(ANSWERS)}, found {present}. Keep one; in a row "
             "without an answer, give the reason in `error`."
         )
     [kind] = kinds
@@ -176,10 +176,10 @@ def _numbers(value: Any, where: str) -> Numbers:
     if isinstance(value, list):
         if value and isinstance(value[0], tuple):  # a map of Arrow's
             return _numbers(dict(value), where)
-        found = [_number(part, "a class", where) for part in value]
-        if None in found:
+        numbers = [_number(part, "a class", where) for part in value]
+        if None in numbers:
             raise DistilleryError(f"{where}: a class has no number. Fill it in, or give `error`.")
-        return found
+        return numbers
     return [_number(value, "the answer", where)]
 
 
@@ -187,12 +187,12 @@ def _number(value: Any, name: str, where: str) -> float | None:
     if value is None:
         return None
     try:
-        found = float(value)
+        number = float(value)
     except (TypeError, ValueError, OverflowError):
-        found = math.nan
-    if not math.isfinite(found):
+        number = math.nan
+    if not math.isfinite(number):
         raise DistilleryError(
             f"{where}: {name} is {value!r:.40}, not a finite number. Correct it, or give the "
             "reason in `error`."
         )
-    return found
+    return number

@@ -24,21 +24,25 @@ def class_order(classes: Sequence[str], task: Task, where: str) -> np.ndarray:
 
     :raises DistilleryError: if one is missing, unknown, or listed twice.
     """
-    given, wanted = ([_plain(name) for name in names] for names in (classes, task.label_names))
+    file_classes, wanted = (
+        [_plain(name) for name in names] for names in (classes, task.label_names)
+    )
     if task.is_regression:
         return np.zeros(1, np.int64)
-    for name, own in zip(classes, given, strict=True):
-        if own not in wanted:
+    for name, plain in zip(classes, file_classes, strict=True):
+        if plain not in wanted:
             raise _unknown(name, task, where)
-        if given.count(own) > 1:
+        if file_classes.count(plain) > 1:
             raise DistilleryError(f"{where}: class {name!r} is listed twice. Name each once.")
-    missing = [n for n, own in zip(task.label_names, wanted, strict=True) if own not in given]
+    missing = [
+        n for n, plain in zip(task.label_names, wanted, strict=True) if plain not in file_classes
+    ]
     if missing:
         raise DistilleryError(
             f"{where}: class {missing[0]!r} is missing from {', '.join(classes)}. Name every "
             "class of the task's `labels`."
         )
-    return np.array([given.index(own) for own in wanted])
+    return np.array([file_classes.index(plain) for plain in wanted])
 
 
 def class_number(value: Any, classes: Sequence[str] | None, task: Task, where: str) -> int:
@@ -49,16 +53,16 @@ def class_number(value: Any, classes: Sequence[str] | None, task: Task, where: s
     names = [_plain(name) for name in task.label_names]
     if isinstance(value, str) and _plain(value) in names:
         return names.index(_plain(value))
-    place = float(value) if _is_number(value) else None
-    if classes is None or place is None:
-        remedy = " A number needs `classes`, which it indexes." if place is not None else ""
+    index = float(value) if _is_number(value) else None
+    if classes is None or index is None:
+        remedy = " A number needs `classes`, which it indexes." if index is not None else ""
         raise DistilleryError(f"{_unknown(value, task, where)}{remedy}")
-    if place not in range(len(classes)):
+    if index not in range(len(classes)):
         raise DistilleryError(
             f"{where}: label {value} is not an index of the classes {', '.join(classes)}, which "
             "are numbered from 0. Correct it."
         )
-    return names.index(_plain(classes[int(place)]))
+    return names.index(_plain(classes[int(index)]))
 
 
 def completed(
@@ -101,18 +105,18 @@ def logits_of(probs: np.ndarray, settings: AnswerFiles) -> np.ndarray:
     return (logs - logs.mean()).astype(np.float32)
 
 
-def score_of(given: Given, task: Task, where: str) -> np.ndarray:
+def score_of(row: Given, task: Task, where: str) -> np.ndarray:
     """Return a row's regression score, float32 (1,).
 
     :raises DistilleryError: if the row does not have exactly one number.
     """
-    value = given.value if given.kind == "label" else None
-    if given.kind == "logits" and len(given.value) == 1:
-        [value] = given.value.values() if isinstance(given.value, Mapping) else given.value
+    value = row.value if row.kind == "label" else None
+    if row.kind == "logits" and len(row.value) == 1:
+        [value] = row.value.values() if isinstance(row.value, Mapping) else row.value
     if not _is_number(value):
         raise DistilleryError(
-            f"{where}: {task.label_names[0]} is a score, and this row has {given.kind} "
-            f"{given.value!r:.40}. Give one number in `label` or `logits`."
+            f"{where}: {task.label_names[0]} is a score, and this row has {row.kind} "
+            f"{row.value!r:.40}. Give one number in `label` or `logits`."
         )
     return np.array([value], np.float32)
 
@@ -139,8 +143,8 @@ def in_order(
     for name, number in value.items():
         if _plain(name) not in names:
             raise _unknown(name, task, where)
-        place = names.index(_plain(name))
-        values[place], named[place] = values[place] + number, True
+        index = names.index(_plain(name))
+        values[index], named[index] = values[index] + number, True
     return values, named
 
 

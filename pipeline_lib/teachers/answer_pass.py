@@ -37,15 +37,15 @@ class AnswerPass(ShardPass):
     @classmethod
     def of(cls, folder: Path) -> Self:
         """Return the pass for the answers in ``folder``."""
-        said = read_record(folder / RECORD, "mask", "provenance")
-        provenance = tuple(sorted(said["provenance"].items()))
-        return cls(folder, sha256_file(folder / TABLE), said["mask"], provenance)
+        metadata = read_record(folder / RECORD, "mask", "provenance")
+        provenance = tuple(sorted(metadata["provenance"].items()))
+        return cls(folder, sha256_file(folder / TABLE), metadata["mask"], provenance)
 
     @property
     def settings(self) -> dict[str, Any]:
         """What determines the outputs besides the input and the code."""
-        own = {"answers": self.digest, "mask": self.mask, "provenance": dict(self.provenance)}
-        return own | {"precision": "as given"}
+        settings = {"answers": self.digest, "mask": self.mask, "provenance": dict(self.provenance)}
+        return settings | {"precision": "as given"}
 
     def load(self) -> None:
         """Load the answers, so that forked workers share them."""
@@ -55,13 +55,13 @@ class AnswerPass(ShardPass):
         """Yield columns key (uint64), logits and, if rows are weighted, weight (float32)."""
         answers = _loaded(self.folder, self.digest)
         places = answers.find(row_keys(rows, self.mask))
-        found = places >= 0
+        known = places >= 0
         logits = np.full((len(places), answers.logits.shape[1]), np.nan, np.float32)
-        logits[found] = answers.logits[places[found]]
+        logits[known] = answers.logits[places[known]]
         columns = {"key": rows["key"], "logits": list_column(logits)}
         if answers.weights is not None:
             weights = np.ones(len(places), np.float32)
-            weights[found] = answers.weights[places[found]]
+            weights[known] = answers.weights[places[known]]
             columns["weight"] = pa.array(weights)
         yield pa.table(columns), answered_counts(logits)
 

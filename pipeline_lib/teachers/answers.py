@@ -77,18 +77,18 @@ class Answers:
         if self.weights is not None:
             columns["weight"] = pa.array(self.weights)
         write_shard(folder / TABLE, pa.table(columns))
-        said = {"mask": mask, "provenance": self.provenance}
-        said |= {"counts": self.counts, "errors": self.errors}
-        write_json(folder / RECORD, said)
+        metadata = {"mask": mask, "provenance": self.provenance}
+        metadata |= {"counts": self.counts, "errors": self.errors}
+        write_json(folder / RECORD, metadata)
 
     @classmethod
     def read(cls, folder: Path) -> Self:
         """Read what :meth:`write` wrote."""
-        table, said = read_shard(folder / TABLE), read_record(folder / RECORD, "provenance")
+        table, metadata = read_shard(folder / TABLE), read_record(folder / RECORD, "provenance")
         weights = table["weight"].to_numpy() if "weight" in table.column_names else None
         return cls(
             *(table["key"].to_numpy(), matrix(table["logits"]), weights),
-            *(said["provenance"], said["counts"], said["errors"]),
+            *(metadata["provenance"], metadata["counts"], metadata["errors"]),
         )
 
 
@@ -125,7 +125,7 @@ def gather(files: Sequence[Path], settings: AnswerFiles, task: Task) -> Answers:
 
 def frequent(errors: Mapping[str, int]) -> list[tuple[str, int]]:
     """Return the most frequent reasons for no answer with their counts, and the rest as one."""
-    often = sorted(errors.items(), key=lambda own: -own[1])
+    often = sorted(errors.items(), key=lambda item: -item[1])
     rest = often[REASONS:]
     others = [(f"{len(rest):,} other reasons", sum(count for _, count in rest))]
     return often[:REASONS] + others * bool(rest)
@@ -151,49 +151,49 @@ class _Reader:
         self.provenance = {**described.provenance, **self.provenance}
         classes = self.settings.classes or described.classes
         order = None if classes is None else class_order(classes, self.task, str(path))
-        for given in rows:
+        for row in rows:
             self.counts["rows"] += 1
-            where = f"{path}: row {given.number}"
-            found = self._logits(given, classes, order, where)
-            if found is not None:
-                self._add(self._key(given, where), found, given)
+            where = f"{path}: row {row.number}"
+            logits = self._logits(row, classes, order, where)
+            if logits is not None:
+                self._add(self._key(row, where), logits, row)
 
-    def _key(self, given: Given, where: str) -> int:
-        if given.texts is None:
-            return given.key
-        if len(given.texts) != len(self.task.text):
+    def _key(self, row: Given, where: str) -> int:
+        if row.texts is None:
+            return row.key
+        if len(row.texts) != len(self.task.text):
             raise DistilleryError(
-                f"{where}: {len(given.texts)} texts, but the task reads {len(self.task.text)} "
+                f"{where}: {len(row.texts)} texts, but the task reads {len(self.task.text)} "
                 f"({', '.join(self.task.text)}). A pair has `text` and `text_pair`."
             )
-        return int(content_keys([[text] for text in given.texts])[0])
+        return int(content_keys([[text] for text in row.texts])[0])
 
     def _logits(
         self,
-        given: Given,
+        row: Given,
         classes: Sequence[str] | None,
         order: np.ndarray | None,
         where: str,
     ) -> np.ndarray | None:
         """Return a row's logits; None if it has no answer, which is counted."""
-        if given.error is not None:
+        if row.error is not None:
             self.counts["errors"] += 1
-            self.errors[given.error] = self.errors.get(given.error, 0) + 1
+            self.errors[row.error] = self.errors.get(row.error, 0) + 1
             return None
         if self.task.is_regression:
-            return self._covered(score_of(given, self.task, where), given.coverage)
-        if given.kind == "label":
-            own = class_number(given.value, classes, self.task, where)
+            return self._covered(score_of(row, self.task, where), row.coverage)
+        if row.kind == "label":
+            number = class_number(row.value, classes, self.task, where)
             return logits_of(
-                smoothed(own, len(self.task.label_names), self.settings), self.settings
+                smoothed(number, len(self.task.label_names), self.settings), self.settings
             )
-        values, named = in_order(given.value, order, self.task, where)
-        if given.kind == "logits":
+        values, named = in_order(row.value, order, self.task, where)
+        if row.kind == "logits":
             if not named.all():
                 lacking = missing_classes(named, self.task)
                 raise DistilleryError(f"{where}: no logit for {lacking}. Give one for each class.")
             return values.astype(np.float32)
-        probs, coverage = completed(values, named, given.coverage, where)
+        probs, coverage = completed(values, named, row.coverage, where)
         return self._covered(logits_of(probs, self.settings), coverage)
 
     def _covered(self, logits: np.ndarray, coverage: float | None) -> np.ndarray | None:
@@ -202,12 +202,12 @@ class _Reader:
             return None
         return logits
 
-    def _add(self, key: int, logits: np.ndarray, given: Given) -> None:
-        self.weighted |= given.weight is not None
+    def _add(self, key: int, logits: np.ndarray, row: Given) -> None:
+        self.weighted |= row.weight is not None
         self.keys.append(key)
-        self.numbers.append(given.number)
+        self.numbers.append(row.number)
         self.logits.frombytes(logits.tobytes())
-        self.weights.append(1.0 if given.weight is None else given.weight)
+        self.weights.append(1.0 if row.weight is None else row.weight)
 
     def answers(self) -> Answers:
         """Return the answers, one per text.
@@ -230,12 +230,12 @@ class _Reader:
             )
         kept = order[~again]
         self.counts["answered"], self.counts["repeated"] = len(kept), len(rows)
-        own = weights[kept].astype(np.float32) if self.weighted else None
+        kept_weights = weights[kept].astype(np.float32) if self.weighted else None
         files = np.searchsorted([start for start, _ in self.files], kept, side="right") - 1
         read = np.stack([files, np.asarray(self.numbers)[kept]], axis=1)
-        said = self.provenance, self.counts, self.errors
-        return Answers(keys[kept], logits[kept], own, *said, rows=read)
+        metadata = self.provenance, self.counts, self.errors
+        return Answers(keys[kept], logits[kept], kept_weights, *metadata, rows=read)
 
-    def _row(self, place: int) -> str:
-        file = [path for start, path in self.files if start <= place][-1]
-        return f"{file}: row {self.numbers[place]}"
+    def _row(self, index: int) -> str:
+        file = [path for start, path in self.files if start <= index][-1]
+        return f"{file}: row {self.numbers[index]}"

@@ -43,16 +43,16 @@ class AveragePass(ShardPass):
     @classmethod
     def of(cls, folders: Mapping[str, Path], settings: Average) -> Self:
         """Average the outputs in ``folders``, by teacher."""
-        given = settings.weights or [1.0] * len(settings.of)
-        own = tuple(folders[name] for name in settings.of)
-        digests = tuple(read_manifest(folder).digest for folder in own)
-        return cls(own, digests, tuple(weight / sum(given) for weight in given))
+        weights = settings.weights or [1.0] * len(settings.of)
+        paths = tuple(folders[name] for name in settings.of)
+        digests = tuple(read_manifest(folder).digest for folder in paths)
+        return cls(paths, digests, tuple(weight / sum(weights) for weight in weights))
 
     @property
     def settings(self) -> dict[str, Any]:
         """What determines the outputs besides the input and the code."""
-        own = {"average_of": list(self.digests), "weights": list(self.weights)}
-        return own | {"precision": "float64"}
+        settings = {"average_of": list(self.digests), "weights": list(self.weights)}
+        return settings | {"precision": "float64"}
 
     def content(self, inputs: ShardSet, shard: Shard) -> tuple[Path, ...]:
         """Return the shards of all teachers' outputs for an input shard.
@@ -60,7 +60,7 @@ class AveragePass(ShardPass):
         :raises DistilleryError: if outputs were computed from another set.
         """
         answers = zip(self.folders, self.digests, strict=True)
-        return tuple(_answering(*own, inputs.folder)[shard.sha256] for own in answers)
+        return tuple(_answering(*pair, inputs.folder)[shard.sha256] for pair in answers)
 
     def outputs(self, content: tuple[Path, ...]) -> Iterator[Output]:
         """Yield columns key (uint64) and logits (fixed-size list of float32)."""
@@ -74,15 +74,15 @@ class AveragePass(ShardPass):
 
         Answers that are all the same have passed their teachers' own checks, as bare labels do.
         """
-        given = [matrix(read_shard(path)["logits"]) for path in content]
-        known, where = _all_answered(given), f"{self.kind} of {name}"
+        logits = [matrix(read_shard(path)["logits"]) for path in content]
+        known, where = _all_answered(logits), f"{self.kind} of {name}"
         means, keys = matrix(output["logits"])[known], output["key"].to_numpy()[known]
         remedy = (
             "Nothing of this shard was stored. Check that the teachers' classes are in the same "
             "order and their scores in the same unit, or leave one out of the average's `of`."
         )
         check_finite(means, where, remedy)
-        if any((own[known] != own[known][:1]).any() for own in given):
+        if any((values[known] != values[known][:1]).any() for values in logits):
             check_outputs(means, keys, where, remedy, few=True)
 
 
@@ -101,18 +101,18 @@ def mean_answer(logits: list[np.ndarray], weights: tuple[float, ...]) -> np.ndar
     """
     known = _all_answered(logits)
     if logits[0].shape[1] == 1:
-        parts = [weight * own[known] for weight, own in zip(weights, logits, strict=True)]
+        parts = [weight * values[known] for weight, values in zip(weights, logits, strict=True)]
         mean = np.sum(parts, axis=0, dtype=np.float64)
     else:
         pairs = zip(weights, logits, strict=True)
-        total = np.sum([weight * softmax(own[known]) for weight, own in pairs], axis=0)
+        total = np.sum([weight * softmax(values[known]) for weight, values in pairs], axis=0)
         logs = np.log(np.maximum(total, np.finfo(np.float64).tiny))
         mean = logs - logs.mean(axis=1, keepdims=True)
-    found = np.full(logits[0].shape, np.nan, np.float32)
-    found[known] = mean
-    return found
+    answers = np.full(logits[0].shape, np.nan, np.float32)
+    answers[known] = mean
+    return answers
 
 
 def _all_answered(logits: list[np.ndarray]) -> np.ndarray:
     """Return a mask of the rows that every teacher answered, bool (rows,)."""
-    return np.all([answered(own) for own in logits], axis=0)
+    return np.all([answered(values) for values in logits], axis=0)

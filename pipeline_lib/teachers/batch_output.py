@@ -80,8 +80,8 @@ def read_vllm_line(line: Mapping[str, Any], asked: Asked, where: str) -> BatchAn
         return BatchAnswer(key, texts, error=str(line["error"]))
     output = (line.get("outputs") or [{}])[0]
     places = [
-        {str(own["decoded_token"]): float(own["logprob"]) for own in place.values()}
-        for place in output.get("logprobs") or []
+        {str(token["decoded_token"]): float(token["logprob"]) for token in alternatives.values()}
+        for alternatives in output.get("logprobs") or []
     ]
     return _answered(key, texts, output.get("text"), places, asked, where)
 
@@ -121,29 +121,29 @@ def _score(
 
     :raises ValueError: if it has none; see :func:`said_score`.
     """
-    said = said_score(answer, scores)
+    score = said_score(answer, scores)
     taken = _taken(answer, "", places[0]) if places else None
     if taken is None or taken.strip() != answer.strip():
-        return said, None
+        return score, None
     shares = _whole_numbers(places[0], scores)
     covered = sum(shares.values())
-    if len(shares) < 2 or said not in shares or not covered:
-        return said, None
+    if len(shares) < 2 or score not in shares or not covered:
+        return score, None
     return sum(number * share for number, share in shares.items()) / covered, min(1.0, covered)
 
 
-def _whole_numbers(place: Alternatives, scores: Range) -> dict[int, float]:
+def _whole_numbers(alternatives: Alternatives, scores: Range) -> dict[int, float]:
     """Return the probabilities of the whole numbers in a range; none if a number may span tokens.
 
     A minus sign is a token of its own, and 10 may be two tokens, unless some token has two digits.
     """
-    tokens = {token: token.strip() for token in place if token.strip().isdecimal()}
-    if scores.min < 0 or (scores.max >= 10 and all(len(own) == 1 for own in tokens.values())):
+    tokens = {token: token.strip() for token in alternatives if token.strip().isdecimal()}
+    if scores.min < 0 or (scores.max >= 10 and all(len(digits) == 1 for digits in tokens.values())):
         return {}
     shares: dict[int, float] = {}
-    for token, own in tokens.items():
-        if scores.min <= int(own) <= scores.max:
-            shares[int(own)] = shares.get(int(own), 0.0) + math.exp(place[token])
+    for token, digits in tokens.items():
+        if scores.min <= int(digits) <= scores.max:
+            shares[int(digits)] = shares.get(int(digits), 0.0) + math.exp(alternatives[token])
     return shares
 
 
@@ -157,40 +157,42 @@ def class_probabilities(
 
     :param places: for each token of the answer, the alternatives, including the token itself.
     """
-    found: dict[str, float] = {}
+    probs: dict[str, float] = {}
     path, reached = "", 1.0
-    for place in places:
-        taken = _taken(answer, path, place)
-        for token, logprob in place.items():
+    for alternatives in places:
+        taken = _taken(answer, path, alternatives)
+        for token, logprob in alternatives.items():
             if token == taken or not (path + token).strip():
                 continue
             begun = _begun(path + token, labels)
             for name in begun:
                 share = reached * math.exp(logprob) / len(begun)
-                found[name] = found.get(name, 0.0) + share
+                probs[name] = probs.get(name, 0.0) + share
         if taken is None:
-            return found
+            return probs
         path += taken
-        reached *= math.exp(place[taken])
+        reached *= math.exp(alternatives[taken])
         begun = _begun(path, labels)
         if not begun:
-            return found
+            return probs
         if len(begun) == 1:
             # No later token can lead to another class.
-            found[begun[0]] = found.get(begun[0], 0.0) + reached
-            return found
+            probs[begun[0]] = probs.get(begun[0], 0.0) + reached
+            return probs
     for name in (name for name in labels if _plain(name) == _plain(path)):
-        found[name] = found.get(name, 0.0) + reached
-    return found
+        probs[name] = probs.get(name, 0.0) + reached
+    return probs
 
 
-def _taken(answer: str, path: str, place: Alternatives) -> str | None:
+def _taken(answer: str, path: str, alternatives: Alternatives) -> str | None:
     """Return the token with which the answer continues: the longest that matches."""
     rest = answer[len(path) :]
-    fitting = [token for token in place if token and rest.startswith(token)]
+    fitting = [token for token in alternatives if token and rest.startswith(token)]
     if not fitting and not path:
         # Some tokenizers include a space before the first word in its token.
-        fitting = [token for token in place if token.strip() and answer.startswith(token.strip())]
+        fitting = [
+            token for token in alternatives if token.strip() and answer.startswith(token.strip())
+        ]
     return max(fitting, key=len, default=None)
 
 
@@ -214,8 +216,8 @@ def _places(logprobs: Mapping[str, Any] | None) -> list[Alternatives]:
     if "content" in logprobs:
         return [
             {
-                own["token"]: float(own["logprob"])
-                for own in [*(part.get("top_logprobs") or []), part]
+                alternative["token"]: float(alternative["logprob"])
+                for alternative in [*(part.get("top_logprobs") or []), part]
             }
             for part in logprobs["content"] or []
         ]
@@ -229,31 +231,35 @@ def _places(logprobs: Mapping[str, Any] | None) -> list[Alternatives]:
 
 def _check_possible(places: list[Alternatives], where: str) -> None:
     """Reject impossible probabilities, which some providers return."""
-    for number, place in enumerate(places):
-        total = sum(math.exp(value) for value in place.values())
+    for number, alternatives in enumerate(places):
+        total = sum(math.exp(value) for value in alternatives.values())
         if not total <= 1.0 + IMPOSSIBLE:
             raise DistilleryError(
                 f"{where}: the alternatives of token {number} have a total probability of "
                 f"{total:.3f}. The provider's log probabilities cannot be right: ask for labels "
                 "alone, or use another provider."
             )
-    if len(places) > 1 and len(places[0]) > 1 and all(place == places[0] for place in places):
+    if (
+        len(places) > 1
+        and len(places[0]) > 1
+        and all(alternatives == places[0] for alternatives in places)
+    ):
         raise DistilleryError(
             f"{where}: all {len(places)} tokens have the same alternatives. The provider's log "
             "probabilities cannot be right: ask for labels alone, or use another provider."
         )
 
 
-def content_key(given: Any, where: str) -> int:
+def content_key(custom_id: Any, where: str) -> int:
     """Return a ``custom_id`` as a content key.
 
     :raises DistilleryError: if it is not one.
     """
     with suppress(ValueError):
-        if 0 <= (key := int(str(given), 16)) < 2**64:
+        if 0 <= (key := int(str(custom_id), 16)) < 2**64:
             return key
     raise DistilleryError(
-        f"{where}: custom_id {given!r:.40} is not a content key. Make the batch with `distill "
+        f"{where}: custom_id {custom_id!r:.40} is not a content key. Make the batch with `distill "
         "teacher requests`, or give the text instead."
     )
 

@@ -94,8 +94,8 @@ class TeacherTraining(TrainingSpec):
         """The base, the rows, the task's classes and metric, and the other settings."""
         digests = [digest_model(self.base), self.train.digest, self.dev.digest]
         task = [self.task.metrics[0], self.task.positive_class, self.task.label_names]
-        own = [self.max_length, self.tuning.freeze_embeddings]
-        return [digests, task, own, self.agreement_precision]
+        settings = [self.max_length, self.tuning.freeze_embeddings]
+        return [digests, task, settings, self.agreement_precision]
 
     @cached_property
     def rows(self) -> int:
@@ -141,21 +141,21 @@ class TeacherTraining(TrainingSpec):
         return Prepared(model, batches, loss, evaluate, finish)
 
 
-def settings_of(own: Tuning, rate: float, device: str) -> Settings:
+def settings_of(tuning: Tuning, rate: float, device: str) -> Settings:
     """Return how a teacher is optimised at one of the learning rates."""
     return Settings(
         optimiser="adam",
         learning_rate=rate,
         schedule="linear",
-        warmup=own.warmup,
-        batch_size=own.batch_size,
-        epochs=own.epochs,
+        warmup=tuning.warmup,
+        batch_size=tuning.batch_size,
+        epochs=tuning.epochs,
         max_steps=None,
         evaluate_every=None,
-        clip_norm=own.clip_norm,
-        weight_decay=own.weight_decay,
-        precision=resolve_training_precision(own.precision, torch.device(device)),
-        seed=own.seed,
+        clip_norm=tuning.clip_norm,
+        weight_decay=tuning.weight_decay,
+        precision=resolve_training_precision(tuning.precision, torch.device(device)),
+        seed=tuning.seed,
     )
 
 
@@ -163,16 +163,16 @@ def teacher_row(
     params: Params, name: str, task: str, layout: Layout, device: str
 ) -> Row[TeacherTraining]:
     """Return the runs of one of a task's teachers, by learning rate."""
-    own = params.teachers[name]
+    teacher = params.teachers[name]
     train, dev = (SetReference.to(layout.split(task, name)) for name in ("train", "dev"))
     precision = resolve_precision(params.precompute.precision, torch.device(device))
 
     def spec(_: int, rate: float) -> TeacherTraining:
         settings = params.task(task)
-        same = layout.model(own.model), train, dev, settings, own.max_length, own.tuning
+        same = layout.model(teacher.model), train, dev, settings, teacher.max_length, teacher.tuning
         return TeacherTraining(*same, rate, device, precision)
 
-    return Row(name, own.tuning.learning_rates, [own.tuning.seed], spec)
+    return Row(name, teacher.tuning.learning_rates, [teacher.tuning.seed], spec)
 
 
 def describe(
@@ -251,14 +251,14 @@ def check_unit(finished: Path, labels: np.ndarray, scores: np.ndarray) -> None:
     :raises DistilleryError: if the error is more than twice that deviation, or the scores vary less
         than a third as much as their correlation with the labels implies.
     """
-    spread, own = float(labels.std()), float(scores.std())
+    spread, deviation = float(labels.std()), float(scores.std())
     error = float(np.sqrt(np.mean((scores - labels) ** 2)))
     explained = score("pearson", labels, scores[:, None]) * spread
-    if error <= MIN_ERROR_OF_ANOTHER_UNIT * spread and 3 * own >= explained:
+    if error <= MIN_ERROR_OF_ANOTHER_UNIT * spread and 3 * deviation >= explained:
         return
     raise DistilleryError(
         f"{finished}: the teacher's scores on dev (mean {scores.mean():.3g}, standard deviation "
-        f"{own:.3g}) are in another unit than the labels (mean {labels.mean():.3g}, standard "
+        f"{deviation:.3g}) are in another unit than the labels (mean {labels.mean():.3g}, standard "
         f"deviation {spread:.3g}): their error is {error:.3g}. Rescale the task's label column to "
         "the teacher's unit, or have a teacher fine-tuned here (`kind: single`)."
     )

@@ -42,9 +42,9 @@ class MappedVectors(StoredVectors):
         reader = pa.ipc.open_file(pa.memory_map(str(path)))
         columns = [reader.get_batch(n).column(0) for n in range(reader.num_record_batches)]
         # Combining a table column's chunks copies it, even if there is only one.
-        self._parts = [own.flatten().to_numpy().reshape(len(own), -1) for own in columns]
+        self._parts = [column.flatten().to_numpy().reshape(len(column), -1) for column in columns]
         self._scales = [None] * len(columns)
-        self._ends = np.cumsum([len(own) for own in columns])
+        self._ends = np.cumsum([len(column) for column in columns])
 
 
 @dataclass(frozen=True)
@@ -77,17 +77,21 @@ class GivenVectors:
     def of_texts(self, texts: Sequence[str]) -> np.ndarray:
         """Return the vectors of texts, float32 (texts, width), NaN where there is none."""
         places = self.find(content_keys([texts]))
-        found = np.full((len(texts), self.width), np.nan, np.float32)
-        found[places >= 0] = self.vectors[places[places >= 0]]
-        return found
+        vectors = np.full((len(texts), self.width), np.nan, np.float32)
+        vectors[places >= 0] = self.vectors[places[places >= 0]]
+        return vectors
 
     @classmethod
     def read(cls, folder: Path) -> Self:
         """Read what :func:`gather_vectors` wrote."""
-        table, said = read_shard(folder / PLACES), read_record(folder / RECORD, "provenance")
+        table, metadata = read_shard(folder / PLACES), read_record(folder / RECORD, "provenance")
         return cls(
             *(table["key"].to_numpy(), table["place"].to_numpy(), MappedVectors(folder / VECTORS)),
-            *(said["provenance"], {name: said["counts"][name] for name in COUNTS}, said["errors"]),
+            *(
+                metadata["provenance"],
+                {name: metadata["counts"][name] for name in COUNTS},
+                metadata["errors"],
+            ),
         )
 
 
@@ -113,8 +117,8 @@ def gather_vectors(
     write_shard(folder / PLACES, pa.table({"key": keys, "place": places}))
     errors = sum(reader.errors.values())
     counts = reader.count + errors, len(keys), reader.count - len(keys), errors
-    said = {"provenance": reader.provenance, "counts": dict(zip(COUNTS, counts, strict=True))}
-    write_json(folder / RECORD, said | {"errors": reader.errors, "mask": settings.mask})
+    metadata = {"provenance": reader.provenance, "counts": dict(zip(COUNTS, counts, strict=True))}
+    write_json(folder / RECORD, metadata | {"errors": reader.errors, "mask": settings.mask})
     return GivenVectors.read(folder)
 
 
@@ -140,8 +144,8 @@ class _Reader:
         writer = None
         with pa.OSFile(str(path), "wb") as sink:
             for file in files:
-                said = described(file, format_of(file, self.settings.format)).provenance
-                self.provenance = {**said, **self.provenance}
+                provenance = described(file, format_of(file, self.settings.format)).provenance
+                self.provenance = {**provenance, **self.provenance}
                 self._files.append((self.count, file))
                 for rows in read_vectors(file, self.settings.format):
                     self._note(file, rows)
@@ -183,16 +187,16 @@ class _Reader:
             pair = order[chosen], first[chosen]
             cosines = (unit(vectors[pair[0]]) * unit(vectors[pair[1]])).sum(1)
             if len(other := np.flatnonzero(cosines < SAME)):
-                one, two = (self._row(int(own[other[0]])) for own in pair)
+                one, two = (self._row(int(indices[other[0]])) for indices in pair)
                 raise DistilleryError(
                     f"{one}: the same text as {two}, with another vector (cosine "
                     f"{cosines[other[0]]:.3f}). Keep one of the two rows."
                 )
         return ordered[~again], order[~again]
 
-    def _row(self, place: int) -> str:
-        file = [path for start, path in self._files if start <= place][-1]
-        return f"{file}: row {np.concatenate(self._numbers)[place]}"
+    def _row(self, index: int) -> str:
+        file = [path for start, path in self._files if start <= index][-1]
+        return f"{file}: row {np.concatenate(self._numbers)[index]}"
 
 
 @dataclass(frozen=True)
@@ -216,21 +220,21 @@ class GivenVectorPass(ShardPass):
     @classmethod
     def of(cls, folder: Path, storage: str) -> Self:
         """Return the pass for the vectors in ``folder``."""
-        said = read_record(folder / RECORD, "mask", "provenance")
+        metadata = read_record(folder / RECORD, "mask", "provenance")
         return cls(
             folder,
             digest_of(folder),
-            said["mask"],
+            metadata["mask"],
             storage,
-            tuple(sorted(said["provenance"].items())),
+            tuple(sorted(metadata["provenance"].items())),
         )
 
     @property
     def settings(self) -> dict[str, Any]:
         """What determines the outputs besides the input and the code; no model was run."""
-        own = {"teacher": self.digest, "pooling": None, "max_length": None}
-        own |= {"mask": self.mask, "provenance": dict(self.provenance)}
-        return own | {"storage": self.storage, "precision": "as given"}
+        settings = {"teacher": self.digest, "pooling": None, "max_length": None}
+        settings |= {"mask": self.mask, "provenance": dict(self.provenance)}
+        return settings | {"storage": self.storage, "precision": "as given"}
 
     def load(self) -> None:
         """Memory-map the vectors, so that forked workers share them."""
@@ -241,12 +245,12 @@ class GivenVectorPass(ShardPass):
 
         A pair's second sentence has columns ``vector_2`` and ``scale_2``, and counts separately.
         """
-        given = loaded(self.folder, self.digest)
+        given_vectors = loaded(self.folder, self.digest)
         columns: dict[str, Any] = {"key": rows["key"]}
         counts = {"answered": 0, "unanswered": 0}
         sides = zip(column_suffixes(rows), read_texts(rows, self.mask), strict=True)
         for side, texts in sides:
-            vectors = given.of_texts(texts)
+            vectors = given_vectors.of_texts(texts)
             known = ~np.isnan(vectors).any(axis=1)
             counts["answered"] += int(known.sum())
             counts["unanswered"] += int((~known).sum())

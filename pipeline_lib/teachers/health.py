@@ -81,7 +81,7 @@ def check_agreement(
     labels: np.ndarray,
     outputs: np.ndarray,
     rows: np.ndarray,
-    own: float,
+    teacher_agreement: float,
     regression: bool,
     where: str,
     remedy: str,
@@ -90,13 +90,13 @@ def check_agreement(
 
     :param labels: of the rows that have one, (rows,); :param outputs: theirs, (rows, width).
     :param rows: their numbers in the shard, int (rows,).
-    :param own: the teacher's agreement on its training rows: accuracy, or Pearson's r.
+    :param teacher_agreement: on the teacher's training rows: accuracy, or Pearson's r.
     :raises DistilleryError: if it is far below.
     """
     if len(labels) < MIN_LABELS or (regression and np.ptp(labels) == 0):
         return
-    found = agreement(labels, outputs, regression)
-    if found >= least_agreement(own, len(labels), regression):
+    shard_agreement = agreement(labels, outputs, regression)
+    if shard_agreement >= least_agreement(teacher_agreement, len(labels), regression):
         return
     if regression:
         wrong = np.argsort(-np.abs(outputs[:, 0] - labels))
@@ -105,21 +105,24 @@ def check_agreement(
         wrong, which = np.flatnonzero(outputs.argmax(1) != labels), "with another class"
     raise DistilleryError(
         f"{where}: the agreement of {len(labels):,} labelled rows' outputs with their labels is "
-        f"{found:.1%}, the teacher's own is {own:.1%} ({which}: {_listed(rows[wrong])}). {remedy}"
+        f"{shard_agreement:.1%}, the teacher's own is {teacher_agreement:.1%} "
+        f"({which}: {_listed(rows[wrong])}). {remedy}"
     )
 
 
-def least_agreement(own: float, rows: int, regression: bool) -> float:
+def least_agreement(teacher_agreement: float, rows: int, regression: bool) -> float:
     """Return the lowest agreement that chance explains in a shard with ``rows`` labelled rows.
 
     Binomial for accuracy, Fisher's z for a correlation.
     """
     if regression:
-        own = min(own, 1.0 - 1e-9)
-        return math.tanh(math.atanh(own) - DEVIATIONS / math.sqrt(rows - 3)) - TOLERANCE
+        teacher_agreement = min(teacher_agreement, 1.0 - 1e-9)
+        return (
+            math.tanh(math.atanh(teacher_agreement) - DEVIATIONS / math.sqrt(rows - 3)) - TOLERANCE
+        )
     # A teacher that is never wrong on its training rows may still be wrong on one in ``rows``.
-    error = max(own * (1.0 - own), 1.0 / rows)
-    return own - DEVIATIONS * math.sqrt(error / rows) - TOLERANCE
+    error = max(teacher_agreement * (1.0 - teacher_agreement), 1.0 / rows)
+    return teacher_agreement - DEVIATIONS * math.sqrt(error / rows) - TOLERANCE
 
 
 def chance_agreement(labels: np.ndarray, outputs: np.ndarray, regression: bool) -> float:
@@ -131,7 +134,9 @@ def chance_agreement(labels: np.ndarray, outputs: np.ndarray, regression: bool) 
     if regression:
         return DEVIATIONS / math.sqrt(max(rows - 1, 1))
     classes = outputs.shape[1]
-    shares = [np.bincount(own, minlength=classes) / rows for own in (labels, outputs.argmax(1))]
+    shares = [
+        np.bincount(numbers, minlength=classes) / rows for numbers in (labels, outputs.argmax(1))
+    ]
     expected = float(shares[0] @ shares[1])
     return expected + DEVIATIONS * math.sqrt(expected * (1.0 - expected) / rows)
 

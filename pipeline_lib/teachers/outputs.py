@@ -46,10 +46,10 @@ class TeacherPass(ShardPass):
     batch_tokens: int
 
     @classmethod
-    def of(cls, params: Params, folder: Path, max_length: int, **own: Any) -> Self:
+    def of(cls, params: Params, folder: Path, max_length: int, **fields: Any) -> Self:
         """Resolve device and dtype from params for the teacher in ``folder``.
 
-        :param max_length: the tokens kept of a text; :param own: the subclass's own fields.
+        :param max_length: the tokens kept of a text; :param fields: the subclass's own fields.
         """
         device = resolve_device(params.device)
         return cls(
@@ -59,7 +59,7 @@ class TeacherPass(ShardPass):
             resolve_precision(params.precompute.precision, device),
             max_length,
             resolve_batch_tokens(params.precompute.batch_tokens, device),
-            **own,
+            **fields,
         )
 
     @property
@@ -172,8 +172,8 @@ class StateTeacher(Teacher):
 
     def forward(self, batch: Mapping[str, torch.Tensor]) -> torch.Tensor:
         """Return the states of a batch, the layers concatenated, shape (rows, width)."""
-        found = self.model(**model_inputs(batch), output_hidden_states=True).hidden_states
-        return torch.cat([found[layer][:, 0] for layer in self.layers], dim=1)
+        states = self.model(**model_inputs(batch), output_hidden_states=True).hidden_states
+        return torch.cat([states[layer][:, 0] for layer in self.layers], dim=1)
 
 
 @dataclass(frozen=True)
@@ -191,8 +191,8 @@ class StatePass(TeacherPass):
     @classmethod
     def of(cls, params: Params, folder: Path, max_length: int, states: States) -> Self:
         """Resolve device and dtype from params for the teacher in ``folder``."""
-        own = {"layers": tuple(states.layers), "storage": states.storage}
-        return super().of(params, folder, max_length, **own)
+        fields = {"layers": tuple(states.layers), "storage": states.storage}
+        return super().of(params, folder, max_length, **fields)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -201,16 +201,16 @@ class StatePass(TeacherPass):
 
     def teacher(self) -> StateTeacher:
         """Load the teacher; the process caches the last one."""
-        own = _loaded(self.folder, self.digest, self.device, self.precision)
+        base = _loaded(self.folder, self.digest, self.device, self.precision)
         return StateTeacher(
-            *(own.model, own.tokenizer, own.device, own.precision, own.digest, self.layers)
+            *(base.model, base.tokenizer, base.device, base.precision, base.digest, self.layers)
         )
 
     def compute(self, rows: pa.Table) -> pa.Table:
         """Return columns key (uint64) and states (a list per layer in each row) for ``rows``."""
         texts = self.texts(rows, FIRST)
-        found = self.teacher().predict(texts, self.max_length, self.batch_tokens)
-        states, _ = pack(found, self.storage)
+        outputs = self.teacher().predict(texts, self.max_length, self.batch_tokens)
+        states, _ = pack(outputs, self.storage)
         states = states.reshape(len(states), len(self.layers), -1)
         return pa.table({"key": rows["key"], "states": list_column(states)})
 

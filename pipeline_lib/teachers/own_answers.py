@@ -43,22 +43,26 @@ def describe_answers(
     where = ", ".join(path.name for path in files)
     labels, places = labelled_answers(answers, splits["train"], mask)
     known, dev_places = labelled_answers(answers, splits["dev"], mask)
-    found, own = answers.logits[places], answers.logits[dev_places]
-    check_related(*(np.concatenate(pair) for pair in ((labels, known), (found, own))), task, where)
+    outputs, dev_outputs = answers.logits[places], answers.logits[dev_places]
+    check_related(
+        *(np.concatenate(pair) for pair in ((labels, known), (outputs, dev_outputs))), task, where
+    )
     both = np.concatenate([labels, known]), np.concatenate([places, dev_places])
     check_order(answers, *both, task, files)
     if task.is_regression and len(known) >= MIN_LABELS:
         # Imported only where it is needed: it imports torch.
         from pipeline_lib.teachers.finetuning import check_unit
 
-        check_unit(files[0], known, own[:, 0])
+        check_unit(files[0], known, dev_outputs[:, 0])
     metric = task.metrics[0]
     return {
         "metric": metric,
         "labels": task.label_names,
-        "best_dev": score(metric, known, own, task.positive_class) if len(known) else None,
+        "best_dev": score(metric, known, dev_outputs, task.positive_class) if len(known) else None,
         "dev_rows": len(known),
-        "training_agreement": agreement(labels, found, task.is_regression) if len(labels) else None,
+        "training_agreement": agreement(labels, outputs, task.is_regression)
+        if len(labels)
+        else None,
         "training_rows": len(labels),
         "predicted_from_words": check_words(answers, splits["train"], mask, where),
         "selection": "answers out of files",
@@ -79,8 +83,8 @@ def check_words(answers: Answers, rows: ShardSet, mask: str, where: str) -> floa
     answered = np.flatnonzero(places >= 0)
     files, lines = answers.rows[places[answered]].T
     answered = answered[np.lexsort((lines, files))]
-    own = [texts[row] for row in answered]
-    return check_not_shifted(own, answers.logits[places[answered]], where, "answers")
+    answered_texts = [texts[row] for row in answered]
+    return check_not_shifted(answered_texts, answers.logits[places[answered]], where, "answers")
 
 
 def unrelated_warning(name: str, record: Mapping[str, Any]) -> str | None:
@@ -114,14 +118,14 @@ def check_related(labels: np.ndarray, outputs: np.ndarray, task: Task, where: st
     """
     if len(labels) < MIN_LABELS or np.ptp(labels) == 0:
         return
-    found = agreement(labels, outputs, task.is_regression)
+    measured = agreement(labels, outputs, task.is_regression)
     chance = chance_agreement(labels, outputs, task.is_regression)
     # If almost all rows have one class, chance alone gives nearly full agreement.
-    if found >= min(chance, 0.99):
+    if measured >= min(chance, 0.99):
         return
     raise DistilleryError(
         f"{where}: the agreement of the answers to {len(labels):,} labelled texts with the labels "
-        f"is {found:.1%}, and shifted or mixed up answers could reach {chance:.1%}. Check that "
+        f"is {measured:.1%}, and shifted or mixed up answers could reach {chance:.1%}. Check that "
         "every answer is in the row of its own text, and that `classes` are in the order of the "
         "numbers."
     )
@@ -141,42 +145,45 @@ def check_order(
     :raises DistilleryError: naming the first and last row of the stretch.
     """
     order = np.lexsort((answers.rows[:, 1], answers.rows[:, 0]))
-    known, given = np.full(len(order), np.nan), decide(answers.logits, task.is_regression)
+    known, predictions = np.full(len(order), np.nan), decide(answers.logits, task.is_regression)
     known[places] = labels
     if task.is_regression and len(labels):
         # High or low: where the labels rise from row to row, answers that are too high would fit
         # the next label better than their own.
         known[places] = labels > np.median(labels)
-        given = (given > np.median(given[places])).astype(np.int64)
-    known, given = known[order], given[order]
-    for place, step in (("up", 1), ("down", -1)):
+        predictions = (predictions > np.median(predictions[places])).astype(np.int64)
+    known, predictions = known[order], predictions[order]
+    for direction, step in (("up", 1), ("down", -1)):
         others = np.roll(known, step)
         pairs = np.flatnonzero(~np.isnan(known) & ~np.isnan(others))
         for rows in np.array_split(pairs, max(1, len(pairs) // STRETCH)):
-            if _fits_others(given[rows], known[rows], others[rows]):
+            if _fits_others(predictions[rows], known[rows], others[rows]):
                 first, last = (_row(answers, order[row], files) for row in rows[[0, -1]])
                 raise DistilleryError(
-                    f"{first} to {last}: the answers fit the labels one row {place} better than "
-                    "their own: they are shifted. Put every answer in the row of its own text."
+                    f"{first} to {last}: the answers fit the labels one row {direction} better "
+                    "than their own: they are shifted. Put every answer in the row of its own text."
                 )
 
 
-def _fits_others(given: np.ndarray, labels: np.ndarray, others: np.ndarray) -> bool:
+def _fits_others(predictions: np.ndarray, labels: np.ndarray, others: np.ndarray) -> bool:
     """Whether answers are those to other texts.
 
     They must also agree with the others' labels better than by chance: of two classes, answers that
     are wrong otherwise would fit whichever label is not their own.
 
-    :param given: class numbers (rows,); :param labels: of their texts; :param others: the others'.
+    :param predictions: class numbers (rows,).
+    :param labels: of their texts; :param others: the others'.
     """
-    won = int(((given == others) & (given != labels)).sum())
-    lost = int(((given == labels) & (given != others)).sum())
+    won = int(((predictions == others) & (predictions != labels)).sum())
+    lost = int(((predictions == labels) & (predictions != others)).sum())
     if won - lost <= LEAD * math.sqrt(won + lost):
         return False
-    outputs = np.eye(int(max(given.max(), others.max())) + 1)[given]
-    return (given == others).mean() > chance_agreement(others.astype(np.int64), outputs, False)
+    outputs = np.eye(int(max(predictions.max(), others.max())) + 1)[predictions]
+    return (predictions == others).mean() > chance_agreement(
+        others.astype(np.int64), outputs, False
+    )
 
 
-def _row(answers: Answers, place: int, files: Sequence[Path]) -> str:
-    file, row = answers.rows[place]
+def _row(answers: Answers, index: int, files: Sequence[Path]) -> str:
+    file, row = answers.rows[index]
     return f"{files[file].name}: row {row}"

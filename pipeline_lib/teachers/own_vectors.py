@@ -12,7 +12,7 @@ from pipeline_lib.text.masking import signed_sentences
 
 
 def check_related(
-    given: GivenVectors, tables: Iterable[pa.Table], mask: str, where: str
+    given_vectors: GivenVectors, tables: Iterable[pa.Table], mask: str, where: str
 ) -> str | None:
     """Check that vectors belong to their sentences; return a warning if words predict nothing.
 
@@ -22,31 +22,31 @@ def check_related(
     :param tables: the corpus's shards, in order; :param mask: what a masked word is replaced by.
     :raises DistilleryError: if the words predict the neighbours' vectors better.
     """
-    texts, vectors = _first(given, tables, mask)
+    texts, vectors = _first(given_vectors, tables, mask)
     if not texts:
         return None
-    own = check_not_shifted(texts, _first_component(vectors), where, "vectors")
-    if own is None or own >= MIN_CORRELATION:
+    correlation = check_not_shifted(texts, _first_component(vectors), where, "vectors")
+    if correlation is None or correlation >= MIN_CORRELATION:
         return None
     return (
         f"warning: {where}: the words of {len(texts):,} sentences do not predict their vectors "
-        f"(correlation {own:.2f}), as if the vectors were shifted or mixed up. Check some rows: "
-        "`distill shards show`."
+        f"(correlation {correlation:.2f}), as if the vectors were shifted or mixed up. Check some "
+        "rows: `distill shards show`."
     )
 
 
 def _first(
-    given: GivenVectors, tables: Iterable[pa.Table], mask: str
+    given_vectors: GivenVectors, tables: Iterable[pa.Table], mask: str
 ) -> tuple[list[str], np.ndarray]:
     """Return the first sentences with a vector, and the vectors, float32 (sentences, width)."""
     texts: list[str] = []
-    parts = [np.zeros((0, given.width), np.float32)]
+    parts = [np.zeros((0, given_vectors.width), np.float32)]
     for table in tables:
-        own = signed_sentences(table.slice(0, 2 * MAX_ROWS), FIRST, lambda: mask)
-        found = given.of_texts(own)
-        known = np.flatnonzero(~np.isnan(found).any(axis=1))
-        texts += [own[row] for row in known]
-        parts.append(found[known])
+        sentences = signed_sentences(table.slice(0, 2 * MAX_ROWS), FIRST, lambda: mask)
+        vectors = given_vectors.of_texts(sentences)
+        known = np.flatnonzero(~np.isnan(vectors).any(axis=1))
+        texts += [sentences[row] for row in known]
+        parts.append(vectors[known])
         if len(texts) >= MAX_ROWS:
             break
     return texts[:MAX_ROWS], np.concatenate(parts)[:MAX_ROWS]

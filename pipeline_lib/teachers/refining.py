@@ -83,8 +83,8 @@ class SharedClassifiers(torch.nn.Module):
                     "Choose another base model, or fine-tune a teacher per task."
                 )
             children = classifier.named_children()
-            own = {name: child for name, child in children if child is not encoder}
-            self.heads.append(torch.nn.ModuleDict(own))
+            head = {name: child for name, child in children if child is not encoder}
+            self.heads.append(torch.nn.ModuleDict(head))
             if not joined:
                 self.encoder = encoder
             setattr(classifier, classifier.base_model_prefix, self.encoder)
@@ -115,14 +115,14 @@ class _Part:
     max_length: int
 
     @classmethod
-    def of(cls, own: RefinedTask, teacher: Teacher, max_length: int) -> "_Part":
+    def of(cls, data: RefinedTask, teacher: Teacher, max_length: int) -> "_Part":
         """Read the rows.
 
         :raises DistilleryError: if a set is damaged, or a regression's labels are all equal.
         """
-        train, dev = (Data.of(split.open().table()) for split in (own.train, own.dev))
+        train, dev = (Data.of(split.open().table()) for split in (data.train, data.dev))
         scale = scale_of(train.labels)
-        return cls(own.task, own.answer, train, dev, scale, teacher, max_length)
+        return cls(data.task, data.answer, train, dev, scale, teacher, max_length)
 
     def batches(self, batch_size: int, seed: int) -> LengthSorted:
         """Return the batches of the training rows, with a regression's labels standardised."""
@@ -198,18 +198,18 @@ class RefinedTraining(TrainingSpec):
         """The base, the tasks' rows, classes and metrics in order, and the other settings."""
         tasks = [
             [
-                *(own.train.digest, own.dev.digest, own.task.label_names, own.answer),
-                *(own.task.metrics[0], own.task.positive_class),
+                *(data.train.digest, data.dev.digest, data.task.label_names, data.answer),
+                *(data.task.metrics[0], data.task.positive_class),
             ]
-            for own in self.tasks.values()
+            for data in self.tasks.values()
         ]
-        own = [self.max_length, self.params.freeze_embeddings, self.params.sampling]
-        return [digest_model(self.base), tasks, own, self.agreement_precision]
+        settings = [self.max_length, self.params.freeze_embeddings, self.params.sampling]
+        return [digest_model(self.base), tasks, settings, self.agreement_precision]
 
     @cached_property
     def rows(self) -> int:
         """How many rows an epoch reads."""
-        return sum(own.train.rows for own in self.tasks.values())
+        return sum(data.train.rows for data in self.tasks.values())
 
     def prepare(self) -> Prepared:
         """Load the rows of all tasks, and the base with a head for each.
@@ -220,10 +220,10 @@ class RefinedTraining(TrainingSpec):
         torch.manual_seed(self.seed)
         model, tokenizer = self._untrained(device)
         parts = {}
-        for (name, own), classifier in zip(self.tasks.items(), model.classifiers, strict=True):
+        for (name, data), classifier in zip(self.tasks.items(), model.classifiers, strict=True):
             use_training_attention(classifier)
             teacher = Teacher(classifier, tokenizer, device, precision, digest="")
-            parts[name] = _Part.of(own, teacher, self.max_length)
+            parts[name] = _Part.of(data, teacher, self.max_length)
 
         def loss(_: SharedClassifiers, batch: Batch) -> torch.Tensor:
             return parts[batch["task"]].loss(batch)
@@ -237,9 +237,9 @@ class RefinedTraining(TrainingSpec):
             for part in parts.values():
                 part.rescale()
             save_classifiers(folder, model.to("cpu"), tokenizer)
-            own = device, self.agreement_precision
+            options = device, self.agreement_precision
             described = [
-                part.describe(folder / str(number), *own)
+                part.describe(folder / str(number), *options)
                 for number, part in enumerate(parts.values())
             ]
             return {"by_task": described, "selection": "evaluation whose mean is best on dev"}
@@ -251,7 +251,7 @@ class RefinedTraining(TrainingSpec):
 
     def _untrained(self, device: torch.device) -> tuple[SharedClassifiers, Any]:
         """Return the classifiers, each with its head, and their tokenizer."""
-        first, *others = [own.task.label_names for own in self.tasks.values()]
+        first, *others = [data.task.label_names for data in self.tasks.values()]
         classifier, tokenizer = load_classifier(self.base, first)
         if self.params.freeze_embeddings:
             classifier.get_input_embeddings().requires_grad_(False)
@@ -279,8 +279,8 @@ def record_of_task(record: Record, number: int) -> Record:
     for entry in history:
         del entry["dev_by_task"]
     [best] = [entry["dev"] for entry in history if entry["step"] == record["best_step"]]
-    own = {"history": history, "best_dev": best, "best_dev_mean": record["best_dev"]}
-    return shared | own | record["by_task"][number]
+    scores = {"history": history, "best_dev": best, "best_dev_mean": record["best_dev"]}
+    return shared | scores | record["by_task"][number]
 
 
 def save_classifiers(folder: Path, model: SharedClassifiers, tokenizer: Any) -> None:
@@ -290,17 +290,17 @@ def save_classifiers(folder: Path, model: SharedClassifiers, tokenizer: Any) -> 
     folder can be loaded without this library, and copied elsewhere.
     """
     for number, classifier in enumerate(model.classifiers):
-        own, prefix = folder / str(number), f"{classifier.base_model_prefix}."
+        subfolder, prefix = folder / str(number), f"{classifier.base_model_prefix}."
         state = classifier.state_dict()
         head = {name: tensor for name, tensor in state.items() if not name.startswith(prefix)}
-        _save_part(classifier, head, own / HEAD)
+        _save_part(classifier, head, subfolder / HEAD)
         if number == 0:
             encoder = {name: tensor for name, tensor in state.items() if name not in head}
-            _save_part(classifier, encoder, own / ENCODER)
+            _save_part(classifier, encoder, subfolder / ENCODER)
         else:
-            link_or_copy(folder / "0" / ENCODER, own / ENCODER)
-        tokenizer.save_pretrained(own)
-        write_json(own / "model.safetensors.index.json", _index(own, classifier))
+            link_or_copy(folder / "0" / ENCODER, subfolder / ENCODER)
+        tokenizer.save_pretrained(subfolder)
+        write_json(subfolder / "model.safetensors.index.json", _index(subfolder, classifier))
 
 
 def _save_part(classifier: Any, tensors: dict[str, torch.Tensor], path: Path) -> None:
@@ -322,15 +322,15 @@ def refined_teacher_row(
     params: Params, name: str, layout: Layout, device: str
 ) -> Row[RefinedTraining]:
     """Return the runs of one row of ``teachers``; see :func:`refined_row`."""
-    own = params.teachers[name]
+    teacher = params.teachers[name]
     tasks = {
         task: RefinedTask(*(SetReference.to(layout.split(task, s)) for s in ("train", "dev")), one)
         for task, one in params.tasks.items()
-        if own.knows(task)
+        if teacher.knows(task)
     }
     precision = resolve_precision(params.precompute.precision, torch.device(device))
-    base = layout.model(own.model)
-    return refined_row(name, base, tasks, own.tuning, own.max_length, device, precision)
+    base = layout.model(teacher.model)
+    return refined_row(name, base, tasks, teacher.tuning, teacher.max_length, device, precision)
 
 
 def refined_row(
@@ -349,11 +349,11 @@ def refined_row(
     answers = {
         task: answer_class(name, task, label, tasks) for task, label in params.ranking.items()
     }
-    ranked = {task: own._replace(answer=answers.get(task)) for task, own in tasks.items()}
+    ranked = {task: data._replace(answer=answers.get(task)) for task, data in tasks.items()}
 
     def spec(_: int, rate: float) -> RefinedTraining:
-        own = params, max_length, rate, device, agreement_precision
-        return RefinedTraining(base, ranked, *own)
+        settings = params, max_length, rate, device, agreement_precision
+        return RefinedTraining(base, ranked, *settings)
 
     return Row(name, params.learning_rates, [params.seed], spec)
 

@@ -39,8 +39,8 @@ def requests_of(
         if known is not None:
             wanted &= known.find(keys) < 0
         for row in np.flatnonzero(wanted).tolist():
-            own = (side[row].strip() for side in texts)
-            named = dict(zip(("text", "text_pair"), own, strict=False))
+            stripped = (side[row].strip() for side in texts)
+            named = dict(zip(("text", "text_pair"), stripped, strict=False))
             yield {"key": f"{keys[row]:016x}", **named}
 
 
@@ -56,38 +56,41 @@ def instruction(task: "Task", prompt: str | None) -> str:
         values = {LABELS: ", ".join(task.label_names)}
     else:
         values = {LEAST: f"{scores.min:.10g}", GREATEST: f"{scores.max:.10g}"}
-    told = prompt or (PROMPT if scores is None else SCORE_PROMPT)
-    strange = [sign for sign in (LABELS, LEAST, GREATEST) if sign in told and sign not in values]
+    text = prompt or (PROMPT if scores is None else SCORE_PROMPT)
+    strange = [sign for sign in (LABELS, LEAST, GREATEST) if sign in text and sign not in values]
     if strange:
         raise DistilleryError(
             f"--prompt: it has {strange[0]}, but the task's labels are "
             f"{'classes' if scores is None else 'scores'}. Write {' and '.join(values)}."
         )
     for sign, value in values.items():
-        told = told.replace(sign, value)
-    return told
+        text = text.replace(sign, value)
+    return text
 
 
-def batch_request(row: dict[str, str], model: str, told: str) -> dict[str, Any]:
+def batch_request(row: dict[str, str], model: str, system_prompt: str) -> dict[str, Any]:
     """Return a row as a line of an OpenAI chat-completions batch, with its key as custom_id.
 
-    :param told: see :func:`instruction`.
+    :param system_prompt: see :func:`instruction`.
     """
     asked = "\n\n".join(row[name] for name in ("text", "text_pair") if name in row)
     body = {
         "model": model,
-        "messages": [{"role": "system", "content": told}, {"role": "user", "content": asked}],
+        "messages": [
+            {"role": "system", "content": system_prompt},
+            {"role": "user", "content": asked},
+        ],
         "temperature": 0,
         "max_tokens": MAX_TOKENS,
         "logprobs": True,
         "top_logprobs": TOP_LOGPROBS,
     }
-    place = {"method": "POST", "url": "/v1/chat/completions"}
-    return {"custom_id": row["key"], **place, "body": body}
+    endpoint = {"method": "POST", "url": "/v1/chat/completions"}
+    return {"custom_id": row["key"], **endpoint, "body": body}
 
 
 def embedding_request(row: dict[str, str], model: str) -> dict[str, Any]:
     """Return a sentence as a line of an OpenAI embeddings batch, with its key as custom_id."""
     body = {"model": model, "input": row["text"], "encoding_format": "float"}
-    place = {"method": "POST", "url": "/v1/embeddings"}
-    return {"custom_id": row["key"], **place, "body": body}
+    endpoint = {"method": "POST", "url": "/v1/embeddings"}
+    return {"custom_id": row["key"], **endpoint, "body": body}

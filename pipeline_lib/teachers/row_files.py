@@ -48,16 +48,16 @@ def format_of(path: Path, format: str | None) -> str:
     """
     if not path.is_file():
         raise DistilleryError(f"{path}: not found. Put the file there, or correct the path.")
-    found = format or ENDINGS.get(path.suffix.lower())
-    if format is None and found == "jsonl":
+    file_format = format or ENDINGS.get(path.suffix.lower())
+    if format is None and file_format == "jsonl":
         _, first = next(json_lines(path), (0, {}))
-        return next((kind for kind, keys in BATCHES.items() if keys <= set(first)), found)
-    if found is None:
+        return next((kind for kind, keys in BATCHES.items() if keys <= set(first)), file_format)
+    if file_format is None:
         raise DistilleryError(
             f"{path}: no format has this suffix; there are {', '.join(ENDINGS)}. Rename the "
             "file, or give its `format`."
         )
-    return found
+    return file_format
 
 
 def described(path: Path, kind: str) -> Described:
@@ -123,25 +123,25 @@ def _reading(path: Path, kind: str) -> Iterator[tuple[pa.Schema, Any]]:
 
 
 def _of_schema(path: Path, schema: pa.Schema) -> Described:
-    found = schema.metadata or {}
+    raw = schema.metadata or {}
     try:
-        given = {name: json.loads(found[name.encode()]) for name in _KEYS if name.encode() in found}
+        metadata = {name: json.loads(raw[name.encode()]) for name in _KEYS if name.encode() in raw}
     except ValueError as error:
         raise DistilleryError(
             f"{path}: the metadata `classes` and `provenance` are not JSON ({error}). Write them "
             "with json.dumps."
         ) from error
-    if "classes" not in given and b"huggingface" in found:
+    if "classes" not in metadata and b"huggingface" in raw:
         # `datasets` stores the names of a ClassLabel here.
-        features = json.loads(found[b"huggingface"]).get("info", {}).get("features", {})
-        given["classes"] = features.get("label", {}).get("names")
-    return _description(path, given)
+        features = json.loads(raw[b"huggingface"]).get("info", {}).get("features", {})
+        metadata["classes"] = features.get("label", {}).get("names")
+    return _description(path, metadata)
 
 
-def _description(path: Path, given: Any) -> Described:
-    if not isinstance(given, dict) or set(given) - set(_KEYS):
+def _description(path: Path, metadata: Any) -> Described:
+    if not isinstance(metadata, dict) or set(metadata) - set(_KEYS):
         raise DistilleryError(f"{path}: metadata may only have {', '.join(_KEYS)}. Correct it.")
-    classes, provenance = given.get("classes"), given.get("provenance") or {}
+    classes, provenance = metadata.get("classes"), metadata.get("provenance") or {}
     if classes is not None and not (
         isinstance(classes, list) and all(isinstance(name, str) for name in classes)
     ):
@@ -199,12 +199,12 @@ def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             for number, line in enumerate(stream, 1):
                 if not line.strip():
                     continue
-                found = _json_value(line, f"{path}: row {number}")
-                if not isinstance(found, dict):
+                value = _json_value(line, f"{path}: row {number}")
+                if not isinstance(value, dict):
                     raise DistilleryError(
                         f"{path}: row {number} is not a JSON object. Write one per line."
                     )
-                yield number, found
+                yield number, value
     except UnicodeDecodeError as error:
         raise DistilleryError(f"{path}: not UTF-8 ({error}). Save the file as UTF-8.") from error
     except OSError as error:

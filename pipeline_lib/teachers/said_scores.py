@@ -18,10 +18,10 @@ def said_score(answer: str, scores: Range) -> float:
 
     :raises ValueError: with the reason, if there is no number, more than one, or one out of range.
     """
-    found = _NUMBER.findall(answer.translate(_MINUS))
-    if len(found) > 1:
+    matches = _NUMBER.findall(answer.translate(_MINUS))
+    if len(matches) > 1:
         raise ValueError(f"more than one number: {answer!r:.60}")
-    numbers = {number for own in found for number in _readings(own.rstrip(".,-+"))}
+    numbers = {number for written in matches for number in _readings(written.rstrip(".,-+"))}
     if not numbers:
         raise ValueError(f"no number: {answer!r:.60}")
     inside = [number for number in numbers if scores.min <= number <= scores.max]

@@ -29,30 +29,30 @@ def sentence_sets(params: Params, layout: Layout) -> list[SentenceSet]:
     encoders = params.sentence_encoders().values()
     limits = [encoder.wikipedia for encoder in encoders]
     limit = None if None in limits else max(limits, default=0)
-    found = [
-        SentenceSet(layout.wikipedia(split), layout.wikipedia_vectors(split), own)
-        for split, own in (("train", limit), ("validation", None))
+    sets = [
+        SentenceSet(layout.wikipedia(split), layout.wikipedia_vectors(split), split_limit)
+        for split, split_limit in (("train", limit), ("validation", None))
     ]
-    joined = {own: None for encoder in encoders for own in encoder.tasks.items() if own[1]}
-    return found + [SentenceSet(layout.transfer(*own), layout.task_vectors(*own)) for own in joined]
+    joined = {key: None for encoder in encoders for key in encoder.tasks.items() if key[1]}
+    return sets + [SentenceSet(layout.transfer(*key), layout.task_vectors(*key)) for key in joined]
 
 
-def read_sides(own: SentenceSet, mask: str) -> Iterator[list[str]]:
+def read_sides(sentence_set: SentenceSet, mask: str) -> Iterator[list[str]]:
     """Yield the sentences of a set up to its limit, a list for each side of a shard.
 
     :param mask: what a masked word is replaced by.
     """
-    left = own.limit
-    for rows in ShardSet.open(own.inputs).tables():
+    left = sentence_set.limit
+    for rows in ShardSet.open(sentence_set.inputs).tables():
         rows = rows.slice(0, left)
         left = None if left is None else left - rows.num_rows
         yield from read_texts(rows, mask)
 
 
-def covered(own: SentenceSet, given: GivenVectors, mask: str) -> tuple[int, int]:
+def covered(sentence_set: SentenceSet, given_vectors: GivenVectors, mask: str) -> tuple[int, int]:
     """Return how many sentences of a set have a vector, and how many there are."""
     known = total = 0
-    for texts in read_sides(own, mask):
-        known += int((given.find(content_keys([texts])) >= 0).sum())
+    for texts in read_sides(sentence_set, mask):
+        known += int((given_vectors.find(content_keys([texts])) >= 0).sum())
         total += len(texts)
     return known, total

@@ -35,8 +35,8 @@ def without_answer(inputs: ShardSet, outputs: ShardSet, mask: str) -> Iterator[L
     :param mask: what a masked word is replaced by.
     """
     shards = zip(inputs.manifest.shards, inputs.tables(), outputs.tables(), strict=True)
-    for shard, rows, found in shards:
-        missing = np.flatnonzero(~answered(matrix(found["logits"])))
+    for shard, rows, stored in shards:
+        missing = np.flatnonzero(~answered(matrix(stored["logits"])))
         yield from _lines(shard.name, missing, read_texts(rows.take(missing), mask))
 
 
@@ -46,14 +46,14 @@ def without_vector(inputs: ShardSet, outputs: ShardSet, mask: str) -> Iterator[L
     :param mask: what a masked word is replaced by.
     """
     shards = zip(inputs.manifest.shards, inputs.tables(), outputs.tables(), strict=True)
-    for shard, rows, found in shards:
+    for shard, rows, stored in shards:
         for side, texts in zip(column_suffixes(rows), read_texts(rows, mask), strict=True):
-            vectors = StoredVectors([(found, side)])[np.arange(found.num_rows)]
+            vectors = StoredVectors([(stored, side)])[np.arange(stored.num_rows)]
             missing = np.flatnonzero(np.isnan(vectors).any(axis=1))
             yield from _lines(shard.name, missing, [[texts[row] for row in missing]])
 
 
 def _lines(shard: str, rows: np.ndarray, columns: list[list[str]]) -> Iterator[Line]:
-    for row, key, *own in zip(rows.tolist(), content_keys(columns), *columns, strict=True):
-        place = {"shard": shard, "row": row, "key": f"{key:016x}"}
-        yield place | dict(zip(("text", "text_pair"), own, strict=False))
+    for row, key, *texts in zip(rows.tolist(), content_keys(columns), *columns, strict=True):
+        position = {"shard": shard, "row": row, "key": f"{key:016x}"}
+        yield position | dict(zip(("text", "text_pair"), texts, strict=False))

@@ -95,8 +95,8 @@ def _lines(path: Path, kind: str) -> Iterator[Line]:
     if kind == "openai-batch":
         for number, line in json_lines(path):
             with batch_line(where := f"{path}: row {number}"):
-                found = _of_batch(number, line, where)
-            yield found
+                parsed = _of_batch(number, line, where)
+            yield parsed
         return
     if kind == "csv":
         _check_columns(path, csv_columns(path))
@@ -140,8 +140,8 @@ def _failed(errors: pa.Array) -> pa.BooleanArray:
     """Return a mask of the rows that give a reason for having no vector."""
     if pa.types.is_null(errors.type):
         return pa.array(np.zeros(len(errors), bool))
-    said = pc.not_equal(errors.cast(pa.large_string()), "")
-    return pc.fill_null(said, False)
+    mask = pc.not_equal(errors.cast(pa.large_string()), "")
+    return pc.fill_null(mask, False)
 
 
 def _matrix(path: Path, column: pa.Array, numbers: np.ndarray) -> np.ndarray:
@@ -162,8 +162,8 @@ def _matrix(path: Path, column: pa.Array, numbers: np.ndarray) -> np.ndarray:
         row = pc.index(values.is_null(), True).as_py() // lengths[0]
         raise _no_vector(f"{path}: row {numbers[row]}")
     with np.errstate(over="ignore"):
-        found = values.to_numpy(zero_copy_only=False).astype(np.float32, copy=False)
-    return found.reshape(len(column), -1)
+        flat = values.to_numpy(zero_copy_only=False).astype(np.float32, copy=False)
+    return flat.reshape(len(column), -1)
 
 
 def _is_list_of_numbers(type_: pa.DataType) -> bool:
@@ -180,10 +180,10 @@ def _line_rows(path: Path, lines: Iterator[Line]) -> Iterator[VectorRows]:
     errors: list[str] = []
 
     def taken() -> VectorRows:
-        _check_widths(path, np.array([len(own) for own in vectors]), np.array(numbers))
-        found = np.array(vectors, np.float32) if vectors else np.zeros((0, 0), np.float32)
+        _check_widths(path, np.array([len(vector) for vector in vectors]), np.array(numbers))
+        matrix = np.array(vectors, np.float32) if vectors else np.zeros((0, 0), np.float32)
         rows = np.array(numbers, np.int64), np.array(keys, np.uint64)
-        result = VectorRows(*rows, found, [*errors])
+        result = VectorRows(*rows, matrix, [*errors])
         for values in (numbers, keys, vectors, errors):
             values.clear()
         return result
@@ -233,12 +233,12 @@ def _vector(value: Any, where: str) -> np.ndarray:
         if isinstance(value, str):
             return np.frombuffer(base64.b64decode(value, validate=True), "<f4")
         with np.errstate(over="ignore"):
-            found = np.array(value, np.float32)
+            vector = np.array(value, np.float32)
     except (ValueError, TypeError, binascii.Error, RecursionError) as error:
         raise _no_list(where, value) from error
-    if found.ndim != 1 or isinstance(value, Mapping):
+    if vector.ndim != 1 or isinstance(value, Mapping):
         raise _no_list(where, value)
-    return found
+    return vector
 
 
 def _body(line: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -90,9 +90,11 @@ class VectorPass(TeacherPass):
     @classmethod
     def of(cls, params: Params, folder: Path) -> Self:
         """Resolve device and dtypes from params for the encoder in ``folder``."""
-        own = params.sentence_vectors
+        settings = params.sentence_vectors
         return super().of(
-            *(params, folder, own.max_length), pooling=own.pooling, storage=own.storage
+            *(params, folder, settings.max_length),
+            pooling=settings.pooling,
+            storage=settings.storage,
         )
 
     @property

@@ -33,19 +33,19 @@ def check_not_shifted(
     :return: how well they predict their own, see :func:`predicted_from_words`.
     :raises DistilleryError: if they predict a neighbour's better.
     """
-    own = predicted_from_words(texts, outputs)
-    if own is None:
+    correlation = predicted_from_words(texts, outputs)
+    if correlation is None:
         return None
     lead = LEAD / math.sqrt(min(len(texts), MAX_ROWS))
-    for place, step in (("up", 1), ("down", -1)):
-        found = predicted_from_words(texts, np.roll(outputs, step, axis=0))
-        if found is not None and found > max(own, MIN_CORRELATION) + lead:
+    for direction, step in (("up", 1), ("down", -1)):
+        shifted = predicted_from_words(texts, np.roll(outputs, step, axis=0))
+        if shifted is not None and shifted > max(correlation, MIN_CORRELATION) + lead:
             raise DistilleryError(
                 f"{where}: the words of {min(len(texts), MAX_ROWS):,} texts predict the {what} one "
-                f"row {place} (correlation {found:.2f}) better than their own ({own:.2f}): the "
-                f"{what} are shifted. Put each in the row of its own text."
+                f"row {direction} (correlation {shifted:.2f}) better than their own "
+                f"({correlation:.2f}): the {what} are shifted. Put each in the row of its own text."
             )
-    return own
+    return correlation
 
 
 def predicted_from_words(texts: Sequence[str], outputs: np.ndarray) -> float | None:
@@ -61,14 +61,14 @@ def predicted_from_words(texts: Sequence[str], outputs: np.ndarray) -> float | N
     if len(texts) < MIN_ROWS or np.ptp(target) == 0:
         return None
     features = _hashed_words(texts)
-    found = np.empty(len(texts))
+    predictions = np.empty(len(texts))
     for half in (0, 1):
         other = np.arange(len(texts)) % 2 != half
-        mean, own = target[other].mean(), features[other]
-        squares = own.T @ own + RIDGE * np.eye(WIDTH)
-        weights = np.linalg.solve(squares, own.T @ (target[other] - mean))
-        found[~other] = mean + features[~other] @ weights
-    return round(agreement(target, found[:, None], regression=True), 6)
+        mean, inputs = target[other].mean(), features[other]
+        squares = inputs.T @ inputs + RIDGE * np.eye(WIDTH)
+        weights = np.linalg.solve(squares, inputs.T @ (target[other] - mean))
+        predictions[~other] = mean + features[~other] @ weights
+    return round(agreement(target, predictions[:, None], regression=True), 6)
 
 
 def _hashed_words(texts: Sequence[str]) -> np.ndarray:

@@ -47,8 +47,8 @@ class RunningTeacher:
             expose its attention scores.
         """
         teacher = load_teacher(folder, device, "float32")
-        own = cls(teacher.model.base_model.requires_grad_(False), layers, scores)
-        return own._matched(folder, teacher.pieces, student, pieces)
+        running_teacher = cls(teacher.model.base_model.requires_grad_(False), layers, scores)
+        return running_teacher._matched(folder, teacher.pieces, student, pieces)
 
     @classmethod
     def load_pretrained(
@@ -62,8 +62,8 @@ class RunningTeacher:
     ) -> Self:
         """Load the pretrained model in ``folder``, which has no task; else like :meth:`load`."""
         model, tokenizer = load_pretrained(folder, "AutoModel", {})
-        own = cls(model.to(device).eval().requires_grad_(False), layers, scores)
-        return own._matched(folder, Pieces.of(tokenizer), student, pieces)
+        running_teacher = cls(model.to(device).eval().requires_grad_(False), layers, scores)
+        return running_teacher._matched(folder, Pieces.of(tokenizer), student, pieces)
 
     def _matched(
         self,
@@ -75,12 +75,12 @@ class RunningTeacher:
         """Return the teacher, which reads ``read``, once both models return what is compared."""
         from pipeline_lib.networks.attention_scores import give_scores
 
-        own, other = read.tokenizer.get_vocab(), pieces.tokenizer.get_vocab()
-        if own != other:
+        vocab, other = read.tokenizer.get_vocab(), pieces.tokenizer.get_vocab()
+        if vocab != other:
             raise DistilleryError(
-                f"{folder}: the teacher has {len(own):,} word pieces and the student {len(other):,}"
-                " others, so their states cannot be compared. Use a student whose `model` reads "
-                "the same, or leave out `teacher_runs`."
+                f"{folder}: the teacher has {len(vocab):,} word pieces and the student "
+                f"{len(other):,} others, so their states cannot be compared. Use a student "
+                "whose `model` reads the same, or leave out `teacher_runs`."
             )
         if self.scores:
             try:
@@ -104,11 +104,11 @@ class RunningTeacher:
         Shapes: :func:`~pipeline_lib.networks.imitation.token_states`.
         """
         with torch.no_grad():
-            found = self.encoder(
+            outputs = self.encoder(
                 **model_inputs(batch), output_hidden_states=True, output_attentions=self.scores
             )
-        hidden = [found.hidden_states[layer] for layer in (0, *self.layers)]
-        scores = [found.attentions[n - 1] for n in self.layers] if self.scores else None
+        hidden = [outputs.hidden_states[layer] for layer in (0, *self.layers)]
+        scores = [outputs.attentions[n - 1] for n in self.layers] if self.scores else None
         states = token_states(hidden, scores, batch)
         return {f"teacher_{name}": values for name, values in states.items()}
 

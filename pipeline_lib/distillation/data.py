@@ -99,12 +99,15 @@ class EncodingPass(ShardPass):
     min_confidence: float = 0.0
 
     @classmethod
-    def of(cls, vocabulary: Path, max_words: int, **own: Any) -> "EncodingPass":
-        """Return the pass for the tokenizer in a folder; ``own`` are the other fields."""
-        words = own.get("reads", "words") == "words"
+    def of(cls, vocabulary: Path, max_words: int, **fields: Any) -> "EncodingPass":
+        """Return the pass for the tokenizer in a folder.
+
+        :param fields: the pass's other fields.
+        """
+        words = fields.get("reads", "words") == "words"
         file = vocabulary / "tokenizer.json"
         digest = sha256_file(file) if words else digest_tokenizer(vocabulary)
-        return cls(vocabulary, digest, max_words, **own)
+        return cls(vocabulary, digest, max_words, **fields)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -201,10 +204,12 @@ class EncodingPass(ShardPass):
         :raises DistilleryError: if a set is damaged or is not the one planned.
         """
         references = content.inputs, content.outputs, content.states
-        inputs, _, states = (None if own is None else own.open() for own in references)
+        inputs, _, states = (
+            None if reference is None else reference.open() for reference in references
+        )
         (answer,), _ = run_pieces(self, [content.piece], LocalEngine(1))
         (table,) = answer.tables(self)
-        found = None
+        sentences = None
         suffixes = [suffix for suffix in (FIRST, SECOND) if f"ids{suffix}" in table.column_names]
         targets = {
             name: _values(table[name])
@@ -219,8 +224,8 @@ class EncodingPass(ShardPass):
             pad_id = load_pieces(self.vocabulary, self.reads).pad_id
         for suffix in reversed(suffixes):
             ids, offsets = _flat(table[f"ids{suffix}"])
-            found = Sentences(ids, offsets, targets, pad_id, segments, second=found)
-        return found
+            sentences = Sentences(ids, offsets, targets, pad_id, segments, second=sentences)
+        return sentences
 
 
 def _flat(column: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
@@ -244,7 +249,7 @@ class EncodedTraining(TrainingSpec):
 
 def encode_sets(rows: Sequence[Row[EncodedTraining]], engine: Engine) -> None:
     """Encode the sets that the rows' missing runs read, once each, using all workers."""
-    specs = [row.spec(*own) for row in rows for own in row.search()]
+    specs = [row.spec(*run) for row in rows for run in row.search()]
     missing = [spec for spec in specs if not spec.result.is_whole()]
     sets: dict[EncodingPass, set[EncodedInput]] = {}
     for encoding, content in (encoded for spec in missing for encoded in spec.sets):
@@ -259,8 +264,8 @@ def standardised(sentences: Sentences, scale: LabelScale | None) -> Sentences:
     if scale is None:
         return sentences
     scores = {name: sentences.targets.get(name) for name in ("labels", "logits")}
-    own = {name: scale.standardise(v) for name, v in scores.items() if v is not None}
-    return replace(sentences, targets={**sentences.targets, **own})
+    targets = {name: scale.standardise(v) for name, v in scores.items() if v is not None}
+    return replace(sentences, targets={**sentences.targets, **targets})
 
 
 def _column(values: np.ndarray) -> pa.Array:
@@ -343,12 +348,12 @@ def _word_lists(rows: pa.Table, tokenizer: Tokenizer, max_words: int) -> dict[st
 
 def _piece_lists(rows: pa.Table, pieces: Pieces, limit: int) -> dict[str, Lists]:
     """Return the piece ids of each sentence separately, as columns ids and ids_2."""
-    found = {}
+    columns = {}
     for side in column_suffixes(rows):
         texts = signed_sentences(rows, side, lambda: pieces.mask_sign)
         numbered = pieces.number(texts, limit)
-        found[f"ids{side}"] = numbered.ids, numbered.lengths
-    return found
+        columns[f"ids{side}"] = numbered.ids, numbered.lengths
+    return columns
 
 
 def _sequence_lists(rows: pa.Table, pieces: Pieces, limit: int) -> dict[str, Lists]:
@@ -356,12 +361,12 @@ def _sequence_lists(rows: pa.Table, pieces: Pieces, limit: int) -> dict[str, Lis
     sides = column_suffixes(rows)
     texts = [signed_sentences(rows, side, lambda: pieces.mask_sign) for side in sides]
     numbered = pieces.number(texts[0] if len(sides) == 1 else zip(*texts, strict=True), limit)
-    found = {"ids": (numbered.ids, numbered.lengths)}
+    columns = {"ids": (numbered.ids, numbered.lengths)}
     if len(sides) == 2 and pieces.segments:
         # An empty shard of pairs has no segments, but still needs the column.
         segments = numbered.ids[:0] if numbered.segments is None else numbered.segments
-        found["segments"] = segments, numbered.lengths
-    return found
+        columns["segments"] = segments, numbered.lengths
+    return columns
 
 
 def _words(column: pa.ChunkedArray, tokenizer: Tokenizer, max_words: int) -> Lists:

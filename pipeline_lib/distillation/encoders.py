@@ -92,8 +92,8 @@ class EncoderTraining(TrainingSpec):
     @property
     def model(self) -> Path | None:
         """The folder of the pretrained model whose layers the student uses, if any."""
-        own = self.student.source_model
-        return None if own is None else self.layout.model(own)
+        source = self.student.source_model
+        return None if source is None else self.layout.model(source)
 
     @property
     def made_from(self) -> Any:
@@ -123,9 +123,11 @@ class EncoderTraining(TrainingSpec):
     def train(self) -> Corpus:
         """The training sentences: Wikipedia's, and those of the included tasks."""
         joined = [(task, recipe) for task, recipe in self.row.tasks.items() if recipe]
-        sets = [(self.layout.transfer(*own), self.layout.task_vectors(*own)) for own in joined]
-        own = self._wikipedia("train")
-        return Corpus([(*own, self.row.wikipedia), *((*_opened(pair), None) for pair in sets)])
+        sets = [(self.layout.transfer(*key), self.layout.task_vectors(*key)) for key in joined]
+        wikipedia = self._wikipedia("train")
+        return Corpus(
+            [(*wikipedia, self.row.wikipedia), *((*_opened(pair), None) for pair in sets)]
+        )
 
     @property
     def validation(self) -> Corpus:
@@ -134,8 +136,8 @@ class EncoderTraining(TrainingSpec):
 
     def _targets(self, mean: np.ndarray | None) -> Targets:
         """Return the record of the encoder's targets, from the vectors' manifest."""
-        own = self._wikipedia("train")[1].manifest.made_from
-        return Targets(own["teacher"], own["pooling"], own["max_length"], mean)
+        made_from = self._wikipedia("train")[1].manifest.made_from
+        return Targets(made_from["teacher"], made_from["pooling"], made_from["max_length"], mean)
 
     def _wikipedia(self, split: str) -> tuple[ShardSet, ShardSet]:
         return _opened((self.layout.wikipedia(split), self.layout.wikipedia_vectors(split)))
@@ -157,14 +159,14 @@ class EncoderTraining(TrainingSpec):
         A task's own are those of its training set and of its unlabelled texts.
         """
         vocabulary = self.params.vocabulary
-        found = count_normalised(self._corpus_words(), vocabulary.lowercase)
-        kept = set(select_words(found, self.row.min_count))
+        counts = count_normalised(self._corpus_words(), vocabulary.lowercase)
+        kept = set(select_words(counts, self.row.min_count))
         for task in self.row.tasks:
             words = count_words(self._texts(task).tables())
-            own = count_normalised(words, vocabulary.lowercase)
-            kept |= set(select_words(own, vocabulary.min_count))
-            found += own
-        return select_words(Counter({word: found[word] for word in kept}), 1)
+            task_counts = count_normalised(words, vocabulary.lowercase)
+            kept |= set(select_words(task_counts, vocabulary.min_count))
+            counts += task_counts
+        return select_words(Counter({word: counts[word] for word in kept}), 1)
 
     def _corpus_words(self) -> Iterator[str]:
         inputs = ShardSet.open(self.layout.wikipedia("train"))
@@ -185,7 +187,7 @@ class EncoderTraining(TrainingSpec):
         start, limit, device = self._start(), self.student.max_words, torch.device(self.device)
         train, held_back = (c.read(start.tokenizer, limit) for c in (self.train, self.validation))
         targets = train.targets["vectors"]
-        mean = mean_of(targets, lambda found: found) if self.row.centre else 0.0
+        mean = mean_of(targets, lambda vectors: vectors) if self.row.centre else 0.0
         centre = torch.as_tensor(mean, dtype=torch.float32, device=device)
         torch.manual_seed(self.seed)
         model = start.encoder(self.student).to(device)
@@ -201,7 +203,7 @@ class EncoderTraining(TrainingSpec):
             answers = encode_sentences(model, held_back, device)
             return -held_back_loss(answers, held_back.targets["vectors"], mean)
 
-        def finish(folder: Path, found: Progress) -> Record:
+        def finish(folder: Path, progress: Progress) -> Record:
             save_encoder(folder, model, start.tokenizer, self.student, start.pretrained)
             self._targets(mean if self.row.centre else None).save(folder)
             answers = encode_sentences(model, held_back, device)
@@ -214,10 +216,10 @@ class EncoderTraining(TrainingSpec):
                 "held_back_sentences": len(held_back),
                 "words": start.words,
                 "centred": self.row.centre,
-                "loss": -found.best_score,
+                "loss": -progress.best_score,
                 "constant_loss": held_back_loss(rows, held_back.targets["vectors"], mean),
                 **spread,
-                "history": [{**own, "dev": -own["dev"]} for own in found.history],
+                "history": [{**entry, "dev": -entry["dev"]} for entry in progress.history],
                 **_left_out(self),
             }
 
@@ -228,8 +230,8 @@ class EncoderTraining(TrainingSpec):
 def _left_out(training: EncoderTraining) -> Record:
     """Return how many sentences are left out for lack of a vector; empty if all have one."""
     missing, held_back = training.train.unanswered, training.validation.unanswered
-    found = {"unanswered": missing, "held_back_unanswered": held_back}
-    return found if missing or held_back else {}
+    counts = {"unanswered": missing, "held_back_unanswered": held_back}
+    return counts if missing or held_back else {}
 
 
 def _opened(folders: tuple[Path, Path]) -> tuple[ShardSet, ShardSet]:

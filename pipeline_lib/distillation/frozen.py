@@ -21,5 +21,5 @@ def with_vectors(model: StudentNetwork, sentences: Sentences, device: torch.devi
     sides = [replace(sentences, second=None)]
     sides += [] if sentences.second is None else [sentences.second]
     vectors = [encode_sentences(model.encoder, side, device) for side in sides]
-    found = dict(zip(ENCODED, vectors, strict=False))
-    return replace(sentences, targets={**sentences.targets, **found})
+    encoded = dict(zip(ENCODED, vectors, strict=False))
+    return replace(sentences, targets={**sentences.targets, **encoded})

@@ -75,8 +75,8 @@ class GeneralTraining(TrainingSpec):
     @cached_property
     def rows(self) -> int:
         """The number of sentences that an epoch reads."""
-        found, limit = self.sentences.rows, self.row.wikipedia
-        return found if limit is None else min(found, limit)
+        count, limit = self.sentences.rows, self.row.wikipedia
+        return count if limit is None else min(count, limit)
 
     def prepare(self) -> Prepared:
         """Read the sentences, load the model, and build the student.
@@ -92,8 +92,8 @@ class GeneralTraining(TrainingSpec):
         reader = build_encoder(self.student, start.words, start.width, start.pretrained).to(device)
         reader.attend_quickly(training=True)
         layers, scores = self.row.teacher_runs.layers, "attentions" in weights
-        own = reader, start.tokenizer, self.device, scores
-        teacher = RunningTeacher.load_pretrained(self.model, layers, *own)
+        options = reader, start.tokenizer, self.device, scores
+        teacher = RunningTeacher.load_pretrained(self.model, layers, *options)
         trained = Imitation(reader, teacher.width).to(device)
 
         def loss(trained: Imitation, batch: Batch) -> torch.Tensor:
@@ -103,14 +103,14 @@ class GeneralTraining(TrainingSpec):
             size = self.optimiser.batch_size
             return -held_back_loss(trained, teacher, held_back, weights, size, device)
 
-        def finish(folder: Path, found: Progress) -> Record:
+        def finish(folder: Path, progress: Progress) -> Record:
             reader.model.to("cpu").save_pretrained(folder)
             start.tokenizer.save(folder)
             return {
                 "sentences": len(train),
                 "held_back_sentences": len(held_back),
-                "loss": -found.best_score,
-                "history": [{**own, "dev": -own["dev"]} for own in found.history],
+                "loss": -progress.best_score,
+                "history": [{**entry, "dev": -entry["dev"]} for entry in progress.history],
             }
 
         batches = LengthSorted(train, self.optimiser.batch_size, self.seed)

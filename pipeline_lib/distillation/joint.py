@@ -88,8 +88,8 @@ class Part:
     def made_from(self) -> dict[str, Any]:
         """The part without paths."""
         sets = {"inputs": self.inputs, "outputs": self.outputs, "dev": self.dev}
-        own = {name: getattr(self, name) for name in ("metric", "positive", "pair", "labels")}
-        return own | {name: found and found.digest for name, found in sets.items()}
+        settings = {name: getattr(self, name) for name in ("metric", "positive", "pair", "labels")}
+        return settings | {name: reference and reference.digest for name, reference in sets.items()}
 
 
 @dataclass(frozen=True)
@@ -126,9 +126,9 @@ class JointTraining(EncodedTraining):
         row = self.row.model_dump(exclude=names)
         parts = [part.made_from for part in self.parts.values()]
         losses = [TERMS[name].loss for name in self.row.objective.weights]
-        own = code_outside(ENCODERS[self.student.name()], *losses)
+        code = code_outside(ENCODERS[self.student.name()], *losses)
         student = self.student.model_dump(exclude={"model"})
-        return [row, parts, student, sha256_folder(self.words), own]
+        return [row, parts, student, sha256_folder(self.words), code]
 
     @cached_property
     def rows(self) -> int:
@@ -209,18 +209,18 @@ class JointTraining(EncodedTraining):
         """
         by_task = [_of_task(record, number) for number in range(len(self.parts))]
         named = dict(zip(self.parts, by_task, strict=True))
-        for number, (task, own) in enumerate(named.items()):
+        for number, (task, task_record) in enumerate(named.items()):
             self.result.link_into(folder / task, str(number))
-            write_json(folder / task / "training.json", own)
+            write_json(folder / task / "training.json", task_record)
         shared = {key: value for key, value in record.items() if not key.endswith("_by_task")}
         history = [
             {**entry, "dev_by_task": dict(zip(self.parts, entry["dev_by_task"], strict=True))}
             for entry in record["history"]
         ]
-        best = {task: own["best_dev"] for task, own in named.items()}
+        best = {task: task_record["best_dev"] for task, task_record in named.items()}
         rows = dict(zip(self.parts, record["rows_by_task"], strict=True))
-        own = {"history": history, "best_dev_by_task": best, "rows_by_task": rows}
-        write_json(folder / "training.json", shared | own)
+        details = {"history": history, "best_dev_by_task": best, "rows_by_task": rows}
+        write_json(folder / "training.json", shared | details)
 
 
 def _of_task(record: Record, number: int) -> Record:
@@ -264,16 +264,16 @@ def joint_row(params: Params, name: str, layout: Layout, device: str) -> Row[Joi
         check_fits(f"students.{row.student}", student, words)
 
     def spec(seed: int, rate: float) -> JointTraining:
-        own = words, seed, rate, device
-        return JointTraining(name, row, student, optimiser, parts, *own)
+        options = words, seed, rate, device
+        return JointTraining(name, row, student, optimiser, parts, *options)
 
     return Row(name, optimiser.learning_rates, params.seeds, spec)
 
 
-def write_students(found: Searched[JointTraining], layout: Layout) -> None:
+def write_students(searched: Searched[JointTraining], layout: Layout) -> None:
     """Write the students of one row, ``<seed>/<task>``, and their learning-rate search."""
-    for seed, (training, record) in found.trainings.items():
+    for seed, (training, record) in searched.trainings.items():
         folder = layout.joint_students(training.name, seed)
         training.write(folder, record)
         for task in training.parts:
-            found.write(folder / task)
+            searched.write(folder / task)

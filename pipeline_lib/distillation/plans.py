@@ -159,8 +159,8 @@ def make_plan(params: Params, task: str, method: str, layout: Layout) -> Plan:
     teacher = None
     if row.teacher_runs:
         folder = layout.teacher(task, params.teacher_of(task, row))
-        own = layout.model(student.source_model)
-        check_beside(f"methods.{method}", row, student, own, folder)
+        model_folder = layout.model(student.source_model)
+        check_beside(f"methods.{method}", row, student, model_folder, folder)
         check_positions(f"students.{row.student}", student, folder)
         teacher = ModelReference.to(folder)
     return Plan(
@@ -209,6 +209,6 @@ def _joint_students(
         return None
     # The tasks' students share their encoder: for a task outside the row, any of them will do.
     group = params.joint[start].tasks
-    own = task if task in group else min(group)
-    folders = {seed: layout.joint_student(start, seed, own) for seed in params.seeds}
+    source_task = task if task in group else min(group)
+    folders = {seed: layout.joint_student(start, seed, source_task) for seed in params.seeds}
     return {seed: ModelReference.to(folder) for seed, folder in folders.items()}

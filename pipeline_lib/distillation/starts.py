@@ -42,8 +42,8 @@ class Start:
 
     def build(self, settings: StudentSettings, pair: bool, labels: list[str]) -> StudentNetwork:
         """Return the untrained student; random weights are drawn from torch's generator."""
-        own = settings, pair, labels, self.pretrained
-        model = build_student(StudentConfig(self.words, self.width, *own), self.vectors)
+        options = settings, pair, labels, self.pretrained
+        model = build_student(StudentConfig(self.words, self.width, *options), self.vectors)
         self._load(model.encoder)
         return model
 
@@ -88,8 +88,8 @@ def start_from_encoder(folder: Path, settings: StudentSettings) -> Start:
     if settings.pretrained:
         config = read_json(folder / "config.json")
         sizes = config["vocab_size"], config["embedding_size"]
-        own = Pieces.read(folder), *sizes
-        return Start(*own, weights=encoder_weights(folder), pretrained=config["pretrained"])
+        vocabulary = Pieces.read(folder), *sizes
+        return Start(*vocabulary, weights=encoder_weights(folder), pretrained=config["pretrained"])
     tokenizer, vectors = encoder_words(folder)
     return Start(tokenizer, *vectors.shape, weights=encoder_weights(folder))
 

@@ -72,11 +72,11 @@ class StudentTraining(EncodedTraining):
     @property
     def made_from(self) -> Any:
         """The plan without names and paths, the vocabulary, the dev set."""
-        place = {"folder", "iterations"}
-        names = {"task": True, "method": True, "inputs": place, "outputs": place, "states": place}
+        paths = {"folder", "iterations"}
+        names = {"task": True, "method": True, "inputs": paths, "outputs": paths, "states": paths}
         names |= {"encoder": {"folder"}, "students": True, "model": {"folder"}}
         names |= {"teacher": {"folder"}, "student": {"model"}, "optimiser": True}
-        names |= {"dev_outputs": place}
+        names |= {"dev_outputs": paths}
         settings = self.plan.model_dump(exclude=names)
         if self.plan.encoder is not None:
             settings["start"] = "encoder"
@@ -84,8 +84,8 @@ class StudentTraining(EncodedTraining):
             settings |= {"start": "student", "from": self.plan.student_start(self.seed).digest}
         words = None if self.started_from else sha256_folder(self.vocabulary)
         losses = [TERMS[name].loss for name in self.plan.objective.weights]
-        own = code_outside(ENCODERS[self.plan.student.name()], *losses)
-        return [settings, words, self.dev.digest, own]
+        code = code_outside(ENCODERS[self.plan.student.name()], *losses)
+        return [settings, words, self.dev.digest, code]
 
     @cached_property
     def rows(self) -> int:
@@ -95,10 +95,10 @@ class StudentTraining(EncodedTraining):
     @property
     def unanswered(self) -> int:
         """The number of rows left out because the teacher did not answer them."""
-        own = self.plan.outputs
-        if own is None:
+        outputs = self.plan.outputs
+        if outputs is None:
             return 0
-        shards = read_manifest(Path(own.folder)).upto(own.iterations).shards
+        shards = read_manifest(Path(outputs.folder)).upto(outputs.iterations).shards
         return sum((shard.counts or {}).get("unanswered", 0) for shard in shards)
 
     @property
@@ -122,8 +122,8 @@ class StudentTraining(EncodedTraining):
             repeat_originals=self.plan.repeat_originals,
             min_confidence=self.plan.min_confidence,
         )
-        own = self.plan
-        return encoding, EncodedInput(own.inputs, own.outputs, states=own.states)
+        plan = self.plan
+        return encoding, EncodedInput(plan.inputs, plan.outputs, states=plan.states)
 
     @property
     def dev_set(self) -> Encoded:
@@ -145,7 +145,7 @@ class StudentTraining(EncodedTraining):
         model, tokenizer = self._started(scale)
         attend_quickly(model.to(device), training=True)
         if plan.student.is_frozen:
-            train, dev = (with_vectors(model, own, device) for own in (train, dev))
+            train, dev = (with_vectors(model, sentences, device) for sentences in (train, dev))
         teacher = self._running_teacher(model, tokenizer)
         if teacher is not None and plan.students is not None:
             # Students that start from others draw nothing else at random.
@@ -159,8 +159,8 @@ class StudentTraining(EncodedTraining):
 
         def evaluate(trained: StudentNetwork | Imitation) -> float:
             if plan.objective.is_of_layers:
-                own = plan.objective.weights, plan.optimiser.batch_size, device
-                return -held_back_loss(trained, teacher, dev, *own)
+                options = plan.objective.weights, plan.optimiser.batch_size, device
+                return -held_back_loss(trained, teacher, dev, *options)
             outputs = predict_sentences(model, dev, device)
             return score(plan.metric, dev.targets["labels"], outputs, plan.positive)
 
@@ -184,9 +184,9 @@ class StudentTraining(EncodedTraining):
         plan = self.plan
         if plan.teacher is None:
             return None
-        scores, own = "attentions" in plan.objective.weights, plan.teacher.open()
+        scores, folder = "attentions" in plan.objective.weights, plan.teacher.open()
         return RunningTeacher.load(
-            *(own, plan.teacher_layers, model, tokenizer, self.device, scores)
+            *(folder, plan.teacher_layers, model, tokenizer, self.device, scores)
         )
 
     def _started(self, scale: LabelScale | None) -> tuple[StudentNetwork, Any]:
@@ -196,17 +196,17 @@ class StudentTraining(EncodedTraining):
             start = self.start()
             torch.manual_seed(self.seed)
             return start.build(plan.student, plan.pair, plan.labels), start.tokenizer
-        found = load_student(self.words)
+        student = load_student(self.words)
         if plan.new_outputs:
             torch.manual_seed(self.seed)
-            own = replace(found.model.config, pair=plan.pair, label_names=plan.labels)
-            model = StudentNetwork(own)
-            model.encoder = found.model.encoder
-            return model, found.tokenizer
+            config = replace(student.model.config, pair=plan.pair, label_names=plan.labels)
+            model = StudentNetwork(config)
+            model.encoder = student.model.encoder
+            return model, student.tokenizer
         if scale is not None:
             # Its outputs are in the labels' unit, but it is trained in standard units.
-            scale.inverse.rescale(found.model.logits)
-        return found.model, found.tokenizer
+            scale.inverse.rescale(student.model.logits)
+        return student.model, student.tokenizer
 
     def start(self) -> Start:
         """Load what an untrained student starts from."""

@@ -188,9 +188,9 @@ def _set_up_worker(messages: Any, devices: Any, single_threaded: bool, parent: i
     global _messages
     _messages = messages
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-    if devices is not None and (own := devices.get()):
+    if devices is not None and (device := devices.get()):
         # Before torch reads it: this worker sees only its own device.
-        os.environ[VISIBLE] = own
+        os.environ[VISIBLE] = device
     if single_threaded:
         use_one_thread()
 

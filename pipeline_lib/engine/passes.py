@@ -64,9 +64,9 @@ class ShardPass(ABC):
         """Yield the outputs for one input, in order; usually there is one."""
         yield self.compute(content), None
 
-    def is_complete(self, found: Sequence[Shard]) -> bool:
+    def is_complete(self, shards: Sequence[Shard]) -> bool:
         """Whether the outputs found for an input, from the first on, are all there are."""
-        return len(found) == 1
+        return len(shards) == 1
 
     def check(self, content: Any, output: pa.Table, name: str) -> None:  # noqa: B027  most trust it
         """Reject outputs that cannot be right, before they are stored.
@@ -248,13 +248,13 @@ def stream_pieces(
 
 
 def _find(shard_pass: ShardPass, piece: Piece, store: Store) -> Answer | None:
-    found: list[Shard] = []
-    while not shard_pass.is_complete(found):
-        shard = store.find(shard_pass.key(piece.digest, len(found)))
+    shards: list[Shard] = []
+    while not shard_pass.is_complete(shards):
+        shard = store.find(shard_pass.key(piece.digest, len(shards)))
         if shard is None:
             return None
-        found.append(shard)
-    return Answer(replace(piece, content=None), found, reused=True)
+        shards.append(shard)
+    return Answer(replace(piece, content=None), shards, reused=True)
 
 
 def _compute(job: tuple[ShardPass, Piece], _: Report) -> Answer:
@@ -271,8 +271,8 @@ def _compute(job: tuple[ShardPass, Piece], _: Report) -> Answer:
 
 def _find_or_compute(job: tuple[ShardPass, Piece]) -> Answer:
     shard_pass, piece = job
-    found = _find(shard_pass, piece, Store(shard_pass.kind))
-    return found or _compute(job, lambda message: None)
+    answer = _find(shard_pass, piece, Store(shard_pass.kind))
+    return answer or _compute(job, lambda message: None)
 
 
 def _link(shard_pass: ShardPass, answer: Answer, folder: Path) -> Iterator[Shard]:

@@ -46,8 +46,8 @@ class RayEngine:
     def __init__(self, address: str | None, workers: int | None, device: str) -> None:
         _connect(address, workers)
         self._on_gpus = device.startswith("cuda")
-        found = int(ray.cluster_resources().get("GPU" if self._on_gpus else "CPU", 1))
-        self._workers = max(1, min(found, workers or found))
+        available = int(ray.cluster_resources().get("GPU" if self._on_gpus else "CPU", 1))
+        self._workers = max(1, min(available, workers or available))
 
     @property
     def workers(self) -> int:
@@ -86,12 +86,12 @@ class RayEngine:
     def stream(self, function: Callable[[Job], Result], jobs: Iterable[Job]) -> Iterator[Result]:
         """Run jobs in order; see :meth:`~pipeline_lib.engine.protocol.Engine.stream`."""
         source, finished = iter(jobs), {}
-        given = taken = 0
+        submitted = taken = 0
         failure: DistilleryError | None = None
 
         def next_job() -> tuple[int, Job] | None:
-            nonlocal given, failure
-            if failure or given - taken >= IN_FLIGHT * self.workers:
+            nonlocal submitted, failure
+            if failure or submitted - taken >= IN_FLIGHT * self.workers:
                 return None
             try:
                 job = next(source)
@@ -100,8 +100,8 @@ class RayEngine:
             except DistilleryError as error:
                 failure = error
                 return None
-            given += 1
-            return given - 1, job
+            submitted += 1
+            return submitted - 1, job
 
         def submit(worker: Any, number: int, job: Job) -> Any:
             return worker.apply.remote(function, job)
@@ -182,13 +182,13 @@ class _Pool:
         self.place: Place | None = None
         self.idle: list[Any] = []
 
-    def take(self, place: Place) -> Any | None:
+    def take(self, location: Place) -> Any | None:
         """Return an idle worker that is alive, or None; those of another place are killed."""
-        if place != self.place:
+        if location != self.place:
             for worker in self.idle:
                 # They hold cores that the new ones need.
                 ray.kill(worker)
-            self.place, self.idle = place, []
+            self.place, self.idle = location, []
         while self.idle:
             worker = self.idle.pop()
             with suppress(RayError):

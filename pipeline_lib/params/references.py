@@ -42,7 +42,7 @@ def _check_restrictions(params: Params) -> None:
     """Reject rows that are restricted to tasks that do not exist."""
     restricted = {f"transfer.{name}": recipe.tasks for name, recipe in params.transfer.items()}
     restricted |= {f"methods.{name}": method.tasks for name, method in params.methods.items()}
-    restricted |= {f"teachers.{name}": own.tasks for name, own in params.teachers.items()}
+    restricted |= {f"teachers.{name}": teacher.tasks for name, teacher in params.teachers.items()}
     for where, tasks in restricted.items():
         for task in tasks or []:
             if task not in params.tasks:
@@ -51,7 +51,7 @@ def _check_restrictions(params: Params) -> None:
                     "Correct it, or set null for all of them"
                 )
     for name, recipe in params.transfer.items():
-        covered = [task for own, task in params.tasks.items() if recipe.covers(own)]
+        covered = [task for task_name, task in params.tasks.items() if recipe.covers(task_name)]
         if recipe.unlabelled and not any(task.has_unlabelled for task in covered):
             raise ValueError(
                 f"transfer.{name}.unlabelled: none of its tasks has unlabelled texts. Name a file "
@@ -101,14 +101,14 @@ def _check_teachers(params: Params) -> None:
 def _check_average(params: Params, name: str, teacher: Teacher) -> None:
     """Reject an average of teachers that do not exist, or do not answer all that it answers."""
     for other in teacher.tuning.of:
-        key, own = f"teachers.{name}.tuning.of", params.teachers.get(other)
-        if own is None or isinstance(own.tuning, Average):
+        key, member = f"teachers.{name}.tuning.of", params.teachers.get(other)
+        if member is None or isinstance(member.tuning, Average):
             known = [n for n, t in params.teachers.items() if not isinstance(t.tuning, Average)]
-            what = "is an average itself" if own else "is not a teacher"
+            what = "is an average itself" if member else "is not a teacher"
             raise ValueError(f"{key}: {other!r} {what}; there are {', '.join(known)}")
         for task in (task for task in params.tasks if teacher.knows(task)):
             recipes = [r for r in params.recipes_of(task) if teacher.answers(r)]
-            if not own.knows(task) or not all(own.answers(recipe) for recipe in recipes):
+            if not member.knows(task) or not all(member.answers(recipe) for recipe in recipes):
                 raise ValueError(
                     f"{key}: {other} does not answer all of {task} that the average does. Widen "
                     f"its `tasks` and `data`, or narrow those of {name}"

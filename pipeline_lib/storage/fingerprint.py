@@ -100,14 +100,14 @@ def _files_named(file: Path) -> list[Path]:
 
 def producing_modules(*files: Path) -> set[str]:
     """Return the library's modules that these files import, directly or not, without the exempt."""
-    found: set[str] = set()
+    modules: set[str] = set()
     left = [name for file in files for name in imports(file)]
     while left:
         name = left.pop()
-        if name not in found and not is_exempt(name):
-            found.add(name)
+        if name not in modules and not is_exempt(name):
+            modules.add(name)
             left += imports(path_of(name))
-    return found
+    return modules
 
 
 def is_exempt(module: str) -> bool:

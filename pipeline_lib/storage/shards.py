@@ -220,10 +220,10 @@ def shard_sets(folder: Path) -> list[Path]:
 
     :raises DistilleryError: if there is none.
     """
-    found = sorted(path.parent for path in Path(folder).rglob("manifest.json"))
-    if not found:
+    folders = sorted(path.parent for path in Path(folder).rglob("manifest.json"))
+    if not folders:
         raise DistilleryError(f"{folder}: no shard sets here. Run `dvc repro` to make them.")
-    return found
+    return folders
 
 
 def check_answers(inputs: Manifest, outputs: Manifest) -> None:
@@ -236,9 +236,9 @@ def check_answers(inputs: Manifest, outputs: Manifest) -> None:
             f"{len(outputs.shards)} output shards for {len(inputs.shards)} input shards. Run "
             "`dvc repro`."
         )
-    for given, answer in zip(inputs.shards, outputs.shards, strict=True):
-        if answer.source != given.sha256 or answer.rows != given.rows:
+    for shard, answer in zip(inputs.shards, outputs.shards, strict=True):
+        if answer.source != shard.sha256 or answer.rows != shard.rows:
             raise DistilleryError(
-                f"{answer.name}: does not belong to input shard {given.name} "
-                f"({given.sha256[:12]}). The outputs are those of another input; run `dvc repro`."
+                f"{answer.name}: does not belong to input shard {shard.name} "
+                f"({shard.sha256[:12]}). The outputs are those of another input; run `dvc repro`."
             )

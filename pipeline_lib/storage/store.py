@@ -112,7 +112,7 @@ class Store:
 def _holds(path: Path, table: pa.Table) -> bool:
     # A file that an interrupted writer left without a record may have been damaged since.
     try:
-        found = read_shard(path)
+        stored = read_shard(path)
     except DistilleryError:
         return False
-    return found.schema.equals(table.schema) and found.num_rows == table.num_rows
+    return stored.schema.equals(table.schema) and stored.num_rows == table.num_rows

@@ -54,15 +54,15 @@ class StoredVectors:
         return len(self), *self._parts[0].shape[1:]
 
     def __getitem__(self, rows: np.ndarray) -> np.ndarray:
-        found = np.empty((len(rows), *self._parts[0].shape[1:]), np.float32)
+        vectors = np.empty((len(rows), *self._parts[0].shape[1:]), np.float32)
         parts = np.searchsorted(self._ends, rows, side="right")
         for number in np.unique(parts):
-            own = parts == number
+            selected = parts == number
             part, scale = self._parts[number], self._scales[number]
-            places = rows[own] - (self._ends[number] - len(part))
+            places = rows[selected] - (self._ends[number] - len(part))
             values = part[places].astype(np.float32)
-            found[own] = values if scale is None else values * scale[places][:, None]
-        return found
+            vectors[selected] = values if scale is None else values * scale[places][:, None]
+        return vectors
 
 
 @dataclass(frozen=True)
@@ -89,8 +89,8 @@ def vector_tables(inputs: ShardSet, outputs: ShardSet) -> list[tuple[pa.Table, p
     """
     check_answers(inputs.manifest, outputs.manifest)
     return [
-        (read_shard(inputs.path(given)), read_shard(outputs.path(answer)))
-        for given, answer in zip(inputs.manifest.shards, outputs.manifest.shards, strict=True)
+        (read_shard(inputs.path(shard)), read_shard(outputs.path(answer)))
+        for shard, answer in zip(inputs.manifest.shards, outputs.manifest.shards, strict=True)
     ]
 
 

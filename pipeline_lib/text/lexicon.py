@@ -111,8 +111,8 @@ class Lexicon:
     def entries(self, words: pa.Array, tags: pa.Array) -> np.ndarray:
         """Return the entry number of each (word, tag), int64, -1 where the lexicon has none."""
         asked = pc.binary_join_element_wise(tags.cast(pa.string()), words.cast(pa.string()), "\t")
-        found = pc.fill_null(pc.index_in(asked, value_set=self.pairs), -1)
-        return found.to_numpy().astype(np.int64)
+        numbers = pc.fill_null(pc.index_in(asked, value_set=self.pairs), -1)
+        return numbers.to_numpy().astype(np.int64)
 
 
 def read_lexicon(path: Path) -> Lexicon:

@@ -146,17 +146,17 @@ class Figures:
 
 def figures(rows: JoinedSet, names: Names, wanted: Filter) -> Figures:
     """Return the figures of the selected rows of a set, in two passes over it."""
-    found = Figures()
+    result = Figures()
     for batch, kept in _kept(rows, wanted):
-        found.rows += int(kept.sum())
+        result.rows += int(kept.sum())
         for name, (unit, values) in _values(batch, rows.is_regression).items():
-            own = found.numbers.setdefault(name, Numbers(unit, values.dtype.kind == "i"))
-            own.learn(values[kept].astype(np.float64))
-        _categories(found, batch, kept, rows.is_regression, names)
+            numbers = result.numbers.setdefault(name, Numbers(unit, values.dtype.kind == "i"))
+            numbers.learn(values[kept].astype(np.float64))
+        _categories(result, batch, kept, rows.is_regression, names)
     for batch, kept in _kept(rows, wanted):
         for name, (_, values) in _values(batch, rows.is_regression).items():
-            found.numbers[name].count_in(values[kept].astype(np.float64))
-    return found
+            result.numbers[name].count_in(values[kept].astype(np.float64))
+    return result
 
 
 def _kept(rows: JoinedSet, wanted: Filter) -> Iterator[tuple[Batch, np.ndarray]]:
@@ -166,21 +166,21 @@ def _kept(rows: JoinedSet, wanted: Filter) -> Iterator[tuple[Batch, np.ndarray]]
 
 def _values(batch: Batch, regression: bool) -> dict[str, tuple[str, np.ndarray]]:
     """Return the values to count in bins: name to unit and values, (rows,)."""
-    found = {}
+    values = {}
     for side, name in ((FIRST, "length"), (SECOND, "length of the second sentence")):
         if f"text{side}" in batch.table.column_names:
-            found[name] = ("words", _lengths(batch, side))
+            values[name] = ("words", _lengths(batch, side))
     if regression and "label" in batch.table.column_names:
-        found["label"] = ("score", batch.labels)
+        values["label"] = ("score", batch.labels)
     if batch.logits is not None and regression:
-        found["teacher's answer"] = ("score", batch.logits[:, 0].astype(np.float64))
+        values["teacher's answer"] = ("score", batch.logits[:, 0].astype(np.float64))
     elif batch.logits is not None:
-        found["teacher's entropy"] = ("bits", entropies(batch.logits))
+        values["teacher's entropy"] = ("bits", entropies(batch.logits))
     for side, name in ((FIRST, "vector"), (SECOND, "vector of the second sentence")):
         if side in batch.vectors:
             lengths = np.linalg.norm(batch.vectors[side].astype(np.float64), axis=1)
-            found[name] = ("length", lengths)
-    return found
+            values[name] = ("length", lengths)
+    return values
 
 
 def _lengths(batch: Batch, side: str) -> np.ndarray:
@@ -192,35 +192,35 @@ def _lengths(batch: Batch, side: str) -> np.ndarray:
 
 
 def _categories(
-    found: Figures, batch: Batch, kept: np.ndarray, regression: bool, names: Names
+    result: Figures, batch: Batch, kept: np.ndarray, regression: bool, names: Names
 ) -> None:
     labels = batch.labels
     if not regression and "label" in batch.table.column_names:
-        found.labels.update(_named(labels[kept], names, NO_LABEL))
+        result.labels.update(_named(labels[kept], names, NO_LABEL))
     if not regression and batch.logits is not None:
         known = answered(batch.logits)
         best = np.where(known, batch.logits.argmax(axis=1), np.nan)
-        found.answers.update(_named(best[kept], names, NO_ANSWER))
+        result.answers.update(_named(best[kept], names, NO_ANSWER))
         both = kept & known & ~np.isnan(labels)
-        right, all_ = found.agreeing
-        found.agreeing = (right + int((best == labels)[both].sum()), all_ + int(both.sum()))
+        right, all_ = result.agreeing
+        result.agreeing = (right + int((best == labels)[both].sum()), all_ + int(both.sum()))
     if "iteration" in batch.table.column_names:
-        found.iterations.update(batch.table["iteration"].to_numpy()[kept].tolist())
+        result.iterations.update(batch.table["iteration"].to_numpy()[kept].tolist())
     for rule, changed in made_by(batch).items():
-        _add(found.rules.setdefault(rule, OfRule()), batch, changed & kept, regression)
+        _add(result.rules.setdefault(rule, OfRule()), batch, changed & kept, regression)
 
 
-def _add(own: OfRule, batch: Batch, rows: np.ndarray, regression: bool) -> None:
-    own.rows += int(rows.sum())
-    own.words += sum(int(_lengths(batch, s)[rows].sum()) for s in column_suffixes(batch.table))
+def _add(counts: OfRule, batch: Batch, rows: np.ndarray, regression: bool) -> None:
+    counts.rows += int(rows.sum())
+    counts.words += sum(int(_lengths(batch, s)[rows].sum()) for s in column_suffixes(batch.table))
     if batch.logits is not None and not regression:
         entropy = entropies(batch.logits)[rows]
-        own.entropy += float(np.nansum(entropy))
-        own.answers += int((~np.isnan(entropy)).sum())
+        counts.entropy += float(np.nansum(entropy))
+        counts.answers += int((~np.isnan(entropy)).sum())
 
 
 def _named(classes: np.ndarray, names: Names, missing: str) -> dict[str, int]:
     known = classes[~np.isnan(classes)].astype(np.int64)
     counts = np.bincount(known, minlength=len(names or ())).tolist()
-    found = {str(label_name(number, names)): count for number, count in enumerate(counts)}
-    return found | ({missing: len(classes) - len(known)} if len(known) < len(classes) else {})
+    named = {str(label_name(number, names)): count for number, count in enumerate(counts)}
+    return named | ({missing: len(classes) - len(known)} if len(known) < len(classes) else {})

@@ -71,12 +71,12 @@ def made_by(batch: Batch) -> dict[RuleName, np.ndarray]:
     if "rules" not in batch.table.column_names:
         return {}
     sides = column_suffixes(batch.table)
-    found: dict[RuleName, np.ndarray] = {"original": ~batch.is_synthetic}
+    masks: dict[RuleName, np.ndarray] = {"original": ~batch.is_synthetic}
     for number, name in WORD_RULES.items():
-        found[name] = np.any([_words_under(batch, side, number) > 0 for side in sides], axis=0)
+        masks[name] = np.any([_words_under(batch, side, number) > 0 for side in sides], axis=0)
     lengths = [batch.table[f"ngram_length{side}"].to_numpy() for side in sides]
-    found["ngram"] = np.any([length > 0 for length in lengths], axis=0)
-    return found
+    masks["ngram"] = np.any([length > 0 for length in lengths], axis=0)
+    return masks
 
 
 def _words_under(batch: Batch, side: str, rule: int) -> np.ndarray:

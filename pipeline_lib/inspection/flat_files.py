@@ -32,7 +32,7 @@ def write_flat(path: Path, tables: Iterable[pa.Table], names: list[str] | None) 
     writers: dict[str, Callable[[Path, Iterator[pa.Table]], int]] = {
         ".parquet": _write_parquet,
         ".jsonl": _write_jsonl,
-        ".csv": lambda target, own: _write_csv(target, own, names),
+        ".csv": lambda target, parts: _write_csv(target, parts, names),
     }
     if path.suffix not in writers:
         raise DistilleryError(f"{path}: give a name that ends in {', '.join(writers)}.")
@@ -66,7 +66,7 @@ def _groups(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
     group: list[pa.Table] = []
     for table in tables:
         group.append(table)
-        if sum(map(len, group)) >= GROUP_ROWS or sum(own.nbytes for own in group) >= GROUP_BYTES:
+        if sum(map(len, group)) >= GROUP_ROWS or sum(part.nbytes for part in group) >= GROUP_BYTES:
             yield pa.concat_tables(group)
             group = []
     if group:
@@ -89,10 +89,10 @@ def _write_csv(path: Path, tables: Iterator[pa.Table], names: list[str] | None) 
     rows, writer = 0, None
     try:
         for table in tables:
-            own = _without_lists(table, names)
-            writer = writer or csv.CSVWriter(path, own.schema)
-            writer.write_table(own)
-            rows += len(own)
+            flat = _without_lists(table, names)
+            writer = writer or csv.CSVWriter(path, flat.schema)
+            writer.write_table(flat)
+            rows += len(flat)
     finally:
         if writer is not None:
             writer.close()
@@ -101,19 +101,19 @@ def _write_csv(path: Path, tables: Iterator[pa.Table], names: list[str] | None) 
 
 def _without_lists(table: pa.Table, names: list[str] | None) -> pa.Table:
     """Return a table with a column per class, and vectors as JSON."""
-    found: dict[str, pa.Array | pa.ChunkedArray] = {}
+    columns: dict[str, pa.Array | pa.ChunkedArray] = {}
     for name in table.column_names:
         column = table[name]
         if not kinds.is_fixed_size_list(column.type):
-            found[name] = column
+            columns[name] = column
         elif name.startswith("vector"):
-            vectors = [None if own is None else json.dumps(own) for own in _plain(column)]
-            found[name] = pa.array(vectors, pa.string())
+            vectors = [None if vector is None else json.dumps(vector) for vector in _plain(column)]
+            columns[name] = pa.array(vectors, pa.string())
         else:
             classes = names or [str(number) for number in range(column.type.list_size)]
-            for number, own in enumerate(classes):
-                found[f"{name}.{own}"] = pc.list_element(column, number)
-    return pa.table(found)
+            for number, label in enumerate(classes):
+                columns[f"{name}.{label}"] = pc.list_element(column, number)
+    return pa.table(columns)
 
 
 def _plain(column: pa.ChunkedArray) -> list[Any]:

@@ -38,8 +38,8 @@ class LabelErrors:
     def learn(self, batch: Batch) -> None:
         """Learn from a batch how sure the teacher is of each class on rows with that label."""
         labels, probabilities = _labelled(batch)
-        own = np.take_along_axis(probabilities, labels[:, None], axis=1)[:, 0]
-        self._sums += np.bincount(labels, own, len(self._sums))
+        confidences = np.take_along_axis(probabilities, labels[:, None], axis=1)[:, 0]
+        self._sums += np.bincount(labels, confidences, len(self._sums))
         self._rows += np.bincount(labels, minlength=len(self._rows))
         if self._inspector is not None and len(labels):
             self._inspector.update_confident_thresholds(labels, probabilities)
@@ -58,11 +58,11 @@ class LabelErrors:
         """Say how the rows are ranked, and how many labels are likely wrong."""
         labels = int(self._rows.sum())
         if self._inspector is None or not labels:
-            found, by = self._errors, "self-confidence; confident learning"
+            errors, by = self._errors, "self-confidence; confident learning"
         else:
-            found = int(self._inspector.get_num_issues())
+            errors = int(self._inspector.get_num_issues())
             by = f"cleanlab {version('cleanlab')}'s self-confidence; it"
-        return f"Ranked by {by} estimates that about {found:,} of {labels:,} labels are wrong."
+        return f"Ranked by {by} estimates that about {errors:,} of {labels:,} labels are wrong."
 
 
 def _inspector(classes: int) -> "LabelInspector":

@@ -36,10 +36,10 @@ class Originals:
         number = self._number(batch.shard)
         if self._shard != batch.shard:
             self._shard, self._at = batch.shard, 0
-        found = self._find(self._set.column(number, "key").to_numpy(), batch)
+        positions = self._find(self._set.column(number, "key").to_numpy(), batch)
         outputs = self._set.holder("logits")
         column = read_shard(outputs.path(outputs.manifest.shards[number]))["logits"]
-        return matrix(column)[found]
+        return matrix(column)[positions]
 
     def of(self, batch: Batch) -> tuple[dict[str, Any], np.ndarray | None]:
         """Return the original of a batch of one row: its record, and the teacher's answer.
@@ -50,8 +50,8 @@ class Originals:
         row = pc.index(self._set.column(number, "key"), key).as_py()
         if row < 0:
             raise self._lost(batch, key)
-        found = self._set.row(number, row)
-        return found.table.to_pylist()[0], found.logits
+        original = self._set.row(number, row)
+        return original.table.to_pylist()[0], original.logits
 
     def _number(self, shard: int) -> int:
         number = self._of[shard]
@@ -66,10 +66,10 @@ class Originals:
     def _find(self, keys: np.ndarray, batch: Batch) -> np.ndarray:
         """Return the row numbers of the examples of a batch among the keys, int64 (rows,)."""
         wanted = batch.table["example"].to_numpy()
-        found, done, at, turned = np.empty(len(wanted), np.int64), 0, self._at, False
+        positions, done, at, turned = np.empty(len(wanted), np.int64), 0, self._at, False
         while done < len(wanted):
             hits = _hits(keys[at : at + WINDOW], wanted[done:])
-            found[done : done + len(hits)] = at + hits
+            positions[done : done + len(hits)] = at + hits
             done += len(hits)
             self._at, turned = at, turned and not len(hits)
             if done < len(wanted):
@@ -78,7 +78,7 @@ class Originals:
                     if turned:
                         raise self._lost(batch, batch.table["example"][done])
                     at, turned = 0, True
-        return found
+        return positions
 
     def _lost(self, batch: Batch, key: pa.Scalar) -> DistilleryError:
         return DistilleryError(

@@ -90,11 +90,11 @@ def read_row(
         sentences = sentences_of(record, source)
         original = Original(sentences_of(source), answer(logits, names))
     sentences = sentences or sentences_of(record)
-    place = rows.place(shard, row)
+    location = rows.place(shard, row)
     return Row(
-        id=f"{rows.name}/{place}",
+        id=f"{rows.name}/{location}",
         set=rows.name,
-        place=place,
+        place=location,
         key=f"{record['key']:016x}" if "key" in record else None,
         sentences=sentences,
         rules=rules_of(record, sentences),

@@ -85,14 +85,14 @@ class JoinedSet:
             return cls(ShardSet.open(folder), (), name or folder.as_posix())
         wanted = [outputs or pair.outputs, *_vectors_beside(pair.inputs)]
         # Outputs that were named explicitly must exist.
-        found = [f for f in wanted if _is_set(f) or f in (folder, outputs)]
+        folders = [f for f in wanted if _is_set(f) or f in (folder, outputs)]
         inputs = ShardSet.open(pair.inputs)
-        answers = [ShardSet.open(own) for own in dict.fromkeys(found)]
-        for own in answers:
+        answers = [ShardSet.open(path) for path in dict.fromkeys(folders)]
+        for shard_set in answers:
             try:
-                check_answers(inputs.manifest, own.manifest)
+                check_answers(inputs.manifest, shard_set.manifest)
             except DistilleryError as error:
-                raise DistilleryError(f"{own.folder}: {error}") from error
+                raise DistilleryError(f"{shard_set.folder}: {error}") from error
         return cls(inputs, tuple(answers), name or pair.inputs.as_posix())
 
     def __len__(self) -> int:
@@ -131,7 +131,7 @@ class JoinedSet:
     def holder(self, column: str) -> ShardSet | None:
         """Return the set that has a column, looking at the inputs first; None if none has it."""
         sets = (self.inputs, *self.answers)
-        return next((own for own in sets if column in own.manifest.schema), None)
+        return next((shard_set for shard_set in sets if column in shard_set.manifest.schema), None)
 
     def place(self, shard: int, row: int) -> str:
         """Return ``shard:row``, as `distill shards show` prints it."""
@@ -159,7 +159,7 @@ class JoinedSet:
 
     def row(self, shard: int, row: int) -> Batch:
         """Return a batch of one row."""
-        first = sum(own.rows for own in self.inputs.manifest.shards[:shard])
+        first = sum(earlier.rows for earlier in self.inputs.manifest.shards[:shard])
         return self._batch(self._open(shard), shard, row, 1, first)
 
     def column(self, shard: int, name: str) -> pa.ChunkedArray:
@@ -169,23 +169,23 @@ class JoinedSet:
     def _open(self, number: int) -> dict[Path, pa.Table]:
         """Return the shard's tables by the folders of their sets."""
         opened = {}
-        for own in (self.inputs, *self.answers):
-            shard = own.manifest.shards[number]
-            table = read_shard(own.path(shard))
+        for shard_set in (self.inputs, *self.answers):
+            shard = shard_set.manifest.shards[number]
+            table = read_shard(shard_set.path(shard))
             if table.num_rows != shard.rows:
                 raise DistilleryError(
-                    f"{own.path(shard)}: {table.num_rows} rows, the manifest says {shard.rows}. "
-                    "Delete the folder and run `dvc repro`."
+                    f"{shard_set.path(shard)}: {table.num_rows} rows, the manifest says "
+                    f"{shard.rows}. Delete the folder and run `dvc repro`."
                 )
-            opened[own.folder] = table
+            opened[shard_set.folder] = table
         return opened
 
     def _batch(
         self, opened: dict[Path, pa.Table], shard: int, start: int, rows: int, first: int
     ) -> Batch:
         def part(column: str) -> pa.Table | None:
-            own = self.holder(column)
-            return None if own is None else opened[own.folder].slice(start, rows)
+            shard_set = self.holder(column)
+            return None if shard_set is None else opened[shard_set.folder].slice(start, rows)
 
         logits = part("logits")
         vectors = {s: t for s in (FIRST, SECOND) if (t := part(f"vector{s}")) is not None}

@@ -41,4 +41,4 @@ class Top:
 
     def best(self) -> list[tuple[float, tuple[int, int, int]]]:
         """Return (score, (part, shard, row)), the highest score first."""
-        return [(score, place) for score, _, place in sorted(self._heap, reverse=True)]
+        return [(score, location) for score, _, location in sorted(self._heap, reverse=True)]

@@ -83,8 +83,8 @@ def work_lists(
     student = chosen_student(layout, params, task, method)
     parts = task_parts(layout, params, task, student)
     names = None if settings.is_regression else settings.label_names
-    own = student and student.name
-    return lists_of(parts, names, limit, settings.is_regression, own, wanted, cleanlab)
+    student_name = student and student.name
+    return lists_of(parts, names, limit, settings.is_regression, student_name, wanted, cleanlab)
 
 
 def task_parts(

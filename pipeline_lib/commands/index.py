@@ -178,7 +178,7 @@ def build(
         catalogue, report = build(
             *(index, reference, _rows(file, form, text, ids), settings, engine, where),
             ids=ids is not None, segment_rows=segment_rows or SEGMENT_ROWS,
-            on_segment=_progress(), given=documents,
+            on_segment=_progress(), documents=documents,
         )  # fmt: skip
     _say_done(catalogue, report)
 
@@ -206,7 +206,7 @@ def add(
     with _given(vectors, index) as documents:
         catalogue, report = add(
             *(Catalogue.open(index), _rows(file, form, text, ids), engine, where, encoder),
-            segment_rows=segment_rows or SEGMENT_ROWS, on_segment=_progress(), given=documents,
+            segment_rows=segment_rows or SEGMENT_ROWS, on_segment=_progress(), documents=documents,
         )  # fmt: skip
     _say_done(catalogue, report)
 

@@ -122,9 +122,9 @@ class Catalogue:
                 f"{folder}: no index (there is no manifest.json). Make one with `distill index "
                 "build`."
             )
-        found = cls.read(folder)
-        for shard in found.shards.manifest.shards:
-            path = found.shards.path(shard)
+        catalogue = cls.read(folder)
+        for shard in catalogue.shards.manifest.shards:
+            path = catalogue.shards.path(shard)
             size = path.stat().st_size if path.exists() else None
             if size != shard.bytes:
                 raise DistilleryError(
@@ -132,7 +132,7 @@ class Catalogue:
                     f"says {shard.bytes} bytes. Run the same `distill index build` again, which "
                     "keeps whole segments, then `distill index add` for what was added since."
                 )
-        return found
+        return catalogue
 
     @classmethod
     def read(cls, folder: Path) -> "Catalogue":
@@ -173,11 +173,11 @@ class Catalogue:
 
     def intact_approximate(self) -> Path | None:
         """Read the file of the approximate index; return None if it is not there as described."""
-        own = self.contents.approximate
-        if own is None or own.answers_to != self.shards.manifest.digest:
+        approximate = self.contents.approximate
+        if approximate is None or approximate.answers_to != self.shards.manifest.digest:
             return None
-        path = self.folder / own.name
-        return path if path.exists() and sha256_file(path) == own.sha256 else None
+        path = self.folder / approximate.name
+        return path if path.exists() and sha256_file(path) == approximate.sha256 else None
 
     @cached_property
     def mean(self) -> np.ndarray | None:
@@ -222,17 +222,17 @@ class Catalogue:
 
     def faults(self) -> list[str]:
         """Read everything; return one line per file that is missing, truncated or altered."""
-        found = self.shards.verify()
+        faults = self.shards.verify()
         files = [(MEAN, self.contents.mean)] if self.contents.mean else []
-        if own := self.contents.approximate:
-            files.append((own.name, own.sha256))
+        if approximate := self.contents.approximate:
+            files.append((approximate.name, approximate.sha256))
         for name, digest in files:
             path = self.folder / name
             if not path.exists():
-                found.append(f"{path}: missing")
+                faults.append(f"{path}: missing")
             elif sha256_file(path) != digest:
-                found.append(f"{path}: altered (its SHA-256 is not the manifest's)")
-        return found
+                faults.append(f"{path}: altered (its SHA-256 is not the manifest's)")
+        return faults
 
     def _value(self, column: str, row: int) -> str:
         part = int(np.searchsorted(self._ends, row, side="right"))

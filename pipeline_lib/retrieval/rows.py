@@ -136,7 +136,7 @@ def _delimited(
     name = source or "standard input"
     records = iter(records)
     header = next(records, [])
-    places = [_place(name, header, column) for column in names]
+    indices = [_place(name, header, column) for column in names]
     for number, record in enumerate(records, 2):
         if not any(record):
             continue
@@ -145,7 +145,7 @@ def _delimited(
                 f"{name}: row {number} has {len(record)} columns, not {len(header)}. Correct the "
                 "row."
             )
-        yield tuple(as_utf8(record[place], f"{name}: row {number}") for place in places)
+        yield tuple(as_utf8(record[index], f"{name}: row {number}") for index in indices)
 
 
 def _place(source: Any, header: list[str], name: str) -> int:
@@ -224,7 +224,9 @@ class NewRows:
         if kept.ids is None:
             new = self._rows.add(string_keys(kept.texts))
         else:
-            pairs = [f"{own}\x1f{text}" for own, text in zip(kept.ids, kept.texts, strict=True)]
+            pairs = [
+                f"{row_id}\x1f{text}" for row_id, text in zip(kept.ids, kept.texts, strict=True)
+            ]
             new, unknown = self._rows.add(string_keys(pairs)), self._ids.add(string_keys(kept.ids))
             if (changed := np.flatnonzero(new & ~unknown)).size:
                 raise DistilleryError(

@@ -60,7 +60,7 @@ def made(folder: Path, encoder: Path, own: GivenDocuments, texts: list[str]) -> 
         EncoderReference.to(encoder),
         Form("float32", mean=targets_in_files(encoder).mean),
     )
-    return build(folder, reference, [Rows(texts)], form, ENGINE, given=own)[0]
+    return build(folder, reference, [Rows(texts)], form, ENGINE, documents=own)[0]
 
 
 def test_queries_of_the_encoder_find_the_given_vectors(
@@ -87,7 +87,7 @@ def test_added_sentences_have_theirs_out_of_files_too(
         tmp_path / "index", encoder, given(tmp_path / "a", documents[:40], TEXTS[:40]), TEXTS[:40]
     )
     more, rows = given(tmp_path / "b", documents[40:], TEXTS[40:]), [Rows(TEXTS[40:])]
-    whole, report = add(first, rows, ENGINE, given=more)
+    whole, report = add(first, rows, ENGINE, documents=more)
     assert len(whole) == 50 and report.rows_computed == 10
     np.testing.assert_allclose(whole.vectors[np.arange(50)], documents - OFFSET, atol=1e-5)
     with pytest.raises(DistilleryError, match="Name those of the new sentences by `--vectors`"):
@@ -96,10 +96,10 @@ def test_added_sentences_have_theirs_out_of_files_too(
     with pytest.raises(
         DistilleryError, match="of model another, but the index holds those of some"
     ):
-        add(whole, rows, ENGINE, given=other)
+        add(whole, rows, ENGINE, documents=other)
     own = build(tmp_path / "own", EncoderReference.to(encoder), [Rows(TEXTS)], Form(), ENGINE)[0]
     with pytest.raises(DistilleryError, match="are its encoder's"):
-        add(own, rows, ENGINE, given=more)
+        add(own, rows, ENGINE, documents=more)
 
 
 def test_a_sentence_without_a_vector_is_named(

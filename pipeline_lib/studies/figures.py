@@ -54,14 +54,14 @@ def table(study: Study, figures: list[Figure], metrics: dict[str, Any]) -> str:
     lines = [f"# {study.title} ({study.source})", ""]
     lines += [f"{metric} on {split}, in percent; mean ± standard deviation, seeds {seeds}.", ""]
     lines += [" | ".join(head), " | ".join("---" for _ in head)]
-    places = list(dict.fromkeys(f.point.place for f in figures))
+    positions = list(dict.fromkeys(f.point.place for f in figures))
     # Rows that end at different epochs, or within one, are not in order.
-    for place in sorted(places) if study.scale == "epochs" else places:
-        here = {f.point.series: f for f in figures if f.point.place == place}
+    for position in sorted(positions) if study.scale == "epochs" else positions:
+        here = {f.point.series: f for f in figures if f.point.place == position}
         cells = [_cell(here.get(s)) for s in series]
-        cells += [_percent(scores.get(place)) for scores in teachers.values()]
-        name = place if isinstance(place, str) else f"{place:g}"
-        loss = [f"{losses[place]:.4f}"] if losses else []
+        cells += [_percent(scores.get(position)) for scores in teachers.values()]
+        name = position if isinstance(position, str) else f"{position:g}"
+        loss = [f"{losses[position]:.4f}"] if losses else []
         lines.append(" | ".join([name, *cells, *loss]))
     return "\n".join(lines) + "\n"
 
@@ -71,13 +71,13 @@ def _teachers(
 ) -> dict[str, dict[float | str, float]]:
     """Return the teachers' scores by name and place; curves have one teacher per task."""
     split, metric = split_and_metric(study, metrics)
-    found: dict[str, dict[float | str, float]] = {}
+    teachers: dict[str, dict[float | str, float]] = {}
     for figure in figures:
         task = figure.point.task
         name = f"teacher, {task}" if study.scale == "epochs" else "teacher"
         scores = _teacher_of(figure.point, study, metrics)
-        found.setdefault(name, {})[figure.point.place] = scores[split][metric]
-    return found
+        teachers.setdefault(name, {})[figure.point.place] = scores[split][metric]
+    return teachers
 
 
 def _teacher_of(point: Point, study: Study, metrics: dict[str, Any]) -> dict[str, Any]:
@@ -117,17 +117,17 @@ def plot(study: Study, figures: list[Figure], metrics: dict[str, Any], path: Pat
     split, metric = split_and_metric(study, metrics)
     drawing, axes = pyplot.subplots(figsize=(6.4, 4.0), layout="constrained")
     for series in dict.fromkeys(f.point.series for f in figures):
-        own = [f for f in figures if f.point.series == series]
-        places = [f.point.place for f in own]
-        means, spreads = [100 * f.mean for f in own], [100 * f.std for f in own]
-        axes.errorbar(places, means, spreads, marker="o", capsize=3, label=series)
+        group = [f for f in figures if f.point.series == series]
+        positions = [f.point.place for f in group]
+        means, spreads = [100 * f.mean for f in group], [100 * f.std for f in group]
+        axes.errorbar(positions, means, spreads, marker="o", capsize=3, label=series)
     teachers = _teachers(study, figures, metrics)
     for (name, scores), line in zip(teachers.items(), cycle(("k--", "k:", "k-.")), strict=False):
         axes.plot(list(scores), [100 * score for score in scores.values()], line, label=name)
     if study.scale == "log":
-        places = list(dict.fromkeys(f.point.place for f in figures))
+        positions = list(dict.fromkeys(f.point.place for f in figures))
         axes.set_xscale("log")
-        axes.set_xticks(places, [f"{place:g}" for place in places])
+        axes.set_xticks(positions, [f"{position:g}" for position in positions])
         axes.minorticks_off()
     axes.set_xlabel(study.axis)
     axes.set_ylabel(f"{metric} on {split} (%)")
@@ -154,8 +154,10 @@ def _curve(point: Point, study: Study, layout: Layout) -> list[Figure]:
     return [
         Figure(
             replace(point, place=round(evaluation[0]["epoch"], 2)),
-            statistics.mean(own["dev"] for own in evaluation),
-            statistics.stdev(own["dev"] for own in evaluation) if len(evaluation) > 1 else 0.0,
+            statistics.mean(record["dev"] for record in evaluation),
+            statistics.stdev(record["dev"] for record in evaluation)
+            if len(evaluation) > 1
+            else 0.0,
         )
         for evaluation in evaluations
     ]
@@ -163,8 +165,8 @@ def _curve(point: Point, study: Study, layout: Layout) -> list[Figure]:
 
 def _figure(point: Point, study: Study, metrics: dict[str, Any], layout: Layout) -> Figure:
     split, metric = split_and_metric(study, metrics)
-    found = metrics[point.task]["methods"][point.method][split][metric]
+    score = metrics[point.task]["methods"][point.method][split][metric]
     loss = None
     if point.encoder is not None:
         loss = read_json(layout.encoder(point.encoder) / "training.json")["loss"]
-    return Figure(point, found["mean"], found["std"], loss)
+    return Figure(point, score["mean"], score["std"], loss)

@@ -135,7 +135,7 @@ class Rows:
         """Return the teachers of these rows, and those whose answers they average."""
         known = self.params["teachers"]
         needed = [row.get("teacher") or next(iter(known)) for row in methods.values()]
-        needed += [own for name in needed for own in known[name]["tuning"].get("of", [])]
+        needed += [member for name in needed for member in known[name]["tuning"].get("of", [])]
         return {name: teacher for name, teacher in known.items() if name in needed}
 
     def row(self, name: str) -> Raw:
@@ -237,7 +237,7 @@ def fractions(rows: Rows) -> Study:
         for share, name in zip(SHARES, tasks, strict=True)
         for series, method in zip(names, methods, strict=True)
     ]
-    fixed = all(own["tuning"]["kind"] == "finished" for own in params["teachers"].values())
+    fixed = all(teacher["tuning"]["kind"] == "finished" for teacher in params["teachers"].values())
     axis = f"share of the training set (%), teacher fine-tuned on {'all' if fixed else 'the same'}"
     title = f"Share of the training data: {task}"
     params = rows.finish(methods, tasks=tasks, encoders=encoders)

@@ -34,18 +34,20 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
     folder, recipes = layout.split(task, "train"), params.recipes_of(task)
     sets = {False: ShardSet.open(folder), True: training_texts(folder)}
     used = {params.recipe(name).unlabelled for name in recipes}
-    check_cap(task, settings, max((sets[own].manifest.rows for own in used), default=0))
+    check_cap(
+        task, settings, max((sets[unlabelled].manifest.rows for unlabelled in used), default=0)
+    )
     lexicon = make_lexicon(params, task, layout)
     engine = make_engine(params, "cpu")
     clear_folder(layout.transfer_sets(task))
     for recipe in recipes:
         start = time.monotonic()
-        own = params.recipe(recipe)
-        examples = sets[own.unlabelled]
+        spec = params.recipe(recipe)
+        examples = sets[spec.unlabelled]
         # The cap is divided among all blocks; `unlabelled` adds blocks and changes nothing within
         # one.
         blocks = settings.model_copy(update={"blocks": len(examples.manifest.shards)})
-        rules = own.model_copy(update={"unlabelled": False})
+        rules = spec.model_copy(update={"unlabelled": False})
         augmentation = AugmentationPass.of(rules, blocks, lexicon)
         manifest, report = run_pass(augmentation, examples, layout.transfer(task, recipe), engine)
         seconds = time.monotonic() - start

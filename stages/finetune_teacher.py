@@ -25,7 +25,7 @@ Record = dict[str, Any]
 def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:
     """Tune one task's teachers on its original training set, or take finished ones."""
     params, layout = load_params(), Layout()
-    kinds = {name: own.tuning.kind for name, own in params.teachers_of(task).items()}
+    kinds = {name: teacher.tuning.kind for name, teacher in params.teachers_of(task).items()}
     target = clear_folder(layout.teachers(task))
     records = finetune(params, task, [name for name in kinds if kinds[name] == "single"], target)
     for name in (name for name in kinds if kinds[name] == "finished"):
@@ -67,10 +67,10 @@ def finetune(params: Params, task: str, names: list[str], target: Path) -> dict[
     with show_training(f"fine-tuning {task}", rows, note) as shown:
         searched = train_rows(rows, engine, shown.on_progress, shown.on_done)
     records = {}
-    for name, found in searched.items():
-        [(training, records[name])] = found.trainings.values()
+    for name, result in searched.items():
+        [(training, records[name])] = result.trainings.values()
         training.result.link_into(target / name)
-        found.write(target / name)
+        result.write(target / name)
     return records
 
 

@@ -34,10 +34,10 @@ def main(catalogue: Annotated[str, typer.Option(help="A row of `catalogues`.")])
     content = [encoder.digest, row.model_dump(), ShardSet.open(sentences).manifest.digest]
     built = state_folder() / "catalogues" / sha256_json(content)
     form, engine = Form(row.storage, approximate=row.approximate), make_engine(params, device)
-    found, report = build(built, encoder, read_rows(sentences), form, engine, device)
+    embedded, report = build(built, encoder, read_rows(sentences), form, engine, device)
     for path in sorted(built.iterdir()):
         link_or_copy(path, folder / path.name)
-    typer.echo(f"{catalogue}: {len(found):,} sentences; {report}")
+    typer.echo(f"{catalogue}: {len(embedded):,} sentences; {report}")
 
 
 if __name__ == "__main__":

@@ -64,12 +64,12 @@ def answer(params: Params, layout: Layout, task: str, teacher: str) -> None:
     from pipeline_lib.evaluation.heldout import heldout_splits
     from pipeline_lib.teachers.outputs import LogitPass
 
-    own = params.teachers[teacher]
+    settings = params.teachers[teacher]
     folder = layout.teacher(task, teacher)
     agreement = read_record(folder / "training.json", AGREEMENT)[AGREEMENT]
-    logit_pass = LogitPass.of(params, folder, own.max_length, agreement=agreement)
+    logit_pass = LogitPass.of(params, folder, settings.max_length, agreement=agreement)
     engine = make_engine(params, logit_pass.device)
-    recipes = filter(own.answers, params.recipes_of(task))
+    recipes = filter(settings.answers, params.recipes_of(task))
     transfer = {recipe: ShardSet.open(layout.transfer(task, recipe)) for recipe in recipes}
     for recipe, inputs in transfer.items():
         outputs = layout.outputs(task, teacher, recipe)
@@ -98,18 +98,18 @@ def take(params: Params, layout: Layout, task: str, teacher: str) -> None:
     from pipeline_lib.teachers.averages import AveragePass
     from pipeline_lib.teachers.unanswered import UNANSWERED, list_unanswered, without_answer
 
-    own, engine = params.teachers[teacher], make_engine(params, "cpu")
-    recipes = filter(own.answers, params.recipes_of(task))
+    settings, engine = params.teachers[teacher], make_engine(params, "cpu")
+    recipes = filter(settings.answers, params.recipes_of(task))
     sets = [(layout.transfer(task, recipe), layout.outputs, recipe) for recipe in recipes]
     splits = heldout_splits(layout.task(task))
     sets += [(layout.split(task, split), layout.heldout_outputs, split) for split in splits]
-    for folder, place, name in sets:
-        rows, target = ShardSet.open(folder), place(task, teacher, name)
-        if own.tuning.kind == "answers":
+    for folder, output_path, name in sets:
+        rows, target = ShardSet.open(folder), output_path(task, teacher, name)
+        if settings.tuning.kind == "answers":
             answers = AnswerPass.of(layout.teacher(task, teacher))
         else:
-            others = {other: place(task, other, name) for other in own.tuning.of}
-            answers = AveragePass.of(others, own.tuning)
+            others = {other: output_path(task, other, name) for other in settings.tuning.of}
+            answers = AveragePass.of(others, settings.tuning)
         manifest, report = run_pass(answers, rows, target, engine)
         outputs = ShardSet.open(target)
         missing = list_unanswered(outputs, without_answer(rows, outputs, answers.mask))
@@ -147,10 +147,10 @@ def precompute(
     typer.echo(f"{title}: {manifest.rows:,} rows; {report}")
 
 
-def prove(inputs: ShardSet, logit_pass: "LogitPass", folder: Path, own: float | None) -> None:
+def prove(inputs: ShardSet, logit_pass: "LogitPass", folder: Path, agreement: float | None) -> None:
     """Prove that the logits in ``folder`` belong to their rows; write the figures beside them.
 
-    :param own: the teacher's agreement on the training rows, if these are among the rows.
+    :param agreement: the teacher's agreement on the training rows, if these are among the rows.
     """
     from pipeline_lib.base.devices import single_thread
     from pipeline_lib.teachers.alignment import proof_key, prove_alignment
@@ -160,15 +160,15 @@ def prove(inputs: ShardSet, logit_pass: "LogitPass", folder: Path, own: float | 
     def compute() -> dict[str, Any]:
         # One thread here too: workers are forked from this process again, for the next set.
         with single_thread() if logit_pass.device == "cpu" else nullcontext():
-            return prove_alignment(inputs, outputs, logit_pass, own)
+            return prove_alignment(inputs, outputs, logit_pass, agreement)
 
-    figures = kept_json("proofs", [proof_key(inputs, outputs, logit_pass), own], compute)
+    figures = kept_json("proofs", [proof_key(inputs, outputs, logit_pass), agreement], compute)
     write_json(folder / "alignment.json", figures)
     typer.echo(
         f"  {figures['recomputed_rows']} rows recomputed, largest difference "
         f"{figures['max_abs_logit_difference']}"
     )
-    if own is not None:
+    if agreement is not None:
         typer.echo(f"  agreement with the labels {figures['agreement_with_labels']:.4f}")
 
 

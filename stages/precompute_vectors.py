@@ -40,11 +40,13 @@ def compute(params: Params, layout: Layout) -> None:
 
     vector_pass = VectorPass.of(params, layout.model(params.sentence_vectors.model))
     engine = make_engine(params, vector_pass.device)
-    for own in sentence_sets(params, layout):
-        name = own.vectors.relative_to(layout.vectors).as_posix()
-        inputs = ShardSet.open(own.inputs)
-        found = precompute_vectors(inputs, vector_pass, own.vectors, engine, f"vectors {name}")
-        typer.echo(f"{name}: {found}")
+    for sentence_set in sentence_sets(params, layout):
+        name = sentence_set.vectors.relative_to(layout.vectors).as_posix()
+        inputs = ShardSet.open(sentence_set.inputs)
+        report = precompute_vectors(
+            inputs, vector_pass, sentence_set.vectors, engine, f"vectors {name}"
+        )
+        typer.echo(f"{name}: {report}")
 
 
 def take(params: Params, layout: Layout) -> None:
@@ -57,19 +59,22 @@ def take(params: Params, layout: Layout) -> None:
 
     settings, engine = params.sentence_vectors, make_engine(params, "cpu")
     sets = sentence_sets(params, layout)
-    given, where = GivenVectors.read(layout.given_vectors), ", ".join(settings.files)
+    vectors, where = GivenVectors.read(layout.given_vectors), ", ".join(settings.files)
     corpus = ShardSet.open(sets[0].inputs)
-    if warning := check_related(given, corpus.tables(), settings.mask, where):
+    if warning := check_related(vectors, corpus.tables(), settings.mask, where):
         typer.echo(warning)
-    found = GivenVectorPass.of(layout.given_vectors, settings.storage)
-    for own in sets:
-        inputs, name = ShardSet.open(own.inputs), own.vectors.relative_to(layout.vectors).as_posix()
-        manifest, report = run_pass(found, inputs, own.vectors, engine)
-        outputs = ShardSet.open(own.vectors)
+    vector_pass = GivenVectorPass.of(layout.given_vectors, settings.storage)
+    for sentence_set in sets:
+        inputs, name = (
+            ShardSet.open(sentence_set.inputs),
+            sentence_set.vectors.relative_to(layout.vectors).as_posix(),
+        )
+        manifest, report = run_pass(vector_pass, inputs, sentence_set.vectors, engine)
+        outputs = ShardSet.open(sentence_set.vectors)
         missing = list_unanswered(outputs, without_vector(inputs, outputs, settings.mask))
         figures = {"rows": manifest.rows, "rows_with_equal_key": equal_keys(inputs, outputs)}
-        write_json(own.vectors / "alignment.json", figures | manifest.counts)
-        listed = own.vectors / UNANSWERED
+        write_json(sentence_set.vectors / "alignment.json", figures | manifest.counts)
+        listed = sentence_set.vectors / UNANSWERED
         note = f", {missing:,} sentences without a vector: {listed}" if missing else ""
         typer.echo(f"{name}: {manifest.rows:,} rows; {report}{note}")
 

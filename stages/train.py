@@ -60,11 +60,11 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
             rows = rows_of([plan.started(layout, params.seeds) for plan in turn])
             encode_sets(rows, encoders)
             searched = train_rows(rows, trainers, shown.on_progress, shown.on_done)
-            for method, found in searched.items():
-                _link(found, target / method)
+            for method, result in searched.items():
+                _link(result, target / method)
             trained |= searched
-    for method, found in trained.items():
-        _tell(f"{task} {method}", found)
+    for method, result in trained.items():
+        _tell(f"{task} {method}", result)
 
 
 def make_vocabulary(params: Params, task: str, layout: Layout) -> None:
@@ -83,17 +83,17 @@ def _note(training: "StudentTraining", loss: float, best: float) -> str:
     return f"{training.plan.method} {training.seed}: loss {loss:.3f} {score}"
 
 
-def _link(found: "Searched[StudentTraining]", folder: Path) -> None:
-    for seed, (training, _) in found.trainings.items():
+def _link(result: "Searched[StudentTraining]", folder: Path) -> None:
+    for seed, (training, _) in result.trainings.items():
         training.result.link_into(folder / str(seed))
-    found.write(folder)
+    result.write(folder)
 
 
-def _tell(name: str, found: "Searched[StudentTraining]") -> None:
-    [(first, record), *_] = found.trainings.values()
+def _tell(name: str, result: "Searched[StudentTraining]") -> None:
+    [(first, record), *_] = result.trainings.values()
     what, sign = ("loss on dev", -1) if first.plan.objective.is_of_layers else ("dev", 1)
-    scores = ", ".join(f"{sign * own['best_dev']:.4f}" for own in found.records)
-    typer.echo(f"{name}: {what} {scores} (seeds {[*found.trainings]}, rate {found.rate:g})")
+    scores = ", ".join(f"{sign * seed_record['best_dev']:.4f}" for seed_record in result.records)
+    typer.echo(f"{name}: {what} {scores} (seeds {[*result.trainings]}, rate {result.rate:g})")
     if missing := record["unanswered"]:
         typer.echo(
             f"  trained on {record['rows']:,} rows: {missing:,} have no answer from the teacher"

@@ -252,8 +252,8 @@ def _profile(data: Data) -> dict[str, float]:
     for step, (function, _) in STEPS.items():
         names = [key for key in entries if key[1] == function]
         file = files.get(function, "augmentation.py")
-        own = [key for key in names if key[0] == file or function == "union1d"]
-        shares[step] = round(sum(entries[key] for key in own) / total, 3)
+        matches = [key for key in names if key[0] == file or function == "union1d"]
+        shares[step] = round(sum(entries[key] for key in matches) / total, 3)
     shares["the rest: Python strings, iterating"] = round(1 - sum(shares.values()), 3)
     return shares
 

@@ -205,7 +205,7 @@ def _empty_module(name: str) -> types.ModuleType:
 
 def _augmenter(augment: Callable[[str, int], list[str]]) -> Make:
     def make(data: Data) -> tuple[int, int]:
-        made = [text for given in data.texts for text in augment(given, data.n_iter)]
+        made = [text for source in data.texts for text in augment(source, data.n_iter)]
         return len(made), len(set(made) - set(data.texts))
 
     return make

@@ -142,10 +142,10 @@ def rate_of(split: Split, texts: list[str], sentences: int) -> Callable[[], floa
     return measure
 
 
-def score(found: Iterable[list[str]], gold: list[tuple[str, str]]) -> dict[str, float]:
+def score(predicted: Iterable[list[str]], gold: list[tuple[str, str]]) -> dict[str, float]:
     """Return precision, recall and F1 of the boundaries, in percent."""
     right = proposed = 0
-    for sentences, (first, second) in zip(found, gold, strict=True):
+    for sentences, (first, second) in zip(predicted, gold, strict=True):
         starts = _starts(sentences, f"{first} {second}")
         proposed += len(starts)
         right += len(first) + 1 in starts

@@ -159,13 +159,13 @@ def _texts(
 ) -> tuple[str, list[str]]:
     """Return a description of the texts, and ``count`` of them in a seeded random order."""
     if sentences is None:
-        found = ShardSet.open(Path("data/tasks") / task / split).table()["text"].to_pylist()
+        texts = ShardSet.open(Path("data/tasks") / task / split).table()["text"].to_pylist()
         source = f"the {split} sentences of the task {task}"
     else:
-        found = [line for line in sentences.read_text("utf-8").split("\n") if line.strip()]
+        texts = [line for line in sentences.read_text("utf-8").split("\n") if line.strip()]
         source = f"the lines of {sentences.name}"
-    order = np.random.default_rng(seed).permutation(len(found))[:count]
-    return source, [found[i] for i in order]
+    order = np.random.default_rng(seed).permutation(len(texts))[:count]
+    return source, [texts[i] for i in order]
 
 
 def _classifier(encoder: Path, folder: Path, seed: int) -> Path:
@@ -268,12 +268,12 @@ def _ours(
 # The machine's peak, and the work in the texts.
 
 
-def _peak(precision: str, found: list[float]) -> float:
-    """Return the best GFLOP/s of square products, all cores, and note it in ``found``."""
+def _peak(precision: str, peaks: list[float]) -> float:
+    """Return the best GFLOP/s of square products, all cores, and note it in ``peaks``."""
     # In a separate process: the one that forks our workers must not have used threads.
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        found.append(pool.submit(_best_product, precision).result())
-    return found[-1]
+        peaks.append(pool.submit(_best_product, precision).result())
+    return peaks[-1]
 
 
 def _best_product(precision: str) -> float:

@@ -25,9 +25,9 @@ import typer
 from harness import RESULTS, facts, reason, say, spread, summary, table, take_turns, write_results
 
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.evaluation.results import TaskScores
 from pipeline_lib.params import load_params
-from pipeline_lib.storage.shards import ShardSet
+from pipeline_lib.results.schema import TaskScores
+from pipeline_lib.shards.shard_sets import ShardSet
 
 Predict = Callable[[Sequence[str]], np.ndarray]
 PEERS = ("model2vec", "TF-IDF regression")
@@ -99,7 +99,7 @@ def _systems(
 
 def _teacher(task: str) -> Predict:
     from pipeline_lib.base.devices import resolve_batch_tokens, resolve_precision
-    from pipeline_lib.teachers.model import load_teacher
+    from pipeline_lib.models.teacher import load_teacher
 
     params = load_params()
     name, settings = next(iter(params.teachers_of(task).items()))
@@ -116,7 +116,7 @@ def _cpu() -> Any:
 
 
 def _student(folder: Path) -> Predict:
-    from pipeline_lib.students.student import load_student
+    from pipeline_lib.models.students.student import load_student
 
     student = load_student(folder)
     return lambda texts: student.logits(list(texts)).argmax(1)

@@ -32,17 +32,17 @@ from harness import RESULTS, facts, peak_mib, reason, say, summary, table, take_
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.threads import usable_cores
-from pipeline_lib.engine.local import LocalEngine
 from pipeline_lib.retrieval.approximate import KINDS, open_approximate, write_approximate
 from pipeline_lib.retrieval.building import Form, build
 from pipeline_lib.retrieval.catalogue import Catalogue
 from pipeline_lib.retrieval.embedders import EncoderReference
-from pipeline_lib.retrieval.rows import Rows, read_rows
 from pipeline_lib.retrieval.scoring import CosineScorer
 from pipeline_lib.retrieval.top_k import best
-from pipeline_lib.storage.columns import list_column
-from pipeline_lib.storage.shards import ShardSet, write_manifest, write_shard
-from pipeline_lib.storage.vectors import pack
+from pipeline_lib.shards.columns import list_column
+from pipeline_lib.shards.engine.local import LocalEngine
+from pipeline_lib.shards.shard_sets import ShardSet, write_manifest, write_shard
+from pipeline_lib.shards.vectors import pack
+from pipeline_lib.tables.sentence_rows import Rows, read_rows
 
 K, SIZES = 10, (1, 32)
 CANDIDATES = 100

@@ -28,10 +28,10 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import StudentPlace, student_place
 from pipeline_lib.base.text import Text
 from pipeline_lib.exports.numpy_export import export_numpy
-from pipeline_lib.exports.onnx_export import export_onnx, export_onnx_int8
+from pipeline_lib.exports.onnx.exporter import export_onnx, export_onnx_int8
 from pipeline_lib.exports.opening import load_student
-from pipeline_lib.storage.columns import texts
-from pipeline_lib.storage.shards import ShardSet
+from pipeline_lib.shards.columns import texts
+from pipeline_lib.shards.shard_sets import ShardSet
 
 FORMS = {"onnx": export_onnx, "onnx-int8": export_onnx_int8, "numpy": export_numpy}
 Predict = Callable[[Sequence[Text]], np.ndarray]

@@ -21,8 +21,8 @@ from pipeline_lib.base.probabilities import softmax
 from pipeline_lib.base.text import Text
 from pipeline_lib.exports.numpy_student import ARCHITECTURES
 from pipeline_lib.params import load_params
-from pipeline_lib.storage.columns import texts as texts_of
-from pipeline_lib.storage.shards import ShardSet
+from pipeline_lib.shards.columns import texts as texts_of
+from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.text.pieces import SEGMENTS, Pieces, load_fast_tokenizer, tokenizer_files
 
 Predict = Callable[[Sequence[Text]], np.ndarray]
@@ -106,7 +106,7 @@ def ours(task: str, seeds: Sequence[int], folder: Path) -> Iterator[System]:
 
 def _export_student(folder: Path, form: str, out: Path) -> None:
     from pipeline_lib.exports.numpy_export import export_numpy
-    from pipeline_lib.exports.onnx_export import export_onnx, export_onnx_int8
+    from pipeline_lib.exports.onnx.exporter import export_onnx, export_onnx_int8
 
     {"onnx": export_onnx, "onnx-int8": export_onnx_int8, "numpy": export_numpy}[form](folder, out)
 
@@ -115,8 +115,8 @@ def _export_teacher(folder: Path, form: str, out: Path, pairs: bool) -> None:
     """Export a teacher in the usual way: traced by torch's exporter, quantised dynamically."""
     import onnx
 
-    from pipeline_lib.exports.onnx_export import quantise
-    from pipeline_lib.teachers.model import load_teacher
+    from pipeline_lib.exports.onnx.exporter import quantise
+    from pipeline_lib.models.teacher import load_teacher
 
     reads_segments = pairs and Pieces.of(load_fast_tokenizer(folder)).segments
     model = load_teacher(folder, "cpu", "float32").model.eval()
@@ -150,7 +150,7 @@ class _Logits(nn.Module):
 
 
 def _load_exported_teacher(folder: Path) -> Predict:
-    from pipeline_lib.exports.onnx_student import open_session, run
+    from pipeline_lib.exports.onnx.student import open_session, run
 
     pieces = Pieces.of(load_fast_tokenizer(folder))
     session = open_session((folder / "model.onnx").read_bytes())
@@ -303,7 +303,7 @@ def _load_tfidf(folder: Path) -> Predict:
 
 def _load_teacher(folder: Path) -> Predict:
     from pipeline_lib.base.devices import resolve_batch_tokens, resolve_precision
-    from pipeline_lib.teachers.model import load_teacher
+    from pipeline_lib.models.teacher import load_teacher
 
     cpu = torch.device("cpu")
     teacher = load_teacher(folder, "cpu", resolve_precision("auto", cpu))

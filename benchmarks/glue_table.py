@@ -14,7 +14,7 @@ import typer
 from harness import RESULTS, facts, table, write_results
 
 from pipeline_lib.base.threads import usable_cores
-from pipeline_lib.evaluation.results import Gain, TaskScores
+from pipeline_lib.results.schema import Gain, TaskScores
 
 SUBSETS = ("qqp", "qqp_20", "mnli", "qnli")
 """The tasks that were subsets when the stored results were made."""

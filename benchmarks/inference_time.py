@@ -44,13 +44,13 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.text import Text
 from pipeline_lib.base.threads import usable_cores
-from pipeline_lib.distillation.starts import Start, start_of
+from pipeline_lib.models.students.student import Student, attend_quickly, quick_batch
+from pipeline_lib.models.students.vocabulary import build_tokenizer, count_words, select_words
 from pipeline_lib.params import StudentSettings, load_params
-from pipeline_lib.storage.columns import texts as texts_of
-from pipeline_lib.storage.shards import ShardSet
-from pipeline_lib.students.student import Student, attend_quickly, quick_batch
-from pipeline_lib.students.vocabulary import build_tokenizer, count_words, select_words
-from pipeline_lib.training.batches import LengthSorted
+from pipeline_lib.shards.columns import texts as texts_of
+from pipeline_lib.shards.shard_sets import ShardSet
+from pipeline_lib.text.batches import LengthSorted
+from pipeline_lib.training.distillation.initialisation import Start, start_of
 
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy")
 BASE = {"width": 768, "heads": 12, "feedforward": 3072}

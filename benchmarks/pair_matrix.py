@@ -57,7 +57,11 @@ from transformers import AutoConfig, BertConfig, BertModel
 
 from pipeline_lib.base.devices import DTYPES, resolve_batch_tokens, resolve_precision
 from pipeline_lib.base.threads import usable_cores
-from pipeline_lib.distillation.starts import Start
+from pipeline_lib.models.students.sentence_encoder import SentenceEncoder
+from pipeline_lib.models.students.student import Student
+from pipeline_lib.models.students.vocabulary import build_tokenizer
+from pipeline_lib.models.teacher import load_classifier, load_teacher
+from pipeline_lib.outputs.vectors import VectorModel, load_vector_model
 from pipeline_lib.params import student_settings
 from pipeline_lib.retrieval.scoring import (
     CANDIDATE_ROWS,
@@ -67,14 +71,10 @@ from pipeline_lib.retrieval.scoring import (
     scores,
 )
 from pipeline_lib.retrieval.top_k import best
-from pipeline_lib.students.sentence_encoder import SentenceEncoder
-from pipeline_lib.students.student import Student
-from pipeline_lib.students.vocabulary import build_tokenizer
-from pipeline_lib.teachers.model import load_classifier, load_teacher
-from pipeline_lib.teachers.vectors import VectorModel, load_vector_model
 from pipeline_lib.text.pieces import load_fast_tokenizer, model_inputs
 from pipeline_lib.text.ragged import inside
 from pipeline_lib.text.words import split_words
+from pipeline_lib.training.distillation.initialisation import Start
 
 CPU = torch.device("cpu")
 PACKAGES = ("torch", "transformers", "sentence-transformers", "tokenizers", "numpy")

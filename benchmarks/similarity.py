@@ -20,17 +20,22 @@ from harness import RESULTS, facts, say, table, write_results
 
 from pipeline_lib.base.devices import single_thread
 from pipeline_lib.base.layout import Layout, state_folder
-from pipeline_lib.distillation.starts import Start
-from pipeline_lib.evaluation.results import SimilarityScores
-from pipeline_lib.evaluation.sentence_vectors import Encode, model_encoder
-from pipeline_lib.evaluation.untuned import TRAIN, LabelledPairs, labelled_splits, scores_of
+from pipeline_lib.models.students.sentence_encoder import SentenceEncoder
+from pipeline_lib.models.students.vocabulary import load_vocabulary
 from pipeline_lib.params import Params, load_params, student_settings
-from pipeline_lib.students.sentence_encoder import SentenceEncoder
-from pipeline_lib.students.vocabulary import load_vocabulary
-from pipeline_lib.tasks.metrics import score
+from pipeline_lib.results.metrics import score
+from pipeline_lib.results.schema import SimilarityScores
+from pipeline_lib.retrieval.evaluation.sentence_vectors import Encode, model_encoder
+from pipeline_lib.retrieval.evaluation.zero_shot_table import (
+    TRAIN,
+    LabelledPairs,
+    labelled_splits,
+    scores_of,
+)
+from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.fast_tokenizer import WordNumbers
 from pipeline_lib.text.ragged import Sentences
-from pipeline_lib.training.batches import LengthSorted
+from pipeline_lib.training.distillation.initialisation import Start
 from pipeline_lib.training.loop import Settings, fit
 
 VALUES = {"architecture": "bilstm", "hidden": 150, "classifier": 200, "embeddings": "trained"}

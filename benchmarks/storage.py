@@ -19,16 +19,21 @@ from harness import RESULTS, facts, say, table, write_results
 
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.threads import usable_cores
-from pipeline_lib.distillation.encoders import EncoderTraining, encoder_row, held_back_loss, mean_of
-from pipeline_lib.distillation.plans import make_plan
-from pipeline_lib.distillation.students import student_row
-from pipeline_lib.engine import make_engine
-from pipeline_lib.engine.passes import run_pass
+from pipeline_lib.models.students.sentence_encoder import load_encoder
+from pipeline_lib.outputs.vectors import VectorPass
 from pipeline_lib.params import load_params
-from pipeline_lib.storage.shards import ShardSet
-from pipeline_lib.storage.vectors import unit
-from pipeline_lib.students.sentence_encoder import load_encoder
-from pipeline_lib.teachers.vectors import VectorPass
+from pipeline_lib.shards.engine import make_engine
+from pipeline_lib.shards.engine.passes import run_pass
+from pipeline_lib.shards.shard_sets import ShardSet
+from pipeline_lib.shards.vectors import unit
+from pipeline_lib.training.distillation.encoders import (
+    EncoderTraining,
+    encoder_row,
+    held_back_loss,
+    mean_of,
+)
+from pipeline_lib.training.distillation.plans import make_plan
+from pipeline_lib.training.distillation.students import student_row
 from pipeline_lib.training.runs import Record
 from pipeline_lib.training.search import train_rows
 

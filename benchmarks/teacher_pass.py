@@ -50,12 +50,12 @@ from teacher_peers import PRECISIONS, all_peers, defaults_and_best, format_of, r
 
 from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.base.threads import usable_cores
-from pipeline_lib.engine.local import LocalEngine
-from pipeline_lib.engine.protocol import Report
+from pipeline_lib.outputs.teacher_pass import LogitPass
 from pipeline_lib.params import load_params
-from pipeline_lib.storage.shards import Shard, ShardSet, read_shard, write_shard
-from pipeline_lib.storage.store import Store
-from pipeline_lib.teachers.outputs import LogitPass
+from pipeline_lib.shards.engine.local import LocalEngine
+from pipeline_lib.shards.engine.protocol import Report
+from pipeline_lib.shards.shard_sets import Shard, ShardSet, read_shard, write_shard
+from pipeline_lib.shards.store import Store
 
 PEAK_SIZES = (1024, 2048, 4096)
 PACKAGES = ("torch", "transformers", "sentence-transformers", "tokenizers", "pyarrow", "numpy")
@@ -172,7 +172,7 @@ def _classifier(encoder: Path, folder: Path, seed: int) -> Path:
     """Save the encoder with a random two-class head, as fine-tuning would."""
     import torch
 
-    from pipeline_lib.teachers.model import load_classifier
+    from pipeline_lib.models.teacher import load_classifier
 
     torch.manual_seed(seed)
     model, tokenizer = load_classifier(encoder, ["negative", "positive"])

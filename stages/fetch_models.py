@@ -34,7 +34,7 @@ def fetch_sentence_vectors(params: Params, layout: Layout) -> None:
     if not isinstance(settings, SentenceVectorFiles):
         write_source(folder, None)
         return
-    from pipeline_lib.teachers.given_vectors import gather_vectors
+    from pipeline_lib.outputs.files.vector_table import gather_vectors
 
     files = [
         existing_file(Path(params.inputs) / path, f"params.yaml: sentence_vectors.files.{number}")

@@ -16,8 +16,8 @@ import typer
 from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.files import clear_folder, link_or_copy, read_record, write_json
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.engine import make_engine
 from pipeline_lib.params import Params, load_params
+from pipeline_lib.shards.engine import make_engine
 
 Record = dict[str, Any]
 
@@ -53,9 +53,9 @@ def labels(params: Params, task: str) -> list[str]:
 def finetune(params: Params, task: str, names: list[str], target: Path) -> dict[str, Record]:
     """Fine-tune teachers at every learning rate; link the best of each below ``target``."""
     from pipeline_lib.base.devices import resolve_device
-    from pipeline_lib.teachers.finetuning import TeacherTraining, teacher_row
     from pipeline_lib.training.progress import show_training
     from pipeline_lib.training.search import train_rows
+    from pipeline_lib.training.teachers.finetuning import TeacherTraining, teacher_row
 
     device = str(resolve_device(params.device))
     rows = [teacher_row(params, name, task, Layout(), device) for name in names]
@@ -77,7 +77,7 @@ def finetune(params: Params, task: str, names: list[str], target: Path) -> dict[
 def take_finished(params: Params, task: str, name: str, folder: Path) -> Record:
     """Import a teacher that was fine-tuned elsewhere into ``folder``."""
     from pipeline_lib.base.devices import resolve_device, resolve_precision
-    from pipeline_lib.teachers.finetuning import Data, import_teacher
+    from pipeline_lib.training.teachers.finetuning import Data, import_teacher
 
     layout, device = Layout(), resolve_device(params.device)
     splits = Data.read(layout.split(task, "train")), Data.read(layout.split(task, "dev"))
@@ -89,9 +89,9 @@ def take_finished(params: Params, task: str, name: str, folder: Path) -> Record:
 
 def take_answers(params: Params, task: str, name: str, folder: Path) -> Record:
     """Import a teacher's answers from its files into ``folder``."""
-    from pipeline_lib.storage.shards import ShardSet
-    from pipeline_lib.teachers.answers import gather
-    from pipeline_lib.teachers.own_answers import describe_answers, unrelated_warning
+    from pipeline_lib.outputs.files.answer_checks import describe_answers, unrelated_warning
+    from pipeline_lib.outputs.files.answers import gather
+    from pipeline_lib.shards.shard_sets import ShardSet
 
     layout, settings = Layout(), params.teachers[name].tuning
     files = sorted(layout.checkpoint(name, task).iterdir())

@@ -18,9 +18,9 @@ from pipeline_lib.base.files import clear_folder, write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import Params, load_params
 from pipeline_lib.params.stage_settings import stage_settings
+from pipeline_lib.shards.fingerprint import stage_code, stage_files
 from pipeline_lib.sources.input_digests import digest_inputs, share_inputs
 from pipeline_lib.sources.preflight import require_formats
-from pipeline_lib.storage.fingerprint import stage_code, stage_files
 
 
 def main() -> None:

@@ -19,14 +19,14 @@ import typer
 from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.files import clear_folder, read_record, write_json
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.corpora.tasks.unlabelled import training_texts
 from pipeline_lib.params import Params, load_params
-from pipeline_lib.storage.kept import kept_json
-from pipeline_lib.storage.shards import ShardSet
-from pipeline_lib.tasks.unlabelled import training_texts
+from pipeline_lib.shards.kept import kept_json
+from pipeline_lib.shards.shard_sets import ShardSet
 
 if TYPE_CHECKING:
-    from pipeline_lib.engine.protocol import Engine
-    from pipeline_lib.teachers.outputs import LogitPass
+    from pipeline_lib.outputs.teacher_pass import LogitPass
+    from pipeline_lib.shards.engine.protocol import Engine
 
 AGREEMENT = "training_agreement"
 
@@ -59,10 +59,10 @@ def answer(params: Params, layout: Layout, task: str, teacher: str) -> None:
     if not params.teachers[teacher].runs:
         take(params, layout, task, teacher)
         return
-    from pipeline_lib.engine import make_engine
-    from pipeline_lib.engine.passes import run_pass
     from pipeline_lib.evaluation.heldout import heldout_splits
-    from pipeline_lib.teachers.outputs import LogitPass
+    from pipeline_lib.outputs.teacher_pass import LogitPass
+    from pipeline_lib.shards.engine import make_engine
+    from pipeline_lib.shards.engine.passes import run_pass
 
     settings = params.teachers[teacher]
     folder = layout.teacher(task, teacher)
@@ -90,13 +90,13 @@ def take(params: Params, layout: Layout, task: str, teacher: str) -> None:
 
     The answers are in files, or are the mean of other teachers' outputs.
     """
-    from pipeline_lib.engine import make_engine
-    from pipeline_lib.engine.passes import run_pass
     from pipeline_lib.evaluation.heldout import heldout_splits
-    from pipeline_lib.teachers.alignment import equal_keys
-    from pipeline_lib.teachers.answer_pass import AnswerPass
-    from pipeline_lib.teachers.averages import AveragePass
-    from pipeline_lib.teachers.unanswered import UNANSWERED, list_unanswered, without_answer
+    from pipeline_lib.outputs.alignment import equal_keys
+    from pipeline_lib.outputs.averages import AveragePass
+    from pipeline_lib.outputs.files.answer_pass import AnswerPass
+    from pipeline_lib.outputs.files.missing import UNANSWERED, list_unanswered, without_answer
+    from pipeline_lib.shards.engine import make_engine
+    from pipeline_lib.shards.engine.passes import run_pass
 
     settings, engine = params.teachers[teacher], make_engine(params, "cpu")
     recipes = filter(settings.answers, params.recipes_of(task))
@@ -123,9 +123,9 @@ def compute_states(
     params: Params, layout: Layout, task: str, teacher: str, recipes: list[str]
 ) -> None:
     """Compute the states of one teacher's layers for some transfer sets."""
-    from pipeline_lib.engine import make_engine
-    from pipeline_lib.teachers.outputs import StatePass
-    from pipeline_lib.teachers.precompute import precompute_vectors
+    from pipeline_lib.outputs.precompute import precompute_vectors
+    from pipeline_lib.outputs.teacher_pass import StatePass
+    from pipeline_lib.shards.engine import make_engine
 
     row, folder = params.teachers[teacher], layout.teacher(task, teacher)
     state_pass = StatePass.of(params, folder, row.max_length, row.states)
@@ -141,7 +141,7 @@ def precompute(
     inputs: ShardSet, logit_pass: "LogitPass", folder: Path, engine: "Engine", title: str
 ) -> None:
     """Compute the logits of one transfer set into ``folder``; print how much was reused."""
-    from pipeline_lib.engine.passes import run_pass
+    from pipeline_lib.shards.engine.passes import run_pass
 
     manifest, report = run_pass(logit_pass, inputs, folder, engine, title)
     typer.echo(f"{title}: {manifest.rows:,} rows; {report}")
@@ -153,7 +153,7 @@ def prove(inputs: ShardSet, logit_pass: "LogitPass", folder: Path, agreement: fl
     :param agreement: the teacher's agreement on the training rows, if these are among the rows.
     """
     from pipeline_lib.base.devices import single_thread
-    from pipeline_lib.teachers.alignment import proof_key, prove_alignment
+    from pipeline_lib.outputs.alignment import proof_key, prove_alignment
 
     outputs = ShardSet.open(folder)
 

@@ -13,10 +13,10 @@ import typer
 from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.files import clear_folder, write_json
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.engine import make_engine
+from pipeline_lib.outputs.sentence_sets import sentence_sets
 from pipeline_lib.params import Params, SentenceVectorFiles, load_params
-from pipeline_lib.storage.shards import ShardSet
-from pipeline_lib.teachers.sentence_sets import sentence_sets
+from pipeline_lib.shards.engine import make_engine
+from pipeline_lib.shards.shard_sets import ShardSet
 
 
 def main() -> None:
@@ -35,8 +35,8 @@ def main() -> None:
 
 def compute(params: Params, layout: Layout) -> None:
     """Compute a model's vectors, and prove that they belong to their sentences."""
-    from pipeline_lib.teachers.precompute import precompute_vectors
-    from pipeline_lib.teachers.vectors import VectorPass
+    from pipeline_lib.outputs.precompute import precompute_vectors
+    from pipeline_lib.outputs.vectors import VectorPass
 
     vector_pass = VectorPass.of(params, layout.model(params.sentence_vectors.model))
     engine = make_engine(params, vector_pass.device)
@@ -51,11 +51,11 @@ def compute(params: Params, layout: Layout) -> None:
 
 def take(params: Params, layout: Layout) -> None:
     """Look up the vectors that were given in files; list the sentences that have none."""
-    from pipeline_lib.engine.passes import run_pass
-    from pipeline_lib.teachers.alignment import equal_keys
-    from pipeline_lib.teachers.given_vectors import GivenVectorPass, GivenVectors
-    from pipeline_lib.teachers.own_vectors import check_related
-    from pipeline_lib.teachers.unanswered import UNANSWERED, list_unanswered, without_vector
+    from pipeline_lib.outputs.alignment import equal_keys
+    from pipeline_lib.outputs.files.missing import UNANSWERED, list_unanswered, without_vector
+    from pipeline_lib.outputs.files.vector_checks import check_related
+    from pipeline_lib.outputs.files.vector_table import GivenVectorPass, GivenVectors
+    from pipeline_lib.shards.engine.passes import run_pass
 
     settings, engine = params.sentence_vectors, make_engine(params, "cpu")
     sets = sentence_sets(params, layout)

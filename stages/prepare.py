@@ -12,11 +12,11 @@ import typer
 from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.files import clear_folder
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.engine import make_engine
+from pipeline_lib.corpora.tasks.labelled import read_examples
+from pipeline_lib.corpora.tasks.preparation import prepare_task
 from pipeline_lib.params import load_params
-from pipeline_lib.report.splits import prepared_line
-from pipeline_lib.tasks.labelled import read_examples
-from pipeline_lib.tasks.preparation import prepare_task
+from pipeline_lib.results.splits import prepared_line
+from pipeline_lib.shards.engine import make_engine
 
 
 def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:

@@ -13,16 +13,16 @@ import typer
 from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.files import clear_folder
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.engine import make_engine
 from pipeline_lib.params import load_params
+from pipeline_lib.shards.engine import make_engine
 
 
 def main(teacher: Annotated[str, typer.Option(help="A name in `refined`.")]) -> None:
     """Tune a teacher of kind ``refined`` on all of its tasks."""
     from pipeline_lib.base.devices import resolve_device
-    from pipeline_lib.teachers.refining import RefinedTraining, refined_teacher_row
     from pipeline_lib.training.progress import show_training
     from pipeline_lib.training.search import train_rows
+    from pipeline_lib.training.teachers.refining import RefinedTraining, refined_teacher_row
 
     params, layout = load_params(), Layout()
     device = str(resolve_device(params.device))

@@ -19,21 +19,25 @@ import typer
 from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.files import clear_folder
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.distillation.plans import Plan, make_plan
-from pipeline_lib.engine import make_engine
+from pipeline_lib.corpora.tasks.unlabelled import training_texts
 from pipeline_lib.params import Params, load_params
-from pipeline_lib.tasks.unlabelled import training_texts
+from pipeline_lib.shards.engine import make_engine
+from pipeline_lib.training.distillation.plans import Plan, make_plan
 
 if TYPE_CHECKING:
-    from pipeline_lib.distillation.students import StudentTraining
+    from pipeline_lib.training.distillation.students import StudentTraining
     from pipeline_lib.training.search import Row, Searched
 
 
 def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:
     """Train one task's students: every row of the task, once per seed."""
     from pipeline_lib.base.devices import resolve_device
-    from pipeline_lib.distillation.data import encode_sets
-    from pipeline_lib.distillation.students import plans_in_turn, student_row, take_students
+    from pipeline_lib.training.distillation.encoded_sets import encode_sets
+    from pipeline_lib.training.distillation.students import (
+        plans_in_turn,
+        student_row,
+        take_students,
+    )
     from pipeline_lib.training.progress import show_training
     from pipeline_lib.training.search import train_rows
 
@@ -69,7 +73,7 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
 
 def make_vocabulary(params: Params, task: str, layout: Layout) -> None:
     """Choose the students' words, and give every word its initial vector."""
-    from pipeline_lib.students.vocabulary import vector_source, write_vocabulary
+    from pipeline_lib.models.students.vocabulary import vector_source, write_vocabulary
 
     settings, texts = params.vocabulary, training_texts(layout.split(task, "train"))
     folder, source = clear_folder(layout.vocabulary(task)), vector_source(settings, layout)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_lib.storage.fingerprint import ROOT
+from pipeline_lib.shards.fingerprint import ROOT
 
 VAGUE = {"own", "found", "said", "told", "given", "place"}
 """Fine in a line or two, where the value is in sight."""

@@ -4,31 +4,26 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_lib.storage.fingerprint import ROOT, imports
+from pipeline_lib.shards.fingerprint import ROOT, imports
 
 ROOMS = (
     "base",
     "params",
-    "storage",
-    "engine",
-    "text",
+    "shards",
+    "tables",
     "sources",
-    "cpu",
-    "networks",
+    "text",
+    "results",
+    "corpora",
+    "models",
+    "outputs",
     "training",
-    "tasks",
-    "wikipedia",
-    "augmentation",
-    "students",
-    "teachers",
-    "distillation",
-    "retrieval",
     "evaluation",
     "inspection",
-    "report",
     "exports",
-    "studies",
+    "retrieval",
     "onboarding",
+    "report",
     "stages",
     "commands",
     "cli",

@@ -39,11 +39,11 @@ def print_summary(params: Path) -> None:
     """
     from pipeline_lib.base.errors import DistilleryError
     from pipeline_lib.base.layout import Layout
-    from pipeline_lib.evaluation.submission import params_faults
+    from pipeline_lib.exports.submission import params_faults
+    from pipeline_lib.models.students.check_student import student_faults
     from pipeline_lib.params import load_params
     from pipeline_lib.params.input_files import input_files
     from pipeline_lib.sources.preflight import format_faults, model_faults
-    from pipeline_lib.students.fits import student_faults
 
     loaded = load_params(params)
     faults = [
@@ -66,8 +66,8 @@ def print_summary(params: Path) -> None:
 
 def answer_faults(params: "Params") -> list[str]:
     """Return one line per task whose answers in a teacher's files cannot be used."""
-    from pipeline_lib.base.faults import faults_of
-    from pipeline_lib.teachers.answers import gather
+    from pipeline_lib.base.collect_errors import faults_of
+    from pipeline_lib.outputs.files.answers import gather
 
     faults = []
     for teacher in (
@@ -82,7 +82,7 @@ def answer_faults(params: "Params") -> list[str]:
 def vector_findings(params: "Params") -> tuple[list[str], list[str]]:
     """Return lines that describe the files of sentence vectors, and why they cannot be used."""
     from pipeline_lib.base.errors import DistilleryError
-    from pipeline_lib.commands.vector_files import vector_lines
+    from pipeline_lib.outputs.files.describe_vectors import vector_lines
     from pipeline_lib.params import SentenceVectorFiles
 
     settings = params.sentence_vectors

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text as Cell
 
-    from pipeline_lib.evaluation.importance import Importance
-    from pipeline_lib.students.folders import Predict
-    from pipeline_lib.students.student import Student
+    from pipeline_lib.models.students.folders import Predict
+    from pipeline_lib.models.students.student import Student
+    from pipeline_lib.models.word_importance import Importance
 
 EXAMPLE = 'Example: distill explain data/students/movies/bilstm_kd_ts/1 "A joy from start to end."'
 WARM, COLD = (255, 90, 60), (70, 130, 255)
@@ -45,22 +45,23 @@ def explain(
     """
     from rich.console import Console
 
-    from pipeline_lib.commands.given_rows import as_examples
-    from pipeline_lib.evaluation import importance
     from pipeline_lib.evaluation.evaluate import require_model
+    from pipeline_lib.models.word_importance import as_json as json_of
+    from pipeline_lib.models.word_importance import word_importance
+    from pipeline_lib.tables.input_texts import as_examples
 
     require_model(model)
-    from pipeline_lib.students.student import load_student
+    from pipeline_lib.models.students.student import load_student
 
     student = load_student(model)
     console, explained = Console(), []
     models = dict(_models(model, student, teacher, baseline, params))
     for text in as_examples(texts, student.is_pair):
         importances = {
-            name: importance.word_importance(text, *arguments) for name, arguments in models.items()
+            name: word_importance(text, *arguments) for name, arguments in models.items()
         }
         if as_json:
-            explained.append(importance.as_json(text, importances, student.label_names))
+            explained.append(json_of(text, importances, student.label_names))
         else:
             console.print(_heat_map(importances, student.label_names))
     if as_json:
@@ -72,22 +73,22 @@ def _models(
 ) -> Iterator[tuple[str, tuple["Predict", str]]]:
     """Yield what is known of the teacher, the student and its baseline: name, predict, mask."""
     from pipeline_lib.base.layout import student_place
-    from pipeline_lib.evaluation import companions
+    from pipeline_lib.models import serving
+    from pipeline_lib.models.students.student import load_student
     from pipeline_lib.params import load_params
-    from pipeline_lib.students.student import load_student
 
     length = None
     if student_place(model) is not None and params.exists():
         loaded = load_params(params)
         if teacher is None:
-            teacher, length = companions.teacher_of(model, loaded) or (None, None)
-        baseline = baseline or companions.baseline_of(model, loaded)
+            teacher, length = serving.teacher_of(model, loaded) or (None, None)
+        baseline = baseline or serving.baseline_of(model, loaded)
     if teacher is not None:
-        opened, predict = companions.open_teacher(teacher, student.label_names, length)
+        opened, predict = serving.open_teacher(teacher, student.label_names, length)
         yield f"teacher {teacher.name}", (predict, opened.pieces.mask_sign)
-    yield _name(model), companions.student_in_use(model, student)
+    yield _name(model), serving.student_in_use(model, student)
     if baseline is not None:
-        yield _name(baseline), companions.student_in_use(baseline, load_student(baseline))
+        yield _name(baseline), serving.student_in_use(baseline, load_student(baseline))
 
 
 def _name(folder: Path) -> str:

@@ -48,11 +48,12 @@ def export(
 
 def _writer(to: Target) -> Callable[[Path, Path], str]:
     """Return the function that writes this format and returns a one-line summary."""
-    from pipeline_lib.exports import hub, numpy_export, onnx_export
+    from pipeline_lib.exports import hub, numpy_export
+    from pipeline_lib.exports.onnx import exporter
 
     writers = {
-        Target.onnx: onnx_export.export_onnx,
-        Target.onnx_int8: onnx_export.export_onnx_int8,
+        Target.onnx: exporter.export_onnx,
+        Target.onnx_int8: exporter.export_onnx_int8,
         Target.numpy: numpy_export.export_numpy,
         Target.sentence_transformers: _write_sentence_transformers,
         Target.hub: hub.export_hub,

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from pipeline_lib.engine.local import LocalEngine
     from pipeline_lib.retrieval.catalogue import Catalogue
     from pipeline_lib.retrieval.documents import GivenDocuments
     from pipeline_lib.retrieval.embedders import EncoderReference
-    from pipeline_lib.retrieval.rows import Rows
     from pipeline_lib.retrieval.segments import BuildReport
+    from pipeline_lib.shards.engine.local import LocalEngine
+    from pipeline_lib.tables.sentence_rows import Rows
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -147,10 +147,10 @@ def build(
     resumes after the last complete segment. Run on a changed file, it embeds only what changed.
     """
     from pipeline_lib.base.errors import DistilleryError
+    from pipeline_lib.models.students.vector_targets import Targets
     from pipeline_lib.retrieval.building import SEGMENT_ROWS, Form, build
     from pipeline_lib.retrieval.documents import targets_in_files
     from pipeline_lib.retrieval.embedders import EncoderReference, targets_in_space
-    from pipeline_lib.students.targets import Targets
 
     if (encoder is None) == (model is None):
         raise DistilleryError("give either `--encoder` or `--model`, to embed the sentences.")
@@ -286,9 +286,9 @@ def _given(files: Sequence[Path] | None, index: Path) -> "Iterator[GivenDocument
         yield None
         return
     from pipeline_lib.base.files import clear_folder
-    from pipeline_lib.commands.vector_files import usual_settings
+    from pipeline_lib.outputs.files.describe_vectors import usual_settings
+    from pipeline_lib.outputs.files.vector_table import gather_vectors
     from pipeline_lib.retrieval.documents import GivenDocuments
-    from pipeline_lib.teachers.given_vectors import gather_vectors
 
     folder = clear_folder(index.parent / f".{index.name}.vectors")
     try:
@@ -301,7 +301,7 @@ def _given(files: Sequence[Path] | None, index: Path) -> "Iterator[GivenDocument
 def _engine(device: str, workers: int | None) -> "tuple[str, LocalEngine]":
     from pipeline_lib.base.devices import resolve_device
     from pipeline_lib.base.threads import usable_cores
-    from pipeline_lib.engine.local import LocalEngine, accelerators
+    from pipeline_lib.shards.engine.local import LocalEngine, accelerators
 
     resolved = str(resolve_device(device))
     if resolved != "cpu":
@@ -311,7 +311,7 @@ def _engine(device: str, workers: int | None) -> "tuple[str, LocalEngine]":
 
 def _rows(file: Path, form: Format | None, text: str, ids: str | None) -> "Iterator[Rows]":
     from pipeline_lib.base.errors import DistilleryError
-    from pipeline_lib.retrieval.rows import read_rows
+    from pipeline_lib.tables.sentence_rows import read_rows
 
     if str(file) != "-" and not file.exists():
         raise DistilleryError(f"{file}: not found. Give a file of sentences.")

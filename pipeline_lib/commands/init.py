@@ -175,7 +175,7 @@ def _added(
 
 
 def _profile_text(profile: Path, sections: dict[str, Any], default: Path) -> str:
-    from pipeline_lib.onboarding.overlay import overlay_text
+    from pipeline_lib.onboarding.profile_writer import overlay_text
 
     header = f"{profile.stem}: written by `distill init`. default.yaml says what each key does."
     return overlay_text(sections, default.name, f"{header}\n    {_command()}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipeline_lib.commands.given_rows import (
+from pipeline_lib.tables.input_texts import (
     Batch,
     Columns,
     Input,
@@ -21,9 +21,9 @@ from pipeline_lib.commands.given_rows import (
 )
 
 if TYPE_CHECKING:
-    from pipeline_lib.commands.answer_files import Answers
-    from pipeline_lib.evaluation.companions import Router
     from pipeline_lib.exports.opening import Predictor
+    from pipeline_lib.models.serving import Router
+    from pipeline_lib.tables.answer_writer import Answers
 
 EXAMPLE = 'Example: distill predict data/students/movies/bilstm_kd_ts/1 "A joy from start to end."'
 TEXT, SECOND = "text", "text_pair"
@@ -103,11 +103,11 @@ def predict(
     its teacher; the confidence threshold is taken from the task's dev split. --threshold sets it
     directly. Each line then says which of the two answered.
     """
-    from pipeline_lib.commands import answer_files
     from pipeline_lib.exports.opening import load_student
+    from pipeline_lib.tables import answer_writer
 
     if out is not None:
-        answer_files.require_ending(out)
+        answer_writer.require_ending(out)
     chosen = None if file == Path("-") else file
     kind = Input.lines if texts else input_of(chosen, reads)
     columns = _columns(kind, text, text2, keep)
@@ -121,15 +121,15 @@ def predict(
         table_columns = _for_student(columns, student)
         batches = read_batches(chosen, kind, table_columns)
         types = parquet_types(chosen, table_columns) if kind is Input.parquet and chosen else {}
-    as_json = partial(answer_files.json_lines, prefix=prefix)
-    printed = answer_files.text_lines if form is Format.text else as_json
+    as_json = partial(answer_writer.json_lines, prefix=prefix)
+    printed = answer_writer.text_lines if form is Format.text else as_json
 
     def show(answers: "Answers") -> None:
         for line in printed(answers):
             typer.echo(line)
 
     writing: AbstractContextManager[Callable[[Answers], None]]
-    writing = nullcontext(show) if out is None else answer_files.answer_writer(out, prefix, types)
+    writing = nullcontext(show) if out is None else answer_writer.answer_writer(out, prefix, types)
     with writing as write:
         missing = _answer_all(batches, student, router, write, out is not None)
     if missing:
@@ -165,7 +165,7 @@ def _answer_all(
 def _answer(batch: Batch, student: "Predictor", router: "Router | None") -> "Answers":
     import numpy as np
 
-    from pipeline_lib.commands.answer_files import Answers
+    from pipeline_lib.tables.answer_writer import Answers
 
     rows = [row for row, text in enumerate(batch.texts) if text is not None]
     texts = [batch.texts[row] for row in rows]
@@ -226,28 +226,28 @@ def _router(
             f"{model}: a regression, which has no confidence to route by. Leave out --route and "
             "--threshold."
         )
-    from pipeline_lib.evaluation import companions
+    from pipeline_lib.models import serving
 
     if threshold is None:
-        threshold = companions.threshold_of(model, route)
+        threshold = serving.threshold_of(model, route)
     length = None
     if teacher is None:
         from pipeline_lib.params import load_params
 
-        answering = companions.teacher_of(model, load_params(params))
+        answering = serving.teacher_of(model, load_params(params))
         if answering is None:
             raise DistilleryError(
                 f"{model}: its teacher is answers in files or an average, and cannot answer new "
                 "texts. Name a model's folder with --teacher."
             )
         teacher, length = answering
-    _, behind = companions.open_teacher(teacher, student.labels, length)
-    return companions.Router(student.logits, behind, threshold)
+    _, behind = serving.open_teacher(teacher, student.labels, length)
+    return serving.Router(student.logits, behind, threshold)
 
 
 def _sentences(texts: list[str], file: Path | None) -> Iterator[str]:
     from pipeline_lib.base.errors import DistilleryError
-    from pipeline_lib.base.lines import as_utf8, read_lines
+    from pipeline_lib.tables.lines import as_utf8, read_lines
 
     if texts and file:
         raise DistilleryError("sentences on the command line and --file: give one of them.")

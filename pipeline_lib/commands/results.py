@@ -33,10 +33,10 @@ def results(
 
     from pipeline_lib.base.layout import Layout
     from pipeline_lib.params import load_params
-    from pipeline_lib.report.collect import read_finished
-    from pipeline_lib.report.headline import headline
-    from pipeline_lib.report.measured import read_finished_measures
-    from pipeline_lib.report.terminal import print_headlines, print_measured, print_result
+    from pipeline_lib.results.collect import read_finished
+    from pipeline_lib.results.headline import headline
+    from pipeline_lib.results.retrieval_tables import read_finished_measures
+    from pipeline_lib.results.terminal import print_headlines, print_measured, print_result
 
     loaded, layout = load_params(params), Layout(data)
     finished = read_finished(layout, list(loaded.tasks))

@@ -11,8 +11,8 @@ import typer
 
 if TYPE_CHECKING:
     from pipeline_lib.retrieval.catalogue import Catalogue
-    from pipeline_lib.retrieval.rows import Rows
     from pipeline_lib.retrieval.search import Hit
+    from pipeline_lib.tables.sentence_rows import Rows
 
 EXAMPLE = 'Example: distill search data/catalogues/wikipedia "A city in the north of Italy."'
 BATCH = 256
@@ -145,8 +145,8 @@ def _candidates(first: str | None) -> int | None:
 
 def _queries(queries: list[str], file: Path | None, text: str, ids: str | None) -> "Iterable[Rows]":
     from pipeline_lib.base.errors import DistilleryError
-    from pipeline_lib.base.lines import as_utf8
-    from pipeline_lib.retrieval.rows import Rows, read_rows
+    from pipeline_lib.tables.lines import as_utf8
+    from pipeline_lib.tables.sentence_rows import Rows, read_rows
 
     if queries and file:
         raise DistilleryError("queries on the command line and --queries: give one of them.")

@@ -8,8 +8,8 @@ import typer
 if TYPE_CHECKING:
     import numpy as np
 
-    from pipeline_lib.evaluation.results import TaskScores
     from pipeline_lib.params import Params
+    from pipeline_lib.results.schema import TaskScores
 
 EXAMPLE = "Example: distill submit bilstm_kd_ts --out submission.zip"
 
@@ -31,7 +31,7 @@ def submit(
     written unless every file satisfies the benchmark's rules.
     """
     from pipeline_lib.base.errors import DistilleryError
-    from pipeline_lib.evaluation.submission import answers, params_faults, write_submission
+    from pipeline_lib.exports.submission import answers, params_faults, write_submission
     from pipeline_lib.params import load_params
 
     loaded = load_params(params)
@@ -74,9 +74,9 @@ def _outputs(params: "Params", task: str, split: str, system: str) -> tuple["np.
 
     from pipeline_lib.base.errors import DistilleryError
     from pipeline_lib.base.layout import Layout
-    from pipeline_lib.evaluation.results import TaskScores
-    from pipeline_lib.storage.columns import matrix
-    from pipeline_lib.storage.shards import read_shard
+    from pipeline_lib.results.schema import TaskScores
+    from pipeline_lib.shards.columns import matrix
+    from pipeline_lib.shards.shard_sets import read_shard
 
     layout = Layout()
     folder, column = layout.results(task), system

@@ -9,8 +9,8 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pipeline_lib.outputs.files.answers import Answers
     from pipeline_lib.params import AnswerFiles, Params, Task
-    from pipeline_lib.teachers.answers import Answers
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -55,12 +55,12 @@ def check(
     names. For a file of sentence vectors, with `embedding`, shows what share of the
     encoders' sentences has one.
     """
-    from pipeline_lib.commands.lone_answers import task_of
-    from pipeline_lib.commands.vector_files import vector_lines, vector_settings
+    from pipeline_lib.outputs.files.answers import gather
+    from pipeline_lib.outputs.files.describe_vectors import vector_lines, vector_settings
+    from pipeline_lib.outputs.files.infer_task import task_of
+    from pipeline_lib.outputs.files.vector_files import holds_vectors
     from pipeline_lib.params import load_params
-    from pipeline_lib.teachers.answers import gather
-    from pipeline_lib.teachers.row_files import ENDINGS, format_of
-    from pipeline_lib.teachers.vector_files import holds_vectors
+    from pipeline_lib.tables.row_files import ENDINGS, format_of
 
     loaded = load_params(params)
     vectors = vector_settings(loaded)
@@ -90,7 +90,7 @@ def described(answers: "Answers", task: "Task") -> list[str]:
     import numpy as np
 
     from pipeline_lib.base.probabilities import softmax
-    from pipeline_lib.teachers.answers import frequent
+    from pipeline_lib.outputs.files.answers import frequent
 
     lines = [", ".join(f"{n:,} {what.replace('_', ' ')}" for what, n in answers.counts.items())]
     lines += [f"error, {count:,} rows: {reason}" for reason, count in frequent(answers.errors)]
@@ -117,9 +117,9 @@ def covered(
     :raises DistilleryError: if answers and labels are unrelated.
     """
     from pipeline_lib.base.layout import Layout
-    from pipeline_lib.storage.shards import ShardSet, shard_sets
-    from pipeline_lib.teachers.content_keys import row_keys
-    from pipeline_lib.teachers.own_answers import describe_answers, unrelated_warning
+    from pipeline_lib.outputs.files.answer_checks import describe_answers, unrelated_warning
+    from pipeline_lib.outputs.files.content_keys import row_keys
+    from pipeline_lib.shards.shard_sets import ShardSet, shard_sets
 
     layout, lines = Layout(), []
     above = [path for path in (layout.task(name), layout.transfer_sets(name)) if path.exists()]
@@ -169,11 +169,11 @@ def requests(
 
     from pipeline_lib.base.files import write_json_lines
     from pipeline_lib.base.layout import Layout
+    from pipeline_lib.outputs.files.answers import read_files
+    from pipeline_lib.outputs.files.content_keys import read_texts
+    from pipeline_lib.outputs.files.llm_batches import batch_request, instruction, requests_of
     from pipeline_lib.params import load_params
-    from pipeline_lib.storage.shards import ShardSet
-    from pipeline_lib.teachers.answers import read_files
-    from pipeline_lib.teachers.content_keys import read_texts
-    from pipeline_lib.teachers.requests import batch_request, instruction, requests_of
+    from pipeline_lib.shards.shard_sets import ShardSet
 
     loaded, layout = load_params(params), Layout()
     spec, settings = loaded.task(task), _settings(loaded, teacher)
@@ -212,14 +212,14 @@ def vector_requests(
     ones in the files of `sentence_vectors`. A batch requests embeddings; custom_id is the
     sentence's content key, which joins the output to the sentence.
     """
-    from pipeline_lib.commands import vector_files
+    from pipeline_lib.outputs.files import describe_vectors
     from pipeline_lib.params import load_params
 
     loaded, asked = load_params(params), None
     if format is RequestFormat.openai_batch:
-        provenance = vector_files.vector_settings(loaded).provenance
+        provenance = describe_vectors.vector_settings(loaded).provenance
         asked = _asked(model, provenance, "sentence_vectors")
-    typer.echo(vector_files.vector_requests(loaded, out, asked))
+    typer.echo(describe_vectors.vector_requests(loaded, out, asked))
 
 
 def _asked(model: str | None, provenance: "Mapping[str, str]", section: str) -> str:

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from pipeline_lib.base.probabilities import softmax
-from pipeline_lib.evaluation.results import Detail
 from pipeline_lib.evaluation.significance import ScoreSamples
-from pipeline_lib.tasks.metrics import decide
+from pipeline_lib.results.metrics import decide
+from pipeline_lib.results.schema import Detail
 
 BINS = 15
 COVERAGES: Mapping[Detail, float] = {"accuracy_at_50": 0.5, "accuracy_at_80": 0.8}

@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.probabilities import answered
 from pipeline_lib.evaluation.calibration import BINS, reliability
-from pipeline_lib.evaluation.results import TaskScores
-from pipeline_lib.storage.columns import matrix
-from pipeline_lib.storage.shards import read_shard
-from pipeline_lib.tasks.metrics import decide
+from pipeline_lib.results.metrics import decide
+from pipeline_lib.results.schema import TaskScores
+from pipeline_lib.shards.columns import matrix
+from pipeline_lib.shards.shard_sets import read_shard
 
 MAX_CLASSES = 12
 """If there are more, those with the most errors are shown, and the others merged into one."""

@@ -13,25 +13,25 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_record, sha256_folder, sha256_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.text import Text
-from pipeline_lib.engine import make_engine
-from pipeline_lib.engine.protocol import Report
 from pipeline_lib.evaluation.heldout import (
     Heldout,
     read_heldout,
     shared_texts,
     training_labels,
 )
-from pipeline_lib.evaluation.results import ParameterCounts, Source, TaskScores, Training
 from pipeline_lib.evaluation.scores import task_scores
 from pipeline_lib.evaluation.systems import System
 from pipeline_lib.params import Method, Params
-from pipeline_lib.storage.columns import label_type, list_column, matrix
-from pipeline_lib.storage.fingerprint import training_code
-from pipeline_lib.storage.kept import kept_json, kept_table
-from pipeline_lib.storage.shards import read_manifest, write_shard
+from pipeline_lib.results.schema import ParameterCounts, Source, TaskScores, Training
+from pipeline_lib.shards.columns import label_type, list_column, matrix
+from pipeline_lib.shards.engine import make_engine
+from pipeline_lib.shards.engine.protocol import Report
+from pipeline_lib.shards.fingerprint import training_code
+from pipeline_lib.shards.kept import kept_json, kept_table
+from pipeline_lib.shards.shard_sets import read_manifest, write_shard
 
 if TYPE_CHECKING:
-    from pipeline_lib.students.student import Student
+    from pipeline_lib.models.students.student import Student
 
 
 def evaluate_task(params: Params, task: str, layout: Layout) -> TaskScores:
@@ -131,7 +131,7 @@ def learned_from(params: Params, row: Method, task: str) -> Source:
 
 def _import_students() -> None:
     # So that forked workers have the modules already.
-    import pipeline_lib.students.student  # noqa: F401
+    import pipeline_lib.models.students.student  # noqa: F401
 
 
 def read_training(folder: Path, seeds: Sequence[int]) -> Training:
@@ -162,7 +162,11 @@ def run_student(run: StudentRun, report: Report) -> tuple[dict[str, np.ndarray],
     """
     require_model(run.folder)
     content = [sha256_folder(run.folder), run.device.split(":")[0], run.names]
-    made_from = [*content, sha256_json(run.texts), training_code("pipeline_lib.students.student")]
+    made_from = [
+        *content,
+        sha256_json(run.texts),
+        training_code("pipeline_lib.models.students.student"),
+    ]
     student = cache(partial(_load, run))
     table = kept_table("answers", made_from, lambda: _answers(run, student()))
     counts = kept_json("parameter_counts", made_from, lambda: _parameters(student()))
@@ -172,7 +176,7 @@ def run_student(run: StudentRun, report: Report) -> tuple[dict[str, np.ndarray],
 
 
 def _load(run: StudentRun) -> "Student":
-    from pipeline_lib.students.student import load_student
+    from pipeline_lib.models.students.student import load_student
 
     student = load_student(run.folder, run.device)
     check_names(run.folder, student.label_names, run.names)
@@ -180,7 +184,7 @@ def _load(run: StudentRun) -> "Student":
 
 
 def _parameters(student: "Student") -> dict[str, int]:
-    from pipeline_lib.base.parameter_counts import parameter_counts
+    from pipeline_lib.models.parameter_counts import parameter_counts
 
     return parameter_counts(student)
 

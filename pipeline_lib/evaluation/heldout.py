@@ -10,9 +10,9 @@ import pyarrow as pa
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.text import Text
-from pipeline_lib.storage.columns import matrix, texts
-from pipeline_lib.storage.shards import ShardSet, check_answers, read_manifest
-from pipeline_lib.tasks.metrics import label_array
+from pipeline_lib.results.metrics import label_array
+from pipeline_lib.shards.columns import matrix, texts
+from pipeline_lib.shards.shard_sets import ShardSet, check_answers, read_manifest
 
 
 @dataclass(frozen=True)

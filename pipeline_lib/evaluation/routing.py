@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline_lib.evaluation.results import Routing, RoutingPoint, SeedScores
+from pipeline_lib.results.schema import Routing, RoutingPoint, SeedScores
 
 MAX_LOSS = 0.005
 """The accuracy loss, relative to the teacher, that still counts as the teacher's accuracy."""

@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 
 from pipeline_lib.params import CORRELATIONS, Metric
-from pipeline_lib.tasks.metrics import check_labels, from_confusion, from_scores
+from pipeline_lib.results.metrics import check_labels, from_confusion, from_scores
 
 CHUNK = 4_000_000
 """Resampled rows to count at a time: limits memory to some tens of megabytes."""

@@ -10,15 +10,15 @@ from pathlib import Path
 from pipeline_lib.base.devices import resolve_device, resolve_precision
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.evaluation.companions import open_teacher
 from pipeline_lib.evaluation.evaluate import require_model
 from pipeline_lib.evaluation.timing import Predict
-from pipeline_lib.exports.onnx_export import export_onnx_int8
-from pipeline_lib.exports.onnx_student import require_packages
-from pipeline_lib.exports.onnx_teacher import OnnxTeacher, export_teacher
+from pipeline_lib.exports.onnx.exporter import export_onnx_int8
+from pipeline_lib.exports.onnx.student import require_packages
+from pipeline_lib.exports.onnx.teacher import OnnxTeacher, export_teacher
 from pipeline_lib.exports.opening import load_student as open_student
+from pipeline_lib.models.serving import open_teacher
+from pipeline_lib.models.students.student import load_student
 from pipeline_lib.params import Params
-from pipeline_lib.students.student import load_student
 
 INT8 = "onnx-int8"
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from pipeline_lib.base.layout import student_place
 from pipeline_lib.base.text import Text
-from pipeline_lib.exports.subject import Subject
-from pipeline_lib.storage.columns import texts
-from pipeline_lib.storage.shards import ShardSet
+from pipeline_lib.exports.export_source import Subject
+from pipeline_lib.shards.columns import texts
+from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.text.pieces import Pieces
 from pipeline_lib.text.ragged import Sentences
 

@@ -6,13 +6,13 @@ from pathlib import Path
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path
 from pipeline_lib.exports import numpy_student
+from pipeline_lib.exports.export_source import read_subject
 from pipeline_lib.exports.folders import (
     require_new_folder,
     unknown_number,
     write_config,
     write_tokenizer,
 )
-from pipeline_lib.exports.subject import read_subject
 
 MODULE = "student.py"
 

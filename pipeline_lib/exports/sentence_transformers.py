@@ -1,9 +1,9 @@
 """A sentence encoder, or a siamese student's, as a folder that sentence-transformers loads.
 
 ``SentenceTransformer(folder).encode(texts)`` gives the vectors of
-:meth:`~pipeline_lib.students.sentence_encoder.SentenceEncoder.encode` without this library.  A mean
-of word vectors uses that library's own modules.  Every other encoder comes with a file of its
-network, :mod:`pipeline_lib.exports.distilled_encoder`, and is loaded with
+:meth:`~pipeline_lib.models.students.sentence_encoder.SentenceEncoder.encode` without this library.
+A mean of word vectors uses that library's own modules.  Every other encoder comes with a file of
+its network, :mod:`pipeline_lib.exports.distilled_encoder`, and is loaded with
 ``trust_remote_code=True``, which release 6 requires for a local folder, too.
 """
 
@@ -20,7 +20,7 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path, read_json, write_json
 from pipeline_lib.exports import distilled_encoder
 from pipeline_lib.exports.folders import require_new_folder
-from pipeline_lib.students.sentence_encoder import SentenceEncoder, load_encoder
+from pipeline_lib.models.students.sentence_encoder import SentenceEncoder, load_encoder
 from pipeline_lib.text.pieces import Pieces
 from pipeline_lib.text.ragged import PAD_ID
 from pipeline_lib.text.words import MASK

@@ -25,16 +25,6 @@ from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.processor import cpu_name
 from pipeline_lib.base.text import Text
 from pipeline_lib.base.threads import usable_cores
-from pipeline_lib.evaluation.results import TaskScores
-from pipeline_lib.evaluation.speed import (
-    ColdStart,
-    Form,
-    Place,
-    Rate,
-    TaskSpeed,
-    Timed,
-    folder_bytes,
-)
 from pipeline_lib.evaluation.timing import (
     latency,
     same_answers,
@@ -44,8 +34,10 @@ from pipeline_lib.evaluation.timing import (
 )
 from pipeline_lib.exports.contestants import INT8, Contestant, System, students_of, teachers_of
 from pipeline_lib.params import Params, Speed
-from pipeline_lib.storage.columns import texts
-from pipeline_lib.storage.shards import ShardSet
+from pipeline_lib.results.schema import TaskScores
+from pipeline_lib.results.speed import ColdStart, Form, Place, Rate, TaskSpeed, Timed, folder_bytes
+from pipeline_lib.shards.columns import texts
+from pipeline_lib.shards.shard_sets import ShardSet
 
 MAX_SENTENCES = 4096
 """How many different sentences are read at most."""

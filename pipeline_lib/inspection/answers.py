@@ -9,11 +9,11 @@ import pyarrow.compute as pc
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.evaluation.results import TaskScores
-from pipeline_lib.inspection.sets import Batch
+from pipeline_lib.inspection.joined import Batch
 from pipeline_lib.params import Params
-from pipeline_lib.storage.columns import matrix
-from pipeline_lib.storage.shards import read_shard
+from pipeline_lib.results.schema import TaskScores
+from pipeline_lib.shards.columns import matrix
+from pipeline_lib.shards.shard_sets import read_shard
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pipeline_lib.storage.columns import FIRST, MASKED, REPLACED, SECOND
+from pipeline_lib.shards.columns import FIRST, MASKED, REPLACED, SECOND
 
 RuleName = Literal["mask", "replace", "ngram", "original"]
 WORD_RULES: dict[int, RuleName] = {MASKED: "mask", REPLACED: "replace"}

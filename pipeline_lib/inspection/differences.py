@@ -9,12 +9,12 @@ import numpy as np
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.inspection.distances import moved
-from pipeline_lib.inspection.figures import Numbers
+from pipeline_lib.inspection.joined import JoinedSet
 from pipeline_lib.inspection.matching import Matches, Side, match
-from pipeline_lib.inspection.sets import JoinedSet
-from pipeline_lib.inspection.top import Top
-from pipeline_lib.storage.columns import FIRST, SECOND
-from pipeline_lib.storage.vectors import StoredVectors, unit
+from pipeline_lib.inspection.statistics import Numbers
+from pipeline_lib.inspection.top_k import Top
+from pipeline_lib.shards.columns import FIRST, SECOND
+from pipeline_lib.shards.vectors import StoredVectors, unit
 
 
 @dataclass

@@ -8,9 +8,9 @@ import pyarrow.compute as pc
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.inspection.changes import WORD_RULES, RuleName
+from pipeline_lib.inspection.joined import Batch, JoinedSet
 from pipeline_lib.inspection.rows import Names
-from pipeline_lib.inspection.sets import Batch, JoinedSet
-from pipeline_lib.storage.columns import column_suffixes
+from pipeline_lib.shards.columns import column_suffixes
 
 UNLABELLED = "none"
 

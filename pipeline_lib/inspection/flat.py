@@ -12,9 +12,9 @@ from pipeline_lib.base.probabilities import answered, entropy_bits, softmax
 from pipeline_lib.inspection.changes import in_words, rules_of, sentences_of
 from pipeline_lib.inspection.distances import moved
 from pipeline_lib.inspection.filters import Filter
+from pipeline_lib.inspection.joined import Batch, JoinedSet
 from pipeline_lib.inspection.rows import Embed, Names, Student, label_name
-from pipeline_lib.inspection.sets import Batch, JoinedSet
-from pipeline_lib.storage.columns import FIRST, SECOND, column_suffixes
+from pipeline_lib.shards.columns import FIRST, SECOND, column_suffixes
 
 ENDINGS = {FIRST: "", SECOND: "_pair"}
 """Suffixes of the shards' columns to those of flat ones, as ``transformers`` names a pair's."""

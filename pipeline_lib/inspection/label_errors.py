@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipeline_lib.base.probabilities import answered, softmax
-from pipeline_lib.inspection.sets import Batch
+from pipeline_lib.inspection.joined import Batch
 
 if TYPE_CHECKING:
     from cleanlab.experimental.label_issues_batched import LabelInspector

@@ -13,8 +13,8 @@ import numpy as np
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.hashing import string_keys
-from pipeline_lib.inspection.sets import BATCH, Batch, JoinedSet
-from pipeline_lib.storage.columns import texts
+from pipeline_lib.inspection.joined import BATCH, Batch, JoinedSet
+from pipeline_lib.shards.columns import texts
 
 PART = 1 << 18
 """Rows per partition, whose keys are compared at once."""

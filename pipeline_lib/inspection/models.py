@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.evaluation.companions import student_in_use
 from pipeline_lib.evaluation.evaluate import check_names, require_model
+from pipeline_lib.inspection.joined import Batch, JoinedSet
 from pipeline_lib.inspection.rows import Embed, Names, Student
-from pipeline_lib.inspection.sets import Batch, JoinedSet
-from pipeline_lib.storage.columns import column_suffixes
-from pipeline_lib.students.sentence_encoder import SentenceEncoder, load_encoder
-from pipeline_lib.students.student import load_student
+from pipeline_lib.models.serving import student_in_use
+from pipeline_lib.models.students.sentence_encoder import SentenceEncoder, load_encoder
+from pipeline_lib.models.students.student import load_student
+from pipeline_lib.shards.columns import column_suffixes
 from pipeline_lib.text.masking import signed_sentences
 from pipeline_lib.text.pieces import Pieces
 from pipeline_lib.text.words import MASK

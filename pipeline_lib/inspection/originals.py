@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.inspection.sets import Batch, JoinedSet
-from pipeline_lib.storage.columns import matrix
-from pipeline_lib.storage.shards import read_shard
+from pipeline_lib.inspection.joined import Batch, JoinedSet
+from pipeline_lib.shards.columns import matrix
+from pipeline_lib.shards.shard_sets import read_shard
 
 WINDOW = 8192
 """How many originals are searched at once."""

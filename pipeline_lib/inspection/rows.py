@@ -10,8 +10,8 @@ import numpy as np
 
 from pipeline_lib.base.probabilities import answered, entropy_bits, softmax
 from pipeline_lib.inspection.changes import RuleName, Sentence, rules_of, sentences_of
+from pipeline_lib.inspection.joined import Batch, JoinedSet
 from pipeline_lib.inspection.originals import Originals
-from pipeline_lib.inspection.sets import Batch, JoinedSet
 
 DIGITS = 6
 """Decimals of numbers in rows, as in scores.json."""

@@ -4,8 +4,8 @@ import numpy as np
 
 from pipeline_lib.base.hashing import salt, uniform
 from pipeline_lib.inspection.filters import Filter
-from pipeline_lib.inspection.sets import Batch, JoinedSet
-from pipeline_lib.inspection.top import Top
+from pipeline_lib.inspection.joined import Batch, JoinedSet
+from pipeline_lib.inspection.top_k import Top
 
 
 def sample(

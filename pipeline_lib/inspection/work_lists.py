@@ -16,11 +16,11 @@ from pipeline_lib.evaluation.heldout import heldout_splits
 from pipeline_lib.inspection.answers import ChosenStudent, StoredAnswers, chosen_student
 from pipeline_lib.inspection.captions import CLASSES, LISTS, SCORES, ListName
 from pipeline_lib.inspection.distances import entropies, moved, self_confidence
+from pipeline_lib.inspection.joined import Batch, JoinedSet
 from pipeline_lib.inspection.label_errors import LabelErrors
 from pipeline_lib.inspection.originals import Originals
 from pipeline_lib.inspection.rows import Names, Row, Student, read_row
-from pipeline_lib.inspection.sets import Batch, JoinedSet
-from pipeline_lib.inspection.top import Top
+from pipeline_lib.inspection.top_k import Top
 from pipeline_lib.params import Params
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline_lib.onboarding.contents import Content
+from pipeline_lib.tables.contents import Content
 
 MAX_CLASSES = 200
 FEW = 20

@@ -13,13 +13,13 @@ import pyarrow as pa
 from pydantic import TypeAdapter, ValidationError
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.corpora.tasks.labelled import Example, LabelMap, ScoreRange, missing_classes
+from pipeline_lib.corpora.tasks.preparation import shared_rows, split_tables
+from pipeline_lib.corpora.tasks.unlabelled import texts_of_no_split
 from pipeline_lib.onboarding.columns import number
-from pipeline_lib.onboarding.contents import Content
 from pipeline_lib.onboarding.understanding import Understood
 from pipeline_lib.params import UNLABELLED, Task
-from pipeline_lib.tasks.labelled import Example, LabelMap, ScoreRange, missing_classes
-from pipeline_lib.tasks.preparation import shared_rows, split_tables
-from pipeline_lib.tasks.unlabelled import texts_of_no_split
+from pipeline_lib.tables.contents import Content
 
 EMPTY = "with empty text"
 MISSING = "without a label"

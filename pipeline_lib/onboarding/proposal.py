@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.onboarding.contents import Content, read_content
+from pipeline_lib.onboarding.copy_files import Placement, place
 from pipeline_lib.onboarding.findings import Findings, find, kept_rows, without_lonely
-from pipeline_lib.onboarding.further import read_further
-from pipeline_lib.onboarding.given import files_by_split, files_of_texts
-from pipeline_lib.onboarding.overlay import Wanted, overlay
-from pipeline_lib.onboarding.placing import Placement, place
+from pipeline_lib.onboarding.input_files import files_by_split, files_of_texts
+from pipeline_lib.onboarding.profile_writer import Wanted, overlay
 from pipeline_lib.onboarding.questions import Ask
 from pipeline_lib.onboarding.teachers import Chosen, choose_teacher, class_order
 from pipeline_lib.onboarding.understanding import Overrides, Understood, understand
+from pipeline_lib.onboarding.unlabelled_files import read_further
 from pipeline_lib.params import UNLABELLED
+from pipeline_lib.tables.contents import Content, read_content
 
 PROFILES = Path("profiles")
 """The folder of a workspace's own profiles."""

@@ -11,7 +11,7 @@ from pipeline_lib.base.files import read_json
 from pipeline_lib.onboarding.columns import number
 from pipeline_lib.onboarding.labels import Labels, spelled
 from pipeline_lib.onboarding.understanding import AnswerHints
-from pipeline_lib.teachers.answer_files import read_answers
+from pipeline_lib.outputs.files.answer_files import read_answers
 
 _HEADS = ("ForSequenceClassification",)
 _SIGN = "[MASK]"

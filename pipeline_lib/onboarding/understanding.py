@@ -5,15 +5,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.onboarding.choosing import (
+from pipeline_lib.onboarding.columns import look_at, number
+from pipeline_lib.onboarding.guess_columns import (
     check_notation,
     choose_kind,
     choose_label,
     choose_texts,
     kind_of_numbers,
 )
-from pipeline_lib.onboarding.columns import look_at, number
-from pipeline_lib.onboarding.contents import Content
 from pipeline_lib.onboarding.labels import (
     Labels,
     classes_of,
@@ -23,6 +22,7 @@ from pipeline_lib.onboarding.labels import (
 )
 from pipeline_lib.onboarding.questions import Ask
 from pipeline_lib.params import CORRELATIONS, DECISIONS
+from pipeline_lib.tables.contents import Content
 
 DEV, TEST = 0.1, 0.2
 """Default shares that are drawn for dev and test."""

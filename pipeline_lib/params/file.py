@@ -10,8 +10,8 @@ from pydantic import ValidationError
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.params.base import Section
+from pipeline_lib.params.check_references import check_references
 from pipeline_lib.params.profiles import is_profile, line_of, read_values
-from pipeline_lib.params.references import check_references
 from pipeline_lib.params.schema import Params
 from pipeline_lib.params.students import ARCHITECTURES
 from pipeline_lib.params.tasks import Classification, Regression

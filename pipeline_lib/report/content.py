@@ -9,14 +9,15 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.evaluation.diagrams import confusion_of, read_outputs, reliability_of
-from pipeline_lib.evaluation.results import Gain, TaskScores
-from pipeline_lib.evaluation.speed import Kind, folder_bytes
 from pipeline_lib.inspection.work_lists import work_lists
 from pipeline_lib.params import Params
-from pipeline_lib.report.captions import caption, speed_notes
 from pipeline_lib.report.checks import task_checks
-from pipeline_lib.report.collect import TaskResult
-from pipeline_lib.report.details import (
+from pipeline_lib.report.flow import read_flow
+from pipeline_lib.report.provenance import provenance
+from pipeline_lib.report.trainings import encoder_curves, task_curves
+from pipeline_lib.results.captions import caption, speed_notes
+from pipeline_lib.results.collect import TaskResult
+from pipeline_lib.results.detail_tables import (
     CHANGED,
     TextTable,
     calibration,
@@ -25,12 +26,11 @@ from pipeline_lib.report.details import (
     speeds,
     steps,
 )
-from pipeline_lib.report.flow import read_flow
-from pipeline_lib.report.headline import headline
-from pipeline_lib.report.measured import MeasuredTable
-from pipeline_lib.report.provenance import provenance
-from pipeline_lib.report.rows import NONE, rate, rows
-from pipeline_lib.report.trainings import encoder_curves, task_curves
+from pipeline_lib.results.headline import headline
+from pipeline_lib.results.retrieval_tables import MeasuredTable
+from pipeline_lib.results.schema import Gain, TaskScores
+from pipeline_lib.results.speed import Kind, folder_bytes
+from pipeline_lib.results.table_rows import NONE, rate, rows
 
 FORMAT = 2
 """Version of the layout of ``report.json``."""

@@ -25,7 +25,7 @@ from pipeline_lib.report.charts import (
     routing_chart,
     scatter,
 )
-from pipeline_lib.report.details import HEADS, IN_PERCENT
+from pipeline_lib.results.detail_tables import HEADS, IN_PERCENT
 
 HERE = Path(__file__).parent
 MAX_CHARACTERS = 600

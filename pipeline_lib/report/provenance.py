@@ -16,7 +16,7 @@ from pipeline_lib.base.files import read_json, sha256_file, sha256_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.processor import cpu_name
 from pipeline_lib.params import Params
-from pipeline_lib.report.sources import UNKNOWN, sources
+from pipeline_lib.sources.run_sources import UNKNOWN, sources
 
 SECTIONS = ("tasks", "transfer", "models", "teachers", "students", "optimisers", "methods")
 """The sections of params.yaml that have digests of their own."""

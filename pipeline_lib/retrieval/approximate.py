@@ -14,7 +14,7 @@ import numpy as np
 from pipeline_lib.base.distribution import install_extra
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path
-from pipeline_lib.storage.vectors import unit
+from pipeline_lib.shards.vectors import unit
 
 Blocks = Iterable[tuple[int, np.ndarray]]
 LINKS = 32

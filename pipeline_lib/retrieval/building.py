@@ -12,14 +12,14 @@ import numpy as np
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import sole_writer
-from pipeline_lib.engine.protocol import Engine
+from pipeline_lib.models.students.vector_targets import MEAN, digest_mean, save_mean
 from pipeline_lib.retrieval.approximate import require_library
 from pipeline_lib.retrieval.catalogue import UNFINISHED, Catalogue, Contents, Storage
 from pipeline_lib.retrieval.documents import GivenDocuments
 from pipeline_lib.retrieval.embedders import EncoderReference
-from pipeline_lib.retrieval.rows import NewRows, Rows, in_segments
 from pipeline_lib.retrieval.segments import BuildReport, OnSegment, SegmentWriter
-from pipeline_lib.students.targets import MEAN, digest_mean, save_mean
+from pipeline_lib.shards.engine.protocol import Engine
+from pipeline_lib.tables.sentence_rows import NewRows, Rows, in_segments
 
 SEGMENT_ROWS = 8192
 

@@ -1,6 +1,6 @@
 """A catalogue: the vectors, texts and ids of any number of sentences, in memory-mapped files.
 
-It is a shard set (:mod:`pipeline_lib.storage.shards`) of kind ``catalogue``.  Its shards, called
+It is a shard set (:mod:`pipeline_lib.shards.shard_sets`) of kind ``catalogue``.  Its shards, called
 segments here, have the columns ``text``, ``vector``, for int8 ``scale``, and ``id`` if the
 sentences have ids.  Reading takes no more memory than what is requested.  ``manifest.json`` has
 the :class:`Contents` in ``made_from.catalogue``; the folder may also have the approximate index,
@@ -21,11 +21,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import sha256_file
+from pipeline_lib.models.students.vector_targets import MEAN, load_mean
 from pipeline_lib.retrieval.embedders import EncoderReference
-from pipeline_lib.storage.columns import matrix
-from pipeline_lib.storage.shards import Shard, ShardSet, read_manifest
-from pipeline_lib.storage.vectors import StoredVectors, unit
-from pipeline_lib.students.targets import MEAN, load_mean
+from pipeline_lib.shards.columns import matrix
+from pipeline_lib.shards.shard_sets import Shard, ShardSet, read_manifest
+from pipeline_lib.shards.vectors import StoredVectors, unit
 
 KIND = "catalogue"
 VERSION = 1

@@ -13,12 +13,12 @@ from typing import Self
 import numpy as np
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.models.students.vector_targets import Targets
+from pipeline_lib.outputs.files.content_keys import content_keys
+from pipeline_lib.outputs.files.vector_table import GivenVectors, digest_of, loaded
 from pipeline_lib.retrieval.embedders import Embedder
-from pipeline_lib.retrieval.rows import Rows
-from pipeline_lib.storage.vectors import unit
-from pipeline_lib.students.targets import Targets
-from pipeline_lib.teachers.content_keys import content_keys
-from pipeline_lib.teachers.given_vectors import GivenVectors, digest_of, loaded
+from pipeline_lib.shards.vectors import unit
+from pipeline_lib.tables.sentence_rows import Rows
 
 MIN_ROWS, MAX_ROWS = 32, 512
 """Documents needed to check the space, and the maximum used."""

@@ -16,11 +16,11 @@ import torch
 from pipeline_lib.base.devices import resolve_batch_tokens, resolve_precision
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json
-from pipeline_lib.base.positions import position_count
-from pipeline_lib.students.sentence_encoder import load_encoder
-from pipeline_lib.students.targets import Targets
-from pipeline_lib.teachers.model import digest_model
-from pipeline_lib.teachers.vectors import VectorModel, load_vector_model
+from pipeline_lib.base.max_positions import position_count
+from pipeline_lib.models.students.sentence_encoder import load_encoder
+from pipeline_lib.models.students.vector_targets import Targets
+from pipeline_lib.models.teacher import digest_model
+from pipeline_lib.outputs.vectors import VectorModel, load_vector_model
 
 MAX_LENGTH = 128
 

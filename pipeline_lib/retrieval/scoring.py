@@ -23,7 +23,7 @@ import torch
 
 from pipeline_lib.base.devices import DTYPES, resolve_precision
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.students.student import Student
+from pipeline_lib.models.students.student import Student
 
 QUERY_ROWS, CANDIDATE_ROWS = 256, 1 << 15
 """Vectors of each side that :func:`score_blocks` processes at a time."""

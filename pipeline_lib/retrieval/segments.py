@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from pipeline_lib.base.files import disk_errors, sha256_file, sha256_json, sweep
 from pipeline_lib.base.processor import computed_on
-from pipeline_lib.engine.protocol import Engine
 from pipeline_lib.retrieval.approximate import write_approximate
 from pipeline_lib.retrieval.catalogue import (
     KIND,
@@ -27,15 +26,15 @@ from pipeline_lib.retrieval.catalogue import (
     is_whole,
 )
 from pipeline_lib.retrieval.documents import GivenDocuments
-from pipeline_lib.retrieval.rows import Rows
-from pipeline_lib.storage.columns import list_column
-from pipeline_lib.storage.fingerprint import (
+from pipeline_lib.shards.columns import list_column
+from pipeline_lib.shards.engine.protocol import Engine
+from pipeline_lib.shards.fingerprint import (
     TRAINING_LIBRARIES,
     code_fingerprint,
     deciding,
     library_versions,
 )
-from pipeline_lib.storage.shards import (
+from pipeline_lib.shards.shard_sets import (
     Manifest,
     Shard,
     ShardSet,
@@ -45,7 +44,8 @@ from pipeline_lib.storage.shards import (
     write_manifest,
     write_shard,
 )
-from pipeline_lib.storage.vectors import pack
+from pipeline_lib.shards.vectors import pack
+from pipeline_lib.tables.sentence_rows import Rows
 
 
 @dataclass

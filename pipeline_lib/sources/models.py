@@ -12,8 +12,8 @@ from typing import Any
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import clear_folder, write_json
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.max_positions import position_count
 from pipeline_lib.base.model_sizes import layer_count
-from pipeline_lib.base.positions import position_count
 from pipeline_lib.params import (
     AnswerFiles,
     Finished,

@@ -6,8 +6,8 @@ before the first expensive stage.
 
 from pathlib import Path
 
+from pipeline_lib.base.collect_errors import faults_of
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.faults import faults_of
 from pipeline_lib.params import Finished, Params
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lib.storage.columns import MASKED
+from pipeline_lib.shards.columns import MASKED
 from pipeline_lib.text.words import MASK
 
 

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.training.batches import LengthSorted
+from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.training.loop import Batch
 
 

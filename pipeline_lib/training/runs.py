@@ -17,9 +17,9 @@ import torch
 from pipeline_lib.base.files import read_json, sha256_json, write_json
 from pipeline_lib.base.layout import check_state_folder
 from pipeline_lib.base.processor import computed_on
-from pipeline_lib.engine.protocol import Engine
-from pipeline_lib.storage.fingerprint import training_code
-from pipeline_lib.storage.trained import Trained
+from pipeline_lib.shards.engine.protocol import Engine
+from pipeline_lib.shards.fingerprint import training_code
+from pipeline_lib.shards.trained import Trained
 from pipeline_lib.training.checkpoint import Progress
 from pipeline_lib.training.loop import Batch, Batches, Score, Settings, fit
 

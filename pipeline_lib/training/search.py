@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Generic
 
 from pipeline_lib.base.files import write_json
-from pipeline_lib.engine.protocol import Engine
+from pipeline_lib.shards.engine.protocol import Engine
 from pipeline_lib.training.runs import Message, Record, Spec, train_all
 
 Name = tuple[str, int, float]

@@ -11,7 +11,13 @@ from pipeline_lib.evaluation.diagrams import (
     confusion_of,
     reliability_of,
 )
-from pipeline_lib.evaluation.explained import EACH, _labels, _merit, explained_method, extremes
+from pipeline_lib.evaluation.word_importance_examples import (
+    EACH,
+    _labels,
+    _merit,
+    explained_method,
+    extremes,
+)
 from tests.made_up import made_up_method, made_up_scores
 
 

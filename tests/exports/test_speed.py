@@ -11,18 +11,18 @@ import pytest
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.text import Text
-from pipeline_lib.evaluation.companions import open_teacher
-from pipeline_lib.evaluation.results import TaskScores
-from pipeline_lib.evaluation.speed import TaskSpeed
 from pipeline_lib.exports import speed as timing
 from pipeline_lib.exports.contestants import students_of, teachers_of
-from pipeline_lib.exports.onnx_teacher import OnnxTeacher, export_teacher
+from pipeline_lib.exports.onnx.teacher import OnnxTeacher, export_teacher
 from pipeline_lib.exports.opening import load_student as open_student
 from pipeline_lib.exports.speed import Job, cold_start, measure, measure_task, sample_texts
+from pipeline_lib.models.serving import open_teacher
+from pipeline_lib.models.students.student import load_student
+from pipeline_lib.models.teacher import load_classifier
 from pipeline_lib.params import Params, Speed, load_params
-from pipeline_lib.storage.shards import Manifest, schema_of, write_manifest, write_shard
-from pipeline_lib.students.student import load_student
-from pipeline_lib.teachers.model import load_classifier
+from pipeline_lib.results.schema import TaskScores
+from pipeline_lib.results.speed import TaskSpeed
+from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
 from tests.made_up import made_up_method, made_up_scores
 from tests.pretrained import write_model
 
@@ -193,7 +193,7 @@ def test_a_teacher_that_cannot_be_written_as_onnx_is_timed_in_torch(
     def refuse(*_: object) -> None:
         raise TypeError("no such operator\nat line 3")
 
-    monkeypatch.setattr("pipeline_lib.exports.onnx_teacher.trace_classifier", refuse)
+    monkeypatch.setattr("pipeline_lib.exports.onnx.teacher.trace_classifier", refuse)
     (teacher,) = teachers_of(params, "movies", layout, "cpu", tmp_path).values()
     assert len(teacher.forms) == 1 and teacher.not_timed == {"onnx": "no such operator"}
 

@@ -8,7 +8,7 @@ import pytest
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.inspection import matching
 from pipeline_lib.inspection.differences import Difference, difference
-from pipeline_lib.inspection.sets import JoinedSet
+from pipeline_lib.inspection.joined import JoinedSet
 
 from .made_up import TASK, TEACHER, Record, odds, sentence, transfer_table, write_set
 

@@ -13,11 +13,11 @@ import pytest
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.inspection import flat_files
 from pipeline_lib.inspection.filters import Filter
 from pipeline_lib.inspection.flat import FlatRows
-from pipeline_lib.inspection.flat_files import write_flat
-from pipeline_lib.inspection.sets import Batch, JoinedSet
+from pipeline_lib.inspection.joined import Batch, JoinedSet
+from pipeline_lib.tables import writer
+from pipeline_lib.tables.writer import write_flat
 
 from .made_up import TASK, TEACHER, made_up_transfer, sentence, transfer_table, write_set
 
@@ -149,7 +149,7 @@ class TestFiles:
     def test_row_groups_are_filled_and_bounded(
         self, flat: FlatRows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(flat_files, "GROUP_ROWS", 4)
+        monkeypatch.setattr(writer, "GROUP_ROWS", 4)
         write_flat(tmp_path / "flat.parquet", flat.tables(), NAMES)
         file = pq.ParquetFile(tmp_path / "flat.parquet").metadata
         # Shards have 2, 3, 2 and 2 rows.

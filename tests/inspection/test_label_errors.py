@@ -8,8 +8,8 @@ import pytest
 
 from pipeline_lib.base.probabilities import answered, softmax
 from pipeline_lib.inspection.distances import self_confidence
+from pipeline_lib.inspection.joined import Batch
 from pipeline_lib.inspection.label_errors import LabelErrors
-from pipeline_lib.inspection.sets import Batch
 
 
 def batches(classes: int, labelled: int, seed: int) -> Iterator[Batch]:

@@ -7,10 +7,10 @@ import pytest
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.inspection.figures import Numbers, figures
 from pipeline_lib.inspection.filters import Filter
+from pipeline_lib.inspection.joined import JoinedSet
 from pipeline_lib.inspection.sampling import sample
-from pipeline_lib.inspection.sets import JoinedSet
+from pipeline_lib.inspection.statistics import Numbers, figures
 
 from .made_up import TASK, TEACHER, made_up_transfer, sentence, transfer_table, write_set
 

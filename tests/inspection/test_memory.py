@@ -12,17 +12,16 @@ import pytest
 
 from pipeline_lib.base.files import sha256_json
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.inspection import flat_files, matching
+from pipeline_lib.inspection import matching
 from pipeline_lib.inspection.differences import difference
-from pipeline_lib.inspection.figures import figures
 from pipeline_lib.inspection.filters import Filter
 from pipeline_lib.inspection.flat import FlatRows
-from pipeline_lib.inspection.flat_files import write_flat
+from pipeline_lib.inspection.joined import JoinedSet
 from pipeline_lib.inspection.sampling import sample
-from pipeline_lib.inspection.sets import JoinedSet
+from pipeline_lib.inspection.statistics import figures
 from pipeline_lib.inspection.work_lists import Part, lists_of
-from pipeline_lib.storage.columns import list_column
-from pipeline_lib.storage.shards import (
+from pipeline_lib.shards.columns import list_column
+from pipeline_lib.shards.shard_sets import (
     Manifest,
     Shard,
     ShardSet,
@@ -30,6 +29,8 @@ from pipeline_lib.storage.shards import (
     write_manifest,
     write_shard,
 )
+from pipeline_lib.tables import writer
+from pipeline_lib.tables.writer import write_flat
 
 from .made_up import TASK, TEACHER, sentence, transfer_table
 
@@ -108,7 +109,7 @@ def test_memory_does_not_grow_with_the_set(
     # What is gathered before it is written or compared: so little that both sets exceed it.
     monkeypatch.setattr(matching, "PART", 2 * ROWS)
     monkeypatch.setattr(matching, "BATCH", ROWS)
-    monkeypatch.setattr(flat_files, "GROUP_ROWS", 2 * ROWS)
+    monkeypatch.setattr(writer, "GROUP_ROWS", 2 * ROWS)
 
     def work(rows: JoinedSet) -> object:
         if what == "figures":

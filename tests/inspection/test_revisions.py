@@ -11,8 +11,8 @@ import pytest
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.inspection.joined import JoinedSet
 from pipeline_lib.inspection.revisions import set_at
-from pipeline_lib.inspection.sets import JoinedSet
 
 from .made_up import TASK, TEACHER, made_up_transfer
 

@@ -9,12 +9,12 @@ import pytest
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.inspection.changes import Span
+from pipeline_lib.inspection.joined import JoinedSet
 from pipeline_lib.inspection.originals import Originals
-from pipeline_lib.inspection.sets import JoinedSet
-from pipeline_lib.inspection.top import Top
+from pipeline_lib.inspection.top_k import Top
 from pipeline_lib.inspection.work_lists import Part, WorkList, lists_of, work_lists
-from pipeline_lib.storage.columns import list_column
-from pipeline_lib.storage.shards import write_shard
+from pipeline_lib.shards.columns import list_column
+from pipeline_lib.shards.shard_sets import write_shard
 from tests.made_up import made_up_method, made_up_scores
 
 from .made_up import (

@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.onboarding.contents import Content
 from pipeline_lib.onboarding.findings import find, without_lonely
 from pipeline_lib.onboarding.labels import classes_of, parse_labels, score_range, spelled
 from pipeline_lib.onboarding.questions import Question, refuse
@@ -18,6 +17,7 @@ from pipeline_lib.onboarding.understanding import (
     Understood,
     understand,
 )
+from pipeline_lib.tables.contents import Content
 
 from .made_up import review
 

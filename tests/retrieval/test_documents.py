@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.commands.vector_files import usual_settings
+from pipeline_lib.models.students.sentence_encoder import load_encoder
+from pipeline_lib.models.students.vector_targets import Targets
+from pipeline_lib.outputs.files.describe_vectors import usual_settings
+from pipeline_lib.outputs.files.vector_table import gather_vectors
 from pipeline_lib.retrieval.building import Form, add, build
 from pipeline_lib.retrieval.catalogue import Catalogue
 from pipeline_lib.retrieval.documents import GivenDocuments, check_space, targets_in_files
 from pipeline_lib.retrieval.embedders import EncoderReference
-from pipeline_lib.retrieval.rows import Rows
 from pipeline_lib.retrieval.search import QueryEncoder, pair_scorer
-from pipeline_lib.storage.vectors import unit
-from pipeline_lib.students.sentence_encoder import load_encoder
-from pipeline_lib.students.targets import Targets
-from pipeline_lib.teachers.given_vectors import gather_vectors
+from pipeline_lib.shards.vectors import unit
+from pipeline_lib.tables.sentence_rows import Rows
 
 from .made_up import ENGINE, TEXTS, WIDTH, by_cosine, write_encoder
 

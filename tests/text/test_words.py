@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline_lib.students.vocabulary import build_tokenizer
+from pipeline_lib.models.students.vocabulary import build_tokenizer
 from pipeline_lib.text.words import MASK, join_words, split_words
 
 

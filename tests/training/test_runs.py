@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline_lib.engine.local import LocalEngine
+from pipeline_lib.shards.engine.local import LocalEngine
+from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.training import search
-from pipeline_lib.training.batches import LengthSorted
 from pipeline_lib.training.loop import Settings
 from pipeline_lib.training.runs import Message, Prepared, TrainingSpec, train_all
 from pipeline_lib.training.search import Row, train_rows

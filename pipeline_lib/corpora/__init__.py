@@ -1,0 +1,1 @@
+"""What is learned from: tasks, Wikipedia's sentences, transfer sets."""

@@ -1,0 +1,1 @@
+"""Scores as data and as tables."""

@@ -15,9 +15,9 @@ from typing import Any
 import pyarrow as pa
 from harness import reason, say
 
+from pipeline_lib.base.text import MASK
 from pipeline_lib.corpora.augmentation.lexicon import Lexicon
 from pipeline_lib.params import Recipe
-from pipeline_lib.text.words import MASK
 
 
 @dataclass

@@ -13,7 +13,7 @@ import typer
 from harness import RESULTS, facts, table, write_results
 
 from pipeline_lib.base.threads import usable_cores
-from pipeline_lib.evaluation.significance import compare
+from pipeline_lib.results.significance import compare
 
 ROWS, ACCURACY_SLOPE = 1000, 0.198
 """By how much accuracy changes per unit of latent ability, at 80 %."""

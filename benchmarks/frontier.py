@@ -32,8 +32,8 @@ from frontier_systems import PEERS, Rows, System, ours, peer
 from harness import RESULTS, facts, reason, say, spread, table, write_results
 
 from pipeline_lib.base.threads import usable_cores
-from pipeline_lib.evaluation.calibration import details
 from pipeline_lib.params import load_params
+from pipeline_lib.results.calibration import details
 
 PACKAGES = (
     *("torch", "transformers", "onnxruntime", "numpy", "scikit-learn"),

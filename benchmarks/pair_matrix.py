@@ -61,7 +61,7 @@ from pipeline_lib.models.students.sentence_encoder import SentenceEncoder
 from pipeline_lib.models.students.student import Student
 from pipeline_lib.models.students.vocabulary import build_tokenizer
 from pipeline_lib.models.teacher import load_classifier, load_teacher
-from pipeline_lib.outputs.vectors import VectorModel, load_vector_model
+from pipeline_lib.models.vector_model import VectorModel, load_vector_model
 from pipeline_lib.params import student_settings
 from pipeline_lib.retrieval.scoring import (
     CANDIDATE_ROWS,

@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 
 from pipeline_lib.base.devices import resolve_batch_tokens, resolve_precision
-from pipeline_lib.outputs.vectors import load_vector_model
+from pipeline_lib.models.vector_model import load_vector_model
 
 MAX_LENGTH = 32
 BLOCK = 4096

@@ -19,12 +19,12 @@ from pipeline_lib.base.files import clear_folder, link_or_copy, write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.corpora.augmentation.lexicon import count_words, read_lexicon, write_lexicon
 from pipeline_lib.corpora.augmentation.transfer_sets import AugmentationPass, check_cap
-from pipeline_lib.corpora.tasks.unlabelled import training_texts
 from pipeline_lib.params import Params, load_params
 from pipeline_lib.shards.columns import sentences
 from pipeline_lib.shards.engine import make_engine
 from pipeline_lib.shards.engine.passes import run_pass
 from pipeline_lib.shards.shard_sets import ShardSet
+from pipeline_lib.shards.training_texts import training_texts
 
 
 def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:

@@ -19,10 +19,10 @@ import typer
 from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.files import clear_folder, read_record, write_json
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.corpora.tasks.unlabelled import training_texts
 from pipeline_lib.params import Params, load_params
 from pipeline_lib.shards.kept import kept_json
 from pipeline_lib.shards.shard_sets import ShardSet
+from pipeline_lib.shards.training_texts import training_texts
 
 if TYPE_CHECKING:
     from pipeline_lib.outputs.teacher_pass import LogitPass
@@ -59,7 +59,6 @@ def answer(params: Params, layout: Layout, task: str, teacher: str) -> None:
     if not params.teachers[teacher].runs:
         take(params, layout, task, teacher)
         return
-    from pipeline_lib.evaluation.heldout import heldout_splits
     from pipeline_lib.outputs.teacher_pass import LogitPass
     from pipeline_lib.shards.engine import make_engine
     from pipeline_lib.shards.engine.passes import run_pass
@@ -77,7 +76,7 @@ def answer(params: Params, layout: Layout, task: str, teacher: str) -> None:
         prove(inputs, logit_pass, outputs, agreement)
     # The agreement was measured on other rows than the held-out ones.
     logit_pass = replace(logit_pass, agreement=None)
-    for split in heldout_splits(layout.task(task)):
+    for split in layout.heldout_splits(task):
         inputs = ShardSet.open(layout.split(task, split))
         outputs = layout.heldout_outputs(task, teacher, split)
         manifest, _ = run_pass(logit_pass, inputs, outputs, engine)
@@ -90,7 +89,6 @@ def take(params: Params, layout: Layout, task: str, teacher: str) -> None:
 
     The answers are in files, or are the mean of other teachers' outputs.
     """
-    from pipeline_lib.evaluation.heldout import heldout_splits
     from pipeline_lib.outputs.alignment import equal_keys
     from pipeline_lib.outputs.averages import AveragePass
     from pipeline_lib.outputs.files.answer_pass import AnswerPass
@@ -101,7 +99,7 @@ def take(params: Params, layout: Layout, task: str, teacher: str) -> None:
     settings, engine = params.teachers[teacher], make_engine(params, "cpu")
     recipes = filter(settings.answers, params.recipes_of(task))
     sets = [(layout.transfer(task, recipe), layout.outputs, recipe) for recipe in recipes]
-    splits = heldout_splits(layout.task(task))
+    splits = layout.heldout_splits(task)
     sets += [(layout.split(task, split), layout.heldout_outputs, split) for split in splits]
     for folder, output_path, name in sets:
         rows, target = ShardSet.open(folder), output_path(task, teacher, name)

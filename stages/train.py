@@ -19,9 +19,9 @@ import typer
 from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.files import clear_folder
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.corpora.tasks.unlabelled import training_texts
 from pipeline_lib.params import Params, load_params
 from pipeline_lib.shards.engine import make_engine
+from pipeline_lib.shards.training_texts import training_texts
 from pipeline_lib.training.distillation.plans import Plan, make_plan
 
 if TYPE_CHECKING:

@@ -95,6 +95,11 @@ class Layout:
         """Return the shard set of a prepared task's split."""
         return self.task(task) / split
 
+    def heldout_splits(self, task: str) -> list[str]:
+        """Return the names of a prepared task's held-out splits: dev, test, then further ones."""
+        names = [path.name for path in self.task(task).iterdir() if path.is_dir()]
+        return sorted({*names} - {"train"}, key=lambda name: ("_" in name, name))
+
     def lexicon(self, task: str) -> Path:
         """Return the file of a task's lexicon."""
         return self.data / "lexicons" / task / "lexicon.arrow"

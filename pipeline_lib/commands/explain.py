@@ -45,7 +45,7 @@ def explain(
     """
     from rich.console import Console
 
-    from pipeline_lib.evaluation.evaluate import require_model
+    from pipeline_lib.models.checks import require_model
     from pipeline_lib.models.word_importance import as_json as json_of
     from pipeline_lib.models.word_importance import word_importance
     from pipeline_lib.tables.input_texts import as_examples

@@ -247,7 +247,8 @@ def _router(
 
 def _sentences(texts: list[str], file: Path | None) -> Iterator[str]:
     from pipeline_lib.base.errors import DistilleryError
-    from pipeline_lib.tables.lines import as_utf8, read_lines
+    from pipeline_lib.base.unicode import as_utf8
+    from pipeline_lib.tables.lines import read_lines
 
     if texts and file:
         raise DistilleryError("sentences on the command line and --file: give one of them.")

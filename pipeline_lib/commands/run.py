@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.status import Status
 
-    from pipeline_lib.report.forecast import Forecast
+    from pipeline_lib.commands.forecast import Forecast
 
 EXAMPLE = "Example: distill run evaluate@movies"
 _RUNNING = re.compile(r"Running stage '(.+)':")
@@ -49,10 +49,10 @@ def run(
 
     from pipeline_lib.base.layout import Layout
     from pipeline_lib.base.workspace import PIPELINE
+    from pipeline_lib.commands.forecast import Forecast
     from pipeline_lib.commands.results import results
     from pipeline_lib.params import load_params
     from pipeline_lib.params.profiles import read_values
-    from pipeline_lib.report.forecast import Forecast
 
     load_params()
     console = Console(soft_wrap=True, highlight=False)

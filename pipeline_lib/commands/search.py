@@ -145,7 +145,7 @@ def _candidates(first: str | None) -> int | None:
 
 def _queries(queries: list[str], file: Path | None, text: str, ids: str | None) -> "Iterable[Rows]":
     from pipeline_lib.base.errors import DistilleryError
-    from pipeline_lib.tables.lines import as_utf8
+    from pipeline_lib.base.unicode import as_utf8
     from pipeline_lib.tables.sentence_rows import Rows, read_rows
 
     if queries and file:

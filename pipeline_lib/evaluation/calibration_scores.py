@@ -1,4 +1,4 @@
-"""A task's scores besides its metrics: see :mod:`pipeline_lib.evaluation.calibration`."""
+"""A task's scores besides its metrics: see :mod:`pipeline_lib.results.calibration`."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -6,20 +6,12 @@ from functools import partial
 
 import numpy as np
 
-from pipeline_lib.base.probabilities import answered
-from pipeline_lib.evaluation.calibration import (
-    best_temperature,
-    confidence,
-    detail_samples,
-    details,
-    hits,
-    recall,
-)
+from pipeline_lib.base.probabilities import answered, confidence
 from pipeline_lib.evaluation.heldout import Heldout
 from pipeline_lib.evaluation.routing import Routed
-from pipeline_lib.evaluation.significance import Difference, compare_samples, holm
 from pipeline_lib.evaluation.systems import System
 from pipeline_lib.params import Evaluate, Task
+from pipeline_lib.results.calibration import best_temperature, detail_samples, details, hits, recall
 from pipeline_lib.results.schema import (
     Detail,
     Gain,
@@ -29,6 +21,7 @@ from pipeline_lib.results.schema import (
     SeedScores,
     TeacherDetails,
 )
+from pipeline_lib.results.significance import Difference, compare_samples, holm
 
 
 class DetailScorer:

@@ -21,6 +21,7 @@ from pipeline_lib.evaluation.heldout import (
 )
 from pipeline_lib.evaluation.scores import task_scores
 from pipeline_lib.evaluation.systems import System
+from pipeline_lib.models.checks import check_names, require_model
 from pipeline_lib.params import Method, Params
 from pipeline_lib.results.schema import ParameterCounts, Source, TaskScores, Training
 from pipeline_lib.shards.columns import label_type, list_column, matrix
@@ -57,7 +58,7 @@ def evaluate_task(params: Params, task: str, layout: Layout) -> TaskScores:
         },
         systems,
         params.evaluate,
-        shared_texts(layout.task(task)),
+        shared_texts(layout, task),
     )
     table = predictions_table(heldout, systems, settings.is_regression)
     write_shard(layout.predictions(task), table)
@@ -211,27 +212,6 @@ def teacher_parameters(folder: Path, names: list[str], runs: bool = True) -> Par
     labels = read_record(folder / "config.json", "id2label")["id2label"]
     check_names(folder, [labels[str(number)] for number in range(len(labels))], names)
     return ParameterCounts(**read_record(folder / "training.json", "parameters")["parameters"])
-
-
-def require_model(folder: Path) -> None:
-    """Check that there is a model in ``folder``.
-
-    :raises DistilleryError: if there is none.
-    """
-    if not (folder / "config.json").exists():
-        raise DistilleryError(f"{folder}: no model here. Run `dvc repro` to train it.")
-
-
-def check_names(folder: Path, names: list[str], wanted: list[str]) -> None:
-    """Check that a model's classes are the task's, in the same order.
-
-    :raises DistilleryError: if they are not: its answers would be scored as other classes.
-    """
-    if list(names) != list(wanted):
-        raise DistilleryError(
-            f"{folder}: its classes are {', '.join(names)}; the task's {', '.join(wanted)}. Put "
-            "the task's `labels` in params.yaml into the model's order, or train it again."
-        )
 
 
 def predictions_table(

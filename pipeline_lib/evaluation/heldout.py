@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -41,7 +40,7 @@ def read_heldout(
         other rows.
     """
     # dev is required; a task can do without a test split.
-    splits = dict.fromkeys(["dev", *heldout_splits(layout.task(task))])
+    splits = dict.fromkeys(["dev", *layout.heldout_splits(task)])
     names = list(teachers)
     heldout = {split: _read(layout, task, split, names) for split in splits}
     if labelled and heldout["dev"].labels is None:
@@ -52,21 +51,14 @@ def read_heldout(
     return heldout
 
 
-def heldout_splits(folder: Path) -> list[str]:
-    """Return the names of a prepared task's held-out splits: dev, test, then further ones."""
-    names = [path.name for path in folder.iterdir() if path.is_dir() and path.name != "train"]
-    return sorted(names, key=lambda name: ("_" in name, name))
-
-
-def shared_texts(folder: Path) -> dict[str, dict[str, dict[str, int]]]:
+def shared_texts(layout: Layout, task: str) -> dict[str, dict[str, dict[str, int]]]:
     """Return how many rows of each held-out split share their text with an earlier split.
 
     Maps split to earlier split to ``rows`` and ``other_label`` (of these, the rows whose text has
     another label there), as ``prepare`` counted them.
-
-    :param folder: the prepared task.
     """
-    counts = {split: read_manifest(folder / split).counts for split in heldout_splits(folder)}
+    splits = layout.heldout_splits(task)
+    counts = {split: read_manifest(layout.split(task, split)).counts for split in splits}
     return {split: split_counts.get("shared_with", {}) for split, split_counts in counts.items()}
 
 

@@ -11,29 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipeline_lib.base.probabilities import threshold_at
 from pipeline_lib.results.schema import Routing, RoutingPoint, SeedScores
 
 MAX_LOSS = 0.005
 """The accuracy loss, relative to the teacher, that still counts as the teacher's accuracy."""
 SHARES = tuple(number / 20 for number in range(21))
 """Of the curve."""
-
-
-def threshold_at(confidences: np.ndarray, share: float) -> float:
-    """Return the confidence at or below which the given share of these rows lies.
-
-    It is halfway between the last row below and the first above; rows of equal confidence cannot be
-    separated, so more rows may fall below.
-
-    :param confidences: probabilities, float (rows,).
-    """
-    count = round(share * len(confidences))
-    if count == 0:
-        return 0.0
-    if count == len(confidences):
-        return 1.0
-    rising = np.sort(confidences)
-    return float(rising[count - 1 : count + 1].mean())
 
 
 @dataclass(frozen=True)

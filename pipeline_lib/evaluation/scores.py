@@ -12,7 +12,6 @@ from pipeline_lib.base.probabilities import answered
 from pipeline_lib.evaluation.ablation_steps import previous
 from pipeline_lib.evaluation.calibration_scores import DetailScorer
 from pipeline_lib.evaluation.heldout import Heldout
-from pipeline_lib.evaluation.significance import Difference, compare, holm
 from pipeline_lib.evaluation.systems import System
 from pipeline_lib.params import Evaluate, Task
 from pipeline_lib.results.metrics import agreement, decide, score
@@ -27,6 +26,7 @@ from pipeline_lib.results.schema import (
     TaskScores,
     TeacherScores,
 )
+from pipeline_lib.results.significance import Difference, compare, holm
 
 SELECTION = (
     "Each run's best evaluation, and a teacher's best epoch and learning rate, were chosen on "

@@ -22,14 +22,13 @@ from pipeline_lib.models.serving import student_in_use
 from pipeline_lib.models.students.folders import Predict, temperature_of
 from pipeline_lib.models.students.student import load_student
 from pipeline_lib.models.teacher import load_teacher
-from pipeline_lib.models.word_importance import Importance, as_json, word_importance
+from pipeline_lib.models.word_importance import Importance, as_json, word_counts, word_importance
 from pipeline_lib.params import Params
 from pipeline_lib.results.schema import TaskScores
 from pipeline_lib.shards.columns import matrix, texts
 from pipeline_lib.shards.fingerprint import code_fingerprint
 from pipeline_lib.shards.kept import kept_json
 from pipeline_lib.shards.shard_sets import ShardSet, read_shard
-from pipeline_lib.text.words import split_words
 
 EACH = 3
 """Rows on which distillation helped, and rows on which it hurt."""
@@ -117,8 +116,7 @@ def extremes(differences: np.ndarray, sentences: list[Text]) -> list[tuple[int, 
 
 
 def _is_short(text: Text) -> bool:
-    parts = (text,) if isinstance(text, str) else text
-    return all(len(split_words(part)[0]) in WORDS for part in parts)
+    return all(count in WORDS for count in word_counts(text))
 
 
 def _labels(column: Any, teacher: np.ndarray) -> np.ndarray:

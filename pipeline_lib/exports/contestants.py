@@ -10,12 +10,12 @@ from pathlib import Path
 from pipeline_lib.base.devices import resolve_device, resolve_precision
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.evaluation.evaluate import require_model
 from pipeline_lib.evaluation.timing import Predict
 from pipeline_lib.exports.onnx.exporter import export_onnx_int8
 from pipeline_lib.exports.onnx.student import require_packages
 from pipeline_lib.exports.onnx.teacher import OnnxTeacher, export_teacher
 from pipeline_lib.exports.opening import load_student as open_student
+from pipeline_lib.models.checks import require_model
 from pipeline_lib.models.serving import open_teacher
 from pipeline_lib.models.students.student import load_student
 from pipeline_lib.params import Params

@@ -8,11 +8,11 @@ from tokenizers import Tokenizer
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path, read_json, write_json
+from pipeline_lib.base.text import MASK
 from pipeline_lib.exports.portable_words import make_portable, make_quick
 from pipeline_lib.models.students.tokenise import PAD, Reader, read_tokenizer, save_tokenizer
 from pipeline_lib.text.pieces import Pieces
 from pipeline_lib.text.ragged import PAD_ID
-from pipeline_lib.text.words import MASK
 
 if TYPE_CHECKING:
     from pipeline_lib.params.students import Reads

@@ -14,13 +14,13 @@ from tokenizers.processors import TemplateProcessing
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path, read_json, write_json
+from pipeline_lib.base.text import MASK
 from pipeline_lib.exports.card.card.card import model_card
 from pipeline_lib.exports.folders import require_new_folder
 from pipeline_lib.models.students.folders import ENCODER_TYPE, TEMPERATURE, temperature_of
 from pipeline_lib.models.students.student import Student, load_student
 from pipeline_lib.text.pieces import SEGMENTS, Pieces
 from pipeline_lib.text.ragged import PAD_ID
-from pipeline_lib.text.words import MASK
 
 MODULES = ("distilled_student", "distilled_encoder")
 """The files with the network's code; the first one imports the other."""

@@ -13,11 +13,11 @@ import numpy as np
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.text import Text
+from pipeline_lib.base.unicode import as_utf8
 from pipeline_lib.exports.contents import ENCODERS, STUDENTS, Content, require_content
 from pipeline_lib.exports.folders import form_of
 from pipeline_lib.exports.numpy_student import Predictions
 from pipeline_lib.models.students.folders import Predict, scaled, temperature_of
-from pipeline_lib.tables.lines import as_utf8
 
 if TYPE_CHECKING:
     from pipeline_lib.shards.shard_sets import ShardSet

@@ -18,12 +18,12 @@ from tokenizers import Tokenizer
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path, read_json, write_json
+from pipeline_lib.base.text import MASK
 from pipeline_lib.exports import distilled_encoder
 from pipeline_lib.exports.folders import require_new_folder
 from pipeline_lib.models.students.sentence_encoder import SentenceEncoder, load_encoder
 from pipeline_lib.text.pieces import Pieces
 from pipeline_lib.text.ragged import PAD_ID
-from pipeline_lib.text.words import MASK
 
 Modules = list[tuple[str, str]]
 """Class and folder of each module, in order of computation."""

@@ -6,16 +6,14 @@ from pathlib import Path
 import numpy as np
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.evaluation.evaluate import check_names, require_model
 from pipeline_lib.inspection.joined import Batch, JoinedSet
 from pipeline_lib.inspection.rows import Embed, Names, Student
+from pipeline_lib.models.checks import check_names, require_model
 from pipeline_lib.models.serving import student_in_use
 from pipeline_lib.models.students.sentence_encoder import SentenceEncoder, load_encoder
 from pipeline_lib.models.students.student import load_student
 from pipeline_lib.shards.columns import column_suffixes
-from pipeline_lib.text.masking import signed_sentences
-from pipeline_lib.text.pieces import Pieces
-from pipeline_lib.text.words import MASK
+from pipeline_lib.shards.masking import signed_sentences
 
 
 def running_student(folder: Path, rows: JoinedSet, names: Names) -> Student:
@@ -60,6 +58,4 @@ def running_encoder(folder: Path) -> Embed:
 
 
 def _embed(encoder: SentenceEncoder, batch: Batch, side: str) -> np.ndarray:
-    tokenizer = encoder.tokenizer
-    sign = tokenizer.mask_sign if isinstance(tokenizer, Pieces) else MASK
-    return encoder.encode(signed_sentences(batch.table, side, lambda: sign))
+    return encoder.encode_rows(batch.table, side)

@@ -12,7 +12,6 @@ import numpy as np
 
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.probabilities import softmax
-from pipeline_lib.evaluation.heldout import heldout_splits
 from pipeline_lib.inspection.answers import ChosenStudent, StoredAnswers, chosen_student
 from pipeline_lib.inspection.captions import CLASSES, LISTS, SCORES, ListName
 from pipeline_lib.inspection.distances import entropies, moved, self_confidence
@@ -107,7 +106,7 @@ def task_parts(
         Part(JoinedSet.open(inputs, outputs), originals=not number)
         for number, (inputs, outputs) in enumerate(pairs)
     ]
-    splits = heldout_splits(layout.task(task)) if layout.task(task).exists() else []
+    splits = layout.heldout_splits(task) if layout.task(task).exists() else []
     for split in splits:
         outputs = layout.heldout_outputs(task, teacher, split)
         if (outputs / "manifest.json").exists():

@@ -16,17 +16,15 @@ from pipeline_lib.base.devices import resolve_batch_tokens, resolve_device, reso
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import StudentPlace, student_place
 from pipeline_lib.base.max_positions import position_count
-from pipeline_lib.base.text import Text
-from pipeline_lib.evaluation.calibration import confidence
-from pipeline_lib.evaluation.evaluate import check_names, require_model
-from pipeline_lib.evaluation.routing import threshold_at
+from pipeline_lib.base.probabilities import confidence, threshold_at
+from pipeline_lib.base.text import MASK, Text
+from pipeline_lib.models.checks import check_names, require_model
 from pipeline_lib.models.students.folders import Predict, scaled, temperature_of
 from pipeline_lib.models.teacher import Teacher, load_teacher, tuned_length
 from pipeline_lib.params import Params
 from pipeline_lib.shards.columns import matrix
 from pipeline_lib.shards.shard_sets import read_shard
 from pipeline_lib.text.pieces import Pieces
-from pipeline_lib.text.words import MASK
 
 if TYPE_CHECKING:
     from pipeline_lib.models.students.student import Student

@@ -23,7 +23,7 @@ from pipeline_lib.base.max_positions import position_count
 from pipeline_lib.base.text import Text
 from pipeline_lib.models.parameter_counts import count_parameters
 from pipeline_lib.shards.columns import column_suffixes
-from pipeline_lib.text.masking import signed_sentences
+from pipeline_lib.shards.masking import signed_sentences
 from pipeline_lib.text.pieces import Pieces, load_fast_tokenizer, model_inputs, tokenizer_files
 from pipeline_lib.text.ragged import Sentences, to_device
 

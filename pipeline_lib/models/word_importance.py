@@ -51,6 +51,11 @@ class Importance:
         return entropy_bits(self.masked) - self.entropy
 
 
+def word_counts(text: Text) -> list[int]:
+    """Return how many words can be masked in a sentence, or in each sentence of a pair."""
+    return [len(split_words(part)[0]) for part in ((text,) if isinstance(text, str) else text)]
+
+
 def word_importance(
     text: Text, predict: Callable[[Sequence[Text]], np.ndarray], mask: str
 ) -> Importance:

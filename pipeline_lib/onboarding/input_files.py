@@ -10,17 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.tables.contents import FORMATS
 
-FORMATS = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".parquet": "parquet",
-    ".arrow": "arrow",
-    ".txt": "text",
-}
-"""Formats by file suffix; ``text`` means one text per line."""
 _NAMES = {
     "train": "train",
     "training": "train",

@@ -15,13 +15,13 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline_lib.base.probabilities import answered, softmax
+from pipeline_lib.base.text import MASK
 from pipeline_lib.outputs.files.answer_pass import answered_counts
 from pipeline_lib.outputs.health import check_finite, check_outputs
 from pipeline_lib.params import Average
 from pipeline_lib.shards.columns import list_column, matrix
 from pipeline_lib.shards.engine.passes import Output, ShardPass
 from pipeline_lib.shards.shard_sets import Shard, ShardSet, check_answers, read_manifest, read_shard
-from pipeline_lib.text.words import MASK
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from typing import Any
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.evaluation.diagrams import confusion_of, read_outputs, reliability_of
 from pipeline_lib.inspection.work_lists import work_lists
 from pipeline_lib.params import Params
 from pipeline_lib.report.checks import task_checks
@@ -26,6 +25,7 @@ from pipeline_lib.results.detail_tables import (
     speeds,
     steps,
 )
+from pipeline_lib.results.diagrams import confusion_of, read_outputs, reliability_of
 from pipeline_lib.results.headline import headline
 from pipeline_lib.results.retrieval_tables import MeasuredTable
 from pipeline_lib.results.schema import Gain, TaskScores

@@ -4,12 +4,17 @@
 stack of resamples at once, which the bootstrap needs (thousands of them).
 """
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.params import CORRELATIONS, DECISIONS, Metric
 from pipeline_lib.shards.columns import holds_scores
+
+MIN_ERROR_OF_ANOTHER_UNIT = 2.0
+"""In standard deviations of the labels on dev."""
 
 
 def decide(outputs: np.ndarray, regression: bool) -> np.ndarray:
@@ -153,3 +158,25 @@ def best_threshold(
     bounds = np.concatenate([[ordered[0] + 2.0], ordered, [ordered[-1] - 2.0]])
     best = int(scores.argmax())
     return float((bounds[best] + bounds[best + 1]) / 2)
+
+
+def check_unit(finished: Path, labels: np.ndarray, scores: np.ndarray) -> None:
+    """Check that a regression's scores are in the unit of the labels, both shape (rows,).
+
+    Correlations would not reveal it, but students are trained on both.  A constant prediction has
+    an error of the labels' standard deviation; and scores that follow the labels vary as they do.
+
+    :raises DistilleryError: if the error is more than twice that deviation, or the scores vary less
+        than a third as much as their correlation with the labels implies.
+    """
+    spread, deviation = float(labels.std()), float(scores.std())
+    error = float(np.sqrt(np.mean((scores - labels) ** 2)))
+    explained = score("pearson", labels, scores[:, None]) * spread
+    if error <= MIN_ERROR_OF_ANOTHER_UNIT * spread and 3 * deviation >= explained:
+        return
+    raise DistilleryError(
+        f"{finished}: the teacher's scores on dev (mean {scores.mean():.3g}, standard deviation "
+        f"{deviation:.3g}) are in another unit than the labels (mean {labels.mean():.3g}, standard "
+        f"deviation {spread:.3g}): their error is {error:.3g}. Rescale the task's label column to "
+        "the teacher's unit, or have a teacher fine-tuned here (`kind: single`)."
+    )

@@ -17,9 +17,10 @@ from pipeline_lib.retrieval.approximate import require_library
 from pipeline_lib.retrieval.catalogue import UNFINISHED, Catalogue, Contents, Storage
 from pipeline_lib.retrieval.documents import GivenDocuments
 from pipeline_lib.retrieval.embedders import EncoderReference
+from pipeline_lib.retrieval.new_rows import NewRows
 from pipeline_lib.retrieval.segments import BuildReport, OnSegment, SegmentWriter
 from pipeline_lib.shards.engine.protocol import Engine
-from pipeline_lib.tables.sentence_rows import NewRows, Rows, in_segments
+from pipeline_lib.tables.sentence_rows import Rows, in_segments
 
 SEGMENT_ROWS = 8192
 

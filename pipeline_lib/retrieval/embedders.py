@@ -20,7 +20,7 @@ from pipeline_lib.base.max_positions import position_count
 from pipeline_lib.models.students.sentence_encoder import load_encoder
 from pipeline_lib.models.students.vector_targets import Targets
 from pipeline_lib.models.teacher import digest_model
-from pipeline_lib.outputs.vectors import VectorModel, load_vector_model
+from pipeline_lib.models.vector_model import VectorModel, load_vector_model
 
 MAX_LENGTH = 128
 

@@ -12,11 +12,21 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.onboarding.input_files import FORMATS
 from pipeline_lib.tables.decoding import read_text
 from pipeline_lib.tables.delimited import check_once, numbered, read_delimited
 from pipeline_lib.tables.nested import Outer, outer_columns, with_deeper
 from pipeline_lib.tables.rows import FIRST_ROW, read_rows
+
+FORMATS = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+    ".arrow": "arrow",
+    ".txt": "text",
+}
+"""Formats by file suffix; ``text`` means one text per line."""
 
 
 @dataclass(frozen=True)

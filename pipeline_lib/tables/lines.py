@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.tables.unicode import has_surrogates
+from pipeline_lib.base.unicode import as_utf8
 
 
 def read_lines(file: Path | None) -> Iterator[str]:
@@ -29,16 +29,6 @@ def read_lines(file: Path | None) -> Iterator[str]:
                 yield as_utf8(text, f"{name}: line {number}")
     except OSError as error:
         raise DistilleryError(f"{name}: cannot be read ({error.strerror}).") from error
-
-
-def as_utf8(text: str, where: str) -> str:
-    """Return a text unless it has undecodable bytes, which Python represents as surrogates.
-
-    :raises DistilleryError: naming ``where``, if it has any.
-    """
-    if has_surrogates(text):
-        raise DistilleryError(f"{where}: not UTF-8 ({text!r:.80}). Convert it.")
-    return text
 
 
 def _open(file: Path | None) -> Any:

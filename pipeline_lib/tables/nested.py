@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.tables.unicode import has_surrogates
+from pipeline_lib.base.unicode import has_surrogates
 
 _DEEPEST = 8
 _MAX_KEYS = 100

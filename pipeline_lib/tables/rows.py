@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import unreadable
-from pipeline_lib.tables.unicode import has_surrogates
+from pipeline_lib.base.unicode import has_surrogates
 
 FIRST_ROW = b"first_row"
 """Key of a table's metadata: the row number, in the file, of the table's first row."""

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 from tokenizers import Tokenizer
 
+from pipeline_lib.base.text import MASK
 from pipeline_lib.text.ragged import PAD_ID, Sentences
-from pipeline_lib.text.words import MASK, PATTERN, PATTERN_WITHOUT_APOSTROPHES, word_splitter
+from pipeline_lib.text.words import PATTERN, PATTERN_WITHOUT_APOSTROPHES, word_splitter
 
 _ANY = re.compile(PATTERN, re.ASCII)
 _NO_APOSTROPHE = re.compile(PATTERN_WITHOUT_APOSTROPHES, re.ASCII)

@@ -11,7 +11,7 @@ import torch
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.models.teacher import digest_model, keep_head_exact, load_classifier, load_teacher
-from pipeline_lib.outputs.vectors import load_vector_model
+from pipeline_lib.models.vector_model import load_vector_model
 from pipeline_lib.shards.columns import KEPT, MASKED
 from tests.pipeline.corpus import sentences, write_encoder
 

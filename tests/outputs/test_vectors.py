@@ -10,8 +10,9 @@ import torch
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.models.teacher import digest_model
+from pipeline_lib.models.vector_model import load_vector_model
 from pipeline_lib.outputs.alignment import prove_vectors
-from pipeline_lib.outputs.vectors import VectorPass, load_vector_model
+from pipeline_lib.outputs.vectors import VectorPass
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.engine.passes import run_pass
 from pipeline_lib.shards.shard_sets import (

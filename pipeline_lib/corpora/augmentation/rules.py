@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline_lib.base.hashing import GOLDEN, pair_keys, salt, string_keys, uniform
+from pipeline_lib.base.text import MASK
 from pipeline_lib.corpora.augmentation.lexicon import Lexicon, WordStrings
 from pipeline_lib.params import Recipe
 from pipeline_lib.shards.columns import FIRST, KEPT, MASKED, REPLACED, column_suffixes, for_sides
-from pipeline_lib.text.words import MASK
 
 _SENTENCE = [
     ("text", pa.string()),

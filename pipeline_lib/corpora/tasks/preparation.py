@@ -18,12 +18,13 @@ from pipeline_lib.base.hashing import pair_keys, salt, splitmix64, string_key
 from pipeline_lib.corpora.tasks.labelled import Example
 from pipeline_lib.corpora.tasks.splits import split_examples
 from pipeline_lib.corpora.tasks.tagging import TaggingPass
-from pipeline_lib.corpora.tasks.unlabelled import texts_of_no_split, unlabelled_folder
+from pipeline_lib.corpora.tasks.unlabelled import texts_of_no_split
 from pipeline_lib.params import UNLABELLED, Tagger, Task
 from pipeline_lib.shards.columns import FIRST, SECOND, column_suffixes, for_sides, label_type
 from pipeline_lib.shards.engine.passes import Piece, run_pieces
 from pipeline_lib.shards.engine.protocol import Engine
 from pipeline_lib.shards.shard_sets import Manifest, Shard, schema_of, write_manifest, write_shard
+from pipeline_lib.shards.training_texts import unlabelled_folder
 from pipeline_lib.text.words import split_words
 
 HELDOUT_ROWS = 1000

@@ -8,31 +8,11 @@ blocks alone.
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.params import UNLABELLED
-from pipeline_lib.shards.shard_sets import ShardSet
-
-
-def unlabelled_folder(train: Path) -> Path:
-    """Return the folder of the unlabelled texts of a prepared training set."""
-    return train / UNLABELLED
-
-
-def training_texts(train: Path) -> ShardSet:
-    """Open a prepared training set, followed by its unlabelled texts if it has any."""
-    examples, folder = ShardSet.open(train), unlabelled_folder(train)
-    if not folder.exists():
-        return examples
-    others = ShardSet.open(folder).manifest.shards
-    inside = [replace(shard, name=f"{UNLABELLED}/{shard.name}") for shard in others]
-    shards = [*examples.manifest.shards, *inside]
-    return ShardSet(train, replace(examples.manifest, shards=shards))
 
 
 def texts_of_no_split(

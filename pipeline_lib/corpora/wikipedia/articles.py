@@ -20,8 +20,8 @@ from pathlib import PurePath
 from typing import IO, Any
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.unicode import has_surrogates
 from pipeline_lib.corpora.wikipedia.dumps import DumpParser, Page
-from pipeline_lib.tables.unicode import has_surrogates
 
 LONGEST_ARTICLE = 20 << 20
 """Characters.  Wikipedia allows a tenth of this; a few compressed bytes can hold any multiple."""

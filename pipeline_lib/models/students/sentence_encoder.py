@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
@@ -15,6 +16,7 @@ from torch import nn
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path, read_json, write_json
+from pipeline_lib.base.text import MASK
 from pipeline_lib.models.networks.encoders import build_encoder
 from pipeline_lib.models.students.folders import ENCODER_TYPE, MODEL_TYPE
 from pipeline_lib.models.students.student import load_student, quick_batch, quick_threads
@@ -25,6 +27,7 @@ from pipeline_lib.models.students.tokenise import (
     write_tokenizer,
 )
 from pipeline_lib.params import StudentSettings, student_settings
+from pipeline_lib.shards.masking import signed_sentences
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.fast_tokenizer import WordNumbers
 from pipeline_lib.text.pieces import Pieces
@@ -56,6 +59,15 @@ class SentenceEncoder:
     @cached_property
     def _words(self) -> WordNumbers | Pieces:
         return numbering(self.tokenizer)
+
+    def encode_rows(self, rows: pa.Table, side: str) -> np.ndarray:
+        """Return the vectors of a column of texts, float32 (rows, width).
+
+        :param rows: with masked words as a transfer set has them, or without any.
+        :param side: the suffix of the columns, ``""`` or ``_2``.
+        """
+        sign = self.tokenizer.mask_sign if isinstance(self.tokenizer, Pieces) else MASK
+        return self.encode(signed_sentences(rows, side, lambda: sign))
 
 
 def encode_sentences(model: nn.Module, sentences: Sentences, device: torch.device) -> np.ndarray:

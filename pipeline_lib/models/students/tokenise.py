@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 from tokenizers import Tokenizer
 
 from pipeline_lib.base.files import atomic_path, write_json
-from pipeline_lib.base.text import Text
+from pipeline_lib.base.text import MASK, Text
 from pipeline_lib.text.fast_tokenizer import WordNumbers
 from pipeline_lib.text.pieces import Pieces
 from pipeline_lib.text.ragged import Sentences
-from pipeline_lib.text.words import MASK
 
 if TYPE_CHECKING:
     from pipeline_lib.params.students import Reads

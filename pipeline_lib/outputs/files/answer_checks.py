@@ -51,7 +51,7 @@ def describe_answers(
     check_order(answers, *both, task, files)
     if task.is_regression and len(known) >= MIN_LABELS:
         # Imported only where it is needed: it imports torch.
-        from pipeline_lib.training.teachers.finetuning import check_unit
+        from pipeline_lib.results.metrics import check_unit
 
         check_unit(files[0], known, dev_outputs[:, 0])
     metric = task.metrics[0]

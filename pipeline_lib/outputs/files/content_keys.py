@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.shards.columns import column_suffixes
-from pipeline_lib.text.masking import signed_sentences
+from pipeline_lib.shards.masking import signed_sentences
 
 SEPARATOR = "\x1f"
 """Joins the two sentences of a pair before they are hashed."""

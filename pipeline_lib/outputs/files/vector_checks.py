@@ -8,7 +8,7 @@ import pyarrow as pa
 from pipeline_lib.outputs.files.vector_table import GivenVectors
 from pipeline_lib.outputs.word_prediction import MAX_ROWS, MIN_CORRELATION, check_not_shifted
 from pipeline_lib.shards.columns import FIRST
-from pipeline_lib.text.masking import signed_sentences
+from pipeline_lib.shards.masking import signed_sentences
 
 
 def check_related(

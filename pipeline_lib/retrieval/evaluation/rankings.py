@@ -8,7 +8,7 @@ import numpy as np
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.evaluation.evaluate import require_model
+from pipeline_lib.models.checks import require_model
 from pipeline_lib.models.students.sentence_encoder import load_encoder
 from pipeline_lib.models.students.student import load_student
 from pipeline_lib.models.teacher import load_teacher

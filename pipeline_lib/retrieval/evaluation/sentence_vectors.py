@@ -8,7 +8,7 @@ import numpy as np
 
 from pipeline_lib.base.devices import resolve_batch_tokens, resolve_device, resolve_precision
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.outputs.vectors import load_vector_model
+from pipeline_lib.models.vector_model import load_vector_model
 from pipeline_lib.params import Params
 
 Encode = Callable[[list[str]], np.ndarray]

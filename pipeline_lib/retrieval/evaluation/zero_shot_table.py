@@ -10,7 +10,7 @@ import numpy as np
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.evaluation.evaluate import require_model
+from pipeline_lib.models.checks import require_model
 from pipeline_lib.models.students.sentence_encoder import load_encoder
 from pipeline_lib.params import Params, Task
 from pipeline_lib.results.metrics import label_array

@@ -8,14 +8,14 @@ import numpy as np
 import pyarrow as pa
 from tokenizers import Tokenizer
 
+from pipeline_lib.base.text import MASK
 from pipeline_lib.models.students.tokenise import numbering
 from pipeline_lib.shards.columns import column_suffixes, matrix
+from pipeline_lib.shards.masking import signed_sentences
 from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.shards.vectors import ChosenVectors, StoredVectors, vector_tables
-from pipeline_lib.text.masking import signed_sentences
 from pipeline_lib.text.pieces import Pieces
 from pipeline_lib.text.ragged import Sentences
-from pipeline_lib.text.words import MASK
 
 
 @dataclass(frozen=True)

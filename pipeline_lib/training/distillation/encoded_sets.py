@@ -34,10 +34,10 @@ from pipeline_lib.shards.columns import (
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.engine.passes import Piece, ShardPass, run_pieces
 from pipeline_lib.shards.engine.protocol import Engine
+from pipeline_lib.shards.masking import signed_sentences
 from pipeline_lib.shards.references import SetReference
 from pipeline_lib.shards.shard_sets import ShardSet, check_answers
 from pipeline_lib.shards.vectors import ChosenVectors, StoredVectors, vector_tables
-from pipeline_lib.text.masking import signed_sentences
 from pipeline_lib.text.pieces import Pieces, digest_tokenizer, load_pieces
 from pipeline_lib.text.ragged import PAD_ID, Sentences
 from pipeline_lib.training.label_scale import LabelScale

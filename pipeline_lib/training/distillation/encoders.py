@@ -22,7 +22,7 @@ from pipeline_lib.base.devices import resolve_student_precision
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import sha256_folder
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.corpora.tasks.unlabelled import training_texts
+from pipeline_lib.base.text import MASK
 from pipeline_lib.models.students.check_student import check_fits
 from pipeline_lib.models.students.sentence_encoder import encode_sentences, save_encoder
 from pipeline_lib.models.students.vector_targets import Targets
@@ -35,9 +35,10 @@ from pipeline_lib.models.students.vocabulary import (
 )
 from pipeline_lib.params import Encoder, Optimiser, Params, StudentSettings
 from pipeline_lib.shards.shard_sets import ShardSet
+from pipeline_lib.shards.training_texts import training_texts
 from pipeline_lib.shards.vectors import StoredVectors, unit
 from pipeline_lib.text.batches import LengthSorted
-from pipeline_lib.text.words import MASK, split_words
+from pipeline_lib.text.words import split_words
 from pipeline_lib.training.checkpoint import Progress
 from pipeline_lib.training.distillation.collapse_checks import sample_rows, spread_figures
 from pipeline_lib.training.distillation.corpus import AnsweredVectors, Corpus

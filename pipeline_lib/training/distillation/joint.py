@@ -15,7 +15,6 @@ import torch
 from pipeline_lib.base.devices import resolve_student_precision
 from pipeline_lib.base.files import sha256_folder, write_json
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.corpora.tasks.unlabelled import training_texts
 from pipeline_lib.models.networks.encoders import ENCODERS
 from pipeline_lib.models.networks.joint import JointNetwork
 from pipeline_lib.models.students.check_student import check_fits
@@ -26,6 +25,7 @@ from pipeline_lib.results.metrics import score
 from pipeline_lib.shards.fingerprint import code_outside
 from pipeline_lib.shards.references import SetReference
 from pipeline_lib.shards.shard_sets import check_answers, read_manifest
+from pipeline_lib.shards.training_texts import training_texts
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.training.checkpoint import Progress
 from pipeline_lib.training.distillation.encoded_sets import (

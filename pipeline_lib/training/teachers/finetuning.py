@@ -23,7 +23,7 @@ from pipeline_lib.models.cpu.dropout import replace_dropout
 from pipeline_lib.models.parameter_counts import parameter_counts
 from pipeline_lib.models.teacher import Teacher, digest_model, load_classifier, load_teacher
 from pipeline_lib.params import FineTuning, Params, Task, Tuning
-from pipeline_lib.results.metrics import agreement, label_array, score
+from pipeline_lib.results.metrics import agreement, check_unit, label_array, score
 from pipeline_lib.shards.columns import texts
 from pipeline_lib.shards.references import SetReference
 from pipeline_lib.shards.shard_sets import ShardSet
@@ -36,8 +36,6 @@ from pipeline_lib.training.runs import Prepared, Record, TrainingSpec
 from pipeline_lib.training.search import Row
 
 EVALUATION_TOKENS = 4096
-MIN_ERROR_OF_ANOTHER_UNIT = 2.0
-"""In standard deviations of the labels on dev."""
 AGREEMENT_ROWS = 2000
 """Training rows for measuring the finished teacher's own agreement, for the alignment proof."""
 
@@ -240,28 +238,6 @@ def import_teacher(
     }
     write_json(folder / "training.json", record)
     return record
-
-
-def check_unit(finished: Path, labels: np.ndarray, scores: np.ndarray) -> None:
-    """Check that a regression's scores are in the unit of the labels, both shape (rows,).
-
-    Correlations would not reveal it, but students are trained on both.  A constant prediction has
-    an error of the labels' standard deviation; and scores that follow the labels vary as they do.
-
-    :raises DistilleryError: if the error is more than twice that deviation, or the scores vary less
-        than a third as much as their correlation with the labels implies.
-    """
-    spread, deviation = float(labels.std()), float(scores.std())
-    error = float(np.sqrt(np.mean((scores - labels) ** 2)))
-    explained = score("pearson", labels, scores[:, None]) * spread
-    if error <= MIN_ERROR_OF_ANOTHER_UNIT * spread and 3 * deviation >= explained:
-        return
-    raise DistilleryError(
-        f"{finished}: the teacher's scores on dev (mean {scores.mean():.3g}, standard deviation "
-        f"{deviation:.3g}) are in another unit than the labels (mean {labels.mean():.3g}, standard "
-        f"deviation {spread:.3g}): their error is {error:.3g}. Rescale the task's label column to "
-        "the teacher's unit, or have a teacher fine-tuned here (`kind: single`)."
-    )
 
 
 def training_agreement(teacher: Teacher, train: Data, task: Task, max_length: int) -> float:

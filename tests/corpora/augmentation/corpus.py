@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from pipeline_lib.base.text import MASK
 from pipeline_lib.corpora.augmentation.lexicon import Lexicon
 from pipeline_lib.corpora.augmentation.rules import augment_block
 from pipeline_lib.params import Recipe
-from pipeline_lib.text.words import MASK
 
 # Tag to word to count: a tag with one word alone, a word under two tags, letters beyond ASCII.
 COUNTS = {

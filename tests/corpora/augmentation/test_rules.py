@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 
 from pipeline_lib.base.hashing import salt, sequence_keys, string_keys, uniform
+from pipeline_lib.base.text import MASK
 from pipeline_lib.corpora.augmentation.lexicon import Lexicon
 from pipeline_lib.corpora.augmentation.rules import Counts, augment_block, transfer_schema
 from pipeline_lib.params import Recipe
 from pipeline_lib.shards.columns import KEPT, MASKED, REPLACED
-from pipeline_lib.text.words import MASK
 
 from .corpus import COUNTS, rows_of
 

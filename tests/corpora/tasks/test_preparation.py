@@ -9,6 +9,7 @@ import pytest
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.hashing import sequence_keys, string_keys
+from pipeline_lib.base.layout import Layout
 from pipeline_lib.corpora.tasks import tagging
 from pipeline_lib.corpora.tasks.labelled import Example
 from pipeline_lib.corpora.tasks.preparation import block_of, prepare_task, prepared_schema
@@ -170,7 +171,7 @@ def test_fewer_examples_than_blocks(tmp_path: Path) -> None:
 
 
 def test_texts_in_two_splits_are_counted_and_reported(tmp_path: Path) -> None:
-    train = examples(10)
+    layout, train = Layout(tmp_path), examples(10)
     dev = [*train[:3], Example(train[3].texts, 0), *examples(4, 100)]
     # Blanks make no other text; a hidden label disagrees with none.
     test = [
@@ -183,9 +184,9 @@ def test_texts_in_two_splits_are_counted_and_reported(tmp_path: Path) -> None:
     dropped = {name: {"rows": 0, "kept": 0, "empty_text": 0} for name in splits}
     dropped["train"] |= {"empty_text": 2, "outside_label_ranges": 1533}
     dropped["test"] |= {"hidden_label": 1}
-    manifests = prepare_task(splits, dropped, made_up_task(), TAGGER, tmp_path / "films", ALONE)
+    manifests = prepare_task(splits, dropped, made_up_task(), TAGGER, layout.task("films"), ALONE)
     assert "shared_with" not in manifests["train"].counts
-    assert shared_texts(tmp_path / "films") == {
+    assert shared_texts(layout, "films") == {
         "dev": {"train": {"rows": 4, "other_label": 1}},
         "test": {
             "train": {"rows": 3, "other_label": 2},

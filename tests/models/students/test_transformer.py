@@ -16,9 +16,9 @@ from pipeline_lib.models.students import student as student_module
 from pipeline_lib.models.students.sentence_encoder import load_encoder
 from pipeline_lib.models.students.student import Student, load_student, save_student
 from pipeline_lib.models.students.word_vectors import word_embeddings
-from pipeline_lib.outputs.vectors import load_vector_model
+from pipeline_lib.models.vector_model import load_vector_model
 from pipeline_lib.params import StudentSettings, student_settings
-from pipeline_lib.text.masking import signed_sentences
+from pipeline_lib.shards.masking import signed_sentences
 from pipeline_lib.text.pieces import load_pieces
 from pipeline_lib.training.distillation.initialisation import start_from_layers, start_from_pieces
 from tests.pretrained import FAMILIES, LAYERS, PIECES, WORDS, write_model

@@ -10,6 +10,7 @@ from threadpoolctl import threadpool_limits
 from transformers import AutoTokenizer
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.text import MASK
 from pipeline_lib.models.students.tokenise import save_tokenizer
 from pipeline_lib.models.students.vocabulary import (
     build_tokenizer,
@@ -25,7 +26,7 @@ from pipeline_lib.models.students.vocabulary import (
     word_numbers,
 )
 from pipeline_lib.params import Vocabulary
-from pipeline_lib.text.words import MASK, split_words
+from pipeline_lib.text.words import split_words
 
 
 def test_words_by_count_then_by_name() -> None:

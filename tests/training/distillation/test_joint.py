@@ -16,7 +16,6 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import sha256_folder
 from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.corpora.tasks.unlabelled import unlabelled_folder
 from pipeline_lib.models.networks.joint import JointNetwork
 from pipeline_lib.models.networks.student import StudentConfig, StudentNetwork
 from pipeline_lib.models.students.student import Student, load_student, predict_sentences
@@ -31,6 +30,7 @@ from pipeline_lib.shards.shard_sets import (
     write_manifest,
     write_shard,
 )
+from pipeline_lib.shards.training_texts import unlabelled_folder
 from pipeline_lib.text.words import split_words
 from pipeline_lib.training import loop as training
 from pipeline_lib.training.distillation.encoded_sets import encode_sets

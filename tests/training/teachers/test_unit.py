@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.training.teachers.finetuning import check_unit
+from pipeline_lib.results.metrics import check_unit
 
 RNG = np.random.default_rng(1)
 LABELS = RNG.uniform(0, 5, 200).astype(np.float32)

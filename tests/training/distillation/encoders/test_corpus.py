@@ -12,7 +12,6 @@ from tokenizers import Tokenizer
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.corpora.tasks.unlabelled import unlabelled_folder
 from pipeline_lib.models.students.vector_targets import Targets
 from pipeline_lib.models.students.vocabulary import build_tokenizer, build_vocabulary, vector_source
 from pipeline_lib.outputs.files.vector_table import GivenVectorPass, gather_vectors
@@ -29,6 +28,7 @@ from pipeline_lib.shards.shard_sets import (
     write_manifest,
     write_shard,
 )
+from pipeline_lib.shards.training_texts import unlabelled_folder
 from pipeline_lib.text.pieces import load_pieces
 from pipeline_lib.training.distillation.corpus import Corpus
 from pipeline_lib.training.distillation.encoders import EncoderTraining, check_vectors, encoder_row

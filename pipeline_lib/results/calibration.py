@@ -9,10 +9,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from pipeline_lib.base.probabilities import softmax
-from pipeline_lib.evaluation.significance import ScoreSamples
+from pipeline_lib.base.probabilities import confidence, softmax
 from pipeline_lib.results.metrics import decide
 from pipeline_lib.results.schema import Detail
+from pipeline_lib.results.significance import ScoreSamples
 
 BINS = 15
 COVERAGES: Mapping[Detail, float] = {"accuracy_at_50": 0.5, "accuracy_at_80": 0.8}
@@ -139,11 +139,6 @@ def recall(labels: np.ndarray, logits: np.ndarray) -> dict[int, float]:
 def hits(labels: np.ndarray, logits: np.ndarray) -> np.ndarray:
     """Return whether each row's answer is its label, bool (rows,)."""
     return decide(logits, regression=False) == labels
-
-
-def confidence(logits: np.ndarray) -> np.ndarray:
-    """Return the probability of each row's answer, float64 (rows,)."""
-    return softmax(logits).max(axis=1)
 
 
 def best_temperature(labels: np.ndarray, logits: np.ndarray) -> float:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.evaluation.significance import Difference, compare, holm
+from pipeline_lib.results.significance import Difference, compare, holm
 
 RNG = np.random.default_rng(0)
 LABELS = RNG.integers(0, 2, 400)
@@ -60,7 +60,7 @@ def test_equal_seeds_of_the_bootstrap_give_equal_numbers() -> None:
 def test_chunks_move_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
     a, b = flipped(0.1, 2), flipped(0.15, 2)
     whole = against(a, b)
-    monkeypatch.setattr("pipeline_lib.evaluation.significance.CHUNK", 4000)
+    monkeypatch.setattr("pipeline_lib.results.significance.CHUNK", 4000)
     assert against(a, b) == whole
 
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.probabilities import answered
-from pipeline_lib.evaluation.calibration import BINS, reliability
+from pipeline_lib.results.calibration import BINS, reliability
 from pipeline_lib.results.metrics import decide
 from pipeline_lib.results.schema import TaskScores
 from pipeline_lib.shards.columns import matrix

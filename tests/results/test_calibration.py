@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import log_loss, recall_score
 
 from pipeline_lib.base.probabilities import softmax
-from pipeline_lib.evaluation.calibration import (
+from pipeline_lib.results.calibration import (
     best_temperature,
     calibration_errors,
     detail_samples,
@@ -14,7 +14,7 @@ from pipeline_lib.evaluation.calibration import (
     recall,
     selective_accuracy,
 )
-from pipeline_lib.evaluation.significance import compare_samples
+from pipeline_lib.results.significance import compare_samples
 
 RNG = np.random.default_rng(0)
 LOGITS = RNG.normal(scale=2.0, size=(300, 3)).astype(np.float32)

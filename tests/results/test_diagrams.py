@@ -4,19 +4,19 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipeline_lib.evaluation.calibration import BINS, details, reliability
-from pipeline_lib.evaluation.diagrams import (
-    MAX_CLASSES,
-    OTHERS,
-    confusion_of,
-    reliability_of,
-)
 from pipeline_lib.evaluation.word_importance_examples import (
     EACH,
     _labels,
     _merit,
     explained_method,
     extremes,
+)
+from pipeline_lib.results.calibration import BINS, details, reliability
+from pipeline_lib.results.diagrams import (
+    MAX_CLASSES,
+    OTHERS,
+    confusion_of,
+    reliability_of,
 )
 from tests.made_up import made_up_method, made_up_scores
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
+from pipeline_lib.base.text import MASK
 from pipeline_lib.shards.columns import MASKED
-from pipeline_lib.text.words import MASK
 
 
 def signed_sentences(rows: pa.Table, side: str, sign: Callable[[], str]) -> list[str]:

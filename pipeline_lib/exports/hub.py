@@ -15,7 +15,7 @@ from tokenizers.processors import TemplateProcessing
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path, read_json, write_json
 from pipeline_lib.base.text import MASK
-from pipeline_lib.exports.card.card.card import model_card
+from pipeline_lib.exports.card.card import model_card
 from pipeline_lib.exports.folders import require_new_folder
 from pipeline_lib.models.students.folders import ENCODER_TYPE, TEMPERATURE, temperature_of
 from pipeline_lib.models.students.student import Student, load_student

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import torch
 from huggingface_hub import ModelCard
-from pipeline_lib.exports.card.card.card import model_card
 from ruamel.yaml import YAML
 
 from pipeline_lib.base.files import read_json, sha256_file, write_json
+from pipeline_lib.exports.card.card import model_card
 from pipeline_lib.models.networks.student import StudentConfig
 from pipeline_lib.models.students.student import build_student, load_student, save_student
 from pipeline_lib.models.students.vocabulary import build_tokenizer

@@ -11,17 +11,17 @@ from pathlib import Path
 
 from pipeline_lib import __version__
 from pipeline_lib.base.files import read_record, sha256_file
-from pipeline_lib.exports.card.card.card_data import Facts, read_facts
-from pipeline_lib.exports.card.card.front_matter import front_matter
-from pipeline_lib.exports.card.card.origins import Origin, origins
-from pipeline_lib.exports.card.card.scores import (
+from pipeline_lib.exports.card.card_data import Facts, read_facts
+from pipeline_lib.exports.card.front_matter import front_matter
+from pipeline_lib.exports.card.origins import Origin, origins
+from pipeline_lib.exports.card.scores import (
     calibration_section,
     differences_section,
     routing_section,
     scores_section,
     size_section,
 )
-from pipeline_lib.exports.card.card.settings import settings_of
+from pipeline_lib.exports.card.settings import settings_of
 from pipeline_lib.models.students.student import Student
 from pipeline_lib.params import STARTS
 from pipeline_lib.results.markdown import bullets, code, escape, fenced, table

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from pipeline_lib.exports.card.card.card_data import Facts
-from pipeline_lib.exports.card.card.origins import Origin
+from pipeline_lib.exports.card.card_data import Facts
+from pipeline_lib.exports.card.origins import Origin
 from pipeline_lib.params import Metric
 
 if TYPE_CHECKING:

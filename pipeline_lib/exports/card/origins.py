@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pipeline_lib.base.files import read_record
 from pipeline_lib.base.layout import Layout, StudentPlace
-from pipeline_lib.exports.card.card.card_data import Facts
+from pipeline_lib.exports.card.card_data import Facts
 from pipeline_lib.params import (
     AnswerFiles,
     Average,

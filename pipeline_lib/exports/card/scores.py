@@ -1,6 +1,6 @@
 """The sections of a model card about a student's scores: tables and their captions."""
 
-from pipeline_lib.exports.card.card.card_data import Facts
+from pipeline_lib.exports.card.card_data import Facts
 from pipeline_lib.models.students.folders import TEMPERATURE
 from pipeline_lib.results.captions import speed_notes
 from pipeline_lib.results.detail_tables import TextTable, calibration, notes, routing

@@ -5,7 +5,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from pipeline_lib.exports.card.card.card_data import Facts
+from pipeline_lib.exports.card.card_data import Facts
 from pipeline_lib.params import Encoder, ModelVectors, Params, SentenceVectors
 
 

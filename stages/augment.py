@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 
 from pipeline_lib.base.entry import run_stage
-from pipeline_lib.base.files import clear_folder, link_or_copy, write_json
+from pipeline_lib.base.files import fresh_folder, link_or_copy, write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.corpora.augmentation.lexicon import count_words, read_lexicon, write_lexicon
 from pipeline_lib.corpora.augmentation.transfer_sets import AugmentationPass, check_cap
@@ -39,7 +39,7 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
     )
     lexicon = make_lexicon(params, task, layout)
     engine = make_engine(params, "cpu")
-    clear_folder(layout.transfer_sets(task))
+    fresh_folder(layout.transfer_sets(task))
     for recipe in recipes:
         start = time.monotonic()
         spec = params.recipe(recipe)
@@ -71,7 +71,7 @@ def read_by_encoders(params: Params, task: str, layout: Layout) -> dict[str, str
 def make_lexicon(params: Params, task: str, layout: Layout) -> Path:
     """Count the training words per part of speech, or use the table that params.yaml names."""
     target = layout.lexicon(task)
-    clear_folder(target.parent)
+    fresh_folder(target.parent)
     if params.task(task).lexicon is None:
         train = ShardSet.open(layout.split(task, "train")).table()
         write_lexicon(target, count_words(*(sentences(train, name) for name in ("words", "tags"))))

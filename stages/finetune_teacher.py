@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from pipeline_lib.base.entry import run_stage
-from pipeline_lib.base.files import clear_folder, link_or_copy, read_record, write_json
+from pipeline_lib.base.files import fresh_folder, link_or_copy, read_record, write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import Params, load_params
 from pipeline_lib.shards.engine import make_engine
@@ -26,19 +26,19 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
     """Tune one task's teachers on its original training set, or take finished ones."""
     params, layout = load_params(), Layout()
     kinds = {name: teacher.tuning.kind for name, teacher in params.teachers_of(task).items()}
-    target = clear_folder(layout.teachers(task))
+    target = fresh_folder(layout.teachers(task))
     records = finetune(params, task, [name for name in kinds if kinds[name] == "single"], target)
     for name in (name for name in kinds if kinds[name] == "finished"):
-        records[name] = take_finished(params, task, name, clear_folder(target / name))
+        records[name] = take_finished(params, task, name, fresh_folder(target / name))
     for name in (name for name in kinds if kinds[name] == "refined"):
         for path in sorted(layout.refined_teacher(task, name).iterdir()):
             link_or_copy(path, target / name / path.name)
         records[name] = read_record(target / name / "training.json", "metric", "best_dev")
     for name in (name for name in kinds if kinds[name] == "answers"):
-        records[name] = take_answers(params, task, name, clear_folder(target / name))
+        records[name] = take_answers(params, task, name, fresh_folder(target / name))
     for name in (name for name in kinds if kinds[name] == "average"):
         # It is computed from the others' outputs.
-        write_json(clear_folder(target / name) / "training.json", {"labels": labels(params, task)})
+        write_json(fresh_folder(target / name) / "training.json", {"labels": labels(params, task)})
     for name, record in records.items():
         best = record["best_dev"]
         scored = "no answers to score" if best is None else f"{record['metric']} {best:.4f}"

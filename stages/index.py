@@ -12,7 +12,7 @@ import typer
 
 from pipeline_lib.base.devices import resolve_device
 from pipeline_lib.base.entry import run_stage
-from pipeline_lib.base.files import clear_folder, link_or_copy, sha256_json
+from pipeline_lib.base.files import fresh_folder, link_or_copy, sha256_json
 from pipeline_lib.base.layout import Layout, check_state_folder, state_folder
 from pipeline_lib.params import load_params
 from pipeline_lib.retrieval.building import Form, build
@@ -26,7 +26,7 @@ def main(catalogue: Annotated[str, typer.Option(help="A row of `catalogues`.")])
     """Embed Wikipedia's training sentences into one catalogue of params.yaml."""
     params, layout = load_params(), Layout()
     row, sentences = params.catalogue(catalogue), layout.wikipedia("train")
-    folder = clear_folder(layout.catalogue(catalogue))
+    folder = fresh_folder(layout.catalogue(catalogue))
     check_state_folder()
     device = str(resolve_device(params.device))
     encoder = EncoderReference.to(layout.encoder(row.encoder))

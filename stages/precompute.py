@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pipeline_lib.base.entry import run_stage
-from pipeline_lib.base.files import clear_folder, read_record, write_json
+from pipeline_lib.base.files import fresh_folder, read_record, write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import Params, load_params
 from pipeline_lib.shards.kept import kept_json
@@ -35,7 +35,7 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
     """Compute the teachers' logits for one task's sentences."""
     params, layout = load_params(), Layout()
     teachers = params.teachers_of(task)
-    clear_folder(layout.all_outputs(task))
+    fresh_folder(layout.all_outputs(task))
     # Averages last: they are computed from the others' outputs.
     for teacher in sorted(teachers, key=lambda name: teachers[name].tuning.kind == "average"):
         answer(params, layout, task, teacher)

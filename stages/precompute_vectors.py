@@ -11,7 +11,7 @@ the figures of the proof.
 import typer
 
 from pipeline_lib.base.entry import run_stage
-from pipeline_lib.base.files import clear_folder, write_json
+from pipeline_lib.base.files import fresh_folder, write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.outputs.sentence_sets import sentence_sets
 from pipeline_lib.params import Params, SentenceVectorFiles, load_params
@@ -22,7 +22,7 @@ from pipeline_lib.shards.shard_sets import ShardSet
 def main() -> None:
     """Compute or look up the vector of every sentence that an encoder is trained on."""
     params, layout = load_params(), Layout()
-    clear_folder(layout.vectors)
+    fresh_folder(layout.vectors)
     write_json(layout.row_names(layout.vectors), sorted(params.sentence_encoders()))
     if not params.sentence_encoders():
         typer.echo("no sentence encoders in params.yaml: no vectors")

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from pipeline_lib.base.entry import run_stage
-from pipeline_lib.base.files import clear_folder
+from pipeline_lib.base.files import fresh_folder
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.corpora.tasks.labelled import read_examples
 from pipeline_lib.corpora.tasks.preparation import prepare_task
@@ -25,7 +25,7 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
     settings = params.task(task)
     splits, dropped = read_examples(layout.raw_task(task), settings)
     engine = make_engine(params, "cpu")
-    folder = clear_folder(layout.task(task))
+    folder = fresh_folder(layout.task(task))
     manifests = prepare_task(splits, dropped, settings, params.tagger, folder, engine)
     typer.echo(prepared_line(task, manifests))
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from pipeline_lib.base.entry import run_stage
-from pipeline_lib.base.files import clear_folder
+from pipeline_lib.base.files import fresh_folder
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import Encoder, load_params
 from pipeline_lib.shards.engine import make_engine
@@ -30,7 +30,7 @@ def main(encoder: Annotated[str, typer.Option(help="A row of `encoders`.")]) -> 
     settings, device = params.encoder(encoder), str(resolve_device(params.device))
     make_row = encoder_row if isinstance(settings, Encoder) else general_row
     row = make_row(params, encoder, layout, device)
-    folder = clear_folder(layout.encoder(encoder))
+    folder = fresh_folder(layout.encoder(encoder))
 
     def note(training: EncoderTraining | GeneralTraining, loss: float, best: float) -> str:
         return f"{training.name}: loss {loss:.4f} held back {-best:.4f}"

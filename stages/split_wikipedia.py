@@ -17,7 +17,7 @@ from pipeline_lib.base.progress import show_progress
 from pipeline_lib.params import load_params
 
 if TYPE_CHECKING:
-    from pipeline_lib.shards.engine.passes import PassReport
+    from pipeline_lib.shards.engine.passes import PassStats
 
 FOLDER = Layout().data / "wikipedia"
 
@@ -36,7 +36,7 @@ def main() -> None:
     wanted = settings.sentences + settings.validation.sentences
     with show_progress("split wikipedia", "sentences") as advance:
 
-        def on_progress(report: "PassReport", rows: int) -> None:
+        def on_progress(report: "PassStats", rows: int) -> None:
             note = f"({report.reused} chunks reused)"
             advance(rows, wanted, note, counted=rows if report.computed else 0)
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pipeline_lib.base.entry import run_stage
-from pipeline_lib.base.files import clear_folder
+from pipeline_lib.base.files import fresh_folder
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import Params, load_params
 from pipeline_lib.shards.engine import make_engine
@@ -26,7 +26,7 @@ from pipeline_lib.training.distillation.plans import Plan, make_plan
 
 if TYPE_CHECKING:
     from pipeline_lib.training.distillation.students import StudentTraining
-    from pipeline_lib.training.search import Row, Searched
+    from pipeline_lib.training.search import Searched, TrainingRow
 
 
 def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:
@@ -46,13 +46,13 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
     make_vocabulary(params, task, layout)
     inputs = layout.vocabulary(task), layout.split(task, "dev"), params.seeds, device
     plans = [make_plan(params, task, method, layout) for method in sorted(methods)]
-    target = clear_folder(layout.students(task))
+    target = fresh_folder(layout.students(task))
     for plan in (plan for plan in plans if plan.optimiser is None):
         records = take_students(plan, params.seeds, target / plan.method)
         scores = ", ".join(f"{record['best_dev']:.4f}" for record in records.values())
         typer.echo(f"{task} {plan.method}: dev {scores} (seeds {params.seeds}, from {plan.start})")
 
-    def rows_of(turn: list[Plan]) -> "list[Row[StudentTraining]]":
+    def rows_of(turn: list[Plan]) -> "list[TrainingRow[StudentTraining]]":
         return [student_row(plan, *inputs) for plan in turn]
 
     turns = plans_in_turn(plans)
@@ -76,7 +76,7 @@ def make_vocabulary(params: Params, task: str, layout: Layout) -> None:
     from pipeline_lib.models.students.vocabulary import vector_source, write_vocabulary
 
     settings, texts = params.vocabulary, training_texts(layout.split(task, "train"))
-    folder, source = clear_folder(layout.vocabulary(task)), vector_source(settings, layout)
+    folder, source = fresh_folder(layout.vocabulary(task)), vector_source(settings, layout)
     words, width = write_vocabulary([texts], settings.min_count, settings, source, folder)
     typer.echo(f"{task}: {words:,} words, {width} values each")
 

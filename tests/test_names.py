@@ -12,6 +12,10 @@ VAGUE = {"own", "found", "said", "told", "given", "place"}
 """Fine in a line or two, where the value is in sight."""
 SHORT = 6
 """Lines of a function that may have such names."""
+TYPES = {"Row", "Student", "Batch", "Answer", "Part", "Format", "Text"}
+"""Names of types that would fit several."""
+ALONE = {"numpy_student.py", "distilled_student.py", "distilled_encoder.py"}
+"""Files that travel with an export and import nothing of the library."""
 FILES = sorted(
     path
     for top in (ROOT, ROOT.parent / "stages", ROOT.parent / "benchmarks")
@@ -44,3 +48,17 @@ def test_variables_of_longer_functions_have_names_of_their_own(file: Path) -> No
         for name in sorted(bound_names(function) & VAGUE)
     ]
     assert not vague
+
+
+def type_names(file: Path) -> set[str]:
+    """Return the names of a module's classes and aliases."""
+    body = ast.parse(file.read_text("utf-8")).body
+    targets = [n.targets[0] for n in body if isinstance(n, ast.Assign)]
+    aliases = {target.id for target in targets if isinstance(target, ast.Name)}
+    return aliases | {node.name for node in body if isinstance(node, ast.ClassDef)}
+
+
+def test_a_name_of_a_type_has_one_meaning() -> None:
+    modules = [file for file in FILES if file.name not in ALONE]
+    meanings = {name: [m.name for m in modules if name in type_names(m)] for name in TYPES}
+    assert {name: where for name, where in meanings.items() if len(where) > 1} == {}

@@ -232,7 +232,7 @@ def link_or_copy(source: Path, target: Path) -> None:
             shutil.copyfile(source, temporary)
 
 
-def clear_folder(folder: Path) -> Path:
+def fresh_folder(folder: Path) -> Path:
     """Empty ``folder``, creating it if necessary, and return it.
 
     :raises DistilleryError: if it cannot be emptied or created, or a file is in its place.

@@ -48,7 +48,7 @@ class Approximate(StrEnum):
     faiss = "faiss"
 
 
-class Format(StrEnum):
+class InputFormat(StrEnum):
     """Formats of sentences: one per line, rows with columns, or a shard set."""
 
     lines = "lines"
@@ -64,9 +64,10 @@ File = Annotated[
     Path, typer.Argument(help="Sentences: a file, a shard set's folder, or - for standard input.")
 ]
 Form = Annotated[
-    Format | None, typer.Option("--format", help="The file's format; by default from its name.")
+    InputFormat | None,
+    typer.Option("--format", help="The file's format; by default from its name."),
 ]
-Text = Annotated[str, typer.Option("--text", help="Column or JSON key of the sentences.")]
+TextColumn = Annotated[str, typer.Option("--text", help="Column or JSON key of the sentences.")]
 Id = Annotated[
     str | None, typer.Option("--id", help="Column or JSON key of their ids; by default, no ids.")
 ]
@@ -133,7 +134,7 @@ def build(
     approximate: Annotated[
         Approximate | None, typer.Option("--approximate", help="Add an approximate index.")
     ] = None,
-    text: Text = "text",
+    text: TextColumn = "text",
     ids: Id = None,
     form: Form = None,
     segment_rows: SegmentRows = None,
@@ -191,7 +192,7 @@ def add(
         Path | None, typer.Option("--encoder", help="The index's encoder, if it was moved.")
     ] = None,
     vectors: Vectors = None,
-    text: Text = "text",
+    text: TextColumn = "text",
     ids: Id = None,
     form: Form = None,
     segment_rows: SegmentRows = None,
@@ -285,12 +286,12 @@ def _given(files: Sequence[Path] | None, index: Path) -> "Iterator[GivenDocument
     if not files:
         yield None
         return
-    from pipeline_lib.base.files import clear_folder
+    from pipeline_lib.base.files import fresh_folder
     from pipeline_lib.outputs.files.describe_vectors import usual_settings
     from pipeline_lib.outputs.files.vector_table import gather_vectors
     from pipeline_lib.retrieval.documents import GivenDocuments
 
-    folder = clear_folder(index.parent / f".{index.name}.vectors")
+    folder = fresh_folder(index.parent / f".{index.name}.vectors")
     try:
         gather_vectors(files, usual_settings(), folder)
         yield GivenDocuments.gathered(folder)
@@ -309,7 +310,7 @@ def _engine(device: str, workers: int | None) -> "tuple[str, LocalEngine]":
     return resolved, LocalEngine(workers or usable_cores())
 
 
-def _rows(file: Path, form: Format | None, text: str, ids: str | None) -> "Iterator[Rows]":
+def _rows(file: Path, form: InputFormat | None, text: str, ids: str | None) -> "Iterator[Rows]":
     from pipeline_lib.base.errors import DistilleryError
     from pipeline_lib.tables.sentence_rows import read_rows
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from pipeline_lib.onboarding.findings import Findings, Place
     from pipeline_lib.onboarding.proposal import Inspection
-    from pipeline_lib.onboarding.understanding import Understood
+    from pipeline_lib.onboarding.understanding import TaskGuess
 
 SHOWN = 8
 """How many row numbers or classes are listed before the rest is only counted."""
@@ -77,7 +77,7 @@ def _more_texts(inspection: "Inspection") -> str:
     return f"{_some(paths)}: {further.texts:,}, answered by the teacher{note}"
 
 
-def _label(understood: "Understood") -> str:
+def _label(understood: "TaskGuess") -> str:
     label = understood.label
     column = "none" if label is None else label
     if isinstance(label, dict):

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pipeline_lib.tables.input_texts import (
-    Batch,
     Columns,
     Input,
+    TextBatch,
     input_of,
     line_batches,
     parquet_types,
@@ -23,14 +23,14 @@ from pipeline_lib.tables.input_texts import (
 if TYPE_CHECKING:
     from pipeline_lib.exports.opening import Predictor
     from pipeline_lib.models.serving import Router
-    from pipeline_lib.tables.answer_writer import Answers
+    from pipeline_lib.tables.answer_writer import AnsweredBatch
 
 EXAMPLE = 'Example: distill predict data/students/movies/bilstm_kd_ts/1 "A joy from start to end."'
 TEXT, SECOND = "text", "text_pair"
 """The default names of a table's text columns."""
 
 
-class Format(StrEnum):
+class OutputFormat(StrEnum):
     """How answers are printed: tab-separated label, probability and text; or JSON lines."""
 
     text = "text"
@@ -68,9 +68,9 @@ def predict(
         str, typer.Option("--prefix", help="Prepended to the names of answers in JSON and --out.")
     ] = "",
     form: Annotated[
-        Format,
+        OutputFormat,
         typer.Option("--format", help="text: label, probability, sentence. jsonl: everything."),
-    ] = Format.text,
+    ] = OutputFormat.text,
     route: Annotated[
         float | None,
         typer.Option("--route", min=0, max=1, help="Share of sentences to pass on to the teacher."),
@@ -122,13 +122,13 @@ def predict(
         batches = read_batches(chosen, kind, table_columns)
         types = parquet_types(chosen, table_columns) if kind is Input.parquet and chosen else {}
     as_json = partial(answer_writer.json_lines, prefix=prefix)
-    printed = answer_writer.text_lines if form is Format.text else as_json
+    printed = answer_writer.text_lines if form is OutputFormat.text else as_json
 
-    def show(answers: "Answers") -> None:
+    def show(answers: "AnsweredBatch") -> None:
         for line in printed(answers):
             typer.echo(line)
 
-    writing: AbstractContextManager[Callable[[Answers], None]]
+    writing: AbstractContextManager[Callable[[AnsweredBatch], None]]
     writing = nullcontext(show) if out is None else answer_writer.answer_writer(out, prefix, types)
     with writing as write:
         missing = _answer_all(batches, student, router, write, out is not None)
@@ -141,10 +141,10 @@ def predict(
 
 
 def _answer_all(
-    batches: Iterable[Batch],
+    batches: Iterable[TextBatch],
     student: "Predictor",
     router: "Router | None",
-    write: Callable[["Answers"], None],
+    write: Callable[["AnsweredBatch"], None],
     even_none: bool,
 ) -> list[int]:
     """Answer every batch; return the numbers of rows without a sentence.
@@ -158,14 +158,14 @@ def _answer_all(
         missing += [batch.first + row for row, text in enumerate(batch.texts) if text is None]
         written = True
     if even_none and not written:
-        write(_answer(Batch({}, [], 1), student, router))
+        write(_answer(TextBatch({}, [], 1), student, router))
     return missing
 
 
-def _answer(batch: Batch, student: "Predictor", router: "Router | None") -> "Answers":
+def _answer(batch: TextBatch, student: "Predictor", router: "Router | None") -> "AnsweredBatch":
     import numpy as np
 
-    from pipeline_lib.tables.answer_writer import Answers
+    from pipeline_lib.tables.answer_writer import AnsweredBatch
 
     rows = [row for row, text in enumerate(batch.texts) if text is not None]
     texts = [batch.texts[row] for row in rows]
@@ -175,7 +175,7 @@ def _answer(batch: Batch, student: "Predictor", router: "Router | None") -> "Ans
         outputs[rows] = student.predict(texts).logits
     elif rows:
         outputs[rows], routed[rows] = router.predict(texts)
-    return Answers(batch.columns, student.labels, outputs, routed)
+    return AnsweredBatch(batch.columns, student.labels, outputs, routed)
 
 
 def _columns(kind: Input, text: str | None, second: str | None, keep: list[str] | None) -> Columns:

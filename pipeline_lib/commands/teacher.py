@@ -26,7 +26,7 @@ class RequestFormat(StrEnum):
     openai_batch = "openai-batch"
 
 
-Format = Annotated[
+AnswerFormat = Annotated[
     RequestFormat, typer.Option("--format", help="Just the rows, or an OpenAI batch.")
 ]
 Model = Annotated[
@@ -150,7 +150,7 @@ def requests(
     recipe: Annotated[str, typer.Argument(help="One of its transfer sets or splits: dev, test.")],
     teacher: Annotated[str, typer.Argument(help="A teacher of kind `answers`.")],
     out: Annotated[Path, typer.Argument(help="The JSON lines file to write.")],
-    format: Format = RequestFormat.jsonl,
+    format: AnswerFormat = RequestFormat.jsonl,
     model: Model = None,
     prompt: Annotated[
         Path | None,
@@ -202,7 +202,7 @@ def requests(
 @app.command("vector-requests", epilog="Example: distill teacher vector-requests sentences.jsonl")
 def vector_requests(
     out: Annotated[Path, typer.Argument(help="The JSON lines file to write.")],
-    format: Format = RequestFormat.jsonl,
+    format: AnswerFormat = RequestFormat.jsonl,
     model: Model = None,
     params: ParamsFile = Path("params.yaml"),
 ) -> None:

@@ -1,1 +1,1 @@
-"""What is learned from: tasks, Wikipedia's sentences, transfer sets."""
+"""What is learned from: labelled tasks, Wikipedia's sentences, transfer sets."""

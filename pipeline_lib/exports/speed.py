@@ -21,7 +21,7 @@ import torch
 
 from pipeline_lib.base.devices import resolve_device
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import clear_folder, sha256_json
+from pipeline_lib.base.files import fresh_folder, sha256_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.processor import cpu_name
 from pipeline_lib.base.text import Text
@@ -94,7 +94,7 @@ def measure_task(params: Params, task: str, layout: Layout) -> TaskSpeed:
     settings, device = params.task(task), str(resolve_device(params.device))
     rows, scores = params.scored_methods_of(task), TaskScores.read(layout.scores(task))
     best = scores.best_on_dev(name for name in scores.methods if name in rows)
-    exported = clear_folder(layout.exported(task))
+    exported = fresh_folder(layout.exported(task))
     students = students_of(params, task, layout, device, best)
     teachers = teachers_of(params, task, layout, device)
     split, sentences = sample_texts(layout, task)

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.inspection.joined import Batch
+from pipeline_lib.inspection.joined import RowBatch
 from pipeline_lib.params import Params
 from pipeline_lib.results.schema import TaskScores
 from pipeline_lib.shards.columns import matrix
@@ -89,11 +89,11 @@ class StoredAnswers:
         ends = [n.removeprefix(start) for n in answers.column_names if n.startswith(start)]
         self._seeds = [int(end) for end in ends if end.isdecimal()]
 
-    def logits(self, batch: Batch) -> np.ndarray:
+    def logits(self, batch: RowBatch) -> np.ndarray:
         """Return the student's logits for a batch, float (rows, classes), temperature-scaled."""
         return self._of(self._student.seed, batch)
 
-    def spread(self, batch: Batch) -> np.ndarray:
+    def spread(self, batch: RowBatch) -> np.ndarray:
         """Return the standard deviation of the scores over seeds, float64 (rows,).
 
         With a single seed it is NaN.
@@ -103,6 +103,6 @@ class StoredAnswers:
         each = [self._of(seed, batch)[:, 0].astype(np.float64) for seed in self._seeds]
         return np.std(each, axis=0, ddof=1)
 
-    def _of(self, seed: int, batch: Batch) -> np.ndarray:
+    def _of(self, seed: int, batch: RowBatch) -> np.ndarray:
         column = self._table[f"{self._student.method}-{seed}"].slice(batch.first, len(batch))
         return matrix(column) / self._student.temperatures.get(seed, 1.0)

@@ -9,7 +9,7 @@ import numpy as np
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.inspection.distances import moved
-from pipeline_lib.inspection.joined import JoinedSet
+from pipeline_lib.inspection.joined import JoinedRows
 from pipeline_lib.inspection.matching import Matches, Side, match
 from pipeline_lib.inspection.statistics import Numbers
 from pipeline_lib.inspection.top_k import Top
@@ -56,7 +56,7 @@ class Difference:
     vectors: dict[str, Moves] = field(default_factory=dict)
 
 
-def difference(before: JoinedSet, after: JoinedSet, limit: int) -> Difference:
+def difference(before: JoinedRows, after: JoinedRows, limit: int) -> Difference:
     """Compare two sets.
 
     :param limit: how many of the added, removed and moved rows to list.
@@ -82,7 +82,7 @@ def difference(before: JoinedSet, after: JoinedSet, limit: int) -> Difference:
 
 
 def _stored(
-    before: JoinedSet, after: JoinedSet, column: str, side: str
+    before: JoinedRows, after: JoinedRows, column: str, side: str
 ) -> tuple[StoredVectors, StoredVectors] | None:
     """Return a column of both sets, memory-mapped and by row number; None unless both have it."""
     holders = [rows.holder(f"{column}{side}") for rows in (before, after)]

@@ -12,8 +12,8 @@ from pipeline_lib.base.probabilities import answered, entropy_bits, softmax
 from pipeline_lib.inspection.changes import in_words, rules_of, sentences_of
 from pipeline_lib.inspection.distances import moved
 from pipeline_lib.inspection.filters import Filter
-from pipeline_lib.inspection.joined import Batch, JoinedSet
-from pipeline_lib.inspection.rows import Embed, Names, Student, label_name
+from pipeline_lib.inspection.joined import JoinedRows, RowBatch
+from pipeline_lib.inspection.rows import Answering, Embed, Names, label_name
 from pipeline_lib.shards.columns import FIRST, SECOND, column_suffixes
 
 ENDINGS = {FIRST: "", SECOND: "_pair"}
@@ -32,10 +32,10 @@ class FlatRows:
     :ivar encoder: an encoder whose vectors are written, if the set has none of its own.
     """
 
-    rows: JoinedSet
+    rows: JoinedRows
     names: Names
     wanted: Filter
-    student: Student | None = None
+    student: Answering | None = None
     encoder: Embed | None = None
 
     def tables(self) -> Iterator[pa.Table]:
@@ -54,7 +54,7 @@ class FlatRows:
         classes = {"classes": json.dumps(list(self.names))} if self.names else {}
         return {"provenance": json.dumps({"digests": digests})} | classes
 
-    def _columns(self, batch: Batch) -> Columns:
+    def _columns(self, batch: RowBatch) -> Columns:
         table, names = batch.table, batch.table.column_names
         places = [self.rows.place(batch.shard, batch.start + row) for row in range(len(batch))]
         columns: Columns = {"id": pa.array(places)}
@@ -101,7 +101,7 @@ class FlatRows:
             f"{start}logits": fixed_lists(logits.astype(np.float32), known),
         }
 
-    def _vectors(self, batch: Batch) -> dict[str, np.ndarray]:
+    def _vectors(self, batch: RowBatch) -> dict[str, np.ndarray]:
         if batch.vectors or self.encoder is None:
             return batch.vectors
         return {side: self.encoder(batch, side) for side in column_suffixes(batch.table)}

@@ -25,7 +25,7 @@ BATCH = 4096
 
 
 @dataclass(frozen=True)
-class Batch:
+class RowBatch:
     """Consecutive rows of one shard, with the teacher's answers and vectors if there are any.
 
     :ivar shard: the shard's number; :ivar start: the first row's number within it.
@@ -61,7 +61,7 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class JoinedSet:
+class JoinedRows:
     """A set of inputs, and the sets that match it row for row: logits, vectors.
 
     :ivar name: the name to display, by default that of the inputs' folder.
@@ -137,7 +137,7 @@ class JoinedSet:
         """Return ``shard:row``, as `distill shards show` prints it."""
         return f"{self.inputs.manifest.shards[shard].name.removesuffix('.arrow')}:{row}"
 
-    def batches(self, rows: int = BATCH) -> Iterator[Batch]:
+    def batches(self, rows: int = BATCH) -> Iterator[RowBatch]:
         """Yield all rows in order.
 
         :raises DistilleryError: if a shard is missing, damaged, or has the wrong number of rows.
@@ -157,7 +157,7 @@ class JoinedSet:
             row -= shard.rows
         raise IndexError(row)
 
-    def row(self, shard: int, row: int) -> Batch:
+    def row(self, shard: int, row: int) -> RowBatch:
         """Return a batch of one row."""
         first = sum(earlier.rows for earlier in self.inputs.manifest.shards[:shard])
         return self._batch(self._open(shard), shard, row, 1, first)
@@ -182,7 +182,7 @@ class JoinedSet:
 
     def _batch(
         self, opened: dict[Path, pa.Table], shard: int, start: int, rows: int, first: int
-    ) -> Batch:
+    ) -> RowBatch:
         def part(column: str) -> pa.Table | None:
             shard_set = self.holder(column)
             return None if shard_set is None else opened[shard_set.folder].slice(start, rows)
@@ -190,7 +190,7 @@ class JoinedSet:
         logits = part("logits")
         vectors = {s: t for s in (FIRST, SECOND) if (t := part(f"vector{s}")) is not None}
         every = np.arange(rows)
-        return Batch(
+        return RowBatch(
             *(shard, start, first + start, opened[self.inputs.folder].slice(start, rows)),
             None if logits is None else matrix(logits["logits"]),
             {side: StoredVectors([(table, side)])[every] for side, table in vectors.items()},

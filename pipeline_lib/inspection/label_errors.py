@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipeline_lib.base.probabilities import answered, softmax
-from pipeline_lib.inspection.joined import Batch
+from pipeline_lib.inspection.joined import RowBatch
 
 if TYPE_CHECKING:
     from cleanlab.experimental.label_issues_batched import LabelInspector
@@ -35,7 +35,7 @@ class LabelErrors:
         if cleanlab and find_spec("cleanlab") is not None:
             self._inspector = _inspector(classes)
 
-    def learn(self, batch: Batch) -> None:
+    def learn(self, batch: RowBatch) -> None:
         """Learn from a batch how sure the teacher is of each class on rows with that label."""
         labels, probabilities = _labelled(batch)
         confidences = np.take_along_axis(probabilities, labels[:, None], axis=1)[:, 0]
@@ -44,7 +44,7 @@ class LabelErrors:
         if self._inspector is not None and len(labels):
             self._inspector.update_confident_thresholds(labels, probabilities)
 
-    def count(self, batch: Batch) -> None:
+    def count(self, batch: RowBatch) -> None:
         """Count a batch's likely errors."""
         labels, probabilities = _labelled(batch)
         if self._inspector is not None and len(labels):
@@ -72,7 +72,7 @@ def _inspector(classes: int) -> "LabelInspector":
     return LabelInspector(num_class=classes, store_results=False, verbose=False)
 
 
-def _labelled(batch: Batch) -> tuple[np.ndarray, np.ndarray]:
+def _labelled(batch: RowBatch) -> tuple[np.ndarray, np.ndarray]:
     """Return the labels, int64, and the teacher's probabilities, for rows that have both."""
     labels = batch.labels
     known = ~np.isnan(labels) & answered(batch.logits)

@@ -13,7 +13,7 @@ import numpy as np
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.hashing import string_keys
-from pipeline_lib.inspection.joined import BATCH, Batch, JoinedSet
+from pipeline_lib.inspection.joined import BATCH, JoinedRows, RowBatch
 from pipeline_lib.shards.columns import texts
 
 PART = 1 << 18
@@ -73,7 +73,7 @@ class Matches:
         return np.fromfile(self.path, "<i8", 2 * rows, offset=16 * start).reshape(-1, 2)
 
 
-def match(before: JoinedSet, after: JoinedSet, folder: Path, limit: int) -> Matches:
+def match(before: JoinedRows, after: JoinedRows, folder: Path, limit: int) -> Matches:
     """Find the rows that two sets have in common; duplicate rows are matched in order.
 
     :param folder: an empty folder, for files of 25 bytes per row of either set and 16 per common
@@ -102,7 +102,7 @@ def match(before: JoinedSet, after: JoinedSet, folder: Path, limit: int) -> Matc
     return matches
 
 
-def _same_shards(before: JoinedSet, after: JoinedSet) -> list[tuple[int, int]]:
+def _same_shards(before: JoinedRows, after: JoinedRows) -> list[tuple[int, int]]:
     """Return (shard in one, shard in the other) for byte-identical shards."""
     places: dict[tuple[str, ...], list[int]] = {}
     for number in range(len(after.inputs.manifest.shards)):
@@ -112,13 +112,13 @@ def _same_shards(before: JoinedSet, after: JoinedSet) -> list[tuple[int, int]]:
     return [(here, numbers.pop(0)) for here, numbers in there if numbers]
 
 
-def _digests(rows: JoinedSet, number: int) -> tuple[str, ...]:
+def _digests(rows: JoinedRows, number: int) -> tuple[str, ...]:
     return tuple(
         shard_set.manifest.shards[number].sha256 for shard_set in (rows.inputs, *rows.answers)
     )
 
 
-def _spread(rows: JoinedSet, left_out: set[int], paths: list[Path]) -> None:
+def _spread(rows: JoinedRows, left_out: set[int], paths: list[Path]) -> None:
     """Write what identifies the rows to one file per partition."""
     with ExitStack() as stack:
         files = [stack.enter_context(open(path, "wb")) for path in paths]
@@ -136,7 +136,7 @@ def _spread(rows: JoinedSet, left_out: set[int], paths: list[Path]) -> None:
                 entries[part == number].tofile(files[number])
 
 
-def _keys(rows: JoinedSet, batch: Batch) -> np.ndarray:
+def _keys(rows: JoinedRows, batch: RowBatch) -> np.ndarray:
     names = batch.table.column_names
     if "key" in names:
         return batch.table["key"].to_numpy()

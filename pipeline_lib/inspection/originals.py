@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.inspection.joined import Batch, JoinedSet
+from pipeline_lib.inspection.joined import JoinedRows, RowBatch
 from pipeline_lib.shards.columns import matrix
 from pipeline_lib.shards.shard_sets import read_shard
 
@@ -22,7 +22,7 @@ class Originals:
     continues where the last one ended and holds only one window of originals.
     """
 
-    def __init__(self, rows: JoinedSet) -> None:
+    def __init__(self, rows: JoinedRows) -> None:
         self._set = rows
         names = [shard.name for shard in rows.inputs.manifest.shards]
         numbers = {name: number for number, name in enumerate(names)}
@@ -31,7 +31,7 @@ class Originals:
         self._shard: int | None = None
         self._at = 0
 
-    def logits(self, batch: Batch) -> np.ndarray:
+    def logits(self, batch: RowBatch) -> np.ndarray:
         """Return the teacher's answers to the originals of a batch's rows, (rows, classes)."""
         number = self._number(batch.shard)
         if self._shard != batch.shard:
@@ -41,7 +41,7 @@ class Originals:
         column = read_shard(outputs.path(outputs.manifest.shards[number]))["logits"]
         return matrix(column)[positions]
 
-    def of(self, batch: Batch) -> tuple[dict[str, Any], np.ndarray | None]:
+    def of(self, batch: RowBatch) -> tuple[dict[str, Any], np.ndarray | None]:
         """Return the original of a batch of one row: its record, and the teacher's answer.
 
         :return: the answer has shape (1, classes).
@@ -63,7 +63,7 @@ class Originals:
             )
         return number
 
-    def _find(self, keys: np.ndarray, batch: Batch) -> np.ndarray:
+    def _find(self, keys: np.ndarray, batch: RowBatch) -> np.ndarray:
         """Return the row numbers of the examples of a batch among the keys, int64 (rows,)."""
         wanted = batch.table["example"].to_numpy()
         positions, done, at, turned = np.empty(len(wanted), np.int64), 0, self._at, False
@@ -80,7 +80,7 @@ class Originals:
                     at, turned = 0, True
         return positions
 
-    def _lost(self, batch: Batch, key: pa.Scalar) -> DistilleryError:
+    def _lost(self, batch: RowBatch, key: pa.Scalar) -> DistilleryError:
         return DistilleryError(
             f"{self._set.name}: {self._set.place(batch.shard, batch.start)}: its original "
             f"{key.as_py():016x} is not in the set. Run `dvc repro`."

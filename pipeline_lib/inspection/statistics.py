@@ -15,7 +15,7 @@ from pipeline_lib.base.probabilities import answered
 from pipeline_lib.inspection.changes import RuleName
 from pipeline_lib.inspection.distances import entropies
 from pipeline_lib.inspection.filters import Filter, made_by
-from pipeline_lib.inspection.joined import Batch, JoinedSet
+from pipeline_lib.inspection.joined import JoinedRows, RowBatch
 from pipeline_lib.inspection.rows import Names, label_name
 from pipeline_lib.shards.columns import FIRST, SECOND, column_suffixes
 
@@ -144,7 +144,7 @@ class Figures:
     agreeing: tuple[int, int] = (0, 0)
 
 
-def figures(rows: JoinedSet, names: Names, wanted: Filter) -> Figures:
+def figures(rows: JoinedRows, names: Names, wanted: Filter) -> Figures:
     """Return the figures of the selected rows of a set, in two passes over it."""
     result = Figures()
     for batch, kept in _kept(rows, wanted):
@@ -159,12 +159,12 @@ def figures(rows: JoinedSet, names: Names, wanted: Filter) -> Figures:
     return result
 
 
-def _kept(rows: JoinedSet, wanted: Filter) -> Iterator[tuple[Batch, np.ndarray]]:
+def _kept(rows: JoinedRows, wanted: Filter) -> Iterator[tuple[RowBatch, np.ndarray]]:
     for batch in rows.batches():
         yield batch, wanted.wants(batch)
 
 
-def _values(batch: Batch, regression: bool) -> dict[str, tuple[str, np.ndarray]]:
+def _values(batch: RowBatch, regression: bool) -> dict[str, tuple[str, np.ndarray]]:
     """Return the values to count in bins: name to unit and values, (rows,)."""
     values = {}
     for side, name in ((FIRST, "length"), (SECOND, "length of the second sentence")):
@@ -183,7 +183,7 @@ def _values(batch: Batch, regression: bool) -> dict[str, tuple[str, np.ndarray]]
     return values
 
 
-def _lengths(batch: Batch, side: str) -> np.ndarray:
+def _lengths(batch: RowBatch, side: str) -> np.ndarray:
     """Return the number of words of each sentence, int64 (rows,)."""
     if f"words{side}" in batch.table.column_names:
         return pc.list_value_length(batch.table[f"words{side}"]).to_numpy().astype(np.int64)
@@ -192,7 +192,7 @@ def _lengths(batch: Batch, side: str) -> np.ndarray:
 
 
 def _categories(
-    result: Figures, batch: Batch, kept: np.ndarray, regression: bool, names: Names
+    result: Figures, batch: RowBatch, kept: np.ndarray, regression: bool, names: Names
 ) -> None:
     labels = batch.labels
     if not regression and "label" in batch.table.column_names:
@@ -210,7 +210,7 @@ def _categories(
         _add(result.rules.setdefault(rule, OfRule()), batch, changed & kept, regression)
 
 
-def _add(counts: OfRule, batch: Batch, rows: np.ndarray, regression: bool) -> None:
+def _add(counts: OfRule, batch: RowBatch, rows: np.ndarray, regression: bool) -> None:
     counts.rows += int(rows.sum())
     counts.words += sum(int(_lengths(batch, s)[rows].sum()) for s in column_suffixes(batch.table))
     if batch.logits is not None and not regression:

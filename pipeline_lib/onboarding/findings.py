@@ -17,7 +17,7 @@ from pipeline_lib.corpora.tasks.labelled import Example, LabelMap, ScoreRange, m
 from pipeline_lib.corpora.tasks.preparation import shared_rows, split_tables
 from pipeline_lib.corpora.tasks.unlabelled import texts_of_no_split
 from pipeline_lib.onboarding.columns import number
-from pipeline_lib.onboarding.understanding import Understood
+from pipeline_lib.onboarding.understanding import TaskGuess
 from pipeline_lib.params import UNLABELLED, Task
 from pipeline_lib.tables.contents import Content
 
@@ -99,7 +99,7 @@ class Findings:
         return [odd for odd in self.odd if odd.stops]
 
 
-def find(understood: Understood, unlabelled: Content | None = None) -> Findings:
+def find(understood: TaskGuess, unlabelled: Content | None = None) -> Findings:
     """Examine all rows; those that the pipeline would leave out or refuse are not counted.
 
     :param unlabelled: texts besides the splits, under the task's column names.
@@ -142,7 +142,7 @@ def find(understood: Understood, unlabelled: Content | None = None) -> Findings:
     )
 
 
-def without_lonely(understood: Understood) -> Understood:
+def without_lonely(understood: TaskGuess) -> TaskGuess:
     """Return it without the classes of one row; their rows then belong to no class."""
     task = _task(understood)
     if task.is_regression or task.label_of(understood.examples) is None:
@@ -157,7 +157,7 @@ def without_lonely(understood: Understood) -> Understood:
 _TASK: TypeAdapter[Task] = TypeAdapter(Task)
 
 
-def _task(understood: Understood) -> Task:
+def _task(understood: TaskGuess) -> Task:
     """Return the task as it will be; the location of its files does not matter."""
     files = {split: f"{split}.parquet" for split in understood.contents}
     source = {"kind": "files", "files": files, "format": "parquet", "columns": None}
@@ -172,7 +172,7 @@ class _Rows:
     """The rows of one split: examples, and what is odd."""
 
     def __init__(
-        self, understood: Understood, split: str, task: Task, meaning: LabelMap | ScoreRange
+        self, understood: TaskGuess, split: str, task: Task, meaning: LabelMap | ScoreRange
     ) -> None:
         self.split, self.content = split, understood.contents[split]
         self.meaning, self.column = meaning, task.label_of(split)
@@ -229,7 +229,7 @@ class _Rows:
 
 
 def _check_classes(
-    understood: Understood, examples: dict[str, list[Example]], labels: LabelMap
+    understood: TaskGuess, examples: dict[str, list[Example]], labels: LabelMap
 ) -> None:
     missing = missing_classes(examples[understood.examples], labels)
     if missing:
@@ -261,7 +261,7 @@ def _further(texts: pa.Table, splits: dict[str, pa.Table], unlabelled: Content) 
 
 
 def _lonely(
-    understood: Understood,
+    understood: TaskGuess,
     task: Task,
     examples: dict[str, list[Example]],
     numbers: dict[str, list[int]],
@@ -280,7 +280,7 @@ def _lonely(
     return [Odd(split, LONELY, rows, [content.place(r) for r in rows], False)] if rows else []
 
 
-def _names(lonely: list[Odd], understood: Understood, task: Task) -> list[str]:
+def _names(lonely: list[Odd], understood: TaskGuess, task: Task) -> list[str]:
     if not lonely:
         return []
     meaning, names = LabelMap.of(task.labels), []
@@ -298,7 +298,7 @@ def _counts(table: pa.Table, task: Task) -> dict[str, int]:
 
 
 def _shared(
-    understood: Understood, tables: dict[str, pa.Table], numbers: dict[str, list[int]]
+    understood: TaskGuess, tables: dict[str, pa.Table], numbers: dict[str, list[int]]
 ) -> list[Shared]:
     overlaps, order = [], [*tables]
     for index, split in enumerate(order):
@@ -339,7 +339,7 @@ def _lengths(tables: Iterable[pa.Table]) -> tuple[int, int, int]:
     return tuple(int(value) for value in quantiles)
 
 
-def kept_rows(understood: Understood, findings: Findings | None) -> dict[str, Sequence[int]]:
+def kept_rows(understood: TaskGuess, findings: Findings | None) -> dict[str, Sequence[int]]:
     """Return the rows of each split to keep: all, or those that are not odd.
 
     :param findings: the odd rows to leave out, or None.

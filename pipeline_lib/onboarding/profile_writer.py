@@ -24,7 +24,7 @@ from pipeline_lib.onboarding.students import (
     word_limit,
 )
 from pipeline_lib.onboarding.teachers import Chosen, tuning_of
-from pipeline_lib.onboarding.understanding import Understood
+from pipeline_lib.onboarding.understanding import TaskGuess
 from pipeline_lib.params import UNLABELLED
 
 _PLAIN = re.compile(r"[\w./ -]+")
@@ -41,7 +41,7 @@ class Wanted:
     """
 
     name: str
-    understood: Understood
+    understood: TaskGuess
     findings: Findings
     source: Mapping[str, Any]
     teacher: Chosen

@@ -12,7 +12,7 @@ from pipeline_lib.onboarding.input_files import files_by_split, files_of_texts
 from pipeline_lib.onboarding.profile_writer import Wanted, overlay
 from pipeline_lib.onboarding.questions import Ask
 from pipeline_lib.onboarding.teachers import Chosen, choose_teacher, class_order
-from pipeline_lib.onboarding.understanding import Overrides, Understood, understand
+from pipeline_lib.onboarding.understanding import Overrides, TaskGuess, understand
 from pipeline_lib.onboarding.unlabelled_files import read_further
 from pipeline_lib.params import UNLABELLED
 from pipeline_lib.tables.contents import Content, read_content
@@ -51,7 +51,7 @@ class Inspection:
     :ivar leaves_out: whether odd rows are left out.
     """
 
-    understood: Understood
+    understood: TaskGuess
     findings: Findings
     teacher: Chosen
     unlabelled: Content | None

@@ -65,7 +65,7 @@ class AnswerHints:
 
 
 @dataclass(frozen=True)
-class Understood:
+class TaskGuess:
     """What files are about.
 
     :ivar contents: by split; :ivar text: one column, or two; :ivar label: a column, one per split,
@@ -103,7 +103,7 @@ class Understood:
             return None
         return self.positive or [*self.labels][1]
 
-    def without(self, classes: Sequence[str]) -> "Understood":
+    def without(self, classes: Sequence[str]) -> "TaskGuess":
         """Return it without some of its classes."""
         labels = {name: values for name, values in self.labels.items() if name not in classes}
         return replace(self, labels=labels)
@@ -130,7 +130,7 @@ class Understood:
 
 def understand(
     contents: dict[str, Content], overrides: Overrides, hints: AnswerHints | None, ask: Ask
-) -> Understood:
+) -> TaskGuess:
     """Work out what files are about.
 
     :param contents: by split, without unlabelled texts.
@@ -179,7 +179,7 @@ def understand(
     if overrides.positive is not None:
         positive = _checked_positive(overrides.positive, kind, labels, metrics)
     split = _split(contents, overrides)
-    return Understood(contents, text, label, kind, labels, metrics, positive, split)
+    return TaskGuess(contents, text, label, kind, labels, metrics, positive, split)
 
 
 def _of_teacher(hints: AnswerHints, overrides: Overrides, ask: Ask) -> tuple[str, Labels]:

@@ -19,7 +19,7 @@ from pipeline_lib.params.joint import Joint
 from pipeline_lib.params.methods import Evaluate, Method, Optimiser, Speed
 from pipeline_lib.params.models import ModelSource, Precompute, Teacher, Vocabulary
 from pipeline_lib.params.retrieval import Retrieval, Similarity
-from pipeline_lib.params.students import Student, holds_students
+from pipeline_lib.params.students import AnyStudent, holds_students
 from pipeline_lib.params.tasks import Task
 from pipeline_lib.params.transfer import Recipe, Tagger
 from pipeline_lib.params.wikipedia import Wikipedia
@@ -42,7 +42,7 @@ class Params(Section):
     precompute: Precompute
     vocabulary: Vocabulary
     sentence_vectors: AnySentenceVectors
-    students: dict[Name, Student]
+    students: dict[Name, AnyStudent]
     optimisers: dict[Name, Optimiser]
     encoders: dict[Name, AnyEncoder]
     catalogues: dict[Name, CatalogueRow]

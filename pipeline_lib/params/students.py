@@ -300,7 +300,7 @@ ARCHITECTURES: dict[str, type[StudentSettings]] = {
     settings.name(): settings for settings in _BUILT_IN
 }
 """The settings by architecture name."""
-Student = Annotated[
+AnyStudent = Annotated[
     BiLSTM
     | SentenceBiLSTM
     | CNN

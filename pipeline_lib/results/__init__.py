@@ -1,1 +1,1 @@
-"""Scores as data and as tables."""
+"""Scores, their measures and comparisons, as data and as tables."""

@@ -10,7 +10,7 @@ from pipeline_lib.results.collect import TaskResult
 from pipeline_lib.results.detail_tables import TextTable, calibration, notes, routing, steps
 from pipeline_lib.results.headline import headline
 from pipeline_lib.results.retrieval_tables import MeasuredTable
-from pipeline_lib.results.table_rows import Row, rows
+from pipeline_lib.results.table_rows import TableLine, rows
 
 COLUMNS = {
     "system": "System",
@@ -87,7 +87,7 @@ def _titled(details: TextTable) -> list[str]:
     return [f"### {details.title}", "", *_lines(heads, cells), ""]
 
 
-def table(table_rows: list[Row]) -> list[str]:
+def table(table_rows: list[TableLine]) -> list[str]:
     """Return the lines of a Markdown table."""
     return _lines(
         list(COLUMNS.values()), [[getattr(row, n) for n in COLUMNS] for row in table_rows]

@@ -16,7 +16,7 @@ NONE = "–"
 
 
 @dataclass(frozen=True)
-class Row:
+class TableLine:
     """One system's cells, ready to print; scores are in percent."""
 
     system: str
@@ -37,7 +37,7 @@ class Row:
     is_teacher: bool = False
 
 
-def rows(result: TaskResult) -> list[Row]:
+def rows(result: TaskResult) -> list[TableLine]:
     """Return the table of one task, in the order floor, teachers, methods."""
     teachers = [_teacher(result, name) for name in result.scores.teachers]
     methods = [_method(result, name) for name in result.scores.methods]
@@ -45,16 +45,18 @@ def rows(result: TaskResult) -> list[Row]:
     return [*floor, *teachers, *methods]
 
 
-def _floor(scores: TaskScores) -> Row:
+def _floor(scores: TaskScores) -> TableLine:
     answer = scores.floor.answer
     name = f"always {answer:.2f}" if isinstance(answer, float) else f"always {answer}"
-    return Row(name, *(_scores(scores.floor.scores, split, scores) for split in ("dev", "test")))
+    return TableLine(
+        name, *(_scores(scores.floor.scores, split, scores) for split in ("dev", "test"))
+    )
 
 
-def _teacher(result: TaskResult, name: str) -> Row:
+def _teacher(result: TaskResult, name: str) -> TableLine:
     scores, teacher = result.scores, result.scores.teachers[name]
     speed = rate(result, "teachers", name)
-    return Row(
+    return TableLine(
         f"teacher {name}",
         *(_scores(teacher.scores, split, scores) for split in ("dev", "test")),
         parameters=or_dash(_millions, teacher.parameters),
@@ -64,13 +66,13 @@ def _teacher(result: TaskResult, name: str) -> Row:
     )
 
 
-def _method(result: TaskResult, name: str) -> Row:
+def _method(result: TaskResult, name: str) -> TableLine:
     scores, method = result.scores, result.scores.methods[name]
     split, gain = scores.decisive_split, method.gain[scores.decisive_split]
     training = method.training
     speed = rate(result, "students", method.student)
     teacher_speed = rate(result, "teachers", method.teacher)
-    return Row(
+    return TableLine(
         name,
         *(_seed_scores(method.scores, split, scores) for split in ("dev", "test")),
         gain=signed(gain.difference) if gain else NONE,

@@ -13,7 +13,7 @@ from pipeline_lib.results.collect import TaskResult
 from pipeline_lib.results.detail_tables import TextTable, calibration, notes, routing, speeds, steps
 from pipeline_lib.results.headline import headline
 from pipeline_lib.results.retrieval_tables import MeasuredTable
-from pipeline_lib.results.table_rows import NONE, Row, rows
+from pipeline_lib.results.table_rows import NONE, TableLine, rows
 
 WIDE = 116
 """The terminal width that the single wide table needs, in characters."""
@@ -92,7 +92,7 @@ def _width(systems: list[str], columns: dict[str, list[str]]) -> int:
     return sum(2 + max(len(line) for cell in part for line in cell.split("\n")) for part in parts)
 
 
-def _training(methods: list[Row]) -> dict[str, list[str]]:
+def _training(methods: list[TableLine]) -> dict[str, list[str]]:
     return {
         "Rate": [row.rate for row in methods],
         "Steps × batch": [row.steps for row in methods],
@@ -100,7 +100,7 @@ def _training(methods: list[Row]) -> dict[str, list[str]]:
     }
 
 
-def _table(table_rows: list[Row], columns: dict[str, list[str]], title: str | None) -> Table:
+def _table(table_rows: list[TableLine], columns: dict[str, list[str]], title: str | None) -> Table:
     table = _empty([row.system for row in table_rows], columns, title)
     # Text is never parsed as markup: a label may contain brackets.
     for i, row in enumerate(table_rows):
@@ -123,7 +123,7 @@ def _box(title: str | None) -> Table:
     return Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
 
 
-def _gain(row: Row) -> str:
+def _gain(row: TableLine) -> str:
     if row.interval == NONE:
         return row.gain
     return f"{row.gain} p {row.p}\n{row.interval}"

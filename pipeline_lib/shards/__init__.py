@@ -1,1 +1,1 @@
-"""Arrow shards, and the store that keeps what was computed."""
+"""Bytes that are never computed twice: shard sets, passes that make them, engines, the store."""

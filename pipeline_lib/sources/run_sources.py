@@ -19,11 +19,11 @@ from pipeline_lib.params import (
 from pipeline_lib.sources.licences import card_licences, given_licences, package_licences
 
 UNKNOWN, NONE = "unknown", "–"
-Row = dict[str, str]
+SourceRow = dict[str, str]
 """``name``, ``kind``, ``from``, ``licence`` and ``sha256`` of a source."""
 
 
-def sources(params: Params, layout: Layout) -> Iterator[Row]:
+def sources(params: Params, layout: Layout) -> Iterator[SourceRow]:
     """Yield the sources of the run's data, models and teachers, with licence or terms if known."""
     for name, task in params.tasks.items():
         if isinstance(task.source, OwnFiles | GlueFolder):
@@ -42,7 +42,7 @@ def sources(params: Params, layout: Layout) -> Iterator[Row]:
     yield from _vectors(params, layout)
 
 
-def _task_files(task: str, source: OwnFiles | GlueFolder, layout: Layout) -> Iterator[Row]:
+def _task_files(task: str, source: OwnFiles | GlueFolder, layout: Layout) -> Iterator[SourceRow]:
     folder = Path(source.folder if isinstance(source, GlueFolder) else "")
     fetched = {Path(name).stem: digest for name, digest in _digests(layout.raw_task(task)).items()}
     for split, path in source.files.items():
@@ -50,7 +50,7 @@ def _task_files(task: str, source: OwnFiles | GlueFolder, layout: Layout) -> Ite
         yield _row(f"task {task}, {split}", source.kind, location, fetched.get(split))
 
 
-def _teachers(params: Params, layout: Layout) -> Iterator[Row]:
+def _teachers(params: Params, layout: Layout) -> Iterator[SourceRow]:
     """Yield the teachers that were fine-tuned elsewhere, and those that are answers in files."""
     fetched = _digests(layout.checkpoints)
     for task in params.tasks:
@@ -68,7 +68,7 @@ def _teachers(params: Params, layout: Layout) -> Iterator[Row]:
                     yield _given_file(part, tuning.kind, path, digest, provenance)
 
 
-def _vectors(params: Params, layout: Layout) -> Iterator[Row]:
+def _vectors(params: Params, layout: Layout) -> Iterator[SourceRow]:
     """Yield the files of word vectors and of sentence vectors."""
     words, sentences = params.vocabulary.vectors, params.sentence_vectors
     if isinstance(words, VectorFile):
@@ -83,24 +83,24 @@ def _vectors(params: Params, layout: Layout) -> Iterator[Row]:
 
 def _row(
     name: str, kind: str, source: str, sha256: str | None, licences: Sequence[str] = ()
-) -> Row:
+) -> SourceRow:
     row = {"name": name, "kind": kind, "from": source, "sha256": sha256 or NONE}
     return row | {"licence": "; ".join(licences) or UNKNOWN}
 
 
-def _own_model(params: Params, name: str, kind: str, path: str, sha256: str | None) -> Row:
+def _own_model(params: Params, name: str, kind: str, path: str, sha256: str | None) -> SourceRow:
     return _row(name, kind, path, sha256, card_licences(Path(params.inputs) / path))
 
 
 def _given_file(
     name: str, kind: str, path: str, sha256: str | None, provenance: Mapping[str, str]
-) -> Row:
+) -> SourceRow:
     details = "; ".join(f"{key}: {value}" for key, value in provenance.items())
     source = f"{path} ({details})" if details else path
     return _row(name, kind, source, sha256, given_licences(provenance))
 
 
-def _pinned(name: str, source: Mapping[str, Any]) -> Iterator[Row]:
+def _pinned(name: str, source: Mapping[str, Any]) -> Iterator[SourceRow]:
     """Yield a package, each of several, or a place whose files have no recorded digest."""
     for part in source.get("parts") or [source]:
         if "requirement" in part:
@@ -111,7 +111,7 @@ def _pinned(name: str, source: Mapping[str, Any]) -> Iterator[Row]:
             yield _place(name, part)
 
 
-def _place(name: str, source: Mapping[str, Any]) -> Row:
+def _place(name: str, source: Mapping[str, Any]) -> SourceRow:
     origin = source.get("dataset") or source.get("model") or ", ".join(source.get("files", []))
     if not origin:
         made = _row(name, source["kind"], "made from the run's other data", None)

@@ -24,7 +24,7 @@ DIGITS = 6
 
 
 @dataclass(frozen=True)
-class Answers:
+class AnsweredBatch:
     """A batch of rows and the answers to them.
 
     :ivar columns: the rows' own columns, by name.
@@ -95,7 +95,7 @@ class Answers:
         }
 
 
-def text_lines(answers: Answers) -> Iterator[str]:
+def text_lines(answers: AnsweredBatch) -> Iterator[str]:
     """Yield tab-separated lines: label, probability and sentences, or score and sentences."""
     for row, answer in enumerate(answers.by_row()):
         texts = (_as_text(values[row]) or "" for values in answers.columns.values())
@@ -110,7 +110,7 @@ def text_lines(answers: Answers) -> Iterator[str]:
         yield "\t".join([*fields, *by, *sentences])
 
 
-def json_lines(answers: Answers, prefix: str) -> Iterator[str]:
+def json_lines(answers: AnsweredBatch, prefix: str) -> Iterator[str]:
     """Yield each row as JSON.
 
     :param prefix: prepended to the names of answers.
@@ -124,7 +124,7 @@ def json_lines(answers: Answers, prefix: str) -> Iterator[str]:
 @contextmanager
 def answer_writer(
     path: Path, prefix: str, types: "dict[str, pa.DataType]"
-) -> Iterator[Callable[[Answers], None]]:
+) -> Iterator[Callable[[AnsweredBatch], None]]:
     """Yield a function that writes answers batch by batch; the file appears once it is complete.
 
     :param prefix: prepended to the names of answer columns.
@@ -147,10 +147,10 @@ def require_ending(path: Path) -> None:
 
 
 @contextmanager
-def _open_jsonl(path: Path, prefix: str, _: object) -> Iterator[Callable[[Answers], None]]:
+def _open_jsonl(path: Path, prefix: str, _: object) -> Iterator[Callable[[AnsweredBatch], None]]:
     with open(path, "w", encoding="utf-8", newline="\n") as sink:
 
-        def write(answers: Answers) -> None:
+        def write(answers: AnsweredBatch) -> None:
             for line in json_lines(answers, prefix):
                 sink.write(line + "\n")
 
@@ -158,11 +158,11 @@ def _open_jsonl(path: Path, prefix: str, _: object) -> Iterator[Callable[[Answer
 
 
 @contextmanager
-def _open_csv(path: Path, prefix: str, _: object) -> Iterator[Callable[[Answers], None]]:
+def _open_csv(path: Path, prefix: str, _: object) -> Iterator[Callable[[AnsweredBatch], None]]:
     with open(path, "w", encoding="utf-8", newline="") as sink:
         writer = csv.writer(sink, lineterminator="\n")
 
-        def write(answers: Answers) -> None:
+        def write(answers: AnsweredBatch) -> None:
             _require_apart(answers, prefix)
             columns = answers.columns | answers.flat(prefix)
             if not sink.tell():
@@ -176,14 +176,14 @@ def _open_csv(path: Path, prefix: str, _: object) -> Iterator[Callable[[Answers]
 @contextmanager
 def _open_parquet(
     path: Path, prefix: str, types: "dict[str, pa.DataType]"
-) -> Iterator[Callable[[Answers], None]]:
+) -> Iterator[Callable[[AnsweredBatch], None]]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     with ExitStack() as stack:
         writers: list[pq.ParquetWriter] = []
 
-        def write(answers: Answers) -> None:
+        def write(answers: AnsweredBatch) -> None:
             _require_apart(answers, prefix)
             inputs = {
                 name: pa.array(values, types[name])
@@ -204,7 +204,7 @@ def _open_parquet(
         yield write
 
 
-def _require_apart(answers: Answers, prefix: str) -> None:
+def _require_apart(answers: AnsweredBatch, prefix: str) -> None:
     names = {*answers.flat(prefix), *(prefix + name for name in ("probabilities", "logits"))}
     both = [name for name in answers.columns if name in names]
     if both:

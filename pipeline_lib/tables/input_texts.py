@@ -61,7 +61,7 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Batch:
+class TextBatch:
     """A batch of input rows.
 
     :ivar columns: name to values, the sentences first.
@@ -89,7 +89,7 @@ def input_of(file: Path | None, option: Input | None) -> Input:
     return option or endings.get(ending, Input.lines)
 
 
-def read_batches(file: Path | None, form: Input, columns: Columns) -> Iterator[Batch]:
+def read_batches(file: Path | None, form: Input, columns: Columns) -> Iterator[TextBatch]:
     """Yield the rows of a table; only these columns are read.
 
     :param file: None for standard input, which works for every format but Parquet.
@@ -107,7 +107,7 @@ def read_batches(file: Path | None, form: Input, columns: Columns) -> Iterator[B
         first += len(batch)
 
 
-def line_batches(lines: Iterable[str], pair: bool, size: int = BATCH) -> Iterator[Batch]:
+def line_batches(lines: Iterable[str], pair: bool, size: int = BATCH) -> Iterator[TextBatch]:
     """Yield lines; for pairs, a tab separates the two sentences. A blank line has no sentence.
 
     :raises DistilleryError: if a line should be a pair and is not.
@@ -117,7 +117,7 @@ def line_batches(lines: Iterable[str], pair: bool, size: int = BATCH) -> Iterato
     while batch := list(islice(rest, size)):
         texts = [read(line) if line.strip() else None for line in batch]
         sides = zip(*(text or ("", "") for text in texts), strict=True) if pair else [batch]
-        yield Batch(dict(zip(names, map(list, sides), strict=True)), texts, first)
+        yield TextBatch(dict(zip(names, map(list, sides), strict=True)), texts, first)
         first += len(batch)
 
 
@@ -145,12 +145,14 @@ def parquet_types(file: Path, columns: Columns) -> "dict[str, pa.DataType]":
     return {name: schema.field(name).type for name in columns.all if name in schema.names}
 
 
-def _batch(values: dict[str, list[Any]], columns: Columns, first: int, file: Path | None) -> Batch:
+def _batch(
+    values: dict[str, list[Any]], columns: Columns, first: int, file: Path | None
+) -> TextBatch:
     sides = [[_text(v, file, first + n) for n, v in enumerate(values[c])] for c in columns.texts]
     if len(sides) == 1:
-        return Batch(values, sides[0], first)
+        return TextBatch(values, sides[0], first)
     pairs = [None if None in pair else pair for pair in zip(*sides, strict=True)]
-    return Batch(values, pairs, first)
+    return TextBatch(values, pairs, first)
 
 
 def _text(value: Any, file: Path | None, row: int) -> str | None:
@@ -250,7 +252,7 @@ def _jsonl_rows(file: Path | None, columns: Columns) -> Iterator[list[Any]]:
         yield [row.get(name) for name in columns.all]
 
 
-def _read_parquet(file: Path | None, columns: Columns) -> Iterator[Batch]:
+def _read_parquet(file: Path | None, columns: Columns) -> Iterator[TextBatch]:
     opened, first = _parquet(file), 1
     _require(opened.schema_arrow.names, file, columns)
     for part in opened.iter_batches(BATCH, columns=list(columns.all)):

@@ -19,7 +19,7 @@ Name = tuple[str, int, float]
 
 
 @dataclass(frozen=True)
-class Row(Generic[Spec]):
+class TrainingRow(Generic[Spec]):
     """Runs that differ only in learning rate and seed.
 
     :ivar name: unique among the rows; :ivar spec: maps (seed, rate) to the run.
@@ -71,7 +71,7 @@ def _rank(score: float) -> float:
 
 
 def train_rows(
-    rows: Sequence[Row[Spec]],
+    rows: Sequence[TrainingRow[Spec]],
     engine: Engine,
     on_progress: Callable[[Spec, Message], None] = lambda spec, message: None,
     on_done: Callable[[Spec], None] = lambda spec: None,
@@ -84,7 +84,7 @@ def train_rows(
     specs: dict[Name, Spec] = {}
     records: dict[Name, Record] = {}
 
-    def train(names: Sequence[tuple[Row[Spec], int, float]]) -> None:
+    def train(names: Sequence[tuple[TrainingRow[Spec], int, float]]) -> None:
         new = {(row.name, *params): row.spec(*params) for row, *params in names}
         new = {name: spec for name, spec in new.items() if name not in records}
         specs.update(new)

@@ -13,7 +13,7 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.onboarding import columns
 from pipeline_lib.onboarding.findings import find
 from pipeline_lib.onboarding.questions import Question, refuse
-from pipeline_lib.onboarding.understanding import AnswerHints, Overrides, Understood, understand
+from pipeline_lib.onboarding.understanding import AnswerHints, Overrides, TaskGuess, understand
 from pipeline_lib.tables.contents import Content, read_content
 
 from .made_up import review
@@ -24,7 +24,7 @@ def content(given: dict[str, Sequence[Any]], **further: Any) -> Content:
     return Content([Path("all.csv")], pa.table(arrays), [(0, 2)], "csv", **further)
 
 
-def about(given: Content, hints: AnswerHints | None = None, **overrides: Any) -> Understood:
+def about(given: Content, hints: AnswerHints | None = None, **overrides: Any) -> TaskGuess:
     return understand({"all": given}, Overrides(**overrides), hints, refuse)
 
 

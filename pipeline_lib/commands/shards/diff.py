@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from pipeline_lib.inspection.differences import Difference, Moves
-    from pipeline_lib.inspection.joined import JoinedSet
+    from pipeline_lib.inspection.joined import JoinedRows
     from pipeline_lib.inspection.matching import Side
-    from pipeline_lib.inspection.rows import Row
+    from pipeline_lib.inspection.rows import InspectedRow
 
 EXAMPLE = "Example: distill shards diff data/transfer/movies/full@HEAD~1 data/transfer/movies/full"
 
@@ -36,11 +36,11 @@ def diff(
 
     from pipeline_lib.commands.shards.options import class_names
     from pipeline_lib.inspection.differences import difference
-    from pipeline_lib.inspection.joined import JoinedSet
+    from pipeline_lib.inspection.joined import JoinedRows
     from pipeline_lib.inspection.revisions import set_at
 
     with set_at(before) as first, set_at(after) as second:
-        pair = (JoinedSet.open(first, name=before), JoinedSet.open(second, name=after))
+        pair = (JoinedRows.open(first, name=before), JoinedRows.open(second, name=after))
         names = class_names(pair[0], Path(before.partition("@")[0]), params)
         changes = difference(*pair, rows)
         if as_json:
@@ -50,7 +50,7 @@ def diff(
 
 
 def _as_json(
-    changes: "Difference", pair: "tuple[JoinedSet, JoinedSet]", names: list[str] | None
+    changes: "Difference", pair: "tuple[JoinedRows, JoinedRows]", names: list[str] | None
 ) -> dict[str, Any]:
     before, after = pair
     return {
@@ -75,7 +75,7 @@ def _as_json(
     }
 
 
-def _side_json(side: "Side", rows: "JoinedSet", names: list[str] | None) -> dict[str, Any]:
+def _side_json(side: "Side", rows: "JoinedRows", names: list[str] | None) -> dict[str, Any]:
     from dataclasses import asdict
 
     first = [asdict(_row(rows, number, names)) for number in side.first]
@@ -83,7 +83,7 @@ def _side_json(side: "Side", rows: "JoinedSet", names: list[str] | None) -> dict
 
 
 def _moves_json(
-    moves: "Moves", pair: "tuple[JoinedSet, JoinedSet]", names: list[str] | None
+    moves: "Moves", pair: "tuple[JoinedRows, JoinedRows]", names: list[str] | None
 ) -> dict[str, Any]:
     from dataclasses import asdict
 
@@ -100,7 +100,7 @@ def _moves_json(
     return {"changed": moves.changed, "distance": number_json(moves.apart), "most": most}
 
 
-def _row(rows: "JoinedSet", number: int, names: list[str] | None) -> "Row":
+def _row(rows: "JoinedRows", number: int, names: list[str] | None) -> "InspectedRow":
     from pipeline_lib.inspection.rows import read_row
 
     return read_row(rows, *rows.locate(number), names)
@@ -109,7 +109,7 @@ def _row(rows: "JoinedSet", number: int, names: list[str] | None) -> "Row":
 def _print(
     console: "Console",
     changes: "Difference",
-    pair: "tuple[JoinedSet, JoinedSet]",
+    pair: "tuple[JoinedRows, JoinedRows]",
     names: list[str] | None,
 ) -> None:
     from pipeline_lib.commands.shards.stats import say
@@ -137,7 +137,7 @@ def _print(
 
 
 def _print_side(
-    console: "Console", name: str, side: "Side", rows: "JoinedSet", names: list[str] | None
+    console: "Console", name: str, side: "Side", rows: "JoinedRows", names: list[str] | None
 ) -> None:
     from pipeline_lib.commands.shards.row_text import print_row
     from pipeline_lib.commands.shards.stats import say
@@ -152,7 +152,7 @@ def _print_moves(
     console: "Console",
     name: str,
     moves: "Moves",
-    pair: "tuple[JoinedSet, JoinedSet]",
+    pair: "tuple[JoinedRows, JoinedRows]",
     names: list[str] | None,
     more: str = "",
 ) -> None:

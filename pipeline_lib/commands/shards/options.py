@@ -8,7 +8,7 @@ import typer
 
 if TYPE_CHECKING:
     from pipeline_lib.inspection.filters import Filter
-    from pipeline_lib.inspection.joined import JoinedSet
+    from pipeline_lib.inspection.joined import JoinedRows
 
 
 class Rule(StrEnum):
@@ -44,18 +44,18 @@ def label_names(path: Path) -> dict[str, list[str]]:
     return {name: task.label_names for name, task in load_params(path).tasks.items()}
 
 
-def open_set(folder: Path, params: Path) -> "tuple[JoinedSet, list[str] | None]":
+def open_set(folder: Path, params: Path) -> "tuple[JoinedRows, list[str] | None]":
     """Open a set with its counterpart, and return the names of its classes.
 
     The names are those of the task in the path; None for a regression, or if unknown.
     """
-    from pipeline_lib.inspection.joined import JoinedSet
+    from pipeline_lib.inspection.joined import JoinedRows
 
-    rows = JoinedSet.open(folder)
+    rows = JoinedRows.open(folder)
     return rows, class_names(rows, folder, params)
 
 
-def class_names(rows: "JoinedSet", folder: Path, params: Path) -> list[str] | None:
+def class_names(rows: "JoinedRows", folder: Path, params: Path) -> list[str] | None:
     """Return the names of a set's classes, or None.
 
     :param folder: its path contains the task's name.
@@ -66,7 +66,7 @@ def class_names(rows: "JoinedSet", folder: Path, params: Path) -> list[str] | No
 
 
 def wanted_rows(
-    rows: "JoinedSet", names: list[str] | None, rule: Rule | None, label: str | None
+    rows: "JoinedRows", names: list[str] | None, rule: Rule | None, label: str | None
 ) -> "Filter":
     """Return the filter that the options describe."""
     from pipeline_lib.inspection.filters import Filter

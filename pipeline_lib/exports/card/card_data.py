@@ -14,7 +14,7 @@ from pipeline_lib.results.schema import MethodScores, TaskScores, TeacherScores
 
 
 @dataclass(frozen=True)
-class Row:
+class CardRow:
     """The row of params.yaml that a student belongs to; ``teacher`` is the teacher's name."""
 
     params: Params
@@ -37,7 +37,7 @@ class Facts:
     student: Student
     temperature: float
     place: StudentPlace | None
-    row: Row | None
+    row: CardRow | None
     result: TaskResult | None
     training: dict[str, Any]
 
@@ -74,7 +74,7 @@ def read_facts(folder: Path, student: Student) -> Facts:
     )
 
 
-def _row(location: StudentPlace) -> Row | None:
+def _row(location: StudentPlace) -> CardRow | None:
     path = location.layout.data.parent / "params.yaml"
     if not path.exists():
         return None
@@ -82,7 +82,7 @@ def _row(location: StudentPlace) -> Row | None:
     if location.task not in params.tasks or location.method not in params.methods_of(location.task):
         return None
     method = params.methods[location.method]
-    return Row(
+    return CardRow(
         params, params.tasks[location.task], method, params.teacher_of(location.task, method)
     )
 

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from pipeline_lib.base import stage_records
-from pipeline_lib.base.files import clear_folder, sha256_json
+from pipeline_lib.base.files import fresh_folder, sha256_json
 from pipeline_lib.base.progress import show_progress
 from pipeline_lib.shards.engine.protocol import Engine, Report
 from pipeline_lib.shards.fingerprint import code_fingerprint, deciding, library_versions
@@ -121,7 +121,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Answer:
+class PieceResult:
     """The outputs for one piece, all of them in the store.
 
     :ivar reused: whether they were in the store before.
@@ -144,7 +144,7 @@ class Answer:
 
 
 @dataclass
-class PassReport:
+class PassStats:
     """How much of a pass was computed and how much reused from the store, in inputs and rows."""
 
     computed: int = 0
@@ -155,7 +155,7 @@ class PassReport:
     def __str__(self) -> str:
         return f"computed {self.computed} shards, reused {self.reused}"
 
-    def add(self, answer: Answer) -> None:
+    def add(self, answer: PieceResult) -> None:
         """Count one input's outputs, in the stage's record too."""
         stage_records.count("shards", answer.reused)
         if answer.reused:
@@ -167,14 +167,14 @@ class PassReport:
 
 def run_pass(
     shard_pass: ShardPass, inputs: ShardSet, folder: Path, engine: Engine, title: str | None = None
-) -> tuple[Manifest, PassReport]:
+) -> tuple[Manifest, PassStats]:
     """Write the outputs for a shard set into ``folder``, with a manifest.
 
     :param title: of the progress display; None shows none.
     :returns: the manifest, and how many inputs were computed and reused.
     """
     shards = inputs.manifest.shards
-    clear_folder(folder)
+    fresh_folder(folder)
     contents = [shard_pass.content(inputs, shard) for shard in shards]
     pieces = [
         Piece(shard.sha256, content, shard.name)
@@ -185,7 +185,7 @@ def run_pass(
     else:
         with show_progress(title, "rows") as advance:
 
-            def on_done(report: PassReport) -> None:
+            def on_done(report: PassStats) -> None:
                 note = f"({report.reused} shards reused)"
                 done = report.rows_computed + report.rows_reused
                 advance(done, inputs.manifest.rows, note, counted=report.rows_computed)
@@ -213,13 +213,13 @@ def run_pieces(
     shard_pass: ShardPass,
     pieces: Sequence[Piece],
     engine: Engine,
-    on_done: Callable[[PassReport], None] | None = None,
-) -> tuple[list[Answer], PassReport]:
+    on_done: Callable[[PassStats], None] | None = None,
+) -> tuple[list[PieceResult], PassStats]:
     """Compute the outputs of pieces that the store does not have; return all of them in order.
 
     :param on_done: called after each piece that was computed.
     """
-    store, report = Store(shard_pass.kind), PassReport()
+    store, report = Store(shard_pass.kind), PassStats()
     store.sweep()
     answers = {number: _find(shard_pass, piece, store) for number, piece in enumerate(pieces)}
     for answer in answers.values():
@@ -237,7 +237,7 @@ def run_pieces(
 
 def stream_pieces(
     shard_pass: ShardPass, pieces: Iterable[Piece], engine: Engine
-) -> Iterator[Answer]:
+) -> Iterator[PieceResult]:
     """Yield the answers to any number of pieces, in their order, as they are requested.
 
     The answers' pieces come without their content, which a worker need not send back.
@@ -247,17 +247,17 @@ def stream_pieces(
     return engine.stream(_find_or_compute, jobs)
 
 
-def _find(shard_pass: ShardPass, piece: Piece, store: Store) -> Answer | None:
+def _find(shard_pass: ShardPass, piece: Piece, store: Store) -> PieceResult | None:
     shards: list[Shard] = []
     while not shard_pass.is_complete(shards):
         shard = store.find(shard_pass.key(piece.digest, len(shards)))
         if shard is None:
             return None
         shards.append(shard)
-    return Answer(replace(piece, content=None), shards, reused=True)
+    return PieceResult(replace(piece, content=None), shards, reused=True)
 
 
-def _compute(job: tuple[ShardPass, Piece], _: Report) -> Answer:
+def _compute(job: tuple[ShardPass, Piece], _: Report) -> PieceResult:
     shard_pass, piece = job
     content = read_shard(piece.content) if isinstance(piece.content, Path) else piece.content
     store, source = Store(shard_pass.kind), piece.digest if shard_pass.row_for_row else None
@@ -266,16 +266,16 @@ def _compute(job: tuple[ShardPass, Piece], _: Report) -> Answer:
         shard_pass.check(content, table, str(piece.note))
         key = shard_pass.key(piece.digest, part)
         shards.append(store.add(key, table, source, shard_pass.computed_on, counts))
-    return Answer(replace(piece, content=None), shards, reused=False)
+    return PieceResult(replace(piece, content=None), shards, reused=False)
 
 
-def _find_or_compute(job: tuple[ShardPass, Piece]) -> Answer:
+def _find_or_compute(job: tuple[ShardPass, Piece]) -> PieceResult:
     shard_pass, piece = job
     answer = _find(shard_pass, piece, Store(shard_pass.kind))
     return answer or _compute(job, lambda message: None)
 
 
-def _link(shard_pass: ShardPass, answer: Answer, folder: Path) -> Iterator[Shard]:
+def _link(shard_pass: ShardPass, answer: PieceResult, folder: Path) -> Iterator[Shard]:
     """Link the outputs of one input into ``folder``, and describe them as they are there."""
     store, source = Store(shard_pass.kind), answer.piece.digest if shard_pass.row_for_row else None
     for part, shard in enumerate(answer.shards):

@@ -42,7 +42,7 @@ from pipeline_lib.text.pieces import Pieces, digest_tokenizer, load_pieces
 from pipeline_lib.text.ragged import PAD_ID, Sentences
 from pipeline_lib.training.label_scale import LabelScale
 from pipeline_lib.training.runs import TrainingSpec
-from pipeline_lib.training.search import Row
+from pipeline_lib.training.search import TrainingRow
 
 Lists = tuple[np.ndarray, np.ndarray]
 """The token ids of all rows, concatenated, int32, and each row's length, int64."""
@@ -247,7 +247,7 @@ class EncodedTraining(TrainingSpec):
         """The sets that it reads."""
 
 
-def encode_sets(rows: Sequence[Row[EncodedTraining]], engine: Engine) -> None:
+def encode_sets(rows: Sequence[TrainingRow[EncodedTraining]], engine: Engine) -> None:
     """Encode the sets that the rows' missing runs read, once each, using all workers."""
     specs = [row.spec(*run) for row in rows for run in row.search()]
     missing = [spec for spec in specs if not spec.result.is_whole()]

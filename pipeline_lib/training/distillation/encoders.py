@@ -46,7 +46,7 @@ from pipeline_lib.training.distillation.initialisation import Start, start_of
 from pipeline_lib.training.loop import Batch, Settings
 from pipeline_lib.training.objectives import objective_loss
 from pipeline_lib.training.runs import Prepared, Record, TrainingSpec
-from pipeline_lib.training.search import Row
+from pipeline_lib.training.search import TrainingRow
 
 _CHUNK = 8192
 
@@ -239,7 +239,9 @@ def _opened(folders: tuple[Path, Path]) -> tuple[ShardSet, ShardSet]:
     return ShardSet.open(folders[0]), ShardSet.open(folders[1])
 
 
-def encoder_row(params: Params, name: str, layout: Layout, device: str) -> Row[EncoderTraining]:
+def encoder_row(
+    params: Params, name: str, layout: Layout, device: str
+) -> TrainingRow[EncoderTraining]:
     """Return the runs of one row of ``encoders``, by learning rate.
 
     :raises DistilleryError: if the student needs more than its pretrained model has.
@@ -253,7 +255,7 @@ def encoder_row(params: Params, name: str, layout: Layout, device: str) -> Row[E
     def spec(_: int, rate: float) -> EncoderTraining:
         return EncoderTraining(params, name, layout, rate, device)
 
-    return Row(name, rates, [encoder.seed], spec)
+    return TrainingRow(name, rates, [encoder.seed], spec)
 
 
 def check_vectors(training: EncoderTraining) -> None:

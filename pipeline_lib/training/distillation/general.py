@@ -29,7 +29,7 @@ from pipeline_lib.training.distillation.online_teacher import RunningTeacher, he
 from pipeline_lib.training.loop import Batch, Settings
 from pipeline_lib.training.objectives import objective_loss
 from pipeline_lib.training.runs import Prepared, Record, TrainingSpec
-from pipeline_lib.training.search import Row
+from pipeline_lib.training.search import TrainingRow
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,9 @@ class GeneralTraining(TrainingSpec):
         return pieces.number(texts, self.student.max_words)
 
 
-def general_row(params: Params, name: str, layout: Layout, device: str) -> Row[GeneralTraining]:
+def general_row(
+    params: Params, name: str, layout: Layout, device: str
+) -> TrainingRow[GeneralTraining]:
     """Return the runs of one row of ``encoders`` that learns layers, by learning rate.
 
     :raises DistilleryError: if the model lacks layers or positions, or has other heads.
@@ -144,4 +146,4 @@ def general_row(params: Params, name: str, layout: Layout, device: str) -> Row[G
     def spec(_: int, rate: float) -> GeneralTraining:
         return GeneralTraining(name, row, student, optimiser, model, *sets, rate, device)
 
-    return Row(name, optimiser.learning_rates, [row.seed], spec)
+    return TrainingRow(name, optimiser.learning_rates, [row.seed], spec)

@@ -41,11 +41,11 @@ from pipeline_lib.training.loop import Batch, ScoresByTask, Settings
 from pipeline_lib.training.mixed import MixedBatches
 from pipeline_lib.training.objectives import TERMS, objective_loss
 from pipeline_lib.training.runs import Prepared, Record
-from pipeline_lib.training.search import Row, Searched
+from pipeline_lib.training.search import Searched, TrainingRow
 
 
 @dataclass(frozen=True)
-class Part:
+class TaskPart:
     """What one task contributes to a joint run.
 
     :ivar inputs: its transfer set; :ivar outputs: the teacher's answers, if they are used.
@@ -61,7 +61,7 @@ class Part:
     labels: list[str]
 
     @classmethod
-    def of(cls, params: Params, row: Joint, task: str, layout: Layout) -> "Part":
+    def of(cls, params: Params, row: Joint, task: str, layout: Layout) -> "TaskPart":
         """Resolve one task of a row.
 
         :raises DistilleryError: if the outputs do not belong to the transfer set.
@@ -105,7 +105,7 @@ class JointTraining(EncodedTraining):
     row: Joint
     student: StudentSettings
     optimiser: Optimiser
-    parts: dict[str, Part]
+    parts: dict[str, TaskPart]
     words: Path
     seed: int
     rate: float
@@ -250,14 +250,14 @@ def write_joint_vocabulary(params: Params, name: str, layout: Layout) -> int:
     return words
 
 
-def joint_row(params: Params, name: str, layout: Layout, device: str) -> Row[JointTraining]:
+def joint_row(params: Params, name: str, layout: Layout, device: str) -> TrainingRow[JointTraining]:
     """Return the runs of one row of ``joint``, by seed and learning rate.
 
     :raises DistilleryError: if a teacher's outputs do not belong to their transfer set.
     """
     row = params.joint[name]
     student, optimiser = params.students[row.student], params.optimisers[row.optimiser]
-    parts = {task: Part.of(params, row, task, layout) for task in row.tasks}
+    parts = {task: TaskPart.of(params, row, task, layout) for task in row.tasks}
     words = layout.joint_vocabulary(name)
     if student.source_model is not None:
         words = layout.model(student.source_model)
@@ -267,7 +267,7 @@ def joint_row(params: Params, name: str, layout: Layout, device: str) -> Row[Joi
         options = words, seed, rate, device
         return JointTraining(name, row, student, optimiser, parts, *options)
 
-    return Row(name, optimiser.learning_rates, params.seeds, spec)
+    return TrainingRow(name, optimiser.learning_rates, params.seeds, spec)
 
 
 def write_students(searched: Searched[JointTraining], layout: Layout) -> None:

@@ -21,11 +21,11 @@ from pipeline_lib.models.students.check_student import (
 )
 from pipeline_lib.params import (
     STARTS,
+    AnyStudent,
     Method,
     Objective,
     Optimiser,
     Params,
-    Student,
     holds_students,
 )
 from pipeline_lib.shards.references import SetReference
@@ -79,7 +79,7 @@ class Plan(BaseModel):
 
     task: str
     method: str
-    student: Student
+    student: AnyStudent
     start: str
     objective: Objective
     optimiser: Optimiser | None

@@ -43,7 +43,7 @@ from pipeline_lib.training.label_scale import LabelScale, scale_of
 from pipeline_lib.training.loop import Batch, Settings
 from pipeline_lib.training.objectives import TERMS, objective_loss
 from pipeline_lib.training.runs import Prepared, Record
-from pipeline_lib.training.search import Row
+from pipeline_lib.training.search import TrainingRow
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,7 @@ class StudentTraining(EncodedTraining):
 
 def student_row(
     plan: Plan, vocabulary: Path, dev: Path, seeds: list[int], device: str
-) -> Row[StudentTraining]:
+) -> TrainingRow[StudentTraining]:
     """Return the runs of one method of a task, by seed and learning rate.
 
     :param vocabulary: the task's; :param dev: the prepared dev set.
@@ -227,7 +227,7 @@ def student_row(
     def spec(seed: int, rate: float) -> StudentTraining:
         return StudentTraining(plan, vocabulary, reference, seed, rate, device)
 
-    return Row(plan.method, plan.optimiser.learning_rates, seeds, spec)
+    return TrainingRow(plan.method, plan.optimiser.learning_rates, seeds, spec)
 
 
 def plans_in_turn(plans: Sequence[Plan]) -> list[list[Plan]]:

@@ -33,7 +33,7 @@ from pipeline_lib.training.label_scale import scale_of
 from pipeline_lib.training.loop import Batch, Settings, autocast
 from pipeline_lib.training.objectives import objective_loss
 from pipeline_lib.training.runs import Prepared, Record, TrainingSpec
-from pipeline_lib.training.search import Row
+from pipeline_lib.training.search import TrainingRow
 
 EVALUATION_TOKENS = 4096
 AGREEMENT_ROWS = 2000
@@ -159,7 +159,7 @@ def settings_of(tuning: Tuning, rate: float, device: str) -> Settings:
 
 def teacher_row(
     params: Params, name: str, task: str, layout: Layout, device: str
-) -> Row[TeacherTraining]:
+) -> TrainingRow[TeacherTraining]:
     """Return the runs of one of a task's teachers, by learning rate."""
     teacher = params.teachers[name]
     train, dev = (SetReference.to(layout.split(task, name)) for name in ("train", "dev"))
@@ -170,7 +170,7 @@ def teacher_row(
         same = layout.model(teacher.model), train, dev, settings, teacher.max_length, teacher.tuning
         return TeacherTraining(*same, rate, device, precision)
 
-    return Row(name, teacher.tuning.learning_rates, [teacher.tuning.seed], spec)
+    return TrainingRow(name, teacher.tuning.learning_rates, [teacher.tuning.seed], spec)
 
 
 def describe(

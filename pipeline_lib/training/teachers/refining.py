@@ -33,7 +33,7 @@ from pipeline_lib.training.loop import Batch, ScoresByTask, Settings, autocast
 from pipeline_lib.training.mixed import MixedBatches
 from pipeline_lib.training.objectives import label_loss
 from pipeline_lib.training.runs import Prepared, Record, TrainingSpec
-from pipeline_lib.training.search import Row
+from pipeline_lib.training.search import TrainingRow
 from pipeline_lib.training.teachers.finetuning import (
     EVALUATION_TOKENS,
     Data,
@@ -320,7 +320,7 @@ def _index(folder: Path, classifier: Any) -> dict[str, Any]:
 
 def refined_teacher_row(
     params: Params, name: str, layout: Layout, device: str
-) -> Row[RefinedTraining]:
+) -> TrainingRow[RefinedTraining]:
     """Return the runs of one row of ``teachers``; see :func:`refined_row`."""
     teacher = params.teachers[name]
     tasks = {
@@ -341,7 +341,7 @@ def refined_row(
     max_length: int,
     device: str,
     agreement_precision: str,
-) -> Row[RefinedTraining]:
+) -> TrainingRow[RefinedTraining]:
     """Return the runs of one refined teacher, by learning rate; see :class:`RefinedTraining`.
 
     :raises DistilleryError: if a task of ``ranking`` does not exist, or cannot be ranked.
@@ -355,7 +355,7 @@ def refined_row(
         settings = params, max_length, rate, device, agreement_precision
         return RefinedTraining(base, ranked, *settings)
 
-    return Row(name, params.learning_rates, [params.seed], spec)
+    return TrainingRow(name, params.learning_rates, [params.seed], spec)
 
 
 def answer_class(row: str, name: str, label: str, tasks: Mapping[str, RefinedTask]) -> int:

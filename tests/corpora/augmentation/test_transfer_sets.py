@@ -16,7 +16,7 @@ from pipeline_lib.corpora.augmentation.transfer_sets import AugmentationPass, ch
 from pipeline_lib.models.students.vocabulary import build_tokenizer
 from pipeline_lib.shards.columns import list_column
 from pipeline_lib.shards.engine.local import LocalEngine
-from pipeline_lib.shards.engine.passes import PassReport, run_pass
+from pipeline_lib.shards.engine.passes import PassStats, run_pass
 from pipeline_lib.shards.shard_sets import (
     Manifest,
     ShardSet,
@@ -170,12 +170,12 @@ def lexicon(make_lexicon: Callable[..., Lexicon], tmp_path: Path) -> Path:
 @pytest.fixture
 def augment(
     prepared: ShardSet, lexicon: Path, make_recipe: Any, tmp_path: Path, store_home: Path
-) -> Callable[..., tuple[Manifest, PassReport]]:
+) -> Callable[..., tuple[Manifest, PassStats]]:
     """Return what augments the prepared examples into a folder."""
 
     def run(
         name: str, n_iter: int, cap: int | None = None, workers: int = 1, **recipe: Any
-    ) -> tuple[Manifest, PassReport]:
+    ) -> tuple[Manifest, PassStats]:
         task = made_up_task(blocks=3, augment={"n_iter": n_iter, "cap": cap})
         own = AugmentationPass.of(make_recipe(**recipe), task, lexicon)
         return run_pass(own, prepared, tmp_path / name, LocalEngine(workers))

@@ -17,7 +17,7 @@ from pipeline_lib.corpora.wikipedia import chunks as corpus
 from pipeline_lib.corpora.wikipedia.sentence_sets import held_back, split_wikipedia, write_empty
 from pipeline_lib.corpora.wikipedia.splitting import SCHEMA, SentencePass
 from pipeline_lib.shards.engine.local import LocalEngine
-from pipeline_lib.shards.engine.passes import PassReport
+from pipeline_lib.shards.engine.passes import PassStats
 from pipeline_lib.shards.shard_sets import Manifest, ShardSet
 from pipeline_lib.shards.store import Store
 from tests.corpora.wikipedia.wikis import dump, page, sentence, wikipedia, write_dump
@@ -40,7 +40,7 @@ def inputs(tmp_path: Path) -> Path:
 
 def split(
     inputs: Path, folder: Path, workers: int = 1, **changes: Any
-) -> tuple[dict[str, Manifest], PassReport]:
+) -> tuple[dict[str, Manifest], PassStats]:
     return split_wikipedia(wikipedia(**changes), inputs, folder, LocalEngine(workers))
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.shards.engine.local import LocalEngine
-from pipeline_lib.shards.engine.passes import PassReport, Piece, ShardPass, run_pass, stream_pieces
+from pipeline_lib.shards.engine.passes import PassStats, Piece, ShardPass, run_pass, stream_pieces
 from pipeline_lib.shards.shard_sets import (
     Manifest,
     ShardSet,
@@ -57,13 +57,13 @@ def test_it_answers_row_for_row(texts: ShardSet, tmp_path: Path, workers: int) -
     assert manifest == outputs.manifest and outputs.verify() == []
     assert [s.source for s in manifest.shards] == [s.sha256 for s in texts.manifest.shards]
     assert manifest.made_from["times"] == 1 and manifest.made_from["code"]
-    assert report == PassReport(computed=4, rows_computed=6)
+    assert report == PassStats(computed=4, rows_computed=6)
 
 
 def test_what_was_computed_is_found_under_any_name(texts: ShardSet, tmp_path: Path) -> None:
     run_pass(LengthPass(), texts, tmp_path / "a", LocalEngine(1))
     manifest, report = run_pass(LengthPass(), texts, tmp_path / "b", LocalEngine(2))
-    assert report == PassReport(reused=4, rows_reused=6)
+    assert report == PassStats(reused=4, rows_reused=6)
     assert manifest == ShardSet.open(tmp_path / "a").manifest
     _, report = run_pass(LengthPass(times=2), texts, tmp_path / "b", LocalEngine(1))
     assert report.computed == 4

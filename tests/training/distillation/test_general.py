@@ -23,12 +23,12 @@ from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, 
 from pipeline_lib.training import loop as training
 from pipeline_lib.training.distillation.general import GeneralTraining, general_row
 from pipeline_lib.training.distillation.initialisation import start_from_encoder, start_of
-from pipeline_lib.training.search import Row, Searched, train_rows
+from pipeline_lib.training.search import Searched, TrainingRow, train_rows
 from tests.params.variants import changed
 from tests.pipeline.corpus import sentences, write_encoder
 from tests.pipeline.workspace import small_params
 
-MakeRow = Callable[..., Row[GeneralTraining]]
+MakeRow = Callable[..., TrainingRow[GeneralTraining]]
 pytestmark = pytest.mark.usefixtures("store_home")
 TEXTS = {"train": 96, "validation": 16}
 TINY = {
@@ -60,7 +60,9 @@ def layout(tmp_path_factory: pytest.TempPathFactory) -> Layout:
 def make(layout: Layout) -> MakeRow:
     """Return a maker of rows; named arguments change the row of ``encoders``."""
 
-    def make_row(student: dict[str, Any] | None = None, **changes: Any) -> Row[GeneralTraining]:
+    def make_row(
+        student: dict[str, Any] | None = None, **changes: Any
+    ) -> TrainingRow[GeneralTraining]:
         values = small_params()
         values["students"]["tiny"] = TINY | (student or {})
         values["optimisers"]["general"] = values["optimisers"]["short"] | {
@@ -73,7 +75,9 @@ def make(layout: Layout) -> MakeRow:
     return make_row
 
 
-def train(row: Row[GeneralTraining], on_step: Callable[..., None] | None = None) -> Searched:
+def train(
+    row: TrainingRow[GeneralTraining], on_step: Callable[..., None] | None = None
+) -> Searched:
     def on_progress(_: GeneralTraining, message: Any) -> None:
         if on_step:
             on_step(*message)
@@ -81,7 +85,7 @@ def train(row: Row[GeneralTraining], on_step: Callable[..., None] | None = None)
     return train_rows([row], LocalEngine(1), on_progress)[row.name]
 
 
-def first_of(row: Row[GeneralTraining]) -> GeneralTraining:
+def first_of(row: TrainingRow[GeneralTraining]) -> GeneralTraining:
     return row.spec(row.seeds[0], row.rates[0])
 
 

@@ -42,11 +42,11 @@ from pipeline_lib.training.distillation.joint import (
 )
 from pipeline_lib.training.distillation.plans import make_plan
 from pipeline_lib.training.distillation.students import StudentTraining, student_row, take_students
-from pipeline_lib.training.search import Row, train_rows
+from pipeline_lib.training.search import TrainingRow, train_rows
 from tests.pipeline.corpus import sentences, write_encoder
 from tests.pipeline.workspace import small_params
 
-MakeRow = Callable[..., Row[JointTraining]]
+MakeRow = Callable[..., TrainingRow[JointTraining]]
 pytestmark = pytest.mark.usefixtures("store_home")
 SENTIMENT, WARMTH = "reviews", "warmth"
 """Single sentences with classes, and pairs of sentences with scores."""
@@ -103,7 +103,9 @@ def layout(tmp_path_factory: pytest.TempPathFactory) -> Layout:
 def make(layout: Layout) -> MakeRow:
     """Return a maker of rows; named arguments change the row of ``joint``."""
 
-    def make_row(optimiser: dict[str, Any] | None = None, **changes: Any) -> Row[JointTraining]:
+    def make_row(
+        optimiser: dict[str, Any] | None = None, **changes: Any
+    ) -> TrainingRow[JointTraining]:
         params = make_params(optimiser or {}, changes)
         write_joint_vocabulary(params, "mtl", layout)
         return joint_row(params, "mtl", layout, "cpu")
@@ -133,7 +135,7 @@ def make_params(optimiser: dict[str, Any], changes: dict[str, Any]) -> Params:
     return check_params(values)
 
 
-def train(row: Row[JointTraining], layout: Layout, on_progress: Callable[..., None]) -> Any:
+def train(row: TrainingRow[JointTraining], layout: Layout, on_progress: Callable[..., None]) -> Any:
     """Train a row and write its students; ``on_progress`` gets messages."""
     found = train_rows([row], LocalEngine(1), lambda _, message: on_progress(*message))[row.name]
     write_students(found, layout)
@@ -144,7 +146,7 @@ def ignore(*_: Any) -> None:
     """Show no progress."""
 
 
-def first_of(row: Row[JointTraining]) -> JointTraining:
+def first_of(row: TrainingRow[JointTraining]) -> JointTraining:
     return row.spec(row.seeds[0], row.rates[0])
 
 

@@ -11,7 +11,7 @@ from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.engine.passes import run_pass
 from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.training.distillation.encoders import EncoderTraining, encoder_row
-from pipeline_lib.training.search import Row
+from pipeline_lib.training.search import TrainingRow
 from tests.pipeline.corpus import write_encoder
 
 from .rows import HELD_BACK, TASK, TRAIN, MakeRow, make_params, write_texts
@@ -41,7 +41,7 @@ def run(data: Path) -> MakeRow:
         optimiser: dict[str, Any] | None = None,
         student: dict[str, Any] | None = None,
         **changes: Any,
-    ) -> Row[EncoderTraining]:
+    ) -> TrainingRow[EncoderTraining]:
         params = make_params(optimiser or {}, changes, student)
         own = VectorPass.of(params, data / "raw/models/minilm")
         for name in ("wikipedia/train", "wikipedia/validation", f"tasks/{TASK}/original"):

@@ -12,12 +12,12 @@ from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
 from pipeline_lib.text.words import split_words
 from pipeline_lib.training.distillation.encoders import EncoderTraining
-from pipeline_lib.training.search import Row, train_rows
+from pipeline_lib.training.search import TrainingRow, train_rows
 from tests.params.variants import changed
 from tests.pipeline.corpus import sentences
 from tests.pipeline.workspace import small_params
 
-MakeRow = Callable[..., Row[EncoderTraining]]
+MakeRow = Callable[..., TrainingRow[EncoderTraining]]
 TASK = "reviews"
 LAYER = {
     **{"architecture": "dse", "model": "minilm", "layers": [0], "last": 1, "width": 32},
@@ -32,7 +32,7 @@ def ignore(*_: Any) -> None:
 
 
 def train_one(
-    row: Row[EncoderTraining], target: Path, on_progress: Callable[..., None]
+    row: TrainingRow[EncoderTraining], target: Path, on_progress: Callable[..., None]
 ) -> dict[str, Any]:
     """Train one encoder into ``target`` and return its record; ``on_progress`` gets messages."""
     found = train_rows([row], LocalEngine(1), lambda _, message: on_progress(*message))[row.name]
@@ -42,11 +42,11 @@ def train_one(
     return record
 
 
-def first_of(row: Row[EncoderTraining]) -> EncoderTraining:
+def first_of(row: TrainingRow[EncoderTraining]) -> EncoderTraining:
     return row.spec(row.seeds[0], row.rates[0])
 
 
-def key_of(row: Row[EncoderTraining]) -> str:
+def key_of(row: TrainingRow[EncoderTraining]) -> str:
     return first_of(row).result.key
 
 

@@ -25,9 +25,9 @@ import typer
 from harness import RESULTS, facts, reason, say, spread, summary, table, take_turns, write_results
 
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.evaluation.results import TaskScores
 from pipeline_lib.params import load_params
-from pipeline_lib.storage.shards import ShardSet
+from pipeline_lib.results.schema import TaskScores
+from pipeline_lib.shards.shard_sets import ShardSet
 
 Predict = Callable[[Sequence[str]], np.ndarray]
 PEERS = ("model2vec", "TF-IDF regression")
@@ -51,12 +51,12 @@ def main(
     start = facts(("torch", "transformers", "model2vec", "scikit-learn"), 1, 1)
     systems, failed = _systems(task, seed, train)
     accuracy = {name: float((p(scored[0]) == scored[1]).mean()) for name, p in systems.items()}
-    accuracy |= {n: own.scores[split]["accuracy"].mean for n, own in scores.methods.items()}
+    accuracy |= {n: method.scores[split]["accuracy"].mean for n, method in scores.methods.items()}
     turns = {name: _timed(predict, _share(name, sample)) for name, predict in systems.items()}
     rates = take_turns(turns, repeats)
-    found = {n: {"accuracy": accuracy[n], "rates": summary(rates[n])} for n in systems}
+    measured = {n: {"accuracy": accuracy[n], "rates": summary(rates[n])} for n in systems}
     results = {"facts": start, "task": task, "seed": seed, "sentences": sentences}
-    results |= {"split": split, "scored": len(scored[0]), "systems": found, "failed": failed}
+    results |= {"split": split, "scored": len(scored[0]), "systems": measured, "failed": failed}
     write_results("accuracy_speed", results, _lines(results), out)
     _plot(results, out / "accuracy_speed.png")
 
@@ -99,13 +99,13 @@ def _systems(
 
 def _teacher(task: str) -> Predict:
     from pipeline_lib.base.devices import resolve_batch_tokens, resolve_precision
-    from pipeline_lib.teachers.model import load_teacher
+    from pipeline_lib.models.teacher import load_teacher
 
     params = load_params()
-    name, own = next(iter(params.teachers_of(task).items()))
+    name, settings = next(iter(params.teachers_of(task).items()))
     precision = resolve_precision("auto", _cpu())
     teacher = load_teacher(Layout().teacher(task, name), "cpu", precision)
-    tokens, length = resolve_batch_tokens(None, _cpu()), own.max_length
+    tokens, length = resolve_batch_tokens(None, _cpu()), settings.max_length
     return lambda texts: teacher.predict(list(texts), length, tokens).argmax(1)
 
 
@@ -116,7 +116,7 @@ def _cpu() -> Any:
 
 
 def _student(folder: Path) -> Predict:
-    from pipeline_lib.students.student import load_student
+    from pipeline_lib.models.students.student import load_student
 
     student = load_student(folder)
     return lambda texts: student.logits(list(texts)).argmax(1)
@@ -168,11 +168,11 @@ def _plot(results: dict[str, Any], path: Path) -> None:
 
     drawing, axes = pyplot.subplots(figsize=(7.2, 4.5), layout="constrained")
     for name, system in results["systems"].items():
-        place = system["rates"]["median"], 100 * system["accuracy"]
+        point = system["rates"]["median"], 100 * system["accuracy"]
         peer = name in PEERS
         color = "tab:red" if peer else "black" if name == "teacher" else "tab:blue"
-        axes.plot(*place, "s" if peer else "o", color=color)
-        axes.annotate(name, place, xytext=(5, 4), textcoords="offset points", fontsize=8)
+        axes.plot(*point, "s" if peer else "o", color=color)
+        axes.annotate(name, point, xytext=(5, 4), textcoords="offset points", fontsize=8)
     axes.set_xscale("log")
     axes.set_xlabel("sentences per second, one thread")
     axes.set_ylabel(f"accuracy on {results['split']} (%)")

@@ -47,15 +47,20 @@ from harness import (
     write_results,
 )
 
-from pipeline_lib.augmentation.rules import augment_block
 from pipeline_lib.base.threads import usable_cores
-from pipeline_lib.engine.local import LocalEngine
+from pipeline_lib.corpora.augmentation.lexicon import (
+    Lexicon,
+    count_words,
+    read_lexicon,
+    write_lexicon,
+)
+from pipeline_lib.corpora.augmentation.rules import augment_block
+from pipeline_lib.corpora.tasks.labelled import Example
+from pipeline_lib.corpora.tasks.preparation import prepare_task
+from pipeline_lib.corpora.tasks.tagging import load_tagger
 from pipeline_lib.params import Params, load_params
-from pipeline_lib.storage.shards import ShardSet
-from pipeline_lib.tasks.labelled import Example
-from pipeline_lib.tasks.preparation import prepare_task
-from pipeline_lib.tasks.tagging import load_tagger
-from pipeline_lib.text.lexicon import Lexicon, count_words, read_lexicon, write_lexicon
+from pipeline_lib.shards.engine.local import LocalEngine
+from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.text.words import split_words
 
 OURS = "ours: augment_block"
@@ -252,8 +257,8 @@ def _profile(data: Data) -> dict[str, float]:
     for step, (function, _) in STEPS.items():
         names = [key for key in entries if key[1] == function]
         file = files.get(function, "augmentation.py")
-        own = [key for key in names if key[0] == file or function == "union1d"]
-        shares[step] = round(sum(entries[key] for key in own) / total, 3)
+        matches = [key for key in names if key[0] == file or function == "union1d"]
+        shares[step] = round(sum(entries[key] for key in matches) / total, 3)
     shares["the rest: Python strings, iterating"] = round(1 - sum(shares.values()), 3)
     return shares
 

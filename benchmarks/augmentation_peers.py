@@ -15,9 +15,9 @@ from typing import Any
 import pyarrow as pa
 from harness import reason, say
 
+from pipeline_lib.base.text import MASK
+from pipeline_lib.corpora.augmentation.lexicon import Lexicon
 from pipeline_lib.params import Recipe
-from pipeline_lib.text.lexicon import Lexicon
-from pipeline_lib.text.words import MASK
 
 
 @dataclass
@@ -205,7 +205,7 @@ def _empty_module(name: str) -> types.ModuleType:
 
 def _augmenter(augment: Callable[[str, int], list[str]]) -> Make:
     def make(data: Data) -> tuple[int, int]:
-        made = [text for given in data.texts for text in augment(given, data.n_iter)]
+        made = [text for source in data.texts for text in augment(source, data.n_iter)]
         return len(made), len(set(made) - set(data.texts))
 
     return make

@@ -32,17 +32,17 @@ from harness import RESULTS, facts, peak_mib, reason, say, summary, table, take_
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.threads import usable_cores
-from pipeline_lib.engine.local import LocalEngine
 from pipeline_lib.retrieval.approximate import KINDS, open_approximate, write_approximate
 from pipeline_lib.retrieval.building import Form, build
 from pipeline_lib.retrieval.catalogue import Catalogue
 from pipeline_lib.retrieval.embedders import EncoderReference
-from pipeline_lib.retrieval.rows import Rows, read_rows
 from pipeline_lib.retrieval.scoring import CosineScorer
 from pipeline_lib.retrieval.top_k import best
-from pipeline_lib.storage.columns import list_column
-from pipeline_lib.storage.shards import ShardSet, write_manifest, write_shard
-from pipeline_lib.storage.vectors import pack
+from pipeline_lib.shards.columns import list_column
+from pipeline_lib.shards.engine.local import LocalEngine
+from pipeline_lib.shards.shard_sets import ShardSet, write_manifest, write_shard
+from pipeline_lib.shards.vectors import pack
+from pipeline_lib.tables.sentence_rows import Rows, read_rows
 
 K, SIZES = 10, (1, 32)
 CANDIDATES = 100
@@ -71,16 +71,16 @@ def main(
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         exact, kept, built = _build(file, text, encoder, rows, queries, folder)
-        own = EncoderReference.to(encoder).load()
-        given = own.encode(kept)
+        embedder = EncoderReference.to(encoder).load()
+        vectors = embedder.encode(kept)
         if drawn:
             exact = _write(folder / "drawn", exact, _drawn(exact, drawn), "float32", None)
-        found = _compare(exact, given, repeats, folder)
-    embedding = {size: _milliseconds(lambda s=size: own.encode(kept[:s])) for size in SIZES}
+        forms = _compare(exact, vectors, repeats, folder)
+    embedding = {size: _milliseconds(lambda s=size: embedder.encode(kept[:s])) for size in SIZES}
     results = {
         **{"facts": fact, "encoder": encoder.name, "file": file.name, "built": built},
         **{"rows": len(exact), "width": exact.contents.width, "drawn": bool(drawn)},
-        **{"queries": len(kept), "embedding_ms": embedding, "forms": found},
+        **{"queries": len(kept), "embedding_ms": embedding, "forms": forms},
     }
     write_results(name, results, _lines(results), out)
 
@@ -110,8 +110,12 @@ def _build(
     rate = round(len(catalogue) / seconds, 1)
     say(f"built {len(catalogue):,} sentences in {seconds:.1f} s")
     peak = peak_mib(resource.RUSAGE_SELF), peak_mib(resource.RUSAGE_CHILDREN)
-    own = {"sentences": len(catalogue), "seconds": round(seconds, 1), "sentences_per_second": rate}
-    return catalogue, kept, own | {"peak_mib": peak[0], "peak_mib_of_a_worker": peak[1]}
+    record = {
+        "sentences": len(catalogue),
+        "seconds": round(seconds, 1),
+        "sentences_per_second": rate,
+    }
+    return catalogue, kept, record | {"peak_mib": peak[0], "peak_mib_of_a_worker": peak[1]}
 
 
 def _drawn(catalogue: Catalogue, rows: int) -> Blocks:
@@ -155,33 +159,33 @@ def _compare(
         forms[storage] = _write(folder / storage, exact, exact.blocks(ROWS), storage, None)
     for part in (2, 4):
         name = f"first {width // part} values, float16"
-        own = exact.blocks(ROWS)
-        forms[name] = _write(folder / f"cut{part}", exact, own, "float16", width // part)
-    finds: dict[str, Find] = {name: _exactly(own) for name, own in forms.items()}
-    found = {name: {"bytes": _bytes(own.folder)} for name, own in forms.items()}
+        blocks = exact.blocks(ROWS)
+        forms[name] = _write(folder / f"cut{part}", exact, blocks, "float16", width // part)
+    finds: dict[str, Find] = {name: _exactly(catalogue) for name, catalogue in forms.items()}
+    results = {name: {"bytes": _bytes(catalogue.folder)} for name, catalogue in forms.items()}
     for kind in KINDS:
         path, name = folder / f"approximate.{kind}", f"{kind}, {CANDIDATES} scored in float16"
         try:
             start = time.monotonic()
             write_approximate(kind, path, exact.blocks(ROWS), width)
         except DistilleryError as error:
-            found[name] = {"failed": reason(error)}
+            results[name] = {"failed": reason(error)}
             continue
         index = {"bytes": path.stat().st_size, "seconds": round(time.monotonic() - start, 1)}
         finds[name] = _approximately(kind, path, forms["float16"])
-        found[name] = {"bytes": found["float16"]["bytes"] + index["bytes"], "index": index}
+        results[name] = {"bytes": results["float16"]["bytes"] + index["bytes"], "index": index}
         say(f"{name}: {index}")
     wanted = finds["float32"](queries)
     for name, find in finds.items():
         shared = [np.isin(*rows).sum() for rows in zip(find(queries), wanted, strict=True)]
-        found[name]["recall"] = round(float(np.mean(shared)) / wanted.shape[1], 4)
+        results[name]["recall"] = round(float(np.mean(shared)) / wanted.shape[1], 4)
     for size in SIZES:
-        own = {
+        turns = {
             n: lambda f=f, s=size: _milliseconds(lambda: f(queries[:s])) for n, f in finds.items()
         }
-        for name, values in take_turns(own, repeats).items():
-            found[name][f"ms_{size}"] = summary(values, 2)
-    return found
+        for name, values in take_turns(turns, repeats).items():
+            results[name][f"ms_{size}"] = summary(values, 2)
+    return results
 
 
 def _exactly(catalogue: Catalogue) -> Find:
@@ -193,12 +197,12 @@ def _approximately(kind: str, path: Path, catalogue: Catalogue) -> Find:
     index = open_approximate(kind, path)
 
     def find(queries: np.ndarray) -> np.ndarray:
-        found = []
+        nearest = []
         for query, rows in zip(queries, index.candidates(queries, CANDIDATES), strict=True):
             rows = np.sort(rows)
             blocks = [(0, catalogue.vectors[rows])]
-            found.append(rows[best(CosineScorer(), query[None], blocks, K)[1][0]])
-        return np.stack(found)
+            nearest.append(rows[best(CosineScorer(), query[None], blocks, K)[1][0]])
+        return np.stack(nearest)
 
     return find
 
@@ -214,11 +218,11 @@ def _bytes(folder: Path) -> int:
 
 
 def _lines(results: dict[str, Any]) -> list[str]:
-    def cells(name: str, own: dict[str, Any]) -> list[str]:
-        if "failed" in own:
+    def cells(name: str, form: dict[str, Any]) -> list[str]:
+        if "failed" in form:
             return [name, "–", "–", *["–"] * len(SIZES)]
-        ms = [f"{own[f'ms_{size}']['median']:,.1f}" for size in SIZES]
-        return [name, f"{own['bytes'] / 2**20:,.1f}", f"{100 * own['recall']:.1f}", *ms]
+        ms = [f"{form[f'ms_{size}']['median']:,.1f}" for size in SIZES]
+        return [name, f"{form['bytes'] / 2**20:,.1f}", f"{100 * form['recall']:.1f}", *ms]
 
     built, embedding = results["built"], results["embedding_ms"]
     header = ["vectors", "MiB, texts too", f"recall@{K}, %"]
@@ -230,12 +234,12 @@ def _lines(results: dict[str, Any]) -> list[str]:
             "a quarter of each value's standard deviation)"
         )
     built_as = [
-        f"{name}: its index alone {own['index']['bytes'] / 2**20:,.1f} MiB, made in "
-        f"{own['index']['seconds']:,} s."
-        for name, own in results["forms"].items()
-        if "index" in own
+        f"{name}: its index alone {form['index']['bytes'] / 2**20:,.1f} MiB, made in "
+        f"{form['index']['seconds']:,} s."
+        for name, form in results["forms"].items()
+        if "index" in form
     ]
-    failed = [f"{n}: {own['failed']}" for n, own in results["forms"].items() if "failed" in own]
+    failed = [f"{n}: {form['failed']}" for n, form in results["forms"].items() if "failed" in form]
     return [
         "# An index of sentences: cost of building, of queries, and of smaller forms",
         "",
@@ -247,7 +251,7 @@ def _lines(results: dict[str, Any]) -> list[str]:
         f"worker. Embedding a query takes {embedding[1]:.1f} ms, 32 of them {embedding[32]:.1f}; "
         "the search's latency is without it.",
         "",
-        *table(header, [cells(name, own) for name, own in results["forms"].items()]),
+        *table(header, [cells(name, form) for name, form in results["forms"].items()]),
         "",
         *built_as,
         *failed,

@@ -28,10 +28,10 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import StudentPlace, student_place
 from pipeline_lib.base.text import Text
 from pipeline_lib.exports.numpy_export import export_numpy
-from pipeline_lib.exports.onnx_export import export_onnx, export_onnx_int8
+from pipeline_lib.exports.onnx.exporter import export_onnx, export_onnx_int8
 from pipeline_lib.exports.opening import load_student
-from pipeline_lib.storage.columns import texts
-from pipeline_lib.storage.shards import ShardSet
+from pipeline_lib.shards.columns import texts
+from pipeline_lib.shards.shard_sets import ShardSet
 
 FORMS = {"onnx": export_onnx, "onnx-int8": export_onnx_int8, "numpy": export_numpy}
 Predict = Callable[[Sequence[Text]], np.ndarray]
@@ -44,44 +44,46 @@ def main(
     out: Annotated[Path, typer.Option(help="Folder of the results.")] = RESULTS,
 ) -> None:
     """Measure every form that the student has."""
-    place = student_place(student)
-    if place is None:
+    location = student_place(student)
+    if location is None:
         raise typer.BadParameter("not below data/students")
     cores = sorted(os.sched_getaffinity(0))
     start = facts(("torch", "onnxruntime", "numpy", "tokenizers"), len(cores), "1 a core")
-    given = _texts(place)
-    sample = (given * (1 + sentences // len(given)))[:sentences]
+    task_texts = _texts(location)
+    sample = (task_texts * (1 + sentences // len(task_texts)))[:sentences]
     with TemporaryDirectory() as folder:
         forms = _forms(student, Path(folder))
-        systems = {name: load_student(own).logits for name, own in forms.items()}
-        sizes = {name: _bytes(own) for name, own in forms.items()}
+        systems = {name: load_student(path).logits for name, path in forms.items()}
+        sizes = {name: _bytes(path) for name, path in forms.items()}
         for predict in systems.values():
             predict(sample[:300])
         rates = {
             count: take_turns({n: _timed(p, sample, used) for n, p in systems.items()}, repeats)
             for count, used in {1: cores[:1], len(cores): cores}.items()
         }
-    answers = {name: predict(given) for name, predict in systems.items()}
-    found = {
+    answers = {name: predict(task_texts) for name, predict in systems.items()}
+    measured = {
         name: {"bytes": sizes[name]}
         | _apart(answers["torch"], answers[name])
         | {
             f"cores {count}": {
-                "rates": summary(own[name]),
-                "ratio to torch": ratio(own[name], own["torch"]),
+                "rates": summary(turns[name]),
+                "ratio to torch": ratio(turns[name], turns["torch"]),
             }
-            for count, own in rates.items()
+            for count, turns in rates.items()
         }
         for name in systems
     }
     results = {"facts": start, "student": "/".join(student.parts[-3:]), "sentences": sentences}
-    results |= {"rows compared": len(given), "words": _words(sample), "forms": found}
+    results |= {"rows compared": len(task_texts), "words": _words(sample), "forms": measured}
     write_results("export_rates", results, _lines(results, list(rates)), out)
 
 
-def _texts(place: StudentPlace) -> list[Text]:
-    folders = [place.layout.split(place.task, split) for split in ("dev", "test", "train")]
-    return [t for own in folders if own.exists() for t in texts(ShardSet.open(own).table())]
+def _texts(location: StudentPlace) -> list[Text]:
+    folders = [location.layout.split(location.task, split) for split in ("dev", "test", "train")]
+    return [
+        t for folder in folders if folder.exists() for t in texts(ShardSet.open(folder).table())
+    ]
 
 
 def _words(sample: list[Text]) -> float:
@@ -91,14 +93,14 @@ def _words(sample: list[Text]) -> float:
 
 def _forms(student: Path, folder: Path) -> dict[str, Path]:
     """Return the folder of each form that the student has."""
-    found = {"torch": student}
+    forms = {"torch": student}
     for name, write in FORMS.items():
         try:
             write(student, folder / name)
-            found[name] = folder / name
+            forms[name] = folder / name
         except DistilleryError as error:
             typer.echo(str(error), err=True)
-    return found
+    return forms
 
 
 def _bytes(folder: Path) -> int:
@@ -118,27 +120,27 @@ def _timed(predict: Predict, sample: list[Text], cores: list[int]) -> Callable[[
     return measure
 
 
-def _apart(wanted: np.ndarray, found: np.ndarray) -> dict[str, float]:
-    largest = {"largest difference": float(np.abs(wanted - found).max())}
+def _apart(wanted: np.ndarray, logits: np.ndarray) -> dict[str, float]:
+    largest = {"largest difference": float(np.abs(wanted - logits).max())}
     if wanted.shape[1] == 1:
         return largest
-    return largest | {"same class": float((wanted.argmax(1) == found.argmax(1)).mean())}
+    return largest | {"same class": float((wanted.argmax(1) == logits.argmax(1)).mean())}
 
 
 def _lines(results: dict[str, Any], counts: list[int]) -> list[str]:
     cells = []
-    for name, own in results["forms"].items():
+    for name, form in results["forms"].items():
         rates = [
             cell
             for count in counts
             for cell in (
-                spread(own[f"cores {count}"]["rates"]),
-                f"{own[f'cores {count}']['ratio to torch']['median']:.2f}",
+                spread(form[f"cores {count}"]["rates"]),
+                f"{form[f'cores {count}']['ratio to torch']['median']:.2f}",
             )
         ]
-        same = f"{own['same class']:.2%}" if "same class" in own else "–"
-        size = f"{own['bytes'] / 1e6:.1f} MB"
-        cells.append((name, size, *rates, same, f"{own['largest difference']:.2g}"))
+        same = f"{form['same class']:.2%}" if "same class" in form else "–"
+        size = f"{form['bytes'] / 1e6:.1f} MB"
+        cells.append((name, size, *rates, same, f"{form['largest difference']:.2g}"))
     heads = [
         head
         for count in counts

@@ -13,7 +13,7 @@ import typer
 from harness import RESULTS, facts, table, write_results
 
 from pipeline_lib.base.threads import usable_cores
-from pipeline_lib.evaluation.significance import compare
+from pipeline_lib.results.significance import compare
 
 ROWS, ACCURACY_SLOPE = 1000, 0.198
 """By how much accuracy changes per unit of latent ability, at 80 %."""
@@ -21,15 +21,15 @@ ROWS, ACCURACY_SLOPE = 1000, 0.198
 
 def main(trials: int = 2000, resamples: int = 200) -> None:
     """Simulate every combination of seeds and spread."""
-    found = []
+    error_rates = []
     for seeds in (2, 3, 5):
         for spread in (0.0, 0.005, 0.010, 0.018):
             ours, examples = rates(seeds, spread, trials, resamples)
-            found.append(
+            error_rates.append(
                 {"seeds": seeds, "spread": spread, "ours": ours, "examples_only": examples}
             )
-            print(found[-1], flush=True)
-    write(found, trials, resamples)
+            print(error_rates[-1], flush=True)
+    write(error_rates, trials, resamples)
 
 
 def rates(seeds: int, spread: float, trials: int, resamples: int) -> tuple[float, float]:
@@ -64,13 +64,13 @@ def examples_only(a: np.ndarray, b: np.ndarray, rng: np.random.Generator, resamp
     return min(1.0, 2 * (tail + 1) / (resamples + 1))
 
 
-def write(found: list[dict[str, float]], trials: int, resamples: int) -> None:
+def write(error_rates: list[dict[str, float]], trials: int, resamples: int) -> None:
     """Write the results."""
     results = {
         "facts": facts(("numpy", "scipy"), usable_cores(), 1),
         "trials": trials,
         "resamples": resamples,
-        "rates": found,
+        "rates": error_rates,
     }
     rows = [
         [
@@ -79,7 +79,7 @@ def write(found: list[dict[str, float]], trials: int, resamples: int) -> None:
             f"{100 * row['ours']:.1f}",
             f"{100 * row['examples_only']:.1f}",
         ]
-        for row in found
+        for row in error_rates
     ]
     lines = [
         f"Two systems of equal expected accuracy (80 % of {ROWS:,} examples) are called different "

@@ -32,8 +32,8 @@ from frontier_systems import PEERS, Rows, System, ours, peer
 from harness import RESULTS, facts, reason, say, spread, table, write_results
 
 from pipeline_lib.base.threads import usable_cores
-from pipeline_lib.evaluation.calibration import details
 from pipeline_lib.params import load_params
+from pipeline_lib.results.calibration import details
 
 PACKAGES = (
     *("torch", "transformers", "onnxruntime", "numpy", "scikit-learn"),
@@ -58,13 +58,13 @@ def main(
     for task in tasks or list(load_params().tasks):
         train, dev, test = (Rows.of(task, split) for split in ("train", "dev", "test"))
         systems, failed = _make(task, train, dev, work / task)
-        found = _scored(systems, test)
+        scored = _scored(systems, test)
         sample = (test.texts * (1 + sentences // len(test.texts)))[:sentences]
         for cores in (1, usable_cores()):
             for system, rates in _timed(systems, sample, cores, repeats, work / task).items():
-                found[system][f"rates_{cores}"] = rates
+                scored[system][f"rates_{cores}"] = rates
         results["tasks"][task] = {
-            "systems": found,
+            "systems": scored,
             "failed": failed,
             "rows": {"train": len(train.texts), "test": len(test.texts)},
             "unit": "sentences" if isinstance(sample[0], str) else "pairs",
@@ -80,8 +80,8 @@ def _make(task: str, train: Rows, dev: Rows, work: Path) -> tuple[list[System], 
     for name in PEERS:
         try:
             # SetFit takes many minutes for each.
-            own = seeds[:1] if name == "SetFit" else seeds
-            systems += [peer(name, seed, train, dev, work) for seed in own]
+            peer_seeds = seeds[:1] if name == "SetFit" else seeds
+            systems += [peer(name, seed, train, dev, work) for seed in peer_seeds]
         except (ImportError, RuntimeError, ValueError, TypeError, OSError, AttributeError) as error:
             failed[name] = reason(error)
             say(f"{task}, {name}: {failed[name]}")
@@ -95,21 +95,21 @@ def _scored(systems: Sequence[System], test: Rows) -> dict[str, dict[str, Any]]:
     for system in systems:
         shares = system.load()(test.texts)
         logits = np.log(np.clip(shares, 1e-12, None))
-        own = {"accuracy": float((shares.argmax(1) == test.labels).mean())}
-        own |= {key: details(test.labels, logits, False)[key] for key in ("nll", "ece")}
-        scores.setdefault(system.name, []).append(own)
+        measures = {"accuracy": float((shares.argmax(1) == test.labels).mean())}
+        measures |= {key: details(test.labels, logits, False)[key] for key in ("nll", "ece")}
+        scores.setdefault(system.name, []).append(measures)
         sizes[system.name] = system.bytes()
-        say(f"{system.name}, seed {system.seed}: {100 * own['accuracy']:.1f}")
+        say(f"{system.name}, seed {system.seed}: {100 * measures['accuracy']:.1f}")
     return {name: _over_seeds(all_) | {"bytes": sizes[name]} for name, all_ in scores.items()}
 
 
 def _over_seeds(scores: Sequence[dict[str, float]]) -> dict[str, Any]:
-    found: dict[str, Any] = {"seeds": len(scores)}
+    record: dict[str, Any] = {"seeds": len(scores)}
     for key in scores[0]:
         values = [one[key] for one in scores]
-        found[key] = float(np.mean(values))
-        found[f"{key}_sd"] = float(np.std(values, ddof=1)) if len(values) > 1 else None
-    return found
+        record[key] = float(np.mean(values))
+        record[f"{key}_sd"] = float(np.std(values, ddof=1)) if len(values) > 1 else None
+    return record
 
 
 def _timed(
@@ -129,20 +129,21 @@ def _timed(
 def _lines(results: dict[str, Any]) -> list[str]:
     lines = ["# Accuracy and calibration against speed and size", ""]
     cores = results["facts"]["cores"]
-    for task, own in results["tasks"].items():
-        rows = own["rows"]
+    for task, task_results in results["tasks"].items():
+        rows = task_results["rows"]
         lines += [
             f"## {task}: {rows['train']:,} rows to train on, {rows['test']:,} of test",
             "",
             "Accuracy, negative log-likelihood (nats) and expected calibration error (points) on "
-            f"test, mean ± standard deviation over the seeds; {own['unit']} per second from raw "
-            "text to probabilities, median (lowest–highest) of the turns; what is deployed, in MB.",
+            f"test, mean ± standard deviation over the seeds; {task_results['unit']} per second "
+            "from raw text to probabilities, median (lowest–highest) of the turns; what is "
+            "deployed, in MB.",
             "",
             *table(
                 ("system", "accuracy", "NLL", "ECE", "1 core", f"{cores} cores", "MB"),
-                [_row(name, system, cores) for name, system in _by_rate(own["systems"])],
+                [_row(name, system, cores) for name, system in _by_rate(task_results["systems"])],
             ),
-            *[f"\n{name} did not run: {why}" for name, why in own["failed"].items()],
+            *[f"\n{name} did not run: {why}" for name, why in task_results["failed"].items()],
             "",
         ]
     return lines[:-1]
@@ -166,8 +167,8 @@ def _row(name: str, system: dict[str, Any], cores: int) -> tuple[str, ...]:
 
 def _figure(system: dict[str, Any], key: str, factor: int, digits: int) -> str:
     mean, deviation = system[key], system[f"{key}_sd"]
-    said = f"{factor * mean:.{digits}f}"
-    return said if deviation is None else f"{said} ± {factor * deviation:.{digits}f}"
+    text = f"{factor * mean:.{digits}f}"
+    return text if deviation is None else f"{text} ± {factor * deviation:.{digits}f}"
 
 
 def _plot(results: dict[str, Any], path: Path) -> None:
@@ -180,25 +181,25 @@ def _plot(results: dict[str, Any], path: Path) -> None:
     drawing, panels = pyplot.subplots(
         1, count, figsize=(7.2 * count, 5.5), layout="constrained", sharey=True, squeeze=False
     )
-    for axes, (task, own) in zip(panels[0], results["tasks"].items(), strict=True):
+    for axes, (task, task_results) in zip(panels[0], results["tasks"].items(), strict=True):
         labelled: list[tuple[float, float]] = []
-        for name, places in _by_system(own["systems"]).items():
+        for name, points in _by_system(task_results["systems"]).items():
             color = "tab:red" if name in PEERS else "tab:blue"
             color = "black" if name == "teacher" else color
-            axes.plot(*zip(*places, strict=True), "o-", color=color, markersize=4)
-            crowded = sum(_near(places[-1], place) for place in labelled)
-            labelled.append(places[-1])
+            axes.plot(*zip(*points, strict=True), "o-", color=color, markersize=4)
+            crowded = sum(_near(points[-1], point) for point in labelled)
+            labelled.append(points[-1])
             axes.annotate(
                 name,
-                places[-1],
+                points[-1],
                 xytext=(5, 4 - 9 * crowded),
                 textcoords="offset points",
                 fontsize=8,
             )
         axes.set_xscale("log")
-        axes.set_xlabel(f"{own['unit']} per second from raw text, one core")
+        axes.set_xlabel(f"{task_results['unit']} per second from raw text, one core")
         axes.set_ylabel("accuracy on test (%)")
-        axes.set_title(f"{task}: {own['rows']['train']:,} training rows")
+        axes.set_title(f"{task}: {task_results['rows']['train']:,} training rows")
         axes.margins(x=0.2)
         axes.grid(alpha=0.3)
     drawing.savefig(path, dpi=130)
@@ -214,11 +215,11 @@ def _by_system(systems: dict[str, Any]) -> dict[str, list[tuple[float, float]]]:
 
     In this order the labels of crowded systems can be set one below another.
     """
-    found: dict[str, list[tuple[float, float]]] = {}
+    curves: dict[str, list[tuple[float, float]]] = {}
     for name, system in systems.items():
-        place = system["rates_1"]["median"], 100 * system["accuracy"]
-        found.setdefault(name.partition(",")[0], []).append(place)
-    ordered = {name: sorted(places) for name, places in found.items()}
+        point = system["rates_1"]["median"], 100 * system["accuracy"]
+        curves.setdefault(name.partition(",")[0], []).append(point)
+    ordered = {name: sorted(points) for name, points in curves.items()}
     return dict(sorted(ordered.items(), key=lambda item: -item[1][-1][1]))
 
 

@@ -42,8 +42,8 @@ def main(job: Path, out: Path, cores: int) -> None:
         system = System(**record)
         turns[system.name] = _turn(system.load(), sample)
     rates = take_turns(turns, asked["repeats"])
-    found = {name: summary(values) for name, values in rates.items()}
-    out.write_text(json.dumps(found), "utf-8")
+    summaries = {name: summary(values) for name, values in rates.items()}
+    out.write_text(json.dumps(summaries), "utf-8")
 
 
 def _turn(predict: Predict, sample: list[Text]) -> Callable[[], float]:

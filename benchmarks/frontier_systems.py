@@ -21,8 +21,8 @@ from pipeline_lib.base.probabilities import softmax
 from pipeline_lib.base.text import Text
 from pipeline_lib.exports.numpy_student import ARCHITECTURES
 from pipeline_lib.params import load_params
-from pipeline_lib.storage.columns import texts as texts_of
-from pipeline_lib.storage.shards import ShardSet
+from pipeline_lib.shards.columns import texts as texts_of
+from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.text.pieces import SEGMENTS, Pieces, load_fast_tokenizer, tokenizer_files
 
 Predict = Callable[[Sequence[Text]], np.ndarray]
@@ -104,22 +104,22 @@ def ours(task: str, seeds: Sequence[int], folder: Path) -> Iterator[System]:
                 yield System(f"{method}, {form.replace('-', ' ')}", "student", str(out), seed)
 
 
-def _export_student(own: Path, form: str, out: Path) -> None:
+def _export_student(folder: Path, form: str, out: Path) -> None:
     from pipeline_lib.exports.numpy_export import export_numpy
-    from pipeline_lib.exports.onnx_export import export_onnx, export_onnx_int8
+    from pipeline_lib.exports.onnx.exporter import export_onnx, export_onnx_int8
 
-    {"onnx": export_onnx, "onnx-int8": export_onnx_int8, "numpy": export_numpy}[form](own, out)
+    {"onnx": export_onnx, "onnx-int8": export_onnx_int8, "numpy": export_numpy}[form](folder, out)
 
 
-def _export_teacher(own: Path, form: str, out: Path, pairs: bool) -> None:
+def _export_teacher(folder: Path, form: str, out: Path, pairs: bool) -> None:
     """Export a teacher in the usual way: traced by torch's exporter, quantised dynamically."""
     import onnx
 
-    from pipeline_lib.exports.onnx_export import quantise
-    from pipeline_lib.teachers.model import load_teacher
+    from pipeline_lib.exports.onnx.exporter import quantise
+    from pipeline_lib.models.teacher import load_teacher
 
-    reads_segments = pairs and Pieces.of(load_fast_tokenizer(own)).segments
-    model = load_teacher(own, "cpu", "float32").model.eval()
+    reads_segments = pairs and Pieces.of(load_fast_tokenizer(folder)).segments
+    model = load_teacher(folder, "cpu", "float32").model.eval()
     model.set_attn_implementation("eager")
     names = ["input_ids", "attention_mask"]
     example = [torch.full((2, 4), 3), torch.tensor([[1, 1, 1, 1], [1, 1, 1, 0]])]
@@ -134,7 +134,7 @@ def _export_teacher(own: Path, form: str, out: Path, pairs: bool) -> None:
     )  # fmt: skip
     written = onnx.load_from_string(graph.getvalue())
     out.mkdir(parents=True)
-    for file in tokenizer_files(own):
+    for file in tokenizer_files(folder):
         shutil.copy(file, out)
     written = quantise(written) if form == "onnx-int8" else written
     (out / "model.onnx").write_bytes(written.SerializeToString())
@@ -150,7 +150,7 @@ class _Logits(nn.Module):
 
 
 def _load_exported_teacher(folder: Path) -> Predict:
-    from pipeline_lib.exports.onnx_student import open_session, run
+    from pipeline_lib.exports.onnx.student import open_session, run
 
     pieces = Pieces.of(load_fast_tokenizer(folder))
     session = open_session((folder / "model.onnx").read_bytes())
@@ -198,13 +198,13 @@ def _train_fasttext(train: Rows, dev: Rows, seed: int, out: Path) -> None:
     best, model = -1.0, None
     for epochs in (5, 25):
         for rate in (0.1, 0.5):
-            own = fasttext.train_supervised(
+            candidate = fasttext.train_supervised(
                 *(str(file), rate), epoch=epochs, wordNgrams=2, dim=100, bucket=200_000,
                 seed=seed, thread=1, verbose=0,
             )  # fmt: skip
-            right = float((_fasttext(own)(dev.texts).argmax(1) == dev.labels).mean())
+            right = float((_fasttext(candidate)(dev.texts).argmax(1) == dev.labels).mean())
             if right > best:
-                best, model = right, own
+                best, model = right, candidate
     file.unlink()
     model.save_model(str(out / "model.bin"))
 
@@ -219,11 +219,11 @@ def _fasttext(model: object) -> Predict:
     def predict(texts: Sequence[str]) -> np.ndarray:
         # Below its predict(), which makes arrays in a way that numpy 2 refuses; of several lines
         # at once this wheel gives the first class's share for all.
-        found = np.zeros((len(texts), count))
+        shares = np.zeros((len(texts), count))
         for row, text in enumerate(texts):
             for share, name in model.f.predict(_line(text), count, 0.0, "strict"):
-                found[row, int(name.removeprefix("__label__"))] = share
-        return found
+                shares[row, int(name.removeprefix("__label__"))] = share
+        return shares
 
     return predict
 
@@ -303,7 +303,7 @@ def _load_tfidf(folder: Path) -> Predict:
 
 def _load_teacher(folder: Path) -> Predict:
     from pipeline_lib.base.devices import resolve_batch_tokens, resolve_precision
-    from pipeline_lib.teachers.model import load_teacher
+    from pipeline_lib.models.teacher import load_teacher
 
     cpu = torch.device("cpu")
     teacher = load_teacher(folder, "cpu", resolve_precision("auto", cpu))

@@ -14,7 +14,7 @@ import typer
 from harness import RESULTS, facts, table, write_results
 
 from pipeline_lib.base.threads import usable_cores
-from pipeline_lib.evaluation.results import Gain, TaskScores
+from pipeline_lib.results.schema import Gain, TaskScores
 
 SUBSETS = ("qqp", "qqp_20", "mnli", "qnli")
 """The tasks that were subsets when the stored results were made."""
@@ -29,20 +29,20 @@ def main(
     out: Annotated[Path, typer.Option(help="Folder of the results.")] = RESULTS,
 ) -> None:
     """Write the table of all finished tasks."""
-    found: dict[str, Any] = {}
+    tasks: dict[str, Any] = {}
     for folder in data or [Path("data")]:
         for path in sorted((folder / "results").glob("*/scores.json")):
-            found[path.parent.name] = _task(TaskScores.read(path))
-    if not found:
+            tasks[path.parent.name] = _task(TaskScores.read(path))
+    if not tasks:
         raise typer.BadParameter("no scores in these folders. Run `dvc repro evaluate` first.")
     gains = {
-        method: [task["methods"][method]["gain"] for task in found.values() if _has(task, method)]
-        for method in _methods(found)
+        method: [task["methods"][method]["gain"] for task in tasks.values() if _has(task, method)]
+        for method in _methods(tasks)
     }
     gains = {method: values for method, values in gains.items() if None not in values}
     results = {
         "facts": facts(("torch", "transformers"), usable_cores(), 1),
-        "tasks": found,
+        "tasks": tasks,
         "mean_gain": {method: round(sum(v) / len(v), 6) for method, v in gains.items()},
         "tasks_with_gain": {method: sum(g > 0 for g in v) for method, v in gains.items()},
         "tasks_with_row": {method: len(v) for method, v in gains.items()},
@@ -52,30 +52,35 @@ def main(
 
 def _task(scores: TaskScores) -> dict[str, Any]:
     metric, split = scores.metric, scores.decisive_split
-    teachers = {name: own.scores[split] for name, own in scores.teachers.items()}
+    teachers = {
+        name: teacher_scores.scores[split] for name, teacher_scores in scores.teachers.items()
+    }
     return {
         "metric": metric,
         "split": split,
         "train_rows": scores.rows["train"],
         "scored_rows": scores.rows[split],
         "floor": scores.floor.scores[split][metric],
-        "teachers": {name: own[metric] for name, own in teachers.items()},
+        "teachers": {name: values[metric] for name, values in teachers.items()},
         "other_metrics": {
-            name: {teacher: own[name] for teacher, own in teachers.items()}
-            | {method: own.scores[split][name].mean for method, own in scores.methods.items()}
+            name: {teacher: values[name] for teacher, values in teachers.items()}
+            | {
+                method: method_scores.scores[split][name].mean
+                for method, method_scores in scores.methods.items()
+            }
             for name in scores.metrics
             if name != metric
         },
         "methods": {
             name: {
-                "mean": own.scores[split][metric].mean,
-                "std": own.scores[split][metric].std,
-                "seeds": sorted(own.scores[split][metric].by_seed),
-                "baseline": own.baseline,
-                **_gain(own.gain[split]),
-                "training": own.training.model_dump(),
+                "mean": method_scores.scores[split][metric].mean,
+                "std": method_scores.scores[split][metric].std,
+                "seeds": sorted(method_scores.scores[split][metric].by_seed),
+                "baseline": method_scores.baseline,
+                **_gain(method_scores.gain[split]),
+                "training": method_scores.training.model_dump(),
             }
-            for name, own in scores.methods.items()
+            for name, method_scores in scores.methods.items()
         },
     }
 
@@ -96,7 +101,9 @@ def _teachers(tasks: dict[str, Any]) -> list[str]:
 
 
 def _baseline(tasks: dict[str, Any], method: str) -> str:
-    return next(own["methods"][method]["baseline"] for own in tasks.values() if _has(own, method))
+    return next(
+        task["methods"][method]["baseline"] for task in tasks.values() if _has(task, method)
+    )
 
 
 def _has(task: dict[str, Any], method: str) -> bool:
@@ -161,10 +168,10 @@ def _rates(tasks: dict[str, Any]) -> list[str]:
     ]
 
 
-def _rate(own: dict[str, Any] | None) -> str:
-    if own is None:
+def _rate(result: dict[str, Any] | None) -> str:
+    if result is None:
         return "–"
-    training = own["training"]
+    training = result["training"]
     return f"{training['learning_rate']:g}; {training['steps']:,} × {training['batch_size']}"
 
 
@@ -173,25 +180,25 @@ def _other_metrics(tasks: dict[str, Any]) -> list[str]:
     if not columns:
         return []
     head = ["system", *[f"{task}, {metric}" for task, metric in columns]]
-    found = [tasks[task]["other_metrics"][metric] for task, metric in columns]
+    scores = [tasks[task]["other_metrics"][metric] for task, metric in columns]
     rows = [
-        [s, *[f"{100 * own[s]:.1f}" if s in own else "–" for own in found]]
+        [s, *[f"{100 * by_system[s]:.1f}" if s in by_system else "–" for by_system in scores]]
         for s in [*_teachers(tasks), *_methods(tasks)]
     ]
     return ["The tasks' other metrics:", "", *table(head, rows), ""]
 
 
-def _cell(own: dict[str, Any] | None) -> str:
-    if own is None:
+def _cell(result: dict[str, Any] | None) -> str:
+    if result is None:
         return "–"
-    score = f"{100 * own['mean']:.1f} ± {100 * own['std']:.1f}"
-    if own["gain"] is None:
+    score = f"{100 * result['mean']:.1f} ± {100 * result['std']:.1f}"
+    if result["gain"] is None:
         return score
-    mark = "*" if own["p"] is not None and own["p"] < 0.05 else ""
-    if own["low"] is None:
-        return f"{score} ({100 * own['gain']:+.1f})"
-    interval = f"[{100 * own['low']:+.1f}, {100 * own['high']:+.1f}]"
-    return f"{score} ({100 * own['gain']:+.1f} {interval}{mark})"
+    mark = "*" if result["p"] is not None and result["p"] < 0.05 else ""
+    if result["low"] is None:
+        return f"{score} ({100 * result['gain']:+.1f})"
+    interval = f"[{100 * result['low']:+.1f}, {100 * result['high']:+.1f}]"
+    return f"{score} ({100 * result['gain']:+.1f} {interval}{mark})"
 
 
 if __name__ == "__main__":

@@ -44,13 +44,13 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.text import Text
 from pipeline_lib.base.threads import usable_cores
-from pipeline_lib.distillation.starts import Start, start_of
+from pipeline_lib.models.students.student import Student, attend_quickly, quick_batch
+from pipeline_lib.models.students.vocabulary import build_tokenizer, count_words, select_words
 from pipeline_lib.params import StudentSettings, load_params
-from pipeline_lib.storage.columns import texts as texts_of
-from pipeline_lib.storage.shards import ShardSet
-from pipeline_lib.students.student import Student, attend_quickly, quick_batch
-from pipeline_lib.students.vocabulary import build_tokenizer, count_words, select_words
-from pipeline_lib.training.batches import LengthSorted
+from pipeline_lib.shards.columns import texts as texts_of
+from pipeline_lib.shards.shard_sets import ShardSet
+from pipeline_lib.text.batches import LengthSorted
+from pipeline_lib.training.distillation.initialisation import Start, start_of
 
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy")
 BASE = {"width": 768, "heads": 12, "feedforward": 3072}
@@ -99,7 +99,7 @@ def main(
         raise DistilleryError(f"{task}: not a task of pairs. Give one with --task.")
     words = select_words(count_words([rows]), 1)
     settings = load_params(params_file).students
-    found: dict[str, Any] = {}
+    students: dict[str, Any] = {}
     turns: dict[str, Callable[[], float]] = {}
     for name, (base, differs) in STUDENTS.items():
         torch.manual_seed(seed)
@@ -111,7 +111,7 @@ def main(
         turns[name] = functools.partial(
             _rate, student, [[texts[i] for i in rows] for rows in timed]
         )
-        found[name] = {
+        students[name] = {
             "parameters": student.parameters(embeddings=False),
             "tokens_per_pair": round(float(tokens.mean()), 1),
             "timed_pairs": sum(map(len, timed)),
@@ -122,7 +122,7 @@ def main(
         torch.set_num_threads(threads)
         rates = take_turns(turns, repeats)
         for name, values in rates.items():
-            found[name][f"threads {threads}"] = {
+            students[name][f"threads {threads}"] = {
                 "pairs_per_second": summary(values),
                 "seconds": summary([pairs / value for value in values], 2),
                 "seconds_divided_by_ours": ratio(rates[OURS], values),
@@ -132,7 +132,7 @@ def main(
         "data": f"{pairs:,} pairs like the {len(texts):,} training pairs of {task}",
         "batches": batches,
         "published_seconds": PUBLISHED,
-        "students": found,
+        "students": students,
     }
     write_results("inference_time", results, _markdown(results, counts), out)
 
@@ -162,10 +162,10 @@ def _rate(student: Student, batches: Sequence[Sequence[Text]]) -> float:
 def _markdown(results: dict[str, Any], counts: Sequence[int]) -> list[str]:
     published = results["published_seconds"]
     rows = []
-    for name, own in results["students"].items():
-        cells = [name, f"{own['parameters'] / 1e6:,.1f} M", f"{own['tokens_per_pair']}"]
+    for name, student in results["students"].items():
+        cells = [name, f"{student['parameters'] / 1e6:,.1f} M", f"{student['tokens_per_pair']}"]
         for threads in counts:
-            timed = own[f"threads {threads}"]
+            timed = student[f"threads {threads}"]
             cells.append(spread(timed["seconds"], "{:,.1f}"))
             cells.append(f"{timed['seconds_divided_by_ours']['median']:.2f}")
         seconds = published.get(name)

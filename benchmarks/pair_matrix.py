@@ -57,7 +57,11 @@ from transformers import AutoConfig, BertConfig, BertModel
 
 from pipeline_lib.base.devices import DTYPES, resolve_batch_tokens, resolve_precision
 from pipeline_lib.base.threads import usable_cores
-from pipeline_lib.distillation.starts import Start
+from pipeline_lib.models.students.sentence_encoder import SentenceEncoder
+from pipeline_lib.models.students.student import Student
+from pipeline_lib.models.students.vocabulary import build_tokenizer
+from pipeline_lib.models.teacher import load_classifier, load_teacher
+from pipeline_lib.models.vector_model import VectorModel, load_vector_model
 from pipeline_lib.params import student_settings
 from pipeline_lib.retrieval.scoring import (
     CANDIDATE_ROWS,
@@ -67,14 +71,10 @@ from pipeline_lib.retrieval.scoring import (
     scores,
 )
 from pipeline_lib.retrieval.top_k import best
-from pipeline_lib.students.sentence_encoder import SentenceEncoder
-from pipeline_lib.students.student import Student
-from pipeline_lib.students.vocabulary import build_tokenizer
-from pipeline_lib.teachers.model import load_classifier, load_teacher
-from pipeline_lib.teachers.vectors import VectorModel, load_vector_model
 from pipeline_lib.text.pieces import load_fast_tokenizer, model_inputs
 from pipeline_lib.text.ragged import inside
 from pipeline_lib.text.words import split_words
+from pipeline_lib.training.distillation.initialisation import Start
 
 CPU = torch.device("cpu")
 PACKAGES = ("torch", "transformers", "sentence-transformers", "tokenizers", "numpy")
@@ -83,8 +83,8 @@ LAYERS, UNITS = 4, 512
 COMMON = {"embeddings": "trained", "dropout": 0.2, "max_words": 64}
 SMALL = {"BiLSTM": {"architecture": "bilstm", "hidden": 100}, "static": {"architecture": "static"}}
 STUDENTS = {
-    f"{name}, {units} units": student_settings(COMMON | own | {"classifier": units})
-    for name, own in SMALL.items()
+    f"{name}, {units} units": student_settings(COMMON | sizes | {"classifier": units})
+    for name, sizes in SMALL.items()
     for units in (200, UNITS)
 }
 WORD_VALUES = 128
@@ -192,7 +192,7 @@ def _size(model: Path) -> dict[str, int]:
 def _measure(work: Work, repeats: int) -> dict[str, Any]:
     """Return the seconds, deviations and memory of all systems."""
     pools = {name: ProcessPoolExecutor(1, get_context("spawn")) for name in _MAKERS}
-    not_run, found = {}, {name: [] for name in _MAKERS}
+    not_run, timings = {}, {name: [] for name in _MAKERS}
     for name, pool in pools.items():
         try:
             pool.submit(_start, name, work).result()
@@ -205,8 +205,8 @@ def _measure(work: Work, repeats: int) -> dict[str, Any]:
     running = {name: pool for name, pool in pools.items() if name not in not_run}
     for repeat in range(repeats):
         for name, pool in running.items():
-            found[name].append(pool.submit(_turn).result())
-            say(f"repeat {repeat + 1}/{repeats}  {name}: {found[name][-1]}")
+            timings[name].append(pool.submit(_turn).result())
+            say(f"repeat {repeat + 1}/{repeats}  {name}: {timings[name][-1]}")
     peaks = {name: pool.submit(peak_mib, resource.RUSAGE_SELF) for name, pool in running.items()}
     extra = {
         name: [running[name].submit(_greater).result() for _ in range(repeats)]
@@ -214,7 +214,7 @@ def _measure(work: Work, repeats: int) -> dict[str, Any]:
         if work.greater
     }
     measured = {
-        "seconds": _scaled(found, work),
+        "seconds": _scaled(timings, work),
         "seconds_greater": {name: _summaries(turns) for name, turns in extra.items()},
         "bfloat16": {n: running[n].submit(_deviation).result() for n in ("DSE", *STUDENTS)},
         "peak_mib": {name: peak.result() for name, peak in peaks.items()},
@@ -252,16 +252,16 @@ def _turn() -> dict[str, float]:
         pairs = [(work.texts[first], work.texts[second]) for first, second in draw]
         return {"pairs": _seconds(partial(system, pairs))}
     vectors = _own["vectors"]
-    found = {
+    seconds = {
         "encode": _seconds(partial(system.encode, work.texts)),
         "query": sum(
             _seconds(partial(system.encode, [text])) for text in work.texts[:QUERIES]
         ) / QUERIES,
     }  # fmt: skip
     for name, (matrix, search) in system.compare.items():
-        found[f"matrix, {name}"] = _seconds(partial(matrix, vectors, vectors))
-        found[f"search, {name}"] = _seconds(partial(search, vectors[:1], _own["catalogue"]))
-    return found
+        seconds[f"matrix, {name}"] = _seconds(partial(matrix, vectors, vectors))
+        seconds[f"search, {name}"] = _seconds(partial(search, vectors[:1], _own["catalogue"]))
+    return seconds
 
 
 def _greater() -> dict[str, float]:
@@ -280,7 +280,7 @@ def _deviation() -> dict[str, float]:
     vectors, compare = _own["vectors"], _own["system"].compare
     exact, rounded = (compare[name][0](vectors, vectors) for name in ("float32", "bfloat16"))
     deviation = (rounded - exact) / exact.std()
-    top = [np.argsort(-found, 1, kind="stable")[:, :BEST] for found in (exact, rounded)]
+    top = [np.argsort(-matrix, 1, kind="stable")[:, :BEST] for matrix in (exact, rounded)]
     shared = [len({*a} & {*b}) / BEST for a, b in zip(*top, strict=True)]
     return {
         "greatest": round(float(np.abs(deviation).max()), 5),
@@ -298,13 +298,13 @@ def _seconds(call: Callable[[], Any]) -> float:
 def _drawn(vectors: np.ndarray, count: int, seed: int) -> np.ndarray:
     """Return ``count`` of the vectors, drawn with a little noise, float32."""
     draw = np.random.default_rng(seed)
-    found = np.empty((count, vectors.shape[1]), np.float32)
+    noisy = np.empty((count, vectors.shape[1]), np.float32)
     for start in range(0, count, CANDIDATE_ROWS):
-        part = found[start : start + CANDIDATE_ROWS]
+        part = noisy[start : start + CANDIDATE_ROWS]
         draw.standard_normal(out=part, dtype=np.float32)
         part *= 0.01
         part += vectors[draw.integers(0, len(vectors), len(part))]
-    return found
+    return noisy
 
 
 # The systems.
@@ -404,15 +404,15 @@ _MAKERS: dict[str, Callable[[Work], Any]] = {
 # What is written.
 
 
-def _scaled(found: dict[str, list[dict[str, float]]], work: Work) -> dict[str, Any]:
+def _scaled(timings: dict[str, list[dict[str, float]]], work: Work) -> dict[str, Any]:
     """Return the summaries of all seconds; those of the cross-encoder scaled to all pairs."""
-    rates = [turn["pairs"] / work.pairs for turn in found[CROSS]]
+    rates = [turn["pairs"] / work.pairs for turn in timings[CROSS]]
     cross = [
         {"matrix": len(work.texts) ** 2 * rate, "search": work.catalogue * rate} for rate in rates
     ]
     return {
         name: _summaries(cross if name == CROSS else turns)
-        for name, turns in found.items()
+        for name, turns in timings.items()
         if turns
     }
 
@@ -436,19 +436,26 @@ def _markdown(results: dict[str, Any]) -> list[str]:
             times = f"{cross[kind]['median'] / total:,.0f}"
             label = f"{name}, {'cosine' if 'cos' in way else f'f in {way}'}"
             if kind == "matrix":
-                own = spread(values, "{:,.3f}")
-                offline.append([label, f"{before:,.3f}", own, f"{total:,.3f}", times])
+                comparison = spread(values, "{:,.3f}")
+                offline.append([label, f"{before:,.3f}", comparison, f"{total:,.3f}", times])
             else:
-                own = spread({n: 1000 * v for n, v in values.items()}, "{:,.1f}")
+                comparison = spread({n: 1000 * v for n, v in values.items()}, "{:,.1f}")
                 more = results["seconds_greater"].get(name, {}).get(way)
                 more = f"{1000 * more['median']:,.0f}" if more else ""
                 online.append(
-                    [label, f"{1000 * before:,.1f}", own, f"{1000 * total:,.1f}", times, more]
+                    [
+                        label,
+                        f"{1000 * before:,.1f}",
+                        comparison,
+                        f"{1000 * total:,.1f}",
+                        times,
+                        more,
+                    ]
                 )
     header = ["system", "encoder", "comparison", "together", "times as fast"]
     rounded = [
-        [name, *(f"{value:.4f}" for value in own.values())]
-        for name, own in results["bfloat16"].items()
+        [name, *(f"{value:.4f}" for value in deviations.values())]
+        for name, deviations in results["bfloat16"].items()
     ]
     return [
         "# All pairs of a matrix, and a query against a catalogue",

@@ -31,7 +31,13 @@ from harness import RESULTS, facts, peak_mib, say, table, write_results
 
 from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.params import load_params
-from pipeline_lib.storage.shards import Manifest, ShardSet, schema_of, write_manifest, write_shard
+from pipeline_lib.shards.shard_sets import (
+    Manifest,
+    ShardSet,
+    schema_of,
+    write_manifest,
+    write_shard,
+)
 
 SIZES = (1, 4, 16)
 DATA = Path("data")
@@ -84,9 +90,9 @@ def _in_process(folder: Path) -> dict[str, Any]:
 def _pass(folder: Path) -> dict[str, Any]:
     from pipeline_lib.base.devices import single_thread
     from pipeline_lib.base.layout import Layout
-    from pipeline_lib.engine.local import LocalEngine
-    from pipeline_lib.engine.passes import run_pass
-    from pipeline_lib.teachers.vectors import VectorPass
+    from pipeline_lib.outputs.vectors import VectorPass
+    from pipeline_lib.shards.engine.local import LocalEngine
+    from pipeline_lib.shards.engine.passes import run_pass
 
     params = load_params()
     model = Layout(DATA).model(params.sentence_vectors.model)

@@ -20,17 +20,22 @@ from harness import RESULTS, facts, say, table, write_results
 
 from pipeline_lib.base.devices import single_thread
 from pipeline_lib.base.layout import Layout, state_folder
-from pipeline_lib.distillation.starts import Start
-from pipeline_lib.evaluation.results import SimilarityScores
-from pipeline_lib.evaluation.sentence_vectors import Encode, model_encoder
-from pipeline_lib.evaluation.untuned import TRAIN, LabelledPairs, labelled_splits, scores_of
+from pipeline_lib.models.students.sentence_encoder import SentenceEncoder
+from pipeline_lib.models.students.vocabulary import load_vocabulary
 from pipeline_lib.params import Params, load_params, student_settings
-from pipeline_lib.students.sentence_encoder import SentenceEncoder
-from pipeline_lib.students.vocabulary import load_vocabulary
-from pipeline_lib.tasks.metrics import score
+from pipeline_lib.results.metrics import score
+from pipeline_lib.results.schema import SimilarityScores
+from pipeline_lib.retrieval.evaluation.sentence_vectors import Encode, model_encoder
+from pipeline_lib.retrieval.evaluation.zero_shot_table import (
+    TRAIN,
+    LabelledPairs,
+    labelled_splits,
+    scores_of,
+)
+from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.fast_tokenizer import WordNumbers
 from pipeline_lib.text.ragged import Sentences
-from pipeline_lib.training.batches import LengthSorted
+from pipeline_lib.training.distillation.initialisation import Start
 from pipeline_lib.training.loop import Settings, fit
 
 VALUES = {"architecture": "bilstm", "hidden": 150, "classifier": 200, "embeddings": "trained"}
@@ -49,8 +54,8 @@ def main(
     """Add KD to what the pipeline has scored."""
     params, start = load_params(), facts(("torch", "transformers"), 1, 1)
     with single_thread():
-        found = {one: _row(params, one, seed or [1, 2], epochs) for one in row}
-    results = {"facts": start, "seeds": seed or [1, 2], "epochs": epochs, "rows": found}
+        rows = {one: _row(params, one, seed or [1, 2], epochs) for one in row}
+    results = {"facts": start, "seeds": seed or [1, 2], "epochs": epochs, "rows": rows}
     write_results(name, results, _lines(results), out)
 
 
@@ -67,8 +72,8 @@ def _row(params: Params, name: str, seeds: list[int], epochs: int) -> dict[str, 
             for one in ([rate] if rate else RATES)
         ]
         _, rate, encode = max(tried, key=lambda one: one[0])
-        found = scores_of(encode, task, splits)
-        systems[f"KD, seed {seed}"] = {metric: round(value, 6) for metric, value in found.items()}
+        values = scores_of(encode, task, splits)
+        systems[f"KD, seed {seed}"] = {metric: round(value, 6) for metric, value in values.items()}
         say(f"{name} KD, seed {seed}: {systems[f'KD, seed {seed}']}")
     return scores.model_dump() | {"systems": scores.systems | systems, "rate": rate}
 
@@ -109,9 +114,11 @@ def _distilled(
 
     def evaluate(model: torch.nn.Module) -> float:
         batches = LengthSorted(dev, 256, 0).epoch(0)
-        found = [(model(dev.batch(rows)).numpy(), dev.targets["wanted"][rows]) for rows in batches]
-        given, target = (np.concatenate(part) for part in zip(*found, strict=True))
-        return score("pearson", target, given[:, None])
+        outputs = [
+            (model(dev.batch(rows)).numpy(), dev.targets["wanted"][rows]) for rows in batches
+        ]
+        predicted, target = (np.concatenate(part) for part in zip(*outputs, strict=True))
+        return score("pearson", target, predicted[:, None])
 
     settings = Settings(
         optimiser="adam", learning_rate=rate, schedule="linear", warmup=0.0, batch_size=64,
@@ -138,16 +145,17 @@ def _select(sides: list[Sentences], wanted: np.ndarray, rows: np.ndarray) -> Sen
 
 
 def _lines(results: dict[str, Any]) -> list[str]:
-    found = results["rows"]
-    columns = [(name, metric) for name, row in found.items() for metric in row["metrics"]]
-    systems = dict.fromkeys(system for row in found.values() for system in row["systems"])
+    measured = results["rows"]
+    columns = [(name, metric) for name, row in measured.items() for metric in row["metrics"]]
+    systems = dict.fromkeys(system for row in measured.values() for system in row["systems"])
     rows = [
-        [system, *(_cell(found[n]["systems"], system, m) for n, m in columns)] for system in systems
+        [system, *(_cell(measured[n]["systems"], system, m) for n, m in columns)]
+        for system in systems
     ]
     counts = "; ".join(
         f"{name}: {', '.join(f'{rows:,} {split}' for split, rows in row['rows'].items())}; "
         f"KD's rate {row['rate']:g}"
-        for name, row in found.items()
+        for name, row in measured.items()
     )
     return [
         "# Untuned sentence similarity (Wu et al. 2020, table 5)",

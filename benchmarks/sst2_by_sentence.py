@@ -26,20 +26,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("official", type=Path, help="the official SST-2 folder")
     parser.add_argument("out", type=Path, help="where the three files go")
-    given = parser.parse_args()
-    header, *rows = (given.official / "train.tsv").read_text("utf-8").splitlines()
+    args = parser.parse_args()
+    header, *rows = (args.official / "train.tsv").read_text("utf-8").splitlines()
     sentences = whole_sentences([words_of(row) for row in rows])
     dev = {sentence for sentence in sentences if is_dev(sentence)}
     kept = {phrase for sentence in sentences - dev for phrase in phrases(sentence)}
-    given.out.mkdir(parents=True, exist_ok=True)
+    args.out.mkdir(parents=True, exist_ok=True)
     parts = {
         "train": [row for row in rows if words_of(row) in kept],
         "dev": [row for row in rows if words_of(row) in dev],
     }
     for name, lines in parts.items():
-        write(given.out / f"{name}.tsv", [header, *lines])
-    official = (given.official / "dev.tsv").read_text("utf-8")
-    (given.out / "test.tsv").write_text(official, "utf-8")
+        write(args.out / f"{name}.tsv", [header, *lines])
+    official = (args.official / "dev.tsv").read_text("utf-8")
+    (args.out / "test.tsv").write_text(official, "utf-8")
     print(
         f"{len(rows):,} rows of {len(sentences):,} sentences: "
         + ", ".join(f"{name} {len(lines):,}" for name, lines in parts.items())
@@ -58,11 +58,11 @@ def phrases(sentence: Words) -> Iterator[Words]:
             yield sentence[start:end]
 
 
-def whole_sentences(found: list[Words]) -> set[Words]:
+def whole_sentences(candidates: list[Words]) -> set[Words]:
     """Return the phrases that lie inside no other one."""
     sentences: set[Words] = set()
     inside: set[Words] = set()
-    for phrase in sorted(set(found), key=len, reverse=True):
+    for phrase in sorted(set(candidates), key=len, reverse=True):
         if phrase not in inside:
             sentences.add(phrase)
             inside.update(phrases(phrase))

@@ -32,11 +32,11 @@ def main() -> None:
     parser.add_argument("glove", type=Path, help="the wheel with GloVe's words")
     parser.add_argument("vader", type=Path, help="the source distribution with the sentences")
     parser.add_argument("out", type=Path, help="where the two files go")
-    given = parser.parse_args()
-    words, sentences = frequent_words(given.glove), other_sentences(given.vader)
+    args = parser.parse_args()
+    words, sentences = frequent_words(args.glove), other_sentences(args.vader)
     for name, texts in (("words", words), ("texts", words + sentences)):
         content = "\n".join(["sentence", *texts]) + "\n"
-        (given.out / f"{name}.tsv").write_text(content, "utf-8")
+        (args.out / f"{name}.tsv").write_text(content, "utf-8")
         print(f"{name}.tsv: {len(texts):,} texts")
 
 
@@ -51,12 +51,14 @@ def other_sentences(sdist: Path) -> list[str]:
     """Return the sentences of the other kinds, in the order of their files."""
     with tarfile.open(sdist) as outer:
         content = outer.extractfile(INNER).read()
-    found = []
+    sentences = []
     with tarfile.open(fileobj=io.BytesIO(content)) as inner:
         for kind in KINDS:
             lines = inner.extractfile(f"hutto_ICWSM_2014/{kind}_GroundTruth.txt").read()
-            found += [line.split("\t")[2].strip() for line in lines.decode("utf-8").splitlines()]
-    return found
+            sentences += [
+                line.split("\t")[2].strip() for line in lines.decode("utf-8").splitlines()
+            ]
+    return sentences
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 
 from pipeline_lib.base.devices import resolve_batch_tokens, resolve_precision
-from pipeline_lib.teachers.vectors import load_vector_model
+from pipeline_lib.models.vector_model import load_vector_model
 
 MAX_LENGTH = 32
 BLOCK = 4096
@@ -28,25 +28,25 @@ def main() -> None:
     parser.add_argument("model", type=Path, help="a transformers model folder")
     parser.add_argument("texts", type=Path, help="the folder with train.tsv and words.tsv")
     parser.add_argument("out", type=Path, help="the file to write")
-    given = parser.parse_args()
-    words = words_of(given.texts)
+    args = parser.parse_args()
+    words = words_of(args.texts)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    model = load_vector_model(given.model, device.type, resolve_precision("auto", device), "mean")
+    model = load_vector_model(args.model, device.type, resolve_precision("auto", device), "mean")
     tokens = resolve_batch_tokens(None, device)
-    with given.out.open("w", encoding="utf-8") as file:
+    with args.out.open("w", encoding="utf-8") as file:
         for start in range(0, len(words), BLOCK):
             block = words[start : start + BLOCK]
             for word, vector in zip(block, model.predict(block, MAX_LENGTH, tokens), strict=True):
                 file.write(word + " " + " ".join(f"{value:.5f}" for value in vector) + "\n")
-    print(f"{given.out}: {len(words):,} words of {model.width} values")
+    print(f"{args.out}: {len(words):,} words of {model.width} values")
 
 
 def words_of(folder: Path) -> list[str]:
     """Return the words of the dictionary, and then those that only the training phrases have."""
     frequent = (folder / "words.tsv").read_text("utf-8").splitlines()[1:]
     phrases = (folder / "train.tsv").read_text("utf-8").splitlines()[1:]
-    own = (word for phrase in phrases for word in phrase.split("\t")[0].split())
-    return list(dict.fromkeys([*frequent, *own]))
+    phrase_words = (word for phrase in phrases for word in phrase.split("\t")[0].split())
+    return list(dict.fromkeys([*frequent, *phrase_words]))
 
 
 if __name__ == "__main__":

@@ -19,16 +19,21 @@ from harness import RESULTS, facts, say, table, write_results
 
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.threads import usable_cores
-from pipeline_lib.distillation.encoders import EncoderTraining, encoder_row, held_back_loss, mean_of
-from pipeline_lib.distillation.plans import make_plan
-from pipeline_lib.distillation.students import student_row
-from pipeline_lib.engine import make_engine
-from pipeline_lib.engine.passes import run_pass
+from pipeline_lib.models.students.sentence_encoder import load_encoder
+from pipeline_lib.outputs.vectors import VectorPass
 from pipeline_lib.params import load_params
-from pipeline_lib.storage.shards import ShardSet
-from pipeline_lib.storage.vectors import unit
-from pipeline_lib.students.sentence_encoder import load_encoder
-from pipeline_lib.teachers.vectors import VectorPass
+from pipeline_lib.shards.engine import make_engine
+from pipeline_lib.shards.engine.passes import run_pass
+from pipeline_lib.shards.shard_sets import ShardSet
+from pipeline_lib.shards.vectors import unit
+from pipeline_lib.training.distillation.encoders import (
+    EncoderTraining,
+    encoder_row,
+    held_back_loss,
+    mean_of,
+)
+from pipeline_lib.training.distillation.plans import make_plan
+from pipeline_lib.training.distillation.students import student_row
 from pipeline_lib.training.runs import Record
 from pipeline_lib.training.search import train_rows
 
@@ -48,7 +53,7 @@ def main(
     params, start = load_params(), facts(("torch", "transformers"), usable_cores(), 1)
     shared = Layout(DATA)
     plain = VectorPass.of(params, shared.model(params.sentence_vectors.model))
-    found: dict[str, Any] = {}
+    formats: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         for storage in FORMATS:
             layout = Layout(_data(Path(folder) / storage))
@@ -57,11 +62,11 @@ def main(
             engine = make_engine(params, plain.device)
             [(training, record)] = train_rows([encoder_of], engine)[encoder].trainings.values()
             exact = Layout(Path(folder) / "float32")
-            found[storage] = _judge(training, replace(training, layout=exact), record)
+            formats[storage] = _judge(training, replace(training, layout=exact), record)
             if task is not None:
-                found[storage]["dev"] = _tune(training, task, row)
-            say(f"{storage}: {found[storage]}")
-    results = {"facts": start, "encoder": encoder, "formats": found}
+                formats[storage]["dev"] = _tune(training, task, row)
+            say(f"{storage}: {formats[storage]}")
+    results = {"facts": start, "encoder": encoder, "formats": formats}
     results |= {"task": task, "row": row, "seeds": params.seeds} if task else {}
     write_results("storage", results, _lines(results, params.sentence_vectors.pooling), out)
 
@@ -79,13 +84,13 @@ def _compute(training: EncoderTraining, vector_pass: VectorPass) -> None:
     layout, engine = training.layout, make_engine(training.params, vector_pass.device)
     sets = {layout.wikipedia_vectors(s): layout.wikipedia(s) for s in ("train", "validation")}
     joined = [(task, recipe) for task, recipe in training.row.tasks.items() if recipe]
-    sets |= {layout.task_vectors(*own): layout.transfer(*own) for own in joined}
+    sets |= {layout.task_vectors(*pair): layout.transfer(*pair) for pair in joined}
     for vectors, inputs in sets.items():
         run_pass(vector_pass, ShardSet.open(inputs), vectors, engine)
 
 
 def _judge(training: EncoderTraining, exact: EncoderTraining, record: Record) -> dict[str, Any]:
-    wanted, stored = (own.validation.vectors() for own in (exact, training))
+    wanted, stored = (run.validation.vectors() for run in (exact, training))
     rows = np.arange(len(wanted))
     cosines = (unit(wanted[rows]) * unit(stored[rows])).sum(1)
     held_back = ShardSet.open(training.layout.wikipedia("validation"))
@@ -107,29 +112,29 @@ def _tune(training: EncoderTraining, task: str, row: str) -> list[float]:
     training.result.link_into(layout.encoder(training.name))
     plan = make_plan(params, task, row, layout)
     sets = layout.vocabulary(task), layout.split(task, "dev")
-    found = student_row(plan, *sets, params.seeds, training.device)
-    records = train_rows([found], make_engine(params, training.device))[row].records
+    student = student_row(plan, *sets, params.seeds, training.device)
+    records = train_rows([student], make_engine(params, training.device))[row].records
     return [round(record["best_dev"], 6) for record in records]
 
 
 def _lines(results: dict[str, Any], pooling: str) -> list[str]:
-    found = results["formats"]
+    formats = results["formats"]
     headings = ["storage", "bytes a sentence", "lowest cosine with float32", "loss"]
     rows = [
         [name, f"{f['bytes_per_sentence']:,.0f}", f"{f['least_cosine']:.6f}", f"{f['loss']:.4f}"]
-        for name, f in found.items()
+        for name, f in formats.items()
     ]
     note = []
     if "task" in results:
         note = [f"\nDev: mean ± standard deviation over seeds {results['seeds']}."]
         headings.append(f"{results['task']} {results['row']}, dev")
-        for line, f in zip(rows, found.values(), strict=True):
+        for line, f in zip(rows, formats.values(), strict=True):
             line.append(f"{100 * np.mean(f['dev']):.1f} ± {100 * np.std(f['dev'], ddof=1):.1f}")
     return [
         "# Sentence vectors in fewer bytes",
         "",
-        f"Encoder `{results['encoder']}`, {found['float32']['sentences']:,} sentences, {pooling}; "
-        "loss ½(1 − cos) on held-out sentences, against their float32 vectors.",
+        f"Encoder `{results['encoder']}`, {formats['float32']['sentences']:,} sentences, "
+        f"{pooling}; loss ½(1 − cos) on held-out sentences, against their float32 vectors.",
         "",
         *table(headings, rows),
         *note,

@@ -50,12 +50,12 @@ from teacher_peers import PRECISIONS, all_peers, defaults_and_best, format_of, r
 
 from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.base.threads import usable_cores
-from pipeline_lib.engine.local import LocalEngine
-from pipeline_lib.engine.protocol import Report
+from pipeline_lib.outputs.teacher_pass import LogitPass
 from pipeline_lib.params import load_params
-from pipeline_lib.storage.shards import Shard, ShardSet, read_shard, write_shard
-from pipeline_lib.storage.store import Store
-from pipeline_lib.teachers.outputs import LogitPass
+from pipeline_lib.shards.engine.local import LocalEngine
+from pipeline_lib.shards.engine.protocol import Report
+from pipeline_lib.shards.shard_sets import Shard, ShardSet, read_shard, write_shard
+from pipeline_lib.shards.store import Store
 
 PEAK_SIZES = (1024, 2048, 4096)
 PACKAGES = ("torch", "transformers", "sentence-transformers", "tokenizers", "pyarrow", "numpy")
@@ -159,20 +159,20 @@ def _texts(
 ) -> tuple[str, list[str]]:
     """Return a description of the texts, and ``count`` of them in a seeded random order."""
     if sentences is None:
-        found = ShardSet.open(Path("data/tasks") / task / split).table()["text"].to_pylist()
+        texts = ShardSet.open(Path("data/tasks") / task / split).table()["text"].to_pylist()
         source = f"the {split} sentences of the task {task}"
     else:
-        found = [line for line in sentences.read_text("utf-8").split("\n") if line.strip()]
+        texts = [line for line in sentences.read_text("utf-8").split("\n") if line.strip()]
         source = f"the lines of {sentences.name}"
-    order = np.random.default_rng(seed).permutation(len(found))[:count]
-    return source, [found[i] for i in order]
+    order = np.random.default_rng(seed).permutation(len(texts))[:count]
+    return source, [texts[i] for i in order]
 
 
 def _classifier(encoder: Path, folder: Path, seed: int) -> Path:
     """Save the encoder with a random two-class head, as fine-tuning would."""
     import torch
 
-    from pipeline_lib.teachers.model import load_classifier
+    from pipeline_lib.models.teacher import load_classifier
 
     torch.manual_seed(seed)
     model, tokenizer = load_classifier(encoder, ["negative", "positive"])
@@ -268,12 +268,12 @@ def _ours(
 # The machine's peak, and the work in the texts.
 
 
-def _peak(precision: str, found: list[float]) -> float:
-    """Return the best GFLOP/s of square products, all cores, and note it in ``found``."""
+def _peak(precision: str, peaks: list[float]) -> float:
+    """Return the best GFLOP/s of square products, all cores, and note it in ``peaks``."""
     # In a separate process: the one that forks our workers must not have used threads.
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        found.append(pool.submit(_best_product, precision).result())
-    return found[-1]
+        peaks.append(pool.submit(_best_product, precision).result())
+    return peaks[-1]
 
 
 def _best_product(precision: str) -> float:

@@ -109,11 +109,11 @@ def defaults_and_best(grid: dict[str, float]) -> dict[str, str]:
     """Return the settings that take turns with ours, and their names."""
     roles: dict[str, list[str]] = {}
     for peer, default in (("encode", "float32, batch 32"), ("pipeline", "float32, batch 1")):
-        own = [name for name in grid if name.startswith(peer)]
-        if own:
+        names = [name for name in grid if name.startswith(peer)]
+        if names:
             roles.setdefault(f"{peer}, {default}", []).append("defaults")
         for precision in PRECISIONS:
-            same = [name for name in own if format_of(name) == precision]
+            same = [name for name in names if format_of(name) == precision]
             if same:
                 best = max(same, key=grid.__getitem__)
                 roles.setdefault(best, []).append(f"best of the grid in {precision}")

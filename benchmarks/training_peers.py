@@ -50,7 +50,9 @@ class Peer:
 
         clock, model = _clock(), copy.deepcopy(self.model)
         if on_loss:
-            model.register_forward_hook(lambda _, __, found: on_loss(float(found["loss"].detach())))
+            model.register_forward_hook(
+                lambda _, __, outputs: on_loss(float(outputs["loss"].detach()))
+            )
         with tempfile.TemporaryDirectory() as folder:
             trainer = Trainer(
                 model=model,
@@ -160,7 +162,7 @@ def _cut(order: np.ndarray, size: int) -> list[np.ndarray]:
     return [order[i : i + size] for i in range(0, len(order), size)]
 
 
-def _arguments(folder: str, precision: str, **own: Any) -> Any:
+def _arguments(folder: str, precision: str, **options: Any) -> Any:
     """Return the Trainer's arguments: its defaults, except for what is given.
 
     The rows are in the order of their batches already, so they are read sequentially.
@@ -175,7 +177,7 @@ def _arguments(folder: str, precision: str, **own: Any) -> Any:
         save_strategy="no",
         report_to="none",
         disable_tqdm=True,
-        **own,
+        **options,
     )
 
 

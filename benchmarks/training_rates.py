@@ -70,16 +70,16 @@ from training_peers import Peer, grouped_batches, random_batches, student_peer, 
 from pipeline_lib.base.devices import DTYPES, resolve_student_precision, resolve_training_precision
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.threads import usable_cores
-from pipeline_lib.cpu.attention import use_training_attention
-from pipeline_lib.cpu.dropout import replace_dropout
-from pipeline_lib.distillation.starts import start_of
+from pipeline_lib.models.cpu.attention import use_training_attention
+from pipeline_lib.models.cpu.dropout import replace_dropout
+from pipeline_lib.models.teacher import load_classifier
 from pipeline_lib.params import Params, load_params
-from pipeline_lib.storage.columns import texts as texts_of
-from pipeline_lib.storage.shards import ShardSet
-from pipeline_lib.teachers.model import load_classifier
+from pipeline_lib.shards.columns import texts as texts_of
+from pipeline_lib.shards.shard_sets import ShardSet
+from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.pieces import Pieces, model_inputs
 from pipeline_lib.text.ragged import Sentences
-from pipeline_lib.training.batches import LengthSorted
+from pipeline_lib.training.distillation.initialisation import start_of
 from pipeline_lib.training.loop import Batch, Settings, fit
 from pipeline_lib.training.objectives import objective_loss
 
@@ -195,24 +195,32 @@ def main(
     counts = sorted(set(threads or [1, cores]))
     fact = facts(PACKAGES, cores, " and ".join(map(str, counts)))
     params = load_params(params_file)
-    source, found = _pairs(task, texts, pairs)
+    source, samples = _pairs(task, texts, pairs)
     works = [
-        _student(params, model, found, steps, seed),
-        _teacher(params, model, found, teacher_steps, seed),
+        _student(params, model, samples, steps, seed),
+        _teacher(params, model, samples, teacher_steps, seed),
     ]
     checks, not_run = _checks(works)
     contestants = [
-        own for work in works for own in _contestants(work, counts, work.name not in not_run)
+        contestant
+        for work in works
+        for contestant in _contestants(work, counts, work.name not in not_run)
     ]
     # A product of bfloat16 takes a minute on a processor without units for it.
-    precisions = [name for name in PRECISIONS if any(own.precision == name for own in contestants)]
+    precisions = [
+        name
+        for name in PRECISIONS
+        if any(contestant.precision == name for contestant in contestants)
+    ]
     peaks = {
         f"peak: {precision}, threads: {threads} (GFLOP/s)": (precision, threads)
         for precision in precisions
         for threads in counts
     }
-    turns = {name: functools.partial(_product, *own) for name, own in peaks.items()}
-    rates = take_turns(turns | {own.name: own.rate for own in contestants}, repeats)
+    turns = {name: functools.partial(_product, *setting) for name, setting in peaks.items()}
+    rates = take_turns(
+        turns | {contestant.name: contestant.rate for contestant in contestants}, repeats
+    )
     best = {peaks[name]: max(rates[name]) for name in peaks}
     results = {
         "facts": fact | {"seeds": {"weights, targets, order": seed}, "repeats": repeats},
@@ -220,7 +228,10 @@ def main(
         "works": {work.name: _described(work) for work in works},
         "first_losses": checks,
         "not_run": not_run,
-        "contestants": {own.name: _measured(own, rates[own.name], best) for own in contestants},
+        "contestants": {
+            contestant.name: _measured(contestant, rates[contestant.name], best)
+            for contestant in contestants
+        },
         "ours_divided_by": _ratios(contestants, rates),
         "peak_gflops": {
             precision: {str(count): round(best[precision, count], 1) for count in counts}
@@ -239,24 +250,24 @@ def _pairs(task: str, path: Path | None, count: int) -> tuple[str, list[Pair]]:
     :raises DistilleryError: if there are none.
     """
     if path is None:
-        found = texts_of(ShardSet.open(Path("data/tasks") / task / "train").table())
+        texts = texts_of(ShardSet.open(Path("data/tasks") / task / "train").table())
         source = f"the training texts of the task {task}"
     else:
-        found = [line for line in path.read_text("utf-8").split("\n") if line.strip()]
+        texts = [line for line in path.read_text("utf-8").split("\n") if line.strip()]
         source = f"the lines of {path.name}"
-    if len(found) < 2:
+    if len(texts) < 2:
         raise DistilleryError(
             f"{source}: too few to make pairs of. Give another --task or --texts."
         )
-    if not isinstance(found[0], str):
-        return f"{min(count, len(found)):,} pairs: {source}", found[:count]
-    pairs = list(pairwise(found))[:count]
+    if not isinstance(texts[0], str):
+        return f"{min(count, len(texts)):,} pairs: {source}", texts[:count]
+    pairs = list(pairwise(texts))[:count]
     return f"{len(pairs):,} pairs, each of two that follow each other in {source}", pairs
 
 
 def _student(params: Params, folder: Path, pairs: Sequence[Pair], steps: int, seed: int) -> Work:
     """Return the bi-attentive student, as the first joint training that has one starts it."""
-    own = next(
+    row = next(
         (
             joint
             for joint in params.joint.values()
@@ -264,13 +275,13 @@ def _student(params: Params, folder: Path, pairs: Sequence[Pair], steps: int, se
         ),
         None,
     )
-    if own is None:
+    if row is None:
         raise DistilleryError(
             "no row of `joint` has a student of architecture biattentive. Take another "
             "--params-file, such as benchmarks/mtl.yaml."
         )
-    student, optimiser = params.students[own.student], params.optimisers[own.optimiser]
-    start = start_of(folder, student, own.start)
+    student, optimiser = params.students[row.student], params.optimisers[row.optimiser]
+    start = start_of(folder, student, row.start)
     torch.manual_seed(seed)
     model = start.build(student, pair=True, labels=LABELS)
     targets = np.random.default_rng(seed).normal(size=(len(pairs), len(LABELS)))
@@ -298,7 +309,7 @@ def _student(params: Params, folder: Path, pairs: Sequence[Pair], steps: int, se
 
 def _teacher(params: Params, folder: Path, pairs: Sequence[Pair], steps: int, seed: int) -> Work:
     """Return the model with a new head, as `TeacherTraining` prepares it, its embeddings free."""
-    own = next(iter(params.teachers.values()))
+    teacher = next(iter(params.teachers.values()))
     torch.manual_seed(seed)
     usual, tokenizer = load_classifier(folder, LABELS)
     model = copy.deepcopy(usual)
@@ -306,7 +317,7 @@ def _teacher(params: Params, folder: Path, pairs: Sequence[Pair], steps: int, se
     replace_dropout(model)
     heads = [f"{name}." for name, m in model.named_children() if m is not model.base_model]
     labels = np.random.default_rng(seed).integers(0, len(LABELS), len(pairs))
-    encoded = Pieces.of(tokenizer).number(pairs, own.max_length)
+    encoded = Pieces.of(tokenizer).number(pairs, teacher.max_length)
     sentences = replace(encoded, targets={"labels": labels})
 
     def loss(model: Any, batch: Batch) -> torch.Tensor:
@@ -315,8 +326,8 @@ def _teacher(params: Params, folder: Path, pairs: Sequence[Pair], steps: int, se
 
     settings = Settings(
         optimiser="adam",
-        learning_rate=own.tuning.learning_rates[0],
-        batch_size=own.tuning.batch_size,
+        learning_rate=teacher.tuning.learning_rates[0],
+        batch_size=teacher.tuning.batch_size,
         precision=resolve_training_precision("auto", CPU),
         seed=seed,
         weight_decay=0.0,
@@ -327,7 +338,7 @@ def _teacher(params: Params, folder: Path, pairs: Sequence[Pair], steps: int, se
         model=model,
         sentences=sentences,
         loss=loss,
-        peer=teacher_peer(usual, tokenizer, pairs, labels, own.max_length),
+        peer=teacher_peer(usual, tokenizer, pairs, labels, teacher.max_length),
         settings=settings,
         row_modules=(f"{model.base_model_prefix}.pooler.", *heads),
         steps=steps,
@@ -336,8 +347,8 @@ def _teacher(params: Params, folder: Path, pairs: Sequence[Pair], steps: int, se
 
 def _one_epoch() -> dict[str, Any]:
     """Return the settings of all training here, which are also the Trainer's defaults."""
-    own = {"schedule": "linear", "warmup": 0.0, "clip_norm": 1.0}
-    return own | {"epochs": 1, "max_steps": None, "evaluate_every": None}
+    settings = {"schedule": "linear", "warmup": 0.0, "clip_norm": 1.0}
+    return settings | {"epochs": 1, "max_steps": None, "evaluate_every": None}
 
 
 def _matrices(work: Work) -> int:
@@ -498,16 +509,16 @@ def _described(work: Work) -> dict[str, Any]:
 
 
 def _measured(
-    own: Contestant, rates: Sequence[float], peaks: Mapping[tuple[str, int], float]
+    contestant: Contestant, rates: Sequence[float], peaks: Mapping[tuple[str, int], float]
 ) -> dict[str, Any]:
-    tokens_per_step = own.tokens / len(own.batches)
-    flops = 6 * _matrices(own.work) * float(np.median(rates))
+    tokens_per_step = contestant.tokens / len(contestant.batches)
+    flops = 6 * _matrices(contestant.work) * float(np.median(rates))
     return {
         "tokens_per_second": summary(rates),
         "steps_per_second": summary([rate / tokens_per_step for rate in rates], 3),
         "tokens_per_step": round(tokens_per_step, 1),
-        "padding": round(own.padding, 3),
-        "share_of_peak": round(flops / 1e9 / peaks[own.precision, own.threads], 4),
+        "padding": round(contestant.padding, 3),
+        "share_of_peak": round(flops / 1e9 / peaks[contestant.precision, contestant.threads], 4),
     }
 
 
@@ -515,20 +526,29 @@ def _ratios(
     contestants: Sequence[Contestant], rates: Mapping[str, Sequence[float]]
 ) -> dict[str, Any]:
     """Return ours ÷ each of the others, with the same number of threads, in tokens per second."""
-    ours = {(own.work.name, own.threads): own.name for own in contestants if own.loop == "ours"}
+    ours = {
+        (contestant.work.name, contestant.threads): contestant.name
+        for contestant in contestants
+        if contestant.loop == "ours"
+    }
     return {
-        own.name: ratio(rates[ours[own.work.name, own.threads]], rates[own.name])
-        for own in contestants
-        if own.loop != "ours"
+        contestant.name: ratio(
+            rates[ours[contestant.work.name, contestant.threads]], rates[contestant.name]
+        )
+        for contestant in contestants
+        if contestant.loop != "ours"
     }
 
 
 def _markdown(results: dict[str, Any]) -> list[str]:
     rows = []
-    for name, own in results["contestants"].items():
+    for name, contestant in results["contestants"].items():
         against = results["ours_divided_by"].get(name)
-        tokens, steps = spread(own["tokens_per_second"]), spread(own["steps_per_second"], "{:,.2f}")
-        shares = f"{own['padding']:.0%}", f"{own['share_of_peak']:.1%}"
+        tokens, steps = (
+            spread(contestant["tokens_per_second"]),
+            spread(contestant["steps_per_second"], "{:,.2f}"),
+        )
+        shares = f"{contestant['padding']:.0%}", f"{contestant['share_of_peak']:.1%}"
         rows.append([name, tokens, steps, *shares, spread(against, "{:.2f}") if against else ""])
     rows += [
         [f"{name}: Trainer", "not run", "", "", "", why] for name, why in results["not_run"].items()
@@ -536,8 +556,8 @@ def _markdown(results: dict[str, Any]) -> list[str]:
     header = ["contestant", "tokens/s", "steps/s", "padding", "share of peak", "ours ÷ this"]
     peaks = "; ".join(
         f"{precision} "
-        + ", ".join(f"{rate:,.0f} (threads: {count})" for count, rate in own.items())
-        for precision, own in results["peak_gflops"].items()
+        + ", ".join(f"{rate:,.0f} (threads: {count})" for count, rate in rates.items())
+        for precision, rates in results["peak_gflops"].items()
     )
     return [
         "# Training rates: tokens per second",
@@ -548,12 +568,13 @@ def _markdown(results: dict[str, Any]) -> list[str]:
         "",
         *table(header, rows),
         "",
-        *[_sentence(name, own) for name, own in results["works"].items()],
+        *[_sentence(name, work) for name, work in results["works"].items()],
         *[
             f"Same work, {name}: on equal batches, without dropout, the losses of the first "
-            f"{len(own['ours'])} steps differ by {own['greatest_relative_difference']:g} of their "
-            f"value at most (first: ours {own['ours'][0]:.6f}, Trainer {own['Trainer'][0]:.6f})."
-            for name, own in results["first_losses"].items()
+            f"{len(losses['ours'])} steps differ by {losses['greatest_relative_difference']:g} of "
+            f"their value at most (first: ours {losses['ours'][0]:.6f}, Trainer "
+            f"{losses['Trainer'][0]:.6f})."
+            for name, losses in results["first_losses"].items()
         ],
         f"Peak, GFLOP/s: {peaks} (best product of {PEAK_SIZE} squared). FLOPs of a token: 6 · P, "
         "the matrices that every token is multiplied with; attention's products are not counted.",
@@ -562,12 +583,12 @@ def _markdown(results: dict[str, Any]) -> list[str]:
     ]
 
 
-def _sentence(name: str, own: dict[str, Any]) -> str:
+def _sentence(name: str, work: dict[str, Any]) -> str:
     return (
-        f"The {name}: {own['parameters']:,} parameters, P = {own['P']:,}; batches of "
-        f"{own['batch_size']}, {own['tokens_per_pair']} tokens a pair, learning rate "
-        f"{own['learning_rate']:g}, {own['steps_per_turn']} steps a turn; `precision: auto` is "
-        f"{own['precision_auto']} here."
+        f"The {name}: {work['parameters']:,} parameters, P = {work['P']:,}; batches of "
+        f"{work['batch_size']}, {work['tokens_per_pair']} tokens a pair, learning rate "
+        f"{work['learning_rate']:g}, {work['steps_per_turn']} steps a turn; `precision: auto` is "
+        f"{work['precision_auto']} here."
     )
 
 

@@ -1,15 +1,25 @@
 """Distilling BERT-class teachers into small students.
 
-The rooms, from the lowest to the highest; each imports from those before it only: ``base`` (errors,
-files, layout, devices), ``params`` (what params.yaml says), ``storage`` (shards and the store),
-``engine`` (who computes), ``text`` (words, tokens, lexicon), ``sources`` (pinned bytes from
-somewhere), ``cpu`` (faster versions of what torch does too), ``networks`` (the students' layers),
-``training`` (the one loop), ``tasks`` (labelled rows, their tags and metrics), ``wikipedia``
-(sentences without labels), ``augmentation`` (transfer sets), ``students``, ``teachers``,
-``distillation`` (params.yaml's rows made into trainings), ``retrieval`` (vectors compared with
-many others), ``evaluation``, ``inspection`` (stored rows, looked into), ``report``, ``exports``
-(students in other people's formats), ``studies``, ``onboarding`` (from files to parameters),
-``commands``.
+The rooms, from the lowest to the highest; each imports from those before it only:
+
+- ``base``: knows nothing of machine learning: errors, files, layout, devices.
+- ``params``: what params.yaml may say.
+- ``shards``: bytes that are never computed twice: shard sets, passes, engines, the store.
+- ``tables``: users' files in, users' files out.
+- ``sources``: pinned bytes and their licences.
+- ``text``: words, pieces, ragged batches.
+- ``results``: scores, their measures and comparisons, as data and as tables.
+- ``corpora``: what is learned from: tasks, Wikipedia, transfer sets.
+- ``models``: everything with a forward pass: built, loaded, saved and served.
+- ``outputs``: every pass over a teacher, answers and vectors in files, the proof that rows align.
+- ``training``: every training spec and the one loop.
+- ``evaluation``: labels and logits become scores.
+- ``inspection``: looking into shards.
+- ``exports``: students in other people's formats.
+- ``retrieval``: vectors against vectors, and how well they find.
+- ``onboarding``: from files to parameters.
+- ``report``: the page.
+- ``commands``: what ``distill`` can do; ``stages``: what ``dvc repro`` runs.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -14,17 +14,17 @@ from typing import Annotated
 
 import typer
 
-from pipeline_lib.augmentation.transfer_sets import AugmentationPass, check_cap
 from pipeline_lib.base.entry import run_stage
-from pipeline_lib.base.files import clear_folder, link_or_copy, write_json
+from pipeline_lib.base.files import fresh_folder, link_or_copy, write_json
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.engine import make_engine
-from pipeline_lib.engine.passes import run_pass
+from pipeline_lib.corpora.augmentation.lexicon import count_words, read_lexicon, write_lexicon
+from pipeline_lib.corpora.augmentation.transfer_sets import AugmentationPass, check_cap
 from pipeline_lib.params import Params, load_params
-from pipeline_lib.storage.columns import sentences
-from pipeline_lib.storage.shards import ShardSet
-from pipeline_lib.tasks.unlabelled import training_texts
-from pipeline_lib.text.lexicon import count_words, read_lexicon, write_lexicon
+from pipeline_lib.shards.columns import sentences
+from pipeline_lib.shards.engine import make_engine
+from pipeline_lib.shards.engine.passes import run_pass
+from pipeline_lib.shards.shard_sets import ShardSet
+from pipeline_lib.shards.training_texts import training_texts
 
 
 def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:
@@ -34,18 +34,20 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
     folder, recipes = layout.split(task, "train"), params.recipes_of(task)
     sets = {False: ShardSet.open(folder), True: training_texts(folder)}
     used = {params.recipe(name).unlabelled for name in recipes}
-    check_cap(task, settings, max((sets[own].manifest.rows for own in used), default=0))
+    check_cap(
+        task, settings, max((sets[unlabelled].manifest.rows for unlabelled in used), default=0)
+    )
     lexicon = make_lexicon(params, task, layout)
     engine = make_engine(params, "cpu")
-    clear_folder(layout.transfer_sets(task))
+    fresh_folder(layout.transfer_sets(task))
     for recipe in recipes:
         start = time.monotonic()
-        own = params.recipe(recipe)
-        examples = sets[own.unlabelled]
+        spec = params.recipe(recipe)
+        examples = sets[spec.unlabelled]
         # The cap is divided among all blocks; `unlabelled` adds blocks and changes nothing within
         # one.
         blocks = settings.model_copy(update={"blocks": len(examples.manifest.shards)})
-        rules = own.model_copy(update={"unlabelled": False})
+        rules = spec.model_copy(update={"unlabelled": False})
         augmentation = AugmentationPass.of(rules, blocks, lexicon)
         manifest, report = run_pass(augmentation, examples, layout.transfer(task, recipe), engine)
         seconds = time.monotonic() - start
@@ -69,7 +71,7 @@ def read_by_encoders(params: Params, task: str, layout: Layout) -> dict[str, str
 def make_lexicon(params: Params, task: str, layout: Layout) -> Path:
     """Count the training words per part of speech, or use the table that params.yaml names."""
     target = layout.lexicon(task)
-    clear_folder(target.parent)
+    fresh_folder(target.parent)
     if params.task(task).lexicon is None:
         train = ShardSet.open(layout.split(task, "train")).table()
         write_lexicon(target, count_words(*(sentences(train, name) for name in ("words", "tags"))))

@@ -18,7 +18,7 @@ from pipeline_lib.params import load_params
 
 def main(task: Annotated[str, typer.Option(help="A task of params.yaml.")]) -> None:
     """Score every student of one task, and the teacher, on the held-out splits."""
-    from pipeline_lib.evaluation.explained import write_importance
+    from pipeline_lib.evaluation.word_importance_examples import write_importance
 
     params, layout = load_params(), Layout()
     scores = evaluate_task(params, task, layout)

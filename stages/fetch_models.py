@@ -13,7 +13,7 @@ from pathlib import Path
 import typer
 
 from pipeline_lib.base.entry import run_stage
-from pipeline_lib.base.files import clear_folder
+from pipeline_lib.base.files import fresh_folder
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import Params, SentenceVectorFiles, load_params
 from pipeline_lib.sources.files import existing_file, fetch_vectors, write_source
@@ -30,11 +30,11 @@ def main() -> None:
 
 def fetch_sentence_vectors(params: Params, layout: Layout) -> None:
     """Import the sentence vectors in files, if params.yaml names any; print how many there are."""
-    folder, settings = clear_folder(layout.given_vectors), params.sentence_vectors
+    folder, settings = fresh_folder(layout.given_vectors), params.sentence_vectors
     if not isinstance(settings, SentenceVectorFiles):
         write_source(folder, None)
         return
-    from pipeline_lib.teachers.given_vectors import gather_vectors
+    from pipeline_lib.outputs.files.vector_table import gather_vectors
 
     files = [
         existing_file(Path(params.inputs) / path, f"params.yaml: sentence_vectors.files.{number}")

@@ -14,10 +14,10 @@ from typing import Annotated, Any
 import typer
 
 from pipeline_lib.base.entry import run_stage
-from pipeline_lib.base.files import clear_folder, link_or_copy, read_record, write_json
+from pipeline_lib.base.files import fresh_folder, link_or_copy, read_record, write_json
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.engine import make_engine
 from pipeline_lib.params import Params, load_params
+from pipeline_lib.shards.engine import make_engine
 
 Record = dict[str, Any]
 
@@ -25,20 +25,20 @@ Record = dict[str, Any]
 def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:
     """Tune one task's teachers on its original training set, or take finished ones."""
     params, layout = load_params(), Layout()
-    kinds = {name: own.tuning.kind for name, own in params.teachers_of(task).items()}
-    target = clear_folder(layout.teachers(task))
+    kinds = {name: teacher.tuning.kind for name, teacher in params.teachers_of(task).items()}
+    target = fresh_folder(layout.teachers(task))
     records = finetune(params, task, [name for name in kinds if kinds[name] == "single"], target)
     for name in (name for name in kinds if kinds[name] == "finished"):
-        records[name] = take_finished(params, task, name, clear_folder(target / name))
+        records[name] = take_finished(params, task, name, fresh_folder(target / name))
     for name in (name for name in kinds if kinds[name] == "refined"):
         for path in sorted(layout.refined_teacher(task, name).iterdir()):
             link_or_copy(path, target / name / path.name)
         records[name] = read_record(target / name / "training.json", "metric", "best_dev")
     for name in (name for name in kinds if kinds[name] == "answers"):
-        records[name] = take_answers(params, task, name, clear_folder(target / name))
+        records[name] = take_answers(params, task, name, fresh_folder(target / name))
     for name in (name for name in kinds if kinds[name] == "average"):
         # It is computed from the others' outputs.
-        write_json(clear_folder(target / name) / "training.json", {"labels": labels(params, task)})
+        write_json(fresh_folder(target / name) / "training.json", {"labels": labels(params, task)})
     for name, record in records.items():
         best = record["best_dev"]
         scored = "no answers to score" if best is None else f"{record['metric']} {best:.4f}"
@@ -53,9 +53,9 @@ def labels(params: Params, task: str) -> list[str]:
 def finetune(params: Params, task: str, names: list[str], target: Path) -> dict[str, Record]:
     """Fine-tune teachers at every learning rate; link the best of each below ``target``."""
     from pipeline_lib.base.devices import resolve_device
-    from pipeline_lib.teachers.finetuning import TeacherTraining, teacher_row
     from pipeline_lib.training.progress import show_training
     from pipeline_lib.training.search import train_rows
+    from pipeline_lib.training.teachers.finetuning import TeacherTraining, teacher_row
 
     device = str(resolve_device(params.device))
     rows = [teacher_row(params, name, task, Layout(), device) for name in names]
@@ -67,17 +67,17 @@ def finetune(params: Params, task: str, names: list[str], target: Path) -> dict[
     with show_training(f"fine-tuning {task}", rows, note) as shown:
         searched = train_rows(rows, engine, shown.on_progress, shown.on_done)
     records = {}
-    for name, found in searched.items():
-        [(training, records[name])] = found.trainings.values()
+    for name, result in searched.items():
+        [(training, records[name])] = result.trainings.values()
         training.result.link_into(target / name)
-        found.write(target / name)
+        result.write(target / name)
     return records
 
 
 def take_finished(params: Params, task: str, name: str, folder: Path) -> Record:
     """Import a teacher that was fine-tuned elsewhere into ``folder``."""
     from pipeline_lib.base.devices import resolve_device, resolve_precision
-    from pipeline_lib.teachers.finetuning import Data, import_teacher
+    from pipeline_lib.training.teachers.finetuning import Data, import_teacher
 
     layout, device = Layout(), resolve_device(params.device)
     splits = Data.read(layout.split(task, "train")), Data.read(layout.split(task, "dev"))
@@ -89,9 +89,9 @@ def take_finished(params: Params, task: str, name: str, folder: Path) -> Record:
 
 def take_answers(params: Params, task: str, name: str, folder: Path) -> Record:
     """Import a teacher's answers from its files into ``folder``."""
-    from pipeline_lib.storage.shards import ShardSet
-    from pipeline_lib.teachers.answers import gather
-    from pipeline_lib.teachers.own_answers import describe_answers, unrelated_warning
+    from pipeline_lib.outputs.files.answer_checks import describe_answers, unrelated_warning
+    from pipeline_lib.outputs.files.answers import gather
+    from pipeline_lib.shards.shard_sets import ShardSet
 
     layout, settings = Layout(), params.teachers[name].tuning
     files = sorted(layout.checkpoint(name, task).iterdir())

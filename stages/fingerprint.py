@@ -14,13 +14,13 @@ import shutil
 from pathlib import Path
 
 from pipeline_lib.base.entry import run_stage
-from pipeline_lib.base.files import clear_folder, write_json
+from pipeline_lib.base.files import fresh_folder, write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import Params, load_params
 from pipeline_lib.params.stage_settings import stage_settings
+from pipeline_lib.shards.fingerprint import stage_code, stage_files
 from pipeline_lib.sources.input_digests import digest_inputs, share_inputs
 from pipeline_lib.sources.preflight import require_formats
-from pipeline_lib.storage.fingerprint import stage_code, stage_files
 
 
 def main() -> None:
@@ -28,10 +28,10 @@ def main() -> None:
     params, layout = load_params(), Layout()
     require_formats(params)
     share_inputs(Path(params.inputs))
-    clear_folder(layout.fingerprints)
+    fresh_folder(layout.fingerprints)
     for file in stage_files():
         write_json(layout.fingerprint(file.stem), stage_code(file))
-    clear_folder(layout.settings)
+    fresh_folder(layout.settings)
     write_settings(params, layout)
     write_names(params, layout)
 

@@ -12,21 +12,21 @@ import typer
 
 from pipeline_lib.base.devices import resolve_device
 from pipeline_lib.base.entry import run_stage
-from pipeline_lib.base.files import clear_folder, link_or_copy, sha256_json
+from pipeline_lib.base.files import fresh_folder, link_or_copy, sha256_json
 from pipeline_lib.base.layout import Layout, check_state_folder, state_folder
-from pipeline_lib.engine import make_engine
 from pipeline_lib.params import load_params
 from pipeline_lib.retrieval.building import Form, build
 from pipeline_lib.retrieval.embedders import EncoderReference
-from pipeline_lib.retrieval.rows import read_rows
-from pipeline_lib.storage.shards import ShardSet
+from pipeline_lib.shards.engine import make_engine
+from pipeline_lib.shards.shard_sets import ShardSet
+from pipeline_lib.tables.sentence_rows import read_rows
 
 
 def main(catalogue: Annotated[str, typer.Option(help="A row of `catalogues`.")]) -> None:
     """Embed Wikipedia's training sentences into one catalogue of params.yaml."""
     params, layout = load_params(), Layout()
     row, sentences = params.catalogue(catalogue), layout.wikipedia("train")
-    folder = clear_folder(layout.catalogue(catalogue))
+    folder = fresh_folder(layout.catalogue(catalogue))
     check_state_folder()
     device = str(resolve_device(params.device))
     encoder = EncoderReference.to(layout.encoder(row.encoder))
@@ -34,10 +34,10 @@ def main(catalogue: Annotated[str, typer.Option(help="A row of `catalogues`.")])
     content = [encoder.digest, row.model_dump(), ShardSet.open(sentences).manifest.digest]
     built = state_folder() / "catalogues" / sha256_json(content)
     form, engine = Form(row.storage, approximate=row.approximate), make_engine(params, device)
-    found, report = build(built, encoder, read_rows(sentences), form, engine, device)
+    embedded, report = build(built, encoder, read_rows(sentences), form, engine, device)
     for path in sorted(built.iterdir()):
         link_or_copy(path, folder / path.name)
-    typer.echo(f"{catalogue}: {len(found):,} sentences; {report}")
+    typer.echo(f"{catalogue}: {len(embedded):,} sentences; {report}")
 
 
 if __name__ == "__main__":

@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pipeline_lib.base.entry import run_stage
-from pipeline_lib.base.files import clear_folder, read_record, write_json
+from pipeline_lib.base.files import fresh_folder, read_record, write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import Params, load_params
-from pipeline_lib.storage.kept import kept_json
-from pipeline_lib.storage.shards import ShardSet
-from pipeline_lib.tasks.unlabelled import training_texts
+from pipeline_lib.shards.kept import kept_json
+from pipeline_lib.shards.shard_sets import ShardSet
+from pipeline_lib.shards.training_texts import training_texts
 
 if TYPE_CHECKING:
-    from pipeline_lib.engine.protocol import Engine
-    from pipeline_lib.teachers.outputs import LogitPass
+    from pipeline_lib.outputs.teacher_pass import LogitPass
+    from pipeline_lib.shards.engine.protocol import Engine
 
 AGREEMENT = "training_agreement"
 
@@ -35,7 +35,7 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
     """Compute the teachers' logits for one task's sentences."""
     params, layout = load_params(), Layout()
     teachers = params.teachers_of(task)
-    clear_folder(layout.all_outputs(task))
+    fresh_folder(layout.all_outputs(task))
     # Averages last: they are computed from the others' outputs.
     for teacher in sorted(teachers, key=lambda name: teachers[name].tuning.kind == "average"):
         answer(params, layout, task, teacher)
@@ -59,17 +59,16 @@ def answer(params: Params, layout: Layout, task: str, teacher: str) -> None:
     if not params.teachers[teacher].runs:
         take(params, layout, task, teacher)
         return
-    from pipeline_lib.engine import make_engine
-    from pipeline_lib.engine.passes import run_pass
-    from pipeline_lib.evaluation.heldout import heldout_splits
-    from pipeline_lib.teachers.outputs import LogitPass
+    from pipeline_lib.outputs.teacher_pass import LogitPass
+    from pipeline_lib.shards.engine import make_engine
+    from pipeline_lib.shards.engine.passes import run_pass
 
-    own = params.teachers[teacher]
+    settings = params.teachers[teacher]
     folder = layout.teacher(task, teacher)
     agreement = read_record(folder / "training.json", AGREEMENT)[AGREEMENT]
-    logit_pass = LogitPass.of(params, folder, own.max_length, agreement=agreement)
+    logit_pass = LogitPass.of(params, folder, settings.max_length, agreement=agreement)
     engine = make_engine(params, logit_pass.device)
-    recipes = filter(own.answers, params.recipes_of(task))
+    recipes = filter(settings.answers, params.recipes_of(task))
     transfer = {recipe: ShardSet.open(layout.transfer(task, recipe)) for recipe in recipes}
     for recipe, inputs in transfer.items():
         outputs = layout.outputs(task, teacher, recipe)
@@ -77,7 +76,7 @@ def answer(params: Params, layout: Layout, task: str, teacher: str) -> None:
         prove(inputs, logit_pass, outputs, agreement)
     # The agreement was measured on other rows than the held-out ones.
     logit_pass = replace(logit_pass, agreement=None)
-    for split in heldout_splits(layout.task(task)):
+    for split in layout.heldout_splits(task):
         inputs = ShardSet.open(layout.split(task, split))
         outputs = layout.heldout_outputs(task, teacher, split)
         manifest, _ = run_pass(logit_pass, inputs, outputs, engine)
@@ -90,26 +89,25 @@ def take(params: Params, layout: Layout, task: str, teacher: str) -> None:
 
     The answers are in files, or are the mean of other teachers' outputs.
     """
-    from pipeline_lib.engine import make_engine
-    from pipeline_lib.engine.passes import run_pass
-    from pipeline_lib.evaluation.heldout import heldout_splits
-    from pipeline_lib.teachers.alignment import equal_keys
-    from pipeline_lib.teachers.answer_pass import AnswerPass
-    from pipeline_lib.teachers.averages import AveragePass
-    from pipeline_lib.teachers.unanswered import UNANSWERED, list_unanswered, without_answer
+    from pipeline_lib.outputs.alignment import equal_keys
+    from pipeline_lib.outputs.averages import AveragePass
+    from pipeline_lib.outputs.files.answer_pass import AnswerPass
+    from pipeline_lib.outputs.files.missing import UNANSWERED, list_unanswered, without_answer
+    from pipeline_lib.shards.engine import make_engine
+    from pipeline_lib.shards.engine.passes import run_pass
 
-    own, engine = params.teachers[teacher], make_engine(params, "cpu")
-    recipes = filter(own.answers, params.recipes_of(task))
+    settings, engine = params.teachers[teacher], make_engine(params, "cpu")
+    recipes = filter(settings.answers, params.recipes_of(task))
     sets = [(layout.transfer(task, recipe), layout.outputs, recipe) for recipe in recipes]
-    splits = heldout_splits(layout.task(task))
+    splits = layout.heldout_splits(task)
     sets += [(layout.split(task, split), layout.heldout_outputs, split) for split in splits]
-    for folder, place, name in sets:
-        rows, target = ShardSet.open(folder), place(task, teacher, name)
-        if own.tuning.kind == "answers":
+    for folder, output_path, name in sets:
+        rows, target = ShardSet.open(folder), output_path(task, teacher, name)
+        if settings.tuning.kind == "answers":
             answers = AnswerPass.of(layout.teacher(task, teacher))
         else:
-            others = {other: place(task, other, name) for other in own.tuning.of}
-            answers = AveragePass.of(others, own.tuning)
+            others = {other: output_path(task, other, name) for other in settings.tuning.of}
+            answers = AveragePass.of(others, settings.tuning)
         manifest, report = run_pass(answers, rows, target, engine)
         outputs = ShardSet.open(target)
         missing = list_unanswered(outputs, without_answer(rows, outputs, answers.mask))
@@ -123,9 +121,9 @@ def compute_states(
     params: Params, layout: Layout, task: str, teacher: str, recipes: list[str]
 ) -> None:
     """Compute the states of one teacher's layers for some transfer sets."""
-    from pipeline_lib.engine import make_engine
-    from pipeline_lib.teachers.outputs import StatePass
-    from pipeline_lib.teachers.precompute import precompute_vectors
+    from pipeline_lib.outputs.precompute import precompute_vectors
+    from pipeline_lib.outputs.teacher_pass import StatePass
+    from pipeline_lib.shards.engine import make_engine
 
     row, folder = params.teachers[teacher], layout.teacher(task, teacher)
     state_pass = StatePass.of(params, folder, row.max_length, row.states)
@@ -141,34 +139,34 @@ def precompute(
     inputs: ShardSet, logit_pass: "LogitPass", folder: Path, engine: "Engine", title: str
 ) -> None:
     """Compute the logits of one transfer set into ``folder``; print how much was reused."""
-    from pipeline_lib.engine.passes import run_pass
+    from pipeline_lib.shards.engine.passes import run_pass
 
     manifest, report = run_pass(logit_pass, inputs, folder, engine, title)
     typer.echo(f"{title}: {manifest.rows:,} rows; {report}")
 
 
-def prove(inputs: ShardSet, logit_pass: "LogitPass", folder: Path, own: float | None) -> None:
+def prove(inputs: ShardSet, logit_pass: "LogitPass", folder: Path, agreement: float | None) -> None:
     """Prove that the logits in ``folder`` belong to their rows; write the figures beside them.
 
-    :param own: the teacher's agreement on the training rows, if these are among the rows.
+    :param agreement: the teacher's agreement on the training rows, if these are among the rows.
     """
     from pipeline_lib.base.devices import single_thread
-    from pipeline_lib.teachers.alignment import proof_key, prove_alignment
+    from pipeline_lib.outputs.alignment import proof_key, prove_alignment
 
     outputs = ShardSet.open(folder)
 
     def compute() -> dict[str, Any]:
         # One thread here too: workers are forked from this process again, for the next set.
         with single_thread() if logit_pass.device == "cpu" else nullcontext():
-            return prove_alignment(inputs, outputs, logit_pass, own)
+            return prove_alignment(inputs, outputs, logit_pass, agreement)
 
-    figures = kept_json("proofs", [proof_key(inputs, outputs, logit_pass), own], compute)
+    figures = kept_json("proofs", [proof_key(inputs, outputs, logit_pass), agreement], compute)
     write_json(folder / "alignment.json", figures)
     typer.echo(
         f"  {figures['recomputed_rows']} rows recomputed, largest difference "
         f"{figures['max_abs_logit_difference']}"
     )
-    if own is not None:
+    if agreement is not None:
         typer.echo(f"  agreement with the labels {figures['agreement_with_labels']:.4f}")
 
 

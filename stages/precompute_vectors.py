@@ -11,18 +11,18 @@ the figures of the proof.
 import typer
 
 from pipeline_lib.base.entry import run_stage
-from pipeline_lib.base.files import clear_folder, write_json
+from pipeline_lib.base.files import fresh_folder, write_json
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.engine import make_engine
+from pipeline_lib.outputs.sentence_sets import sentence_sets
 from pipeline_lib.params import Params, SentenceVectorFiles, load_params
-from pipeline_lib.storage.shards import ShardSet
-from pipeline_lib.teachers.sentence_sets import sentence_sets
+from pipeline_lib.shards.engine import make_engine
+from pipeline_lib.shards.shard_sets import ShardSet
 
 
 def main() -> None:
     """Compute or look up the vector of every sentence that an encoder is trained on."""
     params, layout = load_params(), Layout()
-    clear_folder(layout.vectors)
+    fresh_folder(layout.vectors)
     write_json(layout.row_names(layout.vectors), sorted(params.sentence_encoders()))
     if not params.sentence_encoders():
         typer.echo("no sentence encoders in params.yaml: no vectors")
@@ -35,41 +35,46 @@ def main() -> None:
 
 def compute(params: Params, layout: Layout) -> None:
     """Compute a model's vectors, and prove that they belong to their sentences."""
-    from pipeline_lib.teachers.precompute import precompute_vectors
-    from pipeline_lib.teachers.vectors import VectorPass
+    from pipeline_lib.outputs.precompute import precompute_vectors
+    from pipeline_lib.outputs.vectors import VectorPass
 
     vector_pass = VectorPass.of(params, layout.model(params.sentence_vectors.model))
     engine = make_engine(params, vector_pass.device)
-    for own in sentence_sets(params, layout):
-        name = own.vectors.relative_to(layout.vectors).as_posix()
-        inputs = ShardSet.open(own.inputs)
-        found = precompute_vectors(inputs, vector_pass, own.vectors, engine, f"vectors {name}")
-        typer.echo(f"{name}: {found}")
+    for sentence_set in sentence_sets(params, layout):
+        name = sentence_set.vectors.relative_to(layout.vectors).as_posix()
+        inputs = ShardSet.open(sentence_set.inputs)
+        report = precompute_vectors(
+            inputs, vector_pass, sentence_set.vectors, engine, f"vectors {name}"
+        )
+        typer.echo(f"{name}: {report}")
 
 
 def take(params: Params, layout: Layout) -> None:
     """Look up the vectors that were given in files; list the sentences that have none."""
-    from pipeline_lib.engine.passes import run_pass
-    from pipeline_lib.teachers.alignment import equal_keys
-    from pipeline_lib.teachers.given_vectors import GivenVectorPass, GivenVectors
-    from pipeline_lib.teachers.own_vectors import check_related
-    from pipeline_lib.teachers.unanswered import UNANSWERED, list_unanswered, without_vector
+    from pipeline_lib.outputs.alignment import equal_keys
+    from pipeline_lib.outputs.files.missing import UNANSWERED, list_unanswered, without_vector
+    from pipeline_lib.outputs.files.vector_checks import check_related
+    from pipeline_lib.outputs.files.vector_table import GivenVectorPass, GivenVectors
+    from pipeline_lib.shards.engine.passes import run_pass
 
     settings, engine = params.sentence_vectors, make_engine(params, "cpu")
     sets = sentence_sets(params, layout)
-    given, where = GivenVectors.read(layout.given_vectors), ", ".join(settings.files)
+    vectors, where = GivenVectors.read(layout.given_vectors), ", ".join(settings.files)
     corpus = ShardSet.open(sets[0].inputs)
-    if warning := check_related(given, corpus.tables(), settings.mask, where):
+    if warning := check_related(vectors, corpus.tables(), settings.mask, where):
         typer.echo(warning)
-    found = GivenVectorPass.of(layout.given_vectors, settings.storage)
-    for own in sets:
-        inputs, name = ShardSet.open(own.inputs), own.vectors.relative_to(layout.vectors).as_posix()
-        manifest, report = run_pass(found, inputs, own.vectors, engine)
-        outputs = ShardSet.open(own.vectors)
+    vector_pass = GivenVectorPass.of(layout.given_vectors, settings.storage)
+    for sentence_set in sets:
+        inputs, name = (
+            ShardSet.open(sentence_set.inputs),
+            sentence_set.vectors.relative_to(layout.vectors).as_posix(),
+        )
+        manifest, report = run_pass(vector_pass, inputs, sentence_set.vectors, engine)
+        outputs = ShardSet.open(sentence_set.vectors)
         missing = list_unanswered(outputs, without_vector(inputs, outputs, settings.mask))
         figures = {"rows": manifest.rows, "rows_with_equal_key": equal_keys(inputs, outputs)}
-        write_json(own.vectors / "alignment.json", figures | manifest.counts)
-        listed = own.vectors / UNANSWERED
+        write_json(sentence_set.vectors / "alignment.json", figures | manifest.counts)
+        listed = sentence_set.vectors / UNANSWERED
         note = f", {missing:,} sentences without a vector: {listed}" if missing else ""
         typer.echo(f"{name}: {manifest.rows:,} rows; {report}{note}")
 

@@ -10,13 +10,13 @@ from typing import Annotated
 import typer
 
 from pipeline_lib.base.entry import run_stage
-from pipeline_lib.base.files import clear_folder
+from pipeline_lib.base.files import fresh_folder
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.engine import make_engine
+from pipeline_lib.corpora.tasks.labelled import read_examples
+from pipeline_lib.corpora.tasks.preparation import prepare_task
 from pipeline_lib.params import load_params
-from pipeline_lib.report.splits import prepared_line
-from pipeline_lib.tasks.labelled import read_examples
-from pipeline_lib.tasks.preparation import prepare_task
+from pipeline_lib.results.splits import prepared_line
+from pipeline_lib.shards.engine import make_engine
 
 
 def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:
@@ -25,7 +25,7 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
     settings = params.task(task)
     splits, dropped = read_examples(layout.raw_task(task), settings)
     engine = make_engine(params, "cpu")
-    folder = clear_folder(layout.task(task))
+    folder = fresh_folder(layout.task(task))
     manifests = prepare_task(splits, dropped, settings, params.tagger, folder, engine)
     typer.echo(prepared_line(task, manifests))
 

@@ -12,17 +12,17 @@ from typing import Annotated, Any
 import typer
 
 from pipeline_lib.base.entry import run_stage
-from pipeline_lib.base.files import clear_folder
+from pipeline_lib.base.files import fresh_folder
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.engine import make_engine
 from pipeline_lib.params import Encoder, load_params
+from pipeline_lib.shards.engine import make_engine
 
 
 def main(encoder: Annotated[str, typer.Option(help="A row of `encoders`.")]) -> None:
     """Train an encoder, without any task, on sentence vectors or a model's layers."""
     from pipeline_lib.base.devices import resolve_device
-    from pipeline_lib.distillation.encoders import EncoderTraining, encoder_row
-    from pipeline_lib.distillation.general import GeneralTraining, general_row
+    from pipeline_lib.training.distillation.encoders import EncoderTraining, encoder_row
+    from pipeline_lib.training.distillation.general import GeneralTraining, general_row
     from pipeline_lib.training.progress import show_training
     from pipeline_lib.training.search import train_rows
 
@@ -30,7 +30,7 @@ def main(encoder: Annotated[str, typer.Option(help="A row of `encoders`.")]) -> 
     settings, device = params.encoder(encoder), str(resolve_device(params.device))
     make_row = encoder_row if isinstance(settings, Encoder) else general_row
     row = make_row(params, encoder, layout, device)
-    folder = clear_folder(layout.encoder(encoder))
+    folder = fresh_folder(layout.encoder(encoder))
 
     def note(training: EncoderTraining | GeneralTraining, loss: float, best: float) -> str:
         return f"{training.name}: loss {loss:.4f} held back {-best:.4f}"
@@ -46,7 +46,7 @@ def main(encoder: Annotated[str, typer.Option(help="A row of `encoders`.")]) -> 
 
 def describe(encoder: str, record: dict[str, Any]) -> None:
     """Print how well an encoder does on held-back sentences, and a warning if it collapsed."""
-    from pipeline_lib.distillation.collapse import collapse_warning
+    from pipeline_lib.training.distillation.collapse_checks import collapse_warning
 
     line = f"{encoder}: loss {record['loss']:.4f} on {record['held_back_sentences']:,} held-back"
     if "constant_loss" not in record:

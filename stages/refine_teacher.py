@@ -11,24 +11,24 @@ from typing import Annotated
 import typer
 
 from pipeline_lib.base.entry import run_stage
-from pipeline_lib.base.files import clear_folder
+from pipeline_lib.base.files import fresh_folder
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.engine import make_engine
 from pipeline_lib.params import load_params
+from pipeline_lib.shards.engine import make_engine
 
 
 def main(teacher: Annotated[str, typer.Option(help="A name in `refined`.")]) -> None:
     """Tune a teacher of kind ``refined`` on all of its tasks."""
     from pipeline_lib.base.devices import resolve_device
-    from pipeline_lib.teachers.refining import RefinedTraining, refined_teacher_row
     from pipeline_lib.training.progress import show_training
     from pipeline_lib.training.search import train_rows
+    from pipeline_lib.training.teachers.refining import RefinedTraining, refined_teacher_row
 
     params, layout = load_params(), Layout()
     device = str(resolve_device(params.device))
     row = refined_teacher_row(params, params.refined_teacher(teacher), layout, device)
     engine = make_engine(params, device, single_threaded=False)
-    clear_folder(layout.refined_teachers(teacher))
+    fresh_folder(layout.refined_teachers(teacher))
 
     def note(training: RefinedTraining, loss: float, best: float) -> str:
         return f"rate {training.rate:g}: loss {loss:.3f} best dev {max(best, 0):.4f}"

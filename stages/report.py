@@ -13,15 +13,15 @@ from pathlib import Path
 import typer
 
 from pipeline_lib.base.entry import run_stage
-from pipeline_lib.base.files import clear_folder, write_json
+from pipeline_lib.base.files import fresh_folder, write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import load_params
-from pipeline_lib.report.collect import metrics, read_finished, read_results
 from pipeline_lib.report.content import page_content
-from pipeline_lib.report.markdown import write_report
-from pipeline_lib.report.measured import read_measured
 from pipeline_lib.report.page import write_content, write_page
 from pipeline_lib.report.plots import summary, write_accuracy_speed, write_curves
+from pipeline_lib.results.collect import metrics, read_finished, read_results
+from pipeline_lib.results.report_markdown import write_report
+from pipeline_lib.results.retrieval_tables import read_measured
 
 
 def main() -> None:
@@ -35,7 +35,7 @@ def main() -> None:
     # With the timings, which differ from run to run and are only on the page.
     finished = read_finished(layout, list(params.tasks))
     content = page_content(params, layout, finished, measured)
-    write_curves(clear_folder(layout.curves), content["tasks"])
+    write_curves(fresh_folder(layout.curves), content["tasks"])
     write_accuracy_speed(layout.accuracy_speed, finished)
     write_content(layout.page_content, content)
     write_page(layout.page, content)

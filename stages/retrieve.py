@@ -12,8 +12,8 @@ import typer
 
 from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.evaluation.rankings import retrieval_scores
 from pipeline_lib.params import load_params
+from pipeline_lib.retrieval.evaluation.rankings import retrieval_scores
 
 
 def main(row: Annotated[str, typer.Option(help="A key of `retrieval` in params.yaml.")]) -> None:

@@ -12,8 +12,8 @@ import typer
 
 from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.evaluation.untuned import similarity_table
 from pipeline_lib.params import load_params
+from pipeline_lib.retrieval.evaluation.zero_shot_table import similarity_table
 
 
 def main(row: Annotated[str, typer.Option(help="A key of `similarity` in params.yaml.")]) -> None:

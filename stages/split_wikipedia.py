@@ -17,15 +17,15 @@ from pipeline_lib.base.progress import show_progress
 from pipeline_lib.params import load_params
 
 if TYPE_CHECKING:
-    from pipeline_lib.engine.passes import PassReport
+    from pipeline_lib.shards.engine.passes import PassStats
 
 FOLDER = Layout().data / "wikipedia"
 
 
 def main() -> None:
     """Split articles into sentences: a training set, and a validation set of other articles."""
-    from pipeline_lib.engine import make_engine
-    from pipeline_lib.wikipedia.sentence_sets import split_wikipedia, write_empty
+    from pipeline_lib.corpora.wikipedia.sentence_sets import split_wikipedia, write_empty
+    from pipeline_lib.shards.engine import make_engine
 
     params = load_params()
     settings = params.wikipedia
@@ -36,7 +36,7 @@ def main() -> None:
     wanted = settings.sentences + settings.validation.sentences
     with show_progress("split wikipedia", "sentences") as advance:
 
-        def on_progress(report: "PassReport", rows: int) -> None:
+        def on_progress(report: "PassStats", rows: int) -> None:
             note = f"({report.reused} chunks reused)"
             advance(rows, wanted, note, counted=rows if report.computed else 0)
 

@@ -17,23 +17,27 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pipeline_lib.base.entry import run_stage
-from pipeline_lib.base.files import clear_folder
+from pipeline_lib.base.files import fresh_folder
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.distillation.plans import Plan, make_plan
-from pipeline_lib.engine import make_engine
 from pipeline_lib.params import Params, load_params
-from pipeline_lib.tasks.unlabelled import training_texts
+from pipeline_lib.shards.engine import make_engine
+from pipeline_lib.shards.training_texts import training_texts
+from pipeline_lib.training.distillation.plans import Plan, make_plan
 
 if TYPE_CHECKING:
-    from pipeline_lib.distillation.students import StudentTraining
-    from pipeline_lib.training.search import Row, Searched
+    from pipeline_lib.training.distillation.students import StudentTraining
+    from pipeline_lib.training.search import Searched, TrainingRow
 
 
 def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:
     """Train one task's students: every row of the task, once per seed."""
     from pipeline_lib.base.devices import resolve_device
-    from pipeline_lib.distillation.data import encode_sets
-    from pipeline_lib.distillation.students import plans_in_turn, student_row, take_students
+    from pipeline_lib.training.distillation.encoded_sets import encode_sets
+    from pipeline_lib.training.distillation.students import (
+        plans_in_turn,
+        student_row,
+        take_students,
+    )
     from pipeline_lib.training.progress import show_training
     from pipeline_lib.training.search import train_rows
 
@@ -42,13 +46,13 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
     make_vocabulary(params, task, layout)
     inputs = layout.vocabulary(task), layout.split(task, "dev"), params.seeds, device
     plans = [make_plan(params, task, method, layout) for method in sorted(methods)]
-    target = clear_folder(layout.students(task))
+    target = fresh_folder(layout.students(task))
     for plan in (plan for plan in plans if plan.optimiser is None):
         records = take_students(plan, params.seeds, target / plan.method)
         scores = ", ".join(f"{record['best_dev']:.4f}" for record in records.values())
         typer.echo(f"{task} {plan.method}: dev {scores} (seeds {params.seeds}, from {plan.start})")
 
-    def rows_of(turn: list[Plan]) -> "list[Row[StudentTraining]]":
+    def rows_of(turn: list[Plan]) -> "list[TrainingRow[StudentTraining]]":
         return [student_row(plan, *inputs) for plan in turn]
 
     turns = plans_in_turn(plans)
@@ -60,19 +64,19 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
             rows = rows_of([plan.started(layout, params.seeds) for plan in turn])
             encode_sets(rows, encoders)
             searched = train_rows(rows, trainers, shown.on_progress, shown.on_done)
-            for method, found in searched.items():
-                _link(found, target / method)
+            for method, result in searched.items():
+                _link(result, target / method)
             trained |= searched
-    for method, found in trained.items():
-        _tell(f"{task} {method}", found)
+    for method, result in trained.items():
+        _tell(f"{task} {method}", result)
 
 
 def make_vocabulary(params: Params, task: str, layout: Layout) -> None:
     """Choose the students' words, and give every word its initial vector."""
-    from pipeline_lib.students.vocabulary import vector_source, write_vocabulary
+    from pipeline_lib.models.students.vocabulary import vector_source, write_vocabulary
 
     settings, texts = params.vocabulary, training_texts(layout.split(task, "train"))
-    folder, source = clear_folder(layout.vocabulary(task)), vector_source(settings, layout)
+    folder, source = fresh_folder(layout.vocabulary(task)), vector_source(settings, layout)
     words, width = write_vocabulary([texts], settings.min_count, settings, source, folder)
     typer.echo(f"{task}: {words:,} words, {width} values each")
 
@@ -83,17 +87,17 @@ def _note(training: "StudentTraining", loss: float, best: float) -> str:
     return f"{training.plan.method} {training.seed}: loss {loss:.3f} {score}"
 
 
-def _link(found: "Searched[StudentTraining]", folder: Path) -> None:
-    for seed, (training, _) in found.trainings.items():
+def _link(result: "Searched[StudentTraining]", folder: Path) -> None:
+    for seed, (training, _) in result.trainings.items():
         training.result.link_into(folder / str(seed))
-    found.write(folder)
+    result.write(folder)
 
 
-def _tell(name: str, found: "Searched[StudentTraining]") -> None:
-    [(first, record), *_] = found.trainings.values()
+def _tell(name: str, result: "Searched[StudentTraining]") -> None:
+    [(first, record), *_] = result.trainings.values()
     what, sign = ("loss on dev", -1) if first.plan.objective.is_of_layers else ("dev", 1)
-    scores = ", ".join(f"{sign * own['best_dev']:.4f}" for own in found.records)
-    typer.echo(f"{name}: {what} {scores} (seeds {[*found.trainings]}, rate {found.rate:g})")
+    scores = ", ".join(f"{sign * seed_record['best_dev']:.4f}" for seed_record in result.records)
+    typer.echo(f"{name}: {what} {scores} (seeds {[*result.trainings]}, rate {result.rate:g})")
     if missing := record["unanswered"]:
         typer.echo(
             f"  trained on {record['rows']:,} rows: {missing:,} have no answer from the teacher"

@@ -13,17 +13,17 @@ from typing import Annotated
 import typer
 
 from pipeline_lib.base.entry import run_stage
-from pipeline_lib.base.files import clear_folder
+from pipeline_lib.base.files import fresh_folder
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.engine import make_engine
 from pipeline_lib.params import load_params
+from pipeline_lib.shards.engine import make_engine
 
 
 def main(joint: Annotated[str, typer.Option(help="A row of `joint`.")]) -> None:
     """Train the students of a row of `joint`, once per seed."""
     from pipeline_lib.base.devices import resolve_device
-    from pipeline_lib.distillation.data import encode_sets
-    from pipeline_lib.distillation.joint import (
+    from pipeline_lib.training.distillation.encoded_sets import encode_sets
+    from pipeline_lib.training.distillation.joint import (
         JointTraining,
         joint_row,
         write_joint_vocabulary,
@@ -34,7 +34,7 @@ def main(joint: Annotated[str, typer.Option(help="A row of `joint`.")]) -> None:
 
     params, layout = load_params(), Layout()
     settings, device = params.joint_row(joint), str(resolve_device(params.device))
-    clear_folder(layout.joint(joint))
+    fresh_folder(layout.joint(joint))
     if params.reads_words(settings):
         words = write_joint_vocabulary(params, joint, layout)
         typer.echo(f"{joint}: {words:,} words of {', '.join(settings.tasks)}")

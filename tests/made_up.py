@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from pipeline_lib.evaluation.results import TaskScores
-from pipeline_lib.evaluation.speed import TaskSpeed
 from pipeline_lib.params import Classification
+from pipeline_lib.results.schema import TaskScores
+from pipeline_lib.results.speed import TaskSpeed
 
 SPLITS = ("dev", "test")
 

@@ -11,14 +11,14 @@ import torch
 
 from pipeline_lib.base.files import write_json
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.exports.onnx_export import export_onnx
-from pipeline_lib.networks.encoders import build_encoder
-from pipeline_lib.networks.student import StudentConfig, StudentNetwork
+from pipeline_lib.exports.onnx.exporter import export_onnx
+from pipeline_lib.models.networks.encoders import build_encoder
+from pipeline_lib.models.networks.student import StudentConfig, StudentNetwork
+from pipeline_lib.models.students.sentence_encoder import save_encoder
+from pipeline_lib.models.students.student import save_student
+from pipeline_lib.models.students.vocabulary import build_tokenizer
 from pipeline_lib.params import student_settings
-from pipeline_lib.storage.shards import Manifest, schema_of, write_manifest, write_shard
-from pipeline_lib.students.sentence_encoder import save_encoder
-from pipeline_lib.students.student import save_student
-from pipeline_lib.students.vocabulary import build_tokenizer
+from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
 from tests.pretrained import write_model
 
 WORTH = {"triumph": 3.0, "quiet": 0.15, "dull": -3.0, "hours": -3.3}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import pipeline_lib
-from pipeline_lib.storage.fingerprint import ROOT, imports
+from pipeline_lib.shards.fingerprint import ROOT, imports
 from tests.readable import write_workspace
 
 PAGE = Path(__file__).parents[1] / "docs/python.md"

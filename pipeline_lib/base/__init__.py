@@ -1,1 +1,1 @@
-"""What all other packages build on: errors, files, hashing, devices, progress."""
+"""What knows nothing of machine learning: errors, files, hashing, layout, devices, progress."""

@@ -183,13 +183,13 @@ def read_record(path: Path, *keys: str) -> dict[str, Any]:
 
     :raises DistilleryError: if it is missing, torn, not an object, or lacks a key.
     """
-    found = read_json(path)
-    lacking = [key for key in keys if not isinstance(found, dict) or key not in found]
+    record = read_json(path)
+    lacking = [key for key in keys if not isinstance(record, dict) or key not in record]
     if lacking:
         raise DistilleryError(
             f"{path}: no key {lacking[0]!r}. Delete it and run `dvc repro` to make it again."
         )
-    return found
+    return record
 
 
 def unreadable(path: Path, error: OSError) -> DistilleryError:
@@ -232,7 +232,7 @@ def link_or_copy(source: Path, target: Path) -> None:
             shutil.copyfile(source, temporary)
 
 
-def clear_folder(folder: Path) -> Path:
+def fresh_folder(folder: Path) -> Path:
     """Empty ``folder``, creating it if necessary, and return it.
 
     :raises DistilleryError: if it cannot be emptied or created, or a file is in its place.

@@ -95,6 +95,11 @@ class Layout:
         """Return the shard set of a prepared task's split."""
         return self.task(task) / split
 
+    def heldout_splits(self, task: str) -> list[str]:
+        """Return the names of a prepared task's held-out splits: dev, test, then further ones."""
+        names = [path.name for path in self.task(task).iterdir() if path.is_dir()]
+        return sorted({*names} - {"train"}, key=lambda name: ("_" in name, name))
+
     def lexicon(self, task: str) -> Path:
         """Return the file of a task's lexicon."""
         return self.data / "lexicons" / task / "lexicon.arrow"
@@ -323,10 +328,10 @@ def pair_of(folder: Path) -> Pair | None:
     for depth, find in ((5, _deepest_pair), (4, _deep_pair), (3, _pair), (2, _shallow_pair)):
         if len(parts) > depth:
             data = Path(os.path.relpath(Path(*parts[:-depth])))
-            found = find(Layout(data), *parts[-depth:])
-            if found is not None:
+            pair = find(Layout(data), *parts[-depth:])
+            if pair is not None:
                 # The path that was passed in keeps its spelling.
-                inputs, outputs = found
+                inputs, outputs = pair
                 same = os.path.abspath(inputs) == os.path.abspath(folder)
                 return Pair(folder, outputs) if same else Pair(inputs, folder)
     return None
@@ -359,10 +364,10 @@ def _pair(layout: Layout, kind: str, first: str, second: str) -> tuple[Path, Pat
     return None
 
 
-def _answering(layout: Layout, task: str, place: str) -> Path:
-    """Return the first outputs by teacher's name; ``place`` has a star for that name."""
-    found = sorted(layout.all_outputs(task).glob(f"{place}/manifest.json"))
-    return found[0].parent if found else layout.all_outputs(task) / place
+def _answering(layout: Layout, task: str, pattern: str) -> Path:
+    """Return the first outputs by teacher's name; ``pattern`` has a star for that name."""
+    manifests = sorted(layout.all_outputs(task).glob(f"{pattern}/manifest.json"))
+    return manifests[0].parent if manifests else layout.all_outputs(task) / pattern
 
 
 def _shallow_pair(layout: Layout, kind: str, split: str) -> tuple[Path, Path] | None:

@@ -32,8 +32,8 @@ def count(kind: str, reused: bool, name: str | None = None) -> None:
     if name is not None and (kind, name) in _names:
         return
     _names.add((kind, name or ""))
-    own = _counts.setdefault(kind, {"computed": 0, "reused": 0})
-    own["reused" if reused else "computed"] += 1
+    counter = _counts.setdefault(kind, {"computed": 0, "reused": 0})
+    counter["reused" if reused else "computed"] += 1
 
 
 def recorded(main: Callable[..., None], argv: Sequence[str] = sys.argv) -> Callable[..., None]:
@@ -66,7 +66,7 @@ def stage_name(argv: Sequence[str], options: dict[str, Any]) -> str:
 def read_stage_record(path: Path) -> dict[str, Any] | None:
     """Return a stage's record, or None if there is none or it cannot be read."""
     try:
-        found = read_json(path)
-        return {key: found[key] for key in ("command", "started", "seconds", "counts")}
+        record = read_json(path)
+        return {key: record[key] for key in ("command", "started", "seconds", "counts")}
     except (DistilleryError, KeyError, TypeError):
         return None

@@ -39,11 +39,11 @@ def print_summary(params: Path) -> None:
     """
     from pipeline_lib.base.errors import DistilleryError
     from pipeline_lib.base.layout import Layout
-    from pipeline_lib.evaluation.submission import params_faults
+    from pipeline_lib.exports.submission import params_faults
+    from pipeline_lib.models.students.check_student import student_faults
     from pipeline_lib.params import load_params
     from pipeline_lib.params.input_files import input_files
     from pipeline_lib.sources.preflight import format_faults, model_faults
-    from pipeline_lib.students.fits import student_faults
 
     loaded = load_params(params)
     faults = [
@@ -66,28 +66,32 @@ def print_summary(params: Path) -> None:
 
 def answer_faults(params: "Params") -> list[str]:
     """Return one line per task whose answers in a teacher's files cannot be used."""
-    from pipeline_lib.base.faults import faults_of
-    from pipeline_lib.teachers.answers import gather
+    from pipeline_lib.base.collect_errors import faults_of
+    from pipeline_lib.outputs.files.answers import gather
 
-    found = []
-    for own in (own for own in params.teachers.values() if own.tuning.kind == "answers"):
-        for name in (name for name in params.tasks if own.knows(name)):
-            paths = [Path(params.inputs) / path for path in own.tuning.paths(name)]
-            found += faults_of(gather, paths, own.tuning, params.tasks[name])
-    return found
+    faults = []
+    for teacher in (
+        teacher for teacher in params.teachers.values() if teacher.tuning.kind == "answers"
+    ):
+        for name in (name for name in params.tasks if teacher.knows(name)):
+            paths = [Path(params.inputs) / path for path in teacher.tuning.paths(name)]
+            faults += faults_of(gather, paths, teacher.tuning, params.tasks[name])
+    return faults
 
 
 def vector_findings(params: "Params") -> tuple[list[str], list[str]]:
     """Return lines that describe the files of sentence vectors, and why they cannot be used."""
     from pipeline_lib.base.errors import DistilleryError
-    from pipeline_lib.commands.vector_files import vector_lines
+    from pipeline_lib.outputs.files.describe_vectors import vector_lines
     from pipeline_lib.params import SentenceVectorFiles
 
-    own = params.sentence_vectors
-    if not isinstance(own, SentenceVectorFiles):
+    settings = params.sentence_vectors
+    if not isinstance(settings, SentenceVectorFiles):
         return [], []
     try:
-        lines = vector_lines([Path(params.inputs) / path for path in own.files], own, params)
+        lines = vector_lines(
+            [Path(params.inputs) / path for path in settings.files], settings, params
+        )
     except DistilleryError as error:
         return [], [str(error)]
     return [f"vectors   {line}" for line in lines], []
@@ -162,8 +166,8 @@ def _fetched(params: "Params") -> list[str]:
     """List what is fetched over the network; other kinds of sources are local."""
     sources = [task.source for task in params.tasks.values()] + list(params.models.values())
     sources += [params.wikipedia.source] if params.wikipedia is not None else []
-    found = [_where(source) for source in sources if source.kind in NETWORK]
-    return list(dict.fromkeys(found))
+    origins = [_where(source) for source in sources if source.kind in NETWORK]
+    return list(dict.fromkeys(origins))
 
 
 def _tuned(params: "Params", name: str) -> str:

@@ -35,7 +35,7 @@ def encode(
     if out.suffix not in writers:
         raise DistilleryError(f"{out}: give a name that ends in {' or '.join(writers)}.")
     from pipeline_lib.exports.opening import load_encoder
-    from pipeline_lib.storage.vectors import unit
+    from pipeline_lib.shards.vectors import unit
 
     encoder = load_encoder(model)
 
@@ -55,7 +55,7 @@ def write_arrow(path: Path, batches: Encoded, width: int) -> int:
     import pyarrow as pa
 
     from pipeline_lib.base.files import atomic_path
-    from pipeline_lib.storage.columns import list_column
+    from pipeline_lib.shards.columns import list_column
 
     schema = pa.schema({"text": pa.string(), "vector": pa.list_(pa.float32(), width)})
     rows = 0
@@ -84,7 +84,7 @@ def write_npy(path: Path, batches: Encoded, width: int) -> int:
 
 
 def _batches(file: Path) -> Iterator[list[str]]:
-    from pipeline_lib.base.lines import read_lines
+    from pipeline_lib.tables.lines import read_lines
 
     lines = read_lines(None if str(file) == "-" else file)
     while batch := list(islice(lines, BATCH)):

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text as Cell
 
-    from pipeline_lib.evaluation.importance import Importance
-    from pipeline_lib.students.folders import Predict
-    from pipeline_lib.students.student import Student
+    from pipeline_lib.models.students.folders import Predict
+    from pipeline_lib.models.students.student import Student
+    from pipeline_lib.models.word_importance import Importance
 
 EXAMPLE = 'Example: distill explain data/students/movies/bilstm_kd_ts/1 "A joy from start to end."'
 WARM, COLD = (255, 90, 60), (70, 130, 255)
@@ -45,22 +45,25 @@ def explain(
     """
     from rich.console import Console
 
-    from pipeline_lib.commands.given_rows import as_examples
-    from pipeline_lib.evaluation import importance
-    from pipeline_lib.evaluation.evaluate import require_model
+    from pipeline_lib.models.checks import require_model
+    from pipeline_lib.models.word_importance import as_json as json_of
+    from pipeline_lib.models.word_importance import word_importance
+    from pipeline_lib.tables.input_texts import as_examples
 
     require_model(model)
-    from pipeline_lib.students.student import load_student
+    from pipeline_lib.models.students.student import load_student
 
     student = load_student(model)
     console, explained = Console(), []
     models = dict(_models(model, student, teacher, baseline, params))
     for text in as_examples(texts, student.is_pair):
-        found = {name: importance.word_importance(text, *own) for name, own in models.items()}
+        importances = {
+            name: word_importance(text, *arguments) for name, arguments in models.items()
+        }
         if as_json:
-            explained.append(importance.as_json(text, found, student.label_names))
+            explained.append(json_of(text, importances, student.label_names))
         else:
-            console.print(_heat_map(found, student.label_names))
+            console.print(_heat_map(importances, student.label_names))
     if as_json:
         typer.echo(json.dumps(explained, indent=2, ensure_ascii=False))
 
@@ -70,32 +73,32 @@ def _models(
 ) -> Iterator[tuple[str, tuple["Predict", str]]]:
     """Yield what is known of the teacher, the student and its baseline: name, predict, mask."""
     from pipeline_lib.base.layout import student_place
-    from pipeline_lib.evaluation import companions
+    from pipeline_lib.models import serving
+    from pipeline_lib.models.students.student import load_student
     from pipeline_lib.params import load_params
-    from pipeline_lib.students.student import load_student
 
     length = None
     if student_place(model) is not None and params.exists():
         loaded = load_params(params)
         if teacher is None:
-            teacher, length = companions.teacher_of(model, loaded) or (None, None)
-        baseline = baseline or companions.baseline_of(model, loaded)
+            teacher, length = serving.teacher_of(model, loaded) or (None, None)
+        baseline = baseline or serving.baseline_of(model, loaded)
     if teacher is not None:
-        opened, predict = companions.open_teacher(teacher, student.label_names, length)
+        opened, predict = serving.open_teacher(teacher, student.label_names, length)
         yield f"teacher {teacher.name}", (predict, opened.pieces.mask_sign)
-    yield _name(model), companions.student_in_use(model, student)
+    yield _name(model), serving.student_in_use(model, student)
     if baseline is not None:
-        yield _name(baseline), companions.student_in_use(baseline, load_student(baseline))
+        yield _name(baseline), serving.student_in_use(baseline, load_student(baseline))
 
 
 def _name(folder: Path) -> str:
     from pipeline_lib.base.layout import student_place
 
-    place = student_place(folder)
-    return str(folder) if place is None else place.method
+    student = student_place(folder)
+    return str(folder) if student is None else student.method
 
 
-def _heat_map(found: dict[str, "Importance"], names: list[str]) -> "Table":
+def _heat_map(importances: dict[str, "Importance"], names: list[str]) -> "Table":
     """Return a row per word and a column per model; the colour says what the number says."""
     from rich import box
     from rich.table import Table
@@ -103,30 +106,35 @@ def _heat_map(found: dict[str, "Importance"], names: list[str]) -> "Table":
 
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("Masked", overflow="fold")
-    for name in found:
+    for name in importances:
         table.add_column(Text(name), justify="right", overflow="fold")
-    table.add_row("nothing", *(Text(_answer(own, names)) for own in found.values()))
-    entropies = ("" if own.is_regression else f"{own.entropy:.3f} bits" for own in found.values())
+    table.add_row(
+        "nothing", *(Text(_answer(importance, names)) for importance in importances.values())
+    )
+    entropies = (
+        "" if importance.is_regression else f"{importance.entropy:.3f} bits"
+        for importance in importances.values()
+    )
     table.add_row("", *entropies, end_section=True)
-    most = max(float(abs(own.changes).max()) for own in found.values()) or 1.0
-    first, *second = next(iter(found.values())).words
+    most = max(float(abs(importance.changes).max()) for importance in importances.values()) or 1.0
+    first, *second = next(iter(importances.values())).words
     for i, word in enumerate([*first, *(word for side in second for word in side)]):
-        cells = (_cell(own, i, most, names) for own in found.values())
+        cells = (_cell(importance, i, most, names) for importance in importances.values())
         # A line parts the sentences of a pair.
         table.add_row(Text(word), *cells, end_section=i == len(first) - 1)
     return table
 
 
-def _answer(own: "Importance", names: list[str]) -> str:
-    best = int(own.answer.argmax())
-    return f"{names[best]} {own.answer[best]:.3f}"
+def _answer(importance: "Importance", names: list[str]) -> str:
+    best = int(importance.answer.argmax())
+    return f"{names[best]} {importance.answer[best]:.3f}"
 
 
-def _cell(own: "Importance", word: int, most: float, names: list[str]) -> "Cell":
+def _cell(importance: "Importance", word: int, most: float, names: list[str]) -> "Cell":
     from rich.text import Text
 
-    change, answer = float(own.changes[word]), int(own.masked[word].argmax())
-    other = "" if answer == int(own.answer.argmax()) else f" {names[answer]}"
+    change, answer = float(importance.changes[word]), int(importance.masked[word].argmax())
+    other = "" if answer == int(importance.answer.argmax()) else f" {names[answer]}"
     part = abs(change) / most
     colour = WARM if change > 0 else COLD
     red, green, blue = (round(255 + part * (end - 255)) for end in colour)

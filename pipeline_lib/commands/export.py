@@ -40,7 +40,7 @@ def export(
     answers of `distill predict`, without this library. README.md in OUT is the model card: scores,
     calibration, data, licences, limits. Upload the folder with `hf upload NAME OUT`.
     """
-    from pipeline_lib.evaluation.evaluate import require_model
+    from pipeline_lib.models.checks import require_model
 
     require_model(model)
     typer.echo(f"{out}: {to.value}, {_writer(to)(model, out)}")
@@ -48,11 +48,12 @@ def export(
 
 def _writer(to: Target) -> Callable[[Path, Path], str]:
     """Return the function that writes this format and returns a one-line summary."""
-    from pipeline_lib.exports import hub, numpy_export, onnx_export
+    from pipeline_lib.exports import hub, numpy_export
+    from pipeline_lib.exports.onnx import exporter
 
     writers = {
-        Target.onnx: onnx_export.export_onnx,
-        Target.onnx_int8: onnx_export.export_onnx_int8,
+        Target.onnx: exporter.export_onnx,
+        Target.onnx_int8: exporter.export_onnx_int8,
         Target.numpy: numpy_export.export_numpy,
         Target.sentence_transformers: _write_sentence_transformers,
         Target.hub: hub.export_hub,

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from pipeline_lib.engine.local import LocalEngine
     from pipeline_lib.retrieval.catalogue import Catalogue
     from pipeline_lib.retrieval.documents import GivenDocuments
     from pipeline_lib.retrieval.embedders import EncoderReference
-    from pipeline_lib.retrieval.rows import Rows
     from pipeline_lib.retrieval.segments import BuildReport
+    from pipeline_lib.shards.engine.local import LocalEngine
+    from pipeline_lib.tables.sentence_rows import Rows
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -48,7 +48,7 @@ class Approximate(StrEnum):
     faiss = "faiss"
 
 
-class Format(StrEnum):
+class InputFormat(StrEnum):
     """Formats of sentences: one per line, rows with columns, or a shard set."""
 
     lines = "lines"
@@ -64,9 +64,10 @@ File = Annotated[
     Path, typer.Argument(help="Sentences: a file, a shard set's folder, or - for standard input.")
 ]
 Form = Annotated[
-    Format | None, typer.Option("--format", help="The file's format; by default from its name.")
+    InputFormat | None,
+    typer.Option("--format", help="The file's format; by default from its name."),
 ]
-Text = Annotated[str, typer.Option("--text", help="Column or JSON key of the sentences.")]
+TextColumn = Annotated[str, typer.Option("--text", help="Column or JSON key of the sentences.")]
 Id = Annotated[
     str | None, typer.Option("--id", help="Column or JSON key of their ids; by default, no ids.")
 ]
@@ -133,7 +134,7 @@ def build(
     approximate: Annotated[
         Approximate | None, typer.Option("--approximate", help="Add an approximate index.")
     ] = None,
-    text: Text = "text",
+    text: TextColumn = "text",
     ids: Id = None,
     form: Form = None,
     segment_rows: SegmentRows = None,
@@ -147,10 +148,10 @@ def build(
     resumes after the last complete segment. Run on a changed file, it embeds only what changed.
     """
     from pipeline_lib.base.errors import DistilleryError
+    from pipeline_lib.models.students.vector_targets import Targets
     from pipeline_lib.retrieval.building import SEGMENT_ROWS, Form, build
     from pipeline_lib.retrieval.documents import targets_in_files
     from pipeline_lib.retrieval.embedders import EncoderReference, targets_in_space
-    from pipeline_lib.students.targets import Targets
 
     if (encoder is None) == (model is None):
         raise DistilleryError("give either `--encoder` or `--model`, to embed the sentences.")
@@ -172,15 +173,15 @@ def build(
         mean = targets_in_space(centre, reference).mean
         if mean is None:
             raise DistilleryError(f"{centre}: its targets are not centred. Omit `--centre`.")
-    own = Form(storage.value, normalise, dimensions, mean, approximate and approximate.value)
+    settings = Form(storage.value, normalise, dimensions, mean, approximate and approximate.value)
     where, engine = _engine(device, workers)
-    with _given(vectors, index) as given:
-        found, report = build(
-            *(index, reference, _rows(file, form, text, ids), own, engine, where),
+    with _given(vectors, index) as documents:
+        catalogue, report = build(
+            *(index, reference, _rows(file, form, text, ids), settings, engine, where),
             ids=ids is not None, segment_rows=segment_rows or SEGMENT_ROWS,
-            on_segment=_progress(), given=given,
+            on_segment=_progress(), documents=documents,
         )  # fmt: skip
-    _say_done(found, report)
+    _say_done(catalogue, report)
 
 
 @app.command("add", epilog="Example: distill index add data/mine more.txt")
@@ -191,7 +192,7 @@ def add(
         Path | None, typer.Option("--encoder", help="The index's encoder, if it was moved.")
     ] = None,
     vectors: Vectors = None,
-    text: Text = "text",
+    text: TextColumn = "text",
     ids: Id = None,
     form: Form = None,
     segment_rows: SegmentRows = None,
@@ -203,12 +204,12 @@ def add(
     from pipeline_lib.retrieval.catalogue import Catalogue
 
     where, engine = _engine(device, workers)
-    with _given(vectors, index) as given:
-        found, report = add(
+    with _given(vectors, index) as documents:
+        catalogue, report = add(
             *(Catalogue.open(index), _rows(file, form, text, ids), engine, where, encoder),
-            segment_rows=segment_rows or SEGMENT_ROWS, on_segment=_progress(), given=given,
+            segment_rows=segment_rows or SEGMENT_ROWS, on_segment=_progress(), documents=documents,
         )  # fmt: skip
-    _say_done(found, report)
+    _say_done(catalogue, report)
 
 
 @app.command("info", epilog="Example: distill index info data/mine --verify")
@@ -242,24 +243,27 @@ def info(
 def _facts(catalogue: "Catalogue") -> Iterator[tuple[str, str]]:
     from pipeline_lib.commands.shards import size_text
 
-    own, manifest = catalogue.contents, catalogue.shards.manifest
+    contents, manifest = catalogue.contents, catalogue.shards.manifest
     size = size_text(sum(shard.bytes for shard in manifest.shards))
     yield "rows", f"{len(catalogue):,} in {len(manifest.shards):,} segments, {size}"
-    cut = f", cut from {own.encoder_width}" if own.width < own.encoder_width else ""
-    yield "vectors", f"{own.width} values{cut}, {own.storage}"
-    yield "length", "1 (normalised)" if own.normalised else "as the encoder returns it"
-    yield "centred", f"mean {own.mean[:12]} subtracted" if own.mean else "no"
-    yield "ids", "given" if own.ids else "none: rows are identified by their texts"
-    pooled = f", pooling {own.encoder.pooling}, {own.encoder.max_length} word pieces"
-    yield "encoder", f"{own.encoder.folder}{pooled if own.encoder.pooling else ''}"
-    yield "", f"digest {own.encoder.digest[:12]}: {_presence(own.encoder)}"
-    if own.given is not None:
-        said = ", ".join(f"{name} {value}" for name, value in own.given.items())
-        yield "documents", f"vectors from files{': ' if said else ''}{said}"
-    found = own.approximate
-    yield "approximate", f"{found.kind}, {size_text(found.bytes)}" if found else "none"
+    cut = f", cut from {contents.encoder_width}" if contents.width < contents.encoder_width else ""
+    yield "vectors", f"{contents.width} values{cut}, {contents.storage}"
+    yield "length", "1 (normalised)" if contents.normalised else "as the encoder returns it"
+    yield "centred", f"mean {contents.mean[:12]} subtracted" if contents.mean else "no"
+    yield "ids", "given" if contents.ids else "none: rows are identified by their texts"
+    pooled = f", pooling {contents.encoder.pooling}, {contents.encoder.max_length} word pieces"
+    yield "encoder", f"{contents.encoder.folder}{pooled if contents.encoder.pooling else ''}"
+    yield "", f"digest {contents.encoder.digest[:12]}: {_presence(contents.encoder)}"
+    if contents.given is not None:
+        provenance = ", ".join(f"{name} {value}" for name, value in contents.given.items())
+        yield "documents", f"vectors from files{': ' if provenance else ''}{provenance}"
+    approximate = contents.approximate
+    yield (
+        "approximate",
+        f"{approximate.kind}, {size_text(approximate.bytes)}" if approximate else "none",
+    )
     yield "left out", ", ".join(f"{n:,} {why}" for why, n in manifest.counts.items())
-    yield "format", f"{own.version}, digest {manifest.digest[:12]}"
+    yield "format", f"{contents.version}, digest {manifest.digest[:12]}"
 
 
 def _presence(encoder: "EncoderReference") -> str:
@@ -268,8 +272,8 @@ def _presence(encoder: "EncoderReference") -> str:
     try:
         encoder.found_in()
     except DistilleryError:
-        place = (Path(encoder.folder) / "config.json").exists()
-        return "a different one is there now" if place else "no longer there"
+        exists = (Path(encoder.folder) / "config.json").exists()
+        return "a different one is there now" if exists else "no longer there"
     return "it is there"
 
 
@@ -282,12 +286,12 @@ def _given(files: Sequence[Path] | None, index: Path) -> "Iterator[GivenDocument
     if not files:
         yield None
         return
-    from pipeline_lib.base.files import clear_folder
-    from pipeline_lib.commands.vector_files import usual_settings
+    from pipeline_lib.base.files import fresh_folder
+    from pipeline_lib.outputs.files.describe_vectors import usual_settings
+    from pipeline_lib.outputs.files.vector_table import gather_vectors
     from pipeline_lib.retrieval.documents import GivenDocuments
-    from pipeline_lib.teachers.given_vectors import gather_vectors
 
-    folder = clear_folder(index.parent / f".{index.name}.vectors")
+    folder = fresh_folder(index.parent / f".{index.name}.vectors")
     try:
         gather_vectors(files, usual_settings(), folder)
         yield GivenDocuments.gathered(folder)
@@ -298,17 +302,17 @@ def _given(files: Sequence[Path] | None, index: Path) -> "Iterator[GivenDocument
 def _engine(device: str, workers: int | None) -> "tuple[str, LocalEngine]":
     from pipeline_lib.base.devices import resolve_device
     from pipeline_lib.base.threads import usable_cores
-    from pipeline_lib.engine.local import LocalEngine, accelerators
+    from pipeline_lib.shards.engine.local import LocalEngine, accelerators
 
-    own = str(resolve_device(device))
-    if own != "cpu":
-        return own, LocalEngine.on(accelerators(own))
-    return own, LocalEngine(workers or usable_cores())
+    resolved = str(resolve_device(device))
+    if resolved != "cpu":
+        return resolved, LocalEngine.on(accelerators(resolved))
+    return resolved, LocalEngine(workers or usable_cores())
 
 
-def _rows(file: Path, form: Format | None, text: str, ids: str | None) -> "Iterator[Rows]":
+def _rows(file: Path, form: InputFormat | None, text: str, ids: str | None) -> "Iterator[Rows]":
     from pipeline_lib.base.errors import DistilleryError
-    from pipeline_lib.retrieval.rows import read_rows
+    from pipeline_lib.tables.sentence_rows import read_rows
 
     if str(file) != "-" and not file.exists():
         raise DistilleryError(f"{file}: not found. Give a file of sentences.")

@@ -131,17 +131,17 @@ def init(
     if inspection.findings.stopping and not inspection.leaves_out:
         _ask_to_leave_out(inspection.findings)
         inspection = proposal.leave_out(inspection)
-    found = proposal.propose(request, inspection, base)
+    proposed = proposal.propose(request, inspection, base)
     if add:
-        profile, sections = _added(params, profile, base, found.sections, request.name)
+        profile, sections = _added(params, profile, base, proposed.sections, request.name)
     else:
-        sections = found.sections
+        sections = proposed.sections
     written = _profile_text(profile, sections, default)
     _refuse_other(profile, written, force or add)
     for path in make_workspace(Path("."), not no_scm, force):
         typer.echo(f"written   {path}")
-    found.placement.write(force)
-    for path in (*found.placement.copies, *found.placement.tables):
+    proposed.placement.write(force)
+    for path in (*proposed.placement.copies, *proposed.placement.tables):
         typer.echo(f"written   {path}")
     profile.parent.mkdir(exist_ok=True)
     profile.write_text(written, encoding="utf-8")
@@ -175,7 +175,7 @@ def _added(
 
 
 def _profile_text(profile: Path, sections: dict[str, Any], default: Path) -> str:
-    from pipeline_lib.onboarding.overlay import overlay_text
+    from pipeline_lib.onboarding.profile_writer import overlay_text
 
     header = f"{profile.stem}: written by `distill init`. default.yaml says what each key does."
     return overlay_text(sections, default.name, f"{header}\n    {_command()}")
@@ -230,28 +230,28 @@ def _overrides(
 ) -> "Overrides":
     from pipeline_lib.onboarding.understanding import Overrides
 
-    texts = [name for given in text or () for name in _listed(given)]
-    own = kind.value if kind else None
-    return Overrides(texts, label, own, labels, _listed(metrics), positive, dev, test)
+    texts = [name for value in text or () for name in _listed(value)]
+    kind_name = kind.value if kind else None
+    return Overrides(texts, label, kind_name, labels, _listed(metrics), positive, dev, test)
 
 
-def _share_or_file(given: str | None) -> tuple[float | None, Path | None]:
+def _share_or_file(value: str | None) -> tuple[float | None, Path | None]:
     """Parse --dev or --test: a share of the rows, or a file."""
     from pipeline_lib.base.errors import DistilleryError
 
-    if given is None:
+    if value is None:
         return None, None
     try:
-        share = float(given)
+        share = float(value)
     except ValueError:
-        return None, Path(given)
+        return None, Path(value)
     if not 0.0 <= share < 1.0:
-        raise DistilleryError(f"{given}: a share must be at least 0 and below 1. Or name a file.")
+        raise DistilleryError(f"{value}: a share must be at least 0 and below 1. Or name a file.")
     return share, None
 
 
-def _listed(given: str | None) -> list[str]:
-    return [part.strip() for part in given.split(",") if part.strip()] if given else []
+def _listed(value: str | None) -> list[str]:
+    return [part.strip() for part in value.split(",") if part.strip()] if value else []
 
 
 def _refuse_other(profile: Path, text: str, force: bool) -> None:

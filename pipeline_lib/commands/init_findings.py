@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from pipeline_lib.onboarding.findings import Findings, Place
     from pipeline_lib.onboarding.proposal import Inspection
-    from pipeline_lib.onboarding.understanding import Understood
+    from pipeline_lib.onboarding.understanding import TaskGuess
 
 SHOWN = 8
 """How many row numbers or classes are listed before the rest is only counted."""
@@ -25,13 +25,13 @@ def show(console: "Console", inspection: "Inspection") -> None:
     lines = [*_lines(inspection)]
     width = max(10, *(len(title) for title, _ in lines)) + 1
     for title, line in lines:
-        said = Text().append(f"{title:<{width}}", "bold").append(line)
-        console.print(said, highlight=False, soft_wrap=True)
+        text = Text().append(f"{title:<{width}}", "bold").append(line)
+        console.print(text, highlight=False, soft_wrap=True)
     if inspection.findings.classes and any(inspection.findings.classes.values()):
         console.print(_class_table(inspection.findings))
     for line in _oddities(inspection):
-        said = Text().append(f"{'odd':<{width}}", "bold yellow").append(line)
-        console.print(said, highlight=False, soft_wrap=True)
+        text = Text().append(f"{'odd':<{width}}", "bold yellow").append(line)
+        console.print(text, highlight=False, soft_wrap=True)
 
 
 def _lines(inspection: "Inspection") -> Iterator[tuple[str, str]]:
@@ -51,8 +51,8 @@ def _lines(inspection: "Inspection") -> Iterator[tuple[str, str]]:
     names = {"f1": f"f1 (of {positive})"} if positive is not None else {}
     yield "metrics", ", ".join(names.get(name, name) for name in understood.metrics)
     rows = ", ".join(f"{name} {count:,}" for name, count in findings.rows.items())
-    own = understood.split
-    drawn = [f"{name} {own[name]:.0%}" for name in ("dev", "test") if own and own[name]]
+    shares = understood.split
+    drawn = [f"{name} {shares[name]:.0%}" for name in ("dev", "test") if shares and shares[name]]
     note = f" (drawn: {', '.join(drawn)}; identical texts stay together)" if drawn else " (given)"
     yield "splits", rows + note
     for split in findings.hidden:
@@ -77,7 +77,7 @@ def _more_texts(inspection: "Inspection") -> str:
     return f"{_some(paths)}: {further.texts:,}, answered by the teacher{note}"
 
 
-def _label(understood: "Understood") -> str:
+def _label(understood: "TaskGuess") -> str:
     label = understood.label
     column = "none" if label is None else label
     if isinstance(label, dict):
@@ -136,10 +136,10 @@ def _oddities(inspection: "Inspection") -> Iterator[str]:
     if findings.repeated:
         other = f", {findings.conflicts:,} under another label" if findings.conflicts else ""
         yield f"repeated texts within a split: {findings.repeated:,}{other}"
-    for own in findings.shared:
-        other = f", {own.other_label:,} under another label" if own.other_label else ""
-        where = f"{own.earlier}{other}: {named_rows(own.places)}"
-        yield f"{own.split}: {own.rows:,} also in {where}"
+    for overlap in findings.shared:
+        other = f", {overlap.other_label:,} under another label" if overlap.other_label else ""
+        where = f"{overlap.earlier}{other}: {named_rows(overlap.places)}"
+        yield f"{overlap.split}: {overlap.rows:,} also in {where}"
 
 
 def _count(places: Sequence["Place"]) -> str:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipeline_lib.commands.given_rows import (
-    Batch,
+from pipeline_lib.tables.input_texts import (
     Columns,
     Input,
+    TextBatch,
     input_of,
     line_batches,
     parquet_types,
@@ -21,16 +21,16 @@ from pipeline_lib.commands.given_rows import (
 )
 
 if TYPE_CHECKING:
-    from pipeline_lib.commands.answer_files import Answers
-    from pipeline_lib.evaluation.companions import Router
     from pipeline_lib.exports.opening import Predictor
+    from pipeline_lib.models.serving import Router
+    from pipeline_lib.tables.answer_writer import AnsweredBatch
 
 EXAMPLE = 'Example: distill predict data/students/movies/bilstm_kd_ts/1 "A joy from start to end."'
 TEXT, SECOND = "text", "text_pair"
 """The default names of a table's text columns."""
 
 
-class Format(StrEnum):
+class OutputFormat(StrEnum):
     """How answers are printed: tab-separated label, probability and text; or JSON lines."""
 
     text = "text"
@@ -68,9 +68,9 @@ def predict(
         str, typer.Option("--prefix", help="Prepended to the names of answers in JSON and --out.")
     ] = "",
     form: Annotated[
-        Format,
+        OutputFormat,
         typer.Option("--format", help="text: label, probability, sentence. jsonl: everything."),
-    ] = Format.text,
+    ] = OutputFormat.text,
     route: Annotated[
         float | None,
         typer.Option("--route", min=0, max=1, help="Share of sentences to pass on to the teacher."),
@@ -103,11 +103,11 @@ def predict(
     its teacher; the confidence threshold is taken from the task's dev split. --threshold sets it
     directly. Each line then says which of the two answered.
     """
-    from pipeline_lib.commands import answer_files
     from pipeline_lib.exports.opening import load_student
+    from pipeline_lib.tables import answer_writer
 
     if out is not None:
-        answer_files.require_ending(out)
+        answer_writer.require_ending(out)
     chosen = None if file == Path("-") else file
     kind = Input.lines if texts else input_of(chosen, reads)
     columns = _columns(kind, text, text2, keep)
@@ -118,18 +118,18 @@ def predict(
         batches = line_batches(lines, student.is_pair)
         types = {}
     else:
-        given = _for_student(columns, student)
-        batches = read_batches(chosen, kind, given)
-        types = parquet_types(chosen, given) if kind is Input.parquet and chosen else {}
-    as_json = partial(answer_files.json_lines, prefix=prefix)
-    printed = answer_files.text_lines if form is Format.text else as_json
+        table_columns = _for_student(columns, student)
+        batches = read_batches(chosen, kind, table_columns)
+        types = parquet_types(chosen, table_columns) if kind is Input.parquet and chosen else {}
+    as_json = partial(answer_writer.json_lines, prefix=prefix)
+    printed = answer_writer.text_lines if form is OutputFormat.text else as_json
 
-    def show(answers: "Answers") -> None:
+    def show(answers: "AnsweredBatch") -> None:
         for line in printed(answers):
             typer.echo(line)
 
-    writing: AbstractContextManager[Callable[[Answers], None]]
-    writing = nullcontext(show) if out is None else answer_files.answer_writer(out, prefix, types)
+    writing: AbstractContextManager[Callable[[AnsweredBatch], None]]
+    writing = nullcontext(show) if out is None else answer_writer.answer_writer(out, prefix, types)
     with writing as write:
         missing = _answer_all(batches, student, router, write, out is not None)
     if missing:
@@ -141,10 +141,10 @@ def predict(
 
 
 def _answer_all(
-    batches: Iterable[Batch],
+    batches: Iterable[TextBatch],
     student: "Predictor",
     router: "Router | None",
-    write: Callable[["Answers"], None],
+    write: Callable[["AnsweredBatch"], None],
     even_none: bool,
 ) -> list[int]:
     """Answer every batch; return the numbers of rows without a sentence.
@@ -155,19 +155,19 @@ def _answer_all(
     written = False
     for batch in batches:
         write(_answer(batch, student, router))
-        missing += [batch.first + row for row, own in enumerate(batch.texts) if own is None]
+        missing += [batch.first + row for row, text in enumerate(batch.texts) if text is None]
         written = True
     if even_none and not written:
-        write(_answer(Batch({}, [], 1), student, router))
+        write(_answer(TextBatch({}, [], 1), student, router))
     return missing
 
 
-def _answer(batch: Batch, student: "Predictor", router: "Router | None") -> "Answers":
+def _answer(batch: TextBatch, student: "Predictor", router: "Router | None") -> "AnsweredBatch":
     import numpy as np
 
-    from pipeline_lib.commands.answer_files import Answers
+    from pipeline_lib.tables.answer_writer import AnsweredBatch
 
-    rows = [row for row, own in enumerate(batch.texts) if own is not None]
+    rows = [row for row, text in enumerate(batch.texts) if text is not None]
     texts = [batch.texts[row] for row in rows]
     outputs = np.full((len(batch.texts), len(student.labels)), np.nan)
     routed = None if router is None else np.zeros(len(batch.texts), bool)
@@ -175,7 +175,7 @@ def _answer(batch: Batch, student: "Predictor", router: "Router | None") -> "Ans
         outputs[rows] = student.predict(texts).logits
     elif rows:
         outputs[rows], routed[rows] = router.predict(texts)
-    return Answers(batch.columns, student.labels, outputs, routed)
+    return AnsweredBatch(batch.columns, student.labels, outputs, routed)
 
 
 def _columns(kind: Input, text: str | None, second: str | None, keep: list[str] | None) -> Columns:
@@ -226,28 +226,29 @@ def _router(
             f"{model}: a regression, which has no confidence to route by. Leave out --route and "
             "--threshold."
         )
-    from pipeline_lib.evaluation import companions
+    from pipeline_lib.models import serving
 
     if threshold is None:
-        threshold = companions.threshold_of(model, route)
+        threshold = serving.threshold_of(model, route)
     length = None
     if teacher is None:
         from pipeline_lib.params import load_params
 
-        answering = companions.teacher_of(model, load_params(params))
+        answering = serving.teacher_of(model, load_params(params))
         if answering is None:
             raise DistilleryError(
                 f"{model}: its teacher is answers in files or an average, and cannot answer new "
                 "texts. Name a model's folder with --teacher."
             )
         teacher, length = answering
-    _, behind = companions.open_teacher(teacher, student.labels, length)
-    return companions.Router(student.logits, behind, threshold)
+    _, behind = serving.open_teacher(teacher, student.labels, length)
+    return serving.Router(student.logits, behind, threshold)
 
 
 def _sentences(texts: list[str], file: Path | None) -> Iterator[str]:
     from pipeline_lib.base.errors import DistilleryError
-    from pipeline_lib.base.lines import as_utf8, read_lines
+    from pipeline_lib.base.unicode import as_utf8
+    from pipeline_lib.tables.lines import read_lines
 
     if texts and file:
         raise DistilleryError("sentences on the command line and --file: give one of them.")

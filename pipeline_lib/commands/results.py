@@ -33,15 +33,15 @@ def results(
 
     from pipeline_lib.base.layout import Layout
     from pipeline_lib.params import load_params
-    from pipeline_lib.report.collect import read_finished
-    from pipeline_lib.report.headline import headline
-    from pipeline_lib.report.measured import read_finished_measures
-    from pipeline_lib.report.terminal import print_headlines, print_measured, print_result
+    from pipeline_lib.results.collect import read_finished
+    from pipeline_lib.results.headline import headline
+    from pipeline_lib.results.retrieval_tables import read_finished_measures
+    from pipeline_lib.results.terminal import print_headlines, print_measured, print_result
 
     loaded, layout = load_params(params), Layout(data)
     finished = read_finished(layout, list(loaded.tasks))
     if as_json:
-        found = {
+        figures = {
             one.task: {
                 "headline": headline(one),
                 "scores": one.scores.model_dump(),
@@ -49,7 +49,7 @@ def results(
             }
             for one in finished
         }
-        typer.echo(json.dumps(found, indent=2))
+        typer.echo(json.dumps(figures, indent=2))
         return
     console = Console()
     print_headlines(console, finished)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.status import Status
 
-    from pipeline_lib.report.forecast import Forecast
+    from pipeline_lib.commands.forecast import Forecast
 
 EXAMPLE = "Example: distill run evaluate@movies"
 _RUNNING = re.compile(r"Running stage '(.+)':")
@@ -49,10 +49,10 @@ def run(
 
     from pipeline_lib.base.layout import Layout
     from pipeline_lib.base.workspace import PIPELINE
+    from pipeline_lib.commands.forecast import Forecast
     from pipeline_lib.commands.results import results
     from pipeline_lib.params import load_params
     from pipeline_lib.params.profiles import read_values
-    from pipeline_lib.report.forecast import Forecast
 
     load_params()
     console = Console(soft_wrap=True, highlight=False)
@@ -187,12 +187,12 @@ class Display:
         if stage != _QUIET:
             self.ran.append(stage)
             self._share = 1.0
-            told = list(summary(self._said, stage))
-            line = f"{stage:<28} {duration(seconds):>7}  {told[-1] if told else ''}".rstrip()
+            lines = list(summary(self._said, stage))
+            line = f"{stage:<28} {duration(seconds):>7}  {lines[-1] if lines else ''}".rstrip()
             left = self._left()
             self.console.print(f"{line}{f'  ({left})' if left else ''}", markup=False)
             if not self.verbose:
-                for warning in told[:-1]:
+                for warning in lines[:-1]:
                     self.console.print(f"  {warning}", markup=False)
         self._stage, self._said = None, []
 

@@ -11,8 +11,8 @@ import typer
 
 if TYPE_CHECKING:
     from pipeline_lib.retrieval.catalogue import Catalogue
-    from pipeline_lib.retrieval.rows import Rows
     from pipeline_lib.retrieval.search import Hit
+    from pipeline_lib.tables.sentence_rows import Rows
 
 EXAMPLE = 'Example: distill search data/catalogues/wikipedia "A city in the north of Italy."'
 BATCH = 256
@@ -108,7 +108,7 @@ def search(
     from pipeline_lib.retrieval.scoring import CosineScorer
     from pipeline_lib.retrieval.search import CrossEncoder, QueryEncoder, Search, pair_scorer
 
-    given = _queries(query or [], queries, text, ids)
+    rows = _queries(query or [], queries, text, ids)
     catalogue, where = Catalogue.open(index), str(resolve_device(device))
     scorer = (
         CosineScorer(where)
@@ -123,7 +123,7 @@ def search(
         CrossEncoder.of(teacher, label, where) if teacher else None,
         rescore if teacher else 0,
     )
-    for batch in _batches(given):
+    for batch in _batches(rows):
         names = batch.ids or [None] * len(batch)
         for asked, name, hits in zip(batch.texts, names, way.find(batch.texts, k), strict=True):
             if as_json:
@@ -143,15 +143,17 @@ def _candidates(first: str | None) -> int | None:
     return int(count)
 
 
-def _queries(given: list[str], file: Path | None, text: str, ids: str | None) -> "Iterable[Rows]":
+def _queries(queries: list[str], file: Path | None, text: str, ids: str | None) -> "Iterable[Rows]":
     from pipeline_lib.base.errors import DistilleryError
-    from pipeline_lib.base.lines import as_utf8
-    from pipeline_lib.retrieval.rows import Rows, read_rows
+    from pipeline_lib.base.unicode import as_utf8
+    from pipeline_lib.tables.sentence_rows import Rows, read_rows
 
-    if given and file:
+    if queries and file:
         raise DistilleryError("queries on the command line and --queries: give one of them.")
-    if given:
-        return [Rows([as_utf8(own, f"query {number}") for number, own in enumerate(given, 1)])]
+    if queries:
+        return [
+            Rows([as_utf8(query, f"query {number}") for number, query in enumerate(queries, 1)])
+        ]
     if file is None and sys.stdin.isatty():
         raise DistilleryError("no queries: give them as arguments, by --queries or by a pipe.")
     if file is not None and not file.exists():
@@ -170,8 +172,8 @@ def _batches(queries: "Iterable[Rows]") -> "Iterator[Rows]":
 def _print_lines(catalogue: "Catalogue", query: str, name: str | None, hits: "list[Hit]") -> None:
     asked = {"query": query} if name is None else {"query": query, "query_id": name}
     for rank, hit in enumerate(hits, 1):
-        found = {"id": catalogue.id(hit.row), "text": catalogue.text(hit.row)}
-        line = {**asked, "rank": rank, **found, "score": round(hit.score, 6)}
+        sentence = {"id": catalogue.id(hit.row), "text": catalogue.text(hit.row)}
+        line = {**asked, "rank": rank, **sentence, "score": round(hit.score, 6)}
         typer.echo(json.dumps(line, ensure_ascii=False))
 
 

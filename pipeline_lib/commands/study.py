@@ -32,11 +32,11 @@ def study(
     """
     from pipeline_lib.base.errors import DistilleryError
     from pipeline_lib.base.layout import Layout
+    from pipeline_lib.commands.studies.study_tables import read_figures, write_study
+    from pipeline_lib.commands.studies.sweeps import SWEEPS, Rows
+    from pipeline_lib.commands.studies.workspace import read_metrics, run_study
     from pipeline_lib.params import check_params, load_params
     from pipeline_lib.params.profiles import read_values
-    from pipeline_lib.studies.figures import read_figures, write_study
-    from pipeline_lib.studies.sweeps import SWEEPS, Rows
-    from pipeline_lib.studies.workspace import read_metrics, run_study
 
     if name not in SWEEPS:
         raise DistilleryError(f"no study {name!r}; there are {', '.join(SWEEPS)}.")

@@ -8,8 +8,8 @@ import typer
 if TYPE_CHECKING:
     import numpy as np
 
-    from pipeline_lib.evaluation.results import TaskScores
     from pipeline_lib.params import Params
+    from pipeline_lib.results.schema import TaskScores
 
 EXAMPLE = "Example: distill submit bilstm_kd_ts --out submission.zip"
 
@@ -31,12 +31,12 @@ def submit(
     written unless every file satisfies the benchmark's rules.
     """
     from pipeline_lib.base.errors import DistilleryError
-    from pipeline_lib.evaluation.submission import answers, params_faults, write_submission
+    from pipeline_lib.exports.submission import answers, params_faults, write_submission
     from pipeline_lib.params import load_params
 
     loaded = load_params(params)
-    if found := params_faults(loaded):
-        raise DistilleryError("\n".join(f"{params}: {fault}" for fault in found))
+    if faults := params_faults(loaded):
+        raise DistilleryError("\n".join(f"{params}: {fault}" for fault in faults))
     for system in systems:
         if system not in loaded.teachers:
             loaded.method(system)  # raises an error that lists the methods, if there is none
@@ -58,13 +58,13 @@ def _system(params: "Params", task: str, systems: list[str]) -> str:
     from pipeline_lib.base.errors import DistilleryError
 
     known = [*params.teachers_of(task), *params.scored_methods_of(task)]
-    found = next((system for system in systems if system in known), None)
-    if found is None:
+    name = next((system for system in systems if system in known), None)
+    if name is None:
         raise DistilleryError(
             f"tasks.{task}: no row {' or '.join(systems)}; there are {', '.join(known)}. Name one "
             "of these too."
         )
-    return found
+    return name
 
 
 def _outputs(params: "Params", task: str, split: str, system: str) -> tuple["np.ndarray", str]:
@@ -74,9 +74,9 @@ def _outputs(params: "Params", task: str, split: str, system: str) -> tuple["np.
 
     from pipeline_lib.base.errors import DistilleryError
     from pipeline_lib.base.layout import Layout
-    from pipeline_lib.evaluation.results import TaskScores
-    from pipeline_lib.storage.columns import matrix
-    from pipeline_lib.storage.shards import read_shard
+    from pipeline_lib.results.schema import TaskScores
+    from pipeline_lib.shards.columns import matrix
+    from pipeline_lib.shards.shard_sets import read_shard
 
     layout = Layout()
     folder, column = layout.results(task), system

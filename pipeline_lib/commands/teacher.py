@@ -9,8 +9,8 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pipeline_lib.outputs.files.answers import Answers
     from pipeline_lib.params import AnswerFiles, Params, Task
-    from pipeline_lib.teachers.answers import Answers
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -26,7 +26,7 @@ class RequestFormat(StrEnum):
     openai_batch = "openai-batch"
 
 
-Format = Annotated[
+AnswerFormat = Annotated[
     RequestFormat, typer.Option("--format", help="Just the rows, or an OpenAI batch.")
 ]
 Model = Annotated[
@@ -55,12 +55,12 @@ def check(
     names. For a file of sentence vectors, with `embedding`, shows what share of the
     encoders' sentences has one.
     """
-    from pipeline_lib.commands.lone_answers import task_of
-    from pipeline_lib.commands.vector_files import vector_lines, vector_settings
+    from pipeline_lib.outputs.files.answers import gather
+    from pipeline_lib.outputs.files.describe_vectors import vector_lines, vector_settings
+    from pipeline_lib.outputs.files.infer_task import task_of
+    from pipeline_lib.outputs.files.vector_files import holds_vectors
     from pipeline_lib.params import load_params
-    from pipeline_lib.teachers.answers import gather
-    from pipeline_lib.teachers.row_files import ENDINGS, format_of
-    from pipeline_lib.teachers.vector_files import holds_vectors
+    from pipeline_lib.tables.row_files import ENDINGS, format_of
 
     loaded = load_params(params)
     vectors = vector_settings(loaded)
@@ -72,16 +72,16 @@ def check(
         return
     name = task or (next(iter(loaded.tasks)) if len(loaded.tasks) == 1 else None)
     settings = _settings(loaded, teacher)
-    own = task_of(file, settings) if name is None else loaded.task(name)
-    answers = gather([file], settings, own)
+    spec = task_of(file, settings) if name is None else loaded.task(name)
+    answers = gather([file], settings, spec)
     of_task = "" if name is None else f" for task {name}"
     typer.echo(f"{file}: {format_of(file, settings.format)}, answers{of_task}")
-    for line in described(answers, own):
+    for line in described(answers, spec):
         typer.echo(f"  {line}")
     if name is None:
         typer.echo(f"  not compared with a task: name one with --task ({', '.join(loaded.tasks)})")
         return
-    for line in covered(answers, settings, name, own, file):
+    for line in covered(answers, settings, name, spec, file):
         typer.echo(f"  {line}")
 
 
@@ -90,7 +90,7 @@ def described(answers: "Answers", task: "Task") -> list[str]:
     import numpy as np
 
     from pipeline_lib.base.probabilities import softmax
-    from pipeline_lib.teachers.answers import frequent
+    from pipeline_lib.outputs.files.answers import frequent
 
     lines = [", ".join(f"{n:,} {what.replace('_', ' ')}" for what, n in answers.counts.items())]
     lines += [f"error, {count:,} rows: {reason}" for reason, count in frequent(answers.errors)]
@@ -117,13 +117,13 @@ def covered(
     :raises DistilleryError: if answers and labels are unrelated.
     """
     from pipeline_lib.base.layout import Layout
-    from pipeline_lib.storage.shards import ShardSet, shard_sets
-    from pipeline_lib.teachers.content_keys import row_keys
-    from pipeline_lib.teachers.own_answers import describe_answers, unrelated_warning
+    from pipeline_lib.outputs.files.answer_checks import describe_answers, unrelated_warning
+    from pipeline_lib.outputs.files.content_keys import row_keys
+    from pipeline_lib.shards.shard_sets import ShardSet, shard_sets
 
     layout, lines = Layout(), []
     above = [path for path in (layout.task(name), layout.transfer_sets(name)) if path.exists()]
-    for folder in (found for path in above for found in shard_sets(path)):
+    for folder in (subfolder for path in above for subfolder in shard_sets(path)):
         rows = known = 0
         for table in ShardSet.open(folder).tables():
             rows += table.num_rows
@@ -150,7 +150,7 @@ def requests(
     recipe: Annotated[str, typer.Argument(help="One of its transfer sets or splits: dev, test.")],
     teacher: Annotated[str, typer.Argument(help="A teacher of kind `answers`.")],
     out: Annotated[Path, typer.Argument(help="The JSON lines file to write.")],
-    format: Format = RequestFormat.jsonl,
+    format: AnswerFormat = RequestFormat.jsonl,
     model: Model = None,
     prompt: Annotated[
         Path | None,
@@ -169,31 +169,31 @@ def requests(
 
     from pipeline_lib.base.files import write_json_lines
     from pipeline_lib.base.layout import Layout
+    from pipeline_lib.outputs.files.answers import read_files
+    from pipeline_lib.outputs.files.content_keys import read_texts
+    from pipeline_lib.outputs.files.llm_batches import batch_request, instruction, requests_of
     from pipeline_lib.params import load_params
-    from pipeline_lib.storage.shards import ShardSet
-    from pipeline_lib.teachers.answers import read_files
-    from pipeline_lib.teachers.content_keys import read_texts
-    from pipeline_lib.teachers.requests import batch_request, instruction, requests_of
+    from pipeline_lib.shards.shard_sets import ShardSet
 
     loaded, layout = load_params(params), Layout()
-    own, settings = loaded.task(task), _settings(loaded, teacher)
+    spec, settings = loaded.task(task), _settings(loaded, teacher)
     known = recipe in loaded.recipes_of(task)
     inputs = ShardSet.open(layout.transfer(task, recipe) if known else layout.split(task, recipe))
     paths = [Path(loaded.inputs) / path for path in settings.paths(task)]
     there = [path for path in paths if path.exists()]
-    answers = read_files(there, settings, own) if there else None
+    answers = read_files(there, settings, spec) if there else None
     rows = requests_of((read_texts(part, settings.mask) for part in inputs.tables()), answers)
     if format is RequestFormat.openai_batch:
         asked = _asked(model, settings.provenance, f"teachers.{teacher}.tuning")
-        given = None if prompt is None else prompt.read_text(encoding="utf-8")
-        told = instruction(own, given)
-        rows = map(partial(batch_request, model=asked, told=told), rows)
+        template = None if prompt is None else prompt.read_text(encoding="utf-8")
+        instructions = instruction(spec, template)
+        rows = map(partial(batch_request, model=asked, system_prompt=instructions), rows)
     count = write_json_lines(out, rows)
     typer.echo(
         f"{out}: {count:,} rows of {inputs.manifest.rows:,} need an answer"
         + ("" if there else f" (none of {', '.join(map(str, paths))} exists yet)")
     )
-    if format is RequestFormat.openai_batch and own.is_regression and prompt is None:
+    if format is RequestFormat.openai_batch and spec.is_regression and prompt is None:
         typer.echo(
             "The prompt gives the range of the scores but not their meaning: say it with --prompt."
         )
@@ -202,7 +202,7 @@ def requests(
 @app.command("vector-requests", epilog="Example: distill teacher vector-requests sentences.jsonl")
 def vector_requests(
     out: Annotated[Path, typer.Argument(help="The JSON lines file to write.")],
-    format: Format = RequestFormat.jsonl,
+    format: AnswerFormat = RequestFormat.jsonl,
     model: Model = None,
     params: ParamsFile = Path("params.yaml"),
 ) -> None:
@@ -212,14 +212,14 @@ def vector_requests(
     ones in the files of `sentence_vectors`. A batch requests embeddings; custom_id is the
     sentence's content key, which joins the output to the sentence.
     """
-    from pipeline_lib.commands import vector_files
+    from pipeline_lib.outputs.files import describe_vectors
     from pipeline_lib.params import load_params
 
     loaded, asked = load_params(params), None
     if format is RequestFormat.openai_batch:
-        provenance = vector_files.vector_settings(loaded).provenance
+        provenance = describe_vectors.vector_settings(loaded).provenance
         asked = _asked(model, provenance, "sentence_vectors")
-    typer.echo(vector_files.vector_requests(loaded, out, asked))
+    typer.echo(describe_vectors.vector_requests(loaded, out, asked))
 
 
 def _asked(model: str | None, provenance: "Mapping[str, str]", section: str) -> str:
@@ -241,14 +241,14 @@ def _settings(params: "Params", teacher: str | None) -> "AnswerFiles":
     from pipeline_lib.params import AnswerFiles
 
     if teacher is None:
-        given = {"files": ["-"], "format": None, "classes": None, "provenance": {}}
+        source = {"files": ["-"], "format": None, "classes": None, "provenance": {}}
         usual = {"mask": "[MASK]", "smoothing": 0.1, "floor": 1e-4, "min_coverage": 0.5}
-        return AnswerFiles.model_validate({"kind": "answers", **given, **usual})
-    own = params.teachers.get(teacher)
-    if own is None or own.tuning.kind != "answers":
-        named = [n for n, row in params.teachers.items() if row.tuning.kind == "answers"]
+        return AnswerFiles.model_validate({"kind": "answers", **source, **usual})
+    row = params.teachers.get(teacher)
+    if row is None or row.tuning.kind != "answers":
+        named = [n for n, other in params.teachers.items() if other.tuning.kind == "answers"]
         raise DistilleryError(
             f"teachers: {teacher!r} has no answers in files; there are {', '.join(named) or 'none'}"
             ". Name one, or give it a `tuning` of kind answers."
         )
-    return own.tuning
+    return row.tuning

@@ -1,1 +1,1 @@
-"""Evaluation: scores, calibration, significance, rankings, and timings."""
+"""Labels and logits become scores: students are run over the held-out splits and compared."""

@@ -13,25 +13,26 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_record, sha256_folder, sha256_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.text import Text
-from pipeline_lib.engine import make_engine
-from pipeline_lib.engine.protocol import Report
 from pipeline_lib.evaluation.heldout import (
     Heldout,
     read_heldout,
     shared_texts,
     training_labels,
 )
-from pipeline_lib.evaluation.results import ParameterCounts, Source, TaskScores, Training
 from pipeline_lib.evaluation.scores import task_scores
 from pipeline_lib.evaluation.systems import System
+from pipeline_lib.models.checks import check_names, require_model
 from pipeline_lib.params import Method, Params
-from pipeline_lib.storage.columns import label_type, list_column, matrix
-from pipeline_lib.storage.fingerprint import training_code
-from pipeline_lib.storage.kept import kept_json, kept_table
-from pipeline_lib.storage.shards import read_manifest, write_shard
+from pipeline_lib.results.schema import ParameterCounts, Source, TaskScores, Training
+from pipeline_lib.shards.columns import label_type, list_column, matrix
+from pipeline_lib.shards.engine import make_engine
+from pipeline_lib.shards.engine.protocol import Report
+from pipeline_lib.shards.fingerprint import training_code
+from pipeline_lib.shards.kept import kept_json, kept_table
+from pipeline_lib.shards.shard_sets import read_manifest, write_shard
 
 if TYPE_CHECKING:
-    from pipeline_lib.students.student import Student
+    from pipeline_lib.models.students.student import Student
 
 
 def evaluate_task(params: Params, task: str, layout: Layout) -> TaskScores:
@@ -52,12 +53,12 @@ def evaluate_task(params: Params, task: str, layout: Layout) -> TaskScores:
         read_manifest(layout.split(task, "train")).rows,
         training_labels(layout, task),
         {
-            name: teacher_parameters(layout.teacher(task, name), settings.label_names, own.runs)
-            for name, own in teachers.items()
+            name: teacher_parameters(layout.teacher(task, name), settings.label_names, teacher.runs)
+            for name, teacher in teachers.items()
         },
         systems,
         params.evaluate,
-        shared_texts(layout.task(task)),
+        shared_texts(layout, task),
     )
     table = predictions_table(heldout, systems, settings.is_regression)
     write_shard(layout.predictions(task), table)
@@ -87,19 +88,19 @@ def run_methods(
     names = params.task(task).label_names
     rows = params.scored_methods_of(task)
     devices = {method: answering_device(params, row) for method, row in rows.items()}
-    found = {}
+    results = {}
     for device in sorted(set(devices.values())):
         keys = [(name, seed) for name in rows if devices[name] == device for seed in params.seeds]
         jobs = [StudentRun(folder / name / str(seed), device, texts, names) for name, seed in keys]
         done = make_engine(params, device).run(run_student, jobs, preload=_import_students)
-        found |= {keys[number]: result for number, result in done}
+        results |= {keys[number]: result for number, result in done}
     return {
         method: System(
             row,
             params.teacher_of(task, row),
             learned_from(params, row, task),
-            {s: {seed: found[method, seed][0][s] for seed in params.seeds} for s in heldout},
-            found[method, params.seeds[-1]][1],
+            {s: {seed: results[method, seed][0][s] for seed in params.seeds} for s in heldout},
+            results[method, params.seeds[-1]][1],
             read_training(folder / method, params.seeds),
         )
         for method, row in rows.items()
@@ -131,7 +132,7 @@ def learned_from(params: Params, row: Method, task: str) -> Source:
 
 def _import_students() -> None:
     # So that forked workers have the modules already.
-    import pipeline_lib.students.student  # noqa: F401
+    import pipeline_lib.models.students.student  # noqa: F401
 
 
 def read_training(folder: Path, seeds: Sequence[int]) -> Training:
@@ -162,7 +163,11 @@ def run_student(run: StudentRun, report: Report) -> tuple[dict[str, np.ndarray],
     """
     require_model(run.folder)
     content = [sha256_folder(run.folder), run.device.split(":")[0], run.names]
-    made_from = [*content, sha256_json(run.texts), training_code("pipeline_lib.students.student")]
+    made_from = [
+        *content,
+        sha256_json(run.texts),
+        training_code("pipeline_lib.models.students.student"),
+    ]
     student = cache(partial(_load, run))
     table = kept_table("answers", made_from, lambda: _answers(run, student()))
     counts = kept_json("parameter_counts", made_from, lambda: _parameters(student()))
@@ -172,7 +177,7 @@ def run_student(run: StudentRun, report: Report) -> tuple[dict[str, np.ndarray],
 
 
 def _load(run: StudentRun) -> "Student":
-    from pipeline_lib.students.student import load_student
+    from pipeline_lib.models.students.student import load_student
 
     student = load_student(run.folder, run.device)
     check_names(run.folder, student.label_names, run.names)
@@ -180,7 +185,7 @@ def _load(run: StudentRun) -> "Student":
 
 
 def _parameters(student: "Student") -> dict[str, int]:
-    from pipeline_lib.base.parameter_counts import parameter_counts
+    from pipeline_lib.models.parameter_counts import parameter_counts
 
     return parameter_counts(student)
 
@@ -204,30 +209,9 @@ def teacher_parameters(folder: Path, names: list[str], runs: bool = True) -> Par
         check_names(folder, read_record(folder / "training.json", "labels")["labels"], names)
         return None
     require_model(folder)
-    found = read_record(folder / "config.json", "id2label")["id2label"]
-    check_names(folder, [found[str(number)] for number in range(len(found))], names)
+    labels = read_record(folder / "config.json", "id2label")["id2label"]
+    check_names(folder, [labels[str(number)] for number in range(len(labels))], names)
     return ParameterCounts(**read_record(folder / "training.json", "parameters")["parameters"])
-
-
-def require_model(folder: Path) -> None:
-    """Check that there is a model in ``folder``.
-
-    :raises DistilleryError: if there is none.
-    """
-    if not (folder / "config.json").exists():
-        raise DistilleryError(f"{folder}: no model here. Run `dvc repro` to train it.")
-
-
-def check_names(folder: Path, found: list[str], wanted: list[str]) -> None:
-    """Check that a model's classes are the task's, in the same order.
-
-    :raises DistilleryError: if they are not: its answers would be scored as other classes.
-    """
-    if list(found) != list(wanted):
-        raise DistilleryError(
-            f"{folder}: its classes are {', '.join(found)}; the task's {', '.join(wanted)}. Put "
-            "the task's `labels` in params.yaml into the model's order, or train it again."
-        )
 
 
 def predictions_table(

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -10,9 +9,9 @@ import pyarrow as pa
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.text import Text
-from pipeline_lib.storage.columns import matrix, texts
-from pipeline_lib.storage.shards import ShardSet, check_answers, read_manifest
-from pipeline_lib.tasks.metrics import label_array
+from pipeline_lib.results.metrics import label_array
+from pipeline_lib.shards.columns import matrix, texts
+from pipeline_lib.shards.shard_sets import ShardSet, check_answers, read_manifest
 
 
 @dataclass(frozen=True)
@@ -41,33 +40,26 @@ def read_heldout(
         other rows.
     """
     # dev is required; a task can do without a test split.
-    splits = dict.fromkeys(["dev", *heldout_splits(layout.task(task))])
+    splits = dict.fromkeys(["dev", *layout.heldout_splits(task)])
     names = list(teachers)
-    found = {split: _read(layout, task, split, names) for split in splits}
-    if labelled and found["dev"].labels is None:
+    heldout = {split: _read(layout, task, split, names) for split in splits}
+    if labelled and heldout["dev"].labels is None:
         raise DistilleryError(
             f"{layout.split(task, 'dev')}: no labelled dev split, so nothing to score. Name a "
             "labelled dev file in params.yaml, or let `split` draw one, and run `dvc repro`."
         )
-    return found
+    return heldout
 
 
-def heldout_splits(folder: Path) -> list[str]:
-    """Return the names of a prepared task's held-out splits: dev, test, then further ones."""
-    names = [path.name for path in folder.iterdir() if path.is_dir() and path.name != "train"]
-    return sorted(names, key=lambda name: ("_" in name, name))
-
-
-def shared_texts(folder: Path) -> dict[str, dict[str, dict[str, int]]]:
+def shared_texts(layout: Layout, task: str) -> dict[str, dict[str, dict[str, int]]]:
     """Return how many rows of each held-out split share their text with an earlier split.
 
     Maps split to earlier split to ``rows`` and ``other_label`` (of these, the rows whose text has
     another label there), as ``prepare`` counted them.
-
-    :param folder: the prepared task.
     """
-    counts = {split: read_manifest(folder / split).counts for split in heldout_splits(folder)}
-    return {split: found.get("shared_with", {}) for split, found in counts.items()}
+    splits = layout.heldout_splits(task)
+    counts = {split: read_manifest(layout.split(task, split)).counts for split in splits}
+    return {split: split_counts.get("shared_with", {}) for split, split_counts in counts.items()}
 
 
 def _read(layout: Layout, task: str, split: str, teachers: list[str]) -> Heldout:

@@ -11,29 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline_lib.evaluation.results import Routing, RoutingPoint, SeedScores
+from pipeline_lib.base.probabilities import threshold_at
+from pipeline_lib.results.schema import Routing, RoutingPoint, SeedScores
 
 MAX_LOSS = 0.005
 """The accuracy loss, relative to the teacher, that still counts as the teacher's accuracy."""
 SHARES = tuple(number / 20 for number in range(21))
 """Of the curve."""
-
-
-def threshold_at(confidences: np.ndarray, share: float) -> float:
-    """Return the confidence at or below which the given share of these rows lies.
-
-    It is halfway between the last row below and the first above; rows of equal confidence cannot be
-    separated, so more rows may fall below.
-
-    :param confidences: probabilities, float (rows,).
-    """
-    count = round(share * len(confidences))
-    if count == 0:
-        return 0.0
-    if count == len(confidences):
-        return 1.0
-    rising = np.sort(confidences)
-    return float(rising[count - 1 : count + 1].mean())
 
 
 @dataclass(frozen=True)
@@ -84,9 +68,11 @@ class Routed:
 
     def point(self, share: float) -> RoutingPoint:
         """Return how the two do together when the teacher answers ``share`` of dev."""
-        thresholds = {s: threshold_at(own, share) for s, own in self.confidences["dev"].items()}
+        thresholds = {
+            s: threshold_at(values, share) for s, values in self.confidences["dev"].items()
+        }
         taken = {
-            split: {seed: own <= thresholds[seed] for seed, own in by_seed.items()}
+            split: {seed: values <= thresholds[seed] for seed, values in by_seed.items()}
             for split, by_seed in self.confidences.items()
         }
         routed = {split: _share(np.stack([*each.values()])) for split, each in taken.items()}
@@ -104,8 +90,8 @@ class Routed:
         teacher, student = self.teacher_hits[split], self.student_hits[split]
         return SeedScores.of(
             {
-                str(seed): _share(np.where(own, teacher, student[seed]))
-                for seed, own in taken.items()
+                str(seed): _share(np.where(mask, teacher, student[seed]))
+                for seed, mask in taken.items()
             }
         )
 

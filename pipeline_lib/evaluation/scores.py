@@ -9,9 +9,13 @@ from dataclasses import asdict
 import numpy as np
 
 from pipeline_lib.base.probabilities import answered
-from pipeline_lib.evaluation.details import DetailScorer
+from pipeline_lib.evaluation.ablation_steps import previous
+from pipeline_lib.evaluation.calibration_scores import DetailScorer
 from pipeline_lib.evaluation.heldout import Heldout
-from pipeline_lib.evaluation.results import (
+from pipeline_lib.evaluation.systems import System
+from pipeline_lib.params import Evaluate, Task
+from pipeline_lib.results.metrics import agreement, decide, score
+from pipeline_lib.results.schema import (
     Floor,
     Gain,
     MethodScores,
@@ -22,11 +26,7 @@ from pipeline_lib.evaluation.results import (
     TaskScores,
     TeacherScores,
 )
-from pipeline_lib.evaluation.significance import Difference, compare, holm
-from pipeline_lib.evaluation.steps import previous
-from pipeline_lib.evaluation.systems import System
-from pipeline_lib.params import Evaluate, Task
-from pipeline_lib.tasks.metrics import agreement, decide, score
+from pipeline_lib.results.significance import Difference, compare, holm
 
 SELECTION = (
     "Each run's best evaluation, and a teacher's best epoch and learning rate, were chosen on "
@@ -60,7 +60,7 @@ def task_scores(
         selection=SELECTION,
         evaluate=evaluate,
         floor=scorer.floor(train_labels),
-        teachers={name: scorer.teacher(name, own) for name, own in teachers.items()},
+        teachers={name: scorer.teacher(name, counts) for name, counts in teachers.items()},
         methods=scorer.methods(systems, teachers),
         steps=scorer.steps(systems),
         shared_texts=shared_texts,
@@ -87,7 +87,9 @@ class _Scorer:
         names = self.task.label_names
         if not len(train_labels):
             scored = {split: part.labels is not None for split, part in self.heldout.items()}
-            return Floor(answer=None, scores={s: {} if own else None for s, own in scored.items()})
+            return Floor(
+                answer=None, scores={s: {} if labelled else None for s, labelled in scored.items()}
+            )
         if self.task.is_regression:
             # There is no correlation with a constant.
             zeros = {
@@ -158,8 +160,8 @@ class _Scorer:
         labels, known = self.heldout[split].labels, answered(outputs)
         if labels is None or not known.any():
             return None
-        given = labels[known], outputs[known], self.task.positive_class
-        return {metric: score(metric, *given) for metric in self.task.metrics}
+        inputs = labels[known], outputs[known], self.task.positive_class
+        return {metric: score(metric, *inputs) for metric in self.task.metrics}
 
     def _by_seed(
         self, system: System, split: str, rows: np.ndarray | None = None
@@ -168,9 +170,9 @@ class _Scorer:
         kept = slice(None) if rows is None else rows
         by_seed = {}
         for seed, outputs in system.logits[split].items():
-            own = np.full_like(outputs, np.nan)
-            own[kept] = outputs[kept]
-            by_seed[str(seed)] = self._scores(split, own)
+            masked = np.full_like(outputs, np.nan)
+            masked[kept] = outputs[kept]
+            by_seed[str(seed)] = self._scores(split, masked)
         if None in by_seed.values():
             return None
         return {
@@ -189,40 +191,42 @@ class _Scorer:
     def _to_teacher(self, system: System, split: str) -> float | None:
         answers = self.heldout[split].teachers[system.teacher]
         teacher = self._scores(split, answers)
-        own = self._by_seed(system, split, answered(answers))
-        if teacher is None or own is None:
+        student = self._by_seed(system, split, answered(answers))
+        if teacher is None or student is None:
             return None
-        return own[self.task.metrics[0]].mean - teacher[self.task.metrics[0]]
+        return student[self.task.metrics[0]].mean - teacher[self.task.metrics[0]]
 
     def steps(self, systems: dict[str, System]) -> list[Step]:
         """Compare every row with the row that it is a step from, if any."""
-        found = {name: own for name in systems if (own := previous(name, systems))}
-        pairs = {name: (systems[name], systems[other]) for name, (other, _) in found.items()}
+        steps = {name: step for name in systems if (step := previous(name, systems))}
+        pairs = {name: (systems[name], systems[other]) for name, (other, _) in steps.items()}
         gains = {split: self._compared(pairs, split) for split in self.heldout}
         return [
             Step(
                 method=name,
                 previous=other,
                 changed=changed,
-                gain={split: own[name] for split, own in gains.items()},
+                gain={split: by_name[name] for split, by_name in gains.items()},
             )
-            for name, (other, changed) in found.items()
+            for name, (other, changed) in steps.items()
         ]
 
     def _gains(self, systems: dict[str, System], split: str) -> dict[str, Gain | None]:
-        baselines = {name: systems.get(own.method.baseline or "") for name, own in systems.items()}
-        pairs = {name: (own, baselines[name]) for name, own in systems.items()}
+        baselines = {
+            name: systems.get(system.method.baseline or "") for name, system in systems.items()
+        }
+        pairs = {name: (system, baselines[name]) for name, system in systems.items()}
         return self._compared(pairs, split)
 
     def _compared(
         self, pairs: Mapping[str, tuple[System, System | None]], split: str
     ) -> dict[str, Gain | None]:
         """Return each pair's gain, of the first over the second; p is corrected for all pairs."""
-        found = {name: self._difference(*pair, split) for name, pair in pairs.items()}
-        corrected = holm({name: d.p for name, d in found.items() if d is not None})
+        differences = {name: self._difference(*pair, split) for name, pair in pairs.items()}
+        corrected = holm({name: d.p for name, d in differences.items() if d is not None})
         return {
             name: None if d is None else Gain(**asdict(d), p_holm=corrected[name])
-            for name, d in found.items()
+            for name, d in differences.items()
         }
 
     def _difference(self, system: System, baseline: System | None, split: str) -> Difference | None:

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline_lib.evaluation.results import ParameterCounts, Source, Training
 from pipeline_lib.params import Method
+from pipeline_lib.results.schema import ParameterCounts, Source, Training
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from pipeline_lib.base.text import Text
-from pipeline_lib.evaluation.speed import Rate
-from pipeline_lib.tasks.metrics import agreement, decide
+from pipeline_lib.results.metrics import agreement, decide
+from pipeline_lib.results.speed import Rate
 
 GROUP = 32
 """Sentences of similar length that stay together, so that a system that is timed on few sentences

@@ -7,7 +7,7 @@ from typing import Any
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json
 from pipeline_lib.exports.folders import CONFIG, FORM
-from pipeline_lib.students.folders import ENCODER_TYPE, MODEL_TYPE
+from pipeline_lib.models.students.folders import ENCODER_TYPE, MODEL_TYPE
 
 
 class Content(StrEnum):
@@ -49,11 +49,11 @@ def require_content(folder: Path, *accepted: Content) -> Content:
     :param accepted: what it may hold, the usual first.
     :raises DistilleryError: if it holds something else, saying what, or nothing.
     """
-    found = content_of(folder)
-    if found in accepted:
-        return found
-    if found is not None:
-        raise DistilleryError(f"{folder}: {found}, not {accepted[0]}. {_REMEDIES[found]}")
+    content = content_of(folder)
+    if content in accepted:
+        return content
+    if content is not None:
+        raise DistilleryError(f"{folder}: {content}, not {accepted[0]}. {_REMEDIES[content]}")
     inner = [path for path in sorted(folder.glob("*/")) if content_of(path) in accepted]
     if inner:
         names = ", ".join(path.name for path in inner)

@@ -9,16 +9,17 @@ from pathlib import Path
 
 from pipeline_lib.base.devices import resolve_device, resolve_precision
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import sha256_folder, sha256_json
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.evaluation.companions import open_teacher
-from pipeline_lib.evaluation.evaluate import require_model
 from pipeline_lib.evaluation.timing import Predict
-from pipeline_lib.exports.onnx_export import export_onnx_int8
-from pipeline_lib.exports.onnx_student import require_packages
-from pipeline_lib.exports.onnx_teacher import OnnxTeacher, export_teacher
+from pipeline_lib.exports.onnx.exporter import export_onnx_int8
+from pipeline_lib.exports.onnx.student import require_packages
+from pipeline_lib.exports.onnx.teacher import OnnxTeacher, export_teacher
 from pipeline_lib.exports.opening import load_student as open_student
+from pipeline_lib.models.checks import require_model
+from pipeline_lib.models.serving import open_teacher
+from pipeline_lib.models.students.student import load_student
 from pipeline_lib.params import Params
-from pipeline_lib.students.student import load_student
 
 INT8 = "onnx-int8"
 
@@ -63,6 +64,13 @@ class System:
     accelerated: list[Contestant]
     not_timed: dict[str, str] = field(default_factory=dict)
 
+    def digest(self) -> str:
+        """Return the digest of what is timed: the model, and the forms that it has."""
+        forms = [[one.form, one.names, one.max_length] for one in [*self.forms, *self.accelerated]]
+        return sha256_json(
+            [self.method, sha256_folder(self.forms[0].folder), forms, self.not_timed]
+        )
+
 
 def students_of(
     params: Params, task: str, layout: Layout, device: str, best: str | None
@@ -96,10 +104,8 @@ def _export(student: System, out: Path) -> None:
         student.forms.append(Contestant(INT8, out, in_torch.names))
 
 
-def teachers_of(
-    params: Params, task: str, layout: Layout, device: str, scratch: Path
-) -> dict[str, System]:
-    """Return the task's teachers that run here; their ONNX forms are written to ``scratch``."""
+def teachers_of(params: Params, task: str, layout: Layout, device: str) -> dict[str, System]:
+    """Return the task's teachers that run here, in torch; see :func:`add_onnx`."""
     systems = {}
     for name, row in params.teachers_of(task).items():
         if not row.runs:
@@ -111,11 +117,11 @@ def teachers_of(
             for precision in (_precision("cpu"), _precision(device))
         )
         systems[name] = System(None, [in_torch], [accelerated] if device != "cpu" else [])
-        _add_onnx(systems[name], params.task(task).is_pair, scratch / name)
     return systems
 
 
-def _add_onnx(teacher: System, pair: bool, out: Path) -> None:
+def add_onnx(teacher: System, pair: bool, out: Path) -> None:
+    """Write a teacher's ONNX forms to ``out``, or note why there are none."""
     (in_torch,) = teacher.forms
     names, max_length = in_torch.names, in_torch.max_length
     try:
@@ -124,7 +130,7 @@ def _add_onnx(teacher: System, pair: bool, out: Path) -> None:
     except Exception as error:  # torch's exporter raises anything for a model that it cannot write
         teacher.not_timed["onnx"] = (str(error) or repr(error)).splitlines()[0]
     else:
-        forms = (Contestant(form, own, names, max_length) for form, own in folders.items())
+        forms = (Contestant(form, folder, names, max_length) for form, folder in folders.items())
         teacher.forms.extend(forms)
 
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from pipeline_lib.base.layout import student_place
 from pipeline_lib.base.text import Text
-from pipeline_lib.exports.subject import Subject
-from pipeline_lib.storage.columns import texts
-from pipeline_lib.storage.shards import ShardSet
+from pipeline_lib.exports.export_source import Subject
+from pipeline_lib.shards.columns import texts
+from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.text.pieces import Pieces
 from pipeline_lib.text.ragged import Sentences
 
@@ -35,10 +35,10 @@ class Deviation:
     same_class: float | None
 
     @classmethod
-    def between(cls, wanted: np.ndarray, found: np.ndarray, classes: bool) -> "Deviation":
+    def between(cls, wanted: np.ndarray, actual: np.ndarray, classes: bool) -> "Deviation":
         """Compare outputs, float (rows, width)."""
-        apart = np.abs(wanted.astype(np.float64) - found)
-        same = float((wanted.argmax(1) == found.argmax(1)).mean()) if classes else None
+        apart = np.abs(wanted.astype(np.float64) - actual)
+        same = float((wanted.argmax(1) == actual.argmax(1)).mean()) if classes else None
         scale = max(float(np.abs(wanted).max()), 1e-6)
         largest = float(apart.max())
         return cls(len(wanted), largest, float(apart.mean()), largest / scale, same)
@@ -59,20 +59,20 @@ def measure(subject: Subject, outputs: Outputs) -> dict[str, Deviation]:
     :returns: ``made up``, on random words of all lengths, and ``dev``, on rows of its task, if the
         student's folder says which task that is.
     """
-    given = {"made up": made_up_texts(subject), "dev": dev_texts(subject)}
-    encoded = {name: subject.reader.encode(own) for name, own in given.items() if own}
+    samples = {"made up": made_up_texts(subject), "dev": dev_texts(subject)}
+    encoded = {name: subject.reader.encode(sample) for name, sample in samples.items() if sample}
     classes = subject.labels is not None and len(subject.labels) > 1
     return {
-        name: Deviation.between(subject.outputs(own), outputs(own), classes)
-        for name, own in encoded.items()
+        name: Deviation.between(subject.outputs(sentences), outputs(sentences), classes)
+        for name, sentences in encoded.items()
     }
 
 
 def made_up_texts(subject: Subject) -> list[Text]:
     """Return texts or pairs of random words, from no word to more than the student reads."""
     tokenizer = subject.reader.tokenizer
-    own = tokenizer.tokenizer if isinstance(tokenizer, Pieces) else tokenizer
-    words = np.array(sorted(own.get_vocab()), object)
+    backend = tokenizer.tokenizer if isinstance(tokenizer, Pieces) else tokenizer
+    words = np.array(sorted(backend.get_vocab()), object)
     draw = np.random.default_rng(0)
     longest = min(subject.reader.max_words, 64) + 2
 
@@ -87,8 +87,8 @@ def made_up_texts(subject: Subject) -> list[Text]:
 
 def dev_texts(subject: Subject) -> list[Text]:
     """Return rows of the student's task; none if its folder does not say which task that is."""
-    place = student_place(subject.folder)
-    folder = None if place is None else place.layout.split(place.task, "dev")
+    location = student_place(subject.folder)
+    folder = None if location is None else location.layout.split(location.task, "dev")
     if folder is None or not folder.exists():
         return []
     return texts(ShardSet.open(folder).table().slice(0, FROM_DEV))

@@ -38,13 +38,13 @@ class BiLSTM(nn.Module):
 
     def __init__(self, config: dict[str, Any]) -> None:
         super().__init__()
-        own = config["architecture"]
+        settings = config["architecture"]
         self.embeddings = WordEmbeddings(config)
-        sizes = self.embeddings.width, own["hidden"]
+        sizes = self.embeddings.width, settings["hidden"]
         self.ahead, self.back = (nn.LSTM(*sizes, batch_first=True) for _ in range(2))
-        self.width = own.get("width", 2 * own["hidden"])
-        if "width" in own:
-            self.projection = nn.Linear(2 * own["hidden"], self.width, bias=False)
+        self.width = settings.get("width", 2 * settings["hidden"])
+        if "width" in settings:
+            self.projection = nn.Linear(2 * settings["hidden"], self.width, bias=False)
 
     def forward(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         """Return sentence vectors (rows, width)."""
@@ -64,23 +64,26 @@ class CNN(nn.Module):
 
     def __init__(self, config: dict[str, Any]) -> None:
         super().__init__()
-        own = config["architecture"]
+        settings = config["architecture"]
         self.embeddings = WordEmbeddings(config)
-        layers = [nn.Conv1d(self.embeddings.width, own["filters"], size) for size in own["widths"]]
+        layers = [
+            nn.Conv1d(self.embeddings.width, settings["filters"], size)
+            for size in settings["widths"]
+        ]
         self.filters = nn.ModuleList(layers)
-        self.width = own["filters"] * len(layers)
+        self.width = settings["filters"] * len(layers)
 
     def forward(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         """Return sentence vectors (rows, width)."""
         vectors = self.embeddings(ids) * inside(ids, lengths)[:, :, None]
         missing = max(layer.kernel_size[0] for layer in self.filters) - ids.shape[1]
         vectors = nn.functional.pad(vectors, (0, 0, 0, max(0, missing))).transpose(1, 2)
-        found = []
+        pooled = []
         for layer in self.filters:
             answers = torch.relu(layer(vectors))
             windows = (lengths - layer.kernel_size[0] + 1).clamp(min=1)
-            found.append((answers * inside(answers[:, 0], windows)[:, None]).amax(2))
-        return torch.cat(found, dim=1)
+            pooled.append((answers * inside(answers[:, 0], windows)[:, None]).amax(2))
+        return torch.cat(pooled, dim=1)
 
 
 class Ngrams(nn.Module):
@@ -88,9 +91,9 @@ class Ngrams(nn.Module):
 
     def __init__(self, config: dict[str, Any]) -> None:
         super().__init__()
-        own = config["architecture"]
-        self.longest, self.width = own["ngrams"], own["dimensions"]
-        self.table = nn.Embedding(own["buckets"], self.width)
+        settings = config["architecture"]
+        self.longest, self.width = settings["ngrams"], settings["dimensions"]
+        self.table = nn.Embedding(settings["buckets"], self.width)
 
     def forward(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         """Return sentence vectors (rows, width)."""
@@ -126,9 +129,9 @@ class LayerMeans(nn.Module):
     def forward(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         """Return sentence vectors (rows, width)."""
         counted = inside(ids, lengths)
-        found = self.model(ids, attention_mask=counted.long(), output_hidden_states=True)
+        outputs = self.model(ids, attention_mask=counted.long(), output_hidden_states=True)
         counted[:, 0] = False
-        states = torch.cat(found.hidden_states[-self.last :], dim=-1).float()
+        states = torch.cat(outputs.hidden_states[-self.last :], dim=-1).float()
         total = (states * counted[:, :, None]).sum(1)
         means = total / counted.sum(1, keepdim=True).clamp(min=1)
         if isinstance(self.projection, nn.Linear):  # which half() and bfloat16() convert

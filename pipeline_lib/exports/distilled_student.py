@@ -94,16 +94,16 @@ class BiAttentive(nn.Module):
 
     def __init__(self, config: dict[str, Any]) -> None:
         super().__init__()
-        own = config["architecture"]
-        self.pools, states = own["pools"], 2 * own["hidden"]
+        settings = config["architecture"]
+        self.pools, states = settings["pools"], 2 * settings["hidden"]
         # Always trained: this architecture has one channel.
         self.embeddings = WordEmbeddings(config | {"architecture": {"embeddings": "trained"}})
-        self.feedforward = nn.Linear(self.embeddings.width, own["feedforward"])
-        self.first = BothWays(own["feedforward"], own["hidden"])
-        self.second = BothWays(3 * states, own["hidden"])
+        self.feedforward = nn.Linear(self.embeddings.width, settings["feedforward"])
+        self.first = BothWays(settings["feedforward"], settings["hidden"])
+        self.second = BothWays(3 * states, settings["hidden"])
         count = 2 * ("self" in self.pools)
         self.scores = nn.ModuleList(nn.Linear(states, 1, bias=False) for _ in range(count))
-        self.width = own["shared"]
+        self.width = settings["shared"]
         self.shared = nn.Linear(2 * len(self.pools) * states, self.width)
 
     def forward(
@@ -117,13 +117,13 @@ class BiAttentive(nn.Module):
         sides = [(ids, lengths)] if ids_2 is None else [(ids, lengths), (ids_2, lengths_2)]
         counted = [inside(*side) for side in sides]
         states = [
-            self.first(torch.relu(self.feedforward(self.embeddings(own))), long)
-            for own, long in sides
+            self.first(torch.relu(self.feedforward(self.embeddings(words))), long)
+            for words, long in sides
         ]
         others = zip(states[::-1], counted[::-1], strict=True)
         read = [
-            self._second(own, *other, long)
-            for own, other, (_, long) in zip(states, others, sides, strict=True)
+            self._second(state, *other, long)
+            for state, other, (_, long) in zip(states, others, sides, strict=True)
         ]
         pooled = [self._pool(read[side], counted[side], side) for side in (0, -1)]
         return torch.relu(self.shared(torch.cat(pooled, dim=-1)))
@@ -140,18 +140,18 @@ class BiAttentive(nn.Module):
 
     def _pool(self, states: torch.Tensor, counted: torch.Tensor, side: int) -> torch.Tensor:
         """Return the concatenated pools of one sentence."""
-        found, outside = [], ~counted[:, :, None]
+        pooled, outside = [], ~counted[:, :, None]
         for pool in self.pools:
             if pool in ("max", "min"):
                 bound = -torch.inf if pool == "max" else torch.inf
                 filled = states.masked_fill(outside, bound)
-                found.append(filled.amax(1) if pool == "max" else filled.amin(1))
+                pooled.append(filled.amax(1) if pool == "max" else filled.amin(1))
             elif pool == "self":
                 scores = self.scores[side](states).masked_fill(outside, -torch.inf)
-                found.append(weighted_mean(states, scores.softmax(1).squeeze(-1)))
+                pooled.append(weighted_mean(states, scores.softmax(1).squeeze(-1)))
             else:
-                found.append(weighted_mean(states, counted))
-        return torch.cat(found, dim=-1)
+                pooled.append(weighted_mean(states, counted))
+        return torch.cat(pooled, dim=-1)
 
 
 class FirstStates(nn.Module):
@@ -171,11 +171,11 @@ class FirstStates(nn.Module):
         self, ids: torch.Tensor, lengths: torch.Tensor, segments: torch.Tensor | None = None
     ) -> torch.Tensor:
         """Return vectors (rows, width)."""
-        told = {} if segments is None else {"token_type_ids": segments}
+        extra = {} if segments is None else {"token_type_ids": segments}
         mask = inside(ids, lengths).long()
-        found = self.model(ids, attention_mask=mask, output_hidden_states=True, **told)
+        outputs = self.model(ids, attention_mask=mask, output_hidden_states=True, **extra)
         # The first hidden states are the embeddings.
-        states = torch.stack([layer[:, 0] for layer in found.hidden_states[1:]], dim=1)
+        states = torch.stack([layer[:, 0] for layer in outputs.hidden_states[1:]], dim=1)
         return states[:, -1] if self.last else states.mean(1)
 
 
@@ -198,14 +198,14 @@ class StudentForSequenceClassification(PreTrainedModel):
 
     def __init__(self, config: StudentConfig) -> None:
         super().__init__(config)
-        own = config.architecture
-        self.joint = own["architecture"] in ("biattentive", *SEQUENCE)
-        self.sequence = own["architecture"] in SEQUENCE
+        settings = config.architecture
+        self.joint = settings["architecture"] in ("biattentive", *SEQUENCE)
+        self.sequence = settings["architecture"] in SEQUENCE
         sizes = {"vocab_size": config.vocab_size, "embedding_size": config.embedding_size}
-        made = sizes | {"architecture": own, "pretrained": config.pretrained}
-        self.encoder = READERS[own["architecture"]](made)
+        made = sizes | {"architecture": settings, "pretrained": config.pretrained}
+        self.encoder = READERS[settings["architecture"]](made)
         width = self.encoder.width * (4 if config.pair and not self.joint else 1)
-        units = own.get("classifier")
+        units = settings.get("classifier")
         self.hidden = nn.Sequential(nn.Linear(width, units), nn.ReLU()) if units else nn.Identity()
         self.logits = nn.Linear(units or width, config.num_labels)
         self.post_init()

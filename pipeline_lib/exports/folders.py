@@ -8,11 +8,11 @@ from tokenizers import Tokenizer
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path, read_json, write_json
+from pipeline_lib.base.text import MASK
 from pipeline_lib.exports.portable_words import make_portable, make_quick
-from pipeline_lib.students.tokenise import PAD, Reader, read_tokenizer, save_tokenizer
+from pipeline_lib.models.students.tokenise import PAD, Reader, read_tokenizer, save_tokenizer
 from pipeline_lib.text.pieces import Pieces
 from pipeline_lib.text.ragged import PAD_ID
-from pipeline_lib.text.words import MASK
 
 if TYPE_CHECKING:
     from pipeline_lib.params.students import Reads
@@ -49,11 +49,11 @@ def write_tokenizer(out: Path, tokenizer: Tokenizer | Pieces, limit: int) -> Non
     """
     if isinstance(tokenizer, Pieces):
         tokenizer.save(out)
-        own, padding = tokenizer.tokenizer, tokenizer.padding or PAD
+        backend, padding = tokenizer.tokenizer, tokenizer.padding or PAD
     else:
         save_tokenizer(out, tokenizer)
-        own, padding = tokenizer, PAD
-    copy = Tokenizer.from_str(own.to_str())
+        backend, padding = tokenizer, PAD
+    copy = Tokenizer.from_str(backend.to_str())
     make_portable(copy)
     copy.enable_truncation(limit, strategy="longest_first")
     copy.enable_padding(pad_id=padding_number(tokenizer), pad_token=padding)

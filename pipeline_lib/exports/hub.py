@@ -14,13 +14,13 @@ from tokenizers.processors import TemplateProcessing
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path, read_json, write_json
-from pipeline_lib.exports.card import model_card
+from pipeline_lib.base.text import MASK
+from pipeline_lib.exports.card.card import model_card
 from pipeline_lib.exports.folders import require_new_folder
-from pipeline_lib.students.folders import ENCODER_TYPE, TEMPERATURE, temperature_of
-from pipeline_lib.students.student import Student, load_student
+from pipeline_lib.models.students.folders import ENCODER_TYPE, TEMPERATURE, temperature_of
+from pipeline_lib.models.students.student import Student, load_student
 from pipeline_lib.text.pieces import SEGMENTS, Pieces
 from pipeline_lib.text.ragged import PAD_ID
-from pipeline_lib.text.words import MASK
 
 MODULES = ("distilled_student", "distilled_encoder")
 """The files with the network's code; the first one imports the other."""
@@ -62,13 +62,13 @@ def export_hub(folder: Path, out: Path) -> str:
     names = student.label_names
     classes = {"AutoConfig": "StudentConfig"}
     classes["AutoModelForSequenceClassification"] = "StudentForSequenceClassification"
-    own = {
+    additions = {
         "auto_map": {auto: f"{MODULES[0]}.{name}" for auto, name in classes.items()},
         "problem_type": "regression" if len(names) == 1 else "single_label_classification",
         TEMPERATURE: temperature_of(folder),
     }
     # Written last: without it, a half-written folder cannot be loaded.
-    write_json(out / "config.json", config | own | reading)
+    write_json(out / "config.json", config | additions | reading)
     return f"{len(names)} output{'s' * (len(names) > 1)}; read its README.md"
 
 
@@ -77,26 +77,30 @@ def _tokenizer(student: Student, folder: Path, out: Path) -> dict[str, Any]:
 
     A student that reads the sentences of a pair separately finds the second one by its segment.
     """
-    own, settings, pair = student.tokenizer, student.model.config.settings, student.is_pair
-    apart, pieces = settings.reads != "sequence", isinstance(own, Pieces)
+    tokenizer, settings, pair = student.tokenizer, student.model.config.settings, student.is_pair
+    apart, pieces = settings.reads != "sequence", isinstance(tokenizer, Pieces)
     config = read_json(folder / "tokenizer_config.json")
     config["model_max_length"] = settings.max_words * (2 if pair and apart else 1)
     reading = {"padding": PAD_ID, "closing": 0, "segments": False}
     if pieces:
-        unknown = None if own.unknown is None else own.tokenizer.token_to_id(own.unknown)
-        reading |= {"padding": own.pad_id, "unknown": unknown or own.pad_id}
-        reading["closing"] = len(_special(own.tokenizer)[1])
+        unknown = (
+            None
+            if tokenizer.unknown is None
+            else tokenizer.tokenizer.token_to_id(tokenizer.unknown)
+        )
+        reading |= {"padding": tokenizer.pad_id, "unknown": unknown or tokenizer.pad_id}
+        reading["closing"] = len(_special(tokenizer.tokenizer)[1])
     else:
-        reading["unknown"] = own.token_to_id(MASK)
+        reading["unknown"] = tokenizer.token_to_id(MASK)
     if pair:
         config |= {"tokenizer_class": "PairTokenizer"}
         config["auto_map"] = {"AutoTokenizer": [None, f"{MODULES[0]}.PairTokenizer"]}
-        reading["segments"] = not apart and own.segments
+        reading["segments"] = not apart and tokenizer.segments
     if pair and apart:
         config["model_input_names"] = ["input_ids", "attention_mask", SEGMENTS]
     if pair and settings.reads == "sentences":
         with atomic_path(out / "tokenizer.json") as temporary:
-            temporary.write_text(_apart(own.tokenizer).to_str(pretty=True), encoding="utf-8")
+            temporary.write_text(_apart(tokenizer.tokenizer).to_str(pretty=True), encoding="utf-8")
     write_json(out / "tokenizer_config.json", config)
     return reading
 
@@ -105,10 +109,10 @@ def _special(tokenizer: Tokenizer) -> tuple[list[str], list[str]]:
     """Return the special tokens before a sentence, and those after it."""
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    found = tokenizer.encode("a")
+    encoding = tokenizer.encode("a")
     bare = len(tokenizer.encode("a", add_special_tokens=False).ids)
-    begins = [*found.special_tokens_mask, 0].index(0)
-    return found.tokens[:begins], found.tokens[begins + bare :]
+    begins = [*encoding.special_tokens_mask, 0].index(0)
+    return encoding.tokens[:begins], encoding.tokens[begins + bare :]
 
 
 def _apart(tokenizer: Tokenizer) -> Tokenizer:

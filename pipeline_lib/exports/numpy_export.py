@@ -6,13 +6,13 @@ from pathlib import Path
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path
 from pipeline_lib.exports import numpy_student
+from pipeline_lib.exports.export_source import read_subject
 from pipeline_lib.exports.folders import (
     require_new_folder,
     unknown_number,
     write_config,
     write_tokenizer,
 )
-from pipeline_lib.exports.subject import read_subject
 
 MODULE = "student.py"
 
@@ -35,6 +35,9 @@ def export_numpy(folder: Path, out: Path) -> str:
         with atomic_path(out / name) as temporary:
             shutil.copyfile(source, temporary)
     write_tokenizer(out, subject.reader.tokenizer, subject.reader.max_words)
-    own = {"unknown": unknown_number(subject.reader.tokenizer), "temperature": subject.temperature}
-    write_config(out, subject.config, "numpy", **own)
+    additions = {
+        "unknown": unknown_number(subject.reader.tokenizer),
+        "temperature": subject.temperature,
+    }
+    write_config(out, subject.config, "numpy", **additions)
     return f"needs numpy and tokenizers: python {out / MODULE} TEXT"

@@ -101,18 +101,18 @@ class Student:
             for side in sides
         ]
         order = sorted(range(len(texts)), key=lambda row: sum(len(side[row]) for side in rows))
-        found: list[tuple[list[int], np.ndarray]] = []
+        batches: list[tuple[list[int], np.ndarray]] = []
         for start in range(0, len(order), BATCH):
             chosen = order[start : start + BATCH]
             padded = [pad([side[row] for row in chosen]) for side in rows]
             if self.own["architecture"] == "biattentive":
-                found.append((chosen, finish([self._read(*padded)])))
+                batches.append((chosen, finish([self._read(*padded)])))
             else:
-                found.append((chosen, finish([self._read(*side) for side in padded])))
-        if not found:
+                batches.append((chosen, finish([self._read(*side) for side in padded])))
+        if not batches:
             return np.zeros((0, max(1, len(self.label_names))), np.float32)
-        results = np.empty((len(texts), found[0][1].shape[1]), np.float32)
-        for chosen, values in found:
+        results = np.empty((len(texts), batches[0][1].shape[1]), np.float32)
+        for chosen, values in batches:
             results[chosen] = values
         return results
 
@@ -122,7 +122,8 @@ class Student:
 
     def _embed(self, ids: np.ndarray) -> np.ndarray:
         tables = (
-            self.weights.get(f"encoder.embeddings.{own}.weight") for own in ("trained", "static")
+            self.weights.get(f"encoder.embeddings.{channel}.weight")
+            for channel in ("trained", "static")
         )
         return np.concatenate([table[ids] for table in tables if table is not None], axis=-1)
 
@@ -130,11 +131,11 @@ class Student:
         """Return the states (rows, words, hidden) of a forward LSTM."""
         inner = self.weights[f"{name}.weight_hh_l0"].T
         bias = self.weights[f"{name}.bias_ih_l0"] + self.weights[f"{name}.bias_hh_l0"]
-        given = vectors @ self.weights[f"{name}.weight_ih_l0"].T + bias
-        states = np.empty((*given.shape[:2], len(inner)), np.float32)
-        state = cell = np.zeros((len(given), len(inner)), np.float32)
-        for word in range(given.shape[1]):
-            gates = given[:, word] + state @ inner
+        inputs = vectors @ self.weights[f"{name}.weight_ih_l0"].T + bias
+        states = np.empty((*inputs.shape[:2], len(inner)), np.float32)
+        state = cell = np.zeros((len(inputs), len(inner)), np.float32)
+        for word in range(inputs.shape[1]):
+            gates = inputs[:, word] + state @ inner
             enter, forget, new, out = np.split(gates, 4, axis=1)
             cell = sigmoid(forget) * cell + sigmoid(enter) * np.tanh(new)
             states[:, word] = state = sigmoid(out) * np.tanh(cell)
@@ -157,7 +158,7 @@ class Student:
     def _read_cnn(self, ids: np.ndarray, lengths: np.ndarray) -> np.ndarray:
         vectors = self._embed(ids) * inside(ids, lengths)[:, :, None]
         vectors = np.pad(vectors, [(0, 0), (0, max(self.own["widths"]) - 1), (0, 0)])
-        found = []
+        pooled = []
         for number, size in enumerate(self.own["widths"]):
             name = f"encoder.filters.{number}"
             windows = np.lib.stride_tricks.sliding_window_view(vectors, size, axis=1)
@@ -166,8 +167,8 @@ class Student:
             answers = windows.reshape(*windows.shape[:2], -1) @ flat.T
             answers = np.maximum(answers + self.weights[f"{name}.bias"], 0)
             counted = inside(ids, np.maximum(lengths - size + 1, 1))
-            found.append((answers * counted[:, :, None]).max(axis=1))
-        return np.hstack(found)
+            pooled.append((answers * counted[:, :, None]).max(axis=1))
+        return np.hstack(pooled)
 
     def _read_static(self, ids: np.ndarray, lengths: np.ndarray) -> np.ndarray:
         return mean(self._embed(ids), inside(ids, lengths))
@@ -228,7 +229,7 @@ def read_safetensors(path: Path) -> dict[str, np.ndarray]:
     header = json.loads(content[8:start].tobytes())
     header.pop("__metadata__", None)
     return {
-        name: content[slice(*(start + place for place in about["data_offsets"]))]
+        name: content[slice(*(start + offset for offset in about["data_offsets"]))]
         .view("<f4")
         .reshape(about["shape"])
         for name, about in header.items()

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.lines import as_utf8
 from pipeline_lib.base.text import Text
+from pipeline_lib.base.unicode import as_utf8
 from pipeline_lib.exports.contents import ENCODERS, STUDENTS, Content, require_content
 from pipeline_lib.exports.folders import form_of
 from pipeline_lib.exports.numpy_student import Predictions
-from pipeline_lib.students.folders import Predict, scaled, temperature_of
+from pipeline_lib.models.students.folders import Predict, scaled, temperature_of
 
 if TYPE_CHECKING:
-    from pipeline_lib.storage.shards import ShardSet
+    from pipeline_lib.shards.shard_sets import ShardSet
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def load_student(folder: Path | str) -> Predictor:
     folder = Path(folder)
     if require_content(folder, *STUDENTS) is Content.exported_student:
         return _load_exported(folder)
-    from pipeline_lib.students.student import load_student as load_trained
+    from pipeline_lib.models.students.student import load_student as load_trained
 
     student = load_trained(folder)
     logits = scaled(student.logits, temperature_of(folder))
@@ -106,7 +106,7 @@ def load_teacher(folder: Path | str) -> Predictor:
     """
     folder = Path(folder)
     require_content(folder, Content.teacher)
-    from pipeline_lib.evaluation.companions import open_teacher
+    from pipeline_lib.models.serving import open_teacher
 
     teacher, logits = open_teacher(folder, None, None)
     return Predictor(folder, teacher.label_names, None, logits)
@@ -122,7 +122,7 @@ def load_encoder(folder: Path | str) -> Encoder:
     if require_content(folder, *ENCODERS, Content.student) is Content.exported_encoder:
         vectors = _load_exported(folder).logits
         return Encoder(folder, vectors(["one"]).shape[1], vectors)
-    from pipeline_lib.students.sentence_encoder import load_encoder as load_trained
+    from pipeline_lib.models.students.sentence_encoder import load_encoder as load_trained
 
     encoder = load_trained(folder)
     return Encoder(folder, encoder.width, encoder.encode)
@@ -134,7 +134,7 @@ def open_shards(folder: Path | str) -> "ShardSet":
     :raises DistilleryError: if the folder has none, naming what it has, or another version's.
     """
     require_content(Path(folder), Content.shards)
-    from pipeline_lib.storage.shards import ShardSet
+    from pipeline_lib.shards.shard_sets import ShardSet
 
     return ShardSet.open(folder)
 
@@ -143,7 +143,7 @@ def _load_exported(folder: Path) -> Predictor:
     """Open an exported student, or an encoder, which has no labels, and vectors for logits."""
     if form_of(folder) == "numpy":
         return _load_numpy(folder)
-    from pipeline_lib.exports.onnx_student import load_onnx_student
+    from pipeline_lib.exports.onnx.student import load_onnx_student
 
     student = load_onnx_student(folder)
     return Predictor(folder, student.label_names, student.is_pair, student.outputs)

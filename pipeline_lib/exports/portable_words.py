@@ -41,6 +41,6 @@ def make_quick(tokenizer: Tokenizer) -> None:
 
 
 def _exchange(tokenizer: Tokenizer, old: PreTokenizer, new: PreTokenizer) -> None:
-    own = tokenizer.pre_tokenizer
-    if own is not None and own.__getstate__() == old.__getstate__():
+    current = tokenizer.pre_tokenizer
+    if current is not None and current.__getstate__() == old.__getstate__():
         tokenizer.pre_tokenizer = new

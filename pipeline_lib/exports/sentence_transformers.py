@@ -1,9 +1,9 @@
 """A sentence encoder, or a siamese student's, as a folder that sentence-transformers loads.
 
 ``SentenceTransformer(folder).encode(texts)`` gives the vectors of
-:meth:`~pipeline_lib.students.sentence_encoder.SentenceEncoder.encode` without this library.  A mean
-of word vectors uses that library's own modules.  Every other encoder comes with a file of its
-network, :mod:`pipeline_lib.exports.distilled_encoder`, and is loaded with
+:meth:`~pipeline_lib.models.students.sentence_encoder.SentenceEncoder.encode` without this library.
+A mean of word vectors uses that library's own modules.  Every other encoder comes with a file of
+its network, :mod:`pipeline_lib.exports.distilled_encoder`, and is loaded with
 ``trust_remote_code=True``, which release 6 requires for a local folder, too.
 """
 
@@ -18,12 +18,12 @@ from tokenizers import Tokenizer
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path, read_json, write_json
+from pipeline_lib.base.text import MASK
 from pipeline_lib.exports import distilled_encoder
 from pipeline_lib.exports.folders import require_new_folder
-from pipeline_lib.students.sentence_encoder import SentenceEncoder, load_encoder
+from pipeline_lib.models.students.sentence_encoder import SentenceEncoder, load_encoder
 from pipeline_lib.text.pieces import Pieces
 from pipeline_lib.text.ragged import PAD_ID
-from pipeline_lib.text.words import MASK
 
 Modules = list[tuple[str, str]]
 """Class and folder of each module, in order of computation."""
@@ -67,12 +67,15 @@ def export_sentence_transformers(folder: Path, out: Path) -> int:
 
 def _write_network(encoder: SentenceEncoder, config: dict[str, Any], out: Path) -> Modules:
     """Write the encoder along with the code of its network."""
-    own, keys = encoder.tokenizer, ("architecture", "vocab_size", "embedding_size", "pretrained")
-    if isinstance(own, Pieces):
+    tokenizer, keys = (
+        encoder.tokenizer,
+        ("architecture", "vocab_size", "embedding_size", "pretrained"),
+    )
+    if isinstance(tokenizer, Pieces):
         # Every text contains the special tokens, so none is without a piece.
-        numbers = {"padding": own.pad_id, "unknown": own.pad_id}
+        numbers = {"padding": tokenizer.pad_id, "unknown": tokenizer.pad_id}
     else:
-        numbers = {"padding": PAD_ID, "unknown": own.token_to_id(MASK)}
+        numbers = {"padding": PAD_ID, "unknown": tokenizer.token_to_id(MASK)}
     _write_tokenizer(encoder, out)
     _write_tensors(out, encoder.model.state_dict())
     write_json(
@@ -109,8 +112,8 @@ def _write_mean(encoder: SentenceEncoder, config: dict[str, Any], out: Path) -> 
         },
     )
     # The names from before release 6, which it still supports.
-    own = "sentence_transformers.models"
-    return [(f"{own}.StaticEmbedding", ""), (f"{own}.Dense", "1_Dense")]
+    module = "sentence_transformers.models"
+    return [(f"{module}.StaticEmbedding", ""), (f"{module}.Dense", "1_Dense")]
 
 
 WRITERS: dict[str, Callable[[SentenceEncoder, dict[str, Any], Path], Modules]] = {
@@ -121,9 +124,11 @@ WRITERS: dict[str, Callable[[SentenceEncoder, dict[str, Any], Path], Modules]] =
 
 
 def _write_tokenizer(encoder: SentenceEncoder, out: Path) -> None:
-    own = encoder.tokenizer
+    original = encoder.tokenizer
     # A copy, which truncates long texts as the encoder does.
-    tokenizer = Tokenizer.from_str((own.tokenizer if isinstance(own, Pieces) else own).to_str())
+    tokenizer = Tokenizer.from_str(
+        (original.tokenizer if isinstance(original, Pieces) else original).to_str()
+    )
     tokenizer.no_padding()
     tokenizer.enable_truncation(encoder.max_words)
     with atomic_path(out / distilled_encoder.TOKENIZER) as temporary:

@@ -15,26 +15,17 @@ from importlib.metadata import PackageNotFoundError, version
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import torch
 
 from pipeline_lib.base.devices import resolve_device
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import clear_folder
+from pipeline_lib.base.files import fresh_folder, sha256_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.processor import cpu_name
 from pipeline_lib.base.text import Text
 from pipeline_lib.base.threads import usable_cores
-from pipeline_lib.evaluation.results import TaskScores
-from pipeline_lib.evaluation.speed import (
-    ColdStart,
-    Form,
-    Place,
-    Rate,
-    TaskSpeed,
-    Timed,
-    folder_bytes,
-)
 from pipeline_lib.evaluation.timing import (
     latency,
     same_answers,
@@ -42,10 +33,21 @@ from pipeline_lib.evaluation.timing import (
     time_in_turns,
     use_cores,
 )
-from pipeline_lib.exports.contestants import INT8, Contestant, System, students_of, teachers_of
+from pipeline_lib.exports.contestants import (
+    INT8,
+    Contestant,
+    System,
+    add_onnx,
+    students_of,
+    teachers_of,
+)
 from pipeline_lib.params import Params, Speed
-from pipeline_lib.storage.columns import texts
-from pipeline_lib.storage.shards import ShardSet
+from pipeline_lib.results.schema import TaskScores
+from pipeline_lib.results.speed import ColdStart, Form, Place, Rate, TaskSpeed, Timed, folder_bytes
+from pipeline_lib.shards.columns import texts
+from pipeline_lib.shards.fingerprint import code_fingerprint
+from pipeline_lib.shards.kept import kept_together
+from pipeline_lib.shards.shard_sets import ShardSet
 
 MAX_SENTENCES = 4096
 """How many different sentences are read at most."""
@@ -84,38 +86,55 @@ Timings = Mapping[Place, Mapping[Contestant, Measured]]
 def measure_task(params: Params, task: str, layout: Layout) -> TaskSpeed:
     """Export the task's best student to ``exports/<task>``, time all systems, return the timings.
 
-    If it cannot be exported, the folder is empty and the timings say why.
+    What was timed before, under the same conditions, is found in the store.  If the student cannot
+    be exported, the folder is empty and the timings say why.
 
     :raises DistilleryError: if the task has no scores yet, or a model is missing.
     """
     settings, device = params.task(task), str(resolve_device(params.device))
     rows, scores = params.scored_methods_of(task), TaskScores.read(layout.scores(task))
     best = scores.best_on_dev(name for name in scores.methods if name in rows)
-    exported = clear_folder(layout.exported(task))
-    with TemporaryDirectory() as scratch:
-        students = students_of(params, task, layout, device, best)
-        teachers = teachers_of(params, task, layout, device, Path(scratch))
-        split, sentences = sample_texts(layout, task)
-        systems = [*teachers.values(), *students.values()]
-        timings = _in_processes(systems, sentences, params.speed, device)
-        kept = any(exported.iterdir())
-        cold = cold_start(exported, settings.is_pair) if kept else None
-        return TaskSpeed(
-            cpu=cpu_name(),
-            cores=usable_cores(),
-            accelerator=_accelerator(device),
-            torch=torch.__version__,
-            onnxruntime=_onnxruntime(),
-            split=split,
-            pair=settings.is_pair,
-            sentences=len(sentences),
-            seconds=params.speed.seconds,
-            repeats=params.speed.repeats,
-            seed=params.seeds[0],
-            exported=best if kept else None,
-            teachers={name: _timed(one, timings, None) for name, one in teachers.items()},
-            students={name: _timed(one, timings, cold) for name, one in students.items()},
-        )
+    exported = fresh_folder(layout.exported(task))
+    students = students_of(params, task, layout, device, best)
+    teachers = teachers_of(params, task, layout, device)
+    split, sentences = sample_texts(layout, task)
+    conditions = {
+        "cpu": cpu_name(),
+        "cores": usable_cores(),
+        "accelerator": _accelerator(device),
+        "torch": torch.__version__,
+        "onnxruntime": _onnxruntime(),
+        "seconds": params.speed.seconds,
+        "repeats": params.speed.repeats,
+    }
+    systems = {f"teacher {name}": one for name, one in teachers.items()}
+    systems |= {f"student {name}": one for name, one in students.items()}
+
+    def time_systems(names: list[str]) -> dict[str, Any]:
+        timed = [systems[name] for name in names]
+        with TemporaryDirectory() as scratch:
+            for number, system in enumerate(timed):
+                if system.method is None:
+                    add_onnx(system, settings.is_pair, Path(scratch, str(number)))
+            timings = _in_processes(timed, sentences, params.speed, device)
+            return {
+                name: _timed(system, timings, settings.is_pair).model_dump(mode="json")
+                for name, system in zip(names, timed, strict=True)
+            }
+
+    shared = [conditions, sha256_json(sentences), code_fingerprint(__name__)]
+    made_from = {name: [*shared, system.digest()] for name, system in systems.items()}
+    timings = kept_together("timings", made_from, time_systems)
+    return TaskSpeed(
+        **conditions,
+        split=split,
+        pair=settings.is_pair,
+        sentences=len(sentences),
+        seed=params.seeds[0],
+        exported=best if any(exported.iterdir()) else None,
+        teachers={name: Timed(**timings[f"teacher {name}"]) for name in teachers},
+        students={name: Timed(**timings[f"student {name}"]) for name in students},
+    )
 
 
 def _accelerator(device: str) -> str | None:
@@ -158,11 +177,11 @@ def _in_processes(
         accelerated = [system.accelerated for system in systems]
         jobs["accelerator"] = cores, Job(accelerated, device, sentences, speed)
     timings = {}
-    for place, (count, job) in jobs.items():
+    for hardware, (count, job) in jobs.items():
         # A forked process would share the threads and the settings of this one.
         context = get_context("spawn")
         with ProcessPoolExecutor(1, context, initializer=use_cores, initargs=(count,)) as pool:
-            timings[place] = pool.submit(measure, job).result()
+            timings[hardware] = pool.submit(measure, job).result()
     return timings
 
 
@@ -202,22 +221,22 @@ def _processor_seconds() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def _timed(system: System, timings: Timings, cold: ColdStart | None) -> Timed:
+def _timed(system: System, timings: Timings, pair: bool) -> Timed:
     forms = {
-        one.form: _form(one, timings, cold if one.form == INT8 else None)
+        one.form: _form(one, timings, pair, system.method is not None and one.form == INT8)
         for one in [*system.forms, *system.accelerated]
     }
     return Timed(method=system.method, forms=forms, not_timed=system.not_timed)
 
 
-def _form(one: Contestant, timings: Timings, cold: ColdStart | None) -> Form:
-    measured = {place: part[one] for place, part in timings.items() if one in part}
+def _form(one: Contestant, timings: Timings, pair: bool, cold: bool) -> Form:
+    measured = {hardware: part[one] for hardware, part in timings.items() if one in part}
     return Form(
         bytes=folder_bytes(one.folder),
-        rates={place: own.rate for place, own in measured.items()},
-        latency_ms=_known(own.latency_ms for own in measured.values()),
-        agreement=_known(own.agreement for own in measured.values()),
-        cold_start=cold,
+        rates={hardware: result.rate for hardware, result in measured.items()},
+        latency_ms=_known(result.latency_ms for result in measured.values()),
+        agreement=_known(result.agreement for result in measured.values()),
+        cold_start=cold_start(one.folder, pair) if cold else None,
     )
 
 

@@ -9,11 +9,11 @@ import pyarrow.compute as pc
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.evaluation.results import TaskScores
-from pipeline_lib.inspection.sets import Batch
+from pipeline_lib.inspection.joined import RowBatch
 from pipeline_lib.params import Params
-from pipeline_lib.storage.columns import matrix
-from pipeline_lib.storage.shards import read_shard
+from pipeline_lib.results.schema import TaskScores
+from pipeline_lib.shards.columns import matrix
+from pipeline_lib.shards.shard_sets import read_shard
 
 
 @dataclass(frozen=True)
@@ -56,11 +56,13 @@ def chosen_student(
     if not rows:
         return None
     best = scores.best_on_dev(rows)
-    found = rows[best].scores["dev"]
-    seeds = {int(s): v for s, v in found[scores.metric].by_seed.items()} if found else None
+    dev_scores = rows[best].scores["dev"]
+    seeds = (
+        {int(s): v for s, v in dev_scores[scores.metric].by_seed.items()} if dev_scores else None
+    )
     seed = max(seeds, key=seeds.get) if seeds else params.seeds[0]
-    given = rows[best].details.temperature or {}
-    return ChosenStudent(task, best, seed, {int(s): value for s, value in given.items()})
+    temperatures = rows[best].details.temperature or {}
+    return ChosenStudent(task, best, seed, {int(s): value for s, value in temperatures.items()})
 
 
 class StoredAnswers:
@@ -75,23 +77,23 @@ class StoredAnswers:
         table = read_shard(path)
         # The rows of a split are contiguous and in its order.
         start = pc.index(table["split"], pa.scalar(split)).as_py()
-        own = table.slice(max(start, 0), rows)
-        if len(own) != rows or pc.any(pc.not_equal(own["split"], split)).as_py():
+        answers = table.slice(max(start, 0), rows)
+        if len(answers) != rows or pc.any(pc.not_equal(answers["split"], split)).as_py():
             raise DistilleryError(
                 f"{path}: its rows of {split} are not the {rows} of the split. Run `dvc repro`."
             )
-        if student.name not in own.column_names:
+        if student.name not in answers.column_names:
             raise DistilleryError(f"{path}: no answers of {student.name}. Run `dvc repro`.")
-        self._table, self._student = own, student
+        self._table, self._student = answers, student
         start = f"{student.method}-"
-        ends = [n.removeprefix(start) for n in own.column_names if n.startswith(start)]
+        ends = [n.removeprefix(start) for n in answers.column_names if n.startswith(start)]
         self._seeds = [int(end) for end in ends if end.isdecimal()]
 
-    def logits(self, batch: Batch) -> np.ndarray:
+    def logits(self, batch: RowBatch) -> np.ndarray:
         """Return the student's logits for a batch, float (rows, classes), temperature-scaled."""
         return self._of(self._student.seed, batch)
 
-    def spread(self, batch: Batch) -> np.ndarray:
+    def spread(self, batch: RowBatch) -> np.ndarray:
         """Return the standard deviation of the scores over seeds, float64 (rows,).
 
         With a single seed it is NaN.
@@ -101,6 +103,6 @@ class StoredAnswers:
         each = [self._of(seed, batch)[:, 0].astype(np.float64) for seed in self._seeds]
         return np.std(each, axis=0, ddof=1)
 
-    def _of(self, seed: int, batch: Batch) -> np.ndarray:
+    def _of(self, seed: int, batch: RowBatch) -> np.ndarray:
         column = self._table[f"{self._student.method}-{seed}"].slice(batch.first, len(batch))
         return matrix(column) / self._student.temperatures.get(seed, 1.0)

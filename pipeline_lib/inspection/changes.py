@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pipeline_lib.storage.columns import FIRST, MASKED, REPLACED, SECOND
+from pipeline_lib.shards.columns import FIRST, MASKED, REPLACED, SECOND
 
 RuleName = Literal["mask", "replace", "ngram", "original"]
 WORD_RULES: dict[int, RuleName] = {MASKED: "mask", REPLACED: "replace"}
@@ -78,8 +78,10 @@ def rules_of(record: Mapping[str, Any], sentences: Sequence[Sentence]) -> list[R
     """Return the rules that made a row, or just ``original``; none outside transfer sets."""
     if "iteration" not in record:
         return []
-    used: dict[RuleName, None] = {span.rule: None for own in sentences for span in own.spans}
-    if any(own.ngram for own in sentences):
+    used: dict[RuleName, None] = {
+        span.rule: None for sentence in sentences for span in sentence.spans
+    }
+    if any(sentence.ngram for sentence in sentences):
         used["ngram"] = None
     return sorted(used) if record["iteration"] else ["original"]
 

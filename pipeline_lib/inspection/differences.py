@@ -9,12 +9,12 @@ import numpy as np
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.inspection.distances import moved
-from pipeline_lib.inspection.figures import Numbers
+from pipeline_lib.inspection.joined import JoinedRows
 from pipeline_lib.inspection.matching import Matches, Side, match
-from pipeline_lib.inspection.sets import JoinedSet
-from pipeline_lib.inspection.top import Top
-from pipeline_lib.storage.columns import FIRST, SECOND
-from pipeline_lib.storage.vectors import StoredVectors, unit
+from pipeline_lib.inspection.statistics import Numbers
+from pipeline_lib.inspection.top_k import Top
+from pipeline_lib.shards.columns import FIRST, SECOND
+from pipeline_lib.shards.vectors import StoredVectors, unit
 
 
 @dataclass
@@ -56,7 +56,7 @@ class Difference:
     vectors: dict[str, Moves] = field(default_factory=dict)
 
 
-def difference(before: JoinedSet, after: JoinedSet, limit: int) -> Difference:
+def difference(before: JoinedRows, after: JoinedRows, limit: int) -> Difference:
     """Compare two sets.
 
     :param limit: how many of the added, removed and moved rows to list.
@@ -65,7 +65,7 @@ def difference(before: JoinedSet, after: JoinedSet, limit: int) -> Difference:
     """
     with tempfile.TemporaryDirectory() as folder:
         matches = match(before, after, Path(folder), limit)
-        found = Difference(
+        result = Difference(
             *(matches.gone, matches.added, matches.rows + matches.untouched),
             *(matches.untouched, matches.relabelled),
         )
@@ -73,25 +73,25 @@ def difference(before: JoinedSet, after: JoinedSet, limit: int) -> Difference:
         if logits:
             measure = "distance of the scores" if before.is_regression else "bits"
             for here, there in _both(logits, matches):
-                _count(found, here, there)
-            found.answers = _moves(logits, matches, measure, limit)
+                _count(result, here, there)
+            result.answers = _moves(logits, matches, measure, limit)
         for side in (FIRST, SECOND):
             if vectors := _stored(before, after, "vector", side):
-                found.vectors[side] = _moves(vectors, matches, "1 - cosine", limit)
-    return found
+                result.vectors[side] = _moves(vectors, matches, "1 - cosine", limit)
+    return result
 
 
 def _stored(
-    before: JoinedSet, after: JoinedSet, column: str, side: str
+    before: JoinedRows, after: JoinedRows, column: str, side: str
 ) -> tuple[StoredVectors, StoredVectors] | None:
     """Return a column of both sets, memory-mapped and by row number; None unless both have it."""
     holders = [rows.holder(f"{column}{side}") for rows in (before, after)]
     if None in holders:
         return None
     stored = tuple(
-        StoredVectors([(table, side) for table in own.tables()], column) for own in holders
+        StoredVectors([(table, side) for table in holder.tables()], column) for holder in holders
     )
-    here, there = (own.shape[1] if len(own) else 0 for own in stored)
+    here, there = (vectors.shape[1] if len(vectors) else 0 for vectors in stored)
     if here and there and here != there:
         raise DistilleryError(
             f"{before.name}, {after.name}: `{column}` of {here} and of {there} numbers cannot be "
@@ -108,12 +108,12 @@ def _both(
         yield stored[0][rows[:, 0]], stored[1][rows[:, 1]]
 
 
-def _count(found: Difference, here: np.ndarray, there: np.ndarray) -> None:
+def _count(result: Difference, here: np.ndarray, there: np.ndarray) -> None:
     before, after = ~np.isnan(here).any(axis=1), ~np.isnan(there).any(axis=1)
-    found.answers_lost += int((before & ~after).sum())
-    found.answers_gained += int((after & ~before).sum())
+    result.answers_lost += int((before & ~after).sum())
+    result.answers_gained += int((after & ~before).sum())
     other = here.argmax(axis=1) != there.argmax(axis=1)
-    found.other += int((other & before & after).sum())
+    result.other += int((other & before & after).sum())
 
 
 def _moves(
@@ -121,20 +121,20 @@ def _moves(
 ) -> Moves:
     """Return how far rows moved, in two passes over the common rows."""
     apart = _apart if measure == "1 - cosine" else moved
-    found, top, start = Moves(Numbers(measure, whole=False)), Top(limit), 0
+    moves, top, start = Moves(Numbers(measure, whole=False)), Top(limit), 0
     for here, there in _both(stored, matches):
-        found.apart.learn(apart(here, there))
+        moves.apart.learn(apart(here, there))
     for here, there in _both(stored, matches):
         distances = apart(here, there)
-        found.apart.count_in(distances)
+        moves.apart.count_in(distances)
         same = (here == there).all(axis=1)
-        found.changed += int((~same & ~np.isnan(distances)).sum())
+        moves.changed += int((~same & ~np.isnan(distances)).sum())
         top.add(np.where(same, np.nan, distances), 0, 0, start)
         start += len(here)
-    for score, (_, _, place) in top.best():
-        here, there = matches.read(place, 1)[0].tolist()
-        found.most.append((score, here, there))
-    return found
+    for score, (_, _, position) in top.best():
+        here, there = matches.read(position, 1)[0].tolist()
+        moves.most.append((score, here, there))
+    return moves
 
 
 def _apart(one: np.ndarray, other: np.ndarray) -> np.ndarray:

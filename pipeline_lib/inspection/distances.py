@@ -43,5 +43,5 @@ def self_confidence(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray
     """
     known = ~np.isnan(labels)
     classes = np.where(known, labels, 0).astype(np.int64)
-    found = np.take_along_axis(probabilities, classes[:, None], axis=1)[:, 0]
-    return np.where(known, found, np.nan)
+    confidences = np.take_along_axis(probabilities, classes[:, None], axis=1)[:, 0]
+    return np.where(known, confidences, np.nan)

@@ -8,9 +8,9 @@ import pyarrow.compute as pc
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.inspection.changes import WORD_RULES, RuleName
+from pipeline_lib.inspection.joined import JoinedRows, RowBatch
 from pipeline_lib.inspection.rows import Names
-from pipeline_lib.inspection.sets import Batch, JoinedSet
-from pipeline_lib.storage.columns import column_suffixes
+from pipeline_lib.shards.columns import column_suffixes
 
 UNLABELLED = "none"
 
@@ -26,7 +26,7 @@ class Filter:
     label: float | None = None
 
     @classmethod
-    def of(cls, rows: JoinedSet, names: Names, rule: RuleName | None, label: str | None) -> Self:
+    def of(cls, rows: JoinedRows, names: Names, rule: RuleName | None, label: str | None) -> Self:
         """Return a filter for a set.
 
         :param label: a class's name or its number; ``none`` for rows without a label.
@@ -51,7 +51,7 @@ class Filter:
         known = ", ".join([*(names or ["the classes' numbers"]), UNLABELLED])
         raise DistilleryError(f"{rows.name}: no label {label!r}; there are {known}.")
 
-    def wants(self, batch: Batch) -> np.ndarray:
+    def wants(self, batch: RowBatch) -> np.ndarray:
         """Return which rows of a batch are selected, bool (rows,)."""
         wanted = np.ones(len(batch), bool)
         if self.rule is not None:
@@ -62,7 +62,7 @@ class Filter:
         return wanted
 
 
-def made_by(batch: Batch) -> dict[RuleName, np.ndarray]:
+def made_by(batch: RowBatch) -> dict[RuleName, np.ndarray]:
     """Return, for each rule, which rows of a batch it changed, bool (rows,).
 
     Several rules can apply to a row, but ``original`` applies alone.  Empty unless the batch is
@@ -71,15 +71,15 @@ def made_by(batch: Batch) -> dict[RuleName, np.ndarray]:
     if "rules" not in batch.table.column_names:
         return {}
     sides = column_suffixes(batch.table)
-    found: dict[RuleName, np.ndarray] = {"original": ~batch.is_synthetic}
+    masks: dict[RuleName, np.ndarray] = {"original": ~batch.is_synthetic}
     for number, name in WORD_RULES.items():
-        found[name] = np.any([_words_under(batch, side, number) > 0 for side in sides], axis=0)
+        masks[name] = np.any([_words_under(batch, side, number) > 0 for side in sides], axis=0)
     lengths = [batch.table[f"ngram_length{side}"].to_numpy() for side in sides]
-    found["ngram"] = np.any([length > 0 for length in lengths], axis=0)
-    return found
+    masks["ngram"] = np.any([length > 0 for length in lengths], axis=0)
+    return masks
 
 
-def _words_under(batch: Batch, side: str, rule: int) -> np.ndarray:
+def _words_under(batch: RowBatch, side: str, rule: int) -> np.ndarray:
     """Return how many words a rule changed in one sentence of each row, (rows,)."""
     rules = batch.table[f"rules{side}"].combine_chunks()
     parents = pc.list_parent_indices(rules).to_numpy()

@@ -12,9 +12,9 @@ from pipeline_lib.base.probabilities import answered, entropy_bits, softmax
 from pipeline_lib.inspection.changes import in_words, rules_of, sentences_of
 from pipeline_lib.inspection.distances import moved
 from pipeline_lib.inspection.filters import Filter
-from pipeline_lib.inspection.rows import Embed, Names, Student, label_name
-from pipeline_lib.inspection.sets import Batch, JoinedSet
-from pipeline_lib.storage.columns import FIRST, SECOND, column_suffixes
+from pipeline_lib.inspection.joined import JoinedRows, RowBatch
+from pipeline_lib.inspection.rows import Answering, Embed, Names, label_name
+from pipeline_lib.shards.columns import FIRST, SECOND, column_suffixes
 
 ENDINGS = {FIRST: "", SECOND: "_pair"}
 """Suffixes of the shards' columns to those of flat ones, as ``transformers`` names a pair's."""
@@ -32,10 +32,10 @@ class FlatRows:
     :ivar encoder: an encoder whose vectors are written, if the set has none of its own.
     """
 
-    rows: JoinedSet
+    rows: JoinedRows
     names: Names
     wanted: Filter
-    student: Student | None = None
+    student: Answering | None = None
     encoder: Embed | None = None
 
     def tables(self) -> Iterator[pa.Table]:
@@ -50,34 +50,34 @@ class FlatRows:
     def _metadata(self) -> dict[str, str]:
         """Return what the file was made from, under the same keys as in teachers' files."""
         sets = (self.rows.inputs, *self.rows.answers)
-        digests = {own.folder.as_posix(): own.manifest.digest for own in sets}
+        digests = {shard_set.folder.as_posix(): shard_set.manifest.digest for shard_set in sets}
         classes = {"classes": json.dumps(list(self.names))} if self.names else {}
         return {"provenance": json.dumps({"digests": digests})} | classes
 
-    def _columns(self, batch: Batch) -> Columns:
+    def _columns(self, batch: RowBatch) -> Columns:
         table, names = batch.table, batch.table.column_names
         places = [self.rows.place(batch.shard, batch.start + row) for row in range(len(batch))]
-        found: Columns = {"id": pa.array(places)}
+        columns: Columns = {"id": pa.array(places)}
         if "key" in names:
-            found["key"] = _hex(table["key"])
+            columns["key"] = _hex(table["key"])
         for side in column_suffixes(table) if "text" in names else ():
-            found[f"text{ENDINGS[side]}"] = table[f"text{side}"]
+            columns[f"text{ENDINGS[side]}"] = table[f"text{side}"]
         # Other fields of a row: a sentence's title and article, its own id.
-        found |= {name: table[name] for name in names if _is_plain(table, name)}
+        columns |= {name: table[name] for name in names if _is_plain(table, name)}
         if "label" in names:
-            found["label"] = self._labels(table["label"])
+            columns["label"] = self._labels(table["label"])
         if "rules" in names:
-            found |= _changes(table)
+            columns |= _changes(table)
         if batch.logits is not None:
-            found |= self._answers("teacher", batch.logits)
+            columns |= self._answers("teacher", batch.logits)
         if self.student is not None:
-            own = self.student(batch)
-            found |= self._answers("student", own, "student_")
+            logits = self.student(batch)
+            columns |= self._answers("student", logits, "student_")
             if batch.logits is not None:
-                found["divergence"] = _known(moved(batch.logits, own))
+                columns["divergence"] = _known(moved(batch.logits, logits))
         for side, vectors in self._vectors(batch).items():
-            found[f"vector{ENDINGS[side]}"] = fixed_lists(vectors, answered(vectors))
-        return found
+            columns[f"vector{ENDINGS[side]}"] = fixed_lists(vectors, answered(vectors))
+        return columns
 
     def _labels(self, column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
         if self.rows.is_regression:
@@ -101,7 +101,7 @@ class FlatRows:
             f"{start}logits": fixed_lists(logits.astype(np.float32), known),
         }
 
-    def _vectors(self, batch: Batch) -> dict[str, np.ndarray]:
+    def _vectors(self, batch: RowBatch) -> dict[str, np.ndarray]:
         if batch.vectors or self.encoder is None:
             return batch.vectors
         return {side: self.encoder(batch, side) for side in column_suffixes(batch.table)}
@@ -126,10 +126,10 @@ def _hex(keys: pa.ChunkedArray) -> pa.Array:
 
 def _is_plain(table: pa.Table, name: str) -> bool:
     kind = table.schema.field(name).type
-    own = name.removesuffix(SECOND) in _OWN_FORM
+    special = name.removesuffix(SECOND) in _OWN_FORM
     # A catalogue's texts and ids are large strings.
     is_text = kinds.is_string(kind) or kinds.is_large_string(kind)
-    return not own and (is_text or kinds.is_primitive(kind))
+    return not special and (is_text or kinds.is_primitive(kind))
 
 
 def _changes(table: pa.Table) -> Columns:

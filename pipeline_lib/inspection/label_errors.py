@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipeline_lib.base.probabilities import answered, softmax
-from pipeline_lib.inspection.sets import Batch
+from pipeline_lib.inspection.joined import RowBatch
 
 if TYPE_CHECKING:
     from cleanlab.experimental.label_issues_batched import LabelInspector
@@ -35,16 +35,16 @@ class LabelErrors:
         if cleanlab and find_spec("cleanlab") is not None:
             self._inspector = _inspector(classes)
 
-    def learn(self, batch: Batch) -> None:
+    def learn(self, batch: RowBatch) -> None:
         """Learn from a batch how sure the teacher is of each class on rows with that label."""
         labels, probabilities = _labelled(batch)
-        own = np.take_along_axis(probabilities, labels[:, None], axis=1)[:, 0]
-        self._sums += np.bincount(labels, own, len(self._sums))
+        confidences = np.take_along_axis(probabilities, labels[:, None], axis=1)[:, 0]
+        self._sums += np.bincount(labels, confidences, len(self._sums))
         self._rows += np.bincount(labels, minlength=len(self._rows))
         if self._inspector is not None and len(labels):
             self._inspector.update_confident_thresholds(labels, probabilities)
 
-    def count(self, batch: Batch) -> None:
+    def count(self, batch: RowBatch) -> None:
         """Count a batch's likely errors."""
         labels, probabilities = _labelled(batch)
         if self._inspector is not None and len(labels):
@@ -58,11 +58,11 @@ class LabelErrors:
         """Say how the rows are ranked, and how many labels are likely wrong."""
         labels = int(self._rows.sum())
         if self._inspector is None or not labels:
-            found, by = self._errors, "self-confidence; confident learning"
+            errors, by = self._errors, "self-confidence; confident learning"
         else:
-            found = int(self._inspector.get_num_issues())
+            errors = int(self._inspector.get_num_issues())
             by = f"cleanlab {version('cleanlab')}'s self-confidence; it"
-        return f"Ranked by {by} estimates that about {found:,} of {labels:,} labels are wrong."
+        return f"Ranked by {by} estimates that about {errors:,} of {labels:,} labels are wrong."
 
 
 def _inspector(classes: int) -> "LabelInspector":
@@ -72,7 +72,7 @@ def _inspector(classes: int) -> "LabelInspector":
     return LabelInspector(num_class=classes, store_results=False, verbose=False)
 
 
-def _labelled(batch: Batch) -> tuple[np.ndarray, np.ndarray]:
+def _labelled(batch: RowBatch) -> tuple[np.ndarray, np.ndarray]:
     """Return the labels, int64, and the teacher's probabilities, for rows that have both."""
     labels = batch.labels
     known = ~np.isnan(labels) & answered(batch.logits)

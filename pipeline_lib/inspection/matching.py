@@ -13,8 +13,8 @@ import numpy as np
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.hashing import string_keys
-from pipeline_lib.inspection.sets import BATCH, Batch, JoinedSet
-from pipeline_lib.storage.columns import texts
+from pipeline_lib.inspection.joined import BATCH, JoinedRows, RowBatch
+from pipeline_lib.shards.columns import texts
 
 PART = 1 << 18
 """Rows per partition, whose keys are compared at once."""
@@ -73,7 +73,7 @@ class Matches:
         return np.fromfile(self.path, "<i8", 2 * rows, offset=16 * start).reshape(-1, 2)
 
 
-def match(before: JoinedSet, after: JoinedSet, folder: Path, limit: int) -> Matches:
+def match(before: JoinedRows, after: JoinedRows, folder: Path, limit: int) -> Matches:
     """Find the rows that two sets have in common; duplicate rows are matched in order.
 
     :param folder: an empty folder, for files of 25 bytes per row of either set and 16 per common
@@ -81,28 +81,28 @@ def match(before: JoinedSet, after: JoinedSet, folder: Path, limit: int) -> Matc
     :param limit: how many of the rows that are in only one set to list.
     :raises DistilleryError: if a set's rows have neither keys nor texts.
     """
-    found = Matches(folder / "common")
-    found.path.touch()
+    matches = Matches(folder / "common")
+    matches.path.touch()
     same = _same_shards(before, after)
-    found.untouched = sum(before.inputs.manifest.shards[here].rows for here, _ in same)
+    matches.untouched = sum(before.inputs.manifest.shards[here].rows for here, _ in same)
     parts = min(MAX_PARTS, max(1, -(-max(len(before), len(after)) // PART)))
     for side, rows in enumerate((before, after)):
         _spread(rows, {pair[side] for pair in same}, [folder / f"{side}-{n}" for n in range(parts)])
     for number in range(parts):
         here, there = (_read(folder / f"{side}-{number}") for side in range(2))
-        own, other = _matched(here, there)
-        found.gone.add(np.delete(here, own), limit)
-        found.added.add(np.delete(there, other), limit)
-        found.relabelled += _relabelled(here["label"][own], there["label"][other])
-        rows = np.stack([here["row"][own], there["row"][other]], axis=1)
-        found.rows += len(rows)
+        left, right = _matched(here, there)
+        matches.gone.add(np.delete(here, left), limit)
+        matches.added.add(np.delete(there, right), limit)
+        matches.relabelled += _relabelled(here["label"][left], there["label"][right])
+        rows = np.stack([here["row"][left], there["row"][right]], axis=1)
+        matches.rows += len(rows)
         # In row order, so that neighbouring rows are read together.
-        with open(found.path, "ab") as file:
+        with open(matches.path, "ab") as file:
             rows[np.argsort(rows[:, 0])].tofile(file)
-    return found
+    return matches
 
 
-def _same_shards(before: JoinedSet, after: JoinedSet) -> list[tuple[int, int]]:
+def _same_shards(before: JoinedRows, after: JoinedRows) -> list[tuple[int, int]]:
     """Return (shard in one, shard in the other) for byte-identical shards."""
     places: dict[tuple[str, ...], list[int]] = {}
     for number in range(len(after.inputs.manifest.shards)):
@@ -112,11 +112,13 @@ def _same_shards(before: JoinedSet, after: JoinedSet) -> list[tuple[int, int]]:
     return [(here, numbers.pop(0)) for here, numbers in there if numbers]
 
 
-def _digests(rows: JoinedSet, number: int) -> tuple[str, ...]:
-    return tuple(own.manifest.shards[number].sha256 for own in (rows.inputs, *rows.answers))
+def _digests(rows: JoinedRows, number: int) -> tuple[str, ...]:
+    return tuple(
+        shard_set.manifest.shards[number].sha256 for shard_set in (rows.inputs, *rows.answers)
+    )
 
 
-def _spread(rows: JoinedSet, left_out: set[int], paths: list[Path]) -> None:
+def _spread(rows: JoinedRows, left_out: set[int], paths: list[Path]) -> None:
     """Write what identifies the rows to one file per partition."""
     with ExitStack() as stack:
         files = [stack.enter_context(open(path, "wb")) for path in paths]
@@ -134,7 +136,7 @@ def _spread(rows: JoinedSet, left_out: set[int], paths: list[Path]) -> None:
                 entries[part == number].tofile(files[number])
 
 
-def _keys(rows: JoinedSet, batch: Batch) -> np.ndarray:
+def _keys(rows: JoinedRows, batch: RowBatch) -> np.ndarray:
     names = batch.table.column_names
     if "key" in names:
         return batch.table["key"].to_numpy()
@@ -143,8 +145,8 @@ def _keys(rows: JoinedSet, batch: Batch) -> np.ndarray:
             f"{rows.name}: its rows have neither keys nor texts to identify them. Name a set of "
             "inputs, or outputs whose inputs exist."
         )
-    found = texts(batch.table)
-    return string_keys(["\t".join(text) if isinstance(text, tuple) else text for text in found])
+    row_texts = texts(batch.table)
+    return string_keys(["\t".join(text) if isinstance(text, tuple) else text for text in row_texts])
 
 
 def _read(path: Path) -> np.ndarray:
@@ -161,8 +163,8 @@ def _matched(here: np.ndarray, there: np.ndarray) -> tuple[np.ndarray, np.ndarra
     nth = np.arange(len(keys)) - np.searchsorted(keys, keys, side="left")
     first = np.searchsorted(others, keys, side="left")
     count = np.searchsorted(others, keys, side="right") - first
-    own = np.flatnonzero(nth < count)
-    return own, (first + nth)[own]
+    matched = np.flatnonzero(nth < count)
+    return matched, (first + nth)[matched]
 
 
 def _relabelled(one: np.ndarray, other: np.ndarray) -> int:

@@ -6,19 +6,17 @@ from pathlib import Path
 import numpy as np
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.evaluation.companions import student_in_use
-from pipeline_lib.evaluation.evaluate import check_names, require_model
-from pipeline_lib.inspection.rows import Embed, Names, Student
-from pipeline_lib.inspection.sets import Batch, JoinedSet
-from pipeline_lib.storage.columns import column_suffixes
-from pipeline_lib.students.sentence_encoder import SentenceEncoder, load_encoder
-from pipeline_lib.students.student import load_student
-from pipeline_lib.text.masking import signed_sentences
-from pipeline_lib.text.pieces import Pieces
-from pipeline_lib.text.words import MASK
+from pipeline_lib.inspection.joined import JoinedRows, RowBatch
+from pipeline_lib.inspection.rows import Answering, Embed, Names
+from pipeline_lib.models.checks import check_names, require_model
+from pipeline_lib.models.serving import student_in_use
+from pipeline_lib.models.students.sentence_encoder import SentenceEncoder, load_encoder
+from pipeline_lib.models.students.student import load_student
+from pipeline_lib.shards.columns import column_suffixes
+from pipeline_lib.shards.masking import signed_sentences
 
 
-def running_student(folder: Path, rows: JoinedSet, names: Names) -> Student:
+def running_student(folder: Path, rows: JoinedRows, names: Names) -> Answering:
     """Load a student, with its temperature, to answer any batch of a set.
 
     :param names: the task's classes, which must match the student's; None if unknown.
@@ -41,7 +39,7 @@ def running_student(folder: Path, rows: JoinedSet, names: Names) -> Student:
         )
     predict, sign = student_in_use(folder, student)
 
-    def answers(batch: Batch) -> np.ndarray:
+    def answers(batch: RowBatch) -> np.ndarray:
         sides = [
             signed_sentences(batch.table, s, lambda: sign) for s in column_suffixes(batch.table)
         ]
@@ -59,7 +57,5 @@ def running_encoder(folder: Path) -> Embed:
     return partial(_embed, load_encoder(folder))
 
 
-def _embed(encoder: SentenceEncoder, batch: Batch, side: str) -> np.ndarray:
-    tokenizer = encoder.tokenizer
-    sign = tokenizer.mask_sign if isinstance(tokenizer, Pieces) else MASK
-    return encoder.encode(signed_sentences(batch.table, side, lambda: sign))
+def _embed(encoder: SentenceEncoder, batch: RowBatch, side: str) -> np.ndarray:
+    return encoder.encode_rows(batch.table, side)

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.inspection.sets import Batch, JoinedSet
-from pipeline_lib.storage.columns import matrix
-from pipeline_lib.storage.shards import read_shard
+from pipeline_lib.inspection.joined import JoinedRows, RowBatch
+from pipeline_lib.shards.columns import matrix
+from pipeline_lib.shards.shard_sets import read_shard
 
 WINDOW = 8192
 """How many originals are searched at once."""
@@ -22,7 +22,7 @@ class Originals:
     continues where the last one ended and holds only one window of originals.
     """
 
-    def __init__(self, rows: JoinedSet) -> None:
+    def __init__(self, rows: JoinedRows) -> None:
         self._set = rows
         names = [shard.name for shard in rows.inputs.manifest.shards]
         numbers = {name: number for number, name in enumerate(names)}
@@ -31,17 +31,17 @@ class Originals:
         self._shard: int | None = None
         self._at = 0
 
-    def logits(self, batch: Batch) -> np.ndarray:
+    def logits(self, batch: RowBatch) -> np.ndarray:
         """Return the teacher's answers to the originals of a batch's rows, (rows, classes)."""
         number = self._number(batch.shard)
         if self._shard != batch.shard:
             self._shard, self._at = batch.shard, 0
-        found = self._find(self._set.column(number, "key").to_numpy(), batch)
+        positions = self._find(self._set.column(number, "key").to_numpy(), batch)
         outputs = self._set.holder("logits")
         column = read_shard(outputs.path(outputs.manifest.shards[number]))["logits"]
-        return matrix(column)[found]
+        return matrix(column)[positions]
 
-    def of(self, batch: Batch) -> tuple[dict[str, Any], np.ndarray | None]:
+    def of(self, batch: RowBatch) -> tuple[dict[str, Any], np.ndarray | None]:
         """Return the original of a batch of one row: its record, and the teacher's answer.
 
         :return: the answer has shape (1, classes).
@@ -50,8 +50,8 @@ class Originals:
         row = pc.index(self._set.column(number, "key"), key).as_py()
         if row < 0:
             raise self._lost(batch, key)
-        found = self._set.row(number, row)
-        return found.table.to_pylist()[0], found.logits
+        original = self._set.row(number, row)
+        return original.table.to_pylist()[0], original.logits
 
     def _number(self, shard: int) -> int:
         number = self._of[shard]
@@ -63,13 +63,13 @@ class Originals:
             )
         return number
 
-    def _find(self, keys: np.ndarray, batch: Batch) -> np.ndarray:
+    def _find(self, keys: np.ndarray, batch: RowBatch) -> np.ndarray:
         """Return the row numbers of the examples of a batch among the keys, int64 (rows,)."""
         wanted = batch.table["example"].to_numpy()
-        found, done, at, turned = np.empty(len(wanted), np.int64), 0, self._at, False
+        positions, done, at, turned = np.empty(len(wanted), np.int64), 0, self._at, False
         while done < len(wanted):
             hits = _hits(keys[at : at + WINDOW], wanted[done:])
-            found[done : done + len(hits)] = at + hits
+            positions[done : done + len(hits)] = at + hits
             done += len(hits)
             self._at, turned = at, turned and not len(hits)
             if done < len(wanted):
@@ -78,9 +78,9 @@ class Originals:
                     if turned:
                         raise self._lost(batch, batch.table["example"][done])
                     at, turned = 0, True
-        return found
+        return positions
 
-    def _lost(self, batch: Batch, key: pa.Scalar) -> DistilleryError:
+    def _lost(self, batch: RowBatch, key: pa.Scalar) -> DistilleryError:
         return DistilleryError(
             f"{self._set.name}: {self._set.place(batch.shard, batch.start)}: its original "
             f"{key.as_py():016x} is not in the set. Run `dvc repro`."

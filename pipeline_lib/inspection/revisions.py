@@ -24,14 +24,14 @@ def set_at(name: str) -> Iterator[Path]:
         the root of the repository, where the command must be run.
     :raises DistilleryError: if there is no such revision, or its shards are not in the cache.
     """
-    found = _AT.fullmatch(name)
-    if Path(name).exists() or found is None:
+    match = _AT.fullmatch(name)
+    if Path(name).exists() or match is None:
         yield Path(name)
         return
-    path = Path(found["path"])
+    path = Path(match["path"])
     with tempfile.TemporaryDirectory() as folder:
-        for place, cached in _cached(found["revision"]):
-            target = Path(folder) / place
+        for relative, cached in _cached(match["revision"]):
+            target = Path(folder) / relative
             target.parent.mkdir(parents=True, exist_ok=True)
             target.symlink_to(cached)
         if not (Path(folder) / path / "manifest.json").exists():
@@ -62,9 +62,11 @@ def _cached(revision: str) -> Iterator[tuple[Path, Path]]:
             listing = Path(cache.oid_to_path(out.hash_info.value))
             for file in _listed(listing):
                 cached = Path(cache.oid_to_path(file["md5"])).absolute()
-                place = Path(out.fs_path).relative_to(root) / file["relpath"]
-                if cached.exists() and (place.suffix == ".arrow" or place.name == "manifest.json"):
-                    yield place, cached
+                relative = Path(out.fs_path).relative_to(root) / file["relpath"]
+                if cached.exists() and (
+                    relative.suffix == ".arrow" or relative.name == "manifest.json"
+                ):
+                    yield relative, cached
 
 
 def _listed(path: Path) -> list[dict[str, Any]]:

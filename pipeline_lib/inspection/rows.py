@@ -10,16 +10,16 @@ import numpy as np
 
 from pipeline_lib.base.probabilities import answered, entropy_bits, softmax
 from pipeline_lib.inspection.changes import RuleName, Sentence, rules_of, sentences_of
+from pipeline_lib.inspection.joined import JoinedRows, RowBatch
 from pipeline_lib.inspection.originals import Originals
-from pipeline_lib.inspection.sets import Batch, JoinedSet
 
 DIGITS = 6
 """Decimals of numbers in rows, as in scores.json."""
 Names = Sequence[str] | None
 """The task's class names by number, if known."""
-Student = Callable[[Batch], np.ndarray]
+Answering = Callable[[RowBatch], np.ndarray]
 """A student's answers to the rows of a batch: float32 (rows, classes), temperature-scaled."""
-Embed = Callable[[Batch, str], np.ndarray]
+Embed = Callable[[RowBatch, str], np.ndarray]
 """Sentence vectors of one side of a batch: float32 (rows, width)."""
 
 
@@ -45,7 +45,7 @@ class Original:
 
 
 @dataclass(frozen=True)
-class Row:
+class InspectedRow:
     """One row.
 
     :ivar id: the set's folder and ``place``, unique among all rows.
@@ -70,13 +70,13 @@ class Row:
 
 
 def read_row(
-    rows: JoinedSet,
+    rows: JoinedRows,
     shard: int,
     row: int,
     names: Names = None,
-    student: Student | None = None,
+    student: Answering | None = None,
     score: float | None = None,
-) -> Row:
+) -> InspectedRow:
     """Read one row with everything that is known about it.
 
     :param row: its number in the shard.
@@ -90,11 +90,11 @@ def read_row(
         sentences = sentences_of(record, source)
         original = Original(sentences_of(source), answer(logits, names))
     sentences = sentences or sentences_of(record)
-    place = rows.place(shard, row)
-    return Row(
-        id=f"{rows.name}/{place}",
+    location = rows.place(shard, row)
+    return InspectedRow(
+        id=f"{rows.name}/{location}",
         set=rows.name,
-        place=place,
+        place=location,
         key=f"{record['key']:016x}" if "key" in record else None,
         sentences=sentences,
         rules=rules_of(record, sentences),

@@ -4,12 +4,12 @@ import numpy as np
 
 from pipeline_lib.base.hashing import salt, uniform
 from pipeline_lib.inspection.filters import Filter
-from pipeline_lib.inspection.sets import Batch, JoinedSet
-from pipeline_lib.inspection.top import Top
+from pipeline_lib.inspection.joined import JoinedRows, RowBatch
+from pipeline_lib.inspection.top_k import Top
 
 
 def sample(
-    rows: JoinedSet, size: int, seed: int, wanted: Filter
+    rows: JoinedRows, size: int, seed: int, wanted: Filter
 ) -> tuple[list[tuple[int, int]], int]:
     """Draw rows uniformly at random, without replacement.
 
@@ -26,7 +26,7 @@ def sample(
     return sorted((shard, row) for _, (_, shard, row) in top.best()), top.seen
 
 
-def _keys(batch: Batch) -> np.ndarray:
+def _keys(batch: RowBatch) -> np.ndarray:
     """Return the content keys, or the row numbers if there are none, uint64 (rows,)."""
     if "key" in batch.table.column_names:
         return batch.table["key"].to_numpy()

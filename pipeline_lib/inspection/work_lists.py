@@ -12,15 +12,14 @@ import numpy as np
 
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.probabilities import softmax
-from pipeline_lib.evaluation.heldout import heldout_splits
 from pipeline_lib.inspection.answers import ChosenStudent, StoredAnswers, chosen_student
 from pipeline_lib.inspection.captions import CLASSES, LISTS, SCORES, ListName
 from pipeline_lib.inspection.distances import entropies, moved, self_confidence
+from pipeline_lib.inspection.joined import JoinedRows, RowBatch
 from pipeline_lib.inspection.label_errors import LabelErrors
 from pipeline_lib.inspection.originals import Originals
-from pipeline_lib.inspection.rows import Names, Row, Student, read_row
-from pipeline_lib.inspection.sets import Batch, JoinedSet
-from pipeline_lib.inspection.top import Top
+from pipeline_lib.inspection.rows import Answering, InspectedRow, Names, read_row
+from pipeline_lib.inspection.top_k import Top
 from pipeline_lib.params import Params
 
 
@@ -39,24 +38,24 @@ class WorkList:
     title: str
     explanation: str
     measure: str
-    rows: list[Row]
+    rows: list[InspectedRow]
     considered: int
     student: str | None = None
     missing: str | None = None
 
 
 @dataclass(frozen=True)
-class Part:
+class ListPart:
     """A set to take rows from, with a student's answers to them if there are any.
 
     :ivar originals: whether to include rows that no rule changed.
     :ivar spread: how far apart the answers of the student's seeds are, (rows,) of a batch.
     """
 
-    rows: JoinedSet
+    rows: JoinedRows
     originals: bool = True
-    student: Student | None = None
-    spread: Student | None = None
+    student: Answering | None = None
+    spread: Answering | None = None
 
 
 def work_lists(
@@ -83,13 +82,13 @@ def work_lists(
     student = chosen_student(layout, params, task, method)
     parts = task_parts(layout, params, task, student)
     names = None if settings.is_regression else settings.label_names
-    own = student and student.name
-    return lists_of(parts, names, limit, settings.is_regression, own, wanted, cleanlab)
+    student_name = student and student.name
+    return lists_of(parts, names, limit, settings.is_regression, student_name, wanted, cleanlab)
 
 
 def task_parts(
     layout: Layout, params: Params, task: str, student: ChosenStudent | None
-) -> list[Part]:
+) -> list[ListPart]:
     """Return the sets of a task that its teacher answered: transfer sets, then held-out splits.
 
     Originals are in every transfer set, and count only in the first.
@@ -104,24 +103,24 @@ def task_parts(
     ]
     pairs = [(inputs, outputs) for inputs, outputs in pairs if (outputs / "manifest.json").exists()]
     parts = [
-        Part(JoinedSet.open(inputs, outputs), originals=not number)
+        ListPart(JoinedRows.open(inputs, outputs), originals=not number)
         for number, (inputs, outputs) in enumerate(pairs)
     ]
-    splits = heldout_splits(layout.task(task)) if layout.task(task).exists() else []
+    splits = layout.heldout_splits(task) if layout.task(task).exists() else []
     for split in splits:
         outputs = layout.heldout_outputs(task, teacher, split)
         if (outputs / "manifest.json").exists():
-            rows = JoinedSet.open(layout.split(task, split), outputs)
+            rows = JoinedRows.open(layout.split(task, split), outputs)
             if student is None:
-                parts.append(Part(rows))
+                parts.append(ListPart(rows))
             else:
                 stored = StoredAnswers(layout.predictions(task), split, len(rows), student)
-                parts.append(Part(rows, student=stored.logits, spread=stored.spread))
+                parts.append(ListPart(rows, student=stored.logits, spread=stored.spread))
     return parts
 
 
 def lists_of(
-    parts: Sequence[Part],
+    parts: Sequence[ListPart],
     names: Names,
     limit: int,
     regression: bool,
@@ -154,7 +153,7 @@ def lists_of(
     ]
 
 
-def _answered(parts: Sequence[Part]) -> Iterator[tuple[int, Batch]]:
+def _answered(parts: Sequence[ListPart]) -> Iterator[tuple[int, RowBatch]]:
     """Yield (part, batch) for all rows, without originals that another part has too."""
     for number, part in enumerate(parts):
         for batch in part.rows.batches():
@@ -166,7 +165,7 @@ def _answered(parts: Sequence[Part]) -> Iterator[tuple[int, Batch]]:
 
 
 def _scores(
-    name: ListName, part: Part, batch: Batch, originals: Originals, regression: bool
+    name: ListName, part: ListPart, batch: RowBatch, originals: Originals, regression: bool
 ) -> np.ndarray | None:
     """Return the scores that a list sorts a batch by; NaN for rows that do not belong to it."""
     synthetic = batch.is_synthetic
@@ -189,7 +188,7 @@ def _scores(
 def _written(
     name: ListName,
     kept: Top,
-    parts: Sequence[Part],
+    parts: Sequence[ListPart],
     names: Names,
     regression: bool,
     errors: LabelErrors | None,

@@ -47,15 +47,15 @@ def with_task(current: Mapping[str, Any], new: Mapping[str, Any], task: str) -> 
             for name, row in new[section].items()
             if section != "models" or name in _models_of(new)
         }
-        own = {name for name, row in rows.items() if not _has(values[section], name, row)}
-        names[section] |= {name: _free(values[section], name, task) for name in own}
-        shared = rows.keys() - own
+        added = {name for name, row in rows.items() if not _has(values[section], name, row)}
+        names[section] |= {name: _free(values[section], name, task) for name in added}
+        shared = rows.keys() - added
         for name, row in values[section].items():
             if "tasks" in row and row["tasks"] is None and name not in shared:
                 row["tasks"] = list(before)
             elif row.get("tasks") and name in shared:
                 row["tasks"] = [*row["tasks"], task]
-        for name in (name for name in rows if name in own):
+        for name in (name for name in rows if name in added):
             # A second time: a baseline may be a row of the same section.
             row = _renamed(section, new[section][name], names)
             restricted = {"tasks": [task]} if "tasks" in row else {}

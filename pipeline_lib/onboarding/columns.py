@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline_lib.onboarding.contents import Content
+from pipeline_lib.tables.contents import Content
 
 MAX_CLASSES = 200
 FEW = 20
@@ -52,18 +52,18 @@ class Column:
         """Describe a column, whose values are given as text."""
         values = pc.utf8_trim_whitespace(column)
         values = values.filter(pc.not_equal(values, ""))
-        given = _sample(values).to_pylist()
-        found = [number(value) for value in given]
-        numeric = bool(given) and all(value is not None for value in found)
-        count = max(len(given), 1)
+        sample = _sample(values).to_pylist()
+        numbers = [number(value) for value in sample]
+        numeric = bool(sample) and all(value is not None for value in numbers)
+        count = max(len(sample), 1)
         return cls(
             name,
             len(values),
             pc.count_distinct(values).as_py(),
-            numeric or notation(given) is not None,
-            numeric and all(value == int(value) for value in found),
-            sum(len(value.split()) for value in given) / count,
-            sum(ord(sign) > _IDEOGRAPHS for value in given for sign in value) / count,
+            numeric or notation(sample) is not None,
+            numeric and all(value == int(value) for value in numbers),
+            sum(len(value.split()) for value in sample) / count,
+            sum(ord(sign) > _IDEOGRAPHS for value in sample for sign in value) / count,
         )
 
     @property
@@ -87,17 +87,17 @@ class Column:
 def number(value: str) -> float | None:
     """Return a value as a finite number, or None."""
     try:
-        found = float(value)
+        parsed = float(value)
     except ValueError:
         return None
-    return found if math.isfinite(found) else None
+    return parsed if math.isfinite(parsed) else None
 
 
 def notation(values: Sequence[str]) -> str | None:
     """Return the name of a notation in which values are numbers that Python does not read."""
     for name, (pattern, sign) in _NOTATIONS.items():
-        found = [value for value in values if pattern.fullmatch(value)]
-        if len(found) > NEARLY_ALL * len(values) and any(sign in value for value in found):
+        matches = [value for value in values if pattern.fullmatch(value)]
+        if len(matches) > NEARLY_ALL * len(values) and any(sign in value for value in matches):
             return name
     return None
 

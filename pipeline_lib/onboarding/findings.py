@@ -13,13 +13,13 @@ import pyarrow as pa
 from pydantic import TypeAdapter, ValidationError
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.corpora.tasks.labelled import Example, LabelMap, ScoreRange, missing_classes
+from pipeline_lib.corpora.tasks.preparation import shared_rows, split_tables
+from pipeline_lib.corpora.tasks.unlabelled import texts_of_no_split
 from pipeline_lib.onboarding.columns import number
-from pipeline_lib.onboarding.contents import Content
-from pipeline_lib.onboarding.understanding import Understood
+from pipeline_lib.onboarding.understanding import TaskGuess
 from pipeline_lib.params import UNLABELLED, Task
-from pipeline_lib.tasks.labelled import Example, LabelMap, ScoreRange, missing_classes
-from pipeline_lib.tasks.preparation import shared_rows, split_tables
-from pipeline_lib.tasks.unlabelled import texts_of_no_split
+from pipeline_lib.tables.contents import Content
 
 EMPTY = "with empty text"
 MISSING = "without a label"
@@ -99,7 +99,7 @@ class Findings:
         return [odd for odd in self.odd if odd.stops]
 
 
-def find(understood: Understood, unlabelled: Content | None = None) -> Findings:
+def find(understood: TaskGuess, unlabelled: Content | None = None) -> Findings:
     """Examine all rows; those that the pipeline would leave out or refuse are not counted.
 
     :param unlabelled: texts besides the splits, under the task's column names.
@@ -114,10 +114,10 @@ def find(understood: Understood, unlabelled: Content | None = None) -> Findings:
     odd: list[Odd] = []
     hidden: list[str] = []
     for split in understood.contents:
-        found = _Rows(understood, split, task, meaning)
-        odd += found.odd()
-        hidden += [split] if found.hidden else []
-        examples[split], numbers[split] = found.examples, found.numbers
+        rows = _Rows(understood, split, task, meaning)
+        odd += rows.odd()
+        hidden += [split] if rows.hidden else []
+        examples[split], numbers[split] = rows.examples, rows.numbers
     lonely = _lonely(understood, task, examples, numbers)
     if unlabelled is not None:
         examples[UNLABELLED] = _texts(unlabelled, task)
@@ -142,7 +142,7 @@ def find(understood: Understood, unlabelled: Content | None = None) -> Findings:
     )
 
 
-def without_lonely(understood: Understood) -> Understood:
+def without_lonely(understood: TaskGuess) -> TaskGuess:
     """Return it without the classes of one row; their rows then belong to no class."""
     task = _task(understood)
     if task.is_regression or task.label_of(understood.examples) is None:
@@ -150,14 +150,14 @@ def without_lonely(understood: Understood) -> Understood:
     meaning = LabelMap.of(task.labels)
     values = understood.contents[understood.examples].values(task.label_of(understood.examples))
     counts = Counter(meaning.classify(value) for value in values)
-    names = [name for place, name in enumerate(task.label_names) if counts[place] == 1]
+    names = [name for index, name in enumerate(task.label_names) if counts[index] == 1]
     return understood.without(names) if len(names) < len(task.label_names) - 1 else understood
 
 
 _TASK: TypeAdapter[Task] = TypeAdapter(Task)
 
 
-def _task(understood: Understood) -> Task:
+def _task(understood: TaskGuess) -> Task:
     """Return the task as it will be; the location of its files does not matter."""
     files = {split: f"{split}.parquet" for split in understood.contents}
     source = {"kind": "files", "files": files, "format": "parquet", "columns": None}
@@ -172,7 +172,7 @@ class _Rows:
     """The rows of one split: examples, and what is odd."""
 
     def __init__(
-        self, understood: Understood, split: str, task: Task, meaning: LabelMap | ScoreRange
+        self, understood: TaskGuess, split: str, task: Task, meaning: LabelMap | ScoreRange
     ) -> None:
         self.split, self.content = split, understood.contents[split]
         self.meaning, self.column = meaning, task.label_of(split)
@@ -186,8 +186,8 @@ class _Rows:
         self.found: dict[str, list[int]] = {}
         self.examples: list[Example] = []
         self.numbers: list[int] = []
-        for row, (own, raw) in enumerate(zip(texts, raws, strict=True)):
-            self._add(row, own, raw)
+        for row, (text, raw) in enumerate(zip(texts, raws, strict=True)):
+            self._add(row, text, raw)
 
     def _add(self, row: int, texts: tuple[str, ...], raw: str) -> None:
         label = self.meaning.classify(raw) if self.given else None
@@ -229,7 +229,7 @@ class _Rows:
 
 
 def _check_classes(
-    understood: Understood, examples: dict[str, list[Example]], labels: LabelMap
+    understood: TaskGuess, examples: dict[str, list[Example]], labels: LabelMap
 ) -> None:
     missing = missing_classes(examples[understood.examples], labels)
     if missing:
@@ -242,10 +242,10 @@ def _check_classes(
 
 def _texts(unlabelled: Content, task: Task) -> list[Example]:
     texts = zip(*(unlabelled.values(name) for name in task.text), strict=True)
-    found = [Example(own, None) for own in texts if all(own)]
-    if not found:
+    examples = [Example(text, None) for text in texts if all(text)]
+    if not examples:
         raise DistilleryError(f"{unlabelled.paths[0]}: all texts are empty. Give other files.")
-    return found
+    return examples
 
 
 def _further(texts: pa.Table, splits: dict[str, pa.Table], unlabelled: Content) -> Further:
@@ -261,7 +261,7 @@ def _further(texts: pa.Table, splits: dict[str, pa.Table], unlabelled: Content) 
 
 
 def _lonely(
-    understood: Understood,
+    understood: TaskGuess,
     task: Task,
     examples: dict[str, list[Example]],
     numbers: dict[str, list[int]],
@@ -280,29 +280,29 @@ def _lonely(
     return [Odd(split, LONELY, rows, [content.place(r) for r in rows], False)] if rows else []
 
 
-def _names(lonely: list[Odd], understood: Understood, task: Task) -> list[str]:
+def _names(lonely: list[Odd], understood: TaskGuess, task: Task) -> list[str]:
     if not lonely:
         return []
-    meaning, found = LabelMap.of(task.labels), []
+    meaning, names = LabelMap.of(task.labels), []
     for odd in lonely:
         values = understood.contents[odd.split].values(task.label_of(odd.split))
-        found += [task.label_names[meaning.classify(values[row])] for row in odd.rows]
-    return found
+        names += [task.label_names[meaning.classify(values[row])] for row in odd.rows]
+    return names
 
 
 def _counts(table: pa.Table, task: Task) -> dict[str, int]:
     if task.is_regression:
         return {}
     counts = Counter(table["label"].to_pylist())
-    return {name: counts[place] for place, name in enumerate(task.label_names) if counts[place]}
+    return {name: counts[index] for index, name in enumerate(task.label_names) if counts[index]}
 
 
 def _shared(
-    understood: Understood, tables: dict[str, pa.Table], numbers: dict[str, list[int]]
+    understood: TaskGuess, tables: dict[str, pa.Table], numbers: dict[str, list[int]]
 ) -> list[Shared]:
-    found, order = [], [*tables]
-    for place, split in enumerate(order):
-        for earlier in order[:place]:
+    overlaps, order = [], [*tables]
+    for index, split in enumerate(order):
+        for earlier in order[:index]:
             counts = shared_rows(tables[split], tables[earlier])
             if not counts["rows"]:
                 continue
@@ -312,8 +312,8 @@ def _shared(
                 known = np.isin(tables[split]["key"].to_numpy(), tables[earlier]["key"].to_numpy())
                 content = understood.contents[split]
                 places = [content.place(numbers[split][row]) for row in np.flatnonzero(known)]
-            found.append(Shared(split, earlier, counts["rows"], counts["other_label"], places))
-    return found
+            overlaps.append(Shared(split, earlier, counts["rows"], counts["other_label"], places))
+    return overlaps
 
 
 def _repeats(table: pa.Table) -> tuple[int, int]:
@@ -335,11 +335,11 @@ def _lengths(tables: Iterable[pa.Table]) -> tuple[int, int, int]:
         for name in table.column_names
         if name.startswith("words")
     ]
-    found = np.quantile(np.concatenate(lengths), (0.5, 0.95, 1.0))
-    return tuple(int(value) for value in found)
+    quantiles = np.quantile(np.concatenate(lengths), (0.5, 0.95, 1.0))
+    return tuple(int(value) for value in quantiles)
 
 
-def kept_rows(understood: Understood, findings: Findings | None) -> dict[str, Sequence[int]]:
+def kept_rows(understood: TaskGuess, findings: Findings | None) -> dict[str, Sequence[int]]:
     """Return the rows of each split to keep: all, or those that are not odd.
 
     :param findings: the odd rows to leave out, or None.

@@ -22,19 +22,24 @@ def classes_of(values: Sequence[str], names: Sequence[str] | None) -> Labels:
 
     :param names: the names of 0, 1, 2, …, if the file gives them.
     """
-    given = sorted({value for value in values if value}, key=_order)
-    if names is not None and all(value.isdecimal() and int(value) < len(names) for value in given):
-        return {name: [str(place)] for place, name in enumerate(names) if str(place) in given}
-    found: dict[str, list[str]] = {}
-    for value in given:
-        found.setdefault(_WHOLE.sub(r"\1", value.casefold()), []).append(value)
-    counted = {value: 0 for value in given}
+    distinct = sorted({value for value in values if value}, key=_order)
+    if names is not None and all(
+        value.isdecimal() and int(value) < len(names) for value in distinct
+    ):
+        return {name: [str(index)] for index, name in enumerate(names) if str(index) in distinct}
+    groups: dict[str, list[str]] = {}
+    for value in distinct:
+        groups.setdefault(_WHOLE.sub(r"\1", value.casefold()), []).append(value)
+    counted = {value: 0 for value in distinct}
     for value in values:
         counted[value] = counted.get(value, 0) + 1
-    return {_WHOLE.sub(r"\1", max(own, key=counted.__getitem__)): own for own in found.values()}
+    return {
+        _WHOLE.sub(r"\1", max(spellings, key=counted.__getitem__)): spellings
+        for spellings in groups.values()
+    }
 
 
-def parse_labels(given: str, values: Sequence[str]) -> Labels:
+def parse_labels(spec: str, values: Sequence[str]) -> Labels:
     """Return the classes that the user described: ``bad=1,2;good=4,5`` or ``bad=-4..-1;good=1..4``.
 
     Numbers that belong to no class, such as 3 above, are left out and counted; classes are then
@@ -43,20 +48,20 @@ def parse_labels(given: str, values: Sequence[str]) -> Labels:
     :param values: the label column's values; a class named without values stands for its own name.
     :raises DistilleryError: if it cannot be parsed.
     """
-    found: Labels = {}
-    for part in filter(None, (part.strip() for part in given.split(";"))):
+    labels: Labels = {}
+    for part in filter(None, (part.strip() for part in spec.split(";"))):
         name, sign, meaning = (piece.strip() for piece in part.partition("="))
         low, dots, high = meaning.partition("..")
         if dots:
-            found[name] = {"min": _number(low, part), "max": _number(high, part)}
+            labels[name] = {"min": _number(low, part), "max": _number(high, part)}
         else:
-            found[name] = [v.strip() for v in meaning.split(",")] if sign else [name]
-    if len(found) < 2:
+            labels[name] = [v.strip() for v in meaning.split(",")] if sign else [name]
+    if len(labels) < 2:
         raise DistilleryError(
-            f"--labels: {given!r} names {len(found)} classes. Write 'bad=1,2;good=4,5', or ranges, "
+            f"--labels: {spec!r} names {len(labels)} classes. Write 'bad=1,2;good=4,5', or ranges, "
             "'bad=-4..-1;good=1..4'."
         )
-    return _as_ranges(found, {value for value in values if value})
+    return _as_ranges(labels, {value for value in values if value})
 
 
 def spelled(labels: Labels) -> str:
@@ -70,15 +75,15 @@ def spelled(labels: Labels) -> str:
     return ";".join(parts)
 
 
-def score_range(values: Sequence[str], given: str | None) -> Labels:
+def score_range(values: Sequence[str], spec: str | None) -> Labels:
     """Return the range of a regression: the one given as ``0..5``, or the enclosing whole numbers.
 
     :raises DistilleryError: if no value is a number, or all are equal.
     """
-    if given is not None:
-        low, _, high = given.partition("..")
-        return {"min": _number(low, given), "max": _number(high, given)}
-    numbers = [found for value in values if (found := number(value)) is not None]
+    if spec is not None:
+        low, _, high = spec.partition("..")
+        return {"min": _number(low, spec), "max": _number(high, spec)}
+    numbers = [parsed for value in values if (parsed := number(value)) is not None]
     if len(set(numbers)) < 2:
         raise DistilleryError(
             "the label column does not have two different numbers. Name another with --label."
@@ -102,33 +107,33 @@ def metrics_of(kind: str, counts: Sequence[int]) -> tuple[list[str], int | None]
     return ["accuracy"], None
 
 
-def _as_ranges(found: Labels, values: set[str]) -> Labels:
+def _as_ranges(labels: Labels, values: set[str]) -> Labels:
     """Return classes of numbers as ranges, if some numbers belong to none of them."""
-    lists = {name: own for name, own in found.items() if isinstance(own, list)}
-    claimed = {value for own in lists.values() for value in own}
+    lists = {name: members for name, members in labels.items() if isinstance(members, list)}
+    claimed = {value for members in lists.values() for value in members}
     numbers = {value: number(value) for value in values | claimed}
-    if len(lists) < len(found) or not values - claimed or None in numbers.values():
-        return found
+    if len(lists) < len(labels) or not values - claimed or None in numbers.values():
+        return labels
     ranges = {
-        name: {"min": min(numbers[v] for v in own), "max": max(numbers[v] for v in own)}
-        for name, own in lists.items()
+        name: {"min": min(numbers[v] for v in members), "max": max(numbers[v] for v in members)}
+        for name, members in lists.items()
     }
-    for name, own in ranges.items():
-        inside = {n for n in numbers.values() if own["min"] <= n <= own["max"]}
+    for name, bounds in ranges.items():
+        inside = {n for n in numbers.values() if bounds["min"] <= n <= bounds["max"]}
         if inside - {numbers[value] for value in lists[name]}:
-            return found
+            return labels
     return ranges
 
 
 def _order(value: str) -> tuple[float, str, str]:
-    found = number(value)
-    return (math.inf if found is None else found, value.casefold(), value)
+    parsed = number(value)
+    return (math.inf if parsed is None else parsed, value.casefold(), value)
 
 
 def _number(value: str, whole: str) -> float:
-    found = number(value.strip())
-    if found is None:
+    parsed = number(value.strip())
+    if parsed is None:
         raise DistilleryError(
             f"--labels: {whole!r}: {value!r} is not a number. Write a range such as 0..5."
         )
-    return found
+    return parsed

@@ -47,8 +47,8 @@ def says_text(name: str) -> bool:
 
     Other names of pairs, such as ``first``, only count together, see :func:`pair_of`.
     """
-    own = bare(name)
-    return own in TEXTS or _PART.sub("", own) in TEXTS
+    stem = bare(name)
+    return stem in TEXTS or _PART.sub("", stem) in TEXTS
 
 
 def says_label(name: str) -> bool:

@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.onboarding.contents import Content, read_content
+from pipeline_lib.onboarding.copy_files import Placement, place
 from pipeline_lib.onboarding.findings import Findings, find, kept_rows, without_lonely
-from pipeline_lib.onboarding.further import read_further
-from pipeline_lib.onboarding.given import files_by_split, files_of_texts
-from pipeline_lib.onboarding.overlay import Wanted, overlay
-from pipeline_lib.onboarding.placing import Placement, place
+from pipeline_lib.onboarding.input_files import files_by_split, files_of_texts
+from pipeline_lib.onboarding.profile_writer import Wanted, overlay
 from pipeline_lib.onboarding.questions import Ask
 from pipeline_lib.onboarding.teachers import Chosen, choose_teacher, class_order
-from pipeline_lib.onboarding.understanding import Overrides, Understood, understand
+from pipeline_lib.onboarding.understanding import Overrides, TaskGuess, understand
+from pipeline_lib.onboarding.unlabelled_files import read_further
 from pipeline_lib.params import UNLABELLED
+from pipeline_lib.tables.contents import Content, read_content
 
 PROFILES = Path("profiles")
 """The folder of a workspace's own profiles."""
@@ -51,7 +51,7 @@ class Inspection:
     :ivar leaves_out: whether odd rows are left out.
     """
 
-    understood: Understood
+    understood: TaskGuess
     findings: Findings
     teacher: Chosen
     unlabelled: Content | None
@@ -67,15 +67,17 @@ class Proposal:
     sections: dict[str, Any]
 
 
-def name_of(given: str | None, files: list[Path]) -> str:
+def name_of(requested: str | None, files: list[Path]) -> str:
     """Return the task's name: the one given, or that of the first file or its folder.
 
     :raises DistilleryError: if a given name contains characters that are not allowed.
     """
-    if given is not None:
-        if not given.replace("_", "").isalnum() or not given.isascii():
-            raise DistilleryError(f"--name {given!r}: use only letters, digits and _ in a name.")
-        return given
+    if requested is not None:
+        if not requested.replace("_", "").isalnum() or not requested.isascii():
+            raise DistilleryError(
+                f"--name {requested!r}: use only letters, digits and _ in a name."
+            )
+        return requested
     path = files[0].resolve()
     stem = path.parent.name if path.stem.lower() in _SPLIT_NAMES else path.stem
     name = "".join(sign if sign.isascii() and sign.isalnum() else "_" for sign in stem.lower())
@@ -99,11 +101,11 @@ def inspect_files(request: Request, base: Mapping[str, Any], ask: Ask) -> Inspec
     :param base: the values of the parameter file that the profile extends.
     :raises DistilleryError: if files cannot be read, understood or split.
     """
-    given = files_by_split(request.files, request.dev, request.test)
+    splits = files_by_split(request.files, request.dev, request.test)
     # Some rows of QQP's official training file end before their texts.
     contents = {
         split: read_content(paths, request.columns, short_rows=split == "train")
-        for split, paths in given.items()
+        for split, paths in splits.items()
     }
     [default] = [t["model"] for t in base["teachers"].values() if t["model"] is not None]
     classes = (request.overrides.labels or "").replace(",", ";").split(";")

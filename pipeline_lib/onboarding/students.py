@@ -53,12 +53,12 @@ def student_rows(names: tuple[str, ...], words: int, pieces: int, model: str) ->
     :param words: where they truncate; :param pieces: where those that read word pieces do.
     :param model: the model whose word pieces and layers they use.
     """
-    own = {"embeddings": "trained", "dropout": 0.2, "max_words": words}
+    of_words = {"embeddings": "trained", "dropout": 0.2, "max_words": words}
     of_pieces = {"model": model, "classifier": 200, "dropout": None, "max_words": pieces}
     known: dict[str, dict[str, Any]] = {
-        "bilstm": {"hidden": 100, "classifier": 200, **own},
-        "static": {"classifier": 200, **own},
-        "cnn": {"widths": [3, 4, 5], "filters": 100, "classifier": 200, **own},
+        "bilstm": {"hidden": 100, "classifier": 200, **of_words},
+        "static": {"classifier": 200, **of_words},
+        "cnn": {"widths": [3, 4, 5], "filters": 100, "classifier": 200, **of_words},
         "linear": {"ngrams": 2, "buckets": 200_000, "dimensions": 16}
         | {"dropout": 0.0, "max_words": words},
         "biattentive": {"tokens": "words", "model": None, "embedding_size": None}
@@ -79,17 +79,17 @@ def optimisers(names: tuple[str, ...], labelled: int, transfer: int) -> dict[str
     steps = max(_LONG_STEPS, round(_PASSES * transfer / _BATCH))
     # Ten evaluations on dev.
     steps = min(_MAX_STEPS, -(-steps // 10) * 10)
-    found = {}
+    rows = {}
     for group, (rates, members) in _GROUPS.items():
         if not set(members) & set(names):
             continue
-        own = {"name": "adam", "learning_rates": rates, "schedule": "linear", "warmup": 0.0}
-        own |= {"batch_size": _BATCH}
+        base = {"name": "adam", "learning_rates": rates, "schedule": "linear", "warmup": 0.0}
+        base |= {"batch_size": _BATCH}
         rest = {"clip_norm": 1.0, "precision": "auto"}
         short = {"epochs": epochs, "max_steps": None, "evaluate_every": None}
         long = {"epochs": 100, "max_steps": steps, "evaluate_every": steps // 10}
-        found |= {f"{group}short": own | short | rest, f"{group}long": own | long | rest}
-    return found
+        rows |= {f"{group}short": base | short | rest, f"{group}long": base | long | rest}
+    return rows
 
 
 def method_rows(

@@ -11,7 +11,7 @@ from pipeline_lib.base.files import read_json
 from pipeline_lib.onboarding.columns import number
 from pipeline_lib.onboarding.labels import Labels, spelled
 from pipeline_lib.onboarding.understanding import AnswerHints
-from pipeline_lib.teachers.answer_files import read_answers
+from pipeline_lib.outputs.files.answer_files import read_answers
 
 _HEADS = ("ForSequenceClassification",)
 _SIGN = "[MASK]"
@@ -40,24 +40,24 @@ class Chosen:
 
 
 def choose_teacher(
-    given: str | None, models: Sequence[str], default: str, classes: Sequence[str]
+    choice: str | None, models: Sequence[str], default: str, classes: Sequence[str]
 ) -> Chosen:
     """Return the teacher that a user named.
 
-    :param given: a row of ``models``, a folder, or a file; None for the default.
+    :param choice: a row of ``models``, a folder, or a file; None for the default.
     :param models: the rows that exist; :param default: the one to tune.
     :param classes: the task's classes, as far as they are named: a batch's tokens are searched for
         them.
     :raises DistilleryError: if it is none of these.
     """
-    if given is None or given in models:
-        return Chosen(given or default, "single", given or default)
-    path = Path(given)
+    if choice is None or choice in models:
+        return Chosen(choice or default, "single", choice or default)
+    path = Path(choice)
     if path.is_dir():
         return _model(path)
     if not path.is_file():
         raise DistilleryError(
-            f"--teacher {given}: neither a model of params.yaml ({', '.join(models)}), nor a "
+            f"--teacher {choice}: neither a model of params.yaml ({', '.join(models)}), nor a "
             "model's folder, nor a file of answers. Correct it."
         )
     return Chosen("answers", "answers", path=path, hints=_hints(path, classes))
@@ -72,16 +72,18 @@ def class_order(hints: AnswerHints, labels: Labels, is_ordered: bool) -> list[st
     :raises DistilleryError: if the order is not known, or labels do not count the classes.
     """
     names = [*labels]
-    counts = [own for own in hints.numbers if not (isinstance(own, str) and own.strip() in names)]
-    for own in counts:
-        if not _is_place(own, names):
+    counts = [
+        value for value in hints.numbers if not (isinstance(value, str) and value.strip() in names)
+    ]
+    for value in counts:
+        if not _is_place(value, names):
             raise DistilleryError(
-                f"--teacher: label {own} is a number, which counts the classes {', '.join(names)} "
-                "from 0. Write the classes' names as text."
+                f"--teacher: label {value} is a number, which counts the classes "
+                f"{', '.join(names)} from 0. Write the classes' names as text."
             )
     if not counts and not hints.has_lists:
         return None
-    if not is_ordered and names != [str(place) for place in range(len(names))]:
+    if not is_ordered and names != [str(index) for index in range(len(names))]:
         raise DistilleryError(
             "--teacher: the file does not say which class its numbers are for. Name the classes in "
             f"their order: --labels {quote(spelled(labels))}."
@@ -89,26 +91,26 @@ def class_order(hints: AnswerHints, labels: Labels, is_ordered: bool) -> list[st
     return names
 
 
-def _is_place(given: str | float, names: Sequence[str]) -> bool:
+def _is_place(value: str | float, names: Sequence[str]) -> bool:
     """Whether a number counts one of the classes, and is not another one's name."""
-    place = float(given)
-    if place not in range(len(names)):
+    index = float(value)
+    if index not in range(len(names)):
         return False
-    return names[int(place)] == f"{place:g}" or f"{place:g}" not in names
+    return names[int(index)] == f"{index:g}" or f"{index:g}" not in names
 
 
-def tuning_of(chosen: Chosen, place: str, rows: int, base: Mapping[str, Any]) -> dict[str, Any]:
+def tuning_of(chosen: Chosen, path: str, rows: int, base: Mapping[str, Any]) -> dict[str, Any]:
     """Return ``tuning`` of its row.
 
-    :param place: its folder or file, below ``inputs``; :param rows: rows of the training set.
+    :param path: its folder or file, below ``inputs``; :param rows: rows of the training set.
     :param base: the tuning of the teacher that it replaces.
     """
     if chosen.kind == "finished":
-        return {"kind": "finished", "checkpoint": place}
+        return {"kind": "finished", "checkpoint": path}
     if chosen.kind == "answers":
-        own = {"kind": "answers", "files": [place], "format": None, "classes": chosen.classes}
-        own |= {"mask": _SIGN, "smoothing": 0.1, "floor": 1.0e-4, "min_coverage": 0.5}
-        return own | {"provenance": {}}
+        tuning = {"kind": "answers", "files": [path], "format": None, "classes": chosen.classes}
+        tuning |= {"mask": _SIGN, "smoothing": 0.1, "floor": 1.0e-4, "min_coverage": 0.5}
+        return tuning | {"provenance": {}}
     steps = -(-rows // base["batch_size"])
     # As many steps as in profiles/tour.yaml, which has two epochs of 4,028 rows.
     epochs = min(10, max(2, -(-126 // max(steps, 1))))

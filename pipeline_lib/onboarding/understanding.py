@@ -5,15 +5,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.onboarding.choosing import (
+from pipeline_lib.onboarding.columns import look_at, number
+from pipeline_lib.onboarding.guess_columns import (
     check_notation,
     choose_kind,
     choose_label,
     choose_texts,
     kind_of_numbers,
 )
-from pipeline_lib.onboarding.columns import look_at, number
-from pipeline_lib.onboarding.contents import Content
 from pipeline_lib.onboarding.labels import (
     Labels,
     classes_of,
@@ -23,6 +22,7 @@ from pipeline_lib.onboarding.labels import (
 )
 from pipeline_lib.onboarding.questions import Ask
 from pipeline_lib.params import CORRELATIONS, DECISIONS
+from pipeline_lib.tables.contents import Content
 
 DEV, TEST = 0.1, 0.2
 """Default shares that are drawn for dev and test."""
@@ -65,7 +65,7 @@ class AnswerHints:
 
 
 @dataclass(frozen=True)
-class Understood:
+class TaskGuess:
     """What files are about.
 
     :ivar contents: by split; :ivar text: one column, or two; :ivar label: a column, one per split,
@@ -103,9 +103,9 @@ class Understood:
             return None
         return self.positive or [*self.labels][1]
 
-    def without(self, classes: Sequence[str]) -> "Understood":
+    def without(self, classes: Sequence[str]) -> "TaskGuess":
         """Return it without some of its classes."""
-        labels = {name: own for name, own in self.labels.items() if name not in classes}
+        labels = {name: values for name, values in self.labels.items() if name not in classes}
         return replace(self, labels=labels)
 
     def task(self, source: Mapping[str, Any], n_iter: int) -> dict[str, Any]:
@@ -130,7 +130,7 @@ class Understood:
 
 def understand(
     contents: dict[str, Content], overrides: Overrides, hints: AnswerHints | None, ask: Ask
-) -> Understood:
+) -> TaskGuess:
     """Work out what files are about.
 
     :param contents: by split, without unlabelled texts.
@@ -168,7 +168,9 @@ def understand(
         raise DistilleryError(
             f"column {name!r}: only one class, {only}. Name another with --label."
         )
-    counts = [_count(own, values) for own in labels.values()] if kind == "classification" else []
+    counts = (
+        [_count(meaning, values) for meaning in labels.values()] if kind == "classification" else []
+    )
     metrics, rare = metrics_of(kind, counts)
     positive = None if rare is None else [*labels][rare]
     if overrides.metrics:
@@ -177,11 +179,11 @@ def understand(
     if overrides.positive is not None:
         positive = _checked_positive(overrides.positive, kind, labels, metrics)
     split = _split(contents, overrides)
-    return Understood(contents, text, label, kind, labels, metrics, positive, split)
+    return TaskGuess(contents, text, label, kind, labels, metrics, positive, split)
 
 
 def _of_teacher(hints: AnswerHints, overrides: Overrides, ask: Ask) -> tuple[str, Labels]:
-    numbers = [str(own) for own in hints.numbers]
+    numbers = [str(value) for value in hints.numbers]
     kind = overrides.kind or hints.kind
     if kind is None and overrides.labels is not None:
         kind = "classification" if ";" in overrides.labels else "regression"
@@ -229,33 +231,34 @@ def _count(meaning: Any, values: Sequence[str]) -> int:
     return sum(n is not None and meaning["min"] <= n <= meaning["max"] for n in numbers)
 
 
-def _checked_metrics(given: Sequence[str], kind: str) -> list[str]:
+def _checked_metrics(names: Sequence[str], kind: str) -> list[str]:
     known = DECISIONS if kind == "classification" else CORRELATIONS
-    for name in given:
+    for name in names:
         if name not in known:
             raise DistilleryError(
                 f"--metrics: {name!r} is not a metric of a {kind}. Choose from {', '.join(known)}."
             )
-    return [*given]
+    return [*names]
 
 
-def _checked_positive(given: str, kind: str, labels: Labels, metrics: Sequence[str]) -> str:
+def _checked_positive(positive: str, kind: str, labels: Labels, metrics: Sequence[str]) -> str:
     if kind == "regression":
-        raise DistilleryError(f"--positive {given}: scores have no classes. Leave it out.")
-    if given not in labels:
+        raise DistilleryError(f"--positive {positive}: scores have no classes. Leave it out.")
+    if positive not in labels:
         raise DistilleryError(
-            f"--positive: no class {given!r}; there are {', '.join(labels)}. Name one of them."
+            f"--positive: no class {positive!r}; there are {', '.join(labels)}. Name one of them."
         )
     if len(labels) != 2:
         raise DistilleryError(
-            f"--positive {given}: of {len(labels)} classes, F1 is the mean over all. Leave it out."
+            f"--positive {positive}: of {len(labels)} classes, F1 is the mean over all. Leave it "
+            "out."
         )
     if "f1" not in metrics:
         raise DistilleryError(
-            f"--positive {given}: F1 is not among the metrics, {', '.join(metrics)}. Add it: "
+            f"--positive {positive}: F1 is not among the metrics, {', '.join(metrics)}. Add it: "
             f"--metrics {','.join([*metrics, 'f1'])}."
         )
-    return given
+    return positive
 
 
 def _split(contents: dict[str, Content], overrides: Overrides) -> dict[str, Any] | None:

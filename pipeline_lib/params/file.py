@@ -10,8 +10,8 @@ from pydantic import ValidationError
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.params.base import Section
+from pipeline_lib.params.check_references import check_references
 from pipeline_lib.params.profiles import is_profile, line_of, read_values
-from pipeline_lib.params.references import check_references
 from pipeline_lib.params.schema import Params
 from pipeline_lib.params.students import ARCHITECTURES
 from pipeline_lib.params.tasks import Classification, Regression
@@ -35,16 +35,16 @@ def check_params(raw: Any, where: str = "params.yaml") -> Params:
     return _checked(raw, lambda _: where)
 
 
-def _checked(raw: Any, place: Callable[[list[str]], str]) -> Params:
-    """Validate a mapping, then the references between its rows; ``place`` says where a key is."""
+def _checked(raw: Any, locate: Callable[[list[str]], str]) -> Params:
+    """Validate a mapping, then the references between its rows; ``locate`` says where a key is."""
     try:
         params = Params.model_validate(raw)
     except ValidationError as error:
-        raise _refusal(error, place) from error
+        raise _refusal(error, locate) from error
     try:
         check_references(params)
     except ValueError as error:
-        raise DistilleryError(f"{place([])}: {error}") from error
+        raise DistilleryError(f"{locate([])}: {error}") from error
     return params
 
 
@@ -62,22 +62,22 @@ _MEMBERS = (
 """Members of unions, as pydantic names them in the path to a fault."""
 
 
-def _refusal(error: ValidationError, place: Callable[[list[str]], str]) -> DistilleryError:
-    """Return the error that names every fault; ``place`` says where a key is."""
+def _refusal(error: ValidationError, locate: Callable[[list[str]], str]) -> DistilleryError:
+    """Return the error that names every fault; ``locate`` says where a key is."""
     faults = [(_keys(fault), _explain(fault)) for fault in _merged(error.errors())]
-    return DistilleryError("\n".join(f"{place(keys)}: {fault}" for keys, fault in faults))
+    return DistilleryError("\n".join(f"{locate(keys)}: {fault}" for keys, fault in faults))
 
 
 def _merged(faults: Sequence[Any]) -> list[Any]:
     """Return the faults; what the members of a union ask of the same value is one."""
-    found: list[Any] = []
+    merged: list[Any] = []
     for _, group in groupby(faults, _inner):
-        own = list(group)
-        wanted = [fault["msg"].removeprefix(_WANTED) for fault in own]
-        if all(fault["msg"].startswith(_WANTED) for fault in own):
-            own = [{**own[0], "msg": _WANTED + " or ".join(wanted)}]
-        found += own
-    return found
+        members = list(group)
+        wanted = [fault["msg"].removeprefix(_WANTED) for fault in members]
+        if all(fault["msg"].startswith(_WANTED) for fault in members):
+            members = [{**members[0], "msg": _WANTED + " or ".join(wanted)}]
+        merged += members
+    return merged
 
 
 def _inner(fault: Any) -> list[str]:

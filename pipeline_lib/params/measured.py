@@ -76,7 +76,7 @@ def _check_system(params: Params, where: str, system: RankingSystem, row: Retrie
     elif system.kind == "model":
         _check_names(f"{where}.model", [system.model], params.models)
     else:
-        others = [name for name, own in row.systems.items() if own.kind != "reranked"]
+        others = [name for name, other in row.systems.items() if other.kind != "reranked"]
         _check_names(f"{where}.first", [system.first], others)
         if row.teacher is None:
             raise ValueError(

@@ -86,9 +86,9 @@ class Objective(Section):
     @property
     def weights(self) -> dict[str, float]:
         """The weights that are not zero, by term."""
-        given = self.__pydantic_extra__
+        weights = self.__pydantic_extra__
         # In the order of OBJECTIVES, whatever that of the file: sums of floats depend on it.
-        return {name: given[name] for name in OBJECTIVES if given.get(name)}
+        return {name: weights[name] for name in OBJECTIVES if weights.get(name)}
 
     @property
     def is_of_layers(self) -> bool:

@@ -38,8 +38,8 @@ def read_values(path: Path) -> dict[str, Any]:
     :raises DistilleryError: if it or a base is missing or not YAML, or the bases form a cycle.
     """
     (_, values), *rest = reversed(list(_chain(path)))
-    for _, own in rest:
-        values = _merge(values, own, top=True)
+    for _, overlay in rest:
+        values = _merge(values, overlay, top=True)
     if isinstance(values, dict):
         values.pop(EXTENDS, None)
     return values
@@ -57,8 +57,8 @@ def plain_text(path: Path) -> str:
     :raises DistilleryError: as :func:`read_values`.
     """
     first, *rest = (_text(file) for file, _ in reversed(list(_chain(path))))
-    for own in rest:
-        first = _overlaid(first, own)
+    for overlay in rest:
+        first = _overlaid(first, overlay)
     return first
 
 
@@ -83,15 +83,15 @@ def differences(path: Path) -> list[str]:
 
 def _changes(old: dict[str, Any], new: dict[str, Any], above: str = "") -> Iterator[str]:
     for key in [*old, *(key for key in new if key not in old)]:
-        place = f"{above}{key}"
+        full_key = f"{above}{key}"
         if key not in new:
-            yield f"- {place}"
+            yield f"- {full_key}"
         elif key not in old:
-            yield f"+ {place}: {_shown(new[key])}"
+            yield f"+ {full_key}: {_shown(new[key])}"
         elif isinstance(old[key], dict) and isinstance(new[key], dict):
-            yield from _changes(old[key], new[key], f"{place}.")
+            yield from _changes(old[key], new[key], f"{full_key}.")
         elif old[key] != new[key]:
-            yield f"  {place}: {_shown(old[key])} → {_shown(new[key])}"
+            yield f"  {full_key}: {_shown(old[key])} → {_shown(new[key])}"
 
 
 def _shown(value: Any) -> str:
@@ -118,8 +118,8 @@ def _chain(path: Path) -> Iterator[tuple[Path, Any]]:
 
 def _base(path: Path, base: str) -> Path:
     """Return the file that a profile extends: beside it, or else the library's own."""
-    beside, own = path.parent / base, shipped("profiles") / base
-    return own if own.exists() and not beside.exists() else beside
+    beside, bundled = path.parent / base, shipped("profiles") / base
+    return bundled if bundled.exists() and not beside.exists() else beside
 
 
 def _text(path: Path) -> str:
@@ -150,11 +150,11 @@ def _load(path: Path) -> Any:
         raise DistilleryError(f"{path}: not valid YAML: {error}") from error
 
 
-def _merge(base: Any, own: Any, top: bool = False) -> Any:
-    """Merge ``own`` into ``base``, in place if both are mappings of the same kind."""
-    if not isinstance(base, dict) or not isinstance(own, dict) or _are_apart(base, own):
-        return own
-    for key, value in own.items():
+def _merge(base: Any, overlay: Any, top: bool = False) -> Any:
+    """Merge ``overlay`` into ``base``, in place if both are mappings of the same kind."""
+    if not isinstance(base, dict) or not isinstance(overlay, dict) or _are_apart(base, overlay):
+        return overlay
+    for key, value in overlay.items():
         merges = key in base and not (top and key in ROWS)
         _put(base, key, _merge(base[key], value) if merges else value)
     return base
@@ -183,15 +183,15 @@ def _comment_after(values: CommentedMap) -> list[str]:
     return [line.strip().removeprefix("#").strip() for line in lines if line.strip()]
 
 
-def _are_apart(base: dict[str, Any], own: dict[str, Any]) -> bool:
+def _are_apart(base: dict[str, Any], overlay: dict[str, Any]) -> bool:
     """Whether two mappings differ in kind: by that key, or as a model's vectors and files."""
-    named = [{"model", "files"} & values.keys() for values in (base, own)]
-    return base.get("kind") != own.get("kind") or (all(named) and named[0] != named[1])
+    named = [{"model", "files"} & values.keys() for values in (base, overlay)]
+    return base.get("kind") != overlay.get("kind") or (all(named) and named[0] != named[1])
 
 
-def _overlaid(base: str, own: str) -> str:
-    """Return the text of ``base`` with the sections of ``own`` merged in or replacing its own."""
-    sections, added = _sections(base), _sections(own)
+def _overlaid(base: str, overlay: str) -> str:
+    """Return the text of ``base``, in which ``overlay``'s sections are merged or replace others."""
+    sections, added = _sections(base), _sections(overlay)
     # The comment at the top of the file is directly above `extends`.
     header = (added.pop("") + _comment(added.pop(EXTENDS))).strip("\n")
     for key, text in added.items():
@@ -217,8 +217,8 @@ def _sections(text: str) -> dict[str, str]:
     ]
     ends = [start for _, start in starts[1:]] + [len(text)]
     header = text[: starts[0][1]] if starts else text
-    found = {key: text[start:end] for (key, start), end in zip(starts, ends, strict=True)}
-    return {"": header} | found
+    sections = {key: text[start:end] for (key, start), end in zip(starts, ends, strict=True)}
+    return {"": header} | sections
 
 
 def _comment_start(text: str, key: int) -> int:
@@ -236,11 +236,11 @@ def _comment(section: str) -> str:
     return section[: _KEY.search(section).start()]
 
 
-def _merged_section(base: str, own: str) -> str:
+def _merged_section(base: str, overlay: str) -> str:
     yaml = YAML(typ="rt", pure=True)
     yaml.width, yaml.preserve_quotes = 4096, True
     yaml.representer.add_representer(type(None), lambda dumper, _: dumper.represent_scalar(*_NULL))
-    values = _merge(yaml.load(base), yaml.load(own))
+    values = _merge(yaml.load(base), yaml.load(overlay))
     sink = io.StringIO()
     yaml.dump(values, sink)
     return sink.getvalue()

@@ -123,7 +123,7 @@ class Retrieval(Section):
     @property
     def depth(self) -> int:
         """How many candidates per query each system must return."""
-        tops = [own.top for own in self.systems.values() if own.kind == "reranked"]
+        tops = [system.top for system in self.systems.values() if system.kind == "reranked"]
         return max(*self.at, *tops, self.teacher.pool if self.teacher else 1)
 
 

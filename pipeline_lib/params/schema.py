@@ -19,7 +19,7 @@ from pipeline_lib.params.joint import Joint
 from pipeline_lib.params.methods import Evaluate, Method, Optimiser, Speed
 from pipeline_lib.params.models import ModelSource, Precompute, Teacher, Vocabulary
 from pipeline_lib.params.retrieval import Retrieval, Similarity
-from pipeline_lib.params.students import Student, holds_students
+from pipeline_lib.params.students import AnyStudent, holds_students
 from pipeline_lib.params.tasks import Task
 from pipeline_lib.params.transfer import Recipe, Tagger
 from pipeline_lib.params.wikipedia import Wikipedia
@@ -42,7 +42,7 @@ class Params(Section):
     precompute: Precompute
     vocabulary: Vocabulary
     sentence_vectors: AnySentenceVectors
-    students: dict[Name, Student]
+    students: dict[Name, AnyStudent]
     optimisers: dict[Name, Optimiser]
     encoders: dict[Name, AnyEncoder]
     catalogues: dict[Name, CatalogueRow]
@@ -106,7 +106,7 @@ class Params(Section):
     def teachers_of(self, task: str) -> dict[str, Teacher]:
         """Return the teachers that know one task; an unknown name raises an error."""
         self.task(task)
-        return {name: own for name, own in self.teachers.items() if own.knows(task)}
+        return {name: teacher for name, teacher in self.teachers.items() if teacher.knows(task)}
 
     def teacher_of(self, task: str, row: Method | Joint) -> str:
         """Return the name of a row's teacher: its own, or else the task's first."""
@@ -114,12 +114,12 @@ class Params(Section):
 
     def lengths(self) -> list[tuple[str, int, str]]:
         """Return (key, word pieces, model) of each length that a model must have positions for."""
-        own = [
+        lengths = [
             (f"teachers.{name}.max_length", teacher.max_length, teacher.model)
             for name, teacher in self.teachers.items()
             if teacher.model is not None
         ]
-        own += [
+        lengths += [
             (f"retrieval.{row}.systems.{name}.max_length", system.max_length, system.model)
             for row, retrieval in self.retrieval.items()
             for name, system in retrieval.systems.items()
@@ -127,8 +127,8 @@ class Params(Section):
         ]
         vectors = self.sentence_vectors
         if isinstance(vectors, SentenceVectors):
-            own.append(("sentence_vectors.max_length", vectors.max_length, vectors.model))
-        return own
+            lengths.append(("sentence_vectors.max_length", vectors.max_length, vectors.model))
+        return lengths
 
     def reads_words(self, row: Joint) -> bool:
         """Whether a joint training's student reads words, not a model's word pieces."""
@@ -147,12 +147,12 @@ class Params(Section):
 
     def states_of(self, task: str) -> dict[str, list[str]]:
         """Return the transfer sets that methods read states for, by the states' teacher."""
-        found: dict[str, list[str]] = {}
+        by_teacher: dict[str, list[str]] = {}
         for row in self.methods_of(task).values():
             if row.objective.needs_states:
-                recipes = found.setdefault(self.teacher_of(task, row), [])
+                recipes = by_teacher.setdefault(self.teacher_of(task, row), [])
                 recipes += [] if row.data in recipes else [row.data]
-        return found
+        return by_teacher
 
     def read_by_joint(self, task: str) -> set[tuple[str, str]]:
         """Return (teacher, transfer set) of each of a task's outputs that joint trainings read."""

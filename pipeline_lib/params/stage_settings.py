@@ -50,13 +50,13 @@ def _rows(rows: Mapping[str, Section], *without: str) -> list[dict[str, Any]]:
 
 def _labels(params: Params, task: str) -> dict[str, Any]:
     """Return what a training on a task knows of its labels; classes are in their order."""
-    own = params.task(task)
+    settings = params.task(task)
     return {
-        "labels": own.label_names,
-        "metrics": own.metrics,
-        "positive": own.positive_class,
-        "pair": own.is_pair,
-        "labelled": [own.learns_from_labels, own.label_of("dev") is not None],
+        "labels": settings.label_names,
+        "metrics": settings.metrics,
+        "positive": settings.positive_class,
+        "pair": settings.is_pair,
+        "labelled": [settings.learns_from_labels, settings.label_of("dev") is not None],
     }
 
 
@@ -83,7 +83,7 @@ def _fetched_models(params: Params) -> dict[str, Any]:
         for name, row in params.teachers.items()
         if row.tuning.kind in ("finished", "answers")
     }
-    given = isinstance(params.sentence_vectors, SentenceVectorFiles)
+    from_files = isinstance(params.sentence_vectors, SentenceVectorFiles)
     return {
         "models": {name: _dump(source) for name, source in params.models.items()},
         "teachers": fetched,
@@ -96,7 +96,7 @@ def _fetched_models(params: Params) -> dict[str, Any]:
             for name, row in params.teachers.items()
         },
         "vectors": _dump(params.vocabulary.vectors),
-        "sentence_vectors": _dump(params.sentence_vectors) if given else None,
+        "sentence_vectors": _dump(params.sentence_vectors) if from_files else None,
     }
 
 
@@ -216,5 +216,5 @@ def _retrieved(params: Params, name: str) -> dict[str, Any]:
 
 
 def _read_columns(params: Params, task: str) -> dict[str, Any]:
-    own = params.task(task)
-    return _labels(params, task) | {"range": own.score_range and _dump(own.score_range)}
+    settings = params.task(task)
+    return _labels(params, task) | {"range": settings.score_range and _dump(settings.score_range)}

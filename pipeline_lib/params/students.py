@@ -1,7 +1,7 @@
 """Students of params.yaml: one class of settings per architecture.
 
-The networks are built in :mod:`pipeline_lib.networks.encoders`; this module does not need torch.
-:func:`~pipeline_lib.networks.encoders.register_student` adds an architecture.
+The networks are built in :mod:`pipeline_lib.models.networks.encoders`; this module needs no torch.
+:func:`~pipeline_lib.models.networks.encoders.register_student` adds an architecture.
 """
 
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union
@@ -300,7 +300,7 @@ ARCHITECTURES: dict[str, type[StudentSettings]] = {
     settings.name(): settings for settings in _BUILT_IN
 }
 """The settings by architecture name."""
-Student = Annotated[
+AnyStudent = Annotated[
     BiLSTM
     | SentenceBiLSTM
     | CNN

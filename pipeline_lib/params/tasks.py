@@ -192,8 +192,8 @@ class TaskBase(Section):
     @property
     def _split_names(self) -> list[str]:
         """The splits that the source names."""
-        own = self.source
-        return list(own.splits if isinstance(own, HubDataset) else own.files)
+        source = self.source
+        return list(source.splits if isinstance(source, HubDataset) else source.files)
 
     def label_of(self, split: str) -> str | None:
         """Return the label column of one split; None: it has no labels."""

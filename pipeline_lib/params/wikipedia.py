@@ -63,7 +63,7 @@ class Splitter(Section):
 
 
 class Keep(Section):
-    """Which sentences are kept, see :func:`pipeline_lib.wikipedia.sentences.fault_of`."""
+    """Which sentences are kept, see :func:`pipeline_lib.corpora.wikipedia.sentences.fault_of`."""
 
     min_words: Positive
     max_words: Positive

@@ -1,1 +1,1 @@
-"""What is shown of the results: metrics.json, the Markdown report, the terminal's table."""
+"""The page: what a run came to, in one HTML file and as JSON."""

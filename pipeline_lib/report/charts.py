@@ -231,19 +231,19 @@ def learning_chart(
     show: Callable[[float | None], str] = _percent if percent else _decimals
     # A score is None where it is undefined, such as a correlation of constants.
     known = [[one for one in curve["history"] if one[key] is not None] for curve in curves]
-    steps = [0.0, *(float(one["step"]) for own in known for one in own)]
-    values = [one[key] for own in known for one in own] or [0.0]
+    steps = [0.0, *(float(one["step"]) for history in known for one in history)]
+    values = [one[key] for history in known for one in history] or [0.0]
     plot = Plot.of(("step", steps), (label, values), SMALL, percent="y" if percent else "")
-    for curve, own in zip(curves, known, strict=True):
-        plot.line([(one["step"], one[key]) for one in own], series, "thin")
-        for one in own:
+    for curve, history in zip(curves, known, strict=True):
+        plot.line([(one["step"], one[key]) for one in history], series, "thin")
+        for one in history:
             if one["step"] == curve["best_step"]:
                 text = f"seed {curve['seed']}, step {one['step']}: {show(one[key])}"
                 plot.mark(one["step"], one[key], series, text)
     described = "; ".join(
-        f"seed {curve['seed']}: {show(own[0][key])} to {show(own[-1][key])}"
-        for curve, own in zip(curves, known, strict=True)
-        if own
+        f"seed {curve['seed']}: {show(history[0][key])} to {show(history[-1][key])}"
+        for curve, history in zip(curves, known, strict=True)
+        if history
     )
     head = ["Seed", "Step", "Epoch", label.capitalize(), "Weights"]
     rows = [row for curve in curves for row in _learning_rows(curve, key, show)]
@@ -310,11 +310,11 @@ def flow_chart(name: str, stages: list[dict[str, Any]]) -> Markup:
 
 def _columns(after: Mapping[str, Sequence[str]]) -> dict[str, int]:
     """Return each stage's column: after its dependencies, and close to its dependents."""
-    found: dict[str, int] = {}
+    columns: dict[str, int] = {}
     for name, others in after.items():
-        found[name] = 1 + max((found[other] for other in others), default=-1)
+        columns[name] = 1 + max((columns[other] for other in others), default=-1)
     for name in reversed(after):
-        waiting = [found[other] for other, own in after.items() if name in own]
+        waiting = [columns[other] for other, dependencies in after.items() if name in dependencies]
         if not after[name] and waiting:
-            found[name] = min(waiting) - 1
-    return found
+            columns[name] = min(waiting) - 1
+    return columns

@@ -6,9 +6,9 @@ from typing import Any
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.evaluation.results import TaskScores
-from pipeline_lib.report.rows import p_value, percent, signed
-from pipeline_lib.report.splits import shared_line
+from pipeline_lib.results.schema import TaskScores
+from pipeline_lib.results.splits import shared_line
+from pipeline_lib.results.table_rows import p_value, percent, signed
 
 Check = dict[str, Any]
 """``check``, ``found``, ``wanted`` (what was expected), and ``holds`` (whether it passed)."""
@@ -19,12 +19,18 @@ SIGNIFICANT = 0.05
 def task_checks(task: str, scores: TaskScores, layout: Layout) -> list[Check]:
     """Return the checks of one task's data, teachers and methods."""
     shared = shared_line(scores.shared_texts)
-    own = _check("No text is in two splits", shared or "none", "none", not shared)
-    return [own, *_alignment(task, layout), *_answers(scores), *_gains(scores), *_routes(scores)]
+    split_check = _check("No text is in two splits", shared or "none", "none", not shared)
+    return [
+        split_check,
+        *_alignment(task, layout),
+        *_answers(scores),
+        *_gains(scores),
+        *_routes(scores),
+    ]
 
 
-def _check(check: str, found: str, wanted: str, holds: bool) -> Check:
-    return {"check": check, "found": found, "wanted": wanted, "holds": holds}
+def _check(check: str, result: str, wanted: str, holds: bool) -> Check:
+    return {"check": check, "found": result, "wanted": wanted, "holds": holds}
 
 
 def _alignment(task: str, layout: Layout) -> Iterator[Check]:
@@ -36,37 +42,37 @@ def _alignment(task: str, layout: Layout) -> Iterator[Check]:
             continue
         flipped = proof.get("flipped_argmax", 0)
         name = path.parent.relative_to(layout.all_outputs(task)).as_posix()
-        found = f"{equal:,} of {rows:,} rows have their input's key"
+        result = f"{equal:,} of {rows:,} rows have their input's key"
         if "recomputed_rows" in proof:
-            found += f"; of {proof['recomputed_rows']:,} recomputed, {flipped} changed answer"
+            result += f"; of {proof['recomputed_rows']:,} recomputed, {flipped} changed answer"
         yield _check(
-            f"Outputs {name} belong to their rows", found, "all, 0", equal == rows and not flipped
+            f"Outputs {name} belong to their rows", result, "all, 0", equal == rows and not flipped
         )
 
 
 def _answers(scores: TaskScores) -> Iterator[Check]:
-    for name, own in scores.teachers.items():
-        missing = sum(own.unanswered.values())
-        found = f"{missing:,} held-out rows without an answer"
-        yield _check(f"Teacher {name} answered every row", found, "0", not missing)
+    for name, teacher in scores.teachers.items():
+        missing = sum(teacher.unanswered.values())
+        result = f"{missing:,} held-out rows without an answer"
+        yield _check(f"Teacher {name} answered every row", result, "0", not missing)
 
 
 def _gains(scores: TaskScores) -> Iterator[Check]:
     split = scores.decisive_split
-    for name, own in scores.methods.items():
-        gain = own.gain[split]
+    for name, method in scores.methods.items():
+        gain = method.gain[split]
         if gain is None:
             continue
-        found, holds = f"{signed(gain.difference)} points", False
+        result, holds = f"{signed(gain.difference)} points", False
         if gain.low is None or gain.high is None or gain.p_holm is None:
-            found += ", one seed"
+            result += ", one seed"
         else:
-            found += f" [{signed(gain.low)}, {signed(gain.high)}], p {p_value(gain.p_holm)}"
+            result += f" [{signed(gain.low)}, {signed(gain.high)}], p {p_value(gain.p_holm)}"
             # The interval is for this comparison alone; p is corrected for all in the table.
             holds = gain.low > 0 and gain.p_holm < SIGNIFICANT
         yield _check(
-            f"{name} is better than {own.baseline} on {split}",
-            found,
+            f"{name} is better than {method.baseline} on {split}",
+            result,
             f"interval above 0, p (Holm) below {SIGNIFICANT}",
             holds,
         )
@@ -74,14 +80,14 @@ def _gains(scores: TaskScores) -> Iterator[Check]:
 
 def _routes(scores: TaskScores) -> Iterator[Check]:
     split = scores.decisive_split
-    for name, own in scores.methods.items():
-        found = own.routing and own.routing.best.accuracy[split]
-        if not found:
+    for name, method in scores.methods.items():
+        accuracy = method.routing and method.routing.best.accuracy[split]
+        if not accuracy:
             continue
-        teacher, loss = own.routing.teacher_accuracy[split], own.routing.max_loss
+        teacher, loss = method.routing.teacher_accuracy[split], method.routing.max_loss
         yield _check(
             f"{name}, routing to its teacher, keeps the teacher's accuracy on {split}",
-            f"{percent(found.mean)} at {percent(own.routing.best.routed[split])} % routed",
+            f"{percent(accuracy.mean)} at {percent(method.routing.best.routed[split])} % routed",
             f"at least {percent(teacher - loss)}",
-            found.mean >= teacher - loss,
+            accuracy.mean >= teacher - loss,
         )

@@ -8,15 +8,15 @@ from typing import Any
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.evaluation.diagrams import confusion_of, read_outputs, reliability_of
-from pipeline_lib.evaluation.results import Gain, TaskScores
-from pipeline_lib.evaluation.speed import Kind, folder_bytes
 from pipeline_lib.inspection.work_lists import work_lists
 from pipeline_lib.params import Params
-from pipeline_lib.report.captions import caption, speed_notes
 from pipeline_lib.report.checks import task_checks
-from pipeline_lib.report.collect import TaskResult
-from pipeline_lib.report.details import (
+from pipeline_lib.report.flow import read_flow
+from pipeline_lib.report.provenance import provenance
+from pipeline_lib.report.trainings import encoder_curves, task_curves
+from pipeline_lib.results.captions import caption, speed_notes
+from pipeline_lib.results.collect import TaskResult
+from pipeline_lib.results.detail_tables import (
     CHANGED,
     TextTable,
     calibration,
@@ -25,12 +25,12 @@ from pipeline_lib.report.details import (
     speeds,
     steps,
 )
-from pipeline_lib.report.flow import read_flow
-from pipeline_lib.report.headline import headline
-from pipeline_lib.report.measured import MeasuredTable
-from pipeline_lib.report.provenance import provenance
-from pipeline_lib.report.rows import NONE, rate, rows
-from pipeline_lib.report.trainings import encoder_curves, task_curves
+from pipeline_lib.results.diagrams import confusion_of, read_outputs, reliability_of
+from pipeline_lib.results.headline import headline
+from pipeline_lib.results.retrieval_tables import MeasuredTable
+from pipeline_lib.results.schema import Gain, TaskScores
+from pipeline_lib.results.speed import Kind, folder_bytes
+from pipeline_lib.results.table_rows import NONE, rate, rows
 
 FORMAT = 2
 """Version of the layout of ``report.json``."""
@@ -82,15 +82,15 @@ def page_content(
 def _finite(value: Any) -> Any:
     """Return plain values with None for NaN and infinity, such as a correlation of constants."""
     if isinstance(value, dict):
-        return {key: _finite(own) for key, own in value.items()}
+        return {key: _finite(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_finite(own) for own in value]
+        return [_finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _task(params: Params, layout: Layout, result: TaskResult) -> dict[str, Any]:
     task, scores, split = result.task, result.scores, result.scores.decisive_split
-    found = read_outputs(layout, task, scores)
+    outputs = read_outputs(layout, task, scores)
     regression, timed = scores.is_regression, speed_notes(result)
     return {
         "task": task,
@@ -114,8 +114,8 @@ def _task(params: Params, layout: Layout, result: TaskResult) -> dict[str, Any]:
         "systems": _systems(result, layout),
         "gains": _gains(scores),
         "steps": _steps(scores),
-        "reliability": {} if found is None else reliability_of(*found, regression),
-        "confusion": None if found is None else confusion_of(*found, scores.labels, regression),
+        "reliability": {} if outputs is None else reliability_of(*outputs, regression),
+        "confusion": None if outputs is None else confusion_of(*outputs, scores.labels, regression),
         "routing": _routing(result),
         "curves": task_curves(params, task, layout),
         "importance": _importance(layout.importance(task)),
@@ -130,14 +130,14 @@ def _rows(title: str, columns: dict[str, str], result: TaskResult) -> dict[str, 
     return {"title": title, "header": list(columns.values()), "rows": known}
 
 
-def _plain(given: TextTable | None) -> dict[str, Any] | None:
+def _plain(table: TextTable | None) -> dict[str, Any] | None:
     """Return a table's title, header and rows, each cell on one line."""
-    if given is None:
+    if table is None:
         return None
-    columns = {"System": given.systems} | {k: v for part in given.columns for k, v in part.items()}
+    columns = {"System": table.systems} | {k: v for part in table.columns for k, v in part.items()}
     cells = zip(*columns.values(), strict=True)
     return {
-        "title": given.title,
+        "title": table.title,
         "header": [" ".join(head.split()) for head in columns],
         "rows": [[" ".join(cell.split()) for cell in row] for row in cells],
     }
@@ -148,34 +148,34 @@ def _systems(result: TaskResult, layout: Layout) -> list[dict[str, Any]]:
 
     Speed is on one core in the form that is fastest there; bytes are those of the model in torch.
     """
-    scores, found = result.scores, []
+    scores, systems = result.scores, []
     split, metric = scores.decisive_split, scores.metric
-    for name, own in scores.teachers.items():
-        scored = own.scores[split]
-        found.append(
+    for name, teacher in scores.teachers.items():
+        scored = teacher.scores[split]
+        systems.append(
             {
                 "system": f"teacher {name}",
                 "score": None if scored is None else scored[metric],
                 "std": None,
                 **_fastest(result, "teachers", name),
-                "parameters": own.parameters and own.parameters.with_embeddings,
+                "parameters": teacher.parameters and teacher.parameters.with_embeddings,
                 "bytes": _bytes(layout.teacher(result.task, name)),
             }
         )
-    for name, own in scores.methods.items():
-        scored = own.scores[split]
-        seeds = list(own.training.best_step)
-        found.append(
+    for name, method in scores.methods.items():
+        scored = method.scores[split]
+        seeds = list(method.training.best_step)
+        systems.append(
             {
                 "system": name,
                 "score": None if scored is None else scored[metric].mean,
                 "std": None if scored is None or len(seeds) < 2 else scored[metric].std,
-                **_fastest(result, "students", own.student),
-                "parameters": own.parameters.with_embeddings,
+                **_fastest(result, "students", method.student),
+                "parameters": method.parameters.with_embeddings,
                 "bytes": _bytes(layout.student(result.task, name, int(seeds[0]))),
             }
         )
-    return found
+    return systems
 
 
 def _fastest(result: TaskResult, kind: Kind, name: str) -> dict[str, Any]:
@@ -191,26 +191,26 @@ def _bytes(folder: Path) -> int | None:
 
 def _gains(scores: TaskScores) -> list[dict[str, Any]]:
     """Return each row's gains over its baseline: in the metric, and in the other measures."""
-    split, found = scores.decisive_split, []
-    for name, own in scores.methods.items():
-        each: dict[str, Gain | None] = {scores.metric: own.gain[split]}
-        each |= own.details.gain[split] or {}
-        found += [
-            {"measure": measure, "method": name, "baseline": own.baseline, **gain.model_dump()}
+    split, gains = scores.decisive_split, []
+    for name, method in scores.methods.items():
+        each: dict[str, Gain | None] = {scores.metric: method.gain[split]}
+        each |= method.details.gain[split] or {}
+        gains += [
+            {"measure": measure, "method": name, "baseline": method.baseline, **gain.model_dump()}
             for measure, gain in each.items()
             if gain is not None and math.isfinite(gain.difference)
         ]
-    return found
+    return gains
 
 
 def _steps(scores: TaskScores) -> list[dict[str, Any]]:
     """Return each row's gain over a row that differs from it in one thing."""
     split = scores.decisive_split
     named = [
-        {"method": own.method, "baseline": own.previous, "changed": CHANGED[own.changed]}
-        for own in scores.steps
+        {"method": step.method, "baseline": step.previous, "changed": CHANGED[step.changed]}
+        for step in scores.steps
     ]
-    gains = [own.gain[split] for own in scores.steps]
+    gains = [step.gain[split] for step in scores.steps]
     return [
         step | gain.model_dump()
         for step, gain in zip(named, gains, strict=True)
@@ -221,12 +221,12 @@ def _steps(scores: TaskScores) -> list[dict[str, Any]]:
 def _routing(result: TaskResult) -> dict[str, Any] | None:
     """Return every method's curve; cost is in time if speeds were measured, else in parameters."""
     scores, split = result.scores, result.scores.decisive_split
-    routed = {name: own for name, own in scores.methods.items() if own.routing}
+    routed = {name: method for name, method in scores.methods.items() if method.routing}
     if not routed:
         return None
     rates = {
-        name: (rate(result, "teachers", own.teacher), rate(result, "students", own.student))
-        for name, own in routed.items()
+        name: (rate(result, "teachers", method.teacher), rate(result, "students", method.student))
+        for name, method in routed.items()
     }
     timed = all(all(pair) for pair in rates.values())
 
@@ -239,11 +239,11 @@ def _routing(result: TaskResult) -> dict[str, Any] | None:
     curves = [
         {
             "system": name,
-            "teacher_accuracy": own.routing.teacher_accuracy[split],
-            "best": point(name, own.routing.best),
-            "curve": [point(name, one) for one in own.routing.curve],
+            "teacher_accuracy": method.routing.teacher_accuracy[split],
+            "best": point(name, method.routing.best),
+            "curve": [point(name, one) for one in method.routing.curve],
         }
-        for name, own in routed.items()
+        for name, method in routed.items()
     ]
     return {"cost": "time" if timed else "parameters", "methods": curves}
 
@@ -251,7 +251,7 @@ def _routing(result: TaskResult) -> dict[str, Any] | None:
 def _importance(path: Path) -> dict[str, Any] | None:
     """Return the word importance that ``evaluate`` found for a few rows, or None."""
     try:
-        found = read_json(path)
+        importance = read_json(path)
     except DistilleryError:
         return None
-    return found if found.get("examples") else None
+    return importance if importance.get("examples") else None

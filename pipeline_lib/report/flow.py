@@ -36,10 +36,12 @@ def stages_before(pipeline: Path) -> dict[str, set[str]]:
         return {}
     stages = YAML(typ="safe").load(pipeline.read_text(encoding="utf-8"))["stages"]
     outs = {
-        name: [ITEM.sub("*", out) for out in own.get("outs", [])] for name, own in stages.items()
+        name: [ITEM.sub("*", out) for out in stage.get("outs", [])]
+        for name, stage in stages.items()
     }
     deps = {
-        name: [ITEM.sub("*", dep) for dep in own.get("deps", [])] for name, own in stages.items()
+        name: [ITEM.sub("*", dep) for dep in stage.get("deps", [])]
+        for name, stage in stages.items()
     }
     return {
         name: {
@@ -78,11 +80,11 @@ def _in_order(after: dict[str, set[str]]) -> list[str]:
 
 
 def _runs(stage: str, layout: Layout) -> list[dict[str, Any]]:
-    found = []
+    runs = []
     folder = layout.stage_record(stage).parent
     for path in sorted(folder.glob(f"{stage}*.json")):
         name, _, item = path.stem.partition("@")
         record = read_stage_record(path) if name == stage else None
         if record is not None:
-            found.append({"item": item or None, **record})
-    return found
+            runs.append({"item": item or None, **record})
+    return runs

@@ -25,7 +25,7 @@ from pipeline_lib.report.charts import (
     routing_chart,
     scatter,
 )
-from pipeline_lib.report.details import HEADS, IN_PERCENT
+from pipeline_lib.results.detail_tables import HEADS, IN_PERCENT
 
 HERE = Path(__file__).parent
 MAX_CHARACTERS = 600
@@ -91,7 +91,7 @@ def _policy(style: str, script: str) -> str:
 def _task(task: Mapping[str, Any]) -> dict[str, Any]:
     """Return a task's content with its figures."""
     name, scores = f"task-{task['task']}", task["scores"]
-    series = {own["system"]: number for number, own in enumerate(task["systems"])}
+    series = {system["system"]: number for number, system in enumerate(task["systems"])}
     regression, split = task["is_regression"], task["split"]
     return {
         **task,
@@ -118,13 +118,13 @@ def _task(task: Mapping[str, Any]) -> dict[str, Any]:
 
 def _listed(work_list: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a work list's row with the words that the filter finds it by."""
-    said = {
+    fields = {
         "list": work_list["name"],
         "label": row["label"],
         "teacher": row["teacher"] and row["teacher"]["answer"],
         "student": row["student"] and row["student"]["answer"],
     }
-    words = [_word(key, value) for key, value in said.items() if isinstance(value, str)]
+    words = [_word(key, value) for key, value in fields.items() if isinstance(value, str)]
     return {**row, "list": work_list, "words": [*words, *(f"rule:{rule}" for rule in row["rules"])]}
 
 
@@ -145,8 +145,8 @@ def leads(task: Mapping[str, Any], system: str, label: str, answer: str) -> str:
     else:
         return ""
     words = [_word("label", label), _word(kind, answer)]
-    found = any(set(words) <= set(row["words"]) for row in task["listed"])
-    return " ".join(words) if found else ""
+    listed = any(set(words) <= set(row["words"]) for row in task["listed"])
+    return " ".join(words) if listed else ""
 
 
 def pieces(sentence: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -154,20 +154,24 @@ def pieces(sentence: Mapping[str, Any]) -> list[dict[str, Any]]:
 
     Text beyond :data:`MAX_CHARACTERS` is cut.
     """
-    text, end, found = sentence["text"], 0, []
+    text, end, parts = sentence["text"], 0, []
     for span in sentence["spans"]:
         if span["end"] > MAX_CHARACTERS:
             break
-        found.append({"text": text[end : span["start"]], "rule": None, "was": None})
-        own = {"text": text[span["start"] : span["end"]], "rule": span["rule"], "was": span["was"]}
-        found.append(own)
+        parts.append({"text": text[end : span["start"]], "rule": None, "was": None})
+        piece = {
+            "text": text[span["start"] : span["end"]],
+            "rule": span["rule"],
+            "was": span["was"],
+        }
+        parts.append(piece)
         end = span["end"]
     rest = text[end : max(end, MAX_CHARACTERS)]
     left = len(text) - end - len(rest)
-    found.append({"text": rest, "rule": None, "was": None})
+    parts.append({"text": rest, "rule": None, "was": None})
     if left:
-        found.append({"text": f" … ({left:,} more characters)", "rule": "cut", "was": None})
-    return [piece for piece in found if piece["text"]]
+        parts.append({"text": f" … ({left:,} more characters)", "rule": "cut", "was": None})
+    return [piece for piece in parts if piece["text"]]
 
 
 def _gain_figures(task: Mapping[str, Any], series: Mapping[str, int]) -> Iterator[Figure]:
@@ -200,9 +204,14 @@ def _cost_figures(task: Mapping[str, Any], series: Mapping[str, int]) -> Iterato
     }
     for key, (title, label) in axes.items():
         points = [
-            {**own, "x": own[key], "series": series[own["system"]], "system": _named(own, key)}
-            for own in task["systems"]
-            if own[key] and own["score"] is not None
+            {
+                **system,
+                "x": system[key],
+                "series": series[system["system"]],
+                "system": _named(system, key),
+            }
+            for system in task["systems"]
+            if system[key] and system["score"] is not None
         ]
         if points:
             yield scatter(f"task-{task['task']}-{key}", title, label, metric, points)
@@ -225,11 +234,11 @@ def _curves(
     return [
         tuple(
             learning_chart(
-                f"{name}-curve-{number}-{key}", system, series.get(system, number), own, key
+                f"{name}-curve-{number}-{key}", system, series.get(system, number), group, key
             )
             for key in ("dev", "loss")
         )
-        for number, (system, own) in enumerate(by_system.items())
+        for number, (system, group) in enumerate(by_system.items())
     ]
 
 
@@ -246,7 +255,7 @@ def _line(runs: list[dict[str, Any]]) -> str:
         return "no run recorded"
     line = seconds(sum(run["seconds"] for run in runs))
     reused, computed = (
-        sum(own.get(key, 0) for run in runs for own in run["counts"].values())
+        sum(counts.get(key, 0) for run in runs for counts in run["counts"].values())
         for key in ("reused", "computed")
     )
     return f"{line}, {reused}/{reused + computed} reused" if reused + computed else line
@@ -254,11 +263,13 @@ def _line(runs: list[dict[str, Any]]) -> str:
 
 def _examples(importance: Mapping[str, Any] | None) -> list[dict[str, Any]]:
     """Return the explained rows, each with its largest change, which scales the colours."""
-    found = []
+    examples = []
     for example in importance["examples"] if importance else []:
-        changes = [abs(change) for own in example["models"].values() for change in own["changes"]]
-        found.append({**example, "most": max(changes, default=0.0) or 1.0})
-    return found
+        changes = [
+            abs(change) for model in example["models"].values() for change in model["changes"]
+        ]
+        examples.append({**example, "most": max(changes, default=0.0) or 1.0})
+    return examples
 
 
 def ordered(models: Mapping[str, Any], importance: Mapping[str, Any]) -> list[tuple[str, Any]]:

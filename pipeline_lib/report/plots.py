@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lib.base.files import atomic_path
-from pipeline_lib.report.collect import TaskResult
+from pipeline_lib.results.collect import TaskResult
 
 LEAVES = 20
 """How many numbers the summary has at most, so that `dvc metrics diff` can be read at a glance."""

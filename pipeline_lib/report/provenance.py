@@ -16,7 +16,7 @@ from pipeline_lib.base.files import read_json, sha256_file, sha256_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.processor import cpu_name
 from pipeline_lib.params import Params
-from pipeline_lib.report.sources import UNKNOWN, sources
+from pipeline_lib.sources.run_sources import UNKNOWN, sources
 
 SECTIONS = ("tasks", "transfer", "models", "teachers", "students", "optimisers", "methods")
 """The sections of params.yaml that have digests of their own."""
@@ -67,21 +67,21 @@ def computed_on(params: Params, layout: Layout) -> list[str]:
         for seed in params.seeds
     ]
     folders += [layout.encoder(name) for name in params.encoders]
-    found = set()
+    machines = set()
     for folder in folders:
         try:
-            found.add(read_json(folder / "training.json")["computed_on"])
+            machines.add(read_json(folder / "training.json")["computed_on"])
         except (DistilleryError, KeyError, TypeError):
             continue
-    return sorted(found)
+    return sorted(machines)
 
 
 def _digests(params: Params) -> dict[str, str]:
     """Return the SHA-256 digests of settings and constraints, and of params.yaml by section."""
     files = {name: Path(name) for name in ("params.yaml", "dvc.yaml", "constraints.txt")}
-    found = {name: sha256_file(path) for name, path in files.items() if path.exists()}
+    digests = {name: sha256_file(path) for name, path in files.items() if path.exists()}
     dumped = params.model_dump(mode="json")
-    return found | {f"params.yaml: {name}": sha256_json(dumped[name]) for name in SECTIONS}
+    return digests | {f"params.yaml: {name}": sha256_json(dumped[name]) for name in SECTIONS}
 
 
 def _packages() -> list[dict[str, str]]:
@@ -91,14 +91,16 @@ def _packages() -> list[dict[str, str]]:
     except PackageNotFoundError:
         return []
     names = [re.split(r"[^\w.-]", line)[0] for line in declared if "extra ==" not in line]
-    found = []
+    packages = []
     for name in sorted(names, key=str.lower):
         try:
             metadata = distribution(name).metadata
         except PackageNotFoundError:
             continue
-        found.append({"name": name, "version": metadata["Version"], "licence": _licence(metadata)})
-    return found
+        packages.append(
+            {"name": name, "version": metadata["Version"], "licence": _licence(metadata)}
+        )
+    return packages
 
 
 def _licence(metadata: Message) -> str:
@@ -109,5 +111,5 @@ def _licence(metadata: Message) -> str:
         if line.startswith("License ::") and not line.endswith("OSI Approved")
     ]
     stated = (metadata["License"] or "").strip().split("\n")[0]
-    found = metadata["License-Expression"] or ", ".join(classifiers) or stated
-    return found if found and len(found) < 80 else found[:80] or UNKNOWN
+    licence = metadata["License-Expression"] or ", ".join(classifiers) or stated
+    return licence if licence and len(licence) < 80 else licence[:80] or UNKNOWN

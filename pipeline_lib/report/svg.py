@@ -17,13 +17,13 @@ def tag(name: str, *children: Any, **attributes: Any) -> Markup:
     In attribute names, a trailing underscore is dropped and others become hyphens; numbers are
     rounded to a tenth of a pixel.
     """
-    given = "".join(
+    rendered = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{escape(_number(value))}"'
         for key, value in attributes.items()
         if value is not None
     )
     inner = Markup("").join(escape(child) for child in children)
-    return Markup(f"<{name}{given}>{inner}</{name}>")
+    return Markup(f"<{name}{rendered}>{inner}</{name}>")
 
 
 def _number(value: Any) -> Any:
@@ -90,8 +90,8 @@ class Axis:
         if self.log:
             powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
             several = [m * 10.0**power for power in powers for m in (1, 2, 5)]
-            found = [tick for tick in several if self.low <= tick <= self.high]
-            return found if len(found) <= 6 else [t for t in found if _is_power_of_ten(t)]
+            ticks = [tick for tick in several if self.low <= tick <= self.high]
+            return ticks if len(ticks) <= 6 else [t for t in ticks if _is_power_of_ten(t)]
         rough = (self.high - self.low) / 5
         power = 10.0 ** math.floor(math.log10(rough))
         step = next(m * power for m in (1, 2, 5, 10) if m * power >= rough)

@@ -17,30 +17,30 @@ list of step, epoch, mean training loss since the last evaluation, and score on 
 def task_curves(params: Params, task: str, layout: Layout) -> list[Curve]:
     """Return the curves of the task's teachers, of the methods by seed, and of joint students."""
     metric = params.task(task).metrics[0]
-    found = [
-        _curve(layout.teacher(task, name), name, "teacher", own.tuning.seed, metric)
-        for name, own in params.teachers_of(task).items()
-        if hasattr(own.tuning, "seed")
+    curves = [
+        _curve(layout.teacher(task, name), name, "teacher", teacher.tuning.seed, metric)
+        for name, teacher in params.teachers_of(task).items()
+        if hasattr(teacher.tuning, "seed")
     ]
     for name in params.methods_of(task):
         for seed in params.seeds:
-            found.append(_curve(layout.student(task, name, seed), name, "method", seed, metric))
-    found += _joint(params, task, layout, metric)
-    return [curve for curve in found if curve is not None]
+            curves.append(_curve(layout.student(task, name, seed), name, "method", seed, metric))
+    curves += _joint(params, task, layout, metric)
+    return [curve for curve in curves if curve is not None]
 
 
 def encoder_curves(params: Params, layout: Layout) -> list[Curve]:
     """Return the curves of the encoders, which are trained without a task."""
-    found = (
-        _curve(layout.encoder(name), name, "encoder", own.seed, "loss")
-        for name, own in params.encoders.items()
+    curves = (
+        _curve(layout.encoder(name), name, "encoder", encoder.seed, "loss")
+        for name, encoder in params.encoders.items()
     )
-    return [curve for curve in found if curve is not None]
+    return [curve for curve in curves if curve is not None]
 
 
 def _joint(params: Params, task: str, layout: Layout, metric: str) -> Iterator[Curve | None]:
-    for name, own in params.joint.items():
-        if task in own.tasks:
+    for name, joint in params.joint.items():
+        if task in joint.tasks:
             for seed in params.seeds:
                 folder = layout.joint_students(name, seed)
                 yield _curve(folder, name, "joint", seed, metric, task)

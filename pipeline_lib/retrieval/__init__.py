@@ -1,1 +1,1 @@
-"""Retrieval: catalogues of sentence vectors, their indexes, scoring and search."""
+"""Vectors against vectors: catalogues, their indexes, search, and how well it finds."""

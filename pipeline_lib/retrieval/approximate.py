@@ -14,7 +14,7 @@ import numpy as np
 from pipeline_lib.base.distribution import install_extra
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path
-from pipeline_lib.storage.vectors import unit
+from pipeline_lib.shards.vectors import unit
 
 Blocks = Iterable[tuple[int, np.ndarray]]
 LINKS = 32
@@ -58,10 +58,10 @@ class USearchIndex:
     @classmethod
     def open(cls, path: Path, to_add: bool) -> "USearchIndex":
         """Open one to search, or to add to."""
-        found = _library("usearch", "usearch.index").Index.restore(str(path), view=not to_add)
-        if found is None:  # the result for a file without its header
+        index = _library("usearch", "usearch.index").Index.restore(str(path), view=not to_add)
+        if index is None:  # the result for a file without its header
             raise ValueError("no header")
-        return cls(found)
+        return cls(index)
 
     def __len__(self) -> int:
         return len(self._index)
@@ -72,10 +72,10 @@ class USearchIndex:
 
     def candidates(self, queries: np.ndarray, count: int) -> list[np.ndarray]:
         """Return each query's nearest rows; see :class:`ApproximateIndex`."""
-        found = self._index.search(queries, min(count, len(self)))
+        result = self._index.search(queries, min(count, len(self)))
         # For a single query it returns the matches themselves, for several a batch of them.
-        own = [found] if len(queries) == 1 else [found[row] for row in range(len(queries))]
-        return [matches.keys.astype(np.int64) for matches in own]
+        per_query = [result] if len(queries) == 1 else [result[row] for row in range(len(queries))]
+        return [matches.keys.astype(np.int64) for matches in per_query]
 
     def save(self, path: Path) -> None:
         """Write it to a file."""
@@ -114,8 +114,8 @@ class FaissIndex:
     def candidates(self, queries: np.ndarray, count: int) -> list[np.ndarray]:
         """Return each query's nearest rows; see :class:`ApproximateIndex`."""
         self._index.hnsw.efSearch = max(VISITED, count)
-        _, found = self._index.search(unit(queries).astype(np.float32), count)
-        return [rows[rows >= 0].astype(np.int64) for rows in found]
+        _, nearest = self._index.search(unit(queries).astype(np.float32), count)
+        return [rows[rows >= 0].astype(np.int64) for rows in nearest]
 
     def save(self, path: Path) -> None:
         """Write it to a file."""
@@ -144,8 +144,8 @@ def write_approximate(
     :param old: an index of the rows before those of ``blocks``, to add to; None: there are none.
     :raises DistilleryError: if the kind's library is not installed, or the disk is full.
     """
-    own = KINDS[kind]
-    index: ApproximateIndex = own.new(width) if old is None else own.open(old, True)
+    index_class = KINDS[kind]
+    index: ApproximateIndex = index_class.new(width) if old is None else index_class.open(old, True)
     for first, vectors in blocks:
         index.add(first, np.ascontiguousarray(vectors))
     with atomic_path(path) as temporary:

@@ -12,14 +12,15 @@ import numpy as np
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import sole_writer
-from pipeline_lib.engine.protocol import Engine
+from pipeline_lib.models.students.vector_targets import MEAN, digest_mean, save_mean
 from pipeline_lib.retrieval.approximate import require_library
 from pipeline_lib.retrieval.catalogue import UNFINISHED, Catalogue, Contents, Storage
 from pipeline_lib.retrieval.documents import GivenDocuments
 from pipeline_lib.retrieval.embedders import EncoderReference
-from pipeline_lib.retrieval.rows import NewRows, Rows, in_segments
+from pipeline_lib.retrieval.new_rows import NewRows
 from pipeline_lib.retrieval.segments import BuildReport, OnSegment, SegmentWriter
-from pipeline_lib.students.targets import MEAN, digest_mean, save_mean
+from pipeline_lib.shards.engine.protocol import Engine
+from pipeline_lib.tables.sentence_rows import Rows, in_segments
 
 SEGMENT_ROWS = 8192
 
@@ -51,7 +52,7 @@ def build(
     ids: bool = False,
     segment_rows: int = SEGMENT_ROWS,
     on_segment: OnSegment | None = None,
-    given: GivenDocuments | None = None,
+    documents: GivenDocuments | None = None,
 ) -> tuple[Catalogue, BuildReport]:
     """Build the catalogue of these sentences in ``folder``.
 
@@ -60,7 +61,7 @@ def build(
 
     :param ids: whether the rows have ids.
     :param on_segment: called after each segment.
-    :param given: the sentences' vectors, if these came from files; then the encoder only embeds
+    :param documents: the sentences' vectors, if these came from files; then the encoder only embeds
         the queries.
     :raises DistilleryError: if the folder holds something else, there are no sentences, an id has
         two texts, or one has no vector.
@@ -71,12 +72,12 @@ def build(
     with sole_writer(folder):
         before = _catalogue_in(folder)
         encoder = encoder.in_precision(before and before.contents.encoder, device)
-        contents = _contents(encoder, form, ids, device, given)
+        contents = _contents(encoder, form, ids, device, documents)
         if before is not None:
             _refuse_another(before, contents)
         if form.mean is not None:
             save_mean(folder / MEAN, form.mean)
-        writer = SegmentWriter(folder, contents, form.mean, device, given)
+        writer = SegmentWriter(folder, contents, form.mean, device, documents)
         new, report = NewRows(), BuildReport(before=before and len(before))
         report.left_out = new.left_out
         writer.write(_segments(batches, new, ids, segment_rows), engine, report, on_segment)
@@ -93,19 +94,19 @@ def add(
     encoder: Path | None = None,
     segment_rows: int = SEGMENT_ROWS,
     on_segment: OnSegment | None = None,
-    given: GivenDocuments | None = None,
+    documents: GivenDocuments | None = None,
 ) -> tuple[Catalogue, BuildReport]:
     """Add the sentences that the catalogue does not have: by id, or by text if there are no ids.
 
     :param encoder: the current folder of the encoder of its vectors; None: unchanged.
-    :param given: the sentences' vectors, if those of the catalogue came from files too.
+    :param documents: the sentences' vectors, if those of the catalogue came from files too.
     :raises DistilleryError: if that is another encoder, or a known id has another text.
     """
     with sole_writer(catalogue.folder):
         # Another process may have added to it since it was opened.
         catalogue = Catalogue.open(catalogue.folder)
         contents = catalogue.contents
-        _check_given(contents, given)
+        _check_given(contents, documents)
         contents = replace(contents, encoder=contents.encoder.found_in(encoder))
         approximate = contents.approximate and contents.approximate.kind
         if approximate:
@@ -116,7 +117,7 @@ def add(
         for texts, ids in catalogue.rows():
             new.take(Rows(texts, ids))
         new.left_out = report.left_out = dict.fromkeys(new.left_out, 0)
-        writer = SegmentWriter(catalogue.folder, contents, catalogue.mean, device, given)
+        writer = SegmentWriter(catalogue.folder, contents, catalogue.mean, device, documents)
         writer.shards += catalogue.shards.manifest.shards
         segments = _segments(batches, new, contents.ids, segment_rows)
         writer.write(segments, engine, report, on_segment)
@@ -137,21 +138,23 @@ def _segments(batches: Iterable[Rows], new: NewRows, ids: bool, size: int) -> It
     return in_segments(chosen(), size)
 
 
-def _check_given(contents: Contents, given: GivenDocuments | None) -> None:
+def _check_given(contents: Contents, documents: GivenDocuments | None) -> None:
     """Check that the new sentences' vectors are from the same origin as the catalogue's.
 
     :raises DistilleryError: if not.
     """
-    if (contents.given is None) != (given is None):
+    if (contents.given is None) != (documents is None):
         raise DistilleryError(
             "the index's vectors are its encoder's. Omit `--vectors`."
             if contents.given is None
             else "the index's vectors came from files. Name those of the new sentences by "
             "`--vectors`."
         )
-    if given is None:
+    if documents is None:
         return
-    named = [own.get("model") for own in (contents.given, given.vectors.provenance)]
+    named = [
+        provenance.get("model") for provenance in (contents.given, documents.vectors.provenance)
+    ]
     if None not in named and named[0] != named[1]:
         raise DistilleryError(
             f"--vectors: of model {named[1]}, but the index holds those of {named[0]}. Give "
@@ -164,7 +167,7 @@ def _contents(
     form: Form,
     ids: bool,
     device: str,
-    given: GivenDocuments | None,
+    documents: GivenDocuments | None,
 ) -> Contents:
     """Return the catalogue's description; loads the encoder, which forked workers then share."""
     width = encoder.load(device).width
@@ -173,10 +176,10 @@ def _contents(
             f"dimensions: {form.dimensions}, but the encoder's vectors have {width} values. Set it "
             f"to at most {width}."
         )
-    if given is not None and given.width != width:
+    if documents is not None and documents.width != width:
         raise DistilleryError(
-            f"--vectors: {given.width} values each, but the encoder's vectors have {width}. Give "
-            "those of the model that the encoder was trained on."
+            f"--vectors: {documents.width} values each, but the encoder's vectors have {width}. "
+            "Give those of the model that the encoder was trained on."
         )
     mean = None if form.mean is None else digest_mean(form.mean)
     if mean and len(form.mean) != width:
@@ -185,7 +188,7 @@ def _contents(
             "an encoder that was trained on this model's vectors."
         )
     kept = form.dimensions or width
-    whence = None if given is None else given.vectors.provenance
+    whence = None if documents is None else documents.vectors.provenance
     return Contents(*(encoder, width, kept, form.storage, form.normalised, mean, ids), given=whence)
 
 

@@ -1,6 +1,6 @@
 """A catalogue: the vectors, texts and ids of any number of sentences, in memory-mapped files.
 
-It is a shard set (:mod:`pipeline_lib.storage.shards`) of kind ``catalogue``.  Its shards, called
+It is a shard set (:mod:`pipeline_lib.shards.shard_sets`) of kind ``catalogue``.  Its shards, called
 segments here, have the columns ``text``, ``vector``, for int8 ``scale``, and ``id`` if the
 sentences have ids.  Reading takes no more memory than what is requested.  ``manifest.json`` has
 the :class:`Contents` in ``made_from.catalogue``; the folder may also have the approximate index,
@@ -21,11 +21,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import sha256_file
+from pipeline_lib.models.students.vector_targets import MEAN, load_mean
 from pipeline_lib.retrieval.embedders import EncoderReference
-from pipeline_lib.storage.columns import matrix
-from pipeline_lib.storage.shards import Shard, ShardSet, read_manifest
-from pipeline_lib.storage.vectors import StoredVectors, unit
-from pipeline_lib.students.targets import MEAN, load_mean
+from pipeline_lib.shards.columns import matrix
+from pipeline_lib.shards.shard_sets import Shard, ShardSet, read_manifest
+from pipeline_lib.shards.vectors import StoredVectors, unit
 
 KIND = "catalogue"
 VERSION = 1
@@ -122,9 +122,9 @@ class Catalogue:
                 f"{folder}: no index (there is no manifest.json). Make one with `distill index "
                 "build`."
             )
-        found = cls.read(folder)
-        for shard in found.shards.manifest.shards:
-            path = found.shards.path(shard)
+        catalogue = cls.read(folder)
+        for shard in catalogue.shards.manifest.shards:
+            path = catalogue.shards.path(shard)
             size = path.stat().st_size if path.exists() else None
             if size != shard.bytes:
                 raise DistilleryError(
@@ -132,7 +132,7 @@ class Catalogue:
                     f"says {shard.bytes} bytes. Run the same `distill index build` again, which "
                     "keeps whole segments, then `distill index add` for what was added since."
                 )
-        return found
+        return catalogue
 
     @classmethod
     def read(cls, folder: Path) -> "Catalogue":
@@ -173,11 +173,11 @@ class Catalogue:
 
     def intact_approximate(self) -> Path | None:
         """Read the file of the approximate index; return None if it is not there as described."""
-        own = self.contents.approximate
-        if own is None or own.answers_to != self.shards.manifest.digest:
+        approximate = self.contents.approximate
+        if approximate is None or approximate.answers_to != self.shards.manifest.digest:
             return None
-        path = self.folder / own.name
-        return path if path.exists() and sha256_file(path) == own.sha256 else None
+        path = self.folder / approximate.name
+        return path if path.exists() and sha256_file(path) == approximate.sha256 else None
 
     @cached_property
     def mean(self) -> np.ndarray | None:
@@ -222,17 +222,17 @@ class Catalogue:
 
     def faults(self) -> list[str]:
         """Read everything; return one line per file that is missing, truncated or altered."""
-        found = self.shards.verify()
+        faults = self.shards.verify()
         files = [(MEAN, self.contents.mean)] if self.contents.mean else []
-        if own := self.contents.approximate:
-            files.append((own.name, own.sha256))
+        if approximate := self.contents.approximate:
+            files.append((approximate.name, approximate.sha256))
         for name, digest in files:
             path = self.folder / name
             if not path.exists():
-                found.append(f"{path}: missing")
+                faults.append(f"{path}: missing")
             elif sha256_file(path) != digest:
-                found.append(f"{path}: altered (its SHA-256 is not the manifest's)")
-        return found
+                faults.append(f"{path}: altered (its SHA-256 is not the manifest's)")
+        return faults
 
     def _value(self, column: str, row: int) -> str:
         part = int(np.searchsorted(self._ends, row, side="right"))

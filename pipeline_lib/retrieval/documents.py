@@ -13,12 +13,12 @@ from typing import Self
 import numpy as np
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.models.students.vector_targets import Targets
+from pipeline_lib.outputs.files.content_keys import content_keys
+from pipeline_lib.outputs.files.vector_table import GivenVectors, digest_of, loaded
 from pipeline_lib.retrieval.embedders import Embedder
-from pipeline_lib.retrieval.rows import Rows
-from pipeline_lib.storage.vectors import unit
-from pipeline_lib.students.targets import Targets
-from pipeline_lib.teachers.content_keys import content_keys
-from pipeline_lib.teachers.given_vectors import GivenVectors, digest_of, loaded
+from pipeline_lib.shards.vectors import unit
+from pipeline_lib.tables.sentence_rows import Rows
 
 MIN_ROWS, MAX_ROWS = 32, 512
 """Documents needed to check the space, and the maximum used."""
@@ -77,17 +77,18 @@ class GivenDocuments:
             yield rows
 
 
-def check_space(own: np.ndarray, documents: np.ndarray, mean: np.ndarray | None) -> None:
+def check_space(vectors: np.ndarray, documents: np.ndarray, mean: np.ndarray | None) -> None:
     """Check that an encoder's vectors are closer to the given ones of their texts than to others.
 
-    :param own: the encoder's, float32 (texts, width); :param documents: the given ones, likewise.
+    :param vectors: the encoder's, float32 (texts, width).
+    :param documents: the given ones, likewise.
     :param mean: what is subtracted from the given ones first; None: nothing.
     :raises DistilleryError: if not: they are another model's, or belong to other texts.
     """
-    count = len(own)
+    count = len(vectors)
     if count < MIN_ROWS:
         return
-    cosines = unit(own) @ unit(documents if mean is None else documents - mean).T
+    cosines = unit(vectors) @ unit(documents if mean is None else documents - mean).T
     others = (cosines.sum(axis=1) - cosines.diagonal()) / (count - 1)
     leads = cosines.diagonal() - others
     if leads.mean() < LEAD * leads.std() / math.sqrt(count):

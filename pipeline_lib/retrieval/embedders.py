@@ -16,11 +16,11 @@ import torch
 from pipeline_lib.base.devices import resolve_batch_tokens, resolve_precision
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json
-from pipeline_lib.base.positions import position_count
-from pipeline_lib.students.sentence_encoder import load_encoder
-from pipeline_lib.students.targets import Targets
-from pipeline_lib.teachers.model import digest_model
-from pipeline_lib.teachers.vectors import VectorModel, load_vector_model
+from pipeline_lib.base.max_positions import position_count
+from pipeline_lib.models.students.sentence_encoder import load_encoder
+from pipeline_lib.models.students.vector_targets import Targets
+from pipeline_lib.models.teacher import digest_model
+from pipeline_lib.models.vector_model import VectorModel, load_vector_model
 
 MAX_LENGTH = 128
 
@@ -94,20 +94,20 @@ class EncoderReference:
 
         :raises DistilleryError: if that has another encoder, or none.
         """
-        place = Path(folder or self.folder)
-        if not (place / "config.json").exists():
+        path = Path(folder or self.folder)
+        if not (path / "config.json").exists():
             raise DistilleryError(
-                f"{place}: the encoder of these vectors is no longer there. Give the folder where "
+                f"{path}: the encoder of these vectors is no longer there. Give the folder where "
                 "it is now with `--encoder`."
             )
-        found = EncoderReference.to(place, self.pooling, self.max_length)
-        if found.digest != self.digest:
+        reference = EncoderReference.to(path, self.pooling, self.max_length)
+        if reference.digest != self.digest:
             raise DistilleryError(
-                f"{place}: not the encoder of these vectors (its digest is {found.digest[:12]}, "
+                f"{path}: not the encoder of these vectors (its digest is {reference.digest[:12]}, "
                 f"theirs {self.digest[:12]}). Name that one's folder, or build the index again "
                 "with this one."
             )
-        return replace(found, precision=self.precision)
+        return replace(reference, precision=self.precision)
 
     def in_precision(self, of: "EncoderReference | None", device: str) -> "EncoderReference":
         """Return the reference with the precision of another one, or, if None, with the device's.
@@ -116,8 +116,8 @@ class EncoderReference:
         """
         if self.pooling is None:
             return self
-        own = of.precision if of else resolve_precision("auto", torch.device(device))
-        return replace(self, precision=own)
+        precision = of.precision if of else resolve_precision("auto", torch.device(device))
+        return replace(self, precision=precision)
 
     def load(self, device: str = "cpu") -> Embedder:
         """Load it; the process caches the last ones.

@@ -23,7 +23,7 @@ import torch
 
 from pipeline_lib.base.devices import DTYPES, resolve_precision
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.students.student import Student
+from pipeline_lib.models.students.student import Student
 
 QUERY_ROWS, CANDIDATE_ROWS = 256, 1 << 15
 """Vectors of each side that :func:`score_blocks` processes at a time."""
@@ -99,10 +99,10 @@ class PairScorer:
         )
         self.width, self.output = weight.shape[1] // 4, output
         self.device, self.dtype = device, DTYPES[precision]
-        own, other, product, difference = weight.split(self.width, dim=1)
-        self._own, self._bias = own, bias
+        query, candidate, product, difference = weight.split(self.width, dim=1)
+        self._own, self._bias = query, bias
         # As (width, units), so that each value of a query scales a row.
-        self._other, self._product = other.T.contiguous(), product.T.contiguous()
+        self._other, self._product = candidate.T.contiguous(), product.T.contiguous()
         self._difference = difference.T.to(self.dtype)
 
     @classmethod
@@ -164,19 +164,23 @@ class PairScorer:
 
     def block(self, prepared: "PairQueries", candidates: np.ndarray) -> torch.Tensor:
         """Return the scores of all pairs, (queries, candidates)."""
-        found = torch.empty(len(prepared.vectors), len(candidates), device=self.device)
+        matrix = torch.empty(len(prepared.vectors), len(candidates), device=self.device)
         vectors = _tensor(candidates)
-        for queries in _parts(len(found), len(prepared.folded)):
+        for queries in _parts(len(matrix), len(prepared.folded)):
             layers = self._fold(prepared, queries)
-            own = prepared.rounded[queries], prepared.thresholds[queries], prepared.offsets[queries]
-            each = list(zip(layers, *own, strict=True))
+            operands = (
+                prepared.rounded[queries],
+                prepared.thresholds[queries],
+                prepared.offsets[queries],
+            )
+            each = list(zip(layers, *operands, strict=True))
             for rows in _parts(len(candidates), len(prepared.tile.features)):
                 part = vectors[rows].to(self.device)
                 tile = prepared.tile.first(len(part))
                 tile.second[: len(part)] = part
-                for query, row in zip(each, found[queries, rows], strict=True):
+                for query, row in zip(each, matrix[queries, rows], strict=True):
                     row.copy_(self._score(*query, tile)[: len(part)])
-        return found
+        return matrix
 
     def _fold(self, prepared: "PairQueries", queries: slice) -> torch.Tensor:
         """Return the layer over [v, |u − v|] for each of some queries, (some, 2 · width, units)."""
@@ -266,16 +270,16 @@ def score_blocks(
     for top in range(0, len(first), QUERY_ROWS):
         prepared = scorer.prepare(first[top : top + QUERY_ROWS])
         for left in range(0, len(second), CANDIDATE_ROWS):
-            found = scorer.block(prepared, second[left : left + CANDIDATE_ROWS])
-            yield top, left, found.cpu().numpy()
+            part = scorer.block(prepared, second[left : left + CANDIDATE_ROWS])
+            yield top, left, part.cpu().numpy()
 
 
 def scores(scorer: Scorer, first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Return the scores of all pairs, float32 (first, second); see :func:`score_blocks`."""
-    found = np.empty((len(first), len(second)), np.float32)
+    matrix = np.empty((len(first), len(second)), np.float32)
     for top, left, part in score_blocks(scorer, first, second):
-        found[top : top + part.shape[0], left : left + part.shape[1]] = part
-    return found
+        matrix[top : top + part.shape[0], left : left + part.shape[1]] = part
+    return matrix
 
 
 def _output(output: int | None, names: list[str]) -> int:

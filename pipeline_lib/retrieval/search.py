@@ -15,6 +15,8 @@ import numpy as np
 from pipeline_lib.base.devices import resolve_batch_tokens, resolve_precision
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.probabilities import softmax
+from pipeline_lib.models.students.student import load_student
+from pipeline_lib.models.teacher import Teacher, load_teacher, tuned_length
 from pipeline_lib.retrieval.approximate import ApproximateIndex, open_approximate
 from pipeline_lib.retrieval.catalogue import Catalogue
 from pipeline_lib.retrieval.embedders import (
@@ -25,8 +27,6 @@ from pipeline_lib.retrieval.embedders import (
 )
 from pipeline_lib.retrieval.scoring import PairScorer, Scorer
 from pipeline_lib.retrieval.top_k import best
-from pipeline_lib.students.student import load_student
-from pipeline_lib.teachers.model import Teacher, load_teacher, tuned_length
 
 
 @dataclass(frozen=True)
@@ -58,33 +58,33 @@ class QueryEncoder:
 
         :raises DistilleryError: if its vectors are not in the catalogue's space.
         """
-        own = catalogue.contents
-        if own.given is not None:
+        contents = catalogue.contents
+        if contents.given is not None:
             # The mean subtracted from its targets was also subtracted from the documents.
-            return cls(own.encoder.found_in(folder).load(device))
-        if folder is None or (own.encoder.pooling is None):
-            found = own.encoder.found_in(folder)
-            return cls(found.load(device), catalogue.mean)
+            return cls(contents.encoder.found_in(folder).load(device))
+        if folder is None or (contents.encoder.pooling is None):
+            located = contents.encoder.found_in(folder)
+            return cls(located.load(device), catalogue.mean)
         reference = EncoderReference.to(folder)
-        if reference.digest == own.encoder.digest:
-            return cls(own.encoder.found_in(folder).load(device), catalogue.mean)
-        targets = targets_in_space(folder, own.encoder)
+        if reference.digest == contents.encoder.digest:
+            return cls(contents.encoder.found_in(folder).load(device), catalogue.mean)
+        targets = targets_in_space(folder, contents.encoder)
         embedder = reference.load(device)
-        if targets.mean is None and own.mean is None:
+        if targets.mean is None and contents.mean is None:
             return cls(embedder)
         if targets.mean is None:
             raise DistilleryError(
                 f"{folder}: trained on uncentred vectors, but the index's are centred. Build the "
                 "index without `--centre`."
             )
-        if own.mean is None:
-            if own.normalised or catalogue.contents.approximate:
+        if contents.mean is None:
+            if contents.normalised or catalogue.contents.approximate:
                 raise DistilleryError(
                     f"{folder}: trained on centred vectors, but those of the index were "
-                    f"{'normalised' if own.normalised else 'indexed'} uncentred. Build it again "
-                    f"with `--centre {folder}`."
+                    f"{'normalised' if contents.normalised else 'indexed'} uncentred. Build it "
+                    f"again with `--centre {folder}`."
                 )
-            return cls(embedder, None, targets.mean[: own.width])
+            return cls(embedder, None, targets.mean[: contents.width])
         if not np.array_equal(targets.mean, catalogue.mean):
             raise DistilleryError(
                 f"{folder}: its targets and the index's vectors had different means subtracted. "
@@ -166,21 +166,21 @@ def pair_scorer(
     :param precision: of the products over all pairs: float32, bfloat16, auto.
     :raises DistilleryError: if it was not a pair student, or the vectors were altered since.
     """
-    own = catalogue.contents
-    if own.given is not None:
+    contents = catalogue.contents
+    if contents.given is not None:
         raise DistilleryError(
             f"{catalogue.folder}: its vectors came from files, but a student compares its own. "
             "Search by the cosine."
         )
-    found = own.encoder.found_in(folder)
-    if own.normalised or own.mean or own.width < own.encoder_width:
+    located = contents.encoder.found_in(folder)
+    if contents.normalised or contents.mean or contents.width < contents.encoder_width:
         raise DistilleryError(
             f"{catalogue.folder}: its vectors are normalised, centred or truncated, but a student "
             "compares its vectors unaltered. Build the index without `--normalise`, `--centre` "
             "and `--dimensions`."
         )
-    student = load_student(Path(found.folder), device)
-    number = label_number(Path(found.folder), student.label_names, label)
+    student = load_student(Path(located.folder), device)
+    number = label_number(Path(located.folder), student.label_names, label)
     return PairScorer.of(student, number, device, precision)
 
 
@@ -208,13 +208,13 @@ class Search:
         self._check(k)
         wanted = max(k, self.rescored)
         vectors = self.encoder.encode(self.catalogue, queries)
-        found = [
+        hits = [
             [Hit(int(row), float(score)) for row, score in zip(rows, scores, strict=True)]
             for scores, rows in self._scored(vectors, wanted)
         ]
         if self.cross_encoder is None:
-            return found
-        return [self._rescored(*one)[:k] for one in zip(queries, found, strict=True)]
+            return hits
+        return [self._rescored(*one)[:k] for one in zip(queries, hits, strict=True)]
 
     def _scored(self, queries: np.ndarray, k: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield the scores and rows of each query's best answers."""
@@ -236,27 +236,27 @@ class Search:
 
     @cached_property
     def _approximate(self) -> ApproximateIndex:
-        own, folder = self.catalogue.contents.approximate, self.catalogue.folder
-        if own is None:
+        approximate, folder = self.catalogue.contents.approximate, self.catalogue.folder
+        if approximate is None:
             raise DistilleryError(
                 f"{folder}: has no approximate index. Build it with `--approximate usearch`, or "
                 "search exactly."
             )
-        path = folder / own.name
-        whole = path.exists() and path.stat().st_size == own.bytes
-        if not whole or own.answers_to != self.catalogue.shards.manifest.digest:
+        path = folder / approximate.name
+        whole = path.exists() and path.stat().st_size == approximate.bytes
+        if not whole or approximate.answers_to != self.catalogue.shards.manifest.digest:
             raise DistilleryError(
                 f"{path}: missing, truncated or of other rows. `distill index add` with any file "
                 "of sentences builds it again."
             )
-        return open_approximate(own.kind, path)
+        return open_approximate(approximate.kind, path)
 
     def _rescored(self, query: str, hits: list[Hit]) -> list[Hit]:
         hits = hits[: self.rescored]
         texts = [self.catalogue.text(hit.row) for hit in hits]
         scores = self.cross_encoder.scores(query, texts).tolist()
-        found = [Hit(hit.row, score) for hit, score in zip(hits, scores, strict=True)]
-        return sorted(found, key=lambda hit: (-hit.score, hit.row))
+        rescored = [Hit(hit.row, score) for hit, score in zip(hits, scores, strict=True)]
+        return sorted(rescored, key=lambda hit: (-hit.score, hit.row))
 
     def _check(self, k: int) -> None:
         if self.cross_encoder is not None and self.rescored < k:

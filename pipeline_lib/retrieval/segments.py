@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from pipeline_lib.base.files import disk_errors, sha256_file, sha256_json, sweep
 from pipeline_lib.base.processor import computed_on
-from pipeline_lib.engine.protocol import Engine
 from pipeline_lib.retrieval.approximate import write_approximate
 from pipeline_lib.retrieval.catalogue import (
     KIND,
@@ -27,15 +26,15 @@ from pipeline_lib.retrieval.catalogue import (
     is_whole,
 )
 from pipeline_lib.retrieval.documents import GivenDocuments
-from pipeline_lib.retrieval.rows import Rows
-from pipeline_lib.storage.columns import list_column
-from pipeline_lib.storage.fingerprint import (
+from pipeline_lib.shards.columns import list_column
+from pipeline_lib.shards.engine.protocol import Engine
+from pipeline_lib.shards.fingerprint import (
     TRAINING_LIBRARIES,
     code_fingerprint,
     deciding,
     library_versions,
 )
-from pipeline_lib.storage.shards import (
+from pipeline_lib.shards.shard_sets import (
     Manifest,
     Shard,
     ShardSet,
@@ -45,7 +44,8 @@ from pipeline_lib.storage.shards import (
     write_manifest,
     write_shard,
 )
-from pipeline_lib.storage.vectors import pack
+from pipeline_lib.shards.vectors import pack
+from pipeline_lib.tables.sentence_rows import Rows
 
 
 @dataclass
@@ -103,10 +103,10 @@ class SegmentWriter:
         contents: Contents,
         mean: np.ndarray | None,
         device: str,
-        given: GivenDocuments | None,
+        documents: GivenDocuments | None,
     ) -> None:
         self.folder, self.contents, self.mean, self.device = folder, contents, mean, device
-        self.given = given
+        self.given = documents
         self.shards: list[Shard] = []
         self._libraries = library_versions(*TRAINING_LIBRARIES)
         self._known = {shard.source: shard for shard in _noted(folder)}
@@ -155,12 +155,12 @@ class SegmentWriter:
         return Catalogue.open(self.folder)
 
     def _job(self, rows: Rows) -> _Segment:
-        own = self.contents.of_vectors
+        contents = self.contents.of_vectors
         code = [code_fingerprint(__name__), deciding(self._libraries)]
-        given = self.given and self.given.digest
-        key = sha256_json([own, code, given, rows.texts, rows.ids])
-        place = self.folder, self.contents, self.mean, self.device, self.given
-        return _Segment(*place, rows, key, self._known.get(key))
+        digest = self.given and self.given.digest
+        key = sha256_json([contents, code, digest, rows.texts, rows.ids])
+        settings = self.folder, self.contents, self.mean, self.device, self.given
+        return _Segment(*settings, rows, key, self._known.get(key))
 
     def _note(self, line: str) -> None:
         # Append-only: a segment recorded twice is the same one.
@@ -197,23 +197,23 @@ class SegmentWriter:
 
     def _starts_with(self, before: Catalogue, kind: str) -> bool:
         """Whether an approximate index of this kind has the first of the segments written here."""
-        own = before.contents.approximate
+        approximate = before.contents.approximate
         known = [shard.sha256 for shard in before.shards.manifest.shards]
         return (
-            own is not None
-            and own.kind == kind
+            approximate is not None
+            and approximate.kind == kind
             and known == [shard.sha256 for shard in self.shards[: len(known)]]
         )
 
 
 def _noted(folder: Path) -> Iterator[Shard]:
     """Yield the segments of an earlier build, finished or not, whose records are complete."""
-    found: list[Any] = []
+    notes: list[Any] = []
     if (folder / "manifest.json").exists():
-        found += [asdict(shard) for shard in read_manifest(folder).shards]
+        notes += [asdict(shard) for shard in read_manifest(folder).shards]
     if (folder / UNFINISHED).exists():
-        found += (folder / UNFINISHED).read_text("utf-8", errors="replace").split("\n")
-    for note in found:
+        notes += (folder / UNFINISHED).read_text("utf-8", errors="replace").split("\n")
+    for note in notes:
         # The last line may be incomplete.
         with suppress(ValueError, TypeError):
             yield Shard(**(json.loads(note) if isinstance(note, str) else note))
@@ -224,10 +224,10 @@ def _embed(job: _Segment) -> tuple[Shard, bool]:
     path = job.folder / f"{job.key[:16]}.arrow"
     if job.known is not None and is_whole(path, job.known):
         return job.known, True
-    own = job.contents
-    embedder = job.given or own.encoder.load(job.device)
-    vectors = own.shaped(embedder.encode(job.rows.texts), job.mean)
-    stored, scale = pack(vectors, own.storage)
+    contents = job.contents
+    embedder = job.given or contents.encoder.load(job.device)
+    vectors = contents.shaped(embedder.encode(job.rows.texts), job.mean)
+    stored, scale = pack(vectors, contents.storage)
     columns = {"text": pa.array(job.rows.texts, pa.large_string()), "vector": list_column(stored)}
     if scale is not None:
         columns["scale"] = pa.array(scale)

@@ -26,7 +26,7 @@ def best(
     if not len(queries):
         return np.empty((0, 0), np.float32), np.empty((0, 0), np.int64)
     prepared = scorer.prepare(queries)
-    found = [(np.empty(0, np.float32), np.empty(0, np.int64)) for _ in queries]
+    kept = [(np.empty(0, np.float32), np.empty(0, np.int64)) for _ in queries]
     # The score a candidate must reach: after some blocks, few contain one that does.
     least = torch.full((len(queries),), -torch.inf)
     for start, candidates in blocks:
@@ -40,10 +40,10 @@ def best(
                 "Their vectors or the student's weights are damaged: make them again."
             )
         for query in torch.nonzero(highest >= least)[:, 0].tolist():
-            found[query] = _merge(*found[query], scores[query].cpu().numpy(), start, k)
-            if len(found[query][0]) == k:
-                least[query] = float(found[query][0][-1])
-    scores, rows = zip(*found, strict=True)
+            kept[query] = _merge(*kept[query], scores[query].cpu().numpy(), start, k)
+            if len(kept[query][0]) == k:
+                least[query] = float(kept[query][0][-1])
+    scores, rows = zip(*kept, strict=True)
     return np.array(scores), np.array(rows)
 
 

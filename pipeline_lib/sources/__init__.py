@@ -1,1 +1,1 @@
-"""Pinned bytes from somewhere: packages, archives, files, the hub."""
+"""Pinned bytes from somewhere, packages, archives, files, the hub, and their licences."""

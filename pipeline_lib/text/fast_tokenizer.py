@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 from tokenizers import Tokenizer
 
+from pipeline_lib.base.text import MASK
 from pipeline_lib.text.ragged import PAD_ID, Sentences
-from pipeline_lib.text.words import MASK, PATTERN, PATTERN_WITHOUT_APOSTROPHES, word_splitter
+from pipeline_lib.text.words import PATTERN, PATTERN_WITHOUT_APOSTROPHES, word_splitter
 
 _ANY = re.compile(PATTERN, re.ASCII)
 _NO_APOSTROPHE = re.compile(PATTERN_WITHOUT_APOSTROPHES, re.ASCII)
@@ -33,8 +34,8 @@ class WordNumbers:
         """Split each text into words, and return the ids of the first ``limit`` of them."""
         rows: list[list[int] | None] = [self._quickly(text, limit) for text in texts]
         others = [number for number, row in enumerate(rows) if row is None]
-        found = self._tokenizer.encode_batch_fast([texts[number] for number in others])
-        for number, encoding in zip(others, found, strict=True):
+        encodings = self._tokenizer.encode_batch_fast([texts[number] for number in others])
+        for number, encoding in zip(others, encodings, strict=True):
             rows[number] = encoding.ids[:limit]
         # A text without a word is one unknown word: every row needs a length of at least 1.
         return Sentences.from_lists([row or [self._unknown] for row in rows], {}, PAD_ID)

@@ -145,10 +145,10 @@ class Pieces:
         segments: list[np.ndarray] = []
         # A few at a time: an encoding takes some thirty times the bytes of its ids.
         for start in range(0, len(texts), ENCODED_TEXTS):
-            for own in self.tokenizer.encode_batch_fast(texts[start : start + ENCODED_TEXTS]):
-                ids.append(np.array(own.ids or unknown, np.int32))
+            for encoding in self.tokenizer.encode_batch_fast(texts[start : start + ENCODED_TEXTS]):
+                ids.append(np.array(encoding.ids or unknown, np.int32))
                 if with_segments:
-                    segments.append(np.array(own.type_ids or [0], np.uint8))
+                    segments.append(np.array(encoding.type_ids or [0], np.uint8))
         return Sentences.from_lists(ids, {}, self.pad_id, segments if with_segments else None)
 
     def _number(self, sign: str | None) -> int | None:
@@ -198,9 +198,9 @@ def _loaded(folder: Path, digest: str, reads: str) -> Pieces:
 
 def digest_tokenizer(folder: Path) -> str:
     """Return one SHA-256 over all that determines tokens in a model folder."""
-    found = {path.name: sha256_file(path) for path in tokenizer_files(folder)}
+    digests = {path.name: sha256_file(path) for path in tokenizer_files(folder)}
     model = read_json(folder / "config.json").get("model_type")
-    return sha256_json([found, model])
+    return sha256_json([digests, model])
 
 
 def tokenizer_files(folder: Path) -> list[Path]:

@@ -62,8 +62,8 @@ class Sentences:
         A batch of pairs has as many columns as its longest sentence has words, first or second:
         sorted by the sum of both, pairs would be padded more.
         """
-        own = np.diff(self.offsets)
-        return own if self.second is None else np.maximum(own, self.second.lengths)
+        lengths = np.diff(self.offsets)
+        return lengths if self.second is None else np.maximum(lengths, self.second.lengths)
 
     def padded(self, rows: np.ndarray) -> dict[str, np.ndarray]:
         """Return these rows as arrays, padded at the end.

@@ -11,9 +11,6 @@ from functools import cache
 from tokenizers import Regex
 from tokenizers.pre_tokenizers import PreTokenizer, Split
 
-MASK = "[MASK]"
-"""The masked word: BERT's mask token, and unknown to a student."""
-
 PATTERN_WITHOUT_APOSTROPHES = r"\d+(?:[.,]\d+)*|\w+|\.{2,}|[^\w\s]"
 """The part of the pattern that is needed for a text without apostrophes and masked words."""
 

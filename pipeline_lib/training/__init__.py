@@ -1,1 +1,1 @@
-"""The training loop, with its settings, data and objectives."""
+"""Every training, of teachers, students and encoders, and the one loop that runs them."""

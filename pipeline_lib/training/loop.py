@@ -269,9 +269,9 @@ def _evaluate(
     progress = state.progress
     model.eval()
     with torch.inference_mode():
-        found = evaluate(model)
+        result = evaluate(model)
     model.train()
-    score = found.mean if isinstance(found, ScoresByTask) else found
+    score = result.mean if isinstance(result, ScoresByTask) else result
     mean = progress.loss_sum / max(1, progress.loss_count)
     entry: dict[str, Any] = {
         "step": progress.step,
@@ -279,8 +279,8 @@ def _evaluate(
         "loss": mean,
         "dev": score,
     }
-    if isinstance(found, ScoresByTask):
-        entry["dev_by_task"] = found.scores
+    if isinstance(result, ScoresByTask):
+        entry["dev_by_task"] = result.scores
     progress.history.append(entry)
     progress.loss_sum, progress.loss_count = 0.0, 0
     # A score can be NaN, if outputs are, but some weights must be kept even so.

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.training.batches import LengthSorted
+from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.training.loop import Batch
 
 
@@ -50,7 +50,7 @@ class MixedBatches:
 
     def collate(self, rows: np.ndarray) -> Batch:
         """Return the tensors of one batch, and its task's name under ``task``."""
-        task, start = next(own for own in reversed(self._starts.items()) if own[1] <= rows[0])
+        task, start = next(item for item in reversed(self._starts.items()) if item[1] <= rows[0])
         return {**self.parts[task].collate(rows - start), "task": task}
 
     def _drawn(self, number: int, generator: np.random.Generator) -> list[np.ndarray]:
@@ -61,12 +61,12 @@ class MixedBatches:
         drawn = generator.choice(len(tasks), count, p=weights / weights.sum())
         batches = []
         for task, wanted in zip(tasks, np.bincount(drawn, minlength=len(tasks)), strict=True):
-            own: list[np.ndarray] = []
+            task_batches: list[np.ndarray] = []
             # An epoch makes at most `count` passes, so no two passes share a number.
             passes = iter(range(number * count, (number + 1) * count))
-            while len(own) < wanted:
-                own += self._pass(task, next(passes))
-            batches.append(iter(own))
+            while len(task_batches) < wanted:
+                task_batches += self._pass(task, next(passes))
+            batches.append(iter(task_batches))
         return [next(batches[i]) for i in drawn]
 
     def _pass(self, task: str, number: int) -> list[np.ndarray]:

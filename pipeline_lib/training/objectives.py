@@ -61,8 +61,8 @@ def patience_loss(student: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
     :param student: float (rows, layers, width); the last layer is not compared.
     :param teacher: float (rows, layers − 1, width): the layers matched with the student's others.
     """
-    own = F.normalize(student[:, :-1].float(), dim=-1)
-    return (own - F.normalize(teacher, dim=-1)).pow(2).sum(-1).mean()
+    normalised = F.normalize(student[:, :-1].float(), dim=-1)
+    return (normalised - F.normalize(teacher, dim=-1)).pow(2).sum(-1).mean()
 
 
 def token_loss(student: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
@@ -100,18 +100,24 @@ class Term:
 
 
 TERMS: dict[str, Term] = {
-    "logits": Term("logits", "logits", lambda own, target, _: logits_loss(own, target)),
-    "soft_labels": Term("logits", "logits", lambda own, target, t: soft_label_loss(own, target, t)),
-    "labels": Term("logits", "labels", lambda own, target, _: label_loss(own, target)),
-    "patience": Term("states", "states", lambda own, target, _: patience_loss(own, target)),
+    "logits": Term("logits", "logits", lambda output, target, _: logits_loss(output, target)),
+    "soft_labels": Term(
+        "logits", "logits", lambda output, target, t: soft_label_loss(output, target, t)
+    ),
+    "labels": Term("logits", "labels", lambda output, target, _: label_loss(output, target)),
+    "patience": Term("states", "states", lambda output, target, _: patience_loss(output, target)),
     "embeddings": Term(
-        "embeddings", "teacher_embeddings", lambda own, target, _: token_loss(own, target)
+        "embeddings", "teacher_embeddings", lambda output, target, _: token_loss(output, target)
     ),
-    "hidden": Term("hidden", "teacher_hidden", lambda own, target, _: layers_loss(own, target)),
+    "hidden": Term(
+        "hidden", "teacher_hidden", lambda output, target, _: layers_loss(output, target)
+    ),
     "attentions": Term(
-        "attentions", "teacher_attentions", lambda own, target, _: layers_loss(own, target)
+        "attentions", "teacher_attentions", lambda output, target, _: layers_loss(output, target)
     ),
-    "vectors": Term("vector", "vectors", lambda own, target, _: representation_loss(own, target)),
+    "vectors": Term(
+        "vector", "vectors", lambda output, target, _: representation_loss(output, target)
+    ),
 }
 """The terms, by the names of their weights in params.yaml."""
 
@@ -149,8 +155,8 @@ def _loss(
     if rows is None:
         return term.loss(output, target, temperature)
 
-    def of_row(own: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
-        return term.loss(own[None], wanted[None], temperature)
+    def of_row(row_output: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
+        return term.loss(row_output[None], wanted[None], temperature)
 
     each = torch.vmap(of_row)(output, target)
     return (each * rows).sum() / rows.sum().clamp_min(torch.finfo(rows.dtype).tiny)

@@ -6,7 +6,7 @@ from typing import Any
 
 from pipeline_lib.base.progress import Advance, show_progress
 from pipeline_lib.training.runs import Message, TrainingSpec
-from pipeline_lib.training.search import Row
+from pipeline_lib.training.search import TrainingRow
 
 Note = Callable[[Any, float, float], str]
 """What is shown of a run, given the run, its loss and its best score on dev."""
@@ -31,7 +31,9 @@ class TrainingProgress:
 
 
 @contextmanager
-def show_training(title: str, rows: Sequence[Row], note: Note) -> Iterator[TrainingProgress]:
+def show_training(
+    title: str, rows: Sequence[TrainingRow], note: Note
+) -> Iterator[TrainingProgress]:
     """Yield what shows the progress of these rows' runs."""
     with show_progress(title, "steps") as advance:
         yield TrainingProgress(advance, sum(row.planned_steps for row in rows), note)

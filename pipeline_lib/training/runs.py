@@ -17,9 +17,9 @@ import torch
 from pipeline_lib.base.files import read_json, sha256_json, write_json
 from pipeline_lib.base.layout import check_state_folder
 from pipeline_lib.base.processor import computed_on
-from pipeline_lib.engine.protocol import Engine
-from pipeline_lib.storage.fingerprint import training_code
-from pipeline_lib.storage.trained import Trained
+from pipeline_lib.shards.engine.protocol import Engine
+from pipeline_lib.shards.fingerprint import training_code
+from pipeline_lib.shards.trained import Trained
 from pipeline_lib.training.checkpoint import Progress
 from pipeline_lib.training.loop import Batch, Batches, Score, Settings, fit
 
@@ -93,8 +93,8 @@ class TrainingSpec(ABC):
     @cached_property
     def result(self) -> Trained:
         """Where the trained model is kept."""
-        own = [self.made_from, asdict(self.settings), self.device.split(":")[0]]
-        return Trained(self.kind, sha256_json([*own, training_code(type(self).__module__)]))
+        parts = [self.made_from, asdict(self.settings), self.device.split(":")[0]]
+        return Trained(self.kind, sha256_json([*parts, training_code(type(self).__module__)]))
 
 
 Spec = TypeVar("Spec", bound=TrainingSpec)
@@ -111,25 +111,25 @@ def train_or_find(spec: TrainingSpec, report: Callable[[Message], None]) -> Reco
         def on_step(step: int, total: int, loss: float, best: float) -> None:
             report((step, total, loss, best))
 
-        found = fit(
+        progress = fit(
             *(run.model, run.batches, run.loss, run.evaluate),
             *(spec.settings, result.checkpoint, on_step),
         )
         with result.writing() as folder:
-            own = run.finish(folder, found)
-            write_json(folder / "training.json", _record(spec, found) | own)
+            extra = run.finish(folder, progress)
+            write_json(folder / "training.json", _record(spec, progress) | extra)
         result.checkpoint.unlink(missing_ok=True)
     return read_json(result.folder / "training.json")
 
 
-def _record(spec: TrainingSpec, found: Progress) -> Record:
+def _record(spec: TrainingSpec, progress: Progress) -> Record:
     return {
-        "best_dev": found.best_score,
-        "best_step": found.best_step,
-        "steps": found.step,
+        "best_dev": progress.best_score,
+        "best_step": progress.best_step,
+        "steps": progress.step,
         "selection": "evaluation that is best on dev",
         "settings": asdict(spec.settings),
-        "history": found.history,
+        "history": progress.history,
         "computed_on": computed_on(spec.device),
     }
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Generic
 
 from pipeline_lib.base.files import write_json
-from pipeline_lib.engine.protocol import Engine
+from pipeline_lib.shards.engine.protocol import Engine
 from pipeline_lib.training.runs import Message, Record, Spec, train_all
 
 Name = tuple[str, int, float]
@@ -19,7 +19,7 @@ Name = tuple[str, int, float]
 
 
 @dataclass(frozen=True)
-class Row(Generic[Spec]):
+class TrainingRow(Generic[Spec]):
     """Runs that differ only in learning rate and seed.
 
     :ivar name: unique among the rows; :ivar spec: maps (seed, rate) to the run.
@@ -61,8 +61,8 @@ class Searched(Generic[Spec]):
     def write(self, folder: Path) -> None:
         """Write ``search.json``: the chosen rate, and every rate's score on dev."""
         by_rate = {f"{rate:g}": score for rate, score in self.best_dev_by_rate.items()}
-        found = {"learning_rate": self.rate, "best_dev_by_rate": by_rate}
-        write_json(folder / "search.json", {"seed": next(iter(self.trainings)), **found})
+        record = {"learning_rate": self.rate, "best_dev_by_rate": by_rate}
+        write_json(folder / "search.json", {"seed": next(iter(self.trainings)), **record})
 
 
 def _rank(score: float) -> float:
@@ -71,7 +71,7 @@ def _rank(score: float) -> float:
 
 
 def train_rows(
-    rows: Sequence[Row[Spec]],
+    rows: Sequence[TrainingRow[Spec]],
     engine: Engine,
     on_progress: Callable[[Spec, Message], None] = lambda spec, message: None,
     on_done: Callable[[Spec], None] = lambda spec: None,
@@ -84,13 +84,13 @@ def train_rows(
     specs: dict[Name, Spec] = {}
     records: dict[Name, Record] = {}
 
-    def train(names: Sequence[tuple[Row[Spec], int, float]]) -> None:
-        new = {(row.name, *own): row.spec(*own) for row, *own in names}
+    def train(names: Sequence[tuple[TrainingRow[Spec], int, float]]) -> None:
+        new = {(row.name, *params): row.spec(*params) for row, *params in names}
         new = {name: spec for name, spec in new.items() if name not in records}
         specs.update(new)
         order = list(new.values())
-        found = train_all(order, engine, lambda n, message: on_progress(order[n], message))
-        for number, record in found:
+        results = train_all(order, engine, lambda n, message: on_progress(order[n], message))
+        for number, record in results:
             records[list(new)[number]] = record
             on_done(order[number])
 

@@ -11,7 +11,7 @@ from pipeline_lib.base import files
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import (
     atomic_path,
-    clear_folder,
+    fresh_folder,
     link_or_copy,
     read_json,
     sha256_file,
@@ -152,7 +152,7 @@ def test_digests(tmp_path: Path) -> None:
 
 def test_folder_digest_covers_names_and_contents(tmp_path: Path) -> None:
     def digest(files: dict[str, str]) -> str:
-        folder = clear_folder(tmp_path / "folder")
+        folder = fresh_folder(tmp_path / "folder")
         for name, text in files.items():
             (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_text(text)
@@ -205,15 +205,15 @@ def test_read_only_files_can_be_linked(tmp_path: Path, monkeypatch: pytest.Monke
 def test_clear_folder_empties_and_makes(tmp_path: Path) -> None:
     (tmp_path / "f" / "sub").mkdir(parents=True)
     (tmp_path / "f" / "old").write_text("")
-    assert names(clear_folder(tmp_path / "f")) == []
-    assert clear_folder(tmp_path / "g" / "h").is_dir()
+    assert names(fresh_folder(tmp_path / "f")) == []
+    assert fresh_folder(tmp_path / "g" / "h").is_dir()
 
 
 @pytest.mark.parametrize("folder", ["taken", "taken/sub", "taken/sub/deeper"])
 def test_a_file_where_a_folder_belongs_is_named(tmp_path: Path, folder: str) -> None:
     (tmp_path / "taken").write_text("kept")
     with pytest.raises(DistilleryError, match=r"taken: a file, where a folder is needed"):
-        clear_folder(tmp_path / folder)
+        fresh_folder(tmp_path / folder)
     (tmp_path / "source").write_text("")
     with pytest.raises(DistilleryError, match="could not be written"):
         link_or_copy(tmp_path / "source", tmp_path / "taken/sub/target")
@@ -229,4 +229,4 @@ def test_a_folder_that_cannot_be_emptied_is_named(
     monkeypatch.setattr(files.shutil, "rmtree", refuse)
     with pytest.raises(DistilleryError, match=r"f: could not be written \(Permission denied\)"):
         (tmp_path / "f").mkdir()
-        clear_folder(tmp_path / "f")
+        fresh_folder(tmp_path / "f")

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline_lib.base.probabilities import entropy_bits, softmax
-from pipeline_lib.storage.columns import list_column, matrix
+from pipeline_lib.shards.columns import list_column, matrix
 
 
 def test_logits_survive_the_column_also_in_slices() -> None:

@@ -44,7 +44,12 @@ def test_torch_that_is_imported_within_has_one_thread() -> None:
 
 @pytest.mark.parametrize(
     "module",
-    ["augmentation.transfer_sets", "engine.local", "tasks.preparation", "wikipedia.sentence_sets"],
+    [
+        "corpora.augmentation.transfer_sets",
+        "shards.engine.local",
+        "corpora.tasks.preparation",
+        "corpora.wikipedia.sentence_sets",
+    ],
 )
 def test_stages_without_a_model_import_no_torch(module: str) -> None:
     found = run(f"import sys, pipeline_lib.{module}; print('torch' in sys.modules)")

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipeline_lib.storage.columns import list_column
-from pipeline_lib.storage.shards import Manifest, Shard, schema_of, write_manifest, write_shard
+from pipeline_lib.shards.columns import list_column
+from pipeline_lib.shards.shard_sets import Manifest, Shard, schema_of, write_manifest, write_shard
 
 from .running import PARAMS
 

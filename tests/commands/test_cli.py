@@ -14,8 +14,8 @@ from ruamel.yaml import YAML
 
 from pipeline_lib import cli
 from pipeline_lib.base.files import write_json
+from pipeline_lib.models.students.folders import MODEL_TYPE
 from pipeline_lib.params import load_params
-from pipeline_lib.students.folders import MODEL_TYPE
 from tests.made_up import made_up_method, made_up_scores, made_up_speed
 from tests.pretrained import LAYERS
 
@@ -194,7 +194,9 @@ class TestPredict:
         student = SimpleNamespace(
             logits=logits, label_names=["negative", "positive"], is_pair=False, tokenizer=None
         )
-        monkeypatch.setattr("pipeline_lib.students.student.load_student", lambda folder: student)
+        monkeypatch.setattr(
+            "pipeline_lib.models.students.student.load_student", lambda folder: student
+        )
 
     def test_arguments(self) -> None:
         found = distill("predict", "student", "so good", "so bad")
@@ -239,7 +241,7 @@ class TestPredict:
             model=SimpleNamespace(config=SimpleNamespace(to_dict=dict)),
             pieces=SimpleNamespace(mask_sign="<mask>"),
         )
-        target = "pipeline_lib.evaluation.companions.load_teacher"
+        target = "pipeline_lib.models.serving.load_teacher"
         monkeypatch.setattr(target, lambda *_: own)
         Path("teacher").mkdir()
         Path("teacher/config.json").write_text("{}")
@@ -277,7 +279,7 @@ class TestPredict:
     def test_a_regression_has_no_confidence_to_route_by(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        module = sys.modules["pipeline_lib.students.student"]
+        module = sys.modules["pipeline_lib.models.students.student"]
         monkeypatch.setattr(module.load_student(Path("student")), "label_names", ["score"])
         found = failing(monkeypatch, capsys, "predict", "student", "good", "--route", "0.3")
         assert "student: a regression, which has no confidence to route by" in found

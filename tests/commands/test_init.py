@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from pipeline_lib.corpora.tasks.fetching import fetch_data
+from pipeline_lib.corpora.tasks.labelled import read_examples
 from pipeline_lib.params import load_params
-from pipeline_lib.tasks.fetching import fetch_data
-from pipeline_lib.tasks.labelled import read_examples
 from tests.onboarding.made_up import review, write_answers, write_csv, write_pairs, write_reviews
 
 from .running import distill, failing

@@ -6,9 +6,9 @@ import pytest
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
 from ruamel.yaml import YAML
 
+from pipeline_lib.corpora.tasks.fetching import fetch_data
+from pipeline_lib.corpora.tasks.labelled import Example, read_examples
 from pipeline_lib.params import load_params
-from pipeline_lib.tasks.fetching import fetch_data
-from pipeline_lib.tasks.labelled import Example, read_examples
 from tests.onboarding.made_up import review
 
 from .running import distill, failing

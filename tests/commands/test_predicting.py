@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline_lib.commands import given_rows
 from pipeline_lib.exports.opening import Predictor
+from pipeline_lib.tables import input_texts
 
 from .running import distill, failing
 
@@ -47,7 +47,7 @@ def write_csv(name: str, rows: list[list[object]]) -> None:
 def test_a_table_stays_row_for_row_from_form_to_form(
     student: list[list[object]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(given_rows, "BATCH", 2)
+    monkeypatch.setattr(input_texts, "BATCH", 2)
     rows = [["id", "review", "label"], [1, QUOTED, "x"], [2, " ", "y"], [3, "dull", "z"]]
     write_csv("in.csv", rows)
     kept = ["--text", "review", "--keep", "id"]

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline_lib.base.files import write_json
-from pipeline_lib.storage.shards import Manifest, schema_of, write_manifest, write_shard
+from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
 
 from .conftest import OUTPUTS, TRANSFER, transfer_table
 from .running import distill, failing
@@ -38,8 +38,8 @@ class TestShardsShow:
     def test_words_are_coloured_by_rule(self, monkeypatch: pytest.MonkeyPatch) -> None:
         from rich.console import Console
 
-        from pipeline_lib.commands.inspection import open_view
-        from pipeline_lib.commands.render import print_rows
+        from pipeline_lib.inspection.render import print_rows
+        from pipeline_lib.inspection.view import open_view
 
         # CI services and users switch colours off by this variable.
         monkeypatch.delenv("NO_COLOR", raising=False)

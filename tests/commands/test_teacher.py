@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline_lib.storage.shards import Manifest, schema_of, write_manifest, write_shard
+from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
 
 from .conftest import TRANSFER, transfer_table
 from .running import PARAMS, distill, failing, write_params

@@ -11,10 +11,10 @@ import pytest
 import torch
 from ruamel.yaml import YAML
 
-from pipeline_lib.networks.student import StudentConfig
+from pipeline_lib.models.networks.student import StudentConfig
+from pipeline_lib.models.students.student import build_student, save_student
+from pipeline_lib.models.students.vocabulary import build_tokenizer
 from pipeline_lib.params import student_settings
-from pipeline_lib.students.student import build_student, save_student
-from pipeline_lib.students.vocabulary import build_tokenizer
 from tests.pipeline.corpus import sentences, write_encoder
 
 pytestmark = pytest.mark.slow

@@ -15,13 +15,13 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.evaluation.evaluate import evaluate_task
-from pipeline_lib.evaluation.results import Floor, Ratio, SeedScores, TaskScores, Training
 from pipeline_lib.params import Method, Params, Teacher, load_params, student_settings
-from pipeline_lib.report.captions import caption
-from pipeline_lib.report.collect import TaskResult, metrics
-from pipeline_lib.report.rows import rows
-from pipeline_lib.storage.columns import list_column, matrix
-from pipeline_lib.storage.shards import (
+from pipeline_lib.results.captions import caption
+from pipeline_lib.results.collect import TaskResult, metrics
+from pipeline_lib.results.schema import Floor, Ratio, SeedScores, TaskScores, Training
+from pipeline_lib.results.table_rows import rows
+from pipeline_lib.shards.columns import list_column, matrix
+from pipeline_lib.shards.shard_sets import (
     Manifest,
     read_manifest,
     read_shard,
@@ -117,7 +117,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         return Fake(2 if folder.parent.name == "plain" else 8)
 
     student = SimpleNamespace(load_student=load_student)
-    monkeypatch.setitem(sys.modules, "pipeline_lib.students.student", student)
+    monkeypatch.setitem(sys.modules, "pipeline_lib.models.students.student", student)
     return data
 
 
@@ -131,7 +131,9 @@ def test_layers_of_a_pretrained_model_answer_on_the_device(
         return Fake(2)
 
     monkeypatch.setattr("pipeline_lib.base.devices.resolve_device", lambda name: f"{name}:1")
-    monkeypatch.setattr(sys.modules["pipeline_lib.students.student"], "load_student", load_student)
+    monkeypatch.setattr(
+        sys.modules["pipeline_lib.models.students.student"], "load_student", load_student
+    )
     settings = {"architecture": "transformer", "model": "minilm", "layers": [0], "pool": "last"}
     layers = student_settings(settings | {"classifier": None, "dropout": None, "max_words": 8})
     distilled = params.methods["distilled"].model_copy(update={"student": "layers"})

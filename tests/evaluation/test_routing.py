@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline_lib.evaluation.results import RoutingPoint
-from pipeline_lib.evaluation.routing import MAX_LOSS, SHARES, Routed, threshold_at
+from pipeline_lib.base.probabilities import threshold_at
+from pipeline_lib.evaluation.routing import MAX_LOSS, SHARES, Routed
+from pipeline_lib.results.schema import RoutingPoint
 
 CONFIDENCES = np.array([0.9, 0.5, 0.7, 0.6, 0.8])
 

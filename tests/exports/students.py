@@ -5,11 +5,15 @@ from typing import Any
 
 import torch
 
-from pipeline_lib.distillation.starts import start_from_layers, start_from_pieces, start_from_sizes
-from pipeline_lib.networks.student import StudentConfig
+from pipeline_lib.models.networks.student import StudentConfig
+from pipeline_lib.models.students.student import build_student, save_student
+from pipeline_lib.models.students.vocabulary import build_tokenizer
 from pipeline_lib.params import student_settings
-from pipeline_lib.students.student import build_student, save_student
-from pipeline_lib.students.vocabulary import build_tokenizer
+from pipeline_lib.training.distillation.initialisation import (
+    start_from_layers,
+    start_from_pieces,
+    start_from_sizes,
+)
 from tests.pretrained import write_model
 
 WORDS = ["a", "film", "good", "dull", "n't", "is", ".", "plot", "café", "the"]

@@ -10,13 +10,13 @@ from huggingface_hub import ModelCard
 from ruamel.yaml import YAML
 
 from pipeline_lib.base.files import read_json, sha256_file, write_json
-from pipeline_lib.exports.card import model_card
-from pipeline_lib.exports.markdown import code, escape, fenced
-from pipeline_lib.networks.student import StudentConfig
+from pipeline_lib.exports.card.card import model_card
+from pipeline_lib.models.networks.student import StudentConfig
+from pipeline_lib.models.students.student import build_student, load_student, save_student
+from pipeline_lib.models.students.vocabulary import build_tokenizer
 from pipeline_lib.params import check_params, student_settings
-from pipeline_lib.report.licences import card_licences, package_licences
-from pipeline_lib.students.student import build_student, load_student, save_student
-from pipeline_lib.students.vocabulary import build_tokenizer
+from pipeline_lib.results.markdown import code, escape, fenced
+from pipeline_lib.sources.licences import card_licences, package_licences
 from tests.archives import tar_bytes, write_files, zip_bytes
 from tests.commands.running import PARAMS
 from tests.made_up import made_up_method, made_up_scores, made_up_speed

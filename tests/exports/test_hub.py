@@ -17,16 +17,16 @@ from transformers import CONFIG_MAPPING, PreTrainedTokenizerFast
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json, write_json
 from pipeline_lib.base.probabilities import softmax
-from pipeline_lib.distillation.starts import start_from_layers, start_from_pieces
 from pipeline_lib.exports import distilled_student
 from pipeline_lib.exports.hub import export_hub
-from pipeline_lib.networks.student import StudentConfig
-from pipeline_lib.networks.transformer import bert_configuration
+from pipeline_lib.models.networks.student import StudentConfig
+from pipeline_lib.models.networks.transformer import bert_configuration
+from pipeline_lib.models.students.folders import MODEL_TYPE, temperature_of
+from pipeline_lib.models.students.student import build_student, load_student, save_student
+from pipeline_lib.models.students.vocabulary import build_tokenizer
 from pipeline_lib.params import ARCHITECTURES, student_settings
-from pipeline_lib.students.folders import MODEL_TYPE, temperature_of
-from pipeline_lib.students.student import build_student, load_student, save_student
-from pipeline_lib.students.vocabulary import build_tokenizer
 from pipeline_lib.text.pieces import load_pieces
+from pipeline_lib.training.distillation.initialisation import start_from_layers, start_from_pieces
 from tests.commands.running import distill
 from tests.made_up import made_up_method, made_up_scores
 from tests.pretrained import write_model

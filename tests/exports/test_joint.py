@@ -8,14 +8,14 @@ import pytest
 import torch
 
 import pipeline_lib
-from pipeline_lib.distillation.starts import Start, start_from_sizes
 from pipeline_lib.exports.numpy_export import export_numpy
-from pipeline_lib.exports.onnx_export import export_onnx
-from pipeline_lib.networks.joint import JointNetwork
+from pipeline_lib.exports.onnx.exporter import export_onnx
+from pipeline_lib.models.networks.joint import JointNetwork
+from pipeline_lib.models.students.student import Student, load_student, save_student
+from pipeline_lib.models.students.vocabulary import build_tokenizer
 from pipeline_lib.params import student_settings
-from pipeline_lib.students.student import Student, load_student, save_student
-from pipeline_lib.students.vocabulary import build_tokenizer
 from pipeline_lib.text.ragged import to_device
+from pipeline_lib.training.distillation.initialisation import Start, start_from_sizes
 from tests.pretrained import write_model
 
 from .students import VALUES, WIDTH, WORDS

@@ -12,11 +12,11 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.probabilities import softmax
 from pipeline_lib.exports.numpy_export import export_numpy
 from pipeline_lib.exports.numpy_student import ARCHITECTURES, Student
-from pipeline_lib.networks.encoders import build_encoder
+from pipeline_lib.models.networks.encoders import build_encoder
+from pipeline_lib.models.students.sentence_encoder import load_encoder, save_encoder
+from pipeline_lib.models.students.student import load_student
+from pipeline_lib.models.students.vocabulary import build_tokenizer
 from pipeline_lib.params import student_settings
-from pipeline_lib.students.sentence_encoder import load_encoder, save_encoder
-from pipeline_lib.students.student import load_student
-from pipeline_lib.students.vocabulary import build_tokenizer
 
 from .students import VALUES, WIDTH, WORDS, write_student
 from .test_onnx import sample
@@ -29,7 +29,7 @@ NAMES = [name for name, own in VALUES.items() if own["architecture"] in ARCHITEC
 def test_answers_are_those_of_torch(
     name: str, pair: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipeline_lib.exports.subject.temperature_of", lambda _: 0.5)
+    monkeypatch.setattr("pipeline_lib.exports.export_source.temperature_of", lambda _: 0.5)
     monkeypatch.setattr("pipeline_lib.exports.numpy_student.BATCH", 5)
     folder = write_student(tmp_path / "student", name, pair, ["no", "yes", "neither"])
     export_numpy(folder, tmp_path / "out")

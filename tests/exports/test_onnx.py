@@ -14,8 +14,8 @@ from tokenizers import Tokenizer
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.text import Text
 from pipeline_lib.exports.deviation import Deviation
-from pipeline_lib.exports.onnx_export import export_onnx, export_onnx_int8, quantise
-from pipeline_lib.exports.onnx_student import (
+from pipeline_lib.exports.onnx.exporter import export_onnx, export_onnx_int8, quantise
+from pipeline_lib.exports.onnx.student import (
     FILES,
     OnnxStudent,
     inputs,
@@ -23,11 +23,11 @@ from pipeline_lib.exports.onnx_student import (
     open_session,
     run,
 )
-from pipeline_lib.networks.encoders import build_encoder
+from pipeline_lib.models.networks.encoders import build_encoder
+from pipeline_lib.models.students.sentence_encoder import load_encoder, save_encoder
+from pipeline_lib.models.students.student import load_student
+from pipeline_lib.models.students.vocabulary import build_tokenizer
 from pipeline_lib.params import ARCHITECTURES, student_settings
-from pipeline_lib.students.sentence_encoder import load_encoder, save_encoder
-from pipeline_lib.students.student import load_student
-from pipeline_lib.students.vocabulary import build_tokenizer
 from pipeline_lib.text.ragged import Sentences
 
 from .students import MAX_WORDS, VALUES, WIDTH, WORDS, write_student
@@ -153,7 +153,7 @@ def test_the_folder_says_what_the_model_is(tmp_path: Path) -> None:
 
 
 def test_a_temperature_is_in_the_logits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline_lib.exports.subject.temperature_of", lambda _: 2.0)
+    monkeypatch.setattr("pipeline_lib.exports.export_source.temperature_of", lambda _: 2.0)
     for name in ("cnn", "bert"):
         folder = write_student(tmp_path / name, name, False, ["no", "yes"])
         export_onnx(folder, tmp_path / f"{name}-out")
@@ -184,7 +184,7 @@ def test_other_answers_than_the_students_are_not_written(
 ) -> None:
     folder = write_student(tmp_path / "student", "bilstm", False, ["no", "yes"])
     # As by an exporter that confuses the gates.
-    monkeypatch.setattr("pipeline_lib.exports.onnx_networks._gates", lambda weight: weight)
+    monkeypatch.setattr("pipeline_lib.exports.onnx.networks._gates", lambda weight: weight)
     with pytest.raises(DistilleryError, match="the ONNX model's answers differ"):
         export_onnx(folder, tmp_path / "out")
     assert not (tmp_path / "out").exists()

@@ -14,8 +14,8 @@ from pipeline_lib.base.probabilities import softmax
 from pipeline_lib.base.text import Text
 from pipeline_lib.exports.hub import export_hub
 from pipeline_lib.exports.numpy_export import export_numpy
-from pipeline_lib.exports.onnx_export import export_onnx, export_onnx_int8
-from pipeline_lib.students.student import load_student as load_trained
+from pipeline_lib.exports.onnx.exporter import export_onnx, export_onnx_int8
+from pipeline_lib.models.students.student import load_student as load_trained
 from tests.readable import write_workspace
 
 from .students import write_student

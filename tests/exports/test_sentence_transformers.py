@@ -16,16 +16,16 @@ from safetensors.torch import load_file
 from tokenizers import Tokenizer
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.distillation.starts import start_from_layers
 from pipeline_lib.exports import distilled_encoder
 from pipeline_lib.exports.sentence_transformers import WRITERS, export_sentence_transformers
-from pipeline_lib.networks.encoders import build_encoder
-from pipeline_lib.networks.student import StudentConfig
+from pipeline_lib.models.networks.encoders import build_encoder
+from pipeline_lib.models.networks.student import StudentConfig
+from pipeline_lib.models.students.sentence_encoder import load_encoder, save_encoder
+from pipeline_lib.models.students.student import build_student, save_student
+from pipeline_lib.models.students.vocabulary import build_tokenizer
 from pipeline_lib.params import ARCHITECTURES, student_settings
-from pipeline_lib.storage.columns import list_column
-from pipeline_lib.students.sentence_encoder import load_encoder, save_encoder
-from pipeline_lib.students.student import build_student, save_student
-from pipeline_lib.students.vocabulary import build_tokenizer
+from pipeline_lib.shards.columns import list_column
+from pipeline_lib.training.distillation.initialisation import start_from_layers
 from tests.commands.running import distill
 from tests.inspection.made_up import write_set
 from tests.pretrained import write_model

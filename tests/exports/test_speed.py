@@ -11,18 +11,18 @@ import pytest
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.text import Text
-from pipeline_lib.evaluation.companions import open_teacher
-from pipeline_lib.evaluation.results import TaskScores
-from pipeline_lib.evaluation.speed import TaskSpeed
 from pipeline_lib.exports import speed as timing
-from pipeline_lib.exports.contestants import students_of, teachers_of
-from pipeline_lib.exports.onnx_teacher import OnnxTeacher, export_teacher
+from pipeline_lib.exports.contestants import add_onnx, students_of, teachers_of
+from pipeline_lib.exports.onnx.teacher import OnnxTeacher, export_teacher
 from pipeline_lib.exports.opening import load_student as open_student
 from pipeline_lib.exports.speed import Job, cold_start, measure, measure_task, sample_texts
+from pipeline_lib.models.serving import open_teacher
+from pipeline_lib.models.students.student import load_student
+from pipeline_lib.models.teacher import load_classifier
 from pipeline_lib.params import Params, Speed, load_params
-from pipeline_lib.storage.shards import Manifest, schema_of, write_manifest, write_shard
-from pipeline_lib.students.student import load_student
-from pipeline_lib.teachers.model import load_classifier
+from pipeline_lib.results.schema import TaskScores
+from pipeline_lib.results.speed import TaskSpeed
+from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
 from tests.made_up import made_up_method, made_up_scores
 from tests.pretrained import write_model
 
@@ -74,7 +74,7 @@ def params() -> Params:
 
 
 @pytest.fixture
-def layout(tmp_path: Path, params: Params) -> Layout:
+def layout(tmp_path: Path, params: Params, store_home: Path) -> Layout:
     """Write students, a teacher, texts, and scores by which one method is the best on dev."""
     layout = Layout(tmp_path / "data")
     for split in ("dev", "test"):
@@ -151,6 +151,22 @@ def test_the_best_student_on_dev_is_exported_and_every_form_is_timed(
     assert TaskSpeed.read(layout.speed("movies")) == speed
 
 
+def test_only_a_system_that_changed_is_timed_again(
+    params: Params, layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, _ = timed_here(params, layout, monkeypatch)
+    again, jobs = timed_here(params, layout, monkeypatch)
+    assert again == first and jobs == []
+    assert open_student(layout.exported("movies")).labels == LABELS
+    (layout.student("movies", "other", 1) / "training.json").write_text("{}")
+    changed, jobs = timed_here(params, layout, monkeypatch)
+    assert [len(job.systems) for _, job in jobs] == [1, 1]
+    assert changed.teachers == first.teachers
+    assert changed.students["bilstm"] == first.students["bilstm"]
+    slower = params.model_copy(update={"speed": Speed(seconds=0.01, repeats=1)})
+    assert len(timed_here(slower, layout, monkeypatch)[1][0][1].systems) == 3
+
+
 def test_the_export_is_kept_and_answers_as_the_student(
     params: Params, layout: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -193,8 +209,9 @@ def test_a_teacher_that_cannot_be_written_as_onnx_is_timed_in_torch(
     def refuse(*_: object) -> None:
         raise TypeError("no such operator\nat line 3")
 
-    monkeypatch.setattr("pipeline_lib.exports.onnx_teacher.trace_classifier", refuse)
-    (teacher,) = teachers_of(params, "movies", layout, "cpu", tmp_path).values()
+    monkeypatch.setattr("pipeline_lib.exports.onnx.teacher.trace_classifier", refuse)
+    (teacher,) = teachers_of(params, "movies", layout, "cpu").values()
+    add_onnx(teacher, False, tmp_path)
     assert len(teacher.forms) == 1 and teacher.not_timed == {"onnx": "no such operator"}
 
 
@@ -224,7 +241,8 @@ def test_on_an_accelerator_only_the_form_in_torch_runs(
     monkeypatch.setattr(f"{places}.resolve_device", lambda name: name)
     kinds = {"cpu": "float32", "cuda": "bfloat16"}
     monkeypatch.setattr(f"{places}.resolve_precision", lambda _, device: kinds[device])
-    (teacher,) = teachers_of(params, "movies", layout, "cuda", tmp_path).values()
+    (teacher,) = teachers_of(params, "movies", layout, "cuda").values()
+    add_onnx(teacher, False, tmp_path)
     assert [one.form for one in teacher.forms] == ["torch float32", "onnx", "onnx-int8"]
     assert [one.form for one in teacher.accelerated] == ["torch bfloat16"]
     student = students_of(params, "movies", layout, "cuda", None)["bilstm"]

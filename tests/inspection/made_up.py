@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import Params, load_params
-from pipeline_lib.storage.columns import for_sides, label_type, list_column
-from pipeline_lib.storage.shards import Manifest, schema_of, write_manifest, write_shard
+from pipeline_lib.shards.columns import for_sides, label_type, list_column
+from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
 from tests.tour import TOUR
 
 ROOT = Path(__file__).parents[2]

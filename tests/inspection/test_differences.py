@@ -8,7 +8,7 @@ import pytest
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.inspection import matching
 from pipeline_lib.inspection.differences import Difference, difference
-from pipeline_lib.inspection.sets import JoinedSet
+from pipeline_lib.inspection.joined import JoinedRows
 
 from .made_up import TASK, TEACHER, Record, odds, sentence, transfer_table, write_set
 
@@ -18,11 +18,11 @@ def row(key: int, **changes: object) -> Record:
     return {"key": key * 0x9E3779B97F4A7C15 % (1 << 64), **sentence(f"text {key}")} | changes
 
 
-def written(data: Path, blocks: list[list[Record]], logits: list[list[float]]) -> JoinedSet:
+def written(data: Path, blocks: list[list[Record]], logits: list[list[float]]) -> JoinedRows:
     folder = data / "transfer" / TASK / "full"
     tables = {f"b{n:03d}-i000": transfer_table(rows) for n, rows in enumerate(blocks)}
     write_set(folder, tables, data / "outputs" / TASK / TEACHER / "full", logits)
-    return JoinedSet.open(folder)
+    return JoinedRows.open(folder)
 
 
 def test_rows_gone_and_added_and_answers_moved(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_vectors_by_their_cosine(tmp_path: Path) -> None:
         answers = tmp_path / name / "vectors" / "tasks" / TASK / "full"
         tables = {"b000-i000": transfer_table([row(1), row(2)])}
         write_set(folder, tables, answers, own, "vector")
-        sets.append(JoinedSet.open(folder))
+        sets.append(JoinedRows.open(folder))
     found = difference(*sets, 5).vectors[""]
     # Longer but not turned is not far.
     assert found.changed == 2 and found.most[0] == (pytest.approx(1.0), 0, 0)
@@ -98,8 +98,8 @@ def test_rows_without_keys_are_known_by_their_texts(tmp_path: Path) -> None:
     rows = [row(n) for n in range(4)]
     for name, own in (("a", rows), ("b", rows[1:])):
         write_set(tmp_path / name, {"s0": transfer_table(own).select(["text"])})
-    found = difference(JoinedSet.open(tmp_path / "a"), JoinedSet.open(tmp_path / "b"), 1)
+    found = difference(JoinedRows.open(tmp_path / "a"), JoinedRows.open(tmp_path / "b"), 1)
     assert (found.gone.rows, found.added.rows, found.common) == (1, 0, 3)
     write_set(tmp_path / "c", {"s0": transfer_table(rows).select(["iteration"])})
     with pytest.raises(DistilleryError, match="neither keys nor texts"):
-        difference(JoinedSet.open(tmp_path / "c"), JoinedSet.open(tmp_path / "a"), 1)
+        difference(JoinedRows.open(tmp_path / "c"), JoinedRows.open(tmp_path / "a"), 1)

@@ -13,18 +13,18 @@ import pytest
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.inspection import flat_files
 from pipeline_lib.inspection.filters import Filter
 from pipeline_lib.inspection.flat import FlatRows
-from pipeline_lib.inspection.flat_files import write_flat
-from pipeline_lib.inspection.sets import Batch, JoinedSet
+from pipeline_lib.inspection.joined import JoinedRows, RowBatch
+from pipeline_lib.tables import writer
+from pipeline_lib.tables.writer import write_flat
 
 from .made_up import TASK, TEACHER, made_up_transfer, sentence, transfer_table, write_set
 
 NAMES = ["negative", "positive"]
 
 
-def embed(batch: Batch, side: str) -> np.ndarray:
+def embed(batch: RowBatch, side: str) -> np.ndarray:
     """Return vectors of 3 values that say how long each text is."""
     lengths = [len(text) for text in batch.table[f"text{side}"].to_pylist()]
     return np.array(lengths, np.float32)[:, None] / np.array([2, 4, 8], np.float32)
@@ -34,7 +34,7 @@ def embed(batch: Batch, side: str) -> np.ndarray:
 def flat(tmp_path: Path) -> FlatRows:
     layout = Layout(tmp_path / "data")
     made_up_transfer(layout)
-    rows = JoinedSet.open(layout.transfer(TASK, "full"))
+    rows = JoinedRows.open(layout.transfer(TASK, "full"))
     return FlatRows(rows, NAMES, Filter(), lambda batch: -batch.logits, embed)
 
 
@@ -92,7 +92,7 @@ class TestColumns:
         tables = {"b000-i000": transfer_table(rows, regression=True)}
         folder = layout.transfer(TASK, "full")
         write_set(folder, tables, layout.outputs(TASK, TEACHER, "full"), [[1.5], [np.nan]])
-        flat = FlatRows(JoinedSet.open(folder), None, Filter(), encoder=embed)
+        flat = FlatRows(JoinedRows.open(folder), None, Filter(), encoder=embed)
         write_flat(tmp_path / "flat.jsonl", flat.tables(), None)
         one, other = map(json.loads, (tmp_path / "flat.jsonl").read_text().splitlines())
         assert one["text_pair"] == "two three" and one["vector_pair"] == [4.5, 2.25, 1.125]
@@ -106,7 +106,7 @@ class TestColumns:
         folder = layout.transfer(TASK, "full")
         answers = [[np.nan, np.nan], [0.0, 0.0]]
         write_set(folder, tables, layout.outputs(TASK, TEACHER, "full"), answers)
-        flat = FlatRows(JoinedSet.open(folder), NAMES, Filter())
+        flat = FlatRows(JoinedRows.open(folder), NAMES, Filter())
         names = ("teacher", "confidence", "entropy", "probabilities", "logits")
         write_flat(tmp_path / "flat.jsonl", flat.tables(), NAMES)
         lines = (tmp_path / "flat.jsonl").read_text().splitlines()
@@ -118,10 +118,10 @@ class TestColumns:
         texts, ids = (pa.array(own, pa.large_string()) for own in (["a", "so dull"], ["A-1", "7"]))
         write_set(tmp_path / "shop", {"one": pa.table({"text": texts, "id": ids})})
 
-        def some(batch: Batch, side: str) -> np.ndarray:
+        def some(batch: RowBatch, side: str) -> np.ndarray:
             return np.array([[np.nan, np.nan], [0.5, -1.0]], np.float32)
 
-        rows = JoinedSet.open(tmp_path / "shop")
+        rows = JoinedRows.open(tmp_path / "shop")
         flat = FlatRows(rows, None, Filter(), encoder=some)
         for ending in ("parquet", "jsonl", "csv"):
             write_flat(tmp_path / f"flat.{ending}", flat.tables(), None)
@@ -149,14 +149,14 @@ class TestFiles:
     def test_row_groups_are_filled_and_bounded(
         self, flat: FlatRows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(flat_files, "GROUP_ROWS", 4)
+        monkeypatch.setattr(writer, "GROUP_ROWS", 4)
         write_flat(tmp_path / "flat.parquet", flat.tables(), NAMES)
         file = pq.ParquetFile(tmp_path / "flat.parquet").metadata
         # Shards have 2, 3, 2 and 2 rows.
         assert [file.row_group(n).num_rows for n in range(file.num_row_groups)] == [5, 4]
 
     def test_a_killed_export_leaves_nothing(self, flat: FlatRows, tmp_path: Path) -> None:
-        def torn(batch: Batch, side: str) -> np.ndarray:
+        def torn(batch: RowBatch, side: str) -> np.ndarray:
             if batch.shard:
                 raise KeyboardInterrupt
             return embed(batch, side)

@@ -8,11 +8,11 @@ import pytest
 
 from pipeline_lib.base.probabilities import answered, softmax
 from pipeline_lib.inspection.distances import self_confidence
+from pipeline_lib.inspection.joined import RowBatch
 from pipeline_lib.inspection.label_errors import LabelErrors
-from pipeline_lib.inspection.sets import Batch
 
 
-def batches(classes: int, labelled: int, seed: int) -> Iterator[Batch]:
+def batches(classes: int, labelled: int, seed: int) -> Iterator[RowBatch]:
     """Yield 600 rows in uneven batches: some without a label or an answer, some labels wrong.
 
     :param labelled: the classes that labels name; the others stand in answers alone.
@@ -30,7 +30,7 @@ def batches(classes: int, labelled: int, seed: int) -> Iterator[Batch]:
     column = pa.array(labels, pa.int32(), mask=~known)
     for start, stop in ((0, 7), (7, 8), (8, 300), (300, 600)):
         table = pa.table({"label": column[start:stop]})
-        yield Batch(0, start, start, table, logits[start:stop], {})
+        yield RowBatch(0, start, start, table, logits[start:stop], {})
 
 
 def counted(errors: LabelErrors, classes: int, labelled: int, seed: int) -> str:

@@ -7,10 +7,10 @@ import pytest
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.inspection.figures import Numbers, figures
 from pipeline_lib.inspection.filters import Filter
+from pipeline_lib.inspection.joined import JoinedRows
 from pipeline_lib.inspection.sampling import sample
-from pipeline_lib.inspection.sets import JoinedSet
+from pipeline_lib.inspection.statistics import Numbers, figures
 
 from .made_up import TASK, TEACHER, made_up_transfer, sentence, transfer_table, write_set
 
@@ -18,13 +18,13 @@ NAMES = ["negative", "positive"]
 
 
 @pytest.fixture
-def rows(tmp_path: Path) -> JoinedSet:
+def rows(tmp_path: Path) -> JoinedRows:
     layout = Layout(tmp_path / "data")
     made_up_transfer(layout)
-    return JoinedSet.open(layout.transfer(TASK, "full"))
+    return JoinedRows.open(layout.transfer(TASK, "full"))
 
 
-def chosen(rows: JoinedSet, rule: str | None = None, label: str | None = None) -> list[int]:
+def chosen(rows: JoinedRows, rule: str | None = None, label: str | None = None) -> list[int]:
     """Return the keys of the rows that a filter wants."""
     wanted = Filter.of(rows, NAMES, rule, label)
     return [
@@ -35,7 +35,7 @@ def chosen(rows: JoinedSet, rule: str | None = None, label: str | None = None) -
 
 
 class TestFigures:
-    def test_of_everything(self, rows: JoinedSet) -> None:
+    def test_of_everything(self, rows: JoinedRows) -> None:
         found = figures(rows, NAMES, Filter())
         assert found.rows == 9
         assert found.labels == {"negative": 3, "positive": 1, "no label": 5}
@@ -54,7 +54,7 @@ class TestFigures:
         assert [rows for *_, rows in lengths.bars()] == [1, 4, 2, 2]
         assert found.numbers["teacher's entropy"].unit == "bits"
 
-    def test_of_the_rows_that_a_filter_wants(self, rows: JoinedSet) -> None:
+    def test_of_the_rows_that_a_filter_wants(self, rows: JoinedRows) -> None:
         found = figures(rows, NAMES, Filter.of(rows, NAMES, "mask", None))
         assert found.rows == 3 and found.labels == {"negative": 0, "positive": 0, "no label": 3}
 
@@ -66,7 +66,7 @@ class TestFigures:
         answers = [[-1.0], [np.nan], [1.0]]
         folder = layout.transfer(TASK, "full")
         write_set(folder, tables, layout.outputs(TASK, TEACHER, "full"), answers)
-        found = figures(JoinedSet.open(folder), None, Filter())
+        found = figures(JoinedRows.open(folder), None, Filter())
         assert not found.labels and not found.answers
         label, answer = found.numbers["label"], found.numbers["teacher's answer"]
         assert (label.low, label.high, label.missing, label.mean) == (-1.5, 0.5, 1, -0.5)
@@ -103,26 +103,26 @@ class TestFilters:
             ("ngram", [22, 24]),
         ],
     )
-    def test_by_rule(self, rows: JoinedSet, rule: str, keys: list[int]) -> None:
+    def test_by_rule(self, rows: JoinedRows, rule: str, keys: list[int]) -> None:
         assert chosen(rows, rule) == keys
 
-    def test_by_label(self, rows: JoinedSet) -> None:
+    def test_by_label(self, rows: JoinedRows) -> None:
         assert chosen(rows, label="negative") == [12, 13, 14]
         assert chosen(rows, label="none") == [21, 22, 23, 24, 25]
         assert chosen(rows, "original", "positive") == [11]
 
-    def test_an_unknown_label_is_refused(self, rows: JoinedSet) -> None:
+    def test_an_unknown_label_is_refused(self, rows: JoinedRows) -> None:
         with pytest.raises(DistilleryError, match="no label 'good'; there are negative, positive"):
             chosen(rows, label="good")
 
     def test_rules_need_a_transfer_set(self, tmp_path: Path) -> None:
         write_set(tmp_path / "plain", {"b000": transfer_table([]).select(["key", "text"])})
         with pytest.raises(DistilleryError, match="--rule needs a transfer set"):
-            Filter.of(JoinedSet.open(tmp_path / "plain"), None, "mask", None)
+            Filter.of(JoinedRows.open(tmp_path / "plain"), None, "mask", None)
 
 
 class TestSample:
-    def test_every_row_is_as_likely_as_any_other(self, rows: JoinedSet) -> None:
+    def test_every_row_is_as_likely_as_any_other(self, rows: JoinedRows) -> None:
         drawn = np.zeros((4, 3))
         for seed in range(90):
             places, of = sample(rows, 3, seed, Filter())
@@ -132,16 +132,16 @@ class TestSample:
         # 9 rows are drawn 30 times each; the standard deviation is 4.5.
         assert np.abs(drawn[drawn > 0] - 30).max() < 18 and (drawn > 0).sum() == 9
 
-    def test_the_same_rows_of_a_set_that_grew(self, rows: JoinedSet, tmp_path: Path) -> None:
+    def test_the_same_rows_of_a_set_that_grew(self, rows: JoinedRows, tmp_path: Path) -> None:
         made = [{"key": 100 + n, "example": n, **sentence("more")} for n in range(2)]
         grown = {f"b00{n}-i000": table for n, table in enumerate(rows.inputs.tables())}
         write_set(tmp_path / "grown", grown | {"b009-i000": transfer_table(made)})
-        other = JoinedSet.open(tmp_path / "grown")
+        other = JoinedRows.open(tmp_path / "grown")
         before, _ = sample(rows, 4, 1, Filter())
         after, _ = sample(other, 4, 1, Filter())
         # Of 4 rows at most 2 can have lost their place to the 2 new ones.
         assert len({*before} & {*after}) >= 2 and before == sorted(before)
 
-    def test_a_small_set_is_drawn_whole(self, rows: JoinedSet) -> None:
+    def test_a_small_set_is_drawn_whole(self, rows: JoinedRows) -> None:
         wanted = Filter.of(rows, NAMES, "ngram", None)
         assert sample(rows, 10, 1, wanted) == ([(1, 1), (3, 0)], 2)

@@ -12,17 +12,16 @@ import pytest
 
 from pipeline_lib.base.files import sha256_json
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.inspection import flat_files, matching
+from pipeline_lib.inspection import matching
 from pipeline_lib.inspection.differences import difference
-from pipeline_lib.inspection.figures import figures
 from pipeline_lib.inspection.filters import Filter
 from pipeline_lib.inspection.flat import FlatRows
-from pipeline_lib.inspection.flat_files import write_flat
+from pipeline_lib.inspection.joined import JoinedRows
 from pipeline_lib.inspection.sampling import sample
-from pipeline_lib.inspection.sets import JoinedSet
-from pipeline_lib.inspection.work_lists import Part, lists_of
-from pipeline_lib.storage.columns import list_column
-from pipeline_lib.storage.shards import (
+from pipeline_lib.inspection.statistics import figures
+from pipeline_lib.inspection.work_lists import ListPart, lists_of
+from pipeline_lib.shards.columns import list_column
+from pipeline_lib.shards.shard_sets import (
     Manifest,
     Shard,
     ShardSet,
@@ -30,6 +29,8 @@ from pipeline_lib.storage.shards import (
     write_manifest,
     write_shard,
 )
+from pipeline_lib.tables import writer
+from pipeline_lib.tables.writer import write_flat
 
 from .made_up import TASK, TEACHER, sentence, transfer_table
 
@@ -40,7 +41,7 @@ ROWS = 256
 POOLS: list[pa.MemoryPool] = []
 
 
-def made_up(layout: Layout, blocks: int) -> JoinedSet:
+def made_up(layout: Layout, blocks: int) -> JoinedRows:
     """Write a set whose blocks are copies of one; the digests, which nothing here reads, differ."""
     keys = np.random.default_rng(1).integers(1 << 63, size=ROWS, dtype=np.uint64)
     one = transfer_table(
@@ -69,10 +70,10 @@ def made_up(layout: Layout, blocks: int) -> JoinedSet:
         answers.append(write_shard(outputs / name, answer, inputs[-1].sha256))
     write_manifest(folder, Manifest("transfer", schema_of(rows), inputs))
     write_manifest(outputs, Manifest("logits", schema_of(answer), answers))
-    return JoinedSet.open(folder)
+    return JoinedRows.open(folder)
 
 
-def otherwise(rows: JoinedSet) -> JoinedSet:
+def otherwise(rows: JoinedRows) -> JoinedRows:
     """Return the same set with other digests, so that it has to be compared row for row."""
     manifest = rows.inputs.manifest
     shards = [replace(shard, sha256=shard.sha256[::-1]) for shard in manifest.shards]
@@ -96,27 +97,27 @@ def peak(work: Callable[[], object]) -> int:
 
 
 @pytest.fixture(scope="module")
-def sets(tmp_path_factory: pytest.TempPathFactory) -> list[JoinedSet]:
+def sets(tmp_path_factory: pytest.TempPathFactory) -> list[JoinedRows]:
     folder = tmp_path_factory.mktemp("sets")
     return [made_up(Layout(folder / str(blocks)), blocks) for blocks in (SMALL, LARGE)]
 
 
 @pytest.mark.parametrize("what", ["figures", "sample", "lists", "difference", "flat"])
 def test_memory_does_not_grow_with_the_set(
-    sets: list[JoinedSet], what: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    sets: list[JoinedRows], what: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     # What is gathered before it is written or compared: so little that both sets exceed it.
     monkeypatch.setattr(matching, "PART", 2 * ROWS)
     monkeypatch.setattr(matching, "BATCH", ROWS)
-    monkeypatch.setattr(flat_files, "GROUP_ROWS", 2 * ROWS)
+    monkeypatch.setattr(writer, "GROUP_ROWS", 2 * ROWS)
 
-    def work(rows: JoinedSet) -> object:
+    def work(rows: JoinedRows) -> object:
         if what == "figures":
             return figures(rows, None, Filter())
         if what == "sample":
             return sample(rows, 5, 1, Filter())
         if what == "lists":
-            return lists_of([Part(rows, student=lambda batch: -batch.logits)], None, 5, False)
+            return lists_of([ListPart(rows, student=lambda batch: -batch.logits)], None, 5, False)
         if what == "difference":
             return difference(rows, otherwise(rows), 5)
         return write_flat(tmp_path / "flat.parquet", FlatRows(rows, None, Filter()).tables(), None)

@@ -11,8 +11,8 @@ import pytest
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.inspection.joined import JoinedRows
 from pipeline_lib.inspection.revisions import set_at
-from pipeline_lib.inspection.sets import JoinedSet
 
 from .made_up import TASK, TEACHER, made_up_transfer
 
@@ -65,7 +65,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_set_with_what_belongs_to_it(repository: Path) -> None:
     with set_at(f"{SET}@HEAD") as folder:
-        found = JoinedSet.open(folder)
+        found = JoinedRows.open(folder)
         assert found.classes == 2 and len(found) == 9
         (batch, *_) = found.batches()
         assert batch.table["text"].to_pylist() == ["a good film", "a joy to watch"]

@@ -9,12 +9,12 @@ import pytest
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.inspection.changes import Span
+from pipeline_lib.inspection.joined import JoinedRows
 from pipeline_lib.inspection.originals import Originals
-from pipeline_lib.inspection.sets import JoinedSet
-from pipeline_lib.inspection.top import Top
-from pipeline_lib.inspection.work_lists import Part, WorkList, lists_of, work_lists
-from pipeline_lib.storage.columns import list_column
-from pipeline_lib.storage.shards import write_shard
+from pipeline_lib.inspection.top_k import Top
+from pipeline_lib.inspection.work_lists import ListPart, WorkList, lists_of, work_lists
+from pipeline_lib.shards.columns import list_column
+from pipeline_lib.shards.shard_sets import write_shard
 from tests.made_up import made_up_method, made_up_scores
 
 from .made_up import (
@@ -131,8 +131,8 @@ def test_scores_of_pairs(tmp_path: Path) -> None:
     }
     folder = layout.transfer(TASK, "full")
     write_set(folder, tables, layout.outputs(TASK, TEACHER, "full"), [[1.0], [3.0]])
-    part = Part(
-        JoinedSet.open(folder), student=lambda b: b.logits + 1, spread=lambda b: np.array([0.25])
+    part = ListPart(
+        JoinedRows.open(folder), student=lambda b: b.logits + 1, spread=lambda b: np.array([0.25])
     )
     found = {own.name: own for own in lists_of([part], None, 5, regression=True)}
     assert [row.score for row in found["augmentation"].rows] == [2.0]
@@ -168,7 +168,7 @@ def test_originals_are_found_window_by_window(
     folder = tmp_path / "transfer" / TASK / "full"
     logits = [[float(n), 0.0] for n in range(60)]
     write_set(folder, tables, tmp_path / "outputs" / TASK / TEACHER / "full", logits)
-    rows = JoinedSet.open(folder)
+    rows = JoinedRows.open(folder)
     originals = Originals(rows)
     synthetic = [batch for batch in rows.batches(7) if batch.shard]
     found = np.concatenate([originals.logits(batch)[:, 0] for batch in synthetic])

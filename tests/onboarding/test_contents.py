@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.onboarding.contents import read_content
+from pipeline_lib.tables.contents import read_content
 
 
 def write(path: Path, text: str) -> Path:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.onboarding.given import files_by_split
+from pipeline_lib.onboarding.input_files import files_by_split
 
 
 def touch(folder: Path, *names: str) -> list[Path]:

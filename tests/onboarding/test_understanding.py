@@ -8,16 +8,16 @@ import pyarrow as pa
 import pytest
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.onboarding.contents import Content
 from pipeline_lib.onboarding.findings import find, without_lonely
 from pipeline_lib.onboarding.labels import classes_of, parse_labels, score_range, spelled
 from pipeline_lib.onboarding.questions import Question, refuse
 from pipeline_lib.onboarding.understanding import (
     AnswerHints,
     Overrides,
-    Understood,
+    TaskGuess,
     understand,
 )
+from pipeline_lib.tables.contents import Content
 
 from .made_up import review
 
@@ -36,7 +36,7 @@ def reviews(rows: int = 40, **columns: Sequence[Any]) -> Content:
     return content(review=[review(n) for n in range(rows)], **columns)
 
 
-def about(given: Content, **overrides: Any) -> Understood:
+def about(given: Content, **overrides: Any) -> TaskGuess:
     return understand({"all": given}, Overrides(**overrides), None, refuse)
 
 
@@ -161,7 +161,7 @@ def test_nothing_labelled_needs_answers() -> None:
     assert understand(splits, Overrides(), hints, refuse).label == {"dev": "label"}
 
 
-def of_numbers(numbers: Sequence[str | float], **overrides: Any) -> Understood:
+def of_numbers(numbers: Sequence[str | float], **overrides: Any) -> TaskGuess:
     """Understand unlabelled reviews, whose teacher's labels are numbers."""
     hints = AnswerHints(None, [], [*numbers])
     return understand({"all": reviews()}, Overrides(**overrides), hints, refuse)

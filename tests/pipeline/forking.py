@@ -113,7 +113,7 @@ def _warm() -> None:
     """Import what all stages need of the library, and digest its code."""
     sys.path[0] = str(ROOT)
     importlib.import_module("pipeline_lib.params")
-    fingerprint = importlib.import_module("pipeline_lib.storage.fingerprint")
+    fingerprint = importlib.import_module("pipeline_lib.shards.fingerprint")
     for stage in fingerprint.stage_files():
         fingerprint.stage_code(stage)
 

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipeline_lib.base.probabilities import softmax
-from pipeline_lib.storage.columns import matrix
-from pipeline_lib.storage.shards import ShardSet, read_shard
+from pipeline_lib.shards.columns import matrix
+from pipeline_lib.shards.shard_sets import ShardSet, read_shard
 
 from .corpus import sentences
 from .workspace import OUTPUTS, TASK, TEACHER, TRANSFER, Workspace

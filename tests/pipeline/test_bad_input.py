@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.storage.fingerprint import stage_files
+from pipeline_lib.shards.fingerprint import stage_files
 
 from .conftest import Finished
 from .workspace import TASK, Workspace

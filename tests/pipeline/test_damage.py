@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipeline_lib.storage.shards import read_manifest
+from pipeline_lib.shards.shard_sets import read_manifest
 
 from .conftest import Finished
 from .test_kills import TELL_RESUMED
@@ -17,7 +17,7 @@ STUDENT = STUDENTS / "bilstm_kd_ts"
 # Workers as forks import nothing; that interpreters of their own do as well is shown for one stage.
 FORKED_WORKERS = """
 import multiprocessing
-from pipeline_lib.engine import local as engine
+from pipeline_lib.shards.engine import local as engine
 forking = multiprocessing.get_context("fork")
 multiprocessing.get_context = lambda method: forking
 pool = engine.ProcessPoolExecutor

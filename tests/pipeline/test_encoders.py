@@ -12,13 +12,13 @@ import pytest
 import torch
 
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.distillation.students import StudentTraining
-from pipeline_lib.storage.columns import list_column, matrix
-from pipeline_lib.storage.references import SetReference
-from pipeline_lib.storage.shards import ShardSet, read_manifest
-from pipeline_lib.storage.vectors import StoredVectors, vector_tables
+from pipeline_lib.shards.columns import list_column, matrix
+from pipeline_lib.shards.references import SetReference
+from pipeline_lib.shards.shard_sets import ShardSet, read_manifest
+from pipeline_lib.shards.vectors import StoredVectors, vector_tables
+from pipeline_lib.training.distillation.students import StudentTraining
 from tests.commands.running import distill
-from tests.wikipedia.wikis import write_dump
+from tests.corpora.wikipedia.wikis import write_dump
 
 from .conftest import Finished
 from .test_kills import CHECKPOINTS, SLOW_TRAINING, TELL_RESUMED, _resumed, _written
@@ -29,7 +29,7 @@ PRETRAIN = ("pretrain", "--encoder", "sra")
 SENTENCES, SHARD = 200, 100
 SLOW_VECTORS = """
 import time
-from pipeline_lib.teachers.vectors import VectorPass
+from pipeline_lib.outputs.vectors import VectorPass
 compute = VectorPass.compute
 def slow(self, rows):
     time.sleep(0.2)

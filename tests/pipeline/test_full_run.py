@@ -10,10 +10,10 @@ import pytest
 
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.inspection.work_lists import work_lists
+from pipeline_lib.models.students.student import load_student
 from pipeline_lib.params import load_params
-from pipeline_lib.storage.columns import matrix, texts
-from pipeline_lib.storage.shards import ShardSet, read_shard
-from pipeline_lib.students.student import load_student
+from pipeline_lib.shards.columns import matrix, texts
+from pipeline_lib.shards.shard_sets import ShardSet, read_shard
 from tests.commands.running import distill
 
 from .conftest import Finished

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from pipeline_lib.storage.columns import matrix
-from pipeline_lib.students.student import load_student
+from pipeline_lib.models.students.student import load_student
+from pipeline_lib.shards.columns import matrix
 
 from .conftest import Finished
 from .corpus import sentences

@@ -29,7 +29,7 @@ training._remaining = told
 """
 SLOW_TEACHER = """
 import time
-from pipeline_lib.teachers.outputs import LogitPass
+from pipeline_lib.outputs.teacher_pass import LogitPass
 compute = LogitPass.compute
 def slow(self, rows):
     time.sleep(0.2)
@@ -38,7 +38,7 @@ LogitPass.compute = slow
 """
 SLOW_TAGGER = """
 import time
-from pipeline_lib.tasks.tagging import TaggingPass
+from pipeline_lib.corpora.tasks.tagging import TaggingPass
 compute = TaggingPass.compute
 def slow(self, rows):
     print("tagging a block", flush=True)
@@ -80,7 +80,7 @@ def test_an_entry_that_a_kill_left_half_written_is_computed_again(
 
 
 def _key(workspace: Workspace) -> str:
-    from pipeline_lib.storage.shards import read_manifest
+    from pipeline_lib.shards.shard_sets import read_manifest
 
     digest = read_manifest(workspace / OUTPUTS).shards[-1].sha256
     records = (workspace / STORE / "logits").glob("*/*.json")

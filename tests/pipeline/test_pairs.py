@@ -11,13 +11,13 @@ from safetensors.numpy import load_file
 
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.processor import computed_on
-from pipeline_lib.evaluation.companions import Router, open_teacher, student_in_use
-from pipeline_lib.evaluation.importance import word_importance
-from pipeline_lib.evaluation.results import RetrievalScores, SimilarityScores
-from pipeline_lib.storage.columns import matrix, texts
-from pipeline_lib.storage.shards import ShardSet, read_shard
-from pipeline_lib.students.sentence_encoder import load_encoder
-from pipeline_lib.students.student import load_student
+from pipeline_lib.models.serving import Router, open_teacher, student_in_use
+from pipeline_lib.models.students.sentence_encoder import load_encoder
+from pipeline_lib.models.students.student import load_student
+from pipeline_lib.models.word_importance import word_importance
+from pipeline_lib.results.schema import RetrievalScores, SimilarityScores
+from pipeline_lib.shards.columns import matrix, texts
+from pipeline_lib.shards.shard_sets import ShardSet, read_shard
 
 from .corpus import sentences
 from .workspace import Workspace

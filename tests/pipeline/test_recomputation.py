@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipeline_lib.storage.shards import read_manifest
+from pipeline_lib.shards.shard_sets import read_manifest
 
 from .conftest import Finished
 from .corpus import sentences, write_encoder, write_rows

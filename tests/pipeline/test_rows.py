@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 from pipeline_lib.base.files import sha256_folder
-from pipeline_lib.storage.shards import read_manifest
+from pipeline_lib.shards.shard_sets import read_manifest
 
 from .workspace import BLOCKS, N_ITER, OUTPUTS, SHARDS, TASK, TRANSFER, Workspace
 

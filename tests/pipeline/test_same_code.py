@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from pipeline_lib.storage.shards import ShardSet
+from pipeline_lib.shards.shard_sets import ShardSet
 
 from .workspace import BOTH, TASK, TEACHER, Workspace
 
@@ -56,7 +56,7 @@ def test_another_label_loss_gives_another_teacher(workspace: Workspace) -> None:
 def test_another_tagger_gives_other_tags(workspace: Workspace) -> None:
     edit(
         workspace,
-        "tasks/tagging.py",
+        "corpora/tasks/tagging.py",
         "yield [token.tag_ for token in doc]",
         'yield ["NN" for token in doc]',
     )
@@ -67,7 +67,7 @@ def test_another_tagger_gives_other_tags(workspace: Workspace) -> None:
 
 
 def test_scores_follow_the_students_code(workspace: Workspace) -> None:
-    with (workspace / "pipeline_lib/networks/student.py").open("a") as file:
+    with (workspace / "pipeline_lib/models/networks/student.py").open("a") as file:
         file.write("\nADDED = 1\n")
     workspace.dvc("repro", "fingerprint").sound()
     status = workspace.dvc("status", f"evaluate@{TASK}", f"measure_speed@{TASK}").sound().text

@@ -13,8 +13,8 @@ from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import check_params
 from pipeline_lib.stages.fingerprint import write_names
 from tests.archives import write_files
+from tests.corpora.wikipedia.wikis import wikipedia, write_dump
 from tests.tour import TOUR
-from tests.wikipedia.wikis import wikipedia, write_dump
 
 from .workspace import small_params
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline_lib.storage.columns import matrix
-from pipeline_lib.storage.shards import read_shard
+from pipeline_lib.shards.columns import matrix
+from pipeline_lib.shards.shard_sets import read_shard
 
 from .corpus import BAD, GOOD, sentences
 from .workspace import Workspace

@@ -22,10 +22,10 @@ from ruamel.yaml import YAML
 
 from pipeline_lib.base.files import sha256_file
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.distillation.plans import Plan, make_plan
-from pipeline_lib.evaluation.results import TaskScores
 from pipeline_lib.params import load_params
-from pipeline_lib.storage.trained import SEAL
+from pipeline_lib.results.schema import TaskScores
+from pipeline_lib.shards.trained import SEAL
+from pipeline_lib.training.distillation.plans import Plan, make_plan
 from tests.tour import TOUR
 
 ROOT = Path(__file__).parents[2]

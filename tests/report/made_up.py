@@ -9,10 +9,10 @@ import pyarrow as pa
 from pipeline_lib.base.files import write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import Params
-from pipeline_lib.report.collect import TaskResult
 from pipeline_lib.report.content import page_content
-from pipeline_lib.storage.columns import list_column
-from pipeline_lib.storage.shards import write_shard
+from pipeline_lib.results.collect import TaskResult
+from pipeline_lib.shards.columns import list_column
+from pipeline_lib.shards.shard_sets import write_shard
 from tests.inspection.made_up import TASK, TEACHER, made_up_transfer, odds, params, write_set
 from tests.made_up import made_up_method, made_up_scores, made_up_speed
 

@@ -9,10 +9,10 @@ from rich.console import Console
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.evaluation.results import RetrievalScores, SeedScores, SimilarityScores
 from pipeline_lib.params import Params, load_params
-from pipeline_lib.report.measured import read_finished_measures, read_measured
-from pipeline_lib.report.terminal import print_measured
+from pipeline_lib.results.retrieval_tables import read_finished_measures, read_measured
+from pipeline_lib.results.schema import RetrievalScores, SeedScores, SimilarityScores
+from pipeline_lib.results.terminal import print_measured
 from tests.tour import TOUR
 
 

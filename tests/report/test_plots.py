@@ -3,8 +3,8 @@
 import csv
 from pathlib import Path
 
-from pipeline_lib.report.collect import TaskResult
 from pipeline_lib.report.plots import LEAVES, summary, write_accuracy_speed, write_curves
+from pipeline_lib.results.collect import TaskResult
 from tests.made_up import made_up_method, made_up_scores, made_up_speed
 
 

@@ -13,8 +13,8 @@ from pipeline_lib.params import (
     SentenceVectorFiles,
     VectorFile,
 )
-from pipeline_lib.report.sources import sources
-from tests.teachers.answer_files import settings
+from pipeline_lib.sources.run_sources import sources
+from tests.outputs.answer_files import settings
 
 from .made_up import TASK, made_up_params
 

@@ -9,13 +9,13 @@ from rich.console import Console
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.evaluation.results import TaskScores
 from pipeline_lib.params import Params, load_params
 from pipeline_lib.report.checks import task_checks
-from pipeline_lib.report.collect import TaskResult, metrics, read_finished, read_results
-from pipeline_lib.report.markdown import write_report
-from pipeline_lib.report.rows import rows
-from pipeline_lib.report.terminal import print_result
+from pipeline_lib.results.collect import TaskResult, metrics, read_finished, read_results
+from pipeline_lib.results.report_markdown import write_report
+from pipeline_lib.results.schema import TaskScores
+from pipeline_lib.results.table_rows import rows
+from pipeline_lib.results.terminal import print_result
 from tests.made_up import made_up_form, made_up_method, made_up_scores, made_up_speed
 from tests.tour import TOUR
 

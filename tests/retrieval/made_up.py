@@ -4,19 +4,19 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline_lib.engine.local import LocalEngine
-from pipeline_lib.networks.student import StudentConfig
+from pipeline_lib.models.networks.student import StudentConfig
+from pipeline_lib.models.students.sentence_encoder import save_encoder
+from pipeline_lib.models.students.student import build_student, save_student
+from pipeline_lib.models.students.vocabulary import build_tokenizer
 from pipeline_lib.params import student_settings
 from pipeline_lib.retrieval.building import Form, build
 from pipeline_lib.retrieval.catalogue import Catalogue
 from pipeline_lib.retrieval.embedders import EncoderReference
-from pipeline_lib.retrieval.rows import Rows
 from pipeline_lib.retrieval.scoring import CosineScorer
 from pipeline_lib.retrieval.search import QueryEncoder, Search
-from pipeline_lib.storage.vectors import unit
-from pipeline_lib.students.sentence_encoder import save_encoder
-from pipeline_lib.students.student import build_student, save_student
-from pipeline_lib.students.vocabulary import build_tokenizer
+from pipeline_lib.shards.engine.local import LocalEngine
+from pipeline_lib.shards.vectors import unit
+from pipeline_lib.tables.sentence_rows import Rows
 
 WORDS = [f"word{number}" for number in range(60)]
 TEXTS = [f"{WORDS[n % 60]} {WORDS[(7 * n + 3) % 60]} {WORDS[n * n % 59]}" for n in range(50)]

@@ -12,15 +12,15 @@ import pytest
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import sha256_folder
-from pipeline_lib.engine.local import LocalEngine
+from pipeline_lib.models.students.sentence_encoder import load_encoder
 from pipeline_lib.retrieval import embedders
 from pipeline_lib.retrieval.building import Form, add, build
 from pipeline_lib.retrieval.catalogue import UNFINISHED, Catalogue
 from pipeline_lib.retrieval.embedders import EncoderReference
-from pipeline_lib.retrieval.rows import Rows
 from pipeline_lib.retrieval.segments import BuildReport
-from pipeline_lib.storage.vectors import unit
-from pipeline_lib.students.sentence_encoder import load_encoder
+from pipeline_lib.shards.engine.local import LocalEngine
+from pipeline_lib.shards.vectors import unit
+from pipeline_lib.tables.sentence_rows import Rows
 from tests.pipeline.workspace import flip_byte
 from tests.pretrained import write_model
 

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.commands.vector_files import usual_settings
+from pipeline_lib.models.students.sentence_encoder import load_encoder
+from pipeline_lib.models.students.vector_targets import Targets
+from pipeline_lib.outputs.files.describe_vectors import usual_settings
+from pipeline_lib.outputs.files.vector_table import gather_vectors
 from pipeline_lib.retrieval.building import Form, add, build
 from pipeline_lib.retrieval.catalogue import Catalogue
 from pipeline_lib.retrieval.documents import GivenDocuments, check_space, targets_in_files
 from pipeline_lib.retrieval.embedders import EncoderReference
-from pipeline_lib.retrieval.rows import Rows
 from pipeline_lib.retrieval.search import QueryEncoder, pair_scorer
-from pipeline_lib.storage.vectors import unit
-from pipeline_lib.students.sentence_encoder import load_encoder
-from pipeline_lib.students.targets import Targets
-from pipeline_lib.teachers.given_vectors import gather_vectors
+from pipeline_lib.shards.vectors import unit
+from pipeline_lib.tables.sentence_rows import Rows
 
 from .made_up import ENGINE, TEXTS, WIDTH, by_cosine, write_encoder
 
@@ -60,7 +60,7 @@ def made(folder: Path, encoder: Path, own: GivenDocuments, texts: list[str]) -> 
         EncoderReference.to(encoder),
         Form("float32", mean=targets_in_files(encoder).mean),
     )
-    return build(folder, reference, [Rows(texts)], form, ENGINE, given=own)[0]
+    return build(folder, reference, [Rows(texts)], form, ENGINE, documents=own)[0]
 
 
 def test_queries_of_the_encoder_find_the_given_vectors(
@@ -87,7 +87,7 @@ def test_added_sentences_have_theirs_out_of_files_too(
         tmp_path / "index", encoder, given(tmp_path / "a", documents[:40], TEXTS[:40]), TEXTS[:40]
     )
     more, rows = given(tmp_path / "b", documents[40:], TEXTS[40:]), [Rows(TEXTS[40:])]
-    whole, report = add(first, rows, ENGINE, given=more)
+    whole, report = add(first, rows, ENGINE, documents=more)
     assert len(whole) == 50 and report.rows_computed == 10
     np.testing.assert_allclose(whole.vectors[np.arange(50)], documents - OFFSET, atol=1e-5)
     with pytest.raises(DistilleryError, match="Name those of the new sentences by `--vectors`"):
@@ -96,10 +96,10 @@ def test_added_sentences_have_theirs_out_of_files_too(
     with pytest.raises(
         DistilleryError, match="of model another, but the index holds those of some"
     ):
-        add(whole, rows, ENGINE, given=other)
+        add(whole, rows, ENGINE, documents=other)
     own = build(tmp_path / "own", EncoderReference.to(encoder), [Rows(TEXTS)], Form(), ENGINE)[0]
     with pytest.raises(DistilleryError, match="are its encoder's"):
-        add(own, rows, ENGINE, given=more)
+        add(own, rows, ENGINE, documents=more)
 
 
 def test_a_sentence_without_a_vector_is_named(

@@ -11,13 +11,13 @@ from pytest import MonkeyPatch
 from torch.overrides import TorchFunctionMode
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.networks.student import StudentConfig
+from pipeline_lib.models.networks.student import StudentConfig
+from pipeline_lib.models.students.sentence_encoder import encode_sentences
+from pipeline_lib.models.students.student import Student, build_student
+from pipeline_lib.models.students.vocabulary import build_tokenizer
 from pipeline_lib.params import student_settings
 from pipeline_lib.retrieval import scoring
 from pipeline_lib.retrieval.scoring import CosineScorer, PairScorer, score_blocks, scores
-from pipeline_lib.students.sentence_encoder import encode_sentences
-from pipeline_lib.students.student import Student, build_student
-from pipeline_lib.students.vocabulary import build_tokenizer
 
 WORDS = ["a", "film", "good", "dull", "plot"]
 COMMON = {"dropout": 0.1, "max_words": 6}

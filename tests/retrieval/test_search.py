@@ -11,17 +11,17 @@ import torch
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import write_json
+from pipeline_lib.models.students.sentence_encoder import load_encoder
+from pipeline_lib.models.students.student import load_student
+from pipeline_lib.models.students.vector_targets import Targets
+from pipeline_lib.models.teacher import digest_model
 from pipeline_lib.retrieval import approximate
 from pipeline_lib.retrieval.building import Form, add, build
 from pipeline_lib.retrieval.catalogue import Catalogue
 from pipeline_lib.retrieval.embedders import EncoderReference, targets_in_space
-from pipeline_lib.retrieval.rows import Rows
 from pipeline_lib.retrieval.scoring import CosineScorer
 from pipeline_lib.retrieval.search import CrossEncoder, Hit, QueryEncoder, Search, pair_scorer
-from pipeline_lib.students.sentence_encoder import load_encoder
-from pipeline_lib.students.student import load_student
-from pipeline_lib.students.targets import Targets
-from pipeline_lib.teachers.model import digest_model
+from pipeline_lib.tables.sentence_rows import Rows
 from tests.pipeline.workspace import flip_byte
 from tests.pretrained import WORDS as MODEL_WORDS
 from tests.pretrained import write_model

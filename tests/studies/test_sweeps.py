@@ -9,9 +9,9 @@ import pytest
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import write_json
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.commands.studies.study_tables import read_figures, table, write_study
+from pipeline_lib.commands.studies.sweeps import SWEEPS, Rows, Study
 from pipeline_lib.params import check_params
-from pipeline_lib.studies.figures import read_figures, table, write_study
-from pipeline_lib.studies.sweeps import SWEEPS, Rows, Study
 from tests.params.variants import changed
 
 
@@ -273,7 +273,7 @@ def test_without_matplotlib_there_is_a_table(
     study = sweep("hidden")
     metrics = fake_metrics(study, tmp_path)
     figures = read_figures(study, metrics, Layout(tmp_path))
-    monkeypatch.setattr("pipeline_lib.studies.figures.find_spec", lambda _: None)
+    monkeypatch.setattr("pipeline_lib.commands.studies.study_tables.find_spec", lambda _: None)
     assert write_study(study, figures, metrics, tmp_path / "hidden") == ["table.md"]
     [path] = (tmp_path / "hidden").iterdir()
     assert path.read_text() == table(study, figures, metrics)

@@ -7,7 +7,7 @@ import pytest
 from tokenizers import Regex, Tokenizer
 from tokenizers.pre_tokenizers import Split
 
-from pipeline_lib.students.vocabulary import build_tokenizer
+from pipeline_lib.models.students.vocabulary import build_tokenizer
 from pipeline_lib.text.fast_tokenizer import WordNumbers
 from pipeline_lib.text.words import split_words
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline_lib.teachers.model import load_fast_tokenizer
+from pipeline_lib.models.teacher import load_fast_tokenizer
 from pipeline_lib.text import pieces
 from tests.pretrained import write_model
 

@@ -2,8 +2,9 @@
 
 import pytest
 
-from pipeline_lib.students.vocabulary import build_tokenizer
-from pipeline_lib.text.words import MASK, join_words, split_words
+from pipeline_lib.base.text import MASK
+from pipeline_lib.models.students.vocabulary import build_tokenizer
+from pipeline_lib.text.words import join_words, split_words
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.ragged import Sentences, to_device
-from pipeline_lib.training.batches import LengthSorted
 from pipeline_lib.training.mixed import MixedBatches
 
 SIZES = {"small": 9, "middle": 30, "large": 203}

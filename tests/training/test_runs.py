@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline_lib.engine.local import LocalEngine
+from pipeline_lib.shards.engine.local import LocalEngine
+from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.training import search
-from pipeline_lib.training.batches import LengthSorted
 from pipeline_lib.training.loop import Settings
 from pipeline_lib.training.runs import Message, Prepared, TrainingSpec, train_all
-from pipeline_lib.training.search import Row, train_rows
+from pipeline_lib.training.search import TrainingRow, train_rows
 
 RUN: list[tuple[str, int, float]] = []
 
@@ -97,8 +97,8 @@ def test_the_longest_is_first_and_none_is_run_twice() -> None:
 
 
 def test_the_best_rate_with_the_first_seed_is_taken_for_all() -> None:
-    def row(name: str, rates: list[float]) -> Row[Line]:
-        return Row(name, rates, [5, 6], lambda seed, rate: Line(name, 16, 3.0, rate, seed))
+    def row(name: str, rates: list[float]) -> TrainingRow[Line]:
+        return TrainingRow(name, rates, [5, 6], lambda seed, rate: Line(name, 16, 3.0, rate, seed))
 
     done: list[Line] = []
     found = train_rows(
@@ -121,12 +121,12 @@ def test_a_score_that_is_no_number_is_the_worst(monkeypatch: pytest.MonkeyPatch)
         return [(n, {"best_dev": rates[spec.rate]}) for n, spec in enumerate(specs)]
 
     monkeypatch.setattr(search, "train_all", scored)
-    row = Row("a", list(rates), [5], lambda seed, rate: Line("a", 16, 3.0, rate, seed))
+    row = TrainingRow("a", list(rates), [5], lambda seed, rate: Line("a", 16, 3.0, rate, seed))
     assert train_rows([row], LocalEngine(1))["a"].rate == 0.2
 
 
 def test_the_search_is_written_beside_the_trainings(tmp_path: Path) -> None:
-    row = Row("a", [1e-6, 0.1], [5], lambda seed, rate: Line("a", 16, 3.0, rate, seed))
+    row = TrainingRow("a", [1e-6, 0.1], [5], lambda seed, rate: Line("a", 16, 3.0, rate, seed))
     train_rows([row], LocalEngine(1))["a"].write(tmp_path)
     search = json.loads((tmp_path / "search.json").read_text())
     assert (search["seed"], search["learning_rate"]) == (5, 0.1)

@@ -1,0 +1,133 @@
+"""``distill shards``: list, inspect, compare, export and verify the cached shard sets."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pipeline_lib.commands.shards import diff, export, sample, stats, worklist
+from pipeline_lib.commands.shards.options import PARAMS, OneRule, ParamsFile, label_names
+
+if TYPE_CHECKING:
+    from pipeline_lib.shards.shard_sets import Manifest
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="List, inspect, compare, export and verify shard sets (data and teacher outputs).",
+)
+Folder = Annotated[Path, typer.Argument(help="A shard set, or a folder that contains some.")]
+
+
+@app.command("ls", epilog="Example: distill shards ls data/outputs")
+def list_sets(folder: Folder = Path("data")) -> None:
+    """List shard sets with kind, rows, shards, bytes and digest."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from pipeline_lib.base.errors import DistilleryError
+    from pipeline_lib.shards.shard_sets import read_manifest, shard_sets
+
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("Folder", overflow="fold")
+    table.add_column("Kind")
+    for head in ("Rows", "Shards", "Size", "Digest"):
+        table.add_column(head, justify="right", no_wrap=True)
+    for path in shard_sets(folder):
+        try:
+            table.add_row(*map(Text, [str(path), *_cells(read_manifest(path))]))
+        except DistilleryError:
+            table.add_row(Text(str(path)), "[red]unreadable[/red]: `distill shards verify`")
+    Console().print(table)
+
+
+@app.command(
+    "show", epilog="Example: distill shards show data/transfer/movies/full --rule mask --uncertain"
+)
+def show(
+    folder: Annotated[
+        Path, typer.Argument(help="Folder of a transfer set, task split or outputs.")
+    ],
+    rows: Annotated[int, typer.Option("--rows", min=0, help="How many rows to show.")] = 10,
+    offset: Annotated[int, typer.Option("--offset", min=0, help="How many rows to skip.")] = 0,
+    shard: Annotated[
+        str | None, typer.Option("--shard", help="One shard only, e.g. b000-i001.")
+    ] = None,
+    rule: OneRule = None,
+    uncertain: Annotated[
+        bool, typer.Option("--uncertain", help="Show first what the teacher is least sure of.")
+    ] = False,
+    params: ParamsFile = PARAMS,
+) -> None:
+    """Show rows: text, what was changed, and the teacher's logits, probabilities and entropy.
+
+    Masked words are red, replaced ones cyan. Name either inputs or outputs; they are joined.
+    """
+    from rich.console import Console
+
+    from pipeline_lib.inspection.render import print_rows, print_totals
+    from pipeline_lib.inspection.view import open_view, select, totals
+
+    view = open_view(folder, label_names(params))
+    chosen = select(view, shard=shard, rule=rule.value if rule else None, uncertain=uncertain)
+    page = chosen[offset : offset + rows]
+    console = Console()
+    print_rows(console, view, page)
+    print_totals(console, totals(view, chosen), len(page))
+
+
+@app.command("verify", epilog="Example: distill shards verify data/transfer data/outputs")
+def verify(
+    folders: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Shard sets, or folders that contain some; by default data."),
+    ] = None,
+) -> None:
+    """Check every shard's digest, and that outputs match their inputs row for row.
+
+    If anything is truncated, altered or mixed up, prints the faults and the remedy, and exits with
+    status 1.
+    """
+    from pipeline_lib.base.errors import DistilleryError
+    from pipeline_lib.inspection.verification import faults_of
+    from pipeline_lib.shards.shard_sets import shard_sets
+
+    faults = []
+    for folder in [path for above in folders or [Path("data")] for path in shard_sets(above)]:
+        new = faults_of(folder)
+        typer.echo(f"{'FAULT' if new else 'ok   '} {folder}")
+        faults += new
+    if faults:
+        remedy = (
+            "Delete the folders named and run `dvc repro`: sound shards are taken from the store."
+        )
+        raise DistilleryError("\n".join([*faults, remedy]))
+
+
+def _cells(manifest: "Manifest") -> list[str]:
+    size = sum(shard.bytes for shard in manifest.shards)
+    shards = len(manifest.shards)
+    return [
+        manifest.kind,
+        f"{manifest.rows:,}",
+        f"{shards:,}",
+        size_text(size),
+        manifest.digest[:12],
+    ]
+
+
+def size_text(size: float) -> str:
+    """Return a number of bytes in a readable unit."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TiB"
+
+
+app.command("stats", epilog=stats.EXAMPLE)(stats.stats)
+app.command("sample", epilog=sample.EXAMPLE)(sample.sample)
+app.command("worklist", epilog=worklist.EXAMPLE)(worklist.worklist)
+app.command("diff", epilog=diff.EXAMPLE)(diff.diff)
+app.command("export", epilog=export.EXAMPLE)(export.export)

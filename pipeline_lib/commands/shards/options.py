@@ -1,0 +1,74 @@
+"""Options shared by the ``distill shards`` commands."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from pipeline_lib.inspection.filters import Filter
+    from pipeline_lib.inspection.joined import JoinedRows
+
+
+class Rule(StrEnum):
+    """What was done to a row of a transfer set."""
+
+    mask = "mask"
+    replace = "replace"
+    ngram = "ngram"
+    original = "original"
+
+
+SetFolder = Annotated[
+    Path, typer.Argument(metavar="SET", help="Folder of a transfer set, task split or outputs.")
+]
+OneRule = Annotated[Rule | None, typer.Option("--rule", help="Only rows changed by this rule.")]
+OneLabel = Annotated[
+    str | None, typer.Option("--label", help="Only rows with this label; none: unlabelled rows.")
+]
+StudentFolder = Annotated[
+    Path | None, typer.Option("--student", help="Folder of a student, to answer the rows as well.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print everything as JSON.")]
+ParamsFile = Annotated[Path, typer.Option("--params", help="Parameter file, for label names.")]
+PARAMS = Path("params.yaml")
+
+
+def label_names(path: Path) -> dict[str, list[str]]:
+    """Return the label names of each task in a parameter file; empty if there is no file."""
+    from pipeline_lib.params import load_params
+
+    if not path.exists():
+        return {}
+    return {name: task.label_names for name, task in load_params(path).tasks.items()}
+
+
+def open_set(folder: Path, params: Path) -> "tuple[JoinedRows, list[str] | None]":
+    """Open a set with its counterpart, and return the names of its classes.
+
+    The names are those of the task in the path; None for a regression, or if unknown.
+    """
+    from pipeline_lib.inspection.joined import JoinedRows
+
+    rows = JoinedRows.open(folder)
+    return rows, class_names(rows, folder, params)
+
+
+def class_names(rows: "JoinedRows", folder: Path, params: Path) -> list[str] | None:
+    """Return the names of a set's classes, or None.
+
+    :param folder: its path contains the task's name.
+    """
+    known = label_names(params)
+    task = next((part for part in reversed(folder.absolute().parts) if part in known), None)
+    return None if task is None or rows.is_regression else known[task]
+
+
+def wanted_rows(
+    rows: "JoinedRows", names: list[str] | None, rule: Rule | None, label: str | None
+) -> "Filter":
+    """Return the filter that the options describe."""
+    from pipeline_lib.inspection.filters import Filter
+
+    return Filter.of(rows, names, rule.value if rule else None, label)

@@ -1,0 +1,158 @@
+"""``distill shards stats``: distributions over a set's rows."""
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from pipeline_lib.commands.shards.options import (
+    PARAMS,
+    AsJson,
+    OneLabel,
+    OneRule,
+    ParamsFile,
+    SetFolder,
+    open_set,
+    wanted_rows,
+)
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from pipeline_lib.inspection.statistics import Figures, Numbers
+
+EXAMPLE = "Example: distill shards stats data/transfer/movies/full"
+BAR = 30
+"""Length of the longest bar, in characters."""
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+def stats(
+    folder: SetFolder,
+    rule: OneRule = None,
+    label: OneLabel = None,
+    as_json: AsJson = False,
+    params: ParamsFile = PARAMS,
+) -> None:
+    """Show the distributions of lengths, labels, rules, and the teacher's answers and entropy.
+
+    Name either inputs or outputs; they are joined. For a regression, labels and answers are scores;
+    for sentences with vectors, the vectors' lengths are shown.
+    """
+    from rich.console import Console
+
+    from pipeline_lib.inspection.statistics import figures
+
+    rows, names = open_set(folder, params)
+    result = figures(rows, names, wanted_rows(rows, names, rule, label))
+    if as_json:
+        typer.echo(json.dumps(_as_json(rows.name, result), indent=2, ensure_ascii=False))
+        return
+    console = Console()
+    say(console, f"{rows.name}: {result.rows:,} rows", "bold")
+    for name, numbers in result.numbers.items():
+        print_numbers(console, name, numbers)
+    _print_counts(console, "labels", result.labels)
+    _print_counts(console, "teacher's answers", result.answers)
+    right, both = result.agreeing
+    if both:
+        text = f"\nThe teacher agrees with {right:,} of {both:,} labels, {right / both:.1%}."
+        say(console, text)
+    _print_rules(console, result)
+    _print_counts(console, "iterations", {str(n): c for n, c in sorted(result.iterations.items())})
+
+
+def _as_json(name: str, figures: "Figures") -> dict[str, Any]:
+    return {
+        "set": name,
+        "rows": figures.rows,
+        "numbers": {name: number_json(numbers) for name, numbers in figures.numbers.items()},
+        "labels": dict(figures.labels),
+        "answers": dict(figures.answers),
+        "agreeing": {"rows": figures.agreeing[0], "of": figures.agreeing[1]},
+        "rules": {
+            rule: {
+                "rows": totals.rows,
+                "mean_length": totals.mean_length,
+                "entropy": totals.mean_entropy,
+            }
+            for rule, totals in figures.rules.items()
+        },
+        "iterations": {str(number): count for number, count in sorted(figures.iterations.items())},
+    }
+
+
+def number_json(numbers: "Numbers") -> dict[str, Any]:
+    """Return a distribution as plain values."""
+    known = (
+        {"least": numbers.low, "mean": numbers.mean, "greatest": numbers.high}
+        if numbers.count
+        else {}
+    )
+    return {
+        "unit": numbers.unit,
+        "rows": numbers.count,
+        "missing": numbers.missing,
+        **known,
+        "quantiles": {str(share): numbers.quantile(share) for share in QUANTILES},
+        "bins": [{"from": low, "to": high, "rows": rows} for low, high, rows in numbers.bars()],
+    }
+
+
+def print_numbers(console: "Console", name: str, numbers: "Numbers") -> None:
+    """Print a distribution: its figures, and a bar per bin."""
+    say(console, f"\n{name}, {numbers.unit}", "bold")
+    missing = f", none {numbers.missing:,}" if numbers.missing else ""
+    if not numbers.count:
+        say(console, f"  no values{missing}")
+        return
+    digits = 0 if numbers.whole else 3
+    tail = numbers.quantile(0.95)
+    say(
+        console,
+        f"  {numbers.low:.{digits}f} to {numbers.high:.{digits}f}, mean {numbers.mean:.3g}, median "
+        f"{numbers.quantile(0.5):.{digits}f}, 95th percentile {tail:.{digits}f}{missing}",
+    )
+    bars = numbers.bars()
+    ends = [(f"{low:.{digits}f}", f"{high:.{digits}f}") for low, high, _ in bars]
+    wide = max(len(end) for pair in ends for end in pair)
+    heads = [f"{low:>{wide}} – {high:>{wide}}" for low, high in ends]
+    _print_bars(console, dict(zip(heads, (rows for *_, rows in bars), strict=True)))
+
+
+def _print_counts(console: "Console", name: str, counts: Mapping[str, int]) -> None:
+    if counts:
+        say(console, f"\n{name}", "bold")
+        _print_bars(console, counts)
+
+
+def _print_rules(console: "Console", figures: "Figures") -> None:
+    if not figures.rules:
+        return
+    say(console, "\nrules (a row can have several)", "bold")
+    _print_bars(
+        console, {rule: totals.rows for rule, totals in figures.rules.items()}, figures.rows
+    )
+    for rule, totals in figures.rules.items():
+        sure = "" if totals.mean_entropy is None else f", entropy {totals.mean_entropy:.3f} bits"
+        if totals.rows:
+            say(console, f"  {rule}: on average {totals.mean_length:.1f} words{sure}", "dim")
+
+
+def _print_bars(console: "Console", counts: Mapping[str, int], rows: int | None = None) -> None:
+    """Print a bar per entry, with its count and its share of all rows."""
+    most, total = max(counts.values()) or 1, rows or sum(counts.values()) or 1
+    wide = max(len(head) for head in counts)
+    numbers = max(len(f"{rows:,}") for rows in counts.values())
+    for head, rows in counts.items():
+        bar = "█" * round(BAR * rows / most) or ("▏" if rows else "")
+        line = f"  {head:<{wide}}  {rows:>{numbers},} {rows / total:>6.1%}  {bar}"
+        say(console, line.rstrip())
+
+
+def say(console: "Console", text: str, style: str = "") -> None:
+    """Print a line without wrapping it."""
+    from rich.text import Text
+
+    console.print(Text(text, style), highlight=False, soft_wrap=True)

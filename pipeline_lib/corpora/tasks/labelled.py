@@ -1,0 +1,236 @@
+"""From rows of strings to examples with class numbers.
+
+params.yaml says which raw values, or which range of numbers, mean which label.  A value that fits
+no label is an error, or, if labels are given as ranges, is left out and counted.  A test file's
+labels may be hidden; then no score is ever computed on it.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.params import GlueFolder, HubDataset, Range, Source, Task
+from pipeline_lib.tables.rows import FIRST_ROW, read_rows
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One labelled row: one text or two, and its class number or score, None where it is hidden."""
+
+    texts: tuple[str, ...]
+    label: int | float | None
+
+
+@dataclass(frozen=True)
+class LabelMap:
+    """What raw label values mean: ``values`` are exact strings, ``ranges`` (min, max, class)."""
+
+    names: list[str]
+    values: dict[str, int]
+    ranges: list[tuple[float, float, int]]
+
+    @classmethod
+    def of(cls, labels: dict[str, list[str] | Range]) -> "LabelMap":
+        """Build the map from ``labels`` of a task; a class's number is its position.
+
+        :raises DistilleryError: if a value or number would belong to two labels.
+        """
+        values: dict[str, int] = {}
+        ranges: list[tuple[float, float, int]] = []
+        for number, (name, meaning) in enumerate(labels.items()):
+            if isinstance(meaning, Range):
+                ranges.append((meaning.min, meaning.max, number))
+                continue
+            for raw in meaning:
+                if raw in values:
+                    other = list(labels)[values[raw]]
+                    raise DistilleryError(
+                        f"params.yaml: labels: value {raw!r} is listed under {other} and "
+                        f"{name}. Keep one."
+                    )
+                values[raw] = number
+        _check_ranges(sorted(ranges), list(labels))
+        return cls(list(labels), values, ranges)
+
+    def classify(self, raw: str) -> int | None:
+        """Return the class number of a raw value, or None if no label claims it."""
+        if raw in self.values or not self.ranges:
+            return self.values.get(raw)
+        number = _number(raw)
+        if number is None:
+            return None
+        return next((c for low, high, c in self.ranges if low <= number <= high), None)
+
+    def hides(self, raw: str) -> bool:
+        """Return whether an unclaimed raw value marks a hidden label: empty, or GLUE's -1.
+
+        If a range extends below zero, -1 is a number like any other.
+        """
+        signed = any(low < 0 for low, _, _ in self.ranges)
+        return raw == "" or (raw == "-1" and not signed)
+
+    def __str__(self) -> str:
+        ranges = [f"{low:g} to {high:g}" for low, high, _ in self.ranges]
+        return ", ".join([*map(repr, self.values), *ranges])
+
+
+@dataclass(frozen=True)
+class ScoreRange:
+    """The scores of a regression, from ``low`` to ``high``; a value outside is an error."""
+
+    low: float
+    high: float
+
+    def classify(self, raw: str) -> float | None:
+        """Return the score, or None if it is not a number in the range."""
+        number = _number(raw)
+        return number if number is not None and self.low <= number <= self.high else None
+
+    def hides(self, raw: str) -> bool:
+        """Return whether a raw value outside of the range marks a hidden score."""
+        return raw == "" or (raw in ("-1", "-1.0") and self.low > -1)
+
+    def __str__(self) -> str:
+        return f"numbers from {self.low:g} to {self.high:g}"
+
+
+def read_examples(folder: Path, task: Task) -> tuple[dict[str, list[Example]], dict[str, Any]]:
+    """Read what ``fetch_data`` wrote for a task.
+
+    :param folder: the task's folder of raw files, one per split.
+    :param task: its parameters.
+    :return: the examples of each split that the source names (train, dev, test, or all), in the
+        files' order, and per split the counts of rows read, kept, and left out by reason.
+    :raises DistilleryError: for a value or text that cannot be used, naming file and row; or if a
+        class has no training example.
+    """
+    scores = task.score_range
+    labels = ScoreRange(scores.min, scores.max) if scores else LabelMap.of(task.labels)
+    splits: dict[str, list[Example]] = {}
+    counts: dict[str, Any] = {}
+    for split in split_names(task.source):
+        path = folder / f"{split}.{file_format(task.source)}"
+        splits[split], counts[split] = _read_split(path, split, task, labels)
+    if isinstance(labels, LabelMap) and task.learns_from_labels:
+        _check_classes(splits, labels, folder)
+    return splits, counts
+
+
+def split_names(source: Source) -> list[str]:
+    """Return the splits that a source names: train, dev, test, all, then further ones."""
+    splits = source.splits if isinstance(source, HubDataset) else source.files
+    usual = [name for name in ("train", "dev", "test", "all") if name in splits]
+    return usual + sorted(name for name in splits if name not in usual)
+
+
+def file_format(source: Source) -> str:
+    """Return the format, and file ending, in which ``fetch_data`` writes a source's files."""
+    if isinstance(source, HubDataset):
+        return "parquet"
+    return "tsv" if isinstance(source, GlueFolder) else source.format
+
+
+def _read_split(
+    path: Path, split: str, task: Task, labels: LabelMap | ScoreRange
+) -> tuple[list[Example], dict[str, int]]:
+    columns = None if isinstance(task.source, HubDataset) else task.source.columns
+    column = task.label_of(split)
+    optional = [column] if split.startswith("test") else []
+    wanted = task.text if column is None else [*task.text, column]
+    # Some rows of QQP's official training file end before their texts.
+    short_rows = isinstance(task.source, GlueFolder) and split == "train"
+    rows = read_rows(path, file_format(task.source), columns, wanted, optional, short_rows)
+    texts = zip(*(rows[name].to_pylist() for name in task.text), strict=True)
+    hidden = column not in rows.column_names
+    raws = [""] * rows.num_rows if hidden else rows[column].to_pylist()
+    examples: list[Example] = []
+    counts = Counter(
+        rows=rows.num_rows, kept=0, empty_text=0, outside_label_ranges=0, hidden_label=0
+    )
+    first = int(rows.schema.metadata[FIRST_ROW])
+    for number, (row_texts, raw) in enumerate(zip(texts, raws, strict=True), first):
+        label = None if column is None else labels.classify(raw.strip())
+        example = Example(tuple(text.strip() for text in row_texts), label)
+        reason = _reason_to_drop(example, raw.strip(), f"{path}: row {number}", split, task, labels)
+        if reason:
+            counts[reason] += 1
+            continue
+        counts["hidden_label"] += example.label is None
+        examples.append(example)
+    counts["kept"] = len(examples)
+    return examples, dict(counts)
+
+
+def _reason_to_drop(
+    example: Example, raw: str, where: str, split: str, task: Task, labels: LabelMap | ScoreRange
+) -> str | None:
+    if not all(example.texts):
+        # Dropping a row of dev or test would change what is scored, or a submission's rows.
+        if split.startswith(("dev", "test")):
+            names = ", ".join(map(repr, task.text))
+            raise DistilleryError(
+                f"{where}, column {names}: empty text. Fill it in or take it out."
+            )
+        return "empty_text"
+    if example.label is not None or task.label_of(split) is None:
+        return None
+    column = f"{where}, column {task.label_of(split)!r}"
+    if labels.hides(raw):
+        if split.startswith("test"):
+            return None
+        raise DistilleryError(
+            f"{column}: hidden label {raw!r}; only a test file may have those. Add the label or "
+            "take the row out."
+        )
+    ranges = labels.ranges if isinstance(labels, LabelMap) else []
+    if ranges and _number(raw) is not None:
+        return "outside_label_ranges"
+    wrong = "is not a number" if ranges else "is not a label"
+    raise DistilleryError(
+        f"{column}: {raw!r} {wrong}; `labels` in params.yaml knows {labels}. Add it there or "
+        "correct the row."
+    )
+
+
+def _number(raw: str) -> float | None:
+    try:
+        value = float(raw)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _check_ranges(ranges: list[tuple[float, float, int]], names: list[str]) -> None:
+    for low, high, number in ranges:
+        if low > high:
+            raise DistilleryError(
+                f"params.yaml: labels.{names[number]}: min {low:g} is above max {high:g}. "
+                "Swap them."
+            )
+    for (_, high, a), (low, _, b) in pairwise(ranges):
+        if low <= high:
+            raise DistilleryError(
+                f"params.yaml: labels: the ranges of {names[a]} and {names[b]} share {low:g}; "
+                "both ends belong to a range. Move one."
+            )
+
+
+def _check_classes(splits: dict[str, list[Example]], labels: LabelMap, folder: Path) -> None:
+    split = "all" if "all" in splits else "train"
+    missing = missing_classes(splits[split], labels)
+    if missing:
+        raise DistilleryError(
+            f"{folder}: no {split} example has the label {', '.join(missing)}. Correct `labels` in "
+            "params.yaml, or add examples."
+        )
+
+
+def missing_classes(examples: Sequence[Example], labels: LabelMap) -> list[str]:
+    """Return the names of the classes that no example has."""
+    seen = {example.label for example in examples}
+    return [name for number, name in enumerate(labels.names) if number not in seen]

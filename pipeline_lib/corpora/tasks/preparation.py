@@ -1,0 +1,279 @@
+"""From labelled text to prepared shards: words, spaces, tags, and the training set's blocks.
+
+An example's block, and its position in it, depend on its words alone.  So reordering the file
+changes nothing, and adding or removing an example changes one shard.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence, Sized
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import sha256_json
+from pipeline_lib.base.hashing import pair_keys, salt, splitmix64, string_key
+from pipeline_lib.corpora.tasks.labelled import Example
+from pipeline_lib.corpora.tasks.splits import split_examples
+from pipeline_lib.corpora.tasks.tagging import TaggingPass
+from pipeline_lib.corpora.tasks.unlabelled import texts_of_no_split
+from pipeline_lib.params import UNLABELLED, Tagger, Task
+from pipeline_lib.shards.columns import FIRST, SECOND, column_suffixes, for_sides, label_type
+from pipeline_lib.shards.engine.passes import Piece, run_pieces
+from pipeline_lib.shards.engine.protocol import Engine
+from pipeline_lib.shards.shard_sets import Manifest, Shard, schema_of, write_manifest, write_shard
+from pipeline_lib.shards.training_texts import unlabelled_folder
+from pipeline_lib.text.words import split_words
+
+HELDOUT_ROWS = 1000
+"""Rows per shard of a held-out split."""
+SPLIT_ROWS = 10_000
+"""Rows whose texts are split into words at a time."""
+_SENTENCE = [
+    ("text", pa.string()),
+    ("words", pa.list_(pa.string())),
+    ("spaces", pa.list_(pa.bool_())),
+]
+_TAGS = ("tags", pa.list_(pa.string()))
+
+
+def prepared_schema(pair: bool, regression: bool, tagged: bool) -> pa.Schema:
+    """Return the columns of prepared shards.
+
+    ``label`` is the class number or score, null where it is hidden; ``spaces`` says which words are
+    followed by a space.
+
+    :param tagged: whether there are ``tags``: the training set, which is augmented, has them; the
+        held-out splits do not.
+    """
+    fields = [("key", pa.uint64()), ("label", label_type(regression))]
+    sentence = [*_SENTENCE, _TAGS] if tagged else _SENTENCE
+    return pa.schema([*fields, *for_sides(sentence, pair)])
+
+
+def prepare_task(
+    splits: dict[str, list[Example]],
+    dropped: dict[str, Any],
+    task: Task,
+    tagger: Tagger,
+    folder: Path,
+    engine: Engine,
+) -> dict[str, Manifest]:
+    """Write ``folder/{train,dev,test}`` and return their manifests.
+
+    Unlabelled texts are written within ``train``, in separate blocks.
+
+    :param splits: examples by split, or all of them under ``all``.
+    :param dropped: what was left out while reading, for the manifests; they also count the rows
+        whose text occurs in an earlier split, see :func:`shared_rows`.
+    :raises DistilleryError: if a split ends up empty.
+    """
+    _refuse_empty(splits, folder)
+    tables = split_tables(splits, task)
+    unlabelled = tables.pop(UNLABELLED, None)
+    tables["train"] = _take_fraction(tables["train"], task, folder.name)
+    _refuse_empty(tables, folder)
+    made_from = {
+        "tagger": tagger.model_dump(),
+        "blocks": task.blocks,
+        "labels": task.label_names,
+        "split": task.split.model_dump() if task.split else None,
+        "train_fraction": task.train_fraction,
+    }
+    manifests: dict[str, Manifest] = {}
+    for name, table in tables.items():
+        earlier = {other: tables[other] for other in manifests}
+        shared = {other: shared_rows(table, rows) for other, rows in earlier.items()}
+        counts = {"dropped": dropped} | ({"shared_with": shared} if shared else {})
+        training = name == "train"
+        schema = prepared_schema(task.is_pair, task.is_regression, tagged=training)
+        blocks = _blocks(table, task.blocks) if training else _slices(table)
+        parts = _tagged(blocks, tagger, engine) if training else blocks
+        shards = [
+            _write_block(folder / name / f"b{number:03d}.arrow", part, schema)
+            for number, part in enumerate(parts)
+        ]
+        manifests[name] = Manifest(
+            "prepared", schema_of(schema.empty_table()), shards, made_from, counts
+        )
+        write_manifest(folder / name, manifests[name])
+    if unlabelled is not None:
+        kept, left_out = texts_of_no_split(unlabelled, tables.values(), folder.name)
+        schema = prepared_schema(task.is_pair, task.is_regression, tagged=True)
+        path = unlabelled_folder(folder / "train")
+        shards = [
+            _write_block(path / f"u{number:03d}.arrow", part, schema)
+            for number, part in enumerate(_tagged(_blocks(kept, task.blocks), tagger, engine))
+        ]
+        manifests[UNLABELLED] = Manifest(
+            "prepared", schema_of(schema.empty_table()), shards, made_from, left_out
+        )
+        write_manifest(path, manifests[UNLABELLED])
+    return manifests
+
+
+def shared_rows(table: pa.Table, earlier: pa.Table) -> dict[str, int]:
+    """Count the rows whose text is in an earlier split too, and those with another label there.
+
+    Texts are equal if their words are; case and punctuation matter.
+
+    :param table: key and label of each row; hidden labels (null) agree with every label.
+    :param earlier: the same for the earlier split.
+    """
+    common = set(table["key"].to_pylist()) & set(earlier["key"].to_pylist())
+    labels: dict[int, set[float | None]] = {key: set() for key in common}
+    for key, label in zip(earlier["key"].to_pylist(), earlier["label"].to_pylist(), strict=True):
+        if key in common:
+            labels[key].add(label)
+    rows = other = 0
+    for key, label in zip(table["key"].to_pylist(), table["label"].to_pylist(), strict=True):
+        if key in common:
+            rows += 1
+            other += label is not None and not labels[key] & {label, None}
+    return {"rows": rows, "other_label": other}
+
+
+def _refuse_empty(splits: Mapping[str, Sized], folder: Path) -> None:
+    for name, rows in splits.items():
+        if not len(rows):
+            raise DistilleryError(
+                f"split {name!r} of {folder.name} is empty. Check its source and `split`."
+            )
+
+
+def _to_table(examples: Sequence[Example], task: Task) -> pa.Table:
+    """Split every text into words; the tags are added block by block."""
+    # A few at a time: as Python objects, words take ten times the bytes that they have in Arrow.
+    starts = range(0, len(examples) or 1, SPLIT_ROWS)
+    return pa.concat_tables(_split_rows(examples[n : n + SPLIT_ROWS], task) for n in starts)
+
+
+def _split_rows(examples: Sequence[Example], task: Task) -> pa.Table:
+    columns = {"label": pa.array([e.label for e in examples], label_type(task.is_regression))}
+    parts = []
+    for side, ending in enumerate((FIRST, SECOND)[: len(task.text)]):
+        words, spaces = zip(*(split_words(e.texts[side]) for e in examples), strict=True)
+        parts.append(words)
+        columns[f"text{ending}"] = pa.array([e.texts[side] for e in examples])
+        columns[f"words{ending}"] = pa.array(words, pa.list_(pa.string()))
+        columns[f"spaces{ending}"] = pa.array(spaces, pa.list_(pa.bool_()))
+    return pa.table({"key": pa.array(_content_keys(parts)), **columns})
+
+
+def _content_keys(parts: Sequence[Sequence[Sequence[str]]]) -> np.ndarray:
+    """Return one key per example from the words of its sentence, or of its two."""
+    known: dict[str, np.uint64] = {}
+
+    def key(word: str) -> np.uint64:
+        return known.get(word) or known.setdefault(word, string_key(word))
+
+    return pair_keys(
+        [
+            (
+                np.array([key(w) for words in side for w in words], np.uint64),
+                np.concatenate([[0], np.cumsum([len(words) for words in side])]),
+            )
+            for side in parts
+        ]
+    )
+
+
+def split_tables(splits: dict[str, list[Example]], task: Task) -> dict[str, pa.Table]:
+    """Draw splits if necessary; return the rows of each with key, label, texts, words and spaces.
+
+    :raises DistilleryError: if a split that is drawn, or a class of its training set, is empty.
+    """
+    tables = {name: _to_table(rows, task) for name, rows in splits.items()}
+    if task.split is None:
+        return tables
+    name = "all" if "all" in tables else "train"
+    whole = tables.pop(name)
+    keys = whole["key"].to_numpy()
+    assigned = split_examples(
+        splits[name],
+        keys,
+        block_of(keys, task.blocks),
+        task.split,
+        task.score_range,
+    )
+    drawn = {part: whole.filter(pa.array(assigned == part)) for part in ("train", "dev", "test")}
+    # A test fraction of 0 draws no test set; one that the source names is kept.
+    return {part: t for part, t in drawn.items() if t.num_rows or part != "test"} | tables
+
+
+def _take_fraction(train: pa.Table, task: Task, name: str) -> pa.Table:
+    """Return the examples with the lowest hashed keys: the same for every order of the file."""
+    if task.train_fraction == 1.0:
+        return train
+    places = splitmix64(train["key"].to_numpy() ^ salt("train_fraction", 0))
+    kept = train.filter(pa.array(places < np.uint64(task.train_fraction * 2.0**64)))
+    classes = [] if task.is_regression or not task.learns_from_labels else task.label_names
+    left = set(kept["label"].to_pylist())
+    missing = [label for number, label in enumerate(classes) if number not in left]
+    if not kept.num_rows or missing:
+        none = f", none of them labelled {', '.join(missing)}" if missing else ""
+        raise DistilleryError(
+            f"tasks.{name}.train_fraction: {task.train_fraction} keeps {kept.num_rows} of "
+            f"{train.num_rows} examples{none}. Raise it."
+        )
+    return kept
+
+
+def block_of(keys: np.ndarray, blocks: int) -> np.ndarray:
+    """Return the block number of each content key, int64, shape (len(keys),)."""
+    return (splitmix64(keys) % np.uint64(blocks)).astype(np.int64)
+
+
+def _slices(table: pa.Table) -> list[pa.Table]:
+    """Cut a held-out split into shards, in the file's order: workers share the teacher's pass."""
+    return [table.slice(start, HELDOUT_ROWS) for start in range(0, len(table), HELDOUT_ROWS)]
+
+
+def _blocks(table: pa.Table, blocks: int) -> list[pa.Table]:
+    texts = [name for name in table.column_names if name.startswith("text")]
+    table = table.sort_by([(name, "ascending") for name in ("key", "label", *texts)])
+    numbers = block_of(table["key"].to_numpy(), blocks)
+    return [table.filter(pa.array(numbers == block)) for block in range(blocks)]
+
+
+def _tagged(blocks: list[pa.Table], tagger: Tagger, engine: Engine) -> list[pa.Table]:
+    """Return the blocks with the tags of their sentences, from the store where it has them."""
+    tagging = TaggingPass(tagger)
+    answers, _ = run_pieces(tagging, [_piece(block) for block in blocks], engine)
+    tagged = [next(answer.tables(tagging)) for answer in answers]
+    return [
+        pa.table({**_columns(block), **_columns(tags)})
+        for block, tags in zip(blocks, tagged, strict=True)
+    ]
+
+
+def _piece(block: pa.Table) -> Piece:
+    """Return a block's words: tags depend on nothing else in it."""
+    suffixes = column_suffixes(block)
+    columns = {f"{name}{s}": block[f"{name}{s}"] for s in suffixes for name in ("words", "spaces")}
+    parts = [
+        _words_digest(columns[f"words{s}"].to_pylist(), columns[f"spaces{s}"].to_pylist())
+        for s in suffixes
+    ]
+    texts = {f"text{s}": block[f"text{s}"] for s in suffixes}
+    return Piece(sha256_json(parts), pa.table(texts | columns))
+
+
+def _columns(table: pa.Table) -> dict[str, pa.ChunkedArray]:
+    return {name: table[name] for name in table.column_names}
+
+
+def _words_digest(words: list[list[str]], spaces: list[list[bool]]) -> str:
+    total = hashlib.sha256()
+    for sentence, following in zip(words, spaces, strict=True):
+        flags = "".join("01"[space] for space in following)
+        total.update(
+            ("\x1f".join(sentence) + "\x1e" + flags + "\n").encode("utf-8", "surrogatepass")
+        )
+    return total.hexdigest()
+
+
+def _write_block(path: Path, table: pa.Table, schema: pa.Schema) -> Shard:
+    return write_shard(path, table.select(schema.names).combine_chunks().cast(schema))

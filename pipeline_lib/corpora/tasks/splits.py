@@ -1,0 +1,118 @@
+"""Drawing dev and test from one file.
+
+Within each block and label, examples are ordered by a seeded hash of their content, and the first
+go to dev, the next to test.  So the order of the file does not matter, an added example affects
+only its own block, and equal texts are always in the same split.  A class of which train would get
+nothing has one text moved to train.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.hashing import salt, splitmix64
+from pipeline_lib.corpora.tasks.labelled import Example
+from pipeline_lib.params import Range, SplitParams
+
+_NAMES = np.array(["dev", "test", "train"])
+_TRAIN = 2
+_GOLDEN = 0.6180339887498949
+_SILVER = 0.4142135623730951
+FIFTHS = 5
+
+
+def split_examples(
+    examples: Sequence[Example],
+    keys: np.ndarray,
+    blocks: np.ndarray,
+    params: SplitParams,
+    scores: Range | None = None,
+) -> np.ndarray:
+    """Return ``train``, ``dev`` or ``test`` for each example.
+
+    :param examples: labelled examples, or unlabelled ones, which are all treated alike.
+    :param keys: uint64 content key of each; examples with equal keys stay together.
+    :param blocks: block number of each, a function of its key.
+    :param params: fractions and seed.
+    :param scores: the range of a regression's labels, which are stratified by fifths of it.
+    :return: array of strings, shape (len(examples),).
+    :raises DistilleryError: if a split that was asked for comes out empty.
+    """
+    labels = np.array([_stratum(example.label, scores) for example in examples], np.int64)
+    units, first, inverse, sizes = np.unique(
+        keys, return_index=True, return_inverse=True, return_counts=True
+    )
+    if np.any(blocks != blocks[first][inverse]):
+        raise ValueError("examples with equal keys are in different blocks")
+    # Duplicates with different labels count under the lowest: a choice independent of file order.
+    unit_labels = np.full(len(units), np.iinfo(np.int64).max)
+    np.minimum.at(unit_labels, inverse, labels)
+    unit_blocks = blocks[first].astype(np.int64)
+    order = np.lexsort((splitmix64(units ^ salt("split", params.seed)), unit_labels, unit_blocks))
+    codes = np.empty(len(units), np.int64)
+    for stratum in _strata(unit_blocks[order], unit_labels[order]):
+        rows = order[stratum]
+        offset = _offset(int(unit_blocks[rows[0]]), int(unit_labels[rows[0]]))
+        codes[rows] = _codes(sizes[rows], offset, params)
+    if scores is None:
+        _move_to_train(codes, inverse, labels)
+    names = _NAMES[codes[inverse]]
+    _check(names, params)
+    return names
+
+
+def _stratum(label: float | None, scores: Range | None) -> int:
+    if label is None:
+        return 0
+    if scores is None:
+        return int(label)
+    share = (label - scores.min) / (scores.max - scores.min)
+    return min(FIFTHS - 1, int(share * FIFTHS))
+
+
+def _strata(blocks: np.ndarray, labels: np.ndarray) -> list[slice]:
+    """Return the slices of sorted rows that share block and label."""
+    changes = np.flatnonzero((np.diff(blocks) != 0) | (np.diff(labels) != 0)) + 1
+    ends = [*changes.tolist(), len(blocks)]
+    return [slice(a, b) for a, b in zip([0, *changes.tolist()], ends, strict=True) if b > a]
+
+
+def _codes(sizes: np.ndarray, offset: float, params: SplitParams) -> np.ndarray:
+    """Return 0 (dev), 1 (test) or 2 (train) for each unit of one stratum, in its order.
+
+    :param sizes: rows of each unit; a unit goes where its middle row falls.
+    """
+    total = int(sizes.sum())
+    middles = np.cumsum(sizes) - (sizes + 1) / 2
+    dev_end = np.floor(total * params.dev + offset)
+    test_end = np.floor(total * (params.dev + params.test) + offset)
+    return (middles >= dev_end).astype(np.int64) + (middles >= test_end)
+
+
+def _offset(block: int, label: int) -> float:
+    """Return the rounding offset of a stratum, in [0, 1).
+
+    Plain rounding would take nothing from every small stratum.  Offsets that are spread evenly over
+    the strata make the roundings cancel out, and still depend on nothing outside of the block.
+    """
+    return (0.5 + block * _GOLDEN + label * _SILVER) % 1.0
+
+
+def _move_to_train(codes: np.ndarray, inverse: np.ndarray, labels: np.ndarray) -> None:
+    """Move one unit of each class that train lacks there, from test or else from dev.
+
+    :param codes: code of each unit, changed in place; :param inverse: each example's unit.
+    """
+    for label in np.setdiff1d(labels, labels[codes[inverse] == _TRAIN]):
+        units = np.unique(inverse[labels == label])
+        codes[units[codes[units].argmax()]] = _TRAIN
+
+
+def _check(names: np.ndarray, params: SplitParams) -> None:
+    for split, fraction in (("dev", params.dev), ("test", params.test)):
+        if fraction and not np.any(names == split):
+            raise DistilleryError(
+                f"params.yaml: split.{split}: {fraction:g} of {len(names)} examples leaves none "
+                f"for {split}. Raise it, or add examples."
+            )

@@ -1,0 +1,121 @@
+"""Part-of-speech tags (Penn Treebank) for texts that are already split into words."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.params import Tagger
+from pipeline_lib.shards.columns import column_suffixes
+from pipeline_lib.shards.engine.passes import ShardPass
+from pipeline_lib.shards.fingerprint import library_versions
+
+TagWords = Callable[[Sequence[Sequence[str]], Sequence[Sequence[bool]]], Iterator[list[str]]]
+"""Maps (words, spaces) of many sentences to the tags of each, in order."""
+
+
+def load_tagger(params: Tagger) -> TagWords:
+    """Return the function that tags sentences.
+
+    :raises DistilleryError: if the model or NLTK's data is not installed.
+    """
+    return _load_spacy(params.model) if params.engine == "spacy" else _load_nltk()
+
+
+@dataclass(frozen=True)
+class TaggingPass(ShardPass):
+    """The pass that tags words, in tables with ``words`` and ``spaces`` columns per sentence."""
+
+    kind: ClassVar[str] = "tags"
+    tagger: Tagger
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The tagger."""
+        return self.tagger.model_dump()
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """The library that tags, and its model.
+
+        :raises DistilleryError: if the model is not installed.
+        """
+        if self.tagger.engine == "nltk":
+            return ("nltk",)
+        try:
+            library_versions(self.tagger.model)
+        except PackageNotFoundError as error:
+            raise _no_model(self.tagger.model) from error
+        return ("spacy", self.tagger.model)
+
+    def load(self) -> None:
+        """Load the tagger."""
+        _loaded(self.tagger)
+
+    def compute(self, rows: pa.Table) -> pa.Table:
+        """Return a column ``tags`` (list of strings) for each sentence of the rows."""
+        columns = {}
+        for side in column_suffixes(rows):
+            words, spaces = (rows[f"{name}{side}"].to_pylist() for name in ("words", "spaces"))
+            tags = list(_loaded(self.tagger)(words, spaces))
+            columns[f"tags{side}"] = pa.array(tags, pa.list_(pa.string()))
+        return pa.table(columns)
+
+
+@lru_cache(maxsize=1)
+def _loaded(tagger: Tagger) -> TagWords:
+    return load_tagger(tagger)
+
+
+def _no_model(model: str | None) -> DistilleryError:
+    return DistilleryError(
+        f"tagger.model: spaCy has no pipeline {model!r}. Install its package, or name another."
+    )
+
+
+def _load_spacy(model: str) -> TagWords:
+    import spacy
+    from spacy.tokens import Doc
+
+    try:
+        nlp = spacy.load(
+            model, exclude=["parser", "lemmatizer", "ner", "attribute_ruler", "senter"]
+        )
+    except OSError as error:
+        raise _no_model(model) from error
+
+    def tag(
+        words: Sequence[Sequence[str]], spaces: Sequence[Sequence[bool]]
+    ) -> Iterator[list[str]]:
+        docs = (
+            Doc(nlp.vocab, words=list(w), spaces=list(s))
+            for w, s in zip(words, spaces, strict=True)
+        )
+        for doc in nlp.pipe(docs, batch_size=256):
+            yield [token.tag_ for token in doc]
+
+    return tag
+
+
+def _load_nltk() -> TagWords:
+    from nltk.tag import PerceptronTagger
+
+    try:
+        tagger = PerceptronTagger(lang="eng")
+    except LookupError as error:
+        raise DistilleryError(
+            "tagger.engine: NLTK's averaged_perceptron_tagger_eng is not on this machine. Run "
+            "`python -m nltk.downloader averaged_perceptron_tagger_eng`, or use spacy."
+        ) from error
+
+    def tag(
+        words: Sequence[Sequence[str]], spaces: Sequence[Sequence[bool]]
+    ) -> Iterator[list[str]]:
+        for sentence in words:
+            yield [tag for _, tag in tagger.tag(list(sentence))]
+
+    return tag

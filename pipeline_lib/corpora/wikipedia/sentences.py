@@ -1,0 +1,139 @@
+"""Paragraphs to sentences, and which sentences are worth keeping."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.corpora.wikipedia.markup import HOLE
+from pipeline_lib.params import Keep, Splitter
+
+LONGEST_PARAGRAPH = 100_000
+"""Characters; longer ones are tables or lists that lost their markup, and are slow to parse."""
+KEPT_WORDS = 50_000
+"""Words that spaCy may keep: about 30 MB."""
+COMPONENTS = {"senter": ["senter"], "parser": ["tok2vec", "parser"]}
+"""What each engine needs of a spaCy pipeline."""
+
+
+@dataclass(frozen=True)
+class SentenceSplitter:
+    """A splitter, and all that its sentences depend on besides the text.
+
+    :ivar split: maps paragraphs to the sentences of each, in order, stripped of spaces.
+    :ivar version: of spaCy, and of the model.
+    """
+
+    split: Callable[[Iterable[str]], Iterator[list[str]]]
+    version: dict[str, str]
+
+
+def load_splitter(params: Splitter) -> SentenceSplitter:
+    """Return a sentence splitter based on spaCy.
+
+    ``sentencizer`` splits after punctuation marks, ``senter`` where a small trained tagger says so,
+    ``parser`` by the dependency parse.
+
+    :raises DistilleryError: if the pipeline is not installed or lacks the component.
+    """
+    import spacy
+
+    version = {"spacy": spacy.__version__}
+    if params.engine == "sentencizer":
+        pipeline = spacy.blank("en")
+        pipeline.add_pipe("sentencizer")
+    else:
+        pipeline = _load_pipeline(params)
+        version["model"] = f"{pipeline.meta['name']} {pipeline.meta['version']}"
+
+    def split(paragraphs: Iterable[str]) -> Iterator[list[str]]:
+        # For speed, spaCy keeps all words that it has ever seen.  Once it has the common ones, new
+        # ones are released again.
+        enough = len(pipeline.vocab) > KEPT_WORDS
+        with pipeline.memory_zone() if enough else nullcontext():
+            for doc in pipeline.pipe(paragraphs, batch_size=64):
+                sentences = (sentence.text.strip() for sentence in doc.sents)
+                yield [sentence for sentence in sentences if sentence]
+
+    return SentenceSplitter(split, version)
+
+
+def _load_pipeline(params: Splitter) -> "Language":  # noqa: F821
+    import spacy
+
+    try:
+        pipeline = spacy.load(params.model)
+    except OSError as error:
+        raise DistilleryError(
+            f"wikipedia.splitter.model: spaCy has no pipeline {params.model!r}. Install its "
+            "package, or name another."
+        ) from error
+    for name in pipeline.component_names:
+        if name not in COMPONENTS[params.engine]:
+            pipeline.remove_pipe(name)
+        elif name not in pipeline.pipe_names:
+            pipeline.enable_pipe(name)
+    if params.engine not in pipeline.pipe_names:
+        raise DistilleryError(
+            f"wikipedia.splitter: the pipeline {params.model!r} has no {params.engine}. Use "
+            "sentencizer, or name a pipeline that has one."
+        )
+    return pipeline
+
+
+def fault_of(sentence: str, keep: Keep) -> str | None:
+    """Return why a sentence is left out, or None if it is kept.
+
+    Words are separated by spaces.
+
+    - ``hole``: it contained a template or formula; ``markup``: it still contains markup;
+    - ``short``, ``long``: fewer words than ``min_words``, more than ``max_words``;
+    - ``fragment``: it does not begin with a capital or digit and end with a full stop or the like,
+      unless ``fragments`` are wanted;
+    - ``letters``: less than ``min_letters`` of its non-space characters are letters;
+    - ``language``: less than ``min_function_words`` of its words are English function words;
+    - ``repetitive``: more than ``max_repeated`` of its words repeat an earlier one.
+    """
+    words = sentence.split()
+    if HOLE in sentence:
+        return "hole"
+    if _MARKUP.search(sentence):
+        return "markup"
+    if len(words) < keep.min_words:
+        return "short"
+    if len(words) > keep.max_words:
+        return "long"
+    if not (keep.fragments or (_BEGINS.match(sentence) and _ENDS.search(sentence))):
+        return "fragment"
+    return _unlike_language(words, keep)
+
+
+_MARKUP = re.compile(r"\[\[|\]\]|\{\{|\}\}|\{\||\|\}|\|\||</?[A-Za-z]|={2,}|&[a-z]+;|https?://")
+_OPENING = "\"'“‘«(["
+_BEGINS = re.compile(rf"[{re.escape(_OPENING)}]*[^\W_a-zß-öø-ÿ]")
+_ENDS = re.compile(r"[.!?…][\"'”’»)\]]*$")
+
+
+def _unlike_language(words: list[str], keep: Keep) -> str | None:
+    lowered = [word.lower().strip(_PUNCTUATION) for word in words]
+    characters = sum(map(len, words))
+    letters = sum(character.isalpha() for word in words for character in word)
+    if letters < keep.min_letters * characters:
+        return "letters"
+    known = _function_words()
+    if sum(word in known for word in lowered) < keep.min_function_words * len(words):
+        return "language"
+    if len(words) - len(set(lowered)) > keep.max_repeated * len(words):
+        return "repetitive"
+    return None
+
+
+_PUNCTUATION = ".,;:!?…\"'“”‘’«»()[]–—-"
+
+
+def _function_words() -> set[str]:
+    # Imported here: spaCy takes a second, and reading parameters does not need it.
+    from spacy.lang.en.stop_words import STOP_WORDS
+
+    return STOP_WORDS

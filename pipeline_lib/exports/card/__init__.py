@@ -1,0 +1,1 @@
+"""The model card: what a student is, its scores, and where it comes from."""

@@ -1,0 +1,104 @@
+"""Gathers what is known about a trained student for its users: its row, scores and training."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pipeline_lib.base.files import read_json
+from pipeline_lib.base.layout import StudentPlace, student_place
+from pipeline_lib.models.students.folders import temperature_of
+from pipeline_lib.models.students.student import Student
+from pipeline_lib.params import Method, Params, Task, load_params
+from pipeline_lib.results.collect import TaskResult, read_speed
+from pipeline_lib.results.schema import MethodScores, TaskScores, TeacherScores
+
+
+@dataclass(frozen=True)
+class CardRow:
+    """The row of params.yaml that a student belongs to; ``teacher`` is the teacher's name."""
+
+    params: Params
+    task: Task
+    method: Method
+    teacher: str
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known about a student; unknown parts are None.
+
+    :ivar folder: the student's folder; :ivar place: which student it is, according to its path.
+    :ivar row: None outside a workspace, and if its params.yaml no longer has the row.
+    :ivar result: the task's scores and timings, reduced to its teacher, its baseline and its row.
+    :ivar training: the content of ``training.json``; empty if there is none.
+    """
+
+    folder: Path
+    student: Student
+    temperature: float
+    place: StudentPlace | None
+    row: CardRow | None
+    result: TaskResult | None
+    training: dict[str, Any]
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether it gives a score rather than classes."""
+        return len(self.student.label_names) == 1
+
+    @property
+    def own(self) -> MethodScores | None:
+        """The scores of its row."""
+        return None if self.result is None else self.result.scores.methods[self.place.method]
+
+    @property
+    def teacher(self) -> TeacherScores | None:
+        """The scores of its teacher."""
+        return None if self.own is None else self.result.scores.teachers[self.own.teacher]
+
+
+def read_facts(folder: Path, student: Student) -> Facts:
+    """Gather what is known about the student in ``folder``.
+
+    :raises DistilleryError: if params.yaml, or the scores of its task, are damaged.
+    """
+    location, record = student_place(folder), folder / "training.json"
+    return Facts(
+        folder,
+        student,
+        temperature_of(folder),
+        location,
+        None if location is None else _row(location),
+        None if location is None else _result(location),
+        read_json(record) if record.exists() else {},
+    )
+
+
+def _row(location: StudentPlace) -> CardRow | None:
+    path = location.layout.data.parent / "params.yaml"
+    if not path.exists():
+        return None
+    params = load_params(path)
+    if location.task not in params.tasks or location.method not in params.methods_of(location.task):
+        return None
+    method = params.methods[location.method]
+    return CardRow(
+        params, params.tasks[location.task], method, params.teacher_of(location.task, method)
+    )
+
+
+def _result(location: StudentPlace) -> TaskResult | None:
+    path = location.layout.scores(location.task)
+    if not path.exists():
+        return None
+    scores = TaskScores.read(path)
+    method = scores.methods.get(location.method)
+    if method is None or str(location.seed) not in method.training.best_step:
+        return None
+    lines = [name for name in scores.methods if name in (method.baseline, location.method)]
+    kept = {
+        "teachers": {method.teacher: scores.teachers[method.teacher]},
+        "methods": {name: scores.methods[name] for name in lines},
+    }
+    speed = read_speed(location.layout, location.task)
+    return TaskResult(location.task, scores.model_copy(update=kept), speed)

@@ -1,0 +1,1 @@
+"""Students, encoders and teachers in ONNX."""

@@ -1,0 +1,189 @@
+"""A student or a sentence encoder as an ONNX file, in float32 or int8, in a folder of its own.
+
+The folder has the layout that transformers.js and users of onnxruntime expect: ``onnx/``, the
+tokenizer, the configuration.  docs/export.md describes inputs, outputs and metadata.
+"""
+
+import json
+import logging
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import atomic_path
+from pipeline_lib.exports.deviation import Deviation, measure
+from pipeline_lib.exports.export_source import Subject, read_subject
+from pipeline_lib.exports.folders import (
+    READS,
+    require_new_folder,
+    unknown_number,
+    write_config,
+    write_tokenizer,
+)
+from pipeline_lib.exports.onnx.graphs import Graph
+from pipeline_lib.exports.onnx.networks import BUILT, encoder, network, read_words
+from pipeline_lib.exports.onnx.student import FILES, open_session, require_packages, run
+from pipeline_lib.exports.onnx.tracing import TRACED, trace
+
+if TYPE_CHECKING:
+    import onnx
+
+LOGITS, VECTOR = "logits", "sentence_embedding"
+"""The model's output: for a student, and for a sentence encoder."""
+MAX_DEVIATION = 1e-3
+"""Tolerance of float32, relative to the largest value in torch: sums have a different order."""
+QUANTISED = ("MatMul", "Gather", "LSTM")
+"""The operators whose weights become int8: linear layers, embedding tables, LSTMs."""
+
+
+def export_onnx(folder: Path, out: Path) -> str:
+    """Write the student in ``folder`` to the new folder ``out`` in float32; return a summary.
+
+    :raises DistilleryError: if there is none, it cannot be exported to ONNX, ``out`` is not empty,
+        or the file's answers differ from the student's.
+    """
+    return _export(folder, out, "onnx")
+
+
+def export_onnx_int8(folder: Path, out: Path) -> str:
+    """Write it with weights in int8; see :func:`export_onnx`."""
+    return _export(folder, out, "onnx-int8")
+
+
+def _export(folder: Path, out: Path, form: str) -> str:
+    require_packages("onnx", "onnxruntime")
+    require_new_folder(out)
+    subject = read_subject(folder)
+    model = build(subject)
+    deviations = _measured(subject, model)
+    worst = max(deviations.values(), key=lambda deviation: deviation.relative)
+    if worst.relative > MAX_DEVIATION:
+        raise DistilleryError(
+            f"{folder}: the ONNX model's answers differ from the student's (by up to "
+            f"{worst.largest:.3g}), so nothing was written. Please report the model's family, and "
+            "use the student's own folder."
+        )
+    if form == "onnx-int8":
+        model = quantise(model)
+        deviations = _measured(subject, model)
+    about = description(subject, form, deviations)
+    _describe(model, about)
+    path = out / FILES[form]
+    path.parent.mkdir(parents=True)
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(model.SerializeToString())
+    write_tokenizer(out, subject.reader.tokenizer, subject.reader.max_words)
+    keys = ("temperature", "max_length", "deviation", "problem_type")
+    entries = {READS: subject.reader.reads} | {key: about[key] for key in keys if key in about}
+    write_config(out, subject.config, form, **entries)
+    return _told(subject, deviations)
+
+
+def build(subject: Subject) -> "onnx.ModelProto":
+    """Return a student, or a sentence encoder, as an ONNX model in float32.
+
+    :raises DistilleryError: if its architecture cannot be exported.
+    """
+    output = VECTOR if subject.labels is None else LOGITS
+    if isinstance(subject.encoder, TRACED):
+        segments = subject.reader.segments
+        return trace(subject.network, output, segments, subject.temperature)
+    if not isinstance(subject.encoder, BUILT):
+        raise DistilleryError(
+            f"{subject.folder}: {subject.architecture} is an architecture from outside the "
+            "library, which cannot be exported to ONNX. Use the student's own folder."
+        )
+    graph, unknown = Graph(), unknown_number(subject.reader.tokenizer)
+    if subject.labels is None:
+        value = encoder(graph, subject.network, read_words(graph, unknown))
+    else:
+        value = network(graph, subject.network, unknown, subject.temperature)
+    return graph.model({output: (value, subject.width)})
+
+
+def quantise(model: "onnx.ModelProto") -> "onnx.ModelProto":
+    """Return the model with its weights in int8.
+
+    Activations are quantised batch by batch: onnxruntime's dynamic quantisation, with
+    ``DynamicQuantizeLSTM`` for an LSTM.  What is multiplied keeps 7 of the 8 bits: processors
+    without VNNI add pairs of products in 16 bits, which 8 bits overflow without an error.
+    """
+    import onnx
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    constants = {constant.name for constant in model.graph.initializer}
+    # A Gather from computed values has no weights.
+    others = [
+        n.name for n in model.graph.node if n.op_type == "Gather" and n.input[0] not in constants
+    ]
+    root = logging.getLogger()
+    level = root.level
+    # It logs advice to the root logger that does not apply to these graphs.
+    root.setLevel(logging.ERROR)
+    try:
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / "model.onnx"
+            quantize_dynamic(
+                model,
+                path,
+                op_types_to_quantize=[*QUANTISED],
+                per_channel=True,
+                reduce_range=True,
+                weight_type=QuantType.QInt8,
+                nodes_to_exclude=others,
+            )
+            return onnx.load(path)
+    finally:
+        root.setLevel(level)
+
+
+def description(subject: Subject, form: str, deviations: dict[str, Deviation]) -> dict[str, Any]:
+    """Return what the file's metadata says about the model."""
+    about = {
+        "form": form,
+        "architecture": subject.architecture,
+        "max_length": subject.reader.max_words,
+        "pair": subject.reader.pair,
+        "deviation": {name: deviation.record() for name, deviation in deviations.items()},
+    }
+    if subject.labels is None:
+        return about | {"kind": "sentence encoder", "width": subject.width}
+    regression = len(subject.labels) == 1
+    return about | {
+        "kind": "regression" if regression else "classification",
+        "problem_type": "regression" if regression else "single_label_classification",
+        "labels": subject.labels,
+        "activation": "none" if regression else "softmax",
+        "temperature": subject.temperature,
+    }
+
+
+def _describe(model: "onnx.ModelProto", about: dict[str, Any]) -> None:
+    from onnx import helper
+
+    texts = {
+        key: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        for key, value in about.items()
+    }
+    helper.set_model_props(model, texts)
+    model.producer_name = "potstill"
+    model.doc_string = (
+        f"A distilled {about['architecture']} student ({about['kind']}, {about['form']}). Logits "
+        "are already divided by the temperature."
+        if "temperature" in about
+        else f"A distilled {about['architecture']} sentence encoder ({about['form']})."
+    )
+
+
+def _measured(subject: Subject, model: "onnx.ModelProto") -> dict[str, Deviation]:
+    session = open_session(model.SerializeToString())
+    return measure(subject, lambda sentences: run(session, sentences, subject.width))
+
+
+def _told(subject: Subject, deviations: dict[str, Deviation]) -> str:
+    deviation = deviations.get("dev") or deviations["made up"]
+    rows = f"{deviation.rows:,} rows of {'dev' if 'dev' in deviations else 'random words'}"
+    same = "" if deviation.same_class is None else f", the same class on {deviation.same_class:.2%}"
+    what = "vectors" if subject.labels is None else "outputs"
+    return f"{what} at most {deviation.largest:.2g} from torch's{same} ({rows})"

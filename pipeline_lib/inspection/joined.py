@@ -1,0 +1,209 @@
+"""A shard set and the answers to it, read together batch by batch.
+
+Shards are memory-mapped: a batch is a view of some of their rows, so memory holds only what is
+computed for one batch, however large the set is.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.layout import Layout, pair_of
+from pipeline_lib.shards.columns import FIRST, SECOND, holds_scores, matrix
+from pipeline_lib.shards.shard_sets import ShardSet, check_answers, read_shard
+from pipeline_lib.shards.vectors import StoredVectors
+
+BATCH = 4096
+"""Rows per batch."""
+
+
+@dataclass(frozen=True)
+class RowBatch:
+    """Consecutive rows of one shard, with the teacher's answers and vectors if there are any.
+
+    :ivar shard: the shard's number; :ivar start: the first row's number within it.
+    :ivar first: the first row's number within the whole set.
+    :ivar logits: float32 (rows, classes), NaN for rows without an answer; or None.
+    :ivar vectors: float32 (rows, width) by column suffix.
+    """
+
+    shard: int
+    start: int
+    first: int
+    table: pa.Table
+    logits: np.ndarray | None
+    vectors: dict[str, np.ndarray]
+
+    def __len__(self) -> int:
+        return self.table.num_rows
+
+    @property
+    def is_synthetic(self) -> np.ndarray:
+        """Which rows were made by augmentation, bool (rows,)."""
+        if "iteration" not in self.table.column_names:
+            return np.zeros(len(self), bool)
+        return self.table["iteration"].to_numpy() > 0
+
+    @property
+    def labels(self) -> np.ndarray:
+        """The labels, float64 (rows,): class numbers or scores, NaN if hidden."""
+        if "label" not in self.table.column_names:
+            return np.full(len(self), np.nan)
+        column = self.table["label"].cast(pa.float64())
+        return pc.fill_null(column, np.nan).to_numpy()
+
+
+@dataclass(frozen=True)
+class JoinedRows:
+    """A set of inputs, and the sets that match it row for row: logits, vectors.
+
+    :ivar name: the name to display, by default that of the inputs' folder.
+    """
+
+    inputs: ShardSet
+    answers: tuple[ShardSet, ...]
+    name: str
+
+    @classmethod
+    def open(cls, folder: Path, outputs: Path | None = None, name: str | None = None) -> Self:
+        """Open a set and its counterparts by the layout of ``data``.
+
+        :param folder: inputs, or outputs, whose inputs are then looked up.
+        :param outputs: a teacher's outputs; by default those of the layout, if they exist.
+        :param name: the name to display.
+        :raises DistilleryError: if a set is incomplete, or outputs belong to other inputs.
+        """
+        pair = pair_of(folder)
+        if pair is None or not _is_set(pair.inputs):
+            return cls(ShardSet.open(folder), (), name or folder.as_posix())
+        wanted = [outputs or pair.outputs, *_vectors_beside(pair.inputs)]
+        # Outputs that were named explicitly must exist.
+        folders = [f for f in wanted if _is_set(f) or f in (folder, outputs)]
+        inputs = ShardSet.open(pair.inputs)
+        answers = [ShardSet.open(path) for path in dict.fromkeys(folders)]
+        for shard_set in answers:
+            try:
+                check_answers(inputs.manifest, shard_set.manifest)
+            except DistilleryError as error:
+                raise DistilleryError(f"{shard_set.folder}: {error}") from error
+        return cls(inputs, tuple(answers), name or pair.inputs.as_posix())
+
+    def __len__(self) -> int:
+        return self.inputs.manifest.rows
+
+    @property
+    def is_pair(self) -> bool:
+        """Whether its rows have two sentences."""
+        return f"text{SECOND}" in self.schema
+
+    @property
+    def schema(self) -> dict[str, str]:
+        """The inputs' columns."""
+        return self.inputs.manifest.schema
+
+    @property
+    def is_transfer(self) -> bool:
+        """Whether rows record how they were made."""
+        return f"rules{FIRST}" in self.schema
+
+    @cached_property
+    def classes(self) -> int | None:
+        """How many numbers an answer has, 1 for a regression; None without answers."""
+        for batch in self.batches(1):
+            return None if batch.logits is None else batch.logits.shape[1]
+        return None
+
+    @cached_property
+    def is_regression(self) -> bool:
+        """Whether labels and answers are scores."""
+        if self.classes is not None:
+            return self.classes == 1
+        first = next(self.inputs.tables(), None)
+        return first is not None and "label" in first.column_names and holds_scores(first["label"])
+
+    def holder(self, column: str) -> ShardSet | None:
+        """Return the set that has a column, looking at the inputs first; None if none has it."""
+        sets = (self.inputs, *self.answers)
+        return next((shard_set for shard_set in sets if column in shard_set.manifest.schema), None)
+
+    def place(self, shard: int, row: int) -> str:
+        """Return ``shard:row``, as `distill shards show` prints it."""
+        return f"{self.inputs.manifest.shards[shard].name.removesuffix('.arrow')}:{row}"
+
+    def batches(self, rows: int = BATCH) -> Iterator[RowBatch]:
+        """Yield all rows in order.
+
+        :raises DistilleryError: if a shard is missing, damaged, or has the wrong number of rows.
+        """
+        first = 0
+        for number, shard in enumerate(self.inputs.manifest.shards):
+            opened = self._open(number)
+            for start in range(0, shard.rows, rows):
+                yield self._batch(opened, number, start, min(rows, shard.rows - start), first)
+            first += shard.rows
+
+    def locate(self, row: int) -> tuple[int, int]:
+        """Return (shard, row within it) for a row number within the whole set."""
+        for number, shard in enumerate(self.inputs.manifest.shards):
+            if row < shard.rows:
+                return number, row
+            row -= shard.rows
+        raise IndexError(row)
+
+    def row(self, shard: int, row: int) -> RowBatch:
+        """Return a batch of one row."""
+        first = sum(earlier.rows for earlier in self.inputs.manifest.shards[:shard])
+        return self._batch(self._open(shard), shard, row, 1, first)
+
+    def column(self, shard: int, name: str) -> pa.ChunkedArray:
+        """Return a column of one shard, memory-mapped."""
+        return read_shard(self.inputs.path(self.inputs.manifest.shards[shard]))[name]
+
+    def _open(self, number: int) -> dict[Path, pa.Table]:
+        """Return the shard's tables by the folders of their sets."""
+        opened = {}
+        for shard_set in (self.inputs, *self.answers):
+            shard = shard_set.manifest.shards[number]
+            table = read_shard(shard_set.path(shard))
+            if table.num_rows != shard.rows:
+                raise DistilleryError(
+                    f"{shard_set.path(shard)}: {table.num_rows} rows, the manifest says "
+                    f"{shard.rows}. Delete the folder and run `dvc repro`."
+                )
+            opened[shard_set.folder] = table
+        return opened
+
+    def _batch(
+        self, opened: dict[Path, pa.Table], shard: int, start: int, rows: int, first: int
+    ) -> RowBatch:
+        def part(column: str) -> pa.Table | None:
+            shard_set = self.holder(column)
+            return None if shard_set is None else opened[shard_set.folder].slice(start, rows)
+
+        logits = part("logits")
+        vectors = {s: t for s in (FIRST, SECOND) if (t := part(f"vector{s}")) is not None}
+        every = np.arange(rows)
+        return RowBatch(
+            *(shard, start, first + start, opened[self.inputs.folder].slice(start, rows)),
+            None if logits is None else matrix(logits["logits"]),
+            {side: StoredVectors([(table, side)])[every] for side, table in vectors.items()},
+        )
+
+
+def _is_set(folder: Path) -> bool:
+    return (folder / "manifest.json").exists()
+
+
+def _vectors_beside(inputs: Path) -> list[Path]:
+    """Return the folder of a transfer set's sentence vectors, if this is one."""
+    parts = inputs.parts
+    if len(parts) < 3 or parts[-3] != "transfer":
+        return []
+    return [Layout(Path(*parts[:-3])).task_vectors(*parts[-2:])]

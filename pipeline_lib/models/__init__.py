@@ -1,0 +1,1 @@
+"""Everything with a forward pass: built, loaded, saved and served."""

@@ -1,0 +1,26 @@
+"""What a model's folder must have before it is used."""
+
+from pathlib import Path
+
+from pipeline_lib.base.errors import DistilleryError
+
+
+def require_model(folder: Path) -> None:
+    """Check that there is a model in ``folder``.
+
+    :raises DistilleryError: if there is none.
+    """
+    if not (folder / "config.json").exists():
+        raise DistilleryError(f"{folder}: no model here. Run `dvc repro` to train it.")
+
+
+def check_names(folder: Path, names: list[str], wanted: list[str]) -> None:
+    """Check that a model's classes are the task's, in the same order.
+
+    :raises DistilleryError: if they are not: its answers would be scored as other classes.
+    """
+    if list(names) != list(wanted):
+        raise DistilleryError(
+            f"{folder}: its classes are {', '.join(names)}; the task's {', '.join(wanted)}. Put "
+            "the task's `labels` in params.yaml into the model's order, or train it again."
+        )

@@ -1,0 +1,179 @@
+"""Encoders from the word ids of one sentence to one vector, and the registry of all by name."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import nn
+
+from pipeline_lib.models.cpu.dropout import Dropout
+from pipeline_lib.models.networks.biattentive import BiAttentiveReader
+from pipeline_lib.models.networks.layers import WordEmbeddings, mean, reverse
+from pipeline_lib.models.networks.siamese import SiameseTransformerEncoder
+from pipeline_lib.models.networks.transformer import TransformerReader
+from pipeline_lib.params import StudentSettings, register_settings
+from pipeline_lib.text.ragged import inside
+
+
+class BiLSTMEncoder(nn.Module):
+    """One bidirectional LSTM; the final states of both directions, concatenated.
+
+    Tang et al. 2019, section 3.1; no attention and no layer norm.
+    """
+
+    def __init__(self, words: int, width: int, settings: StudentSettings) -> None:
+        super().__init__()
+        self.embeddings = WordEmbeddings(words, width, settings.embeddings)
+        self.dropout = Dropout(settings.dropout)
+        sizes = self.embeddings.width, settings.hidden
+        # Two unidirectional LSTMs: a bidirectional one needs packed sequences for sentences of
+        # different lengths, and packing is slow on a CPU.
+        self.ahead = nn.LSTM(*sizes, batch_first=True)
+        self.back = nn.LSTM(*sizes, batch_first=True)
+        self.width = 2 * settings.hidden
+
+    def forward(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        """Return sentence vectors.
+
+        :param ids: int64 (rows, longest), padded at the end.
+        :param lengths: int64 (rows,), at least 1.
+        :returns: float (rows, 2 · hidden).
+        """
+        vectors = self.dropout(self.embeddings(ids))
+        # The state at each row's last word, so that the padding after it plays no part.
+        last = (lengths.to(ids.device) - 1)[:, None, None]
+        states = [
+            net(part)[0].gather(1, last.expand(-1, 1, net.hidden_size)).squeeze(1)
+            for net, part in ((self.ahead, vectors), (self.back, reverse(vectors, lengths)))
+        ]
+        return self.dropout(torch.cat(states, dim=-1))
+
+
+class SentenceBiLSTMEncoder(BiLSTMEncoder):
+    """A BiLSTM whose final states are mapped to the teacher's width, tanh(W h), without bias.
+
+    Wu et al. 2020, section 3.1.
+    """
+
+    def __init__(self, words: int, width: int, settings: StudentSettings) -> None:
+        super().__init__(words, width, settings)
+        self.projection = nn.Linear(self.width, settings.width, bias=False)
+        self.width = settings.width
+
+    def forward(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        """Return sentence vectors between -1 and 1, float (rows, width)."""
+        return torch.tanh(self.projection(super().forward(ids, lengths)))
+
+
+class CNNEncoder(nn.Module):
+    """Convolutions of several widths over the words, with max-over-time pooling (Kim 2014)."""
+
+    def __init__(self, words: int, width: int, settings: StudentSettings) -> None:
+        super().__init__()
+        self.embeddings = WordEmbeddings(words, width, settings.embeddings)
+        self.dropout = Dropout(settings.dropout)
+        self.filters = nn.ModuleList(
+            nn.Conv1d(self.embeddings.width, settings.filters, size) for size in settings.widths
+        )
+        self.width = settings.filters * len(settings.widths)
+
+    def forward(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        """Return sentence vectors; see :meth:`BiLSTMEncoder.forward`."""
+        vectors = self.embeddings(ids) * inside(ids, lengths)[:, :, None]
+        widest = max(layer.kernel_size[0] for layer in self.filters)
+        missing = max(0, widest - ids.shape[1])
+        vectors = nn.functional.pad(vectors, (0, 0, 0, missing)).transpose(1, 2)
+        vectors = self.dropout(vectors)
+        return self.dropout(torch.cat([self._pool(f, vectors, lengths) for f in self.filters], 1))
+
+    def _pool(self, layer: nn.Conv1d, vectors: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        answers = torch.relu(layer(vectors))
+        # Ignore windows that reach into the padding, unless the sentence is shorter than one.
+        windows = (lengths - layer.kernel_size[0] + 1).clamp(min=1)
+        counted = inside(answers[:, 0], windows)[:, None]
+        # The ReLU's output is at least 0, so the masked zeros never win the maximum.
+        return (answers * counted).amax(2)
+
+
+class StaticEncoder(nn.Module):
+    """The mean of the sentence's word vectors."""
+
+    def __init__(self, words: int, width: int, settings: StudentSettings) -> None:
+        super().__init__()
+        self.embeddings = WordEmbeddings(words, width, settings.embeddings)
+        self.dropout = Dropout(settings.dropout)
+        self.width = self.embeddings.width
+
+    def forward(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        """Return sentence vectors; see :meth:`BiLSTMEncoder.forward`."""
+        return self.dropout(mean(self.embeddings(ids), inside(ids, lengths)))
+
+
+class NgramEncoder(nn.Module):
+    """The mean of learned vectors of the sentence's n-grams, hashed into a table.
+
+    With the logits directly above it, this is a linear classifier over a bag of n-grams, factorised
+    as in Joulin et al. 2017.
+    """
+
+    def __init__(self, words: int, width: int, settings: StudentSettings) -> None:
+        super().__init__()
+        self.longest = settings.ngrams
+        self.table = nn.Embedding(settings.buckets, settings.dimensions)
+        bound = 1.0 / self.table.embedding_dim
+        nn.init.uniform_(self.table.weight, -bound, bound)
+        self.dropout = Dropout(settings.dropout)
+        self.width = settings.dimensions
+
+    def forward(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        """Return sentence vectors; see :meth:`BiLSTMEncoder.forward`."""
+        keys, places, counted = ids, [], []
+        for size in range(1, min(self.longest, ids.shape[1]) + 1):
+            if size > 1:
+                keys = keys[:, :-1] * MULTIPLIER + ids[:, size - 1 :] + size
+            places.append((keys ^ (keys >> 29)) % self.table.num_embeddings)
+            counted.append(inside(keys, lengths - size + 1))
+        vectors = self.table(torch.cat(places, 1))
+        return self.dropout(mean(vectors, torch.cat(counted, 1)))
+
+
+MULTIPLIER = 0x9E3779B97F4A7C15 - (1 << 64)
+"""An odd number with its bits well spread (Knuth's multiplicative hashing), as int64."""
+
+
+ENCODERS: dict[str, type[nn.Module]] = {
+    "bilstm": BiLSTMEncoder,
+    "bilstm_sra": SentenceBiLSTMEncoder,
+    "cnn": CNNEncoder,
+    "static": StaticEncoder,
+    "linear": NgramEncoder,
+    "biattentive": BiAttentiveReader,
+    "transformer": TransformerReader,
+    "dse": SiameseTransformerEncoder,
+    "bert": TransformerReader,
+}
+"""Architecture name, as in params.yaml, to its encoder or joint reader of sentence pairs."""
+
+
+def build_encoder(
+    settings: StudentSettings, words: int, width: int, pretrained: Mapping[str, Any] | None = None
+) -> nn.Module:
+    """Return an untrained encoder, or joint reader of pairs.
+
+    :param words: the vocabulary size; :param width: values per word vector.
+    :param pretrained: its configuration, if it is a transformers model.
+    """
+    extra = () if pretrained is None else (pretrained,)
+    return ENCODERS[settings.name()](words, width, settings, *extra)
+
+
+def register_student(settings: type[StudentSettings], encoder: type[nn.Module]) -> None:
+    """Register an architecture: its settings in params.yaml, and the encoder built from them.
+
+    :param encoder: called with words, width and the settings; it has a ``width``, and maps ids and
+        lengths to sentence vectors as :meth:`BiLSTMEncoder.forward` does.  If the settings are
+        ``joint``, it maps the whole input to named outputs, as
+        :meth:`~pipeline_lib.models.networks.biattentive.BiAttentiveReader.forward` does.
+    """
+    register_settings(settings)
+    ENCODERS[settings.name()] = encoder

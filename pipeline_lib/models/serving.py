@@ -1,0 +1,145 @@
+"""A student in use, with its companions: temperature, teacher, undistilled baseline.
+
+A student's path tells which row of params.yaml it belongs to.  For a student that was moved
+elsewhere, the teacher has to be named.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow.compute as pc
+
+from pipeline_lib.base.devices import resolve_batch_tokens, resolve_device, resolve_precision
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.layout import StudentPlace, student_place
+from pipeline_lib.base.max_positions import position_count
+from pipeline_lib.base.probabilities import confidence, threshold_at
+from pipeline_lib.base.text import MASK, Text
+from pipeline_lib.models.checks import check_names, require_model
+from pipeline_lib.models.students.folders import Predict, scaled, temperature_of
+from pipeline_lib.models.teacher import Teacher, load_teacher, tuned_length
+from pipeline_lib.params import Params
+from pipeline_lib.shards.columns import matrix
+from pipeline_lib.shards.shard_sets import read_shard
+from pipeline_lib.text.pieces import Pieces
+
+if TYPE_CHECKING:
+    from pipeline_lib.models.students.student import Student
+
+MAX_PIECES = 512
+"""Word-piece limit for a teacher without one of its own."""
+
+
+@dataclass(frozen=True)
+class Router:
+    """A student that routes the texts it is unsure of to its teacher.
+
+    :ivar threshold: at or below this confidence, the teacher answers.
+    """
+
+    student: Predict
+    teacher: Predict
+    threshold: float
+
+    def predict(self, texts: Sequence[Text]) -> tuple[np.ndarray, np.ndarray]:
+        """Return the outputs, float (texts, classes), and whether they are the teacher's."""
+        logits = self.student(texts)
+        routed = confidence(logits) <= self.threshold
+        if routed.any():
+            logits[routed] = self.teacher([texts[row] for row in np.flatnonzero(routed)])
+        return logits, routed
+
+
+def student_in_use(folder: Path, student: "Student") -> tuple[Predict, str]:
+    """Return a student's prediction function, with its temperature, and its mask token."""
+    tokenizer = student.tokenizer
+    sign = tokenizer.mask_sign if isinstance(tokenizer, Pieces) else MASK
+    return scaled(student.logits, temperature_of(folder)), sign
+
+
+def threshold_of(folder: Path, share: float) -> float:
+    """Return the confidence at or below which the given share of the task's dev rows is routed.
+
+    :param folder: of a student that has been evaluated.
+    :raises DistilleryError: if it has not.
+    """
+    location = student_place(folder)
+    path = None if location is None else location.layout.predictions(location.task)
+    if path is None or not path.exists():
+        raise DistilleryError(
+            f"{folder}: no answers on dev, which routing a share requires. Evaluate it with "
+            "`dvc repro`, or give the confidence itself with --threshold."
+        )
+    table, column = read_shard(path), f"{location.method}-{location.seed}"
+    if column not in table.column_names:
+        raise DistilleryError(
+            f"{path}: no answers of {column}. Run `dvc repro`, or give the confidence with "
+            "--threshold."
+        )
+    logits = matrix(table.filter(pc.equal(table["split"], "dev"))[column])
+    return threshold_at(confidence(logits / temperature_of(folder)), share)
+
+
+def teacher_of(folder: Path, params: Params) -> tuple[Path, int] | None:
+    """Return the folder of a student's teacher, and its word-piece limit.
+
+    None if no model can answer: the teacher is answers in files, or an average.
+
+    :raises DistilleryError: if the student's path does not tell which row it belongs to.
+    """
+    location = _place(folder, "--teacher")
+    name = params.teacher_of(location.task, params.method(location.method))
+    teacher = params.teachers[name]
+    return (
+        (location.layout.teacher(location.task, name), teacher.max_length) if teacher.runs else None
+    )
+
+
+def baseline_of(folder: Path, params: Params) -> Path | None:
+    """Return the undistilled student of the same seed, or None if the row has no baseline.
+
+    :raises DistilleryError: if the student's path does not tell which row it belongs to.
+    """
+    location = _place(folder, "--baseline")
+    baseline = params.method(location.method).baseline
+    if baseline is None:
+        return None
+    return location.layout.student(location.task, baseline, location.seed)
+
+
+def open_teacher(
+    folder: Path,
+    names: list[str] | None,
+    max_length: int | None,
+    device: str = "auto",
+    precision: str = "auto",
+) -> tuple[Teacher, Predict]:
+    """Load a teacher for use, by default as it is fastest here, with its prediction function.
+
+    :param names: the student's classes, which must be the teacher's; None: no student is beside it.
+    :param max_length: its word-piece limit; None: that of its fine-tuning, or if its folder doesn't
+        say, the model's, at most :data:`MAX_PIECES`.
+    :raises DistilleryError: if there is none, or it has other classes.
+    """
+    require_model(folder)
+    where = resolve_device(device)
+    teacher = load_teacher(folder, where, resolve_precision(precision, where))
+    if names is not None:
+        check_names(folder, teacher.label_names, names)
+    positions = position_count(teacher.model.config.to_dict()) or MAX_PIECES
+    length = max_length or tuned_length(folder) or min(positions, MAX_PIECES)
+    tokens = resolve_batch_tokens(None, where)
+    return teacher, lambda texts: teacher.predict(texts, length, tokens)
+
+
+def _place(folder: Path, option: str) -> StudentPlace:
+    location = student_place(folder)
+    if location is None:
+        raise DistilleryError(
+            f"{folder}: not below data/students, so its teacher is not known. Name it with "
+            f"{option}."
+        )
+    return location

@@ -1,0 +1,170 @@
+"""Whether a student fits the pretrained model that it is made from, and its teacher.
+
+``train``, ``pretrain`` and ``train_joint`` refuse what does not fit, ``train`` and ``train_joint``
+only after the teacher's passes; ``distill check`` refuses it at once if the models are at hand.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pipeline_lib.base.collect_errors import faults_of
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import read_json
+from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.max_positions import position_count
+from pipeline_lib.base.model_sizes import head_count, layer_count, layer_width
+from pipeline_lib.params import BERT, GeneralEncoder, Method, Params, StudentSettings
+from pipeline_lib.shards.shard_sets import ShardSet
+
+
+def student_faults(params: Params, layout: Layout) -> list[str]:
+    """Return one line per student, or row, that asks more of a model at hand than that has.
+
+    At hand are models in local folders, and what an earlier run has fetched for the same row of
+    ``models``.
+    """
+    folders = _models_at_hand(params, layout)
+    faults: list[str] = []
+    for name, student in params.students.items():
+        if student.source_model in folders:
+            folder = folders[student.source_model]
+            faults += faults_of(check_fits, f"students.{name}", student, folder)
+    for key, row, teacher in _rows_beside(params):
+        student = params.students[row.student]
+        if student.source_model in folders and teacher in folders:
+            folder = folders[student.source_model]
+            faults += faults_of(check_beside, key, row, student, folder, folders[teacher])
+    return list(dict.fromkeys(faults))
+
+
+def _rows_beside(params: Params) -> Iterator[tuple[str, Method | GeneralEncoder, str | None]]:
+    """Yield each row that a teacher runs beside: its key, itself, the teacher's model if named."""
+    for name, encoder in params.encoders.items():
+        if isinstance(encoder, GeneralEncoder):
+            yield f"encoders.{name}", encoder, params.students[encoder.student].source_model
+    for task in params.tasks:
+        for name, row in params.methods_of(task).items():
+            if row.teacher_runs:
+                teacher = params.teachers[params.teacher_of(task, row)]
+                yield f"methods.{name}", row, teacher.model
+
+
+def _models_at_hand(params: Params, layout: Layout) -> dict[str, Path]:
+    """Return the folders of those models that need no fetching, by name."""
+    inputs, record = Path(params.inputs), layout.models / "source.json"
+    fetched = read_json(record)["source"] if record.exists() else {}
+    folders = {}
+    for name, source in params.models.items():
+        if source.kind == "path":
+            folders[name] = inputs / source.path
+        elif source.model_dump(mode="json") == fetched.get(name):
+            folders[name] = layout.model(name)
+    return folders
+
+
+def check_fits(key: str, student: StudentSettings, folder: Path) -> None:
+    """Check that a pretrained model has the layers and positions that a student needs.
+
+    :param key: of the student in params.yaml.
+    :raises DistilleryError: if it does not.
+    """
+    if student.reads in ("sentences", "sequence"):
+        check_positions(key, student, folder)
+    count = layer_count(read_json(folder / "config.json"))
+    if not student.pretrained or count is None:
+        return
+    if student.layers is None:
+        check_last(key, student, folder, count)
+    elif max(student.layers) >= count:
+        raise DistilleryError(
+            f"{key}.layers: {max(student.layers)}, but {folder} has {count} layers, 0 to "
+            f"{count - 1}. Name some of them in params.yaml."
+        )
+
+
+def check_last(key: str, student: StudentSettings, folder: Path, count: int) -> None:
+    """Check that a pretrained model has as many layers as a student's ``last`` uses.
+
+    :param key: of the student in params.yaml; :param count: how many the model has.
+    :raises DistilleryError: if it has fewer.
+    """
+    if student.last > count:
+        raise DistilleryError(
+            f"{key}.last: {student.last}, but {folder} has {count} layers. Set it to at most "
+            f"{count} in params.yaml."
+        )
+
+
+def check_positions(key: str, student: StudentSettings, folder: Path) -> None:
+    """Check that a model can read all word pieces that a student reads.
+
+    :param key: of the student in params.yaml.
+    :raises DistilleryError: if it has fewer positions.
+    """
+    positions = position_count(read_json(folder / "config.json"))
+    if positions is not None and student.max_words > positions:
+        raise DistilleryError(
+            f"{key}.max_words: {student.max_words}, but {folder} has {positions} positions. Set it "
+            f"to at most {positions} in params.yaml."
+        )
+
+
+def check_width(key: str, student: StudentSettings, model: Path, states: Path) -> None:
+    """Check that a student's states can be compared with its teacher's.
+
+    :param key: of the row in params.yaml; :param model: the folder of the student's model.
+    :param states: the set of the teacher's states.
+    :raises DistilleryError: if these have another width.
+    """
+    student_width, width = layer_width(_configuration(student, model)), state_width(states)
+    if width not in (student_width, None):
+        raise DistilleryError(
+            f"{key}.objective: the states of {_name(student, model)} have {student_width} values, "
+            f"those of its teacher {width}. Use a student of a model with {width}, or another "
+            "teacher."
+        )
+
+
+def check_beside(
+    key: str, row: Method | GeneralEncoder, student: StudentSettings, model: Path, teacher: Path
+) -> None:
+    """Check that a teacher has the layers that a row names, and as many heads as its student.
+
+    :param key: of the row in params.yaml.
+    :param model: the folder of the student's model; :param teacher: the teacher's.
+    :raises DistilleryError: if it does not.
+    """
+    config, other = _configuration(student, model), read_json(teacher / "config.json")
+    count, wanted = layer_count(other), max(row.teacher_runs.layers)
+    if count is not None and wanted > count:
+        raise DistilleryError(
+            f"{key}.teacher_runs.layers: {wanted}, but {teacher} has {count} layers, 1 to {count}. "
+            "Name some of them in params.yaml."
+        )
+    heads = head_count(config), head_count(other)
+    if "attentions" in row.objective.weights and heads[0] != heads[1]:
+        raise DistilleryError(
+            f"{key}.objective.attentions: {_name(student, model)} has {heads[0]} attention heads, "
+            f"its teacher {heads[1]}, and they are compared one by one. Leave the term out, or "
+            "use another student."
+        )
+
+
+def _configuration(student: StudentSettings, model: Path) -> Mapping[str, Any]:
+    """Return the configuration of a student's layers: its own sizes, or its model's."""
+    if isinstance(student, BERT):
+        return {"hidden_size": student.width, "num_attention_heads": student.heads}
+    return read_json(model / "config.json")
+
+
+def _name(student: StudentSettings, model: Path) -> str:
+    return "the student" if isinstance(student, BERT) else str(model)
+
+
+def state_width(folder: Path) -> int | None:
+    """Return the width of the layer states in a set; None if the set is empty."""
+    shards = ShardSet.open(folder)
+    for table in shards.tables():
+        return table.schema.field("states").type.value_type.list_size
+    return None

@@ -1,0 +1,166 @@
+"""Standalone sentence encoders: saving, loading, and encoding sentences."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer
+from torch import nn
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import atomic_path, read_json, write_json
+from pipeline_lib.base.text import MASK
+from pipeline_lib.models.networks.encoders import build_encoder
+from pipeline_lib.models.students.folders import ENCODER_TYPE, MODEL_TYPE
+from pipeline_lib.models.students.student import load_student, quick_batch, quick_threads
+from pipeline_lib.models.students.tokenise import (
+    load_tokenizer,
+    numbering,
+    read_tokenizer,
+    write_tokenizer,
+)
+from pipeline_lib.params import StudentSettings, student_settings
+from pipeline_lib.shards.masking import signed_sentences
+from pipeline_lib.text.batches import LengthSorted
+from pipeline_lib.text.fast_tokenizer import WordNumbers
+from pipeline_lib.text.pieces import Pieces
+from pipeline_lib.text.ragged import Sentences, to_device
+
+PREFIX = "encoder."
+"""Of the stored tensors' names, as in :mod:`pipeline_lib.models.students.huggingface`."""
+
+
+@dataclass
+class SentenceEncoder:
+    """An encoder and its word or word-piece tokenizer, on one device."""
+
+    model: nn.Module
+    tokenizer: Tokenizer | Pieces
+    max_words: int
+    device: torch.device
+
+    @property
+    def width(self) -> int:
+        """Values per vector."""
+        return self.model.width
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """Return each sentence's vector, float32 (texts, width), in their order."""
+        sentences = self._words.number(texts, self.max_words)
+        return encode_sentences(self.model, sentences, self.device)
+
+    @cached_property
+    def _words(self) -> WordNumbers | Pieces:
+        return numbering(self.tokenizer)
+
+    def encode_rows(self, rows: pa.Table, side: str) -> np.ndarray:
+        """Return the vectors of a column of texts, float32 (rows, width).
+
+        :param rows: with masked words as a transfer set has them, or without any.
+        :param side: the suffix of the columns, ``""`` or ``_2``.
+        """
+        sign = self.tokenizer.mask_sign if isinstance(self.tokenizer, Pieces) else MASK
+        return self.encode(signed_sentences(rows, side, lambda: sign))
+
+
+def encode_sentences(model: nn.Module, sentences: Sentences, device: torch.device) -> np.ndarray:
+    """Return vectors, float32, shape (sentences, width), computed in batches by length."""
+    vectors = np.empty((len(sentences), model.width), np.float32)
+    model.eval()
+    with torch.inference_mode(), quick_threads(model, device):
+        for rows in LengthSorted(sentences, quick_batch(model, device), seed=0).epoch(0):
+            batch = to_device(sentences.batch(rows), device)
+            vectors[rows] = model(batch["ids"], batch["lengths"]).float().cpu().numpy()
+    return vectors
+
+
+def save_encoder(
+    folder: Path,
+    model: nn.Module,
+    tokenizer: Tokenizer | Pieces,
+    settings: StudentSettings,
+    pretrained: Mapping[str, Any] | None = None,
+) -> None:
+    """Write config.json, model.safetensors and the tokenizer.
+
+    :param settings: the encoder's row of ``students``.
+    :param pretrained: its configuration, if it is a transformers model.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    weights = {name: t.detach().cpu().contiguous() for name, t in model.state_dict().items()}
+    tensors = {PREFIX + name: tensor for name, tensor in weights.items()}
+    with atomic_path(folder / "model.safetensors") as temporary:
+        save_file(tensors, temporary, {"format": "pt"})
+    write_tokenizer(folder, tokenizer)
+    table = _table(weights) if pretrained is None else model.model.get_input_embeddings().weight
+    words, width = table.shape
+    config = {
+        "architectures": ["SentenceEncoderModel"],
+        "model_type": ENCODER_TYPE,
+        "dtype": "float32",
+        "vocab_size": words,
+        "embedding_size": width,
+        "architecture": settings.model_dump(),
+    }
+    if pretrained is not None:
+        config["pretrained"] = dict(pretrained)
+    write_json(folder / "config.json", config)
+
+
+def load_encoder(folder: Path | str, device: torch.device | str = "cpu") -> SentenceEncoder:
+    """Load a sentence encoder, or a student's encoder.
+
+    :raises DistilleryError: if the folder contains neither.
+    """
+    folder, device = Path(folder), torch.device(device)
+    try:
+        config = read_json(folder / "config.json")
+        if config["model_type"] == MODEL_TYPE:
+            student = load_student(folder, device)
+            if student.model.config.settings.joint:
+                name = student.model.config.settings.name()
+                raise ValueError(f"a {name} student has no vector for a single sentence")
+            model, tokenizer = student.model.encoder, student.tokenizer
+        else:
+            if config["model_type"] != ENCODER_TYPE:
+                raise ValueError(f"config.json describes a {config['model_type']}")
+            settings = student_settings(config["architecture"])
+            pretrained = config.get("pretrained")
+            sizes = config["vocab_size"], config["embedding_size"]
+            model = build_encoder(settings, *sizes, pretrained)
+            model.load_state_dict(encoder_weights(folder))
+            if pretrained is not None:
+                model.attend_quickly(training=False)
+            tokenizer = read_tokenizer(folder, settings.reads)
+        longest = config["architecture"]["max_words"]
+    except (
+        *(OSError, ValueError, KeyError, TypeError, RuntimeError),
+        *(SafetensorError, DistilleryError),
+    ) as error:
+        raise DistilleryError(
+            f"{folder}: no sentence encoder ({str(error).splitlines()[0]}). Give a folder below "
+            "data/encoders or data/students."
+        ) from error
+    return SentenceEncoder(model.to(device).eval(), tokenizer, longest, device)
+
+
+def encoder_weights(folder: Path) -> dict[str, torch.Tensor]:
+    """Return the encoder's tensors by name."""
+    tensors = load_file(folder / "model.safetensors")
+    return {name.removeprefix(PREFIX): tensor for name, tensor in tensors.items()}
+
+
+def encoder_words(folder: Path) -> tuple[Tokenizer, np.ndarray]:
+    """Return the encoder's tokenizer and its word vectors, float32 (words, width)."""
+    return load_tokenizer(folder), _table(encoder_weights(folder)).numpy()
+
+
+def _table(tensors: dict[str, torch.Tensor]) -> torch.Tensor:
+    return next(t for name, t in sorted(tensors.items()) if name.startswith("embeddings."))

@@ -1,0 +1,177 @@
+"""Building, saving and loading students, and running them over texts."""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer
+
+from pipeline_lib.base.devices import single_thread
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import atomic_path, read_json, write_json
+from pipeline_lib.base.text import Text
+from pipeline_lib.models.networks.student import StudentConfig, StudentNetwork
+from pipeline_lib.models.networks.transformer import PretrainedLayers
+from pipeline_lib.models.parameter_counts import count_parameters
+from pipeline_lib.models.students.folders import MODEL_TYPE
+from pipeline_lib.models.students.tokenise import Reader, read_tokenizer, write_tokenizer
+from pipeline_lib.params import student_settings
+from pipeline_lib.text.batches import LengthSorted
+from pipeline_lib.text.pieces import Pieces
+from pipeline_lib.text.ragged import Sentences, to_device
+
+PREDICT_BATCH = 256
+PRETRAINED_BATCH = 32
+"""Batch size of a pretrained model on a CPU, small enough for the cache: MiniLM read 140 of MNLI's
+premises per second on one core, and 93 with batches of 256."""
+
+
+@dataclass
+class Student:
+    """A trained student and its word or word-piece tokenizer, on one device."""
+
+    model: StudentNetwork
+    tokenizer: Tokenizer | Pieces
+    device: torch.device
+
+    @property
+    def label_names(self) -> list[str]:
+        """Class names, by class index."""
+        return self.model.config.label_names
+
+    @property
+    def is_pair(self) -> bool:
+        """Whether it compares two sentences."""
+        return self.model.config.pair
+
+    def parameters(self, embeddings: bool) -> int:
+        """Count parameters, with or without the embedding tables."""
+        return count_parameters(self.model, embeddings)
+
+    def logits(self, texts: Sequence[Text]) -> np.ndarray:
+        """Return logits, or a regression's scores, float32 (texts, outputs), in the texts' order.
+
+        They are not divided by a temperature.
+        """
+        return predict_sentences(self.model, self.encode(texts), self.device)
+
+    def encode(self, texts: Sequence[Text]) -> Sentences:
+        """Tokenize each text or pair, truncated to the student's maximum length."""
+        return self.reader.encode(texts)
+
+    @cached_property
+    def reader(self) -> Reader:
+        """Its tokenizer, and how it reads texts."""
+        settings = self.model.config.settings
+        return Reader(self.tokenizer, settings.reads, settings.max_words, self.is_pair)
+
+
+def predict_sentences(
+    model: StudentNetwork, sentences: Sentences, device: torch.device
+) -> np.ndarray:
+    """Return outputs, float32, shape (sentences, outputs), computed in batches by length."""
+    outputs = np.empty((len(sentences), len(model.config.label_names)), np.float32)
+    model.eval()
+    with torch.inference_mode(), quick_threads(model.encoder, device):
+        for rows in LengthSorted(sentences, quick_batch(model.encoder, device), seed=0).epoch(0):
+            batch = to_device(sentences.batch(rows), device)
+            outputs[rows] = model.outputs(batch)["logits"].float().cpu().numpy()
+    return outputs
+
+
+def quick_threads(encoder: torch.nn.Module, device: torch.device) -> AbstractContextManager[None]:
+    """Return the context in which an encoder is fastest.
+
+    On a CPU that is a single thread, unless it is a pretrained model: an LSTM's steps are too small
+    to parallelise (on two cores, alongside other work, two threads took 2.5 times as long).
+    """
+    alone = device.type == "cpu" and not isinstance(encoder, PretrainedLayers)
+    return single_thread() if alone else nullcontext()
+
+
+def quick_batch(encoder: torch.nn.Module, device: torch.device) -> int:
+    """Return an encoder's batch size for prediction."""
+    small = device.type == "cpu" and isinstance(encoder, PretrainedLayers)
+    return PRETRAINED_BATCH if small else PREDICT_BATCH
+
+
+def build_student(config: StudentConfig, vectors: np.ndarray | None) -> StudentNetwork:
+    """Return an untrained student with ``vectors`` as its word vectors, or random ones."""
+    model = StudentNetwork(config)
+    if vectors is not None:
+        model.encoder.embeddings.load(torch.from_numpy(vectors))
+    return model
+
+
+def save_student(folder: Path, model: StudentNetwork, tokenizer: Tokenizer | Pieces) -> None:
+    """Write config.json, model.safetensors and the tokenizer, as ``save_pretrained`` would."""
+    folder.mkdir(parents=True, exist_ok=True)
+    model_config = model.config
+    numbered = dict(enumerate(model_config.label_names))
+    config = {
+        "architectures": ["StudentForSequenceClassification"],
+        "model_type": MODEL_TYPE,
+        "dtype": "float32",
+        "vocab_size": model_config.vocab_size,
+        "embedding_size": model_config.embedding_size,
+        "architecture": model_config.settings.model_dump(),
+        "pair": model_config.pair,
+        "id2label": {str(number): name for number, name in numbered.items()},
+        "label2id": {name: number for number, name in numbered.items()},
+    }
+    if model_config.pretrained is not None:
+        config["pretrained"] = dict(model_config.pretrained)
+    tensors = {name: t.detach().cpu().contiguous() for name, t in model.state_dict().items()}
+    with atomic_path(folder / "model.safetensors") as temporary:
+        save_file(tensors, temporary, {"format": "pt"})
+    write_tokenizer(folder, tokenizer)
+    write_json(folder / "config.json", config)
+
+
+def load_student(folder: Path | str, device: torch.device | str = "cpu") -> Student:
+    """Load a trained student.
+
+    :raises DistilleryError: if the folder does not contain one.
+    """
+    folder = Path(folder)
+    try:
+        model = StudentNetwork(_config(read_json(folder / "config.json")))
+        model.load_state_dict(load_file(folder / "model.safetensors"))
+        tokenizer = read_tokenizer(folder, model.config.settings.reads)
+    except (
+        *(OSError, ValueError, KeyError, TypeError, RuntimeError),
+        *(SafetensorError, DistilleryError),
+    ) as error:
+        raise DistilleryError(
+            f"{folder}: not a trained student ({str(error).splitlines()[0]}). Train it with "
+            "`dvc repro`, or give a folder below data/students."
+        ) from error
+    attend_quickly(model.to(device).eval(), training=False)
+    return Student(model, tokenizer, torch.device(device))
+
+
+def attend_quickly(model: StudentNetwork, training: bool) -> None:
+    """If the student is a transformers model, use the fastest attention on its device."""
+    if model.config.pretrained is not None:
+        model.encoder.attend_quickly(training)
+
+
+def _config(config: dict[str, Any]) -> StudentConfig:
+    if config["model_type"] != MODEL_TYPE:
+        raise ValueError(f"config.json describes a {config['model_type']}")
+    names = config["id2label"]
+    return StudentConfig(
+        config["vocab_size"],
+        config["embedding_size"],
+        student_settings(config["architecture"]),
+        config["pair"],
+        [names[str(number)] for number in range(len(names))],
+        config.get("pretrained"),
+    )

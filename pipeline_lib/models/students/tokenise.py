@@ -1,0 +1,106 @@
+"""Reads texts as a student does: its tokenizer's files, and the ids of sentences and pairs.
+
+Exported students read by it too, so it imports neither torch nor transformers.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tokenizers import Tokenizer
+
+from pipeline_lib.base.files import atomic_path, write_json
+from pipeline_lib.base.text import MASK, Text
+from pipeline_lib.text.fast_tokenizer import WordNumbers
+from pipeline_lib.text.pieces import Pieces
+from pipeline_lib.text.ragged import Sentences
+
+if TYPE_CHECKING:
+    from pipeline_lib.params.students import Reads
+
+PAD = "[PAD]"
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A student's tokenizer, and how it reads texts.
+
+    :ivar max_words: how many words or word pieces it reads of a sentence, or of a sequence.
+    :ivar pair: whether it compares two sentences.
+    """
+
+    tokenizer: Tokenizer | Pieces
+    reads: "Reads"
+    max_words: int
+    pair: bool
+
+    @property
+    def apart(self) -> bool:
+        """Whether the sentences of a pair are encoded separately."""
+        return self.pair and self.reads != "sequence"
+
+    @property
+    def segments(self) -> bool:
+        """Whether it is told which sentence of a pair a token belongs to."""
+        pieces = isinstance(self.tokenizer, Pieces) and self.tokenizer.segments
+        return self.pair and not self.apart and pieces
+
+    def encode(self, texts: Sequence[Text]) -> Sentences:
+        """Tokenize each text or pair, truncated to the student's maximum length."""
+        if not self.apart:
+            return self._encode(texts)
+        first, second = zip(*texts, strict=True)
+        return replace(self._encode(first), second=self._encode(second))
+
+    def _encode(self, texts: Sequence[Text]) -> Sentences:
+        return self._words.number(texts, self.max_words)
+
+    @cached_property
+    def _words(self) -> WordNumbers | Pieces:
+        return numbering(self.tokenizer)
+
+
+def numbering(tokenizer: Tokenizer | Pieces) -> WordNumbers | Pieces:
+    """Return a fast equivalent of a student's tokenizer, of words or word pieces."""
+    return tokenizer if isinstance(tokenizer, Pieces) else WordNumbers(tokenizer)
+
+
+def write_tokenizer(folder: Path, tokenizer: Tokenizer | Pieces) -> None:
+    """Save a student's tokenizer in its folder, where :func:`read_tokenizer` finds it."""
+    if isinstance(tokenizer, Pieces):
+        tokenizer.save(folder)
+    else:
+        save_tokenizer(folder, tokenizer)
+
+
+def read_tokenizer(folder: Path, reads: "Reads") -> Tokenizer | Pieces:
+    """Return the tokenizer saved with a student.
+
+    :raises ValueError: if it is missing or damaged.
+    """
+    return load_tokenizer(folder) if reads == "words" else Pieces.read(folder)
+
+
+def save_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
+    """Write the files from which transformers loads a ``PreTrainedTokenizerFast``."""
+    with atomic_path(folder / "tokenizer.json") as temporary:
+        temporary.write_text(tokenizer.to_str(pretty=True), encoding="utf-8")
+    names = {"pad_token": PAD, "unk_token": MASK}
+    inputs = {"model_input_names": ["input_ids", "attention_mask"]}
+    write_json(
+        folder / "tokenizer_config.json",
+        {"tokenizer_class": "PreTrainedTokenizerFast", **names, **inputs},
+    )
+
+
+def load_tokenizer(folder: Path) -> Tokenizer:
+    """Read what :func:`save_tokenizer` wrote.
+
+    :raises ValueError: if the file is missing or damaged.
+    """
+    try:
+        return Tokenizer.from_file(str(folder / "tokenizer.json"))
+    except Exception as error:  # the library raises bare Exceptions
+        raise ValueError(f"tokenizer.json: {error}") from error

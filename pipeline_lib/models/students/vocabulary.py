@@ -1,0 +1,238 @@
+"""A student's vocabulary: its words, their ids and initial vectors, and its tokenizer.
+
+Unknown words and masked words share one token, ``[MASK]``: "[MASK] corresponds to an unknown token
+in our models" (Tang et al. 2019, section 3.3).
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import partial
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+from threadpoolctl import threadpool_limits
+from tokenizers import AddedToken, Tokenizer, models, normalizers
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import atomic_path, sha256_folder, sha256_json
+from pipeline_lib.base.hashing import salt, splitmix64, string_keys
+from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.text import MASK
+from pipeline_lib.models.students.tokenise import PAD, load_tokenizer, save_tokenizer
+from pipeline_lib.models.students.word_vectors import (
+    model_vectors,
+    model_words,
+    read_vectors,
+    word_embeddings,
+)
+from pipeline_lib.params import Vocabulary
+from pipeline_lib.shards.columns import column_suffixes
+from pipeline_lib.shards.fingerprint import code_fingerprint
+from pipeline_lib.shards.shard_sets import ShardSet
+from pipeline_lib.shards.trained import Trained
+from pipeline_lib.text.words import split_words, word_splitter
+
+
+def vector_source(params: Vocabulary, layout: Layout) -> Path:
+    """Return the folder that word vectors come from: a model's, or that of a fetched file."""
+    vectors = params.vectors
+    return layout.model(vectors.model) if vectors.kind == "model" else layout.raw_vectors
+
+
+def write_vocabulary(
+    sets: Sequence[ShardSet], min_count: int, params: Vocabulary, source: Path, target: Path
+) -> tuple[int, int]:
+    """Write the words of prepared sets with their vectors into ``target``; the store may have them.
+
+    :param min_count: rarer words become unknown; :param source: from :func:`vector_source`.
+    :returns: how many words there are, special tokens included, and how many values each has.
+    """
+    texts = [[shard.sha256 for shard in part.manifest.shards] for part in sets]
+    settings = [texts, min_count, params.model_dump(), sha256_folder(source)]
+    kept = Trained("vocabularies", sha256_json([*settings, code_fingerprint(__name__)]))
+    if not kept.is_whole():
+        counted = count_normalised(count_words(part.table() for part in sets), params.lowercase)
+        selected = select_words(counted, min_count)
+        with kept.writing() as folder:
+            save_vocabulary(folder, *build_vocabulary(selected, params, source))
+    kept.link_into(target, counted_as="vocabularies")
+    _, vectors = load_vocabulary(target)
+    return vectors.shape
+
+
+def build_vocabulary(
+    selected: list[str], params: Vocabulary, source: Path
+) -> tuple[Tokenizer, np.ndarray]:
+    """Return the students' tokenizer and embedding table.
+
+    :param selected: the training text's words, from :func:`select_words`.
+    :param source: the folder from :func:`vector_source`.
+    """
+    usable = partial(_is_one_word, lowercase=params.lowercase)
+    if params.vectors.kind == "model":
+        known = set(selected)
+        whole = (word for word in model_words(source) if word not in known and usable(word))
+        selected += islice(whole, params.extra_words)
+        table = model_vectors(source, selected)
+    else:
+        path = next(p for p in sorted(source.iterdir()) if p.stem == "vectors")
+        wanted = selected, params.extra_words, usable
+        words, rows = read_vectors(path, params.vectors.format, *wanted)
+        places = {word: number for number, word in enumerate(words)}
+        known = set(selected)
+        selected += [word for word in words if word not in known]
+        table = np.zeros((len(selected), rows.shape[1]), np.float32)
+        for number, word in enumerate(selected):
+            if word in places:
+                table[number] = rows[places[word]]
+    if params.dimensions is not None:
+        table = reduce_vectors(table, params.dimensions)
+    return build_tokenizer(selected, params.lowercase), complete_vectors(selected, table)
+
+
+def _is_one_word(word: str, lowercase: bool) -> bool:
+    """Whether the tokenizer can produce a word: it is not split, and keeps its case."""
+    normalised = normalizers.Lowercase().normalize_str(word) if lowercase else word
+    return word == normalised and split_words(word)[0] == [word]
+
+
+def reduce_vectors(vectors: np.ndarray, dimensions: int) -> np.ndarray:
+    """Project the words with a vector onto their first principal components; zeros stay zeros.
+
+    :raises DistilleryError: if ``vectors`` has fewer dimensions than that.
+    """
+    if dimensions > vectors.shape[1]:
+        raise DistilleryError(
+            f"vocabulary.dimensions: {dimensions}, but the vectors have {vectors.shape[1]}. Use at "
+            "most that, or null."
+        )
+    present = vectors.any(axis=1)
+    centred = (vectors - vectors[present].mean(0)).astype(np.float64)
+    # Several threads would add in another order: one gives the same bytes on any number of cores.
+    with threadpool_limits(1, "blas"):
+        _, axes = np.linalg.eigh(centred[present].T @ centred[present])
+        return np.where(present[:, None], centred @ axes[:, ::-1][:, :dimensions], 0.0)
+
+
+def build_tokenizer(words: Sequence[str], lowercase: bool) -> Tokenizer:
+    """Return the tokenizer over ``words``: the project's word pattern, one id per word."""
+    vocabulary = {word: number for number, word in enumerate([PAD, MASK, *words])}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=MASK))
+    if lowercase:
+        tokenizer.normalizer = normalizers.Lowercase()
+    tokenizer.pre_tokenizer = word_splitter()
+    # As special tokens they are matched verbatim, whatever the normalizer does.
+    tokenizer.add_special_tokens([AddedToken(name, normalized=False) for name in (PAD, MASK)])
+    return tokenizer
+
+
+def select_words(counted: Counter[str], min_count: int) -> list[str]:
+    """Return words that occur ``min_count`` times or more, most frequent first, then sorted."""
+    kept = [(-count, word) for word, count in counted.items() if count >= min_count]
+    return [word for _, word in sorted(kept)]
+
+
+def count_words(tables: Iterable[pa.Table]) -> Counter[str]:
+    """Count the ``words`` of prepared shards.
+
+    Arrow counts them: as Python objects, the words of a large corpus would not fit in memory.
+    """
+    counted: Counter[str] = Counter()
+    for table in tables:
+        for side in column_suffixes(table):
+            counts = pc.list_flatten(table[f"words{side}"]).value_counts().to_pylist()
+            counted.update({entry["values"]: entry["counts"] for entry in counts})
+    return counted
+
+
+def count_normalised(words: Iterable[str], lowercase: bool) -> Counter[str]:
+    """Count words as the tokenizer will see them.
+
+    :param words: the words, or how often each occurs.
+    """
+    normalise = normalizers.Lowercase().normalize_str if lowercase else str
+    counted: Counter[str] = Counter()
+    for word, count in Counter(words).items():
+        counted[normalise(word)] += count
+    return counted
+
+
+def complete_vectors(words: Sequence[str], vectors: np.ndarray) -> np.ndarray:
+    """Return the embedding table, float32, shape (words + 2, width), pad and mask first.
+
+    Rows of zeros in ``vectors`` (words without one) become random, with the same variance as the
+    others (Kim 2014, section 3.1.2) and seeded by the word itself, so that they do not depend on
+    which other words are present.  All are scaled to a mean square of 9 / width: the scale at which
+    an LSTM's gates respond.
+    """
+    present = vectors.any(axis=1)
+    table = scale_vectors(vectors)
+    table[~present] = random_vectors(
+        [w for w, p in zip(words, present, strict=True) if not p], vectors.shape[1]
+    )
+    return np.concatenate([np.zeros((2, vectors.shape[1])), table]).astype(np.float32)
+
+
+def scale_vectors(vectors: np.ndarray) -> np.ndarray:
+    """Scale the vectors so that the non-zero ones have a root-mean-square norm of 3."""
+    present = vectors.any(axis=1)
+    norm = float(np.sqrt((vectors[present] ** 2).sum(1).mean())) if present.any() else 1.0
+    return vectors * (3.0 / norm)
+
+
+def piece_vectors(model_folder: Path, pieces: int, dimensions: int) -> np.ndarray:
+    """Return the first principal components of a pretrained model's word-piece embeddings.
+
+    :param pieces: rows in the table; pieces without an embedding get zeros.
+    :returns: float32 (pieces, dimensions), scaled as :func:`complete_vectors` scales words.
+    :raises DistilleryError: if the embeddings have fewer dimensions.
+    """
+    embeddings = word_embeddings(model_folder)[:pieces]
+    if dimensions > embeddings.shape[1]:
+        raise DistilleryError(
+            f"embedding_size: {dimensions}, but the word pieces of {model_folder} have "
+            f"{embeddings.shape[1]} values. Use at most that, or `start: random`."
+        )
+    table = np.zeros((pieces, embeddings.shape[1]), np.float32)
+    table[: len(embeddings)] = embeddings
+    return scale_vectors(reduce_vectors(table, dimensions)).astype(np.float32)
+
+
+def random_vectors(words: Sequence[str], width: int) -> np.ndarray:
+    """Return uniform random vectors seeded by each word, with a root-mean-square norm of 3."""
+    counters = string_keys(words)[:, None] + np.arange(width, dtype=np.uint64)
+    bits = splitmix64(counters ^ salt("word vector")) >> np.uint64(11)
+    return (bits.astype(np.float64) * 2.0**-52 - 1.0) * 3.0 * np.sqrt(3.0 / width)
+
+
+def save_vocabulary(folder: Path, tokenizer: Tokenizer, vectors: np.ndarray) -> None:
+    """Write tokenizer files and ``vectors.safetensors``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    save_tokenizer(folder, tokenizer)
+    with atomic_path(folder / "vectors.safetensors") as temporary:
+        save_file({"vectors": vectors}, temporary)
+
+
+def load_vocabulary(folder: Path) -> tuple[Tokenizer, np.ndarray]:
+    """Return the (tokenizer, embedding table) that :func:`save_vocabulary` wrote.
+
+    :raises DistilleryError: if they are missing or damaged.
+    """
+    try:
+        return load_tokenizer(folder), load_file(folder / "vectors.safetensors")["vectors"]
+    except (OSError, ValueError, KeyError, SafetensorError) as error:
+        raise DistilleryError(
+            f"{folder}: not a vocabulary ({error}). Delete it and run `dvc repro`."
+        ) from error
+
+
+def word_numbers(tokenizer: Tokenizer, words: Sequence[str]) -> np.ndarray:
+    """Return each word's id, int32, as the tokenizer would assign it."""
+    numbers, unknown = tokenizer.get_vocab(), tokenizer.token_to_id(MASK)
+    normalise = tokenizer.normalizer.normalize_str if tokenizer.normalizer else str
+    return np.fromiter((numbers.get(normalise(w), unknown) for w in words), np.int32, len(words))

@@ -1,0 +1,293 @@
+"""Word vectors: streamed from GloVe and word2vec files, or averaged from a teacher's word pieces.
+
+Vector files have millions of words and a task needs thousands, so a file is read once, line by
+line, and only the wanted words are kept.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from pipeline_lib.base.errors import DistilleryError
+
+TABLES = ("word_embeddings.weight", "tok_embeddings.weight")
+"""Name endings of word-piece embedding tables: in BERT-like models, and in ModernBERT."""
+_CHUNK = 1 << 20
+_LONGEST_WORD = 1 << 16
+
+
+def read_vectors(
+    path: Path,
+    format: str,
+    words: Iterable[str],
+    extra: int = 0,
+    usable: Callable[[str], bool] = lambda word: True,
+) -> tuple[list[str], np.ndarray]:
+    """Return the vectors of the wanted words, and of the file's first ``extra`` usable other ones.
+
+    Both are in the file's order, which is by descending frequency in the usual files.
+
+    :param path: the file.
+    :param format: ``glove`` (text), ``word2vec`` (text with a header line) or ``word2vec_binary``.
+    :param words: the wanted words; those that the file lacks are not returned.
+    :param usable: whether the tokenizer can produce a word; others would never be looked up.
+    :return: the words found, and their vectors, float32, shape (words, width).
+    :raises DistilleryError: naming file and line, if a line is invalid or no wanted word is found.
+    """
+    missing = {word.encode("utf-8", "surrogatepass") for word in words}
+    wanted, left, seen = len(missing), extra, set()
+    kept: list[str] = []
+    rows: list[np.ndarray] = []
+    for word, vector in _entries(path, format):
+        if word in missing:
+            missing.discard(word)
+        elif left > 0 and word not in seen and _is_text(word) and usable(word.decode()):
+            left -= 1
+        else:
+            continue
+        seen.add(word)
+        kept.append(word.decode("utf-8", "surrogatepass"))
+        rows.append(vector.read())
+        if not missing and not left:
+            break
+    if wanted and len(missing) == wanted:
+        raise DistilleryError(
+            f"{path}: contains none of the {wanted} wanted words. Check `format` and `lowercase` "
+            "of `vocabulary` in params.yaml, and the file's language."
+        )
+    return kept, np.stack(rows) if rows else np.zeros((0, 0), np.float32)
+
+
+class _Text:
+    """The numbers on one line, parsed only if its word is wanted."""
+
+    __slots__ = ("numbers", "where")
+
+    def __init__(self, numbers: list[bytes], where: str) -> None:
+        self.numbers = numbers
+        self.where = where
+
+    def read(self) -> np.ndarray:
+        try:
+            vector = np.array([float(number) for number in self.numbers], np.float32)
+        except ValueError as error:
+            raise _bad(self.where, "a value is not a number") from error
+        return _finite(vector, self.where)
+
+
+class _Binary:
+    """The bytes of one vector, parsed only if its word is wanted."""
+
+    __slots__ = ("content", "where")
+
+    def __init__(self, content: bytes, where: str) -> None:
+        self.content = content
+        self.where = where
+
+    def read(self) -> np.ndarray:
+        return _finite(np.frombuffer(self.content, "<f4").astype(np.float32), self.where)
+
+
+def _entries(path: Path, format: str) -> Iterator[tuple[bytes, _Text | _Binary]]:
+    try:
+        with open(path, "rb") as handle:
+            if format == "glove":
+                yield from _text_entries(path, handle, None, 1)
+            else:
+                count, width = _header(path, handle)
+                if format == "word2vec":
+                    yield from _counted(path, _text_entries(path, handle, width, 2), count)
+                else:
+                    yield from _binary_entries(path, handle, count, width)
+    except FileNotFoundError as error:
+        raise DistilleryError(f"{path}: not found. Run `dvc repro` to fetch it.") from error
+
+
+def _header(path: Path, handle: IO[bytes]) -> tuple[int, int]:
+    fields = handle.readline(256).split()
+    if len(fields) != 2 or not all(field.isdigit() for field in fields) or int(fields[1]) < 1:
+        raise _bad(f"{path}: line 1", "no word2vec header (words and width)")
+    return int(fields[0]), int(fields[1])
+
+
+def _text_entries(
+    path: Path, handle: IO[bytes], width: int | None, first: int
+) -> Iterator[tuple[bytes, _Text]]:
+    # Split at bytes 0x20 and 0x0A only: words may contain other characters that Unicode counts as
+    # spaces.
+    for number, raw in enumerate(handle, first):
+        line = raw.rstrip(b" \r\n")
+        where = f"{path}: line {number}"
+        if width is None:
+            width = line.count(b" ")
+            if not width:
+                raise _bad(where, "no word and numbers, separated by spaces")
+        # From the right: some GloVe words contain spaces.
+        word, *numbers = line.rsplit(b" ", width)
+        if len(numbers) != width or not word:
+            raise _bad(where, f"{line.count(b' ')} numbers, not {width}")
+        if b" " in word and _is_number(word.rpartition(b" ")[2]):
+            raise _bad(where, f"more numbers than {width}")
+        yield word, _Text(numbers, where)
+
+
+def _counted(
+    path: Path, entries: Iterator[tuple[bytes, _Text]], count: int
+) -> Iterator[tuple[bytes, _Text]]:
+    number = 0
+    for number, entry in enumerate(entries, 1):  # noqa: B007 (used after the loop)
+        yield entry
+    if number != count:
+        raise _bad(f"{path}: line {number + 1}", f"the file ends, its header says {count} words")
+
+
+def _binary_entries(
+    path: Path, handle: IO[bytes], count: int, width: int
+) -> Iterator[tuple[bytes, _Binary]]:
+    buffer, start, size = b"", 0, 4 * width
+    for number in range(1, count + 1):
+        space = buffer.find(b" ", start)
+        while space < 0 or len(buffer) < space + 1 + size:
+            chunk = handle.read(_CHUNK)
+            where = f"{path}: word {number}"
+            if not chunk:
+                raise _bad(
+                    where, f"the file ends, its header says {count} words of {width} numbers"
+                )
+            if space < 0 and len(buffer) - start > _LONGEST_WORD:
+                raise _bad(where, "no space after the word")
+            buffer, start = buffer[start:] + chunk, 0
+            space = buffer.find(b" ")
+        # The original tool ends each vector with a line feed, others do not.
+        word = buffer[start:space].lstrip(b"\n")
+        start = space + 1 + size
+        yield word, _Binary(buffer[space + 1 : start], f"{path}: word {number}")
+
+
+def _is_text(word: bytes) -> bool:
+    try:
+        return bool(word.decode("utf-8").strip())
+    except UnicodeDecodeError:
+        return False
+
+
+def _is_number(text: bytes) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _finite(vector: np.ndarray, where: str) -> np.ndarray:
+    if not np.isfinite(vector).all():
+        raise _bad(where, "a value is not finite")
+    return vector
+
+
+def _bad(where: str, what: str) -> DistilleryError:
+    return DistilleryError(
+        f"{where}: {what}. Correct `vocabulary.vectors.format` in params.yaml, or get "
+        "the file again."
+    )
+
+
+def model_vectors(model_folder: Path, words: Sequence[str]) -> np.ndarray:
+    """Return the mean of each word's word-piece embeddings; zeros where all pieces are unknown.
+
+    :param model_folder: the base encoder: tokenizer and safetensors weights.
+    :param words: the words.
+    :return: float32, shape (len(words), width of the embeddings).
+    :raises DistilleryError: if the folder has no word embeddings or no tokenizer.
+    """
+    table = word_embeddings(model_folder)
+    tokenizer = _tokenizer(model_folder)
+    settings = json.loads(tokenizer.to_str())
+    unknown = settings["model"].get("unk_token")
+    unknown_id = tokenizer.token_to_id(unknown) if isinstance(unknown, str) else None
+    # Byte-level pieces include the space before the word; without it they continue a word.
+    prefix = " " if "ByteLevel" in json.dumps(settings.get("pre_tokenizer")) else ""
+    encoded = tokenizer.encode_batch([prefix + word for word in words], add_special_tokens=False)
+    vectors = np.zeros((len(words), table.shape[1]), np.float32)
+    for row, encoding in enumerate(encoded):
+        ids = [piece for piece in encoding.ids if piece != unknown_id and piece < len(table)]
+        if ids:
+            vectors[row] = table[ids].mean(axis=0)
+    return vectors
+
+
+def model_words(model_folder: Path) -> list[str]:
+    """Return the whole words of a model's vocabulary: alphabetic pieces of 2 or more letters.
+
+    BERT's vocabulary is ordered by descending frequency, after its single characters.
+    """
+    vocabulary = _tokenizer(model_folder).get_vocab(with_added_tokens=False)
+    pieces = sorted(vocabulary, key=vocabulary.__getitem__)
+    # If pieces mark the start of a word (byte-level: Ġ, SentencePiece: ▁), whole words have a mark.
+    mark = next((m for m in "Ġ▁" if sum(piece.startswith(m) for piece in pieces) > 1), "")
+    stems = (piece.removeprefix(mark) for piece in pieces if piece.startswith(mark))
+    whole = (stem for stem in stems if len(stem) > 1 and stem.isalpha())
+    return list(dict.fromkeys(whole))
+
+
+def word_embeddings(model_folder: Path) -> np.ndarray:
+    """Return a pretrained model's word-piece embeddings, float32 (pieces, width).
+
+    :raises DistilleryError: if the folder has none.
+    """
+    from safetensors import SafetensorError
+
+    for path in sorted(Path(model_folder).glob("*.safetensors")):
+        try:
+            table = _embeddings_of(path)
+        except (SafetensorError, OSError) as error:
+            raise DistilleryError(
+                f"{path}: truncated or not a safetensors file ({error}). Get the model again."
+            ) from error
+        if table is not None:
+            return table
+    raise DistilleryError(
+        f"{model_folder}: no tensor {' or '.join(f'*{name}' for name in TABLES)} in its "
+        "safetensors files. Use a BERT-like model, or `vocabulary.vectors` of kind file."
+    )
+
+
+def _embeddings_of(path: Path) -> np.ndarray | None:
+    from safetensors import safe_open
+
+    with safe_open(path, "np") as tensors:
+        names = [n for n in tensors.keys() if n.endswith(TABLES)]  # noqa: SIM118
+        if not names:
+            return None
+        name = min(names, key=len)
+        if tensors.get_slice(name).get_dtype() != "BF16":
+            return tensors.get_tensor(name).astype(np.float32)
+    # numpy has no bfloat16; torch does, but takes seconds to import.
+    with safe_open(path, "pt") as tensors:
+        return tensors.get_tensor(name).float().numpy()
+
+
+def _tokenizer(model_folder: Path) -> Any:
+    from tokenizers import Tokenizer
+
+    path = Path(model_folder) / "tokenizer.json"
+    try:
+        if path.exists():
+            tokenizer = Tokenizer.from_file(str(path))
+        else:
+            from transformers import AutoTokenizer
+
+            tokenizer = AutoTokenizer.from_pretrained(
+                model_folder, local_files_only=True
+            ).backend_tokenizer
+    except Exception as error:  # both libraries raise bare Exceptions for files they cannot read
+        raise DistilleryError(
+            f"{model_folder}: no readable tokenizer ({error}). Save it with the model's tokenizer."
+        ) from error
+    # A stored tokenizer may truncate or pad its input.
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer

@@ -1,0 +1,239 @@
+"""A teacher: a transformers encoder, classifier or regressor, run in length-sorted batches.
+
+A pair task uses a cross-encoder: both sentences in one sequence, distinguished by token types.
+"""
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+from safetensors import SafetensorError
+
+from pipeline_lib.base.devices import DTYPES
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import read_json, sha256_file, sha256_json
+from pipeline_lib.base.max_positions import position_count
+from pipeline_lib.base.text import Text
+from pipeline_lib.models.parameter_counts import count_parameters
+from pipeline_lib.shards.columns import column_suffixes
+from pipeline_lib.shards.masking import signed_sentences
+from pipeline_lib.text.pieces import Pieces, load_fast_tokenizer, model_inputs, tokenizer_files
+from pipeline_lib.text.ragged import Sentences, to_device
+
+WEIGHTS = ("*.safetensors", "*.safetensors.index.json")
+
+
+@dataclass
+class Transformer(ABC):
+    """A transformers encoder and its tokenizer on one device, in one dtype.
+
+    :ivar model: in evaluation mode; :ivar tokenizer: its fast tokenizer.
+    :ivar digest: SHA-256 over weights, configuration and tokenizer, used in store keys.
+    """
+
+    model: Any
+    tokenizer: Any
+    device: torch.device
+    precision: str
+    digest: str
+
+    def parameters(self, embeddings: bool) -> int:
+        """Count parameters, with or without the embedding tables (the papers leave them out)."""
+        return count_parameters(self.model, embeddings)
+
+    @property
+    def pieces(self) -> Pieces:
+        """Its tokenizer, as students use it."""
+        return Pieces.of(self.tokenizer)
+
+    def sentences(self, rows: pa.Table, side: str) -> list[str]:
+        """Return each row's sentence of one side as the teacher reads it.
+
+        :param rows: of a transfer set, whose masked words become the teacher's mask token, or of
+            another set.
+        """
+        return signed_sentences(rows, side, lambda: self.pieces.mask_sign)
+
+    def texts(self, rows: pa.Table) -> list[Text]:
+        """Return each row's sentence, or pair of sentences, as the teacher reads it."""
+        columns = [self.sentences(rows, side) for side in column_suffixes(rows)]
+        return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
+
+    def encode(self, texts: Sequence[Text], max_length: int) -> Sentences:
+        """Return the token ids of each text or pair, special tokens included; see :class:`Pieces`.
+
+        :raises DistilleryError: if the model has fewer positions than ``max_length``.
+        """
+        positions = position_count(self.model.config.to_dict())
+        if positions is not None and max_length > positions:
+            raise DistilleryError(
+                f"max_length: {max_length}, but the model has {positions} positions. Set it to at "
+                f"most {positions} in params.yaml."
+            )
+        return self.pieces.number(texts, max_length)
+
+    def predict(self, texts: Sequence[Text], max_length: int, batch_tokens: int) -> np.ndarray:
+        """Return the outputs for each text or pair, float32, (texts, outputs), in their order.
+
+        A row's batch depends only on the texts of this call: the same call gives the same bytes on
+        the same machine, however often it is interrupted.
+        """
+        sentences = self.encode(texts, max_length)
+        outputs = np.empty((len(sentences), self.width), np.float32)
+        with torch.inference_mode():
+            for rows in length_sorted_batches(sentences.lengths, batch_tokens):
+                batch = to_device(sentences.batch(rows), self.device)
+                outputs[rows] = self.forward(batch).float().cpu().numpy()
+        return outputs
+
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """The number of values that :meth:`forward` returns per row."""
+
+    @abstractmethod
+    def forward(self, batch: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        """Return the outputs for a batch of :class:`Sentences`, shape (rows, width)."""
+
+    def run(self, batch: Mapping[str, torch.Tensor]) -> Any:
+        """Call the model on a batch of :class:`Sentences` and return what it returns."""
+        return self.model(**model_inputs(batch))
+
+
+@dataclass
+class Teacher(Transformer):
+    """A sequence classifier: its outputs are a logit per class, or the score of a regression."""
+
+    @cached_property
+    def label_names(self) -> list[str]:
+        """Class names, by class index."""
+        names = self.model.config.id2label
+        return [names[number] for number in range(len(names))]
+
+    @property
+    def width(self) -> int:
+        """The number of classes; 1 for a regression."""
+        return len(self.label_names)
+
+    def forward(self, batch: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        """Return the logits for a batch of :class:`Sentences`, shape (rows, classes)."""
+        return self.run(batch).logits
+
+
+def load_teacher(folder: Path, device: torch.device | str, precision: str) -> Teacher:
+    """Load a fine-tuned teacher from a transformers model folder; safetensors only.
+
+    :raises DistilleryError: if the folder is not such a model.
+    """
+    from pipeline_lib.models.cpu.attention import use_short_attention
+
+    device = torch.device(device)
+    model, tokenizer = load_classifier(folder)
+    use_short_attention(model)
+    return Teacher(
+        keep_head_exact(model.to(device, DTYPES[precision])).eval(),
+        tokenizer,
+        device,
+        precision,
+        digest_model(folder),
+    )
+
+
+def tuned_length(folder: Path) -> int | None:
+    """Return the word-piece limit of a teacher's fine-tuning; None if its folder doesn't say."""
+    record = folder / "training.json"
+    return read_json(record).get("max_length") if record.exists() else None
+
+
+def keep_head_exact(model: Any) -> Any:
+    """Make everything above the model's encoder compute in float32, and return the model.
+
+    bfloat16 has eight bits of precision: 420 tweets got only 279 distinct scores from a head in it.
+    The head's cost is negligible next to the encoder's.
+    """
+    if model.base_model is not model:
+        for module in model.children():
+            if module is not model.base_model:
+                module.float().register_forward_pre_hook(_to_float32, with_kwargs=True)
+    return model
+
+
+def _to_float32(_: torch.nn.Module, args: Any, kwargs: Any) -> tuple[Any, Any]:
+    def exact(value: Any) -> Any:
+        floating = isinstance(value, torch.Tensor) and value.is_floating_point()
+        return value.float() if floating else value
+
+    return tuple(map(exact, args)), {name: exact(value) for name, value in kwargs.items()}
+
+
+def load_classifier(folder: Path, label_names: Sequence[str] | None = None) -> tuple[Any, Any]:
+    """Load (model, tokenizer) as a classifier; ``label_names`` are what a model is to be tuned to.
+
+    An encoder gets a new head, and so does a classifier of another number of labels; one of as many
+    keeps its head.  A single label name means a regression with one output.
+
+    :raises DistilleryError: if the folder has no model that transformers can load.
+    """
+    head: dict[str, Any] = {}
+    if label_names is not None:
+        names = dict(enumerate(label_names))
+        head = {"id2label": names, "label2id": {name: i for i, name in names.items()}}
+        head["problem_type"] = "regression" if len(names) == 1 else "single_label_classification"
+        head["ignore_mismatched_sizes"] = True
+    return load_pretrained(folder, "AutoModelForSequenceClassification", head)
+
+
+def load_pretrained(folder: Path, auto_class: str, head: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Load (model, fast tokenizer) in float32 with one of transformers' Auto classes.
+
+    :param head: the model's settings besides those in the folder.
+    :raises DistilleryError: if the folder has no model that transformers can load.
+    """
+    import transformers
+
+    transformers.utils.logging.disable_progress_bar()
+    logging.getLogger("transformers").setLevel(logging.ERROR)
+    # Nothing here may access the hub: the fetch stages did that, at pinned revisions.
+    local = {"local_files_only": True, "trust_remote_code": False}
+    try:
+        model = getattr(transformers, auto_class).from_pretrained(
+            folder, use_safetensors=True, dtype=torch.float32, **local, **head
+        )
+    except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
+        raise DistilleryError(
+            f"{folder}: not a model that transformers can load ({str(error).splitlines()[0]}). It "
+            "needs config.json, *.safetensors and tokenizer files, as save_pretrained writes them."
+        ) from error
+    return model, load_fast_tokenizer(folder)
+
+
+def digest_model(folder: Path) -> str:
+    """Return one SHA-256 over the weights, configuration and tokenizer of a model folder.
+
+    Everything that affects tokens or outputs counts, so that another teacher's outputs are never
+    found for it; training records do not.
+    """
+    weights = {path for pattern in WEIGHTS for path in Path(folder).glob(pattern)}
+    paths = {*tokenizer_files(folder), *Path(folder).glob("config.json"), *weights}
+    return sha256_json({path.name: sha256_file(path) for path in sorted(paths)})
+
+
+def length_sorted_batches(lengths: np.ndarray, batch_tokens: int) -> Iterator[np.ndarray]:
+    """Yield row numbers in batches of at most ``batch_tokens`` tokens, padding included.
+
+    Rows are sorted by length, which leaves little padding; longest first, so that a batch that does
+    not fit into memory fails at once.  A row longer than the budget gets a batch of its own.
+    """
+    order = np.argsort(-lengths, kind="stable")
+    start = 0
+    while start < len(order):
+        stop = start + max(1, batch_tokens // int(lengths[order[start]]))
+        yield order[start:stop]
+        start = stop

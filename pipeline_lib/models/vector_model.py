@@ -1,0 +1,67 @@
+"""A pretrained model that embeds sentences: its last layer's states, pooled.
+
+Wu et al. 2020, section 3.1, use the last layer's state of [CLS]; the mean over the tokens and the
+pooler's output are the alternatives.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from pipeline_lib.base.devices import DTYPES
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.models.teacher import Transformer, digest_model, load_pretrained
+from pipeline_lib.text.ragged import inside
+
+
+@dataclass
+class VectorModel(Transformer):
+    """An encoder that returns one vector per sentence.
+
+    :ivar pooling: cls (the last layer's first state), mean (over all tokens, special ones too), or
+        pooler (the output of the model's own pooling layer).
+    """
+
+    pooling: str
+
+    @property
+    def width(self) -> int:
+        """Values per vector."""
+        return int(self.model.config.hidden_size)
+
+    def forward(self, batch: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        """Return the vectors of a batch of sentences, shape (rows, width)."""
+        output = self.run(batch)
+        if self.pooling == "pooler":
+            return output.pooler_output
+        if self.pooling == "cls":
+            return output.last_hidden_state[:, 0]
+        states = output.last_hidden_state.float()
+        counted = inside(batch["ids"], batch["lengths"])[:, :, None]
+        return (states * counted).sum(1) / batch["lengths"].to(states.device)[:, None]
+
+
+def load_vector_model(folder: Path, device: str, precision: str, pooling: str) -> VectorModel:
+    """Load an encoder from a transformers model folder; safetensors only.
+
+    :raises DistilleryError: if the folder is not such a model, or lacks a pooler that is needed.
+    """
+    from pipeline_lib.models.cpu.attention import use_short_attention
+
+    model, tokenizer = load_pretrained(folder, "AutoModel", {})
+    if pooling == "pooler" and getattr(model, "pooler", None) is None:
+        raise DistilleryError(
+            f"{folder}: the model has no pooler. Set sentence_vectors.pooling in params.yaml to "
+            "cls or mean."
+        )
+    use_short_attention(model)
+    return VectorModel(
+        model.to(device, DTYPES[precision]).eval(),
+        tokenizer,
+        torch.device(device),
+        precision,
+        digest_model(folder),
+        pooling,
+    )

@@ -1,0 +1,160 @@
+"""Which files were given, and which split each of them is.
+
+Users give one file, several whose names tell the split, or a folder: from GLUE (``train.tsv``,
+``dev.tsv``, ``test.tsv``), from the hub (``data/train-00000-of-00002.parquet``), or written by
+``datasets`` with ``save_to_disk`` (a folder of Arrow files per split).
+"""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.tables.contents import FORMATS
+
+_NAMES = {
+    "train": "train",
+    "training": "train",
+    "dev": "dev",
+    "development": "dev",
+    "valid": "dev",
+    "validation": "dev",
+    "val": "dev",
+    "test": "test",
+    "testing": "test",
+}
+"""Words in file names, and the split that they mean."""
+_PART = re.compile(r"[-_]?\d+(-of-\d+)?$")
+"""The end of a file name if several files make up one split."""
+
+
+def files_by_split(
+    paths: Sequence[Path], dev: Path | None = None, test: Path | None = None
+) -> dict[str, list[Path]]:
+    """Return the files of each split; ``all`` is to be divided into splits.
+
+    :param paths: files and folders; :param dev: the dev file; :param test: the test file.
+    :raises DistilleryError: if a file is missing, or its format or split is unknown.
+    """
+    groups = [group for path in paths for group in _groups(path)]
+    splits: dict[str, list[Path]] = {}
+    if len(groups) == 1:
+        # Whatever its name, as it is the only one.
+        splits["train"] = groups[0][1]
+    else:
+        for split, files in groups:
+            if split is None or split in splits:
+                _refuse(files[0], split, splits)
+            splits[split] = files
+    for split, path in (("dev", dev), ("test", test)):
+        if path is not None:
+            splits[split] = [checked(path)]
+    if set(splits) == {"train"}:
+        return {"all": splits["train"]}
+    if "train" not in splits:
+        raise DistilleryError(
+            f"{', '.join(map(str, paths))}: no training file, only {', '.join(splits) or 'none'}. "
+            "Name one: distill init TRAIN --dev DEV --test TEST."
+        )
+    order = [name for name in ("train", "dev", "test") if name in splits]
+    return {name: splits[name] for name in [*order, *sorted(set(splits) - set(order))]}
+
+
+def checked(path: Path) -> Path:
+    """Return the path, once it is checked that the file exists and has a known format.
+
+    :raises DistilleryError: if not.
+    """
+    if not path.is_file():
+        raise DistilleryError(f"{path}: not found. Correct the path.")
+    if path.suffix.lower() not in FORMATS:
+        raise DistilleryError(
+            f"{path}: unknown file suffix; known are {', '.join(FORMATS)}. Save the file as one of "
+            "these (a spreadsheet as CSV, JSON as one object per line), or unpack it."
+        )
+    return path
+
+
+def files_of_texts(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
+    """Return files of unlabelled texts, each once, and the other files in their folders.
+
+    :param paths: files, and folders, from which all files of a known format are used.
+    :raises DistilleryError: if a file is missing or of an unknown format, or a folder has none.
+    """
+    files: dict[Path, Path] = {}
+    others: list[Path] = []
+    for path in paths:
+        if not path.is_dir():
+            files.setdefault(path.resolve(), checked(path))
+            continue
+        inside = [p for p in sorted(path.rglob("*")) if p.is_file()]
+        inside = [p for p in inside if not _is_hidden(p.relative_to(path))]
+        known = [p for p in inside if p.suffix.lower() in FORMATS]
+        if not known:
+            raise _nothing_in(path)
+        for file in known:
+            files.setdefault(file.resolve(), file)
+        others += [file for file in inside if file not in known]
+    return [*files.values()], others
+
+
+def split_of(*names: str) -> str | None:
+    """Return the split in the first of these names that contains one, or None.
+
+    MNLI's mismatched sets are further splits besides its matched ones, which are dev and test.
+    """
+    for name in names:
+        words = re.split(r"[^a-z]+", name.lower())
+        splits = {_NAMES[word] for word in words if word in _NAMES}
+        if len(splits) == 1:
+            return splits.pop() + ("_mismatched" if "mismatched" in words else "")
+    return None
+
+
+def _groups(path: Path) -> list[tuple[str | None, list[Path]]]:
+    """Return the files at a path with their split, grouping the parts of one split."""
+    if not path.is_dir():
+        return [(split_of(path.stem), [checked(path)])]
+    groups: dict[tuple[Path, str, str], list[Path]] = {}
+    for file in sorted(path.rglob("*")):
+        ending = file.suffix.lower()
+        if ending in FORMATS and ending != ".txt" and not _is_hidden(file.relative_to(path)):
+            # If the folder is the split, the stem of a part is just its number.
+            key = (file.parent, _PART.sub("", file.stem), ending)
+            groups.setdefault(key, []).append(file)
+    if not groups:
+        raise _nothing_in(path)
+    candidates = []
+    for (folder, stem, _), files in groups.items():
+        inner = () if folder == path else (folder.name,)
+        candidates.append((split_of(stem, *inner), stem, files))
+    # MRPC has dev.tsv and dev_ids.tsv; the first is the split.
+    plain = {split for split, stem, _ in candidates if stem.lower() in _NAMES}
+    named = [
+        (split, files)
+        for split, stem, files in candidates
+        if split and (stem.lower() in _NAMES or split not in plain)
+    ]
+    return named or [(split, files) for split, _, files in candidates]
+
+
+def _nothing_in(folder: Path) -> DistilleryError:
+    return DistilleryError(
+        f"{folder}: no data files in this folder; known suffixes are {', '.join(FORMATS)}."
+    )
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith((".", "cache-")) for part in path.parts)
+
+
+def _refuse(path: Path, split: str | None, splits: dict[str, list[Path]]) -> None:
+    if split is None:
+        raise DistilleryError(
+            f"{path}: its name does not tell its split (train, dev, test). Name the others with "
+            "--dev and --test, or give only this file."
+        )
+    raise DistilleryError(
+        f"{path}: {split} is {splits[split][0]} already. Give one of them, or the folder of one "
+        "data set only."
+    )

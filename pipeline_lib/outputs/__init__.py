@@ -1,0 +1,1 @@
+"""Every pass over a teacher, answers and vectors in files, and the proof that rows align."""

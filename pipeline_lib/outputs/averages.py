@@ -1,0 +1,118 @@
+"""The mean of several teachers' answers, from their stored outputs.
+
+For classes it is the mean of their probabilities, as in deep ensembles (Lakshminarayanan et al.
+2017, section 2.4): different teachers' logits have no common scale, so the most confident one would
+outvote the others.  For a regression it is the mean of their scores.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline_lib.base.probabilities import answered, softmax
+from pipeline_lib.base.text import MASK
+from pipeline_lib.outputs.files.answer_pass import answered_counts
+from pipeline_lib.outputs.health import check_finite, check_outputs
+from pipeline_lib.params import Average
+from pipeline_lib.shards.columns import list_column, matrix
+from pipeline_lib.shards.engine.passes import Output, ShardPass
+from pipeline_lib.shards.shard_sets import Shard, ShardSet, check_answers, read_manifest, read_shard
+
+
+@dataclass(frozen=True)
+class AveragePass(ShardPass):
+    """The pass that averages the outputs of several teachers for a shard.
+
+    A row that one of them did not answer has no answer; rows are not weighted.
+
+    :ivar folders: of the teachers' outputs for the set; :ivar digests: of these sets.
+    :ivar weights: of the teachers, summing to 1.
+    """
+
+    kind: ClassVar[str] = "logits"
+    mask: ClassVar[str] = MASK
+    folders: tuple[Path, ...]
+    digests: tuple[str, ...]
+    weights: tuple[float, ...]
+
+    @classmethod
+    def of(cls, folders: Mapping[str, Path], settings: Average) -> Self:
+        """Average the outputs in ``folders``, by teacher."""
+        weights = settings.weights or [1.0] * len(settings.of)
+        paths = tuple(folders[name] for name in settings.of)
+        digests = tuple(read_manifest(folder).digest for folder in paths)
+        return cls(paths, digests, tuple(weight / sum(weights) for weight in weights))
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What determines the outputs besides the input and the code."""
+        settings = {"average_of": list(self.digests), "weights": list(self.weights)}
+        return settings | {"precision": "float64"}
+
+    def content(self, inputs: ShardSet, shard: Shard) -> tuple[Path, ...]:
+        """Return the shards of all teachers' outputs for an input shard.
+
+        :raises DistilleryError: if outputs were computed from another set.
+        """
+        answers = zip(self.folders, self.digests, strict=True)
+        return tuple(_answering(*pair, inputs.folder)[shard.sha256] for pair in answers)
+
+    def outputs(self, content: tuple[Path, ...]) -> Iterator[Output]:
+        """Yield columns key (uint64) and logits (fixed-size list of float32)."""
+        tables = [read_shard(path) for path in content]
+        logits = mean_answer([matrix(table["logits"]) for table in tables], self.weights)
+        columns = {"key": tables[0]["key"], "logits": list_column(logits)}
+        yield pa.table(columns), answered_counts(logits)
+
+    def check(self, content: tuple[Path, ...], output: pa.Table, name: str) -> None:
+        """Check that a shard's means are finite, and differ where a teacher's own answers do.
+
+        Answers that are all the same have passed their teachers' own checks, as bare labels do.
+        """
+        logits = [matrix(read_shard(path)["logits"]) for path in content]
+        known, where = _all_answered(logits), f"{self.kind} of {name}"
+        means, keys = matrix(output["logits"])[known], output["key"].to_numpy()[known]
+        remedy = (
+            "Nothing of this shard was stored. Check that the teachers' classes are in the same "
+            "order and their scores in the same unit, or leave one out of the average's `of`."
+        )
+        check_finite(means, where, remedy)
+        if any((values[known] != values[known][:1]).any() for values in logits):
+            check_outputs(means, keys, where, remedy, few=True)
+
+
+@lru_cache(maxsize=8)
+def _answering(folder: Path, digest: str, inputs: Path) -> dict[str, Path]:
+    """Return the shards of an output set, by the digests of their input shards."""
+    outputs = ShardSet.open(folder)
+    check_answers(read_manifest(inputs), outputs.manifest)
+    return {shard.source: outputs.path(shard) for shard in outputs.manifest.shards}
+
+
+def mean_answer(logits: list[np.ndarray], weights: tuple[float, ...]) -> np.ndarray:
+    """Return the weighted mean of answers as logits, float32 (rows, classes), or (rows, 1) scores.
+
+    The logits are the logarithms of the mean probabilities, minus their mean over classes.
+    """
+    known = _all_answered(logits)
+    if logits[0].shape[1] == 1:
+        parts = [weight * values[known] for weight, values in zip(weights, logits, strict=True)]
+        mean = np.sum(parts, axis=0, dtype=np.float64)
+    else:
+        pairs = zip(weights, logits, strict=True)
+        total = np.sum([weight * softmax(values[known]) for weight, values in pairs], axis=0)
+        logs = np.log(np.maximum(total, np.finfo(np.float64).tiny))
+        mean = logs - logs.mean(axis=1, keepdims=True)
+    answers = np.full(logits[0].shape, np.nan, np.float32)
+    answers[known] = mean
+    return answers
+
+
+def _all_answered(logits: list[np.ndarray]) -> np.ndarray:
+    """Return a mask of the rows that every teacher answered, bool (rows,)."""
+    return np.all([answered(values) for values in logits], axis=0)

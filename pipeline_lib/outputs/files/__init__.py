@@ -1,0 +1,1 @@
+"""A teacher's answers and sentence vectors that come in files."""

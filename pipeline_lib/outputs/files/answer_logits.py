@@ -1,0 +1,174 @@
+"""Converting a row of an answer file into logits in the order of the task's classes.
+
+The logits are the logarithms of the probabilities (Ba and Caruana 2014, section 2.2), minus their
+mean over classes, to which the softmax is invariant (the centred log-ratio, Aitchison 1982).
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.outputs.files.answer_files import Given, Numbers
+from pipeline_lib.params import AnswerFiles, Task
+
+EXCESS = 0.01
+"""By how much a sum of probabilities may exceed 1: they are written with few digits."""
+
+
+def class_order(classes: Sequence[str], task: Task, where: str) -> np.ndarray:
+    """Return the index of each of the task's classes in a file's classes, int64 (classes,).
+
+    Case and surrounding whitespace are ignored.
+
+    :raises DistilleryError: if one is missing, unknown, or listed twice.
+    """
+    file_classes, wanted = (
+        [_plain(name) for name in names] for names in (classes, task.label_names)
+    )
+    if task.is_regression:
+        return np.zeros(1, np.int64)
+    for name, plain in zip(classes, file_classes, strict=True):
+        if plain not in wanted:
+            raise _unknown(name, task, where)
+        if file_classes.count(plain) > 1:
+            raise DistilleryError(f"{where}: class {name!r} is listed twice. Name each once.")
+    missing = [
+        n for n, plain in zip(task.label_names, wanted, strict=True) if plain not in file_classes
+    ]
+    if missing:
+        raise DistilleryError(
+            f"{where}: class {missing[0]!r} is missing from {', '.join(classes)}. Name every "
+            "class of the task's `labels`."
+        )
+    return np.array([file_classes.index(plain) for plain in wanted])
+
+
+def class_number(value: Any, classes: Sequence[str] | None, task: Task, where: str) -> int:
+    """Return the class index of a label: a class's name, or its index in the file's classes.
+
+    :raises DistilleryError: if it is neither.
+    """
+    names = [_plain(name) for name in task.label_names]
+    if isinstance(value, str) and _plain(value) in names:
+        return names.index(_plain(value))
+    index = float(value) if _is_number(value) else None
+    if classes is None or index is None:
+        remedy = " A number needs `classes`, which it indexes." if index is not None else ""
+        raise DistilleryError(f"{_unknown(value, task, where)}{remedy}")
+    if index not in range(len(classes)):
+        raise DistilleryError(
+            f"{where}: label {value} is not an index of the classes {', '.join(classes)}, which "
+            "are numbered from 0. Correct it."
+        )
+    return names.index(_plain(classes[int(index)]))
+
+
+def completed(
+    values: np.ndarray, named: np.ndarray, coverage: float | None, where: str
+) -> tuple[np.ndarray, float]:
+    """Return a complete distribution, float64 (classes,), and the coverage of the classes.
+
+    The probability that the named classes leave over is spread evenly over the others; if all are
+    named, it belongs to no class, and they are normalised to 1.
+
+    :param values: probabilities, 0 for unnamed classes; :param named: the mask, bool (classes,).
+    :param coverage: of the named classes together; None: their sum.
+    :raises DistilleryError: if the values are not probabilities.
+    """
+    total = float(values.sum())
+    if (values < 0).any() or total > 1.0 + EXCESS:
+        raise DistilleryError(
+            f"{where}: {values[named].round(4).tolist()} are not probabilities (from 0 to 1, "
+            "together at most 1). Give `logits`, or correct them."
+        )
+    covered = min(1.0, total) if coverage is None else coverage
+    if not total:
+        return np.full(len(values), 1.0 / len(values)), 0.0
+    if named.all():
+        return values / total, covered
+    others = (1.0 - covered) / (~named).sum()
+    # Unless coverage is given, the classes cover everything: {spam: 0.1} leaves 0.9 to ham.
+    return np.where(named, values / total * covered, others), 1.0 if coverage is None else covered
+
+
+def smoothed(number: int, classes: int, settings: AnswerFiles) -> np.ndarray:
+    """Return a bare label's smoothed distribution (Szegedy et al. 2016, section 7), (classes,)."""
+    share = settings.smoothing
+    return (1.0 - share) * np.eye(classes)[number] + share / classes
+
+
+def logits_of(probs: np.ndarray, settings: AnswerFiles) -> np.ndarray:
+    """Return logarithms of probabilities, clipped at the floor, minus their mean: (classes,)."""
+    logs = np.log(np.maximum(probs, settings.floor))
+    return (logs - logs.mean()).astype(np.float32)
+
+
+def score_of(row: Given, task: Task, where: str) -> np.ndarray:
+    """Return a row's regression score, float32 (1,).
+
+    :raises DistilleryError: if the row does not have exactly one number.
+    """
+    value = row.value if row.kind == "label" else None
+    if row.kind == "logits" and len(row.value) == 1:
+        [value] = row.value.values() if isinstance(row.value, Mapping) else row.value
+    if not _is_number(value):
+        raise DistilleryError(
+            f"{where}: {task.label_names[0]} is a score, and this row has {row.kind} "
+            f"{row.value!r:.40}. Give one number in `label` or `logits`."
+        )
+    return np.array([value], np.float32)
+
+
+def in_order(
+    value: Numbers, order: np.ndarray | None, task: Task, where: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return a row's numbers in the order of the task's classes, and a mask of those it names."""
+    classes = len(task.label_names)
+    if isinstance(value, list):
+        if order is None:
+            raise DistilleryError(
+                f"{where}: a list of numbers, and nothing says which class is which. Name the "
+                "`classes` in the file's metadata or in the teacher's row of params.yaml."
+            )
+        if len(value) != classes:
+            raise DistilleryError(
+                f"{where}: {len(value)} numbers for the {classes} classes "
+                f"{', '.join(task.label_names)}. Give one for each."
+            )
+        return np.array(value, np.float64)[order], np.ones(classes, bool)
+    names = [_plain(name) for name in task.label_names]
+    values, named = np.zeros(classes), np.zeros(classes, bool)
+    for name, number in value.items():
+        if _plain(name) not in names:
+            raise _unknown(name, task, where)
+        index = names.index(_plain(name))
+        values[index], named[index] = values[index] + number, True
+    return values, named
+
+
+def missing_classes(named: np.ndarray, task: Task) -> str:
+    """Return the names of the classes without a number.
+
+    :param named: a mask of those with one, bool (classes,).
+    """
+    return ", ".join(np.array(task.label_names)[~named])
+
+
+def _unknown(name: Any, task: Task, where: str) -> DistilleryError:
+    return DistilleryError(
+        f"{where}: class {name!r} is unknown; the task's are {', '.join(task.label_names)}. Name "
+        "it as in `labels`, or correct it."
+    )
+
+
+def _plain(name: str) -> str:
+    return name.strip().casefold()
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        return bool(np.isfinite(float(value)))
+    except (TypeError, ValueError):
+        return False

@@ -1,0 +1,69 @@
+"""Reads a file of answers without a task: the classes are those that the file itself names."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipeline_lib.base.errors import DistilleryError
+
+if TYPE_CHECKING:
+    from pipeline_lib.outputs.files.answer_files import Given
+    from pipeline_lib.params import AnswerFiles, Task
+
+
+def task_of(file: Path, settings: "AnswerFiles") -> "Task":
+    """Return the task that a file's answers are to: its classes or scores, sentences or pairs.
+
+    It has nothing else: no source, and no columns.
+
+    :raises DistilleryError: if the file does not tell, or cannot be read.
+    """
+    from pipeline_lib.outputs.files.answer_files import read_answers
+    from pipeline_lib.params import Classification, Range, Regression
+    from pipeline_lib.tables.row_files import BATCHES, format_of
+
+    kind = format_of(file, settings.format)
+    if kind in BATCHES:
+        raise DistilleryError(
+            f"{file}: {kind}, which is read by the names of a task's classes or the range of its "
+            "scores. Name the task with --task."
+        )
+    metadata, rows = read_answers(file, kind, [])
+    names: dict[str, str] = {}
+    numbers, text = False, ["text"]
+    for row in rows:
+        if len(row.texts) == 2:
+            text = ["text", "text_pair"]
+        for name in _named(row):
+            names.setdefault(name.strip().casefold(), name)
+        numbers |= _is_score(row)
+    classes = settings.classes or metadata.classes or list(names.values())
+    if numbers and not classes:
+        # Only a batch's answers are read by the range.
+        labels = Range(min=0.0, max=1.0)
+        return Regression.model_construct(text=text, label="score", labels=labels)
+    if len(classes) == 1:
+        raise DistilleryError(
+            f"{file}: names no class but {classes[0]!r}. Name the task with --task, or all "
+            "`classes` in the file's metadata."
+        )
+    return Classification.model_construct(text=text, labels={name: [name] for name in classes})
+
+
+def _named(row: "Given") -> list[str]:
+    """Return the classes that a row names."""
+    if isinstance(row.value, dict):
+        return list(row.value)
+    return [row.value] if isinstance(row.value, str) and not _is_score(row) else []
+
+
+def _is_score(row: "Given") -> bool:
+    """Whether a row's answer is one number."""
+    if row.kind == "logits":
+        return len(row.value) == 1
+    if row.kind != "label":
+        return False
+    try:
+        float(row.value)
+    except (TypeError, ValueError):
+        return False
+    return True

@@ -1,0 +1,58 @@
+"""The sentences that encoders are trained on, and how many of them have a vector from a file."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline_lib.base.layout import Layout
+from pipeline_lib.outputs.files.content_keys import content_keys, read_texts
+from pipeline_lib.outputs.files.vector_table import GivenVectors
+from pipeline_lib.params import Params
+from pipeline_lib.shards.shard_sets import ShardSet
+
+
+@dataclass(frozen=True)
+class SentenceSet:
+    """A shard set whose sentences encoders are trained on.
+
+    :ivar vectors: the folder of their vectors.
+    :ivar limit: the most rows that any encoder reads; None: all.
+    """
+
+    inputs: Path
+    vectors: Path
+    limit: int | None = None
+
+
+def sentence_sets(params: Params, layout: Layout) -> list[SentenceSet]:
+    """Return the sets that encoders are trained on: Wikipedia's, and those of included tasks."""
+    encoders = params.sentence_encoders().values()
+    limits = [encoder.wikipedia for encoder in encoders]
+    limit = None if None in limits else max(limits, default=0)
+    sets = [
+        SentenceSet(layout.wikipedia(split), layout.wikipedia_vectors(split), split_limit)
+        for split, split_limit in (("train", limit), ("validation", None))
+    ]
+    joined = {key: None for encoder in encoders for key in encoder.tasks.items() if key[1]}
+    return sets + [SentenceSet(layout.transfer(*key), layout.task_vectors(*key)) for key in joined]
+
+
+def read_sides(sentence_set: SentenceSet, mask: str) -> Iterator[list[str]]:
+    """Yield the sentences of a set up to its limit, a list for each side of a shard.
+
+    :param mask: what a masked word is replaced by.
+    """
+    left = sentence_set.limit
+    for rows in ShardSet.open(sentence_set.inputs).tables():
+        rows = rows.slice(0, left)
+        left = None if left is None else left - rows.num_rows
+        yield from read_texts(rows, mask)
+
+
+def covered(sentence_set: SentenceSet, given_vectors: GivenVectors, mask: str) -> tuple[int, int]:
+    """Return how many sentences of a set have a vector, and how many there are."""
+    known = total = 0
+    for texts in read_sides(sentence_set, mask):
+        known += int((given_vectors.find(content_keys([texts])) >= 0).sum())
+        total += len(texts)
+    return known, total

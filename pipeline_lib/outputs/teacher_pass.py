@@ -1,0 +1,220 @@
+"""Teacher passes: what is computed for every row of a shard set, and how.
+
+Batches are formed within one shard, so no shard's bytes depend on another.
+"""
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pyarrow as pa
+import torch
+
+from pipeline_lib.base.devices import resolve_batch_tokens, resolve_device, resolve_precision
+from pipeline_lib.base.processor import computed_on
+from pipeline_lib.base.text import Text
+from pipeline_lib.models.teacher import Teacher, Transformer, digest_model, load_teacher
+from pipeline_lib.outputs.health import check_agreement, check_outputs
+from pipeline_lib.params import Params, States
+from pipeline_lib.results.metrics import label_array
+from pipeline_lib.shards.columns import FIRST, holds_scores, list_column, matrix
+from pipeline_lib.shards.engine.passes import ShardPass
+from pipeline_lib.shards.fingerprint import TRAINING_LIBRARIES
+from pipeline_lib.shards.vectors import StoredVectors, pack
+from pipeline_lib.text.pieces import model_inputs
+
+
+@dataclass(frozen=True)
+class TeacherPass(ShardPass):
+    """A teacher pass: everything that its outputs depend on besides the input shard.
+
+    :cvar column: the column that holds its outputs.
+    :ivar folder: the teacher's model folder.
+    :ivar digest: of its weights, tokenizer, configuration.
+    """
+
+    column: ClassVar[str]
+    folder: Path
+    digest: str
+    device: str
+    precision: str
+    max_length: int
+    batch_tokens: int
+
+    @classmethod
+    def of(cls, params: Params, folder: Path, max_length: int, **fields: Any) -> Self:
+        """Resolve device and dtype from params for the teacher in ``folder``.
+
+        :param max_length: the tokens kept of a text; :param fields: the subclass's own fields.
+        """
+        device = resolve_device(params.device)
+        return cls(
+            folder,
+            digest_model(folder),
+            str(device),
+            resolve_precision(params.precompute.precision, device),
+            max_length,
+            resolve_batch_tokens(params.precompute.batch_tokens, device),
+            **fields,
+        )
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What determines the outputs besides the input, the code and the libraries."""
+        return {
+            "teacher": self.digest,
+            "max_length": self.max_length,
+            "batch_tokens": self.batch_tokens,
+            "precision": self.precision,
+            "device": self.device.split(":")[0],
+        }
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """The distributions that affect the outputs' bytes."""
+        return TRAINING_LIBRARIES
+
+    @abstractmethod
+    def teacher(self) -> Transformer:
+        """Load the teacher; the process caches the last one."""
+
+    def sides(self, rows: pa.Table) -> tuple[str, ...]:
+        """Return the suffixes of the output columns for ``rows``."""
+        return (FIRST,)
+
+    def texts(self, rows: pa.Table, side: str) -> Sequence[Text]:
+        """Return the text of each row that the teacher reads for the outputs of one side."""
+        return self.teacher().texts(rows)
+
+    def check(self, content: pa.Table, output: pa.Table, name: str) -> None:
+        """Check that a shard's outputs are finite, and differ as those of different inputs do."""
+        rows = np.arange(output.num_rows)
+        for side in self.sides(content) if len(rows) else ():
+            values = StoredVectors([(output, side)], self.column)[rows]
+            where, flat = f"{self.kind} of {name}", values.reshape(len(rows), -1)
+            check_outputs(flat, self.different(content, side), where, self.remedy)
+
+    def different(self, rows: pa.Table, side: str) -> np.ndarray:
+        """Return numbers that differ where the inputs to one side's outputs differ, (rows,)."""
+        return rows["key"].to_numpy()
+
+    @property
+    def remedy(self) -> str:
+        """What to do if the outputs cannot be right."""
+        return (
+            "Nothing of this shard was stored. Check the model in "
+            f"{self.folder}, set `precompute.precision` in params.yaml to float32, or tune the "
+            "teacher at a lower learning rate, and run `dvc repro`."
+        )
+
+    @property
+    def computed_on(self) -> str:
+        """The processor or accelerator: floating point differs in the last digits."""
+        return computed_on(self.device)
+
+    def load(self) -> None:
+        """Load the teacher, so that forked workers share it."""
+        self.teacher()
+
+
+@dataclass(frozen=True)
+class LogitPass(TeacherPass):
+    """The pass that computes a fine-tuned teacher's logits, or the scores of a regression.
+
+    :ivar agreement: with its training labels, which a shard's agreement must come close to; None
+        for other rows.
+    """
+
+    kind: ClassVar[str] = "logits"
+    column: ClassVar[str] = "logits"
+    agreement: float | None = None
+
+    def teacher(self) -> Teacher:
+        """Load the teacher; the process caches the last one."""
+        return _loaded(self.folder, self.digest, self.device, self.precision)
+
+    def compute(self, rows: pa.Table) -> pa.Table:
+        """Return columns key (uint64) and logits (fixed-size list of float32) for ``rows``."""
+        texts = self.texts(rows, FIRST)
+        logits = self.teacher().predict(texts, self.max_length, self.batch_tokens)
+        return pa.table({"key": rows["key"], "logits": list_column(logits)})
+
+    def check(self, content: pa.Table, output: pa.Table, name: str) -> None:
+        """Check a shard's logits like any outputs, and against the labels of its rows."""
+        super().check(content, output, name)
+        if self.agreement is None:
+            return
+        rows = np.flatnonzero(content["label"].is_valid())
+        labels = content["label"].take(rows)
+        check_agreement(
+            *(label_array(labels), matrix(output["logits"])[rows], rows, self.agreement),
+            *(holds_scores(labels), f"{self.kind} of {name}", self.remedy),
+        )
+
+
+@dataclass
+class StateTeacher(Teacher):
+    """A fine-tuned teacher whose outputs are some layers' states of the first token, [CLS].
+
+    :ivar layers: their indices from 1 on, as in transformers' ``hidden_states``.
+    """
+
+    layers: tuple[int, ...]
+
+    @property
+    def width(self) -> int:
+        """The number of values in all states of a row."""
+        return len(self.layers) * int(self.model.config.hidden_size)
+
+    def forward(self, batch: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        """Return the states of a batch, the layers concatenated, shape (rows, width)."""
+        states = self.model(**model_inputs(batch), output_hidden_states=True).hidden_states
+        return torch.cat([states[layer][:, 0] for layer in self.layers], dim=1)
+
+
+@dataclass(frozen=True)
+class StatePass(TeacherPass):
+    """The pass that computes a fine-tuned teacher's states of [CLS] (Sun et al. 2019, section 3.2).
+
+    :ivar layers: see :class:`StateTeacher`; :ivar storage: float32 or float16.
+    """
+
+    kind: ClassVar[str] = "states"
+    column: ClassVar[str] = "states"
+    layers: tuple[int, ...]
+    storage: str
+
+    @classmethod
+    def of(cls, params: Params, folder: Path, max_length: int, states: States) -> Self:
+        """Resolve device and dtype from params for the teacher in ``folder``."""
+        fields = {"layers": tuple(states.layers), "storage": states.storage}
+        return super().of(params, folder, max_length, **fields)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What determines the states besides the input, the code and the libraries."""
+        return super().settings | {"layers": list(self.layers), "storage": self.storage}
+
+    def teacher(self) -> StateTeacher:
+        """Load the teacher; the process caches the last one."""
+        base = _loaded(self.folder, self.digest, self.device, self.precision)
+        return StateTeacher(
+            *(base.model, base.tokenizer, base.device, base.precision, base.digest, self.layers)
+        )
+
+    def compute(self, rows: pa.Table) -> pa.Table:
+        """Return columns key (uint64) and states (a list per layer in each row) for ``rows``."""
+        texts = self.texts(rows, FIRST)
+        outputs = self.teacher().predict(texts, self.max_length, self.batch_tokens)
+        states, _ = pack(outputs, self.storage)
+        states = states.reshape(len(states), len(self.layers), -1)
+        return pa.table({"key": rows["key"], "states": list_column(states)})
+
+
+@lru_cache(maxsize=1)
+def _loaded(folder: Path, digest: str, device: str, precision: str) -> Teacher:
+    return load_teacher(folder, device, precision)

@@ -1,0 +1,328 @@
+"""References between rows of params.yaml, and settings that cannot be combined."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pipeline_lib.base.layout import HELDOUT, STATES
+from pipeline_lib.params.base import Section
+from pipeline_lib.params.check_capabilities import check_demands, check_layers
+from pipeline_lib.params.encoders import STARTS, GeneralEncoder, SentenceVectors
+from pipeline_lib.params.joint import Joint
+from pipeline_lib.params.measured import check_measured
+from pipeline_lib.params.methods import BESIDE, Method
+from pipeline_lib.params.models import Average, Teacher
+from pipeline_lib.params.schema import Params
+
+
+def check_references(params: Params) -> None:
+    """Check that what rows name exists, and that the rows are compatible.
+
+    :raises ValueError: naming the key, what is wrong with it, and the remedy.
+    """
+    _check_restrictions(params)
+    _check_teachers(params)
+    _check_encoders(params)
+    _check_joint(params)
+    _check_methods(params)
+    check_demands(params)
+    _check_jointly_started(params)
+    for name, task in params.tasks.items():
+        if task.source.kind == "neighbours" and params.wikipedia is None:
+            raise ValueError(
+                f"tasks.{name}.source: neighbours are sentences of Wikipedia, and `wikipedia` "
+                "is null. Describe a source there, as profiles/tour.yaml does"
+            )
+    _check_baselines(params)
+    check_measured(params)
+    if len(set(params.seeds)) < len(params.seeds):
+        raise ValueError("seeds: each may appear only once")
+
+
+def _check_restrictions(params: Params) -> None:
+    """Reject rows that are restricted to tasks that do not exist."""
+    restricted = {f"transfer.{name}": recipe.tasks for name, recipe in params.transfer.items()}
+    restricted |= {f"methods.{name}": method.tasks for name, method in params.methods.items()}
+    restricted |= {f"teachers.{name}": teacher.tasks for name, teacher in params.teachers.items()}
+    for where, tasks in restricted.items():
+        for task in tasks or []:
+            if task not in params.tasks:
+                raise ValueError(
+                    f"{where}.tasks: no task {task!r}; there are {', '.join(params.tasks)}. "
+                    "Correct it, or set null for all of them"
+                )
+    for name, recipe in params.transfer.items():
+        covered = [task for task_name, task in params.tasks.items() if recipe.covers(task_name)]
+        if recipe.unlabelled and not any(task.has_unlabelled for task in covered):
+            raise ValueError(
+                f"transfer.{name}.unlabelled: none of its tasks has unlabelled texts. Name a file "
+                "of them in `source.files.unlabelled` of one, or take the key out"
+            )
+
+
+def _check_teachers(params: Params) -> None:
+    for name, teacher in params.teachers.items():
+        _check_names(f"teachers.{name}", teacher, params.models, "model")
+        for recipe in teacher.data or []:
+            if recipe not in params.transfer:
+                raise ValueError(
+                    f"teachers.{name}.data: no transfer set {recipe!r}; there are "
+                    f"{', '.join(params.transfer)}"
+                )
+        if name in {*params.methods, HELDOUT, STATES}:
+            what = "a row of `methods`" if name in params.methods else "a folder of outputs"
+            raise ValueError(f"teachers.{name}: {what} has this name. Choose another")
+        if isinstance(teacher.tuning, Average):
+            _check_average(params, name, teacher)
+    refined = [name for name, row in params.teachers.items() if row.tuning.kind == "refined"]
+    if sorted(params.refined) != sorted(refined):
+        raise ValueError(
+            "refined: names each teacher of kind refined once, since DVC needs a list of them. Set "
+            f"it to [{', '.join(refined)}]"
+        )
+    for task, settings in params.tasks.items():
+        labelled = settings.learns_from_labels and settings.label_of("dev") is not None
+        for name in [] if labelled else params.teachers_of(task):
+            if params.teachers[name].runs:
+                raise ValueError(
+                    f"teachers.{name}.tasks: {task} has no labels (`label`) in train and dev to "
+                    "tune and score a model on. Leave it out: what it has is a teacher of kind "
+                    "answers or average"
+                )
+        if not params.teachers_of(task):
+            raise ValueError(
+                f"teachers: none knows {task}. Name it in one's `tasks`, or set that to null"
+            )
+    if isinstance(params.sentence_vectors, SentenceVectors):
+        _check_names("sentence_vectors", params.sentence_vectors, params.models, "model")
+    if params.vocabulary.vectors.kind == "model":
+        _check_names("vocabulary.vectors", params.vocabulary.vectors, params.models, "model")
+
+
+def _check_average(params: Params, name: str, teacher: Teacher) -> None:
+    """Reject an average of teachers that do not exist, or do not answer all that it answers."""
+    for other in teacher.tuning.of:
+        key, member = f"teachers.{name}.tuning.of", params.teachers.get(other)
+        if member is None or isinstance(member.tuning, Average):
+            known = [n for n, t in params.teachers.items() if not isinstance(t.tuning, Average)]
+            what = "is an average itself" if member else "is not a teacher"
+            raise ValueError(f"{key}: {other!r} {what}; there are {', '.join(known)}")
+        for task in (task for task in params.tasks if teacher.knows(task)):
+            recipes = [r for r in params.recipes_of(task) if teacher.answers(r)]
+            if not member.knows(task) or not all(member.answers(recipe) for recipe in recipes):
+                raise ValueError(
+                    f"{key}: {other} does not answer all of {task} that the average does. Widen "
+                    f"its `tasks` and `data`, or narrow those of {name}"
+                )
+
+
+def _check_methods(params: Params) -> None:
+    starts = {**dict.fromkeys(STARTS), **params.encoders, **params.joint}
+    starts |= {name: row for name, row in params.methods.items() if name not in starts}
+    for name, method in params.methods.items():
+        _check_names(f"methods.{name}", method, params.students, "student")
+        _check_names(f"methods.{name}", method, params.transfer, "data")
+        _check_names(f"methods.{name}", method, params.optimisers, "optimiser")
+        _check_names(f"methods.{name}", method, params.methods, "baseline")
+        _check_names(f"methods.{name}", method, starts, "start")
+        _check_names(f"methods.{name}", method, params.teachers, "teacher")
+        _check_start(params, f"methods.{name}", method)
+        trained = starts[method.start]
+        if trained is not None and trained.student != method.student:
+            raise ValueError(
+                f"methods.{name}.student: {method.student}, but its start {method.start} is "
+                f"a {trained.student}. Make them the same"
+            )
+        if method.optimiser is None:
+            _check_taken(params, name, method)
+    for name in params.methods:
+        _check_baselines_end(params, name)
+        if params.row_before(name) and name in (before := params.rows_before(name)):
+            circle = " → ".join([name, *before])
+            raise ValueError(
+                f"methods.{name}.start: {circle} leads back to the row itself. Name another start"
+            )
+
+
+def _check_start(params: Params, where: str, row: Method | Joint) -> None:
+    """Reject a start that the row's student cannot have."""
+    student = params.students[row.student]
+    _check_model(params, row.student)
+    if student.pretrained and row.start in ("vectors", "random"):
+        raise ValueError(
+            f"{where}.start: a {student.architecture} student is made of a pretrained model's "
+            "layers; use model"
+        )
+    if row.start == "model" and not student.pretrained:
+        raise ValueError(
+            f"{where}.start: a {student.architecture} student takes no layers of a pretrained "
+            "model; use vectors or random"
+        )
+    if not student.word_vectors and row.start == "vectors":
+        raise ValueError(
+            f"{where}.start: a {student.architecture} student has no word vectors; use random"
+        )
+
+
+def _check_model(params: Params, name: str) -> None:
+    model = params.students[name].source_model
+    if model not in (None, *params.models):
+        raise ValueError(
+            f"students.{name}.model: no {model!r}; there are {', '.join(params.models)}"
+        )
+
+
+def _check_taken(params: Params, name: str, method: Method) -> None:
+    """Reject keys that make no sense for a student that is used as it is."""
+    joint = params.joint.get(method.start)
+    if joint is None:
+        raise ValueError(
+            f"methods.{name}.optimiser: null takes a joint training's student as it is, and "
+            f"{method.start} is not one. Name a row of `joint` as its start, or an optimiser"
+        )
+    for key in ("iterations", "repeat_originals", "min_confidence", "threshold"):
+        if getattr(method, key) is not None:
+            raise ValueError(
+                f"methods.{name}.{key}: without an optimiser the student of {method.start} is "
+                "taken as it is. Set null, or name an optimiser"
+            )
+    if method.objective != joint.objective:
+        raise ValueError(
+            f"methods.{name}.objective: without an optimiser the student is that of "
+            f"{method.start}. Give that row's objective, or name an optimiser"
+        )
+
+
+def _check_jointly_started(params: Params) -> None:
+    """Check that joint trainings have the tasks, and the data, that rows take from them."""
+    started = {n: m for n, m in params.methods.items() if m.start in params.joint}
+    for name, method in started.items():
+        joint = params.joint[method.start]
+        if method.optimiser is not None:
+            continue
+        for task in method.tasks or []:
+            if task not in joint.tasks:
+                raise ValueError(
+                    f"methods.{name}.tasks: {method.start} is not trained on task {task}, but "
+                    f"on {', '.join(joint.tasks)}. Name some of these, or an optimiser"
+                )
+        for task in (task for task in params.tasks if name in params.methods_of(task)):
+            if method.data != joint.tasks[task]:
+                raise ValueError(
+                    f"methods.{name}.data: {method.data}, but {method.start} is trained on "
+                    f"{joint.tasks[task]} of task {task}, and taken as it is. Name that"
+                )
+
+
+def _check_baselines(params: Params) -> None:
+    """Reject a baseline that has no results for a task of its row."""
+    for name, task in ((m, t) for m in params.methods for t in params.tasks):
+        baseline = params.methods[name].baseline
+        rows = params.methods_of(task)
+        if name in rows and baseline is not None and baseline not in rows:
+            raise ValueError(
+                f"methods.{name}.baseline: {baseline} is not a row of task {task}: its "
+                f"`tasks`, or those of {params.methods[baseline].data}, leave it out"
+            )
+
+
+def _check_baselines_end(params: Params, name: str) -> None:
+    chain = [name]
+    while (baseline := params.methods[chain[-1]].baseline) is not None:
+        if baseline == name:
+            raise ValueError(
+                f"methods.{name}.baseline: {' → '.join([*chain, name])} leads back to the row "
+                "itself. Name an undistilled row, or set null"
+            )
+        if baseline in chain:
+            return  # a cycle further along, which its own rows report
+        chain.append(baseline)
+
+
+def _check_encoders(params: Params) -> None:
+    if params.encoders and params.wikipedia is None:
+        raise ValueError(
+            "wikipedia: null, but encoders are trained on its sentences. Give a source, or set "
+            "`encoders: {}`"
+        )
+    for name, encoder in params.encoders.items():
+        if name in STARTS:
+            raise ValueError(f"encoders.{name}: this name is reserved; take another")
+        _check_names(f"encoders.{name}", encoder, params.students, "student")
+        _check_names(f"encoders.{name}", encoder, params.optimisers, "optimiser")
+        if isinstance(encoder, GeneralEncoder):
+            _check_general(params, name, encoder)
+        elif params.students[encoder.student].sentence_width is None:
+            raise ValueError(
+                f"encoders.{name}.student: {encoder.student} has no sentence vector of the "
+                "teacher's width; use one of architecture bilstm_sra, or a dse with a `width`"
+            )
+        _check_model(params, encoder.student)
+        if encoder.wikipedia is not None and encoder.wikipedia > params.wikipedia.sentences:
+            raise ValueError(
+                f"encoders.{name}.wikipedia: {encoder.wikipedia}, but wikipedia.sentences "
+                f"splits {params.wikipedia.sentences}. Raise that, or set null for all of them"
+            )
+        if not isinstance(encoder, GeneralEncoder):
+            _check_sets(params, f"encoders.{name}", encoder.tasks)
+    for name, catalogue in params.catalogues.items():
+        _check_names(f"catalogues.{name}", catalogue, params.encoders, "encoder")
+        if isinstance(params.encoders[catalogue.encoder], GeneralEncoder):
+            raise ValueError(
+                f"catalogues.{name}.encoder: {catalogue.encoder} learns a model's layers and has "
+                "no vectors of sentences. Name one that is trained to vectors"
+            )
+
+
+def _check_general(params: Params, name: str, encoder: GeneralEncoder) -> None:
+    student = params.students[encoder.student]
+    if student.name() != "bert":
+        raise ValueError(
+            f"encoders.{name}.student: {encoder.student} is a {student.name()}, and general "
+            "distillation starts a Transformer at random; use one of architecture bert"
+        )
+    check_layers(params, f"encoders.{name}", encoder)
+
+
+def _check_joint(params: Params) -> None:
+    for name, joint in params.joint.items():
+        if name in STARTS or name in params.encoders:
+            raise ValueError(
+                f"joint.{name}: `start: {name}` of a method means something else; take another name"
+            )
+        _check_names(f"joint.{name}", joint, params.students, "student")
+        _check_names(f"joint.{name}", joint, params.optimisers, "optimiser")
+        _check_names(f"joint.{name}", joint, dict.fromkeys(STARTS), "start")
+        _check_start(params, f"joint.{name}", joint)
+        _check_sets(params, f"joint.{name}", joint.tasks)
+        _check_names(f"joint.{name}", joint, params.teachers, "teacher")
+        for task in (task for task in joint.tasks if task in params.tasks):
+            if params.tasks[task].label_of("dev") is None:
+                raise ValueError(
+                    f"joint.{name}.tasks: {task} has no labels (`label`) to choose by on dev. "
+                    "Leave it out, or train it by itself"
+                )
+        if joint.objective.needs_states or joint.objective.needs_running_teacher:
+            raise ValueError(
+                f"joint.{name}.objective: only a method's row learns from a teacher's layers; "
+                f"leave out {', '.join(n for n in joint.objective.weights if n in BESIDE)}"
+            )
+
+
+def _check_sets(params: Params, where: str, tasks: Mapping[str, str | None]) -> None:
+    """Check that these tasks exist, with these transfer sets."""
+    for task, recipe in tasks.items():
+        if task not in params.tasks:
+            raise ValueError(
+                f"{where}.tasks: no task {task!r}; there are {', '.join(params.tasks)}"
+            )
+        if recipe is not None and recipe not in params.recipes_of(task):
+            raise ValueError(
+                f"{where}.tasks.{task}: no transfer set {recipe!r} of this task; "
+                f"there are {', '.join(params.recipes_of(task))}"
+            )
+
+
+def _check_names(where: str, row: Section, known: dict[str, Any], key: str) -> None:
+    value = getattr(row, key)
+    if value is not None and value not in known:
+        raise ValueError(f"{where}.{key}: no {value!r}; there are {', '.join(known)}")

@@ -1,0 +1,1 @@
+"""Scores, their measures and comparisons, as data and as tables."""

@@ -1,0 +1,156 @@
+"""Data for diagrams of a task's held-out predictions: reliability, and confusion matrices.
+
+Read from ``predictions.arrow``.  Figures are computed for each seed and averaged.
+"""
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.probabilities import answered
+from pipeline_lib.results.calibration import BINS, reliability
+from pipeline_lib.results.metrics import decide
+from pipeline_lib.results.schema import TaskScores
+from pipeline_lib.shards.columns import matrix
+from pipeline_lib.shards.shard_sets import read_shard
+
+MAX_CLASSES = 12
+"""If there are more, those with the most errors are shown, and the others merged into one."""
+OTHERS = "(others)"
+RANGES = 6
+"""A regression's labels and answers are compared in this many ranges of equal width."""
+
+
+def read_outputs(
+    layout: Layout, task: str, scores: TaskScores
+) -> tuple[np.ndarray, dict[str, list[np.ndarray]]] | None:
+    """Return the labels of the decisive split, and each system's outputs: one array per seed.
+
+    Students' logits are divided by their temperatures, as they are scored.
+
+    :returns: labels (rows,), and by system float (rows, outputs); None if nothing is labelled.
+    """
+    if not scores.scored_splits:
+        return None
+    table = read_shard(layout.predictions(task))
+    table = table.filter(pc.equal(table["split"], scores.decisive_split))
+    outputs = {f"teacher {name}": [matrix(table[name])] for name in scores.teachers}
+    for name, method in scores.methods.items():
+        temperatures = method.details.temperature or {}
+        outputs[name] = [
+            matrix(table[f"{name}-{seed}"]) / temperatures.get(seed, 1.0)
+            for seed in method.training.best_step
+        ]
+    return _labels(table), {name: parts for name, parts in outputs.items() if _has_answers(parts)}
+
+
+def _labels(table: pa.Table) -> np.ndarray:
+    return table["label"].to_numpy()
+
+
+def _has_answers(parts: list[np.ndarray]) -> bool:
+    return all(answered(one).any() for one in parts)
+
+
+def reliability_of(
+    labels: np.ndarray, outputs: Mapping[str, list[np.ndarray]], regression: bool
+) -> dict[str, dict[str, list[float]]]:
+    """Return, by system, its predictions against the truth in :data:`BINS` bins of equal mass.
+
+    For a classifier, ``predicted`` is the mean confidence and ``observed`` the accuracy; for a
+    regression, ``predicted`` is the mean answer, by which the rows are sorted, and ``observed`` the
+    mean label.
+    """
+    one = _regression_bins if regression else reliability
+    return {
+        system: _mean_bins([_kept(labels, output, one) for output in parts])
+        for system, parts in outputs.items()
+    }
+
+
+def _kept(labels: np.ndarray, outputs: np.ndarray, bins: Any) -> Any:
+    known = answered(outputs)
+    return bins(labels[known], outputs[known])
+
+
+def _mean_bins(bins: list[tuple[np.ndarray, np.ndarray]]) -> dict[str, list[float]]:
+    means = [np.mean(side, axis=0).round(6).tolist() for side in zip(*bins, strict=True)]
+    return dict(zip(("predicted", "observed"), means, strict=True))
+
+
+def _regression_bins(labels: np.ndarray, outputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    order = np.argsort(outputs[:, 0], kind="stable")
+    parts = [part for part in np.array_split(order, BINS) if len(part)]
+    predicted = np.array([outputs[part, 0].mean() for part in parts])
+    return predicted, np.array([labels[part].mean() for part in parts])
+
+
+def confusion_of(
+    labels: np.ndarray, outputs: Mapping[str, list[np.ndarray]], names: list[str], regression: bool
+) -> dict[str, Any]:
+    """Return how often each label got each answer, averaged over seeds.
+
+    :returns: ``names`` of classes or ranges, ``left_out``: how many classes :data:`OTHERS` merges,
+        and ``counts`` by system: float, [label][answer].
+    """
+    if regression:
+        edges = np.linspace(labels.min(), labels.max(), RANGES + 1)
+        names = [f"{a:.3g} to {b:.3g}" for a, b in pairwise(edges)]
+        # Answers outside the labels' range go into the outermost ranges.
+        actual = np.digitize(labels, edges[1:-1])
+        predicted = {
+            s: [np.digitize(output[:, 0], edges[1:-1]) for output in p] for s, p in outputs.items()
+        }
+    else:
+        actual = labels
+        predicted = {s: [decide(output, False) for output in parts] for s, parts in outputs.items()}
+    counts = {
+        system: np.mean(
+            [
+                _counted(actual, answers, answered(output), len(names))
+                for answers, output in zip(parts, outputs[system], strict=True)
+            ],
+            axis=0,
+        )
+        for system, parts in predicted.items()
+    }
+    kept = _kept_classes(list(counts.values()), len(names))
+    left_out = len(names) - len(kept)
+    merged = {system: _merged(confusion, kept) for system, confusion in counts.items()}
+    shown = [names[number] for number in kept] + ([OTHERS] if left_out else [])
+    return {
+        "names": shown,
+        "left_out": left_out,
+        "counts": {system: confusion.round(2).tolist() for system, confusion in merged.items()},
+    }
+
+
+def _counted(
+    actual: np.ndarray, answers: np.ndarray, known: np.ndarray, classes: int
+) -> np.ndarray:
+    flat = np.bincount(actual[known] * classes + answers[known], minlength=classes * classes)
+    return flat.reshape(classes, classes).astype(np.float64)
+
+
+def _kept_classes(counts: list[np.ndarray], classes: int) -> list[int]:
+    if classes <= MAX_CLASSES:
+        return list(range(classes))
+    total = np.sum(counts, axis=0)
+    mistaken = total.sum(axis=0) + total.sum(axis=1) - 2 * np.diag(total)
+    return sorted(np.argsort(-mistaken, kind="stable")[: MAX_CLASSES - 1].tolist())
+
+
+def _merged(counts: np.ndarray, kept: list[int]) -> np.ndarray:
+    """Return the counts of the kept classes, with the others summed as the last."""
+    if len(kept) == len(counts):
+        return counts
+    positions = np.full(len(counts), len(kept))
+    positions[kept] = np.arange(len(kept))
+    merged = np.zeros((len(kept) + 1, len(kept) + 1))
+    np.add.at(merged, (positions[:, None], positions[None, :]), counts)
+    return merged

@@ -1,0 +1,106 @@
+"""The sentences that people come for: student against teacher in quality, speed and size."""
+
+from collections.abc import Iterator
+
+from pipeline_lib.results.collect import TaskResult
+from pipeline_lib.results.schema import MethodScores, TaskScores
+from pipeline_lib.results.speed import Form, Place, TaskSpeed
+from pipeline_lib.results.table_rows import megabytes, percent, significant
+
+METRICS = {
+    "accuracy": "an accuracy",
+    "f1": "an F1",
+    "matthews_correlation": "a Matthews correlation",
+    "pearson": "a Pearson correlation",
+    "spearman": "a Spearman correlation",
+}
+
+
+def headline(result: TaskResult, timed: bool = True) -> str:
+    """Return what the task's best student on dev is worth beside its teacher, in a few sentences.
+
+    :param timed: whether timings may be told, which differ from run to run.
+    """
+    scores = result.scores
+    best = scores.best_on_dev()
+    if best is None:
+        return f"{result.task}: no student has been evaluated."
+    student = scores.methods[best]
+    sentences = [_quality(scores, best), *_agreement(scores, student)]
+    if timed:
+        sentences[1:1] = _speed(result.speed, scores, student)
+    return f"{result.task}: {' '.join(sentences)}"
+
+
+def _quality(scores: TaskScores, best: str) -> str:
+    split, metric, student = scores.decisive_split, scores.metric, scores.methods[best]
+    which = f"the best student on dev, {best}," if len(scores.methods) > 1 else f"student {best}"
+    scored = student.scores[split]
+    if scored is None:
+        if len(scores.methods) > 1:
+            which = f"the student that agrees best with its teacher on dev, {best},"
+        return f"{which} was compared with teacher {student.teacher} only: nothing is labelled."
+    chosen = ", where it was chosen too" if split == "dev" else ""
+    seeds = len(scored[metric].by_seed)
+    mean = f" (mean of {seeds} seeds)" if seeds > 1 else ""
+    value = f"{METRICS[metric]} of {percent(scored[metric].mean)} % on {split}{chosen}{mean}"
+    return f"{which} has {value}; {_teacher_quality(scores, student)}."
+
+
+def _teacher_quality(scores: TaskScores, student: MethodScores) -> str:
+    taught = scores.teachers[student.teacher].scores[scores.decisive_split]
+    if taught is None:
+        return f"teacher {student.teacher} did not answer {scores.decisive_split}"
+    return f"teacher {student.teacher} has {percent(taught[scores.metric])} %"
+
+
+def _agreement(scores: TaskScores, student: MethodScores) -> Iterator[str]:
+    split = scores.decisive_split
+    if (agreement := student.agreement[split]) is None:
+        return
+    if scores.is_regression:
+        yield f"The scores of the two on {split} have a correlation of {percent(agreement)} %."
+    else:
+        yield f"The two agree on {percent(agreement)} % of {split}."
+
+
+def _speed(speed: TaskSpeed | None, scores: TaskScores, student: MethodScores) -> Iterator[str]:
+    """Tell speed and size of both in the form in which each is fastest on one core."""
+    fastest = speed and speed.fastest("students", student.student)
+    if not fastest:
+        yield "Its speed was not measured (stage measure_speed)."
+        return
+    yield _rates(speed, student, "one_core", "On one core")
+    if speed.fastest("students", student.student, "accelerator"):
+        yield _rates(speed, student, "accelerator", f"On the {speed.accelerator}")
+    taught = speed.fastest("teachers", student.teacher)
+    if taught is not None:
+        yield _sizes(fastest[1], taught[1])
+        return
+    yield f"It takes {megabytes(fastest[1].bytes)} MB on disk."
+    not_run = scores.teachers[student.teacher].parameters is None
+    yield "The teacher is no model that runs here." if not_run else "The teacher was not timed."
+
+
+def _rates(speed: TaskSpeed, student: MethodScores, hardware: Place, where: str) -> str:
+    unit = "pairs" if speed.pair else "sentences"
+    name, form = speed.fastest("students", student.student, hardware)
+    rate = form.rates[hardware].median
+    line = f"{where} it answers {significant(rate)} {unit} per second ({name})"
+    if (taught := speed.fastest("teachers", student.teacher, hardware)) is None:
+        return f"{line}."
+    name, form = taught
+    slower = form.rates[hardware].median
+    return f"{line}, the teacher {significant(slower)} ({name}): {_times(rate / slower)} as fast."
+
+
+def _sizes(student: Form, teacher: Form) -> str:
+    line = (
+        f"It takes {megabytes(student.bytes)} MB on disk, the teacher {megabytes(teacher.bytes)} MB"
+    )
+    ratio = teacher.bytes / student.bytes
+    return f"{line}: {_times(ratio)} as much." if ratio >= 1.05 else f"{line}."
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:,.0f} times" if ratio >= 9.95 else f"{ratio:.2g} times"

@@ -1,0 +1,182 @@
+"""The tasks' metrics, as fractions.
+
+:func:`score` is for one system.  :func:`from_confusion` and :func:`from_scores` compute a whole
+stack of resamples at once, which the bootstrap needs (thousands of them).
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.params import CORRELATIONS, DECISIONS, Metric
+from pipeline_lib.shards.columns import holds_scores
+
+MIN_ERROR_OF_ANOTHER_UNIT = 2.0
+"""In standard deviations of the labels on dev."""
+
+
+def decide(outputs: np.ndarray, regression: bool) -> np.ndarray:
+    """Return the answers: class numbers, int64, or the scores of a regression, float64.
+
+    :param outputs: float, shape (rows, classes), or (rows, 1) for a regression.
+    """
+    if regression:
+        return outputs[:, 0].astype(np.float64)
+    return outputs.argmax(axis=1)
+
+
+def label_array(column: pa.ChunkedArray) -> np.ndarray:
+    """Return a label column without nulls: class numbers, int64, or scores, float32."""
+    labels = column.to_numpy()
+    return labels.astype(np.float32 if holds_scores(column) else np.int64)
+
+
+def score(
+    metric: Metric, labels: np.ndarray | None, outputs: np.ndarray, positive: int = 1
+) -> float:
+    """Return ``metric`` of ``outputs``.
+
+    ``f1`` is that of the class ``positive`` for two classes, and the mean over all classes for
+    more.  A correlation with a constant is 0.
+
+    :param labels: int classes or float scores, shape (rows,); None or negative where hidden.
+    :param outputs: float, shape (rows, classes), or (rows, 1) for a regression.
+    :raises DistilleryError: if a label is hidden, or the metric is unknown.
+    """
+    answers = decide(outputs, metric in CORRELATIONS)
+    labels = check_labels(labels, answers)
+    if metric in CORRELATIONS:
+        return _correlation(metric, labels, answers)
+    classes = outputs.shape[1]
+    cells = np.bincount(labels * classes + answers, minlength=classes * classes)
+    return float(from_confusion(metric, cells.reshape(classes, classes), positive))
+
+
+def _correlation(metric: Metric, labels: np.ndarray, answers: np.ndarray) -> float:
+    import scipy.stats
+
+    if np.ptp(labels) == 0 or np.ptp(answers) == 0:
+        return 0.0
+    function = scipy.stats.pearsonr if metric == "pearson" else scipy.stats.spearmanr
+    return float(function(labels.astype(np.float64), answers).statistic)
+
+
+def agreement(labels: np.ndarray, outputs: np.ndarray, regression: bool) -> float:
+    """Return how well outputs agree with labels: accuracy, or Pearson's r for a regression."""
+    return score("pearson" if regression else "accuracy", labels, outputs)
+
+
+def from_scores(metric: Metric, labels: np.ndarray, answers: np.ndarray) -> np.ndarray:
+    """Return the correlation of every row of ``answers`` with the labels, float64.
+
+    :param labels: float, shape (rows,); :param answers: float, shape (..., rows).
+    """
+    if metric == "spearman":
+        import scipy.stats
+
+        labels = scipy.stats.rankdata(labels)
+        answers = scipy.stats.rankdata(answers, axis=-1)
+    x = labels - labels.mean()
+    y = answers - answers.mean(-1, keepdims=True)
+    return _ratio((x * y).sum(-1), np.sqrt((x * x).sum() * (y * y).sum(-1)))
+
+
+def from_confusion(metric: Metric, confusion: np.ndarray, positive: int = 1) -> np.ndarray:
+    """Return ``metric`` of every confusion matrix, float64.
+
+    :param confusion: counts, shape (..., classes, classes): label first, prediction second.
+    :param positive: the class whose ``f1`` is computed for two classes.
+    :raises DistilleryError: if the metric is unknown.
+    """
+    counts = confusion.astype(np.float64)
+    hits = np.diagonal(counts, axis1=-2, axis2=-1)
+    actual, predicted, rows = counts.sum(-1), counts.sum(-2), counts.sum((-2, -1))
+    if metric == "accuracy":
+        return hits.sum(-1) / rows
+    if metric == "f1":
+        each = _ratio(2 * hits, actual + predicted)
+        return each[..., positive] if counts.shape[-1] == 2 else each.mean(-1)
+    if metric == "matthews_correlation":
+        # The multi-class form (Gorodkin 2004), of which the binary one is a special case.
+        covariance = hits.sum(-1) * rows - (actual * predicted).sum(-1)
+        spread = (rows**2 - (predicted**2).sum(-1)) * (rows**2 - (actual**2).sum(-1))
+        return _ratio(covariance, np.sqrt(spread))
+    raise unknown_metric(metric)
+
+
+def check_labels(labels: np.ndarray | None, predictions: np.ndarray) -> np.ndarray:
+    """Return ``labels`` if all are known and there is one per answer.
+
+    :raises DistilleryError: otherwise; hidden labels are never scored.
+    """
+    hidden = labels is None or (labels.dtype.kind == "i" and (labels < 0).any())
+    if hidden:
+        raise DistilleryError(
+            "hidden labels cannot be scored. Score the dev split, or give the test file's labels."
+        )
+    if len(labels) != len(predictions) or not len(labels):
+        raise DistilleryError(f"{len(predictions)} predictions for {len(labels)} labels to score.")
+    return np.asarray(labels)
+
+
+def unknown_metric(metric: str) -> DistilleryError:
+    """Return the error for an unknown metric."""
+    known = ", ".join((*DECISIONS, *CORRELATIONS))
+    return DistilleryError(f"metric {metric!r}: take one of {known}.")
+
+
+def _ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
+    # 0/0 (a class that is neither given nor predicted) counts as 0, as in scikit-learn.
+    return np.divide(
+        numerator, denominator, out=np.zeros_like(numerator), where=np.asarray(denominator) > 0
+    )
+
+
+def best_threshold(
+    values: np.ndarray, labels: np.ndarray, metric: Metric, positive: int = 1
+) -> float:
+    """Return the threshold at which "class 1 if the value is above" scores best.
+
+    It may be above or below all values.
+
+    :param values: float (rows,); :param labels: 0 or 1, (rows,).
+    :param positive: the class whose F1 is computed.
+    """
+    order = np.argsort(-values, kind="stable")
+    ordered, rows = values[order], len(labels)
+    hits = np.concatenate([[0], np.cumsum(labels[order] == 1)])
+    ones, above = int(hits[-1]), np.arange(rows + 1)
+    # One confusion matrix per number of values above: label first, answer second.
+    confusion = np.empty((rows + 1, 2, 2))
+    confusion[:, 1, 1], confusion[:, 0, 1] = hits, above - hits
+    confusion[:, 1, 0], confusion[:, 0, 0] = ones - hits, rows - ones - (above - hits)
+    scores = from_confusion(metric, confusion, positive)
+    # Equal values cannot be separated.
+    scores[1:-1][ordered[:-1] == ordered[1:]] = -np.inf
+    bounds = np.concatenate([[ordered[0] + 2.0], ordered, [ordered[-1] - 2.0]])
+    best = int(scores.argmax())
+    return float((bounds[best] + bounds[best + 1]) / 2)
+
+
+def check_unit(finished: Path, labels: np.ndarray, scores: np.ndarray) -> None:
+    """Check that a regression's scores are in the unit of the labels, both shape (rows,).
+
+    Correlations would not reveal it, but students are trained on both.  A constant prediction has
+    an error of the labels' standard deviation; and scores that follow the labels vary as they do.
+
+    :raises DistilleryError: if the error is more than twice that deviation, or the scores vary less
+        than a third as much as their correlation with the labels implies.
+    """
+    spread, deviation = float(labels.std()), float(scores.std())
+    error = float(np.sqrt(np.mean((scores - labels) ** 2)))
+    explained = score("pearson", labels, scores[:, None]) * spread
+    if error <= MIN_ERROR_OF_ANOTHER_UNIT * spread and 3 * deviation >= explained:
+        return
+    raise DistilleryError(
+        f"{finished}: the teacher's scores on dev (mean {scores.mean():.3g}, standard deviation "
+        f"{deviation:.3g}) are in another unit than the labels (mean {labels.mean():.3g}, standard "
+        f"deviation {spread:.3g}): their error is {error:.3g}. Rescale the task's label column to "
+        "the teacher's unit, or have a teacher fine-tuned here (`kind: single`)."
+    )

@@ -1,0 +1,174 @@
+"""Whether one system is better than another, given few seeds and a finite evaluation set.
+
+A difference of mean scores has two sources of noise: which examples were drawn, and which seeds
+were trained.  The model is that of Obuchowski and Rockette 1995, with seeds as readers nested in
+systems (Hillis 2014): examples are shared by all seeds, so their contribution is the covariance
+between seeds, estimated by the bootstrap (Efron 1979); that of the seeds is the variance between
+their scores.  Satterthwaite's degrees of freedom (1946) widen the interval as appropriate for two
+or three seeds.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from pipeline_lib.params import CORRELATIONS, Metric
+from pipeline_lib.results.metrics import check_labels, from_confusion, from_scores
+
+CHUNK = 4_000_000
+"""Resampled rows to count at a time: limits memory to some tens of megabytes."""
+
+ScoreSamples = Callable[[np.ndarray], np.ndarray]
+"""Maps the row numbers of samples, (samples, rows), to each seed's scores, (samples, seeds)."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A's mean score minus B's, its confidence interval, and the two-sided p of no difference.
+
+    Interval and p are None if a system has a single seed: the training noise is unknown.
+    """
+
+    difference: float
+    low: float | None
+    high: float | None
+    p: float | None
+
+
+def compare(
+    labels: np.ndarray | None,
+    a: np.ndarray,
+    b: np.ndarray,
+    metric: Metric,
+    classes: int,
+    positive: int = 1,
+    *,
+    resamples: int,
+    confidence: float,
+    seed: int,
+) -> Difference:
+    """Return the mean score of ``a``'s seeds minus that of ``b``'s, with interval and p value.
+
+    :param labels: int classes, or float scores of a regression, shape (rows,).
+    :param a: answers, shape (seeds, rows); ``b`` may have another number of seeds.
+    :param b: the other system's, on the same rows in the same order.
+    :param classes: how many the task has; 1 for a regression.
+    :param positive: the class whose F1 is computed if there are two.
+    :param resamples: samples of ``rows`` examples, with replacement, for the covariances.
+    :param confidence: the confidence level of the interval, e.g. 0.95.
+    :raises DistilleryError: if labels are hidden or rows are missing.
+    """
+    answers = np.concatenate([a, b])
+    for one in answers:
+        labels = check_labels(labels, one)
+    return compare_samples(
+        partial(_scores, labels, answers, metric, classes, positive),
+        len(labels),
+        (len(a), len(b)),
+        resamples=resamples,
+        confidence=confidence,
+        seed=seed,
+    )
+
+
+def compare_samples(
+    score_samples: ScoreSamples,
+    rows: int,
+    seeds: tuple[int, int],
+    *,
+    resamples: int,
+    confidence: float,
+    seed: int,
+) -> Difference:
+    """Return the mean of the first system's scores minus that of the second's; see :func:`compare`.
+
+    :param score_samples: scores the seeds of both systems, the first system's before the second's.
+    :param rows: how many examples there are; :param seeds: how many each system has.
+    """
+    everything = np.arange(rows)[None]
+    scores = score_samples(everything)[0]
+    first, second = scores[: seeds[0]], scores[seeds[0] :]
+    # Equal means of different seeds may differ in the last bit; that is a tie, not a win.
+    observed = round(float(first.mean() - second.mean()), 12)
+    if min(seeds) < 2:
+        return Difference(observed, None, None, None)
+    drawn = _resampled(score_samples, sum(seeds), rows, resamples, seed)
+    return _test(observed, scores, np.cov(drawn, rowvar=False), seeds[0], confidence)
+
+
+def holm(p_values: Mapping[str, float | None]) -> dict[str, float | None]:
+    """Return the p values corrected for their number (Holm 1979); None stays None."""
+    known = sorted((p, name) for name, p in p_values.items() if p is not None)
+    corrected: dict[str, float | None] = dict.fromkeys(p_values)
+    highest = 0.0
+    for rank, (p, name) in enumerate(known):
+        highest = max(highest, min(1.0, p * (len(known) - rank)))
+        corrected[name] = highest
+    return corrected
+
+
+def _test(
+    observed: float, scores: np.ndarray, covariance: np.ndarray, seeds: int, confidence: float
+) -> Difference:
+    """Test a difference; the first ``seeds`` of the scores (systems' seeds,) are a's."""
+    import scipy.stats
+
+    first, other = slice(None, seeds), slice(seeds, None)
+    parts = [scores[side].var(ddof=1) / len(scores[side]) for side in (first, other)]
+    freedom = [len(scores[side]) - 1 for side in (first, other)]
+    shared = _off_diagonal(covariance[first, first]) + _off_diagonal(covariance[other, other])
+    examples = max(0.0, shared - 2 * float(covariance[first, other].mean()))
+    variance = sum(parts) + examples
+    if variance <= 0.0:
+        return Difference(observed, observed, observed, 1.0 if observed == 0.0 else 0.0)
+    spread = sum(part**2 / free for part, free in zip(parts, freedom, strict=True))
+    degrees = variance**2 / spread if spread > 0 else np.inf
+    half = float(scipy.stats.t.ppf((1 + confidence) / 2, degrees)) * variance**0.5
+    p = float(2 * scipy.stats.t.sf(abs(observed) / variance**0.5, degrees))
+    return Difference(observed, observed - half, observed + half, p)
+
+
+def _off_diagonal(covariance: np.ndarray) -> float:
+    """Return the mean covariance between different seeds of one system."""
+    seeds = len(covariance)
+    return float(covariance.sum() - np.trace(covariance)) / (seeds * (seeds - 1))
+
+
+def _resampled(
+    score_samples: ScoreSamples, seeds: int, rows: int, resamples: int, seed: int
+) -> np.ndarray:
+    """Return every seed's score on every resample of the rows, (resamples, seeds)."""
+    rng = np.random.default_rng(seed)
+    size = max(1, CHUNK // (rows * seeds))
+    scores = []
+    for start in range(0, resamples, size):
+        chosen = rng.integers(0, rows, (min(size, resamples - start), rows))
+        scores.append(score_samples(chosen))
+    return np.concatenate(scores)
+
+
+def _scores(
+    labels: np.ndarray,
+    answers: np.ndarray,
+    metric: Metric,
+    classes: int,
+    positive: int,
+    chosen: np.ndarray,
+) -> np.ndarray:
+    """Score each seed's answers (seeds, rows) on each sample of rows; (samples, seeds)."""
+    if metric in CORRELATIONS:
+        each = [from_scores(metric, labels[rows], answers[:, rows]) for rows in chosen]
+        return np.stack(each)
+    cells = labels * classes + answers
+    size = classes * classes
+    counts = np.stack([_counts(cells[:, rows], size) for rows in chosen])
+    return from_confusion(metric, counts.reshape(*counts.shape[:2], classes, classes), positive)
+
+
+def _counts(cells: np.ndarray, size: int) -> np.ndarray:
+    """Return how often each seed has each cell of its confusion matrix, (seeds, cells)."""
+    seeds = np.arange(len(cells))[:, None] * size
+    flat = np.bincount((cells + seeds).ravel(), minlength=len(cells) * size)
+    return flat.reshape(len(cells), size)

@@ -1,0 +1,48 @@
+"""Describes a task's splits: their rows, what was left out, and the texts they share."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pipeline_lib.shards.shard_sets import Manifest
+
+REASONS = {"outside_label_ranges": "outside the label ranges", "empty_text": "with empty text"}
+"""Reasons for leaving rows out, in words, in the order of the line."""
+
+
+def prepared_line(task: str, manifests: "Mapping[str, Manifest]") -> str:
+    """Return a one-line description of a task's prepared splits."""
+    rows = ", ".join(f"{name} {manifest.rows:,}" for name, manifest in manifests.items())
+    total: Counter[str] = Counter()
+    for counts in manifests["train"].counts["dropped"].values():
+        total.update(counts)
+    left_out = [f"{total[reason]:,} {words}" for reason, words in REASONS.items() if total[reason]]
+    parts = [f"{task}: {rows} rows", f"left out: {', '.join(left_out) or 'none'}"]
+    if total["hidden_label"]:
+        parts.append(f"{total['hidden_label']:,} with a hidden label")
+    shared = {name: part.counts.get("shared_with", {}) for name, part in manifests.items()}
+    parts.append(shared_line(shared) or "no text is in two splits")
+    if "unlabelled" in manifests:
+        counts = manifests["unlabelled"].counts
+        parts.append(
+            f"unlabelled texts left out: {counts['in_a_split']:,} that are in a split, "
+            f"{counts['repeated']:,} repeated"
+        )
+    return "; ".join(parts)
+
+
+def shared_line(shared: Mapping[str, Mapping[str, Any]]) -> str:
+    """Say which splits share texts, or return "" if none do.
+
+    :param shared: split to earlier split to counts, see
+        :func:`pipeline_lib.evaluation.heldout.shared_texts`.
+    """
+    overlaps = []
+    for split, others in shared.items():
+        for other, counts in others.items():
+            if counts["rows"]:
+                conflicts = counts["other_label"]
+                note = f" ({conflicts:,} under another label)" if conflicts else ""
+                overlaps.append(f"{counts['rows']:,} of {split} also in {other}{note}")
+    return f"texts: {', '.join(overlaps)}" if overlaps else ""

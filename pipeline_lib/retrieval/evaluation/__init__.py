@@ -1,0 +1,1 @@
+"""How well systems find: test collections, rankings and their measures."""

@@ -1,0 +1,276 @@
+"""Running the systems of one row of ``retrieval`` on its collection, and scoring their rankings."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.layout import Layout
+from pipeline_lib.models.checks import require_model
+from pipeline_lib.models.students.sentence_encoder import load_encoder
+from pipeline_lib.models.students.student import load_student
+from pipeline_lib.models.teacher import load_teacher
+from pipeline_lib.params import (
+    EncoderSystem,
+    Params,
+    RankingSystem,
+    StudentSystem,
+    TeacherOrder,
+)
+from pipeline_lib.results.schema import Rankings, RetrievalScores, SeedScores
+from pipeline_lib.retrieval.embedders import EncoderReference, targets_in_space
+from pipeline_lib.retrieval.evaluation.collection import Collection, read_collection
+from pipeline_lib.retrieval.evaluation.measures import against_judgements, against_order
+from pipeline_lib.retrieval.evaluation.sentence_vectors import Computing, Encode, model_encoder
+from pipeline_lib.retrieval.scoring import CosineScorer, PairScorer, Scorer
+from pipeline_lib.retrieval.top_k import best
+from pipeline_lib.shards.vectors import as_stored
+
+QUERIES, DOCUMENTS = 256, 8192
+"""Queries, and documents, whose scores are held in memory at a time."""
+NONE = -1
+"""Fills a ranking that has more ranks than documents."""
+Orders = list[dict[int, float]]
+"""For each query, a teacher's scores of the documents it read with it."""
+Seeds = dict[str, np.ndarray]
+"""A system's rankings, int64 (queries, depth), by seed; under ``""`` if it has no seeds."""
+Embedded = Callable[[str, str, int], tuple[np.ndarray, np.ndarray]]
+"""Model, pooling and length to the vectors of queries and documents, float32 (rows, width)."""
+
+
+def retrieval_scores(params: Params, name: str, layout: Layout) -> RetrievalScores:
+    """Rank the documents of one row's collection with each of its systems, and score the rankings.
+
+    Students and encoders run on the CPU in float32, so that scores are the same everywhere; models
+    and the teacher as ``precompute`` says.
+
+    :raises DistilleryError: if a student or an encoder is missing; and see
+        :func:`~pipeline_lib.retrieval.evaluation.collection.read_collection`.
+    """
+    row, collection = params.retrieval_row(name), read_collection(params, name, layout)
+
+    # A large model embeds the documents once, however many systems search among its vectors.
+    @cache
+    def embedded(model: str, pooling: str, max_length: int) -> tuple[np.ndarray, np.ndarray]:
+        return _encoded(model_encoder(params, layout, model, pooling, max_length), collection)
+
+    first = {
+        system: _rankings(params, settings, collection, row.depth, layout, embedded)
+        for system, settings in row.systems.items()
+        if settings.kind != "reranked"
+    }
+    tops = {n: settings for n, settings in row.systems.items() if settings.kind == "reranked"}
+    orders: Orders | None = None
+    if row.teacher is not None:
+        pool = [(rankings, row.teacher.pool) for rankings in first.values()]
+        pool += [(first[settings.first], settings.top) for settings in tops.values()]
+        orders = teacher_scores(params, row.teacher, collection, _pooled(pool), layout)
+    ranked = first | {
+        system: {
+            seed: reranked(r, orders, settings.top) for seed, r in first[settings.first].items()
+        }
+        for system, settings in tops.items()
+    }
+    return RetrievalScores(
+        queries=len(collection.queries),
+        left_out=collection.left_out,
+        documents=len(collection.documents),
+        relevant=sum(map(len, collection.relevant)),
+        at=row.at,
+        teacher=None if row.teacher is None else row.teacher.teacher,
+        teacher_pairs=None if orders is None else float(np.mean([len(o) for o in orders])),
+        systems={n: _scored(ranked[n], collection, orders, row.at) for n in row.systems},
+    )
+
+
+def _rankings(
+    params: Params,
+    system: RankingSystem,
+    collection: Collection,
+    depth: int,
+    layout: Layout,
+    embedded: Embedded,
+) -> Seeds:
+    """Return the rankings of a system that does not rerank another's."""
+    if isinstance(system, StudentSystem):
+        return {
+            str(seed): _of_student(params, system, layout, seed, collection, depth)
+            for seed in params.seeds
+        }
+    queries, documents = (
+        _by_encoder(params, system, layout, collection, embedded)
+        if isinstance(system, EncoderSystem)
+        else embedded(system.model, system.pooling, system.max_length)
+    )
+    if system.dimensions is not None and system.dimensions > queries.shape[1]:
+        raise DistilleryError(
+            f"retrieval: dimensions: {system.dimensions}, but the vectors have "
+            f"{queries.shape[1]} values. Set it to at most {queries.shape[1]}."
+        )
+    queries = queries[:, : system.dimensions]
+    documents = as_stored(documents[:, : system.dimensions], system.storage)
+    return {"": ranking(queries, documents, CosineScorer(), collection, depth)}
+
+
+def _of_student(
+    params: Params,
+    system: StudentSystem,
+    layout: Layout,
+    seed: int,
+    collection: Collection,
+    depth: int,
+) -> np.ndarray:
+    folder = layout.student(system.task, system.method, seed)
+    require_model(folder)
+    vectors = _encoded(load_encoder(folder).encode, collection)
+    return ranking(*vectors, _comparison(params, system, folder), collection, depth)
+
+
+def _by_encoder(
+    params: Params,
+    system: EncoderSystem,
+    layout: Layout,
+    collection: Collection,
+    embedded: Embedded,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the vectors of queries and documents, the latter by the encoder's model if asked for.
+
+    :raises DistilleryError: if the encoder was not trained on the vectors of `sentence_vectors`.
+    """
+    folder = layout.encoder(system.encoder)
+    require_model(folder)
+    encode = load_encoder(folder).encode
+    if system.documents == "encoder":
+        return _encoded(encode, collection)
+    vectors = params.sentence_vectors
+    model = EncoderReference.to(layout.model(vectors.model), vectors.pooling, vectors.max_length)
+    mean = targets_in_space(folder, model).mean
+    _, documents = embedded(vectors.model, vectors.pooling, vectors.max_length)
+    return encode(collection.queries), documents if mean is None else documents - mean
+
+
+def _encoded(encode: Encode, collection: Collection) -> tuple[np.ndarray, np.ndarray]:
+    return encode(collection.queries), encode(collection.documents)
+
+
+def _comparison(params: Params, system: StudentSystem, folder: Path) -> Scorer:
+    if system.score == "cosine":
+        return CosineScorer()
+    output = _class_number(params, system.task, system.label)
+    return PairScorer.of(load_student(folder), output, "cpu", "float32")
+
+
+def ranking(
+    queries: np.ndarray, documents: np.ndarray, scorer: Scorer, collection: Collection, depth: int
+) -> np.ndarray:
+    """Return each query's best documents, int64 (queries, depth); ties go to the earlier one.
+
+    An unjudged document with the query's own text is left out.
+
+    :param queries: their vectors, float32 (queries, width); :param documents: likewise.
+    """
+    starts = range(0, len(documents), DOCUMENTS)
+    blocks = [(start, documents[start : start + DOCUMENTS]) for start in starts]
+    candidates = [
+        # One more than needed, to replace the query's own text.
+        best(scorer, queries[start : start + QUERIES], blocks, depth + 1)[1]
+        for start in range(0, len(queries), QUERIES)
+    ]
+    rankings = np.full((len(queries), depth), NONE)
+    for row, query_number, numbers in zip(
+        rankings, collection.own, np.concatenate(candidates), strict=True
+    ):
+        kept = (
+            numbers[numbers != query_number][:depth]
+            if query_number is not None
+            else numbers[:depth]
+        )
+        row[: len(kept)] = kept
+    return rankings
+
+
+def _pooled(systems: Iterable[tuple[Seeds, int]]) -> list[list[int]]:
+    """Return, for each query, the documents among any system's first candidates, in order."""
+    parts = [rankings[:, :count] for seeds, count in systems for rankings in seeds.values()]
+    return [sorted({*row.tolist()} - {NONE}) for row in np.hstack(parts)]
+
+
+def teacher_scores(
+    params: Params,
+    row: TeacherOrder,
+    collection: Collection,
+    pool: Sequence[Sequence[int]],
+    layout: Layout,
+) -> Orders:
+    """Score each query with each document of its pool by a cross-encoder.
+
+    :returns: a regression's score, or the log-odds of the class that counts.
+    """
+    folder = layout.teacher(row.task, row.teacher)
+    require_model(folder)
+    computing = Computing.of(params)
+    teacher = load_teacher(folder, computing.device, computing.precision)
+    pairs = [
+        (query, collection.documents[number])
+        for query, numbers in zip(collection.queries, pool, strict=True)
+        for number in numbers
+    ]
+    length = params.teachers[row.teacher].max_length
+    logits = teacher.predict(pairs, length, computing.batch_tokens)
+    values = iter(log_odds(logits, _class_number(params, row.task, row.label)).tolist())
+    return [{number: next(values) for number in numbers} for numbers in pool]
+
+
+def log_odds(logits: np.ndarray, number: int | None) -> np.ndarray:
+    """Return log(p / (1 − p)) of one class, float64 (rows,); None: the score of a regression.
+
+    It has the same order as p, but does not round two values of p near 1 to the same number.
+
+    :param logits: float (rows, classes).
+    """
+    exact = logits.astype(np.float64)
+    if number is None:
+        return exact[:, 0]
+    return exact[:, number] - np.logaddexp.reduce(np.delete(exact, number, axis=1), axis=1)
+
+
+def reranked(rankings: np.ndarray, orders: Orders, top: int) -> np.ndarray:
+    """Return rankings with the first ``top`` in the teacher's order, followed by the others."""
+    reordered = rankings.copy()
+    for row, scores in zip(reordered, orders, strict=True):
+        read = [number for number in row[:top].tolist() if number != NONE]
+        row[: len(read)] = in_order({number: scores[number] for number in read})
+    return reordered
+
+
+def in_order(scores: Mapping[int, float]) -> list[int]:
+    """Return documents, best first; ties go to the earlier one."""
+    return sorted(scores, key=lambda number: (-scores[number], number))
+
+
+def _scored(
+    rankings: Seeds, collection: Collection, orders: Orders | None, at: list[int]
+) -> Rankings:
+    judged = {
+        seed: against_judgements(r, collection.relevant, collection.gains, at)
+        for seed, r in rankings.items()
+    }
+    if orders is None:
+        return Rankings(judged=_by_measure(judged), teacher=None)
+    wanted = [in_order(scores) for scores in orders]
+    teacher = {seed: against_order(r, wanted, at) for seed, r in rankings.items()}
+    return Rankings(judged=_by_measure(judged), teacher=_by_measure(teacher))
+
+
+def _by_measure(scores: Mapping[str, Mapping[str, float]]) -> dict[str, SeedScores]:
+    measures = next(iter(scores.values()))
+    return {
+        measure: SeedScores.of({seed: values[measure] for seed, values in scores.items()})
+        for measure in measures
+    }
+
+
+def _class_number(params: Params, task: str, label: str | None) -> int | None:
+    return None if label is None else params.task(task).label_names.index(label)

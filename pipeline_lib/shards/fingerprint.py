@@ -1,0 +1,213 @@
+"""Same code, same key: a digest of the code that produced a result is part of the result's key.
+
+A module's fingerprint covers the module and everything it imports from this library, directly or
+not, as parsed code: comments, docstrings and formatting do not count.  So an edited loss is trained
+again, and after an edited docstring everything is found.  Keys also contain the major and minor
+versions of the libraries that determine the bytes.
+
+In dvc.yaml a stage depends on digests of the same imports (:func:`stage_code`): a change that
+reruns a stage is seen by the store and the trained models too.  The library is digested where it is
+installed, in a repository or not.
+"""
+
+import ast
+import hashlib
+import sys
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT.name
+
+EXEMPT = {
+    "params": "settings: the keys hold their values",
+    "training.distillation.plans": "resolved settings: the keys hold their values",
+    "base.devices": "device and number format: the keys hold the resolved ones",
+    "shards.shard_sets": "the container: its FORMAT is in every manifest and digest",
+    "shards.references": "resolved settings: the keys hold the digests",
+    "shards.store": "moves finished bytes, makes none",
+    "shards.trained": "moves finished bytes, makes none",
+    "shards.kept": "moves finished bytes, makes none",
+    "base.files": "moves finished bytes, makes none",
+    "shards.engine": "which process computes: the number of workers changes no byte",
+    "shards.fingerprint": "computes the fingerprints",
+    "base.entry": "prints errors",
+    "base.errors": "prints errors",
+    "base.distribution": "says what to install",
+    "base.progress": "prints progress",
+    "training.progress": "prints progress",
+    "base.processor": "records the processor",
+    "base.threads": "number of threads: one wherever it would affect the bytes",
+    "base.layout": "where files are",
+}
+"""Modules, or whole packages, that affect no byte of a result, and why."""
+DECIDED_BY = {"train": "training.distillation.plans"}
+"""Stages that an exempt module tells what to make."""
+STAGES = ROOT / "stages"
+"""The folder of the stages' modules: in the repository a link to the one at its top."""
+TRAINING_LIBRARIES = ("torch", "transformers", "tokenizers")
+"""The libraries that determine the bytes of a model's outputs, and of a trained model."""
+
+
+@cache
+def code_fingerprint(*modules: str) -> str:
+    """Return the SHA-256 of the code of ``modules`` and of all that they import from the library.
+
+    :param modules: full names, as ``__name__`` gives them.
+    """
+    total = hashlib.sha256()
+    for name in sorted({*modules} | producing_modules(*(path_of(name) for name in modules))):
+        total.update(f"{name}\n{module_code(path_of(name)).code}\n".encode())
+    return total.hexdigest()
+
+
+def stage_files() -> list[Path]:
+    """Return the files of the stages that depend on their code: all but the one that digests it."""
+    others = {"__init__", "fingerprint"}
+    return sorted(path for path in STAGES.glob("*.py") if path.stem not in others)
+
+
+def stage_code(stage: Path) -> dict[str, str]:
+    """Return what determines the results of a stage, besides its inputs and parameters.
+
+    :param stage: the stage's file.
+    :returns: the SHA-256 of the parsed code of this file and of the library's modules that it
+        imports, directly or not, and of the files beside these modules that their code names, such
+        as a page's template; by path, from the project's root.
+    """
+    modules = producing_modules(stage)
+    if stage.stem in DECIDED_BY:
+        modules.add(f"{PACKAGE}.{DECIDED_BY[stage.stem]}")
+    files = [stage, *(path_of(module) for module in modules)]
+    files += [named for file in files for named in _files_named(file)]
+    return {file.relative_to(ROOT.parent).as_posix(): _digest(file) for file in files}
+
+
+@cache
+def _digest(file: Path) -> str:
+    code = module_code(file).code.encode() if file.suffix == ".py" else file.read_bytes()
+    return hashlib.sha256(code).hexdigest()
+
+
+def _files_named(file: Path) -> list[Path]:
+    """Return the files in a module's folder, other than modules, whose names are in its code."""
+    others = [path for path in file.parent.iterdir() if path.is_file() and path.suffix != ".py"]
+    return [path for path in others if path.name in module_code(file).texts]
+
+
+def producing_modules(*files: Path) -> set[str]:
+    """Return the library's modules that these files import, directly or not, without the exempt."""
+    modules: set[str] = set()
+    left = [name for file in files for name in imports(file)]
+    while left:
+        name = left.pop()
+        if name not in modules and not is_exempt(name):
+            modules.add(name)
+            left += imports(path_of(name))
+    return modules
+
+
+def is_exempt(module: str) -> bool:
+    """Whether the module affects no byte of a result: see :data:`EXEMPT`."""
+    return any(f"{module}.".startswith(f"{PACKAGE}.{name}.") for name in EXEMPT)
+
+
+def path_of(module: str) -> Path:
+    """Return the file of a module: one of the library's, or one that is already imported."""
+    if module.split(".")[0] != PACKAGE:
+        return Path(sys.modules[module].__file__)
+    path = ROOT.parent.joinpath(*module.split("."))
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+@cache
+def imports(file: Path) -> frozenset[str]:
+    """Return the library's modules that a file imports, at the top level or within functions.
+
+    Imports for type checkers only do not count.
+    """
+    names = {
+        _module(*imported) if imported[1] else imported[0] for imported in module_code(file).imports
+    }
+    return frozenset(name for name in names if name.split(".")[0] == PACKAGE)
+
+
+def _module(package: str, name: str) -> str:
+    """Return what ``from package import name`` imports: a module of that name, or the package."""
+    inner = f"{package}.{name}"
+    return inner if package.split(".")[0] == PACKAGE and path_of(inner).exists() else package
+
+
+class ModuleCode(NamedTuple):
+    """A module, parsed once: that takes most of the time.
+
+    :ivar code: without comments, docstrings and formatting.
+    :ivar imports: (module, None) for ``import module``, (module, name) for ``from module import
+        name``; without those for type checkers.
+    :ivar texts: the strings in it, less docstrings.
+    """
+
+    code: str
+    imports: set[tuple[str, str | None]]
+    texts: set[str]
+
+
+@cache
+def module_code(file: Path) -> ModuleCode:
+    """Return what counts in a module, from the first time that it was read."""
+    tree, typing_only, imported, texts = ast.parse(file.read_bytes()), [], set(), set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            node.body = [part for part in node.body if not _is_text(part)]
+        elif isinstance(node, ast.If) and getattr(node.test, "id", None) == "TYPE_CHECKING":
+            typing_only.append(node)
+    code = ast.dump(tree)
+    for node in typing_only:
+        node.body = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            imported |= {(alias.name, None) for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            imported |= {(node.module, alias.name) for alias in node.names}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            texts.add(node.value)
+    return ModuleCode(code, imported, texts)
+
+
+def _is_text(node: ast.stmt) -> bool:
+    # Docstrings, including those below assignments.
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
+
+
+def library_versions(*names: str) -> dict[str, str]:
+    """Return the full versions of installed distributions, for a manifest."""
+    return {name: _version(name) for name in names}
+
+
+_version = cache(version)
+
+
+def deciding(versions: Mapping[str, str]) -> dict[str, str]:
+    """Return major and minor of each version: the part that goes into keys."""
+    return {name: ".".join(full.split(".")[:2]) for name, full in versions.items()}
+
+
+def training_code(module: str) -> list[object]:
+    """Return the code part of a training's key: its module's code, and the libraries' versions."""
+    return [code_fingerprint(module), deciding(library_versions(*TRAINING_LIBRARIES))]
+
+
+def code_outside(*objects: Any) -> list[str]:
+    """Return the fingerprints of the modules outside the library that define these objects.
+
+    Extensions registered from outside are keyed by their own code, as the library's is.
+    """
+    modules = {part.__module__ for part in objects}
+    return sorted(code_fingerprint(name) for name in modules if name.split(".")[0] != PACKAGE)

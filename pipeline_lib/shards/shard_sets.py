@@ -1,0 +1,244 @@
+"""Arrow shard sets: a folder of Arrow IPC files and a manifest that vouches for them.
+
+Layout::
+
+    data/transfer/movies/full/
+        b000-i000.arrow     block 0 of the transfer set, iteration 0 (the original examples)
+        b000-i001.arrow     block 0, iteration 1
+        ...
+        manifest.json       written last: names, rows, bytes and SHA-256 of every shard
+
+``manifest.json`` has the fields of :class:`Manifest`.  Files are uncompressed, so that reading is
+memory-mapping; pyarrow, ``datasets`` (``load_dataset("arrow", data_files=...)``) and DuckDB
+(through pyarrow) open them as they are.  A folder without a manifest is unfinished and nothing
+reads it.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pydantic import TypeAdapter, ValidationError
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import atomic_path, read_json, sha256_file, sha256_json, write_json
+
+FORMAT = 1
+"""Version of the layout; bump it when shards written before can no longer be read."""
+_ITERATION = re.compile(r"-i(\d+)\.arrow$")
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One Arrow file of a set: its name in the folder, rows, bytes and SHA-256 (hex).
+
+    ``source`` is the digest of the input shard that this one belongs to, row for row, or None.
+    ``computed_on`` says which processor computed it, if that affects its last digits; ``counts``
+    holds what was counted while it was made, if anything.
+    """
+
+    name: str
+    rows: int
+    bytes: int
+    sha256: str
+    source: str | None = None
+    computed_on: str | None = None
+    counts: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a shard set holds (``schema``: column to Arrow type) and what it was made from.
+
+    ``made_from`` holds digests and settings; ``counts`` what was kept and dropped, and why.
+    """
+
+    kind: str
+    schema: dict[str, str]
+    shards: list[Shard]
+    made_from: dict[str, Any] = field(default_factory=dict)
+    counts: dict[str, Any] = field(default_factory=dict)
+    format: int = FORMAT
+
+    @property
+    def rows(self) -> int:
+        """Total number of rows of all shards."""
+        return sum(shard.rows for shard in self.shards)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of what the set holds: kind, schema and every shard's name, rows and bytes.
+
+        Settings and processors are left out: a set that comes out the same under other settings is
+        the same set, and what was made from it remains valid.
+        """
+        shards = [(shard.name, shard.rows, shard.sha256) for shard in self.shards]
+        return sha256_json([self.format, self.kind, self.schema, shards])
+
+    def upto(self, iterations: int | None) -> "Manifest":
+        """Return the part of a transfer set up to an iteration; None: all of it."""
+        if iterations is None:
+            return self
+        kept = [s for s in self.shards if int(_ITERATION.search(s.name)[1]) <= iterations]
+        return replace(self, shards=kept)
+
+
+_MANIFEST = TypeAdapter(Manifest)
+
+
+def write_shard(
+    path: Path, table: pa.Table, source: str | None = None, keep_first: bool = False
+) -> Shard:
+    """Write ``table`` as one uncompressed Arrow IPC file, atomically, and describe it.
+
+    :param path: the file; equal tables give equal bytes.
+    :param table: its rows, in the order in which they are to be read back.
+    :param source: digest of the input shard whose rows these belong to.
+    :param keep_first: keep a file that another process wrote meanwhile, and describe that one.
+    """
+    with (
+        atomic_path(path, keep_first) as temporary,
+        pa.OSFile(str(temporary), "wb") as sink,
+        pa.ipc.new_file(sink, table.schema) as writer,
+    ):
+        # One record batch per shard: rows are addressed by number, zero-copy columns stay whole.
+        for batch in table.combine_chunks().to_batches():
+            writer.write_batch(batch)
+    return describe_shard(path, table.num_rows, source)
+
+
+def describe_shard(path: Path, rows: int, source: str | None = None) -> Shard:
+    """Return the :class:`Shard` entry of a finished file, reading it once for its digest."""
+    return Shard(path.name, rows, path.stat().st_size, sha256_file(path), source)
+
+
+def read_shard(path: Path) -> pa.Table:
+    """Memory-map one shard.
+
+    :raises DistilleryError: if it is missing or torn.
+    """
+    try:
+        return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+    except FileNotFoundError as error:
+        raise DistilleryError(f"{path}: shard not found. Run `dvc repro` to make it.") from error
+    except (pa.ArrowInvalid, OSError) as error:
+        raise DistilleryError(
+            f"{path}: torn or not an Arrow file ({error}). Delete its folder and run `dvc repro`: "
+            "only the damaged shard is computed again."
+        ) from error
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Finish a shard set: write its ``manifest.json``, atomically and last."""
+    write_json(Path(folder) / "manifest.json", asdict(manifest))
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Read the manifest of a finished shard set.
+
+    :raises DistilleryError: if there is none, or it has another format.
+    """
+    path = Path(folder) / "manifest.json"
+    if not path.exists():
+        raise DistilleryError(
+            f"{folder}: no manifest.json, so not a finished shard set. Run `dvc repro`."
+        )
+    raw = read_json(path)
+    if not isinstance(raw, dict):
+        raise DistilleryError(f"{path}: not a manifest (not a JSON object). Run `dvc repro` again.")
+    if raw.get("format") != FORMAT:
+        raise DistilleryError(
+            f"{path}: format {raw.get('format')}, this version reads {FORMAT}. Run `dvc repro` "
+            "again."
+        )
+    try:
+        return _MANIFEST.validate_python(raw, extra="forbid")
+    except ValidationError as error:
+        fault = error.errors()[0]
+        key = ".".join(map(str, fault["loc"]))
+        raise DistilleryError(
+            f"{path}: not a manifest ({key}: {fault['msg']}). Run `dvc repro` again."
+        ) from error
+
+
+def schema_of(table: pa.Table) -> dict[str, str]:
+    """Return column names and Arrow types as text, for a manifest."""
+    return {name: str(table.schema.field(name).type) for name in table.schema.names}
+
+
+@dataclass(frozen=True)
+class ShardSet:
+    """A finished shard set, open for reading."""
+
+    folder: Path
+    manifest: Manifest
+
+    @classmethod
+    def open(cls, folder: Path) -> "ShardSet":
+        """Open the set in ``folder``; see :func:`read_manifest` for the errors."""
+        return cls(Path(folder), read_manifest(folder))
+
+    def path(self, shard: Shard) -> Path:
+        """Return the file of ``shard``."""
+        return self.folder / shard.name
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Yield every shard's table, memory-mapped, in the manifest's order."""
+        for shard in self.manifest.shards:
+            table = read_shard(self.path(shard))
+            if table.num_rows != shard.rows:
+                raise DistilleryError(
+                    f"{self.path(shard)}: {table.num_rows} rows, the manifest says {shard.rows}. "
+                    "Delete the folder and run `dvc repro`."
+                )
+            yield table
+
+    def table(self) -> pa.Table:
+        """Return all rows as one table of memory-mapped chunks; without shards, no columns."""
+        return pa.concat_tables([*self.tables()] or [pa.table({})])
+
+    def verify(self) -> list[str]:
+        """Check every shard's presence, size and digest; return one line per fault."""
+        return [fault for shard in self.manifest.shards if (fault := self._fault(shard))]
+
+    def _fault(self, shard: Shard) -> str | None:
+        path = self.path(shard)
+        if not path.exists():
+            return f"{path}: missing"
+        if path.stat().st_size != shard.bytes:
+            return f"{path}: {path.stat().st_size} bytes, the manifest says {shard.bytes} (torn)"
+        if sha256_file(path) != shard.sha256:
+            return f"{path}: altered (its SHA-256 is not the manifest's)"
+        return None
+
+
+def shard_sets(folder: Path) -> list[Path]:
+    """Return every folder with a manifest at or below ``folder``, sorted.
+
+    :raises DistilleryError: if there is none.
+    """
+    folders = sorted(path.parent for path in Path(folder).rglob("manifest.json"))
+    if not folders:
+        raise DistilleryError(f"{folder}: no shard sets here. Run `dvc repro` to make them.")
+    return folders
+
+
+def check_answers(inputs: Manifest, outputs: Manifest) -> None:
+    """Check that output shard k carries input shard k's digest and has as many rows.
+
+    :raises DistilleryError: at the first shard that does not match, or if the counts differ.
+    """
+    if len(inputs.shards) != len(outputs.shards):
+        raise DistilleryError(
+            f"{len(outputs.shards)} output shards for {len(inputs.shards)} input shards. Run "
+            "`dvc repro`."
+        )
+    for shard, answer in zip(inputs.shards, outputs.shards, strict=True):
+        if answer.source != shard.sha256 or answer.rows != shard.rows:
+            raise DistilleryError(
+                f"{answer.name}: does not belong to input shard {shard.name} "
+                f"({shard.sha256[:12]}). The outputs are those of another input; run `dvc repro`."
+            )

@@ -1,0 +1,118 @@
+"""A content-addressed store: what was computed once is never computed again.
+
+An entry is one file, found by the digest of everything that determines it (for teacher outputs: the
+teacher's weights, tokenizer, truncation, output kind, number format, the code, and the input
+shard's bytes).  DVC does not know about the store: its stages link entries into their outputs, so a
+killed stage loses only what it was computing, and going back to old settings finds everything still
+there.
+
+Layout: ``<root>/<kind>/<key[:2]>/<key>.arrow`` beside ``<key>.json`` (rows, bytes, SHA-256), which
+is written second: an entry without it was interrupted.  Entries are never changed in place, since
+hard links share them with the workspace and DVC's cache; entries that fail their digest are moved
+to ``<root>/quarantine`` and computed again.
+
+Any number of processes, on any number of machines, may write at once.  Nothing is locked: each
+writes under a unique name, and the first one to finish a key provides the entry.
+"""
+
+from contextlib import suppress
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import (
+    link_or_copy,
+    read_json,
+    set_aside,
+    sha256_file,
+    sweep,
+    write_json,
+)
+from pipeline_lib.base.layout import check_state_folder, state_folder
+from pipeline_lib.shards.shard_sets import Shard, read_shard, write_shard
+
+
+class Store:
+    """Content-addressed files of one kind.
+
+    :param kind: names the sub-folder, e.g. ``logits``.
+    :param root: the store's folder; by default below :func:`state_folder`.
+    :raises DistilleryError: if the state folder cannot be used.
+    """
+
+    def __init__(self, kind: str, root: Path | None = None) -> None:
+        if root is None:
+            check_state_folder()
+        self.root = root or state_folder() / "store"
+        self.folder = self.root / kind
+
+    def find(self, key: str) -> Shard | None:
+        """Return the entry of ``key`` if it exists and is intact; quarantine a damaged one."""
+        path, record = self._paths(key)
+        try:
+            inodes = [part.stat().st_ino for part in (path, record)]
+            shard = Shard(**read_json(record))
+            if path.stat().st_size == shard.bytes and sha256_file(path) == shard.sha256:
+                return shard
+        except FileNotFoundError:
+            return None
+        except (DistilleryError, TypeError):
+            pass
+        for part, inode in zip((path, record), inodes, strict=True):
+            set_aside(part, self._quarantine, inode)
+        return None
+
+    def add(
+        self,
+        key: str,
+        table: pa.Table,
+        source: str | None = None,
+        computed_on: str | None = None,
+        counts: dict[str, Any] | None = None,
+    ) -> Shard:
+        """Write ``table`` as the entry of ``key``; once this returns, no kill can lose it.
+
+        If another process was first, its file is kept and described: the record then matches the
+        file even if an accelerator computed different last digits.
+        """
+        path, record = self._paths(key)
+        shard = write_shard(path, table, source, keep_first=True)
+        if not _holds(path, table):
+            with suppress(FileNotFoundError):
+                set_aside(path, self._quarantine, path.stat().st_ino)
+            shard = write_shard(path, table, source, keep_first=True)
+        shard = replace(shard, computed_on=computed_on, counts=counts)
+        write_json(record, asdict(shard))
+        return shard
+
+    def read(self, key: str) -> pa.Table:
+        """Memory-map the entry of ``key``; it must have been found or added before."""
+        return read_shard(self._paths(key)[0])
+
+    def link_into(self, key: str, target: Path) -> None:
+        """Link the entry of ``key`` to ``target``; it must have been found or added before."""
+        link_or_copy(self._paths(key)[0], target)
+
+    def sweep(self) -> None:
+        """Delete what writers that were killed long ago left behind."""
+        sweep(self.folder)
+
+    @property
+    def _quarantine(self) -> Path:
+        return self.root / "quarantine"
+
+    def _paths(self, key: str) -> tuple[Path, Path]:
+        folder = self.folder / key[:2]
+        return folder / f"{key}.arrow", folder / f"{key}.json"
+
+
+def _holds(path: Path, table: pa.Table) -> bool:
+    # A file that an interrupted writer left without a record may have been damaged since.
+    try:
+        stored = read_shard(path)
+    except DistilleryError:
+        return False
+    return stored.schema.equals(table.schema) and stored.num_rows == table.num_rows

@@ -1,0 +1,99 @@
+"""Sentence vectors and layers' states in shards: how they are stored, and reading them row by row.
+
+They are stored as float32, or in half the bytes as float16; sentence vectors also in a quarter of
+the bytes, as int8 with a scale per vector: its largest absolute value / 127.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline_lib.shards.columns import matrix
+from pipeline_lib.shards.shard_sets import ShardSet, check_answers, read_shard
+
+
+def pack(vectors: np.ndarray, storage: str) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return float32 vectors (rows, width) as they are stored, and the scales of int8 (rows,)."""
+    if storage != "int8":
+        return vectors.astype(storage), None
+    scale = np.abs(vectors).max(1) / 127
+    steps = np.rint(vectors / np.where(scale, scale, 1.0)[:, None])
+    return steps.astype(np.int8), scale.astype(np.float32)
+
+
+def as_stored(vectors: np.ndarray, storage: str) -> np.ndarray:
+    """Return float32 vectors (rows, width) as they are read back after being stored."""
+    stored, scale = pack(vectors, storage)
+    stored = stored.astype(np.float32)
+    return stored if scale is None else stored * scale[:, None]
+
+
+class StoredVectors:
+    """The sentence vectors of several tables, concatenated, read from the mapped files as needed.
+
+    Indexing by an array of row numbers gives float32 (rows, width): training holds no more in
+    memory than its batch.  Layers' states, column ``states``, have the shape (rows, layers, width).
+    """
+
+    def __init__(self, tables: list[tuple[pa.Table, str]], column: str = "vector") -> None:
+        """Take tables, each with the column suffix (``""`` or ``_2``) of the vectors to read."""
+        self._parts = [matrix(table[f"{column}{side}"]) for table, side in tables]
+        self._scales = [
+            table[f"scale{side}"].to_numpy() if f"scale{side}" in table.column_names else None
+            for table, side in tables
+        ]
+        self._ends = np.cumsum([len(part) for part in self._parts])
+
+    def __len__(self) -> int:
+        return int(self._ends[-1]) if len(self._ends) else 0
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows and width; for states rows, layers and width."""
+        return len(self), *self._parts[0].shape[1:]
+
+    def __getitem__(self, rows: np.ndarray) -> np.ndarray:
+        vectors = np.empty((len(rows), *self._parts[0].shape[1:]), np.float32)
+        parts = np.searchsorted(self._ends, rows, side="right")
+        for number in np.unique(parts):
+            selected = parts == number
+            part, scale = self._parts[number], self._scales[number]
+            places = rows[selected] - (self._ends[number] - len(part))
+            values = part[places].astype(np.float32)
+            vectors[selected] = values if scale is None else values * scale[places][:, None]
+        return vectors
+
+
+@dataclass(frozen=True)
+class ChosenVectors:
+    """Selected rows of stored vectors, in any order, read as needed.
+
+    :ivar rows: their numbers in ``stored``, int64 (rows,).
+    """
+
+    stored: StoredVectors
+    rows: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, rows: np.ndarray) -> np.ndarray:
+        return self.stored[self.rows[rows]]
+
+
+def vector_tables(inputs: ShardSet, outputs: ShardSet) -> list[tuple[pa.Table, pa.Table]]:
+    """Return (input rows, their vectors) per shard, memory-mapped, checked to belong together.
+
+    :raises DistilleryError: if the vectors belong to other sentences.
+    """
+    check_answers(inputs.manifest, outputs.manifest)
+    return [
+        (read_shard(inputs.path(shard)), read_shard(outputs.path(answer)))
+        for shard, answer in zip(inputs.manifest.shards, outputs.manifest.shards, strict=True)
+    ]
+
+
+def unit(vectors: np.ndarray) -> np.ndarray:
+    """Return vectors (rows, width) scaled to length 1; a vector of zeros is unchanged."""
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)

@@ -1,1 +1,0 @@
-"""Arrow shards, and the store that keeps what was computed."""

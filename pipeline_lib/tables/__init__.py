@@ -1,0 +1,1 @@
+"""Users' files in, users' files out."""

@@ -1,0 +1,389 @@
+"""Encoded sets: transfer sets and dev sets as token ids with their targets, computed once.
+
+An encoded set is one Arrow file in the store.  Training runs memory-map it, so all workers share
+it.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from tokenizers import Tokenizer
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import sha256_file, sha256_json
+from pipeline_lib.base.probabilities import answered, softmax
+from pipeline_lib.models.students.tokenise import load_tokenizer
+from pipeline_lib.models.students.vocabulary import word_numbers
+from pipeline_lib.params import Reads
+from pipeline_lib.results.metrics import decide, label_array
+from pipeline_lib.shards.columns import (
+    FIRST,
+    SECOND,
+    column_suffixes,
+    holds_scores,
+    list_column,
+    matrix,
+    whole,
+)
+from pipeline_lib.shards.engine.local import LocalEngine
+from pipeline_lib.shards.engine.passes import Piece, ShardPass, run_pieces
+from pipeline_lib.shards.engine.protocol import Engine
+from pipeline_lib.shards.masking import signed_sentences
+from pipeline_lib.shards.references import SetReference
+from pipeline_lib.shards.shard_sets import ShardSet, check_answers
+from pipeline_lib.shards.vectors import ChosenVectors, StoredVectors, vector_tables
+from pipeline_lib.text.pieces import Pieces, digest_tokenizer, load_pieces
+from pipeline_lib.text.ragged import PAD_ID, Sentences
+from pipeline_lib.training.label_scale import LabelScale
+from pipeline_lib.training.runs import TrainingSpec
+from pipeline_lib.training.search import TrainingRow
+
+Lists = tuple[np.ndarray, np.ndarray]
+"""The token ids of all rows, concatenated, int32, and each row's length, int64."""
+
+
+@dataclass(frozen=True)
+class EncodedInput:
+    """The source of one encoded set: a transfer set with its outputs, or a prepared split.
+
+    :ivar outputs: the teacher's logits, if they are targets, or replace a split's labels.
+    :ivar states: its layers' states.
+    :ivar prepared: whether ``inputs`` is a prepared split, every row of which is used.
+    """
+
+    inputs: SetReference
+    outputs: SetReference | None = None
+    prepared: bool = False
+    states: SetReference | None = None
+
+    @property
+    def piece(self) -> Piece:
+        """The input as a piece of an :class:`EncodingPass`."""
+        outputs = self.outputs.digest if self.outputs else None
+        digests = [self.inputs.digest, outputs, self.prepared]
+        digests += [self.states.digest] if self.states else []
+        return Piece(sha256_json(digests), self)
+
+
+@dataclass(frozen=True)
+class EncodingPass(ShardPass):
+    """The pass that tokenizes a whole set, in words or word pieces, and collects its targets.
+
+    Targets: ``labels`` int64, or float32 for a regression (the teacher's answer if a row has none)
+    and, with outputs, ``logits`` float32.  Rows that the teacher did not answer are left out; if
+    its answers are weighted, ``weights`` are float32.  Layer states stay in their own shards, and
+    the targets have the number of each one's row, ``rows``.  A synthetic row that also occurs in
+    another block is dropped here; duplicates within a block were dropped when it was made.
+
+    :ivar vocabulary: the tokenizer's folder, a model's for word pieces; :ivar tokenizer: its
+        digest.
+    :ivar max_words: the words or pieces kept of a sentence, or of a whole sequence.
+    :ivar reads: see :data:`~pipeline_lib.params.students.Reads`.
+    :ivar repeat_originals: how often each original row is repeated.
+    :ivar min_confidence: the minimum probability of the teacher's class to keep a synthetic row.
+    """
+
+    kind: ClassVar[str] = "encoded"
+    row_for_row: ClassVar[bool] = False
+    vocabulary: Path
+    tokenizer: str
+    max_words: int
+    reads: Reads = "words"
+    repeat_originals: int = 1
+    min_confidence: float = 0.0
+
+    @classmethod
+    def of(cls, vocabulary: Path, max_words: int, **fields: Any) -> "EncodingPass":
+        """Return the pass for the tokenizer in a folder.
+
+        :param fields: the pass's other fields.
+        """
+        words = fields.get("reads", "words") == "words"
+        file = vocabulary / "tokenizer.json"
+        digest = sha256_file(file) if words else digest_tokenizer(vocabulary)
+        return cls(vocabulary, digest, max_words, **fields)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What determines an encoded set besides its input, the code and the libraries."""
+        return {
+            "tokenizer": self.tokenizer,
+            "max_words": self.max_words,
+            "reads": self.reads,
+            "repeat_originals": self.repeat_originals,
+            "min_confidence": self.min_confidence,
+        }
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """The distributions that tokenize; transformers loads a model's tokenizer."""
+        return ("tokenizers",) if self.reads == "words" else ("tokenizers", "transformers")
+
+    def compute(self, content: EncodedInput) -> pa.Table:
+        """Return columns ids (list of int32), for pairs ids_2, labels and, with outputs, logits.
+
+        With states, also rows; with weighted answers, weights.  If one sequence holds a pair, it
+        has segments instead of ids_2.
+
+        :raises DistilleryError: if a set is damaged, or the outputs belong to another set or answer
+            no row.
+        """
+        if content.prepared:
+            return self._prepared(content)
+        outputs = content.outputs.open() if content.outputs else None
+        parts = list(_rows(content.inputs.open(), outputs))
+        synthetic = np.concatenate([rows["iteration"].to_numpy() > 0 for rows, _ in parts])
+        keys = np.concatenate([rows["key"].to_numpy() for rows, _ in parts])
+        numbers = np.arange(len(keys))
+        kept = _without_duplicates(keys, synthetic)
+        if outputs is not None:
+            kept &= np.concatenate([answered(logits) for _, logits in parts])
+            _refuse_unanswered(kept, outputs)
+        if self.min_confidence and outputs is not None:
+            confident = _confidence([logits for _, logits in parts]) >= self.min_confidence
+            kept &= confident | ~synthetic
+        again = [~synthetic] * (self.repeat_originals - 1)
+        kept, numbers = (
+            np.concatenate([values, *(values[original] for original in again)])
+            for values in (kept, numbers)
+        )
+        originals = [(rows, logits) for rows, logits in parts if _are_original(rows)]
+        parts += originals * (self.repeat_originals - 1)
+        labels = np.concatenate([_labels(rows, logits) for rows, logits in parts])
+        targets = {"labels": labels[kept]}
+        if outputs is not None:
+            targets["logits"] = np.concatenate([logits for _, logits in parts])[kept]
+            weights = _weights(outputs)
+            if weights is not None:
+                targets["weights"] = weights[numbers[kept]]
+        if content.states is not None:
+            targets["rows"] = numbers[kept]
+        return self._table([rows for rows, _ in parts], targets, kept)
+
+    def _prepared(self, content: EncodedInput) -> pa.Table:
+        """Return a prepared split; with outputs, these become its labels, since it has none."""
+        if content.outputs is None:
+            tables = list(content.inputs.open().tables())
+            labels = label_array(pa.concat_tables(tables)["label"])
+            return self._table(tables, {"labels": labels}, np.ones(len(labels), bool))
+        outputs = content.outputs.open()
+        parts = list(_aligned(content.inputs.open(), outputs))
+        logits = np.concatenate([logits for _, logits in parts])
+        kept = answered(logits)
+        _refuse_unanswered(kept, outputs)
+        labels = np.concatenate([_labels(rows, logits) for rows, logits in parts])
+        return self._table([rows for rows, _ in parts], {"labels": labels[kept]}, kept)
+
+    def _table(
+        self, tables: list[pa.Table], targets: dict[str, np.ndarray], kept: np.ndarray
+    ) -> pa.Table:
+        if self.reads == "words":
+            tokenizer = load_tokenizer(self.vocabulary)
+            numbered = [_word_lists(rows, tokenizer, self.max_words) for rows in tables]
+        else:
+            pieces = load_pieces(self.vocabulary, self.reads)
+            lists = _sequence_lists if self.reads == "sequence" else _piece_lists
+            numbered = [lists(rows, pieces, self.max_words) for rows in tables]
+        columns = {}
+        for name in numbered[0]:
+            lengths = np.concatenate([part[name][1] for part in numbered])
+            words = np.concatenate([part[name][0] for part in numbered])[np.repeat(kept, lengths)]
+            offsets = np.concatenate([[0], np.cumsum(lengths[kept])])
+            columns[name] = pa.LargeListArray.from_arrays(offsets, words)
+        return pa.table(columns | {name: _column(values) for name, values in targets.items()})
+
+    def read(self, content: EncodedInput) -> Sentences:
+        """Return an encoded set, memory-mapped; it is computed if the store lacks it.
+
+        :raises DistilleryError: if a set is damaged or is not the one planned.
+        """
+        references = content.inputs, content.outputs, content.states
+        inputs, _, states = (
+            None if reference is None else reference.open() for reference in references
+        )
+        (answer,), _ = run_pieces(self, [content.piece], LocalEngine(1))
+        (table,) = answer.tables(self)
+        sentences = None
+        suffixes = [suffix for suffix in (FIRST, SECOND) if f"ids{suffix}" in table.column_names]
+        targets = {
+            name: _values(table[name])
+            for name in ("labels", "logits", "weights")
+            if name in table.column_names
+        }
+        if states is not None:
+            targets["states"] = _states(inputs, states, _values(table["rows"]))
+        segments = _flat(table["segments"])[0] if "segments" in table.column_names else None
+        pad_id = PAD_ID
+        if self.reads != "words":
+            pad_id = load_pieces(self.vocabulary, self.reads).pad_id
+        for suffix in reversed(suffixes):
+            ids, offsets = _flat(table[f"ids{suffix}"])
+            sentences = Sentences(ids, offsets, targets, pad_id, segments, second=sentences)
+        return sentences
+
+
+def _flat(column: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
+    """Return a column of lists as one array, and the offsets of the lists in it."""
+    lists = whole(column)
+    return lists.values.to_numpy(), lists.offsets.to_numpy()
+
+
+Encoded = tuple[EncodingPass, EncodedInput]
+"""How a set is encoded, and from what."""
+
+
+class EncodedTraining(TrainingSpec):
+    """A training run that reads encoded sets."""
+
+    @property
+    @abstractmethod
+    def sets(self) -> list[Encoded]:
+        """The sets that it reads."""
+
+
+def encode_sets(rows: Sequence[TrainingRow[EncodedTraining]], engine: Engine) -> None:
+    """Encode the sets that the rows' missing runs read, once each, using all workers."""
+    specs = [row.spec(*run) for row in rows for run in row.search()]
+    missing = [spec for spec in specs if not spec.result.is_whole()]
+    sets: dict[EncodingPass, set[EncodedInput]] = {}
+    for encoding, content in (encoded for spec in missing for encoded in spec.sets):
+        sets.setdefault(encoding, set()).add(content)
+    for encoding, contents in sets.items():
+        pieces = sorted((content.piece for content in contents), key=lambda piece: piece.digest)
+        run_pieces(encoding, pieces, engine)
+
+
+def standardised(sentences: Sentences, scale: LabelScale | None) -> Sentences:
+    """Return the sentences with standardised scores; classes and their logits are unchanged."""
+    if scale is None:
+        return sentences
+    scores = {name: sentences.targets.get(name) for name in ("labels", "logits")}
+    targets = {name: scale.standardise(v) for name, v in scores.items() if v is not None}
+    return replace(sentences, targets={**sentences.targets, **targets})
+
+
+def _column(values: np.ndarray) -> pa.Array:
+    return pa.array(values) if values.ndim == 1 else list_column(values)
+
+
+def _values(column: pa.ChunkedArray) -> np.ndarray:
+    if pa.types.is_fixed_size_list(column.type):
+        return matrix(column)
+    return whole(column).to_numpy()
+
+
+def _rows(
+    inputs: ShardSet, outputs: ShardSet | None
+) -> Iterator[tuple[pa.Table, np.ndarray | None]]:
+    if outputs is None:
+        return ((rows, None) for rows in inputs.tables())
+    return _aligned(inputs, outputs)
+
+
+def _aligned(inputs: ShardSet, outputs: ShardSet) -> Iterator[tuple[pa.Table, np.ndarray]]:
+    """Yield (input rows, logits) per shard, memory-mapped, after checking that they match."""
+    check_answers(inputs.manifest, outputs.manifest)
+    for rows, answers in zip(inputs.tables(), outputs.tables(), strict=True):
+        yield rows, matrix(answers["logits"])
+
+
+def _refuse_unanswered(kept: np.ndarray, outputs: ShardSet) -> None:
+    if len(kept) and not kept.any():
+        raise DistilleryError(
+            f"{outputs.folder}: none of {len(kept):,} rows has an answer, so there is nothing to "
+            "train on. `distill teacher requests` writes the rows that need one."
+        )
+
+
+def _weights(outputs: ShardSet) -> np.ndarray | None:
+    """Return each row's weight, float32 (rows,); None: all rows count equally."""
+    table = outputs.table()
+    return table["weight"].to_numpy() if "weight" in table.column_names else None
+
+
+def _states(inputs: ShardSet, states: ShardSet, rows: np.ndarray) -> ChosenVectors:
+    """Return the teacher's states for these rows of a transfer set, read as batches need them."""
+    tables = [(stored, FIRST) for _, stored in vector_tables(inputs, states)]
+    return ChosenVectors(StoredVectors(tables, "states"), rows)
+
+
+def _are_original(rows: pa.Table) -> bool:
+    """Whether a shard, which has one iteration, has the original examples."""
+    return bool(rows.num_rows) and rows["iteration"][0].as_py() == 0
+
+
+def _confidence(logits: list[np.ndarray]) -> np.ndarray:
+    """Return the teacher's probability for the class it predicts, (rows,)."""
+    return softmax(np.concatenate(logits)).max(axis=1)
+
+
+def _labels(rows: pa.Table, logits: np.ndarray | None) -> np.ndarray:
+    """Return the rows' labels; missing ones are replaced by the teacher's answer."""
+    column = rows["label"].combine_chunks()
+    missing = column.is_null().to_numpy(zero_copy_only=False)
+    labels = column.fill_null(0).to_numpy(zero_copy_only=False)
+    if missing.any():
+        if logits is None:
+            raise DistilleryError(
+                f"{missing.sum():,} training rows have no label, and this row reads no teacher's "
+                "outputs to replace them. Run `dvc repro` again."
+            )
+        labels = np.where(missing, decide(logits, holds_scores(column)), labels)
+    return labels.astype(np.float32 if holds_scores(column) else np.int64)
+
+
+def _word_lists(rows: pa.Table, tokenizer: Tokenizer, max_words: int) -> dict[str, Lists]:
+    """Return the word ids of each sentence, as columns ids and ids_2."""
+    return {
+        f"ids{side}": _words(rows[f"words{side}"], tokenizer, max_words)
+        for side in column_suffixes(rows)
+    }
+
+
+def _piece_lists(rows: pa.Table, pieces: Pieces, limit: int) -> dict[str, Lists]:
+    """Return the piece ids of each sentence separately, as columns ids and ids_2."""
+    columns = {}
+    for side in column_suffixes(rows):
+        texts = signed_sentences(rows, side, lambda: pieces.mask_sign)
+        numbered = pieces.number(texts, limit)
+        columns[f"ids{side}"] = numbered.ids, numbered.lengths
+    return columns
+
+
+def _sequence_lists(rows: pa.Table, pieces: Pieces, limit: int) -> dict[str, Lists]:
+    """Return the piece ids of each input, as columns ids and, for pairs, segments."""
+    sides = column_suffixes(rows)
+    texts = [signed_sentences(rows, side, lambda: pieces.mask_sign) for side in sides]
+    numbered = pieces.number(texts[0] if len(sides) == 1 else zip(*texts, strict=True), limit)
+    columns = {"ids": (numbered.ids, numbered.lengths)}
+    if len(sides) == 2 and pieces.segments:
+        # An empty shard of pairs has no segments, but still needs the column.
+        segments = numbered.ids[:0] if numbered.segments is None else numbered.segments
+        columns["segments"] = segments, numbered.lengths
+    return columns
+
+
+def _words(column: pa.ChunkedArray, tokenizer: Tokenizer, max_words: int) -> Lists:
+    """Return the ids of all words, and each row's length."""
+    lists = whole(column)
+    encoded = lists.flatten().dictionary_encode()
+    numbers = word_numbers(tokenizer, encoded.dictionary.to_pylist())
+    words = numbers[encoded.indices.to_numpy()]
+    lengths = pc.list_value_length(lists).to_numpy().astype(np.int64)
+    starts = np.cumsum(lengths) - lengths
+    inside = np.arange(len(words)) - np.repeat(starts, lengths) < max_words
+    return words[inside], np.minimum(lengths, max_words)
+
+
+def _without_duplicates(keys: np.ndarray, synthetic: np.ndarray) -> np.ndarray:
+    """Return a mask of the rows kept: all originals, and one synthetic row per other key."""
+    order = np.argsort(synthetic, kind="stable")
+    first = np.zeros(len(keys), bool)
+    first[order[np.unique(keys[order], return_index=True)[1]]] = True
+    return first | ~synthetic

@@ -1,0 +1,307 @@
+"""Distilling without a task: an encoder trained on a model's sentence vectors.
+
+Wu et al. 2020, sections 3.1 and 3.2 (SRA), for a BiLSTM; Vujanic and Rueckstiess 2025 (LEAF), for a
+few layers of a pretrained model.  The vectors of BERT-like models share a large common direction,
+so even a constant vector reaches a low loss: that loss is reported next to the encoder's, and
+``centre`` subtracts the mean from the targets.  If vectors come from files, sentences without one
+are left out.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import nn
+
+from pipeline_lib.base.devices import resolve_student_precision
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import sha256_folder
+from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.text import MASK
+from pipeline_lib.models.students.check_student import check_fits
+from pipeline_lib.models.students.sentence_encoder import encode_sentences, save_encoder
+from pipeline_lib.models.students.vector_targets import Targets
+from pipeline_lib.models.students.vocabulary import (
+    build_vocabulary,
+    count_normalised,
+    count_words,
+    select_words,
+    vector_source,
+)
+from pipeline_lib.params import Encoder, Optimiser, Params, StudentSettings
+from pipeline_lib.shards.shard_sets import ShardSet
+from pipeline_lib.shards.training_texts import training_texts
+from pipeline_lib.shards.vectors import StoredVectors, unit
+from pipeline_lib.text.batches import LengthSorted
+from pipeline_lib.text.words import split_words
+from pipeline_lib.training.checkpoint import Progress
+from pipeline_lib.training.distillation.collapse_checks import sample_rows, spread_figures
+from pipeline_lib.training.distillation.corpus import AnsweredVectors, Corpus
+from pipeline_lib.training.distillation.initialisation import Start, start_of
+from pipeline_lib.training.loop import Batch, Settings
+from pipeline_lib.training.objectives import objective_loss
+from pipeline_lib.training.runs import Prepared, Record, TrainingSpec
+from pipeline_lib.training.search import TrainingRow
+
+_CHUNK = 8192
+
+
+@dataclass(frozen=True)
+class EncoderTraining(TrainingSpec):
+    """One encoder to train: a row of ``encoders`` in params.yaml, and the artifacts it reads."""
+
+    kind: ClassVar[str] = "encoders"
+    params: Params
+    name: str
+    layout: Layout
+    rate: float
+    device: str
+
+    @property
+    def row(self) -> Encoder:
+        """The row."""
+        return self.params.encoders[self.name]
+
+    @property
+    def student(self) -> StudentSettings:
+        """The settings of the student whose encoder this is."""
+        return self.params.students[self.row.student]
+
+    @property
+    def optimiser(self) -> Optimiser:
+        """How it is trained."""
+        return self.params.optimisers[self.row.optimiser]
+
+    @property
+    def seed(self) -> int:
+        """The row's own seed."""
+        return self.row.seed
+
+    @property
+    def settings(self) -> Settings:
+        """How the encoder is optimised."""
+        precision = resolve_student_precision(
+            self.optimiser.precision, torch.device(self.device), self.student.recurrent
+        )
+        return Settings.of(self.optimiser, self.rate, precision, self.seed)
+
+    @property
+    def model(self) -> Path | None:
+        """The folder of the pretrained model whose layers the student uses, if any."""
+        source = self.student.source_model
+        return None if source is None else self.layout.model(source)
+
+    @property
+    def made_from(self) -> Any:
+        """What it is made of, without names."""
+        row = self.row.model_dump(exclude={"student", "optimiser", "wikipedia", "tasks", "seed"})
+        return [
+            *(row, self.student.model_dump(exclude={"model"}), *self._start_digests),
+            *(self.train.digest, self.validation.digest),
+            # The encoder's record says whose vectors it learned: for files, no model's.
+            *(["given"] if self._targets(None).pooling is None else []),
+        ]
+
+    @property
+    def _start_digests(self) -> list[Any]:
+        if self.model is not None:
+            return [sha256_folder(self.model)]
+        words = [self._texts(task).manifest.digest for task in self.row.tasks]
+        vectors = sha256_folder(vector_source(self.params.vocabulary, self.layout))
+        return [self.params.vocabulary.model_dump(), words, vectors]
+
+    @cached_property
+    def rows(self) -> int:
+        """The number of sentences that an epoch reads."""
+        return len(self.train.vectors())
+
+    @property
+    def train(self) -> Corpus:
+        """The training sentences: Wikipedia's, and those of the included tasks."""
+        joined = [(task, recipe) for task, recipe in self.row.tasks.items() if recipe]
+        sets = [(self.layout.transfer(*key), self.layout.task_vectors(*key)) for key in joined]
+        wikipedia = self._wikipedia("train")
+        return Corpus(
+            [(*wikipedia, self.row.wikipedia), *((*_opened(pair), None) for pair in sets)]
+        )
+
+    @property
+    def validation(self) -> Corpus:
+        """The sentences of Wikipedia's held-out articles."""
+        return Corpus([(*self._wikipedia("validation"), None)])
+
+    def _targets(self, mean: np.ndarray | None) -> Targets:
+        """Return the record of the encoder's targets, from the vectors' manifest."""
+        made_from = self._wikipedia("train")[1].manifest.made_from
+        return Targets(made_from["teacher"], made_from["pooling"], made_from["max_length"], mean)
+
+    def _wikipedia(self, split: str) -> tuple[ShardSet, ShardSet]:
+        return _opened((self.layout.wikipedia(split), self.layout.wikipedia_vectors(split)))
+
+    def _texts(self, task: str) -> ShardSet:
+        return training_texts(self.layout.split(task, "train"))
+
+    def _start(self) -> Start:
+        if self.model is not None:
+            return start_of(self.model, self.student, "model")
+        words = self.params.vocabulary
+        source = vector_source(words, self.layout)
+        tokenizer, vectors = build_vocabulary(self.words(), words, source)
+        return Start(tokenizer, *vectors.shape, vectors)
+
+    def words(self) -> list[str]:
+        """Return a student's vocabulary: the corpus's words, and the tasks' own, however rare.
+
+        A task's own are those of its training set and of its unlabelled texts.
+        """
+        vocabulary = self.params.vocabulary
+        counts = count_normalised(self._corpus_words(), vocabulary.lowercase)
+        kept = set(select_words(counts, self.row.min_count))
+        for task in self.row.tasks:
+            words = count_words(self._texts(task).tables())
+            task_counts = count_normalised(words, vocabulary.lowercase)
+            kept |= set(select_words(task_counts, vocabulary.min_count))
+            counts += task_counts
+        return select_words(Counter({word: counts[word] for word in kept}), 1)
+
+    def _corpus_words(self) -> Iterator[str]:
+        inputs = ShardSet.open(self.layout.wikipedia("train"))
+        left = self.row.wikipedia
+        for rows in inputs.tables():
+            rows = rows.slice(0, left)
+            left = None if left is None else left - rows.num_rows
+            for text in rows["text"].to_pylist():
+                yield from (word for word in split_words(text)[0] if word != MASK)
+
+    def prepare(self) -> Prepared:
+        """Read the corpus, and build the encoder.
+
+        :raises DistilleryError: if there are no sentences, or the student's width is not the
+            teacher's.
+        """
+        check_vectors(self)
+        start, limit, device = self._start(), self.student.max_words, torch.device(self.device)
+        train, held_back = (c.read(start.tokenizer, limit) for c in (self.train, self.validation))
+        targets = train.targets["vectors"]
+        mean = mean_of(targets, lambda vectors: vectors) if self.row.centre else 0.0
+        centre = torch.as_tensor(mean, dtype=torch.float32, device=device)
+        torch.manual_seed(self.seed)
+        model = start.encoder(self.student).to(device)
+        if start.pretrained is not None:
+            model.attend_quickly(training=True)
+
+        def loss(model: nn.Module, batch: Batch) -> torch.Tensor:
+            vector = model(batch["ids"], batch["lengths"]).float()
+            centred = {"vectors": batch["vectors"] - centre}
+            return objective_loss({"vectors": 1.0}, {"vector": vector}, centred)
+
+        def evaluate(model: nn.Module) -> float:
+            answers = encode_sentences(model, held_back, device)
+            return -held_back_loss(answers, held_back.targets["vectors"], mean)
+
+        def finish(folder: Path, progress: Progress) -> Record:
+            save_encoder(folder, model, start.tokenizer, self.student, start.pretrained)
+            self._targets(mean if self.row.centre else None).save(folder)
+            answers = encode_sentences(model, held_back, device)
+            chosen, wanted = sample_rows(len(held_back)), held_back.targets["vectors"]
+            spread = spread_figures(answers[chosen], wanted[chosen] - mean)
+            constant = mean_of(targets, lambda vectors: unit(vectors - mean))
+            rows = np.broadcast_to(constant, (len(held_back), len(constant)))
+            return {
+                "sentences": len(train),
+                "held_back_sentences": len(held_back),
+                "words": start.words,
+                "centred": self.row.centre,
+                "loss": -progress.best_score,
+                "constant_loss": held_back_loss(rows, held_back.targets["vectors"], mean),
+                **spread,
+                "history": [{**entry, "dev": -entry["dev"]} for entry in progress.history],
+                **_left_out(self),
+            }
+
+        batches = LengthSorted(train, self.optimiser.batch_size, self.seed)
+        return Prepared(model, batches, loss, evaluate, finish)
+
+
+def _left_out(training: EncoderTraining) -> Record:
+    """Return how many sentences are left out for lack of a vector; empty if all have one."""
+    missing, held_back = training.train.unanswered, training.validation.unanswered
+    counts = {"unanswered": missing, "held_back_unanswered": held_back}
+    return counts if missing or held_back else {}
+
+
+def _opened(folders: tuple[Path, Path]) -> tuple[ShardSet, ShardSet]:
+    return ShardSet.open(folders[0]), ShardSet.open(folders[1])
+
+
+def encoder_row(
+    params: Params, name: str, layout: Layout, device: str
+) -> TrainingRow[EncoderTraining]:
+    """Return the runs of one row of ``encoders``, by learning rate.
+
+    :raises DistilleryError: if the student needs more than its pretrained model has.
+    """
+    encoder = params.encoders[name]
+    student = params.students[encoder.student]
+    if student.source_model is not None:
+        check_fits(f"students.{encoder.student}", student, layout.model(student.source_model))
+    rates = params.optimisers[encoder.optimiser].learning_rates
+
+    def spec(_: int, rate: float) -> EncoderTraining:
+        return EncoderTraining(params, name, layout, rate, device)
+
+    return TrainingRow(name, rates, [encoder.seed], spec)
+
+
+def check_vectors(training: EncoderTraining) -> None:
+    """Check that there are vectors of the right width to train and evaluate on.
+
+    :raises DistilleryError: if not.
+    """
+    for corpus, what in ((training.train, "train on"), (training.validation, "hold back")):
+        vectors = corpus.vectors()
+        if not len(vectors) and (missing := corpus.unanswered):
+            raise DistilleryError(
+                f"encoders.{training.name}: none of the {missing:,} sentences to {what} has a "
+                "vector in `sentence_vectors.files`. `distill teacher vector-requests` writes "
+                "those that need one."
+            )
+        if not len(vectors):
+            raise DistilleryError(
+                f"encoders.{training.name}: there are no sentences to {what}. Set `wikipedia` in "
+                "params.yaml to a source with more of them, or remove the encoder."
+            )
+        width, wanted = vectors.shape[1], training.student.sentence_width
+        if width != wanted:
+            raise DistilleryError(
+                f"students.{training.row.student}.width: {wanted}, but the teacher's vectors "
+                f"have {width} values. Set it to {width}."
+            )
+
+
+def mean_of(
+    vectors: StoredVectors | AnsweredVectors, change: Callable[[np.ndarray], np.ndarray]
+) -> np.ndarray:
+    """Return the mean of all vectors after transforming each, float64 (width,)."""
+    total = np.zeros(vectors.shape[1])
+    for start in range(0, len(vectors), _CHUNK):
+        rows = np.arange(start, min(start + _CHUNK, len(vectors)))
+        total += change(vectors[rows].astype(np.float64)).sum(0)
+    return total / len(vectors)
+
+
+def held_back_loss(
+    answers: np.ndarray, targets: StoredVectors | AnsweredVectors, mean: np.ndarray | float
+) -> float:
+    """Return the mean of ½(1 − cos) between answers and targets minus ``mean``."""
+    total = 0.0
+    for start in range(0, len(targets), _CHUNK):
+        rows = np.arange(start, min(start + _CHUNK, len(targets)))
+        products = unit(answers[rows].astype(np.float64)) * unit(targets[rows] - mean)
+        total += float((1.0 - products.sum(1)).sum() / 2)
+    return total / len(targets)

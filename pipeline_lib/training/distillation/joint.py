@@ -1,0 +1,279 @@
+"""Joint training: one student distilled from the teachers of several tasks at once.
+
+Liu 2020, section 4.2 and algorithm 1: every batch is from one task, the batches of all tasks are
+merged and shuffled each epoch, and a batch's loss is that of its task.  In the end each task has an
+ordinary student; fine-tuning it on its own task is left to a method.
+"""
+
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+
+from pipeline_lib.base.devices import resolve_student_precision
+from pipeline_lib.base.files import sha256_folder, write_json
+from pipeline_lib.base.layout import Layout
+from pipeline_lib.models.networks.encoders import ENCODERS
+from pipeline_lib.models.networks.joint import JointNetwork
+from pipeline_lib.models.students.check_student import check_fits
+from pipeline_lib.models.students.student import attend_quickly, predict_sentences, save_student
+from pipeline_lib.models.students.vocabulary import vector_source, write_vocabulary
+from pipeline_lib.params import Joint, Optimiser, Params, StudentSettings
+from pipeline_lib.results.metrics import score
+from pipeline_lib.shards.fingerprint import code_outside
+from pipeline_lib.shards.references import SetReference
+from pipeline_lib.shards.shard_sets import check_answers, read_manifest
+from pipeline_lib.shards.training_texts import training_texts
+from pipeline_lib.text.batches import LengthSorted
+from pipeline_lib.training.checkpoint import Progress
+from pipeline_lib.training.distillation.encoded_sets import (
+    Encoded,
+    EncodedInput,
+    EncodedTraining,
+    EncodingPass,
+    standardised,
+)
+from pipeline_lib.training.distillation.initialisation import start_of
+from pipeline_lib.training.label_scale import scale_of
+from pipeline_lib.training.loop import Batch, ScoresByTask, Settings
+from pipeline_lib.training.mixed import MixedBatches
+from pipeline_lib.training.objectives import TERMS, objective_loss
+from pipeline_lib.training.runs import Prepared, Record
+from pipeline_lib.training.search import Searched, TrainingRow
+
+
+@dataclass(frozen=True)
+class TaskPart:
+    """What one task contributes to a joint run.
+
+    :ivar inputs: its transfer set; :ivar outputs: the teacher's answers, if they are used.
+    :ivar dev: the prepared dev set, on which ``metric`` is computed.
+    """
+
+    inputs: SetReference
+    outputs: SetReference | None
+    dev: SetReference
+    metric: str
+    positive: int
+    pair: bool
+    labels: list[str]
+
+    @classmethod
+    def of(cls, params: Params, row: Joint, task: str, layout: Layout) -> "TaskPart":
+        """Resolve one task of a row.
+
+        :raises DistilleryError: if the outputs do not belong to the transfer set.
+        """
+        recipe, settings = row.tasks[task], params.task(task)
+        inputs = layout.transfer(task, recipe)
+        outputs = layout.outputs(task, params.teacher_of(task, row), recipe)
+        # Synthetic rows have no label of their own; the teacher's answer replaces it.
+        labelled = params.recipe(recipe).changes_nothing and settings.learns_from_labels
+        needs_outputs = row.objective.needs_teacher or not labelled
+        if needs_outputs:
+            check_answers(read_manifest(inputs), read_manifest(outputs))
+        return cls(
+            inputs=SetReference.to(inputs),
+            outputs=SetReference.to(outputs) if needs_outputs else None,
+            dev=SetReference.to(layout.split(task, "dev")),
+            metric=settings.metrics[0],
+            positive=settings.positive_class,
+            pair=settings.is_pair,
+            labels=settings.label_names,
+        )
+
+    @property
+    def made_from(self) -> dict[str, Any]:
+        """The part without paths."""
+        sets = {"inputs": self.inputs, "outputs": self.outputs, "dev": self.dev}
+        settings = {name: getattr(self, name) for name in ("metric", "positive", "pair", "labels")}
+        return settings | {name: reference and reference.digest for name, reference in sets.items()}
+
+
+@dataclass(frozen=True)
+class JointTraining(EncodedTraining):
+    """One student of several tasks to train: a row of ``joint`` in params.yaml, and its data.
+
+    :ivar parts: by task; :ivar words: the folder of the words that all tasks share, or of the
+        pretrained model whose word pieces the student reads.
+    """
+
+    kind: ClassVar[str] = "joint"
+    name: str
+    row: Joint
+    student: StudentSettings
+    optimiser: Optimiser
+    parts: dict[str, TaskPart]
+    words: Path
+    seed: int
+    rate: float
+    device: str
+
+    @property
+    def settings(self) -> Settings:
+        """How the student is optimised."""
+        precision = resolve_student_precision(
+            self.optimiser.precision, torch.device(self.device), self.student.recurrent
+        )
+        return Settings.of(self.optimiser, self.rate, precision, self.seed)
+
+    @property
+    def made_from(self) -> Any:
+        """The row and its tasks' data in order, without names; the student and vocabulary."""
+        names = {"student", "tasks", "optimiser", "min_count", "teacher"}
+        row = self.row.model_dump(exclude=names)
+        parts = [part.made_from for part in self.parts.values()]
+        losses = [TERMS[name].loss for name in self.row.objective.weights]
+        code = code_outside(ENCODERS[self.student.name()], *losses)
+        student = self.student.model_dump(exclude={"model"})
+        return [row, parts, student, sha256_folder(self.words), code]
+
+    @cached_property
+    def rows(self) -> int:
+        """The approximate number of rows that an epoch reads; dropped duplicates reduce it."""
+        return sum(part.inputs.rows for part in self.parts.values())
+
+    @property
+    def sets(self) -> list[Encoded]:
+        """Each task's training set and dev set in turn."""
+        student = self.student
+        encoding = EncodingPass.of(self.words, student.max_words, reads=student.reads)
+        return [
+            (encoding, content)
+            for part in self.parts.values()
+            for content in (
+                EncodedInput(part.inputs, part.outputs),
+                EncodedInput(part.dev, prepared=True),
+            )
+        ]
+
+    def prepare(self) -> Prepared:
+        """Load the encoded sets, and build the network.
+
+        :raises DistilleryError: if a set is damaged, or a task has no rows.
+        """
+        device, parts = torch.device(self.device), list(self.parts.values())
+        read = [encoding.read(content) for encoding, content in self.sets]
+        trains, devs = read[::2], read[1::2]
+        scales = [scale_of(train.targets["labels"]) for train in trains]
+        start = start_of(self.words, self.student, self.row.start)
+        torch.manual_seed(self.seed)
+        model = JointNetwork(
+            start.build(self.student, part.pair, part.labels) for part in parts
+        ).to(device)
+        attend_quickly(model.students[0], training=True)
+        of_task = dict(zip(self.parts, model.students, strict=True))
+
+        def loss(_: JointNetwork, batch: Batch) -> torch.Tensor:
+            objective, outputs = self.row.objective, of_task[batch["task"]].outputs(batch)
+            return objective_loss(objective.weights, outputs, batch, objective.temperature)
+
+        def evaluate(model: JointNetwork) -> ScoresByTask:
+            scores = [
+                score(
+                    part.metric,
+                    dev.targets["labels"],
+                    predict_sentences(student, dev, device),
+                    part.positive,
+                )
+                for student, part, dev in zip(model.students, parts, devs, strict=True)
+            ]
+            return ScoresByTask(scores, [len(dev) for dev in devs])
+
+        def finish(folder: Path, _: Progress) -> Record:
+            for number, (student, scale) in enumerate(zip(model.students, scales, strict=True)):
+                if scale is not None:
+                    scale.rescale(student.logits)
+                save_student(folder / str(number), student, start.tokenizer)
+            return {
+                "rows": sum(map(len, trains)),
+                "rows_by_task": [len(train) for train in trains],
+                "label_scale_by_task": [scale and asdict(scale) for scale in scales],
+            }
+
+        sorted_sets = {
+            task: LengthSorted(standardised(train, scale), self.optimiser.batch_size, self.seed)
+            for task, train, scale in zip(self.parts, trains, scales, strict=True)
+        }
+        sampling = None if self.row.sampling == "all" else self.row.sampling
+        batches = MixedBatches(sorted_sets, sampling, self.seed)
+        return Prepared(model, batches, loss, evaluate, finish)
+
+    def write(self, folder: Path, record: Record) -> None:
+        """Write training.json with the scores of each task by its name, and the tasks' students.
+
+        A task's student is in the folder of the task's name, with a record as if it were trained
+        alone: another task's name in it would change whatever depends on it.
+        """
+        by_task = [_of_task(record, number) for number in range(len(self.parts))]
+        named = dict(zip(self.parts, by_task, strict=True))
+        for number, (task, task_record) in enumerate(named.items()):
+            self.result.link_into(folder / task, str(number))
+            write_json(folder / task / "training.json", task_record)
+        shared = {key: value for key, value in record.items() if not key.endswith("_by_task")}
+        history = [
+            {**entry, "dev_by_task": dict(zip(self.parts, entry["dev_by_task"], strict=True))}
+            for entry in record["history"]
+        ]
+        best = {task: task_record["best_dev"] for task, task_record in named.items()}
+        rows = dict(zip(self.parts, record["rows_by_task"], strict=True))
+        details = {"history": history, "best_dev_by_task": best, "rows_by_task": rows}
+        write_json(folder / "training.json", shared | details)
+
+
+def _of_task(record: Record, number: int) -> Record:
+    """Return a joint run's record for one task, with its own score as ``dev``."""
+    history = [{**entry, "dev": entry["dev_by_task"][number]} for entry in record["history"]]
+    for entry in history:
+        del entry["dev_by_task"]
+    [best] = [entry["dev"] for entry in history if entry["step"] == record["best_step"]]
+    shared = {key: value for key, value in record.items() if not key.endswith("_by_task")}
+    return shared | {
+        "history": history,
+        "best_dev": best,
+        "rows_of_task": record["rows_by_task"][number],
+        "label_scale": record["label_scale_by_task"][number],
+    }
+
+
+def write_joint_vocabulary(params: Params, name: str, layout: Layout) -> int:
+    """Write the words of all tasks' training texts with their vectors; return how many there are.
+
+    Unlabelled texts are included.
+    """
+    row, settings = params.joint[name], params.vocabulary
+    sets = [training_texts(layout.split(task, "train")) for task in row.tasks]
+    source, target = vector_source(settings, layout), layout.joint_vocabulary(name)
+    words, _ = write_vocabulary(sets, row.min_count, settings, source, target)
+    return words
+
+
+def joint_row(params: Params, name: str, layout: Layout, device: str) -> TrainingRow[JointTraining]:
+    """Return the runs of one row of ``joint``, by seed and learning rate.
+
+    :raises DistilleryError: if a teacher's outputs do not belong to their transfer set.
+    """
+    row = params.joint[name]
+    student, optimiser = params.students[row.student], params.optimisers[row.optimiser]
+    parts = {task: TaskPart.of(params, row, task, layout) for task in row.tasks}
+    words = layout.joint_vocabulary(name)
+    if student.source_model is not None:
+        words = layout.model(student.source_model)
+        check_fits(f"students.{row.student}", student, words)
+
+    def spec(seed: int, rate: float) -> JointTraining:
+        options = words, seed, rate, device
+        return JointTraining(name, row, student, optimiser, parts, *options)
+
+    return TrainingRow(name, optimiser.learning_rates, params.seeds, spec)
+
+
+def write_students(searched: Searched[JointTraining], layout: Layout) -> None:
+    """Write the students of one row, ``<seed>/<task>``, and their learning-rate search."""
+    for seed, (training, record) in searched.trainings.items():
+        folder = layout.joint_students(training.name, seed)
+        training.write(folder, record)
+        for task in training.parts:
+            searched.write(folder / task)

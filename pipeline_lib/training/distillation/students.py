@@ -1,0 +1,293 @@
+"""Training students from plans."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+
+from pipeline_lib.base.devices import resolve_student_precision
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import link_or_copy, read_json, sha256_folder
+from pipeline_lib.models.networks.encoders import ENCODERS
+from pipeline_lib.models.networks.imitation import Imitation
+from pipeline_lib.models.networks.student import StudentNetwork
+from pipeline_lib.models.students.student import (
+    attend_quickly,
+    load_student,
+    predict_sentences,
+    save_student,
+)
+from pipeline_lib.results.metrics import best_threshold, score
+from pipeline_lib.shards.fingerprint import code_outside
+from pipeline_lib.shards.references import SetReference
+from pipeline_lib.shards.shard_sets import read_manifest
+from pipeline_lib.text.batches import LengthSorted
+from pipeline_lib.text.ragged import Sentences
+from pipeline_lib.training.checkpoint import Progress
+from pipeline_lib.training.distillation.encoded_sets import (
+    Encoded,
+    EncodedInput,
+    EncodedTraining,
+    EncodingPass,
+    standardised,
+)
+from pipeline_lib.training.distillation.frozen import with_vectors
+from pipeline_lib.training.distillation.initialisation import Start, start_from_encoder, start_of
+from pipeline_lib.training.distillation.online_teacher import RunningTeacher, held_back_loss
+from pipeline_lib.training.distillation.plans import ModelReference, Plan
+from pipeline_lib.training.label_scale import LabelScale, scale_of
+from pipeline_lib.training.loop import Batch, Settings
+from pipeline_lib.training.objectives import TERMS, objective_loss
+from pipeline_lib.training.runs import Prepared, Record
+from pipeline_lib.training.search import TrainingRow
+
+
+@dataclass(frozen=True)
+class StudentTraining(EncodedTraining):
+    """Everything that determines the training of one student.
+
+    :ivar vocabulary: the folder of the task's vocabulary; :ivar dev: the prepared dev set.
+    """
+
+    kind: ClassVar[str] = "students"
+    plan: Plan
+    vocabulary: Path
+    dev: SetReference
+    seed: int
+    rate: float
+    device: str
+
+    @property
+    def settings(self) -> Settings:
+        """How the student is optimised."""
+        precision = resolve_student_precision(
+            self.plan.optimiser.precision, torch.device(self.device), self.plan.student.recurrent
+        )
+        return Settings.of(self.plan.optimiser, self.rate, precision, self.seed)
+
+    @property
+    def made_from(self) -> Any:
+        """The plan without names and paths, the vocabulary, the dev set."""
+        paths = {"folder", "iterations"}
+        names = {"task": True, "method": True, "inputs": paths, "outputs": paths, "states": paths}
+        names |= {"encoder": {"folder"}, "students": True, "model": {"folder"}}
+        names |= {"teacher": {"folder"}, "student": {"model"}, "optimiser": True}
+        names |= {"dev_outputs": paths}
+        settings = self.plan.model_dump(exclude=names)
+        if self.plan.encoder is not None:
+            settings["start"] = "encoder"
+        if self.plan.students is not None:
+            settings |= {"start": "student", "from": self.plan.student_start(self.seed).digest}
+        words = None if self.started_from else sha256_folder(self.vocabulary)
+        losses = [TERMS[name].loss for name in self.plan.objective.weights]
+        code = code_outside(ENCODERS[self.plan.student.name()], *losses)
+        return [settings, words, self.dev.digest, code]
+
+    @cached_property
+    def rows(self) -> int:
+        """The approximate number of rows that an epoch reads; dropped duplicates reduce it."""
+        return self.plan.inputs.rows
+
+    @property
+    def unanswered(self) -> int:
+        """The number of rows left out because the teacher did not answer them."""
+        outputs = self.plan.outputs
+        if outputs is None:
+            return 0
+        shards = read_manifest(Path(outputs.folder)).upto(outputs.iterations).shards
+        return sum((shard.counts or {}).get("unanswered", 0) for shard in shards)
+
+    @property
+    def started_from(self) -> ModelReference | None:
+        """The model that it starts from: a student, an encoder, or a pretrained one."""
+        student = self.plan.student_start(self.seed) if self.plan.students else None
+        return student or self.plan.encoder or self.plan.model
+
+    @cached_property
+    def words(self) -> Path:
+        """The folder of the tokenizer: the task's, or that of the model it starts from."""
+        return self.started_from.open() if self.started_from else self.vocabulary
+
+    @property
+    def train_set(self) -> Encoded:
+        """How the training set is encoded, and from what."""
+        encoding = EncodingPass.of(
+            self.words,
+            self.plan.student.max_words,
+            reads=self.plan.student.reads,
+            repeat_originals=self.plan.repeat_originals,
+            min_confidence=self.plan.min_confidence,
+        )
+        plan = self.plan
+        return encoding, EncodedInput(plan.inputs, plan.outputs, states=plan.states)
+
+    @property
+    def dev_set(self) -> Encoded:
+        """How the dev set is encoded, and from what."""
+        student = self.plan.student
+        encoding = EncodingPass.of(self.words, student.max_words, reads=student.reads)
+        return encoding, EncodedInput(self.dev, self.plan.dev_outputs, prepared=True)
+
+    @property
+    def sets(self) -> list[Encoded]:
+        """The sets that it is trained and evaluated on."""
+        return [self.train_set, self.dev_set]
+
+    def prepare(self) -> Prepared:
+        """Load the encoded sets, and build the student."""
+        plan, device = self.plan, torch.device(self.device)
+        train, dev = (encoding.read(content) for encoding, content in self.sets)
+        scale = scale_of(train.targets["labels"])
+        model, tokenizer = self._started(scale)
+        attend_quickly(model.to(device), training=True)
+        if plan.student.is_frozen:
+            train, dev = (with_vectors(model, sentences, device) for sentences in (train, dev))
+        teacher = self._running_teacher(model, tokenizer)
+        if teacher is not None and plan.students is not None:
+            # Students that start from others draw nothing else at random.
+            torch.manual_seed(self.seed)
+        trained = model if teacher is None else Imitation(model, teacher.width).to(device)
+
+        def loss(trained: StudentNetwork | Imitation, batch: Batch) -> torch.Tensor:
+            objective, outputs = plan.objective, trained.outputs(batch)
+            targets = batch if teacher is None else {**batch, **teacher.targets(batch)}
+            return objective_loss(objective.weights, outputs, targets, objective.temperature)
+
+        def evaluate(trained: StudentNetwork | Imitation) -> float:
+            if plan.objective.is_of_layers:
+                options = plan.objective.weights, plan.optimiser.batch_size, device
+                return -held_back_loss(trained, teacher, dev, *options)
+            outputs = predict_sentences(model, dev, device)
+            return score(plan.metric, dev.targets["labels"], outputs, plan.positive)
+
+        def finish(folder: Path, _: Progress) -> Record:
+            shift = _finish(model, scale, dev, plan, device)
+            save_student(folder, model, tokenizer)
+            return {
+                "rows": len(train),
+                "unanswered": self.unanswered,
+                "threshold_shift": shift,
+                "label_scale": None if scale is None else asdict(scale),
+            }
+
+        batches = LengthSorted(
+            standardised(train, scale), self.settings.batch_size, self.settings.seed
+        )
+        return Prepared(trained, batches, loss, evaluate, finish)
+
+    def _running_teacher(self, model: StudentNetwork, tokenizer: Any) -> RunningTeacher | None:
+        """Load the teacher that runs alongside, and make the student return what is compared."""
+        plan = self.plan
+        if plan.teacher is None:
+            return None
+        scores, folder = "attentions" in plan.objective.weights, plan.teacher.open()
+        return RunningTeacher.load(
+            *(folder, plan.teacher_layers, model, tokenizer, self.device, scores)
+        )
+
+    def _started(self, scale: LabelScale | None) -> tuple[StudentNetwork, Any]:
+        """Return the student as its training starts, and its tokenizer."""
+        plan = self.plan
+        if plan.students is None:
+            start = self.start()
+            torch.manual_seed(self.seed)
+            return start.build(plan.student, plan.pair, plan.labels), start.tokenizer
+        student = load_student(self.words)
+        if plan.new_outputs:
+            torch.manual_seed(self.seed)
+            config = replace(student.model.config, pair=plan.pair, label_names=plan.labels)
+            model = StudentNetwork(config)
+            model.encoder = student.model.encoder
+            return model, student.tokenizer
+        if scale is not None:
+            # Its outputs are in the labels' unit, but it is trained in standard units.
+            scale.inverse.rescale(student.model.logits)
+        return student.model, student.tokenizer
+
+    def start(self) -> Start:
+        """Load what an untrained student starts from."""
+        if self.plan.encoder is not None:
+            return start_from_encoder(self.words, self.plan.student)
+        return start_of(self.words, self.plan.student, self.plan.start)
+
+
+def student_row(
+    plan: Plan, vocabulary: Path, dev: Path, seeds: list[int], device: str
+) -> TrainingRow[StudentTraining]:
+    """Return the runs of one method of a task, by seed and learning rate.
+
+    :param vocabulary: the task's; :param dev: the prepared dev set.
+    """
+    reference = SetReference.to(dev)
+
+    def spec(seed: int, rate: float) -> StudentTraining:
+        return StudentTraining(plan, vocabulary, reference, seed, rate, device)
+
+    return TrainingRow(plan.method, plan.optimiser.learning_rates, seeds, spec)
+
+
+def plans_in_turn(plans: Sequence[Plan]) -> list[list[Plan]]:
+    """Return a task's plans to train, in turns: each starts only from students of earlier turns.
+
+    :raises DistilleryError: if a row starts from another that has no plan.
+    """
+    ready = {None, *(plan.method for plan in plans if plan.optimiser is None)}
+    left, turns = [plan for plan in plans if plan.optimiser is not None], []
+    while left:
+        turn = [plan for plan in left if plan.row_before in ready]
+        if not turn:
+            raise DistilleryError(
+                f"{left[0].task} {left[0].method}: its start, the row {left[0].row_before}, is "
+                "no row of this task. Widen that row's `tasks`, or name another start."
+            )
+        turns.append(turn)
+        ready |= {plan.method for plan in turn}
+        left = [plan for plan in left if plan not in turn]
+    return turns
+
+
+def take_students(plan: Plan, seeds: Sequence[int], target: Path) -> dict[int, Record]:
+    """Link a joint run's students, which the row uses as they are, into ``<target>/<seed>``.
+
+    Their learning-rate search is that of the joint run.
+
+    :returns: their records by seed.
+    :raises DistilleryError: if one is not the one planned, or damaged.
+    """
+    folders = {seed: plan.student_start(seed).open() for seed in seeds}
+    for seed, folder in folders.items():
+        for path in sorted(folder.iterdir()):
+            link_or_copy(path, target / str(seed) / path.name)
+    link_or_copy(folders[seeds[0]] / "search.json", target / "search.json")
+    return {seed: read_json(folder / "training.json") for seed, folder in folders.items()}
+
+
+def _finish(
+    model: StudentNetwork,
+    scale: LabelScale | None,
+    dev: Sentences,
+    plan: Plan,
+    device: torch.device,
+) -> float:
+    """Rescale the student to the labels' unit; return by how much its threshold was moved."""
+    if scale is not None:
+        scale.rescale(model.logits)
+    if plan.threshold != "dev":
+        return 0.0
+    shift = best_shift(predict_sentences(model, dev, device), dev, plan)
+    with torch.no_grad():
+        model.logits.bias[1] -= shift
+    return shift
+
+
+def best_shift(outputs: np.ndarray, dev: Sentences, plan: Plan) -> float:
+    """Return what to subtract from the second class's logit to maximise the plan's metric on dev.
+
+    :param outputs: a student's logits on dev, float32 (rows, 2).
+    """
+    margins = (outputs[:, 1] - outputs[:, 0]).astype(np.float64)
+    return best_threshold(margins, dev.targets["labels"], plan.metric, plan.positive)

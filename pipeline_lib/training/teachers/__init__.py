@@ -1,0 +1,1 @@
+"""Fine-tuning a teacher on one task, or refining it on several."""

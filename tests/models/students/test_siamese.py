@@ -1,0 +1,348 @@
+"""The student `dse`: a pretrained model that reads each sentence apart, and f above its vectors."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tokenizers import Tokenizer
+from transformers import AutoModel, AutoModelForSequenceClassification, AutoTokenizer
+
+import pipeline_lib.models.students.huggingface  # noqa: F401  registers the students
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.exports.onnx.exporter import export_onnx
+from pipeline_lib.exports.onnx.student import load_onnx_student
+from pipeline_lib.models.networks.joint import JointNetwork
+from pipeline_lib.models.networks.student import ENCODED, StudentNetwork
+from pipeline_lib.models.students import student as student_module
+from pipeline_lib.models.students.check_student import check_fits
+from pipeline_lib.models.students.sentence_encoder import load_encoder, save_encoder
+from pipeline_lib.models.students.student import Student, load_student, save_student
+from pipeline_lib.params import StudentSettings, student_settings
+from pipeline_lib.text.batches import LengthSorted
+from pipeline_lib.text.ragged import Sentences
+from pipeline_lib.training.distillation.frozen import with_vectors
+from pipeline_lib.training.distillation.initialisation import start_from_layers
+from pipeline_lib.training.loop import Batch, Settings, fit, make_optimiser
+from pipeline_lib.training.objectives import objective_loss
+from tests.pretrained import FAMILIES, WORDS, write_model
+
+CPU = torch.device("cpu")
+DSE = {
+    **{"architecture": "dse", "model": "minilm", "layers": None, "last": 2, "classifier": 6},
+    **{"dropout": None, "frozen": False, "max_words": 14},
+}
+PAIRS = [
+    ("A good film.", "the plots"),
+    ("dull", "The plot is not good. a a a"),
+    ("film", "film"),
+    ("", "unheard words"),
+    ("the film is a good film is a good film is not", "dull plot"),
+]
+SINGLES = [first + " " + second for first, second in PAIRS]
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def family(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a tiny model of each family."""
+    return write_model(tmp_path_factory.mktemp(request.param), request.param)
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_model(tmp_path_factory.mktemp("bert"), "bert")
+
+
+def settings_of(**changes: Any) -> StudentSettings:
+    return student_settings(DSE | changes)
+
+
+def make_student(
+    folder: Path, pair: bool = True, labels: tuple[str, ...] = ("no", "yes"), **changes: Any
+) -> Student:
+    settings = settings_of(**changes)
+    start = start_from_layers(folder, settings)
+    torch.manual_seed(2)
+    model = start.build(settings, pair, [*labels]).eval()
+    return Student(model, start.tokenizer, CPU)
+
+
+def plain_vectors(folder: Path, texts: Sequence[str], last: int) -> np.ndarray:
+    """Return vectors by the paper's words, (texts, width): a sentence, a layer, a token a time."""
+    model = AutoModel.from_pretrained(folder).eval()
+    tokenizer, found = AutoTokenizer.from_pretrained(folder), []
+    for text in texts:
+        encoded = tokenizer(text, truncation=True, max_length=14, return_tensors="pt")
+        ids = encoded["input_ids"][0].tolist()
+        assert (ids[0], ids[-1]) == (tokenizer.cls_token_id, tokenizer.sep_token_id)
+        with torch.no_grad():
+            states = model(**encoded, output_hidden_states=True).hidden_states
+        vector = []
+        for layer in range(len(states) - last, len(states)):
+            tokens = [states[layer][0, place].double() for place in range(1, len(ids))]
+            vector += (sum(tokens) / len(tokens)).tolist()
+        found.append(vector)
+    return np.array(found)
+
+
+@pytest.mark.parametrize("last", [1, 3])
+def test_vectors_are_the_papers_whatever_stands_beside_them(
+    family: Path, last: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw = np.random.default_rng(last)
+    texts = [" ".join(draw.choice(WORDS, size)) for size in draw.integers(0, 20, 12)]
+    expected = plain_vectors(family, texts, last)
+    student = make_student(family, last=last)
+    save_student(tmp_path, student.model, student.tokenizer)
+    encoder = load_encoder(str(tmp_path))
+    assert encoder.width == expected.shape[1] == 16 * last
+    for size in (1, 5, 12):
+        monkeypatch.setattr(student_module, "PRETRAINED_BATCH", size)
+        found = encoder.encode(texts)
+        assert found.dtype == np.float32
+        np.testing.assert_allclose(found, expected, atol=2e-6)
+    assert np.ptp(expected, axis=0).max() > 0.1
+
+
+def test_a_width_puts_a_linear_map_behind_the_means(family: Path, tmp_path: Path) -> None:
+    texts = [first for first, _ in PAIRS]
+    settings = settings_of(width=5)
+    start = start_from_layers(family, settings)
+    torch.manual_seed(4)
+    model = start.encoder(settings).eval()
+    map_ = model.projection
+    expected = plain_vectors(family, texts, 2) @ map_.weight.detach().numpy().T.astype(float)
+    expected += map_.bias.detach().numpy()
+    save_encoder(tmp_path / "encoder", model, start.tokenizer, settings, start.pretrained)
+    encoder = load_encoder(tmp_path / "encoder")
+    assert encoder.width == settings.sentence_width == 5
+    np.testing.assert_allclose(encoder.encode(texts), expected, atol=2e-6)
+    assert np.ptp(expected, axis=0).max() > 1e-2
+    export_onnx(tmp_path / "encoder", tmp_path / "onnx")
+    found = load_onnx_student(tmp_path / "onnx").outputs(texts)
+    np.testing.assert_allclose(found, expected, atol=5e-6)
+
+
+@pytest.mark.parametrize("pair", [True, False])
+def test_what_compares_sees_sentences_read_apart(family: Path, pair: bool) -> None:
+    student, texts = make_student(family, pair), PAIRS if pair else SINGLES
+    sides = zip(*texts, strict=True) if pair else [texts]
+    vectors = [torch.from_numpy(plain_vectors(family, side, 2)).float() for side in sides]
+    features = vectors[0]
+    if pair:
+        u, v = vectors
+        features = torch.cat([u, v, u * v, (u - v).abs()], dim=-1)
+    own = student.model
+    units = torch.relu(features @ own.hidden[0].weight.T + own.hidden[0].bias)
+    expected = (units @ own.logits.weight.T + own.logits.bias).detach().numpy()
+    found = student.logits(texts)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    # One by one, without padding; and in one batch, as training reads them.
+    alone = np.concatenate([student.logits([text]) for text in texts])
+    np.testing.assert_allclose(alone, found, atol=1e-5)
+    batch = student.encode(texts).batch(np.arange(len(texts)))
+    np.testing.assert_allclose(own.outputs(batch)["logits"].detach().numpy(), found, atol=1e-5)
+    assert "segments" not in batch and np.ptp(found[:, 0]) > 1e-4
+
+
+@pytest.mark.parametrize(("pair", "labels"), [(True, ("score",)), (False, ("no", "yes"))])
+def test_save_load_and_transformers(
+    family: Path, pair: bool, labels: tuple[str, ...], tmp_path: Path
+) -> None:
+    student, texts = make_student(family, pair, labels), PAIRS if pair else SINGLES
+    expected = student.logits(texts)
+    save_student(tmp_path, student.model, student.tokenizer)
+    loaded = load_student(str(tmp_path))
+    assert loaded.is_pair == pair and loaded.label_names == [*labels]
+    np.testing.assert_allclose(loaded.logits(texts), expected, atol=1e-6)
+    assert loaded.parameters(True) == student.parameters(True)
+    assert str(family) not in (tmp_path / "config.json").read_text()
+    model = AutoModelForSequenceClassification.from_pretrained(tmp_path).eval()
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path)
+    sides = [*zip(*texts, strict=True)] if pair else [texts]
+    batch = {}
+    for own, suffix in zip(sides, ("", "_2"), strict=False):
+        encoded = tokenizer(
+            [*own], padding=True, truncation=True, max_length=14, return_tensors="pt"
+        )
+        names = ("input_ids", "attention_mask") if suffix else encoded
+        batch |= {f"{name}{suffix}": encoded[name] for name in names}
+    with torch.inference_mode():
+        np.testing.assert_allclose(model(**batch).logits.numpy(), expected, atol=1e-5)
+
+
+def test_only_some_layers_can_be_taken(bert: Path) -> None:
+    whole = AutoModel.from_pretrained(bert).eval()
+    student = make_student(bert, layers=[2, 0], last=2)
+    batch = student.encode([("A good film.", "")]).batch(np.array([0]))
+    hidden, expected = whole.embeddings(batch["ids"]), []
+    for number in (2, 0):
+        hidden = whole.encoder.layer[number](hidden)
+        hidden = hidden[0] if isinstance(hidden, tuple) else hidden
+        expected.append(hidden[:, 1:].mean(1))
+    found = student.model.outputs(batch)["vector"]
+    assert torch.allclose(found, torch.cat(expected, -1), atol=1e-6)
+
+
+def test_dropout_is_the_models_own_alone(bert: Path) -> None:
+    for dropout, expected in ((None, 0.1), (0.3, 0.3)):
+        config = make_student(bert, dropout=dropout).model.encoder.model.config
+        assert config.hidden_dropout_prob == config.attention_probs_dropout_prob == expected
+
+
+def training_set(student: Student, targets: dict[str, np.ndarray]) -> Sentences:
+    return replace(student.encode(PAIRS), targets=targets)
+
+
+def train(model: StudentNetwork, sentences: Sentences, weights: dict[str, float]) -> list[float]:
+    losses = []
+
+    def loss(model: StudentNetwork, batch: Batch) -> torch.Tensor:
+        return objective_loss(weights, model.outputs(batch), batch)
+
+    def evaluate(model: StudentNetwork) -> float:
+        losses.append(float(loss(model, sentences.batch(np.arange(len(sentences))))))
+        return -losses[-1]
+
+    settings = Settings(
+        **{"optimiser": "adam", "learning_rate": 1e-2, "schedule": "constant", "warmup": 0.0},
+        **{"batch_size": 2, "epochs": 6, "max_steps": None, "evaluate_every": None},
+        **{"clip_norm": 1.0, "weight_decay": 0.0, "precision": "float32", "seed": 1},
+    )
+    fit(model, LengthSorted(sentences, 2, 1), loss, evaluate, settings, Path("none.safetensors"))
+    return losses
+
+
+TARGETS = {"labels": np.array([0, 1, 1, 0, 1])}
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_frozen_encoder_stays_bit_for_bit(
+    family: Path, known: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    student = make_student(family, frozen=True, dropout=0.5)
+    model, given = student.model, AutoModel.from_pretrained(family)
+    sentences = training_set(student, TARGETS)
+    model.encoder.attend_quickly(training=True)
+    if known:
+        sentences = with_vectors(model, sentences, CPU)
+        monkeypatch.setattr(model.encoder, "forward", None)  # it is not asked again
+    head = {id(p) for part in (model.hidden, model.logits) for p in part.parameters()}
+    settings = Settings("adam", 1.0, "constant", 0, 1, 1, None, None, None, 0, "float32", 1)
+    groups = make_optimiser(model, settings).param_groups
+    assert {id(p) for group in groups for p in group["params"]} == head
+    losses = train(model, sentences, {"labels": 1.0})
+    assert losses[-1] < losses[0]
+    kept = dict(given.named_parameters())
+    for name, weight in model.encoder.model.named_parameters():
+        assert torch.equal(weight, kept[name]) and weight.grad is None
+
+
+def test_vectors_that_are_known_give_the_same_outputs(bert: Path) -> None:
+    student = make_student(bert, frozen=True)
+    sentences = training_set(student, TARGETS)
+    found = with_vectors(student.model, sentences, CPU)
+    assert {*found.targets} == {"labels", *ENCODED}
+    rows = np.array([3, 0])
+    expected = student.model.outputs(sentences.batch(rows))
+    for name, values in student.model.outputs(found.batch(rows)).items():
+        assert torch.allclose(values, expected[name], atol=1e-6)
+    single = make_student(bert, pair=False, frozen=True)
+    known = with_vectors(single.model, single.encode(SINGLES), CPU)
+    assert {*known.targets} == {ENCODED[0]}
+    logits = single.model.outputs(known.batch(np.arange(5)))["logits"].detach().numpy()
+    np.testing.assert_allclose(logits, single.logits(SINGLES), atol=1e-6)
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_tasks_of_pairs_and_of_sentences_share_one_encoder(bert: Path, frozen: bool) -> None:
+    start = start_from_layers(bert, settings := settings_of(frozen=frozen))
+    joint = JointNetwork(start.build(settings, pair, ["no", "yes"]) for pair in (True, False))
+    pairs, singles = joint.students
+    assert pairs.encoder is singles.encoder
+    joint.train()
+    assert pairs.hidden.training and pairs.encoder.model.training != frozen
+    student = Student(singles, start.tokenizer, CPU)
+    batch = student.encode(SINGLES).batch(np.arange(5))
+    singles.outputs(batch)["logits"].sum().backward()
+    moved = {
+        name.split(".")[0] for name, weight in singles.named_parameters() if weight.grad is not None
+    }
+    assert moved == {"hidden", "logits", *(() if frozen else ("encoder",))}
+
+
+def test_an_encoder_that_is_not_frozen_learns(
+    family: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    model = (student := make_student(family)).model
+    before = {name: weight.clone() for name, weight in model.named_parameters()}
+    model.encoder.attend_quickly(training=True)
+    losses = train(model, training_set(student, TARGETS), {"labels": 1.0})
+    assert losses[-1] < losses[0]
+    # Those of words, of every layer, and of f.
+    moved = {
+        name for name, weight in model.named_parameters() if not torch.equal(weight, before[name])
+    }
+    assert {name.split(".")[0] for name in moved} == {"encoder", "hidden", "logits"}
+    matrices = {name for name, weight in before.items() if weight.dim() == 2 and "layer" in name}
+    assert matrices and matrices <= moved
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("classes", [3, 1])
+def test_the_objective_is_the_papers(alpha: float, classes: int) -> None:
+    """α · ‖S − T‖² + (1 − α) · l_lbl, which is the cross-entropy, or L2 of scores (section 3.5)."""
+    draw = np.random.default_rng(classes)
+    own, teacher = (draw.normal(size=(4, classes)).astype(np.float32) for _ in range(2))
+    distil = ((own - teacher) ** 2).sum(1).mean()
+    if classes == 1:
+        labels = draw.normal(size=4).astype(np.float32)
+        label = ((own[:, 0] - labels) ** 2).mean()
+    else:
+        labels = np.array([2, 0, 1, 1])
+        shares = np.exp(own) / np.exp(own).sum(1, keepdims=True)
+        label = -np.log(shares[np.arange(4), labels]).mean()
+    weights = {name: w for name, w in (("logits", alpha), ("labels", 1 - alpha)) if w}
+    batch = {"labels": torch.from_numpy(labels), "logits": torch.from_numpy(teacher)}
+    found = objective_loss(weights, {"logits": torch.from_numpy(own)}, batch)
+    assert float(found) == pytest.approx(alpha * distil + (1 - alpha) * label, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"last": 3}, None),
+        ({"last": 4}, r"students\.new\.last: 4, but .* has 3 layers. Set it to at most 3"),
+        ({"layers": [0, 3]}, r"students\.new\.layers: 3, but .* has 3 layers, 0 to 2"),
+        ({"max_words": 33}, r"students\.new\.max_words: 33, but .* has 32 positions"),
+    ],
+)
+def test_what_a_model_lacks_is_refused(
+    family: Path, changes: dict[str, Any], message: str | None
+) -> None:
+    if message is None:
+        check_fits("students.new", settings_of(**changes), family)
+        return
+    with pytest.raises(DistilleryError, match=message):
+        check_fits("students.new", settings_of(**changes), family)
+
+
+def test_settings_that_contradict_themselves_are_refused() -> None:
+    with pytest.raises(ValueError, match="`last` is 2, but `layers` names 1"):
+        settings_of(layers=[0])
+    with pytest.raises(ValueError, match="`layers`: each may appear only once"):
+        settings_of(layers=[0, 0])
+
+
+def test_a_tokenizer_that_begins_with_a_word_is_refused(tmp_path: Path) -> None:
+    folder = write_model(tmp_path, "bert")
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer.post_processor = None
+    tokenizer.save(str(folder / "tokenizer.json"))
+    with pytest.raises(DistilleryError, match=r"a dse student leaves out the first token, \[CLS\]"):
+        make_student(folder)

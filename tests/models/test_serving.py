@@ -1,0 +1,93 @@
+"""What belongs to a student, found by its folder's place."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import write_json
+from pipeline_lib.base.layout import Layout, StudentPlace, student_place
+from pipeline_lib.models.serving import Router, baseline_of, teacher_of, threshold_of
+from pipeline_lib.models.students.folders import scaled, temperature_of
+from pipeline_lib.params import load_params
+from pipeline_lib.shards.columns import list_column
+from pipeline_lib.shards.shard_sets import write_shard
+from tests.tour import TOUR
+
+PARAMS = load_params(TOUR)
+LOGITS = np.array([[0.0, 3.0], [1.0, 0.0], [0.0, 2.0], [0.5, 0.0]], np.float32)
+
+
+@pytest.fixture
+def student(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder where a student would lie, which was evaluated with a temperature of 2."""
+    monkeypatch.chdir(tmp_path)
+    layout = Layout()
+    write_json(
+        layout.scores("movies"),
+        {"methods": {"bilstm_kd": {"details": {"temperature": {"1": 2.0, "2": 1.5}}}}},
+    )
+    table = pa.table({"split": ["dev"] * 4, "bilstm_kd-1": list_column(LOGITS)})
+    write_shard(layout.predictions("movies"), table, None)
+    return layout.student("movies", "bilstm_kd", 1)
+
+
+def test_a_folder_says_whose_student_lies_there(student: Path) -> None:
+    found = student_place(student)
+    assert found == StudentPlace(Layout(), "movies", "bilstm_kd", 1)
+    assert found.layout.student(found.task, found.method, found.seed) == student
+    for elsewhere in ("model", "data/students/movies/bilstm_kd", "data/teachers/movies/minilm"):
+        assert student_place(Path(elsewhere)) is None
+
+
+def test_a_temperature_is_that_of_the_seed(student: Path) -> None:
+    assert temperature_of(student) == 2.0
+    assert temperature_of(student.with_name("2")) == 1.5
+    # Not asked for, not evaluated, or moved elsewhere: as it was trained.
+    for other in (student.with_name("3"), Layout().student("tweets", "a", 1), Path("moved")):
+        assert temperature_of(other) == 1.0
+    halved = scaled(lambda texts: LOGITS[: len(texts)], temperature_of(student))(["a", "b"])
+    np.testing.assert_array_equal(halved, LOGITS[:2] / 2)
+
+
+def test_a_share_becomes_the_confidence_that_takes_it_on_dev(student: Path) -> None:
+    cut = threshold_of(student, 0.5)
+    # Between margins of 1 and of 2, at the temperature 2.
+    assert 1 / (1 + np.exp(-0.5)) < cut < 1 / (1 + np.exp(-1.0))
+    with pytest.raises(DistilleryError, match="no answers of bilstm_kd-2"):
+        threshold_of(student.with_name("2"), 0.5)
+    with pytest.raises(DistilleryError, match="give the confidence itself with --threshold"):
+        threshold_of(Path("moved"), 0.5)
+
+
+def test_teacher_and_baseline_are_those_of_the_row(student: Path) -> None:
+    assert teacher_of(student, PARAMS) == (Layout().teacher("movies", "minilm"), 128)
+    assert baseline_of(student, PARAMS) == Layout().student("movies", "bilstm", 1)
+    assert baseline_of(Layout().student("movies", "bilstm", 1), PARAMS) is None
+    with pytest.raises(DistilleryError, match="Name it with --teacher"):
+        teacher_of(Path("moved"), PARAMS)
+
+
+@pytest.mark.parametrize("kind", ["answers", "average"])
+def test_a_teacher_without_a_model_has_no_folder(student: Path, kind: str) -> None:
+    tuning = SimpleNamespace(kind=kind)
+    own = PARAMS.teachers["minilm"].model_copy(update={"tuning": tuning, "max_length": None})
+    assert teacher_of(student, PARAMS.model_copy(update={"teachers": {"minilm": own}})) is None
+
+
+def test_only_what_the_student_is_unsure_of_reaches_the_teacher() -> None:
+    asked: list[str] = []
+
+    def teacher(texts: list[str]) -> np.ndarray:
+        asked.extend(texts)
+        return np.tile([9.0, 0.0], (len(texts), 1))
+
+    router = Router(lambda texts: LOGITS[: len(texts)].copy(), teacher, 0.75)
+    outputs, routed = router.predict(["a", "b", "c", "d"])
+    assert (asked, routed.tolist()) == (["b", "d"], [False, True, False, True])
+    np.testing.assert_array_equal(outputs, [[0.0, 3.0], [9.0, 0.0], [0.0, 2.0], [9.0, 0.0]])
+    sure = Router(lambda texts: LOGITS[: len(texts)].copy(), teacher, 0.0)
+    assert not sure.predict(["a", "b"])[1].any() and asked == ["b", "d"]

@@ -1,0 +1,165 @@
+"""A teacher of any family: its positions, tokens, number format and digest."""
+
+import os
+import socket
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.models.teacher import digest_model, keep_head_exact, load_classifier, load_teacher
+from pipeline_lib.models.vector_model import load_vector_model
+from pipeline_lib.shards.columns import KEPT, MASKED
+from tests.pipeline.corpus import sentences, write_encoder
+
+
+@pytest.fixture(scope="module")
+def classifier(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write the tiny random classifier of 64 positions."""
+    folder = tmp_path_factory.mktemp("classifier")
+    write_encoder(folder, labels=2)
+    return folder
+
+
+def test_more_tokens_than_positions_are_refused(classifier: Path) -> None:
+    teacher = load_teacher(classifier, "cpu", "float32")
+    encoder = load_vector_model(classifier, "cpu", "float32", "mean")
+    long = "film " * 100
+    for model in (teacher, encoder):
+        assert model.predict([long], 64, 256).shape[0] == 1
+        with pytest.raises(DistilleryError, match="max_length: 65, but the model has 64 pos"):
+            model.predict([long], 65, 256)
+
+
+MASKED_ROWS = [
+    ("The [MASK] isn't [MASK].", [("The", KEPT), ("[MASK]", MASKED), ("is", KEPT), ("n't", KEPT),
+                                  ("[MASK]", MASKED), (".", KEPT)]),
+    ("[MASK] [MASK]", [("[MASK]", KEPT), ("[MASK]", MASKED)]),
+    ("A  film", [("A", KEPT), ("film", KEPT)]),
+]  # fmt: skip
+
+
+def masked_rows() -> pa.Table:
+    """Return rows of a transfer set; the second one's own text is about masks."""
+    texts, pairs = zip(*MASKED_ROWS, strict=True)
+    words = [[word for word, _ in row] for row in pairs]
+    rules = pa.array([[rule for _, rule in row] for row in pairs], pa.list_(pa.int8()))
+    keys = pa.array(range(len(texts)), pa.uint64())
+    return pa.table({"key": keys, "text": texts, "words": words, "rules": rules})
+
+
+def test_masked_words_are_the_teachers_own_mask(tmp_path: Path) -> None:
+    write_encoder(tmp_path, labels=2, mask="<mask>")
+    for teacher in (
+        load_teacher(tmp_path, "cpu", "float32"),
+        load_vector_model(tmp_path, "cpu", "float32", "cls"),
+    ):
+        texts = teacher.texts(masked_rows())
+        assert texts == ["The <mask> isn't <mask>.", "[MASK] <mask>", "A  film"]
+        encoded = teacher.encode(texts, 32)
+        number = teacher.tokenizer.mask_token_id
+        counts = [int((ids == number).sum()) for ids in _rows(encoded.ids, encoded.lengths)]
+        assert counts == [2, 1, 0]
+        # A slice of a shard, as the proof takes it, is read alike.
+        assert teacher.texts(masked_rows().slice(1)) == texts[1:]
+        assert teacher.texts(masked_rows().take([2, 0])) == [texts[2], texts[0]]
+
+
+def _rows(ids: np.ndarray, lengths: np.ndarray) -> list[np.ndarray]:
+    return np.split(ids, np.cumsum(lengths)[:-1])
+
+
+def test_berts_mask_and_texts_without_masks_stay_as_they_are(classifier: Path) -> None:
+    teacher = load_teacher(classifier, "cpu", "float32")
+    assert teacher.texts(masked_rows()) == [text for text, _ in MASKED_ROWS]
+    assert teacher.texts(pa.table({"text": ["a [MASK]"]})) == ["a [MASK]"]
+    pairs = pa.table({"text": ["a"], "text_2": ["b"]})
+    assert teacher.texts(pairs) == [("a", "b")]
+
+
+def test_a_tokenizer_without_a_mask_reads_an_unknown_word(tmp_path: Path) -> None:
+    write_encoder(tmp_path, labels=2, mask=None)
+    teacher = load_teacher(tmp_path, "cpu", "float32")
+    assert teacher.texts(masked_rows())[0] == "The [UNK] isn't [UNK]."
+    teacher.tokenizer.unk_token = None
+    with pytest.raises(DistilleryError, match=r"neither a mask nor an unknown token.*p_mask to 0"):
+        teacher.texts(masked_rows())
+    assert teacher.texts(masked_rows().slice(2)) == ["A  film"]
+
+
+def test_a_regressions_scores_are_as_fine_as_float32(tmp_path: Path) -> None:
+    write_encoder(tmp_path, labels=1)
+    texts = [text for rows in sentences().values() for _, text in rows]
+    exact = load_teacher(tmp_path, "cpu", "float32").predict(texts, 32, 256)
+    teacher = load_teacher(tmp_path, "cpu", "bfloat16")
+    found = teacher.predict(texts, 32, 256)
+    assert teacher.model.base_model.dtype == torch.bfloat16
+    assert teacher.model.classifier.weight.dtype == torch.float32
+    # By chance two scores are the same float32 number.
+    assert min(len(np.unique(found)), len(np.unique(exact))) >= len(texts) - 3
+    assert np.corrcoef(found[:, 0], exact[:, 0])[0, 1] > 0.99
+
+
+def test_the_head_of_another_family_is_exact_too() -> None:
+    from transformers import RobertaConfig, RobertaForSequenceClassification
+
+    config = RobertaConfig(
+        vocab_size=50, hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
+        intermediate_size=32, max_position_embeddings=40, num_labels=1,
+    )  # fmt: skip
+    model = keep_head_exact(RobertaForSequenceClassification(config).to(torch.bfloat16)).eval()
+    with torch.inference_mode():
+        logits = model(input_ids=torch.tensor([[0, 5, 6, 2]])).logits
+    assert logits.dtype == torch.float32
+    assert model.roberta.dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "vocab.json",
+        "merges.txt",
+        "spiece.model",
+        "special_tokens_map.json",
+        "added_tokens.json",
+        "model.safetensors.index.json",
+    ],
+)
+def test_the_digest_covers_all_that_decides_tokens_and_weights(tmp_path: Path, name: str) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    digests = [digest_model(tmp_path)]
+    for content in ("one", "two"):
+        (tmp_path / name).write_text(content)
+        digests.append(digest_model(tmp_path))
+    assert len(set(digests)) == 3
+    (tmp_path / "training.json").write_text("{}")
+    assert digest_model(tmp_path) == digests[-1]
+
+
+def test_loading_looks_up_nothing_and_leaves_the_environment_alone(
+    classifier: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("a connection was tried")
+
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    load_teacher(classifier, "cpu", "float32")
+    with pytest.raises(DistilleryError, match="not a model that transformers can load"):
+        load_teacher(Path("nobody/nothing"), "cpu", "float32")
+    assert "HF_HUB_OFFLINE" not in os.environ
+
+
+def test_a_classifier_of_other_labels_gets_a_new_head(tmp_path: Path) -> None:
+    write_encoder(tmp_path, labels=3)
+    own, _ = load_classifier(tmp_path)
+    kept, _ = load_classifier(tmp_path, ["a", "b", "c"])
+    new, _ = load_classifier(tmp_path, ["no", "yes"])
+    assert torch.equal(kept.classifier.weight, own.classifier.weight)
+    assert new.classifier.weight.shape[0] == 2 and new.config.id2label == {0: "no", 1: "yes"}
+    for name, weight in own.base_model.state_dict().items():
+        assert torch.equal(new.base_model.state_dict()[name], weight)

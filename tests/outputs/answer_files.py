@@ -1,0 +1,65 @@
+"""Files of answers, and rows of a task, made up."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from pipeline_lib.params import AnswerFiles, Regression
+from pipeline_lib.shards.shard_sets import (
+    Manifest,
+    ShardSet,
+    schema_of,
+    write_manifest,
+    write_shard,
+)
+from tests.made_up import made_up_task
+
+SETTINGS = {
+    "kind": "answers",
+    "files": ["-"],
+    "format": None,
+    "classes": None,
+    "mask": "[MASK]",
+    "smoothing": 0.1,
+    "floor": 1e-4,
+    "min_coverage": 0.5,
+    "provenance": {},
+}
+TASK = made_up_task()
+"""Its classes are no and yes."""
+Lines = list[dict[str, Any]]
+
+
+def settings(**changes: Any) -> AnswerFiles:
+    return AnswerFiles.model_validate(SETTINGS | changes)
+
+
+def lines(path: Path, rows: Lines) -> Path:
+    path.write_text("\n".join(json.dumps(row) for row in rows) + "\n", encoding="utf-8")
+    return path
+
+
+def score_task() -> Regression:
+    given = TASK.model_dump() | {"kind": "regression", "metrics": ["pearson"]}
+    return Regression.model_validate(given | {"labels": {"min": 0.0, "max": 5.0}})
+
+
+TEXTS = [f"sentence {number}" for number in range(60)]
+
+
+def write_rows(
+    folder: Path, texts: list[str], labels: list[int | None], **columns: Any
+) -> ShardSet:
+    table = pa.table(
+        {
+            "key": pa.array(range(len(texts)), pa.uint64()),
+            "label": pa.array(labels, pa.int32()),
+            "text": texts,
+            **columns,
+        }
+    )
+    shard = write_shard(folder / "b000-i000.arrow", table)
+    write_manifest(folder, Manifest("transfer", schema_of(table), [shard]))
+    return ShardSet.open(folder)

@@ -1,0 +1,136 @@
+"""Whether answers belong to their texts, by labels and by words."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.probabilities import softmax
+from pipeline_lib.outputs.files.answer_checks import (
+    check_order,
+    check_related,
+    describe_answers,
+    unrelated_warning,
+)
+from pipeline_lib.outputs.files.answers import Answers, gather
+from pipeline_lib.params import Task
+
+from .answer_files import TASK, TEXTS, Lines, lines, score_task, settings, write_rows
+
+
+def test_answers_of_other_texts_are_refused_where_labels_are_known(tmp_path: Path) -> None:
+    labels = [number % 3 // 2 for number in range(60)]
+    rows = [
+        {"text": text, "probs": {"yes": 0.8 if label else 0.1 + number / 1000}}
+        for number, (text, label) in enumerate(zip(TEXTS, labels, strict=True))
+    ]
+    splits = {
+        "train": write_rows(tmp_path / "train", TEXTS[:50], labels[:50]),
+        "dev": write_rows(tmp_path / "dev", TEXTS[50:], labels[50:]),
+    }
+
+    def described(rows: Lines) -> dict[str, Any]:
+        path = lines(tmp_path / "a.jsonl", rows)
+        answers = gather([path], settings(), TASK)
+        return describe_answers(answers, "[MASK]", TASK, splits, [path])
+
+    record = described(rows)
+    assert (record["training_agreement"], record["best_dev"], record["dev_rows"]) == (1.0, 1.0, 10)
+    assert described(rows[:50])["best_dev"] is None
+    shifted = [row | {"text": text} for row, text in zip(rows, TEXTS[1:] + TEXTS[:1], strict=True)]
+    with pytest.raises(DistilleryError, match=r"answers to 60 labelled texts .* shifted"):
+        described(shifted)
+
+
+def ordered(labels: np.ndarray, given: np.ndarray, task: Task = TASK, files: int = 1) -> None:
+    """Check answers that were read in the order of their rows, all of which have a label."""
+    rows = len(labels)
+    logits = given[:, None] if task.is_regression else np.eye(int(labels.max()) + 1)[given]
+    # By content keys, their order is another.
+    shuffled = np.random.default_rng(0).permutation(rows)
+    read = np.stack([np.arange(rows) * files // rows, np.arange(rows) + 1], axis=1)
+    answers = Answers(np.arange(rows), logits[shuffled], None, rows=read[shuffled])
+    check_order(answers, labels[shuffled], np.arange(rows), task, [Path("a"), Path("b")][:files])
+
+
+def noisy(draw: np.random.Generator, labels: np.ndarray, right: np.ndarray | float) -> np.ndarray:
+    """Return answers that are the label in a share of the rows, and else any class."""
+    classes = int(labels.max()) + 1
+    other = draw.integers(classes, size=len(labels))
+    return np.where(draw.random(len(labels)) < right, labels, other)
+
+
+@pytest.mark.parametrize("classes", [2, 3, 20])
+@pytest.mark.parametrize("step", [1, -1])
+def test_answers_shifted_from_some_row_on_are_refused(classes: int, step: int) -> None:
+    draw = np.random.default_rng(2)
+    labels = draw.integers(classes, size=3000)
+    given = noisy(draw, labels, 0.7)
+    ordered(labels, given)
+    shifted = np.concatenate([given[:1800], np.roll(given[1800:], step)])
+    # Over all rows they agree well enough.
+    check_related(labels, np.eye(classes)[shifted], TASK, "a")
+    place = "up" if step == 1 else "down"
+    with pytest.raises(DistilleryError, match=rf"b: row 200\d to b: row 250\d: .* row {place}"):
+        ordered(labels, shifted, files=2)
+
+
+def test_shifted_scores_are_refused() -> None:
+    draw = np.random.default_rng(3)
+    labels = draw.uniform(0, 5, size=2000)
+    task = score_task()
+    given = labels + draw.normal(size=2000)
+    ordered(labels, given, task)
+    with pytest.raises(DistilleryError, match=r"one row down .* shifted"):
+        ordered(labels, np.concatenate([given[:1000], np.roll(given[1000:], -1)]), task)
+
+
+def test_noisy_sorted_and_one_sided_answers_are_not_called_shifted() -> None:
+    draw = np.random.default_rng(4)
+    for classes in (2, 3, 5):
+        labels = draw.integers(classes, size=5000)
+        # Hardly better than chance; sorted; always the next class; wrong where it is hard.
+        ordered(labels, noisy(draw, labels, 0.02))
+        ordered(np.sort(labels), noisy(draw, np.sort(labels), 0.3))
+        ordered(np.sort(labels), (np.sort(labels) + 1) % classes)
+        ordered(labels, noisy(draw, labels, np.linspace(0.9, 0.0, 5000)))
+        # One class is hardly ever named; the classes of a part are in another order.
+        ordered(labels, np.where(draw.random(5000) < 0.9, classes - 1, labels))
+        ordered(labels, np.where(np.arange(5000) < 2500, labels, (labels + 1) % classes))
+    scores = np.sort(draw.exponential(size=5000))
+    ordered(scores, scores + 3.0 + draw.normal(size=5000), score_task())
+
+
+def test_without_labels_the_words_tell_that_answers_are_shifted(tmp_path: Path) -> None:
+    draw = np.random.default_rng(1)
+    signs = draw.integers(2, size=400)
+    texts = [f"the {('dull', 'good')[sign]} film {number}" for number, sign in enumerate(signs)]
+    logits = np.stack([-signs, signs], axis=1) + 0.5 * draw.normal(size=(400, 2))
+    answers = [{"yes": float(yes), "no": float(no)} for no, yes in softmax(logits)]
+    # The rows of the task are in another order than those of the file.
+    order = draw.permutation(400)
+    splits = {
+        "train": write_rows(tmp_path / "in", [texts[row] for row in order], [None] * 400),
+        "dev": write_rows(tmp_path / "dev", ["a film"], [None]),
+    }
+
+    def described(own: list[str], given: Lines) -> dict[str, Any]:
+        rows = [{"text": text, "probs": probs} for text, probs in zip(own, given, strict=True)]
+        path = lines(tmp_path / "a.jsonl", rows)
+        answers = gather([path], settings(), TASK)
+        return describe_answers(answers, "[MASK]", TASK, splits, [path])
+
+    sound = described(texts, answers)
+    assert sound["predicted_from_words"] > 0.5 and unrelated_warning("llm", sound) is None
+    for step, place in ((1, "up"), (-1, "down")):
+        shifted = [answers[(row + step) % 400] for row in range(400)]
+        with pytest.raises(DistilleryError, match=rf"a.jsonl: .* one row {place} .* are shifted"):
+            described(texts, shifted)
+    # Mixed up otherwise, they may be a bad teacher's.
+    mixed = described(texts, [answers[row] for row in draw.permutation(400)])
+    assert abs(mixed["predicted_from_words"]) < 0.2
+    assert "llm: the words" in unrelated_warning("llm", {"predicted_from_words": 0.05})
+    # Of fewer texts nothing can be said.
+    assert described(texts[:199], answers[:199])["predicted_from_words"] is None

@@ -1,0 +1,135 @@
+"""Gates before shards of answers out of files, and of averages, are stored."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.outputs.averages import AveragePass
+from pipeline_lib.outputs.files.answer_pass import AnswerPass
+from pipeline_lib.outputs.files.answers import gather
+from pipeline_lib.params import Average
+from pipeline_lib.shards.columns import list_column, matrix
+from pipeline_lib.shards.engine.local import LocalEngine
+from pipeline_lib.shards.engine.passes import ShardPass, run_pass
+from pipeline_lib.shards.shard_sets import (
+    Manifest,
+    ShardSet,
+    schema_of,
+    write_manifest,
+    write_shard,
+)
+
+from .answer_files import TASK, lines, settings
+
+ROWS = 40
+TEXTS = [f"sentence {number}" for number in range(3 * ROWS)]
+
+
+@pytest.fixture
+def inputs(tmp_path: Path, store_home: Path) -> ShardSet:
+    """Return a set of three shards of as many rows."""
+    shards = []
+    for start in range(0, len(TEXTS), ROWS):
+        numbers = range(start, start + ROWS)
+        table = pa.table(
+            {"key": pa.array(numbers, pa.uint64()), "text": [TEXTS[number] for number in numbers]}
+        )
+        shards.append(write_shard(tmp_path / f"in/b{start // ROWS:03}-i000.arrow", table))
+    write_manifest(tmp_path / "in", Manifest("transfer", schema_of(table), shards))
+    return ShardSet.open(tmp_path / "in")
+
+
+def stored(found: ShardPass, inputs: ShardSet, folder: Path) -> np.ndarray:
+    """Run a pass; return the logits of all rows."""
+    run_pass(found, inputs, folder, LocalEngine(1))
+    return matrix(ShardSet.open(folder).table()["logits"])
+
+
+def answers(folder: Path, given: dict[str, dict[str, object]]) -> AnswerPass:
+    rows = [{"text": text} | answer for text, answer in given.items()]
+    own = settings()
+    gather([lines(folder / "a.jsonl", rows)], own, TASK).write(folder / "llm", own.mask)
+    return AnswerPass.of(folder / "llm")
+
+
+def sure(number: int) -> dict[str, object]:
+    return {"probs": {"yes": 0.1 + number / 200}}
+
+
+def test_a_stretch_of_answers_that_are_alike_is_refused(tmp_path: Path, inputs: ShardSet) -> None:
+    given = {text: sure(number) for number, text in enumerate(TEXTS)}
+    assert stored(answers(tmp_path, given), inputs, tmp_path / "out").shape == (120, 2)
+    stuck = given | {text: {"probs": {"yes": 0.5}} for text in TEXTS[ROWS : 2 * ROWS]}
+    with pytest.raises(
+        DistilleryError,
+        match=r"logits of b001-i000\.arrow: constant: .* 40 different inputs.* Remove",
+    ):
+        stored(answers(tmp_path, stuck), inputs, tmp_path / "out")
+    # A third of the shard is answered: too few to say so.
+    for text in TEXTS[ROWS + 12 : 2 * ROWS]:
+        del stuck[text]
+    found = stored(answers(tmp_path, stuck), inputs, tmp_path / "out")
+    assert np.isnan(found).all(axis=1).sum() == 28
+
+
+def test_bare_labels_may_be_sorted(tmp_path: Path, inputs: ShardSet) -> None:
+    given = {text: {"label": "yes" if n < ROWS else "no"} for n, text in enumerate(TEXTS)}
+    found = stored(answers(tmp_path, given), inputs, tmp_path / "out")
+    assert found.argmax(axis=1).tolist() == [1] * ROWS + [0] * (2 * ROWS)
+
+
+def test_answers_that_are_no_numbers_are_refused(tmp_path: Path, inputs: ShardSet) -> None:
+    found = answers(tmp_path, {text: {"label": ["no", "yes"][len(text) % 2]} for text in TEXTS})
+    path = tmp_path / "llm/answers.arrow"
+    table = pa.ipc.open_file(path).read_all()
+    logits = matrix(table["logits"]).copy()
+    logits[5, 0] = np.inf
+    write_shard(path, table.set_column(1, "logits", list_column(logits)))
+    with pytest.raises(DistilleryError, match=r"logits of b00\d-i000\.arrow: not a finite number"):
+        stored(AnswerPass.of(found.folder), inputs, tmp_path / "out")
+
+
+def averaged(folder: Path, inputs: ShardSet, *given: np.ndarray) -> AveragePass:
+    """Return the average of teachers whose logits these are."""
+    for number, logits in enumerate(given):
+        own, shards = folder / f"teacher{number}", []
+        for start, shard in enumerate(inputs.manifest.shards):
+            rows = slice(start * ROWS, (start + 1) * ROWS)
+            keys = pa.array(range(rows.start, rows.stop), pa.uint64())
+            table = pa.table({"key": keys, "logits": list_column(logits[rows])})
+            shards.append(write_shard(own / shard.name, table, shard.sha256))
+        write_manifest(own, Manifest("logits", schema_of(table), shards))
+    names = [f"teacher{number}" for number in range(len(given))]
+    settings = Average.model_validate({"kind": "average", "of": names, "weights": None})
+    return AveragePass.of({name: folder / name for name in names}, settings)
+
+
+@pytest.mark.parametrize("width", [1, 2])
+def test_teachers_that_cancel_each_other_out_are_refused(
+    tmp_path: Path, inputs: ShardSet, width: int
+) -> None:
+    drawn = np.random.default_rng(0).normal(size=(len(TEXTS), 1)).astype(np.float32)
+    logits = np.hstack([drawn, -drawn])[:, :width]
+    found = averaged(tmp_path, inputs, logits, 0.5 * logits)
+    assert np.ptp(stored(found, inputs, tmp_path / "out"), axis=0).min() > 1.0
+    with pytest.raises(DistilleryError, match=r"logits of b000-i000\.arrow: constant.*same order"):
+        stored(averaged(tmp_path, inputs, logits, -logits), inputs, tmp_path / "out")
+
+
+def test_averages_of_sorted_labels_and_of_what_is_no_number(
+    tmp_path: Path, inputs: ShardSet
+) -> None:
+    labels = np.where(np.arange(len(TEXTS))[:, None] < ROWS, [[2, -2]], [[-2, 2]])
+    labels = labels.astype(np.float32)
+    labels[3] = np.nan
+    found = stored(averaged(tmp_path, inputs, labels, labels), inputs, tmp_path / "out")
+    np.testing.assert_allclose(found, labels, atol=1e-6)
+    labels[7, 0] = np.inf
+    with (
+        np.errstate(invalid="ignore"),
+        pytest.raises(DistilleryError, match=r"not a finite number .* 1 of 39 rows"),
+    ):
+        stored(averaged(tmp_path, inputs, labels, labels), inputs, tmp_path / "out")

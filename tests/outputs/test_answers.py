@@ -1,0 +1,287 @@
+"""Answers out of files: what a row may say, how it is joined, and what is refused."""
+
+import csv
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.probabilities import softmax
+from pipeline_lib.outputs.averages import AveragePass, mean_answer
+from pipeline_lib.outputs.files.answer_pass import AnswerPass
+from pipeline_lib.outputs.files.answers import gather, read_files
+from pipeline_lib.outputs.files.content_keys import read_texts
+from pipeline_lib.outputs.files.llm_batches import batch_request, instruction, requests_of
+from pipeline_lib.outputs.files.missing import list_unanswered, without_answer
+from pipeline_lib.params import Average, Task
+from pipeline_lib.shards.columns import MASKED, list_column, matrix
+from pipeline_lib.shards.engine.local import LocalEngine
+from pipeline_lib.shards.engine.passes import run_pass
+from pipeline_lib.shards.shard_sets import (
+    Manifest,
+    ShardSet,
+    schema_of,
+    write_manifest,
+    write_shard,
+)
+from tests.made_up import made_up_task
+
+from .answer_files import TASK, Lines, lines, score_task, settings, write_rows
+from .test_batch_output import batch_line
+
+
+def probs_of(path: Path, task: Task = TASK, **changes: Any) -> dict[int, list[float]]:
+    """Return the probabilities that a file comes to, by content key."""
+    found = read_files([path], settings(**changes), task)
+    return dict(zip(found.keys.tolist(), softmax(found.logits).round(3).tolist(), strict=True))
+
+
+def one(path: Path, row: dict[str, Any], **changes: Any) -> list[float]:
+    [found] = probs_of(lines(path, [{"text": "a film"} | row]), **changes).values()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("row", "changes", "wanted"),
+    [
+        ({"probs": {"yes": 0.8, "no": 0.2}}, {}, [0.2, 0.8]),
+        ({"probs": {" Yes": 0.8}}, {}, [0.2, 0.8]),
+        ({"probs": [0.8, 0.2]}, {"classes": ["yes", "no"]}, [0.2, 0.8]),
+        ({"logits": [0.0, math.log(3)]}, {"classes": ["no", "yes"]}, [0.25, 0.75]),
+        ({"logits": {"yes": math.log(3), "no": 0.0}}, {}, [0.25, 0.75]),
+        ({"label": "yes"}, {}, [0.05, 0.95]),
+        ({"label": 0}, {"classes": ["yes", "no"], "smoothing": 0.0, "floor": 0.1}, [0.091, 0.909]),
+        # Tokens that are no class have a tenth: of all classes that are named, nothing is left.
+        ({"probs": {"yes": 0.6, "no": 0.3}}, {}, [0.333, 0.667]),
+        # What the class named covers is said, and the rest goes to the other.
+        ({"probs": {"yes": 1.0}, "coverage": 0.7}, {}, [0.3, 0.7]),
+    ],
+)
+def test_every_form_of_an_answer(
+    tmp_path: Path, row: dict[str, Any], changes: dict[str, Any], wanted: list[float]
+) -> None:
+    assert one(tmp_path / "a.jsonl", row, **changes) == pytest.approx(wanted, abs=0.001)
+
+
+def test_a_short_list_of_classes_leaves_the_rest_to_the_others(tmp_path: Path) -> None:
+    labels = {name: [name] for name in "abcde"}
+    path = lines(tmp_path / "a.jsonl", [{"text": "x", "probs": {"b": 0.6, "d": 0.1}}])
+    [found] = probs_of(path, made_up_task(labels=labels)).values()
+    assert found == pytest.approx([0.1, 0.6, 0.1, 0.1, 0.1])
+
+
+def test_the_same_answers_in_every_format(tmp_path: Path) -> None:
+    texts, probs = ["a film", "so, it is"], [[0.9, 0.1], [0.4, 0.6]]
+    table = pa.table({"text": texts, "probs": probs})
+    said = {"classes": json.dumps(["yes", "no"]), "provenance": json.dumps({"model": "m"})}
+    table = table.replace_schema_metadata(said)
+    pq.write_table(table, tmp_path / "a.parquet")
+    write_shard(tmp_path / "b.arrow", table)
+    with (
+        pa.OSFile(str(tmp_path / "c.arrow"), "wb") as sink,
+        pa.ipc.new_stream(sink, table.schema) as w,
+    ):
+        w.write_table(table)
+    with (tmp_path / "d.csv").open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["text", "probs.yes", "probs.no"])
+        writer.writerows([text, *own] for text, own in zip(texts, probs, strict=True))
+    rows = [{"text": t, "probs": own} for t, own in zip(texts, probs, strict=True)]
+    lines(tmp_path / "e.jsonl", [{"metadata": {"classes": ["yes", "no"]}}, *rows])
+    wanted = probs_of(tmp_path / "a.parquet")
+    assert sorted(wanted.values()) == [[0.1, 0.9], [0.6, 0.4]]
+    for name in ("b.arrow", "c.arrow", "d.csv", "e.jsonl"):
+        assert probs_of(tmp_path / name) == wanted, name
+    found = read_files([tmp_path / "a.parquet"], settings(provenance={"terms": "t"}), TASK)
+    assert found.provenance == {"model": "m", "terms": "t"}
+
+
+def test_columns_as_other_tools_write_them(tmp_path: Path) -> None:
+    label = {"label": {"names": ["yes", "no"], "_type": "ClassLabel"}}
+    said = {"huggingface": json.dumps({"info": {"features": label}})}
+    table = pa.table({"text": ["a", "b"], "label": [0, 1]}).replace_schema_metadata(said)
+    pq.write_table(table, tmp_path / "a.parquet")
+    assert sorted(probs_of(tmp_path / "a.parquet").values()) == [[0.05, 0.95], [0.95, 0.05]]
+    shares = pa.array([[("yes", 0.9), ("no", 0.1)]], pa.map_(pa.string(), pa.float64()))
+    structs = pa.array([{"yes": 0.9, "no": None}])
+    for name, column in (("b", shares), ("c", structs)):
+        pq.write_table(pa.table({"text": ["a"], "probs": column}), tmp_path / f"{name}.parquet")
+        assert list(probs_of(tmp_path / f"{name}.parquet").values()) == [[0.1, 0.9]]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([{"text": "a", "probs": {"maybe": 1.0}}], r"row 1: class 'maybe' is unknown; .* no, yes"),
+        ([{"text": "a", "logits": {"yes": 1.0}}], r"row 1: no logit for no\. Give one for each"),
+        ([{"text": "a", "probs": [0.1, 0.9]}], r"row 1: a list of numbers, and nothing says which"),
+        ([{"text": "a", "probs": {"yes": 1.2}}], r"row 1: \[1\.2\] are not probabilities"),
+        ([{"text": "a", "label": 1}], r"class 1 is unknown.* A number needs `classes`"),
+        ([{"text": "a", "label": "yes", "probs": {}}], r"found probs and label\. Keep one"),
+        ([{"text": " ", "label": "yes"}], r"row 1: `text` is missing"),
+        ([{"text": "a"}], r"row 1: expected one of logits, probs, label, found none"),
+        ([{"text": "a", "label": "yes", "weight": -1}], r"`weight` is below 0"),
+        (
+            [{"text": "a", "text_pair": "b", "label": "yes"}],
+            r"row 1: 2 texts, but the task reads 1",
+        ),
+        ([{"text": "a", "logits": {"yes": "nan", "no": 1}}], r"not a finite number"),
+        (
+            [{"text": "a", "label": "yes"}, {"text": " a ", "label": "no"}],
+            r"a\.jsonl: row 2: the same text as .*a\.jsonl: row 1, with another answer",
+        ),
+        ([{"metadata": {"classes": ["no", "ja"]}}], r"class 'ja' is unknown"),
+        ([{"metadata": {"classes": ["no"]}}], r"class 'yes' is missing from no"),
+        ([{"text": "a", "error": "refused"}], r"no answers\. refused \(1\)"),
+    ],
+)
+def test_a_faulty_row_is_named(tmp_path: Path, rows: Lines, message: str) -> None:
+    with pytest.raises(DistilleryError, match=message):
+        gather([lines(tmp_path / "a.jsonl", rows)], settings(), TASK)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        (
+            "a.jsonl",
+            b'{"text": "a", "label": "no"}\n\n{"text": "b" "c"}\n',
+            r"row 3 is not valid JSON .*, char",
+        ),
+        ("a.jsonl", b'{"text": "\xff"}\n', r"not UTF-8"),
+        ("a.csv", b'text,label\n"a\n\nb",yes\nc,yes,no\n', r"row 5 does not have as many col"),
+    ],
+)
+def test_a_faulty_line_has_the_number_that_an_editor_shows(
+    tmp_path: Path, name: str, content: bytes, message: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DistilleryError, match=message):
+        gather([tmp_path / name], settings(classes=["no", "yes"]), TASK)
+
+
+def test_rows_without_an_answer_are_counted(tmp_path: Path) -> None:
+    rows: Lines = [
+        {"text": "a", "label": "yes"},
+        {"text": "a", "label": "yes"},
+        {"text": "a", "error": "timed out"},
+        {"text": "b", "error": "timed out", "label": None},
+        {"text": "c", "probs": {"yes": 0.2}, "coverage": 0.2},
+        {"text": "d", "label": "no", "weight": 2.5},
+    ]
+    found = read_files([lines(tmp_path / "a.jsonl", rows)], settings(), TASK)
+    wanted = {"rows": 6, "answered": 2, "repeated": 1, "errors": 2, "low_coverage": 1}
+    assert found.counts == wanted and found.errors == {"timed out": 2}
+    assert sorted(found.weights.tolist()) == [1.0, 2.5]
+
+
+def test_two_answers_are_found_in_two_files(tmp_path: Path) -> None:
+    one = [{"text": f"text {n}", "probs": {"yes": (n + 1) / 100}} for n in range(50)]
+    path = lines(tmp_path / "a.jsonl", one)
+    # The same again, of a text with another weight, and of one with another answer.
+    same = lines(tmp_path / "b.jsonl", [{"metadata": {}}, one[7], one[7] | {"text": " text 7 "}])
+    found = read_files([path, same], settings(), TASK)
+    assert (found.counts["answered"], found.counts["repeated"]) == (50, 2)
+    wanted = read_files([path], settings(), TASK)
+    assert np.array_equal(found.logits, wanted.logits) and (np.diff(found.keys) > 0).all()
+    for other in ({"weight": 2.0}, {"probs": {"yes": 0.5}}):
+        again = lines(tmp_path / "c.jsonl", [{"text": "new", "label": "no"}, one[9] | other])
+        with pytest.raises(DistilleryError, match=r"c\.jsonl: row 2: the same .*a\.jsonl: row 10,"):
+            read_files([path, same, again], settings(), TASK)
+
+
+def test_a_constant_file_is_refused(tmp_path: Path) -> None:
+    rows = [{"text": f"text {n}", "probs": {"yes": 0.9}} for n in range(40)]
+    with pytest.raises(DistilleryError, match=r"a\.jsonl: constant: the same output for 40"):
+        gather([lines(tmp_path / "a.jsonl", rows)], settings(), TASK)
+    assert len(gather([lines(tmp_path / "b.jsonl", rows[:31])], settings(), TASK).keys) == 31
+
+
+def test_scores_are_taken_as_they_are(tmp_path: Path) -> None:
+    task = score_task()
+    rows = [{"text": "a", "label": 2.5}, {"text": "b", "logits": [4.0]}]
+    found = read_files([lines(tmp_path / "a.jsonl", rows)], settings(), task)
+    assert sorted(found.logits[:, 0].tolist()) == [2.5, 4.0]
+    lines(tmp_path / "b.jsonl", [{"text": "a", "probs": {"yes": 1}}])
+    with pytest.raises(DistilleryError, match="label is a score, and this row has probs"):
+        read_files([tmp_path / "b.jsonl"], settings(), task)
+
+
+def texts_of(inputs: ShardSet, mask: str = "[MASK]") -> list[list[list[str]]]:
+    return [read_texts(rows, mask) for rows in inputs.tables()]
+
+
+def test_answers_are_found_by_content(tmp_path: Path, store_home: Path) -> None:
+    rules = {
+        "words": [["so", "it", "is"], ["a", "[MASK]"], ["new"]],
+        "rules": pa.array([[0, 0, 0], [0, MASKED], [0]], pa.list_(pa.int8())),
+    }
+    inputs = write_rows(tmp_path / "in", ["so it is", "a [MASK]", "new"], [1, None, None], **rules)
+    rows: Lines = [
+        {"text": "a ___", "label": "no"},
+        {"text": "nobody asked", "label": "no"},
+        {"text": "so it is ", "label": "yes", "weight": 3},
+    ]
+    own = settings(mask="___", provenance={"terms": "free"})
+    gather([lines(tmp_path / "a.jsonl", rows)], own, TASK).write(tmp_path / "llm", own.mask)
+    found = AnswerPass.of(tmp_path / "llm")
+    manifest, _ = run_pass(found, inputs, tmp_path / "out", LocalEngine(1))
+    assert manifest.kind == "logits" and manifest.counts == {"answered": 2, "unanswered": 1}
+    assert manifest.made_from["provenance"] == {"terms": "free"}
+    outputs = ShardSet.open(tmp_path / "out")
+    table = outputs.table()
+    assert matrix(table["logits"]).argmax(1)[:2].tolist() == [1, 0]
+    assert np.isnan(matrix(table["logits"])[2]).all()
+    assert table["weight"].to_pylist() == [3.0, 1.0, 1.0]
+    assert list_unanswered(outputs, without_answer(inputs, outputs, own.mask)) == 1
+    listed = json.loads((tmp_path / "out/unanswered.jsonl").read_text())
+    assert (listed["shard"], listed["row"], listed["text"]) == ("b000-i000.arrow", 2, "new")
+    # Asked for: what has no answer, with the teacher's sign, by the key of the list.
+    answers = read_files([tmp_path / "a.jsonl"], own, TASK)
+    assert list(requests_of(texts_of(inputs, own.mask), answers)) == [
+        {"key": listed["key"], "text": "new"}
+    ]
+    texts = [row["text"] for row in requests_of(texts_of(inputs, own.mask), None)]
+    assert texts == ["so it is", "a ___", "new"]
+
+
+def test_a_batch_goes_out_and_comes_back_by_its_keys(tmp_path: Path) -> None:
+    inputs = write_rows(tmp_path / "in", ["a film", "dull"], [None, None])
+    told = instruction(TASK, None)
+    asked = [batch_request(row, "m", told) for row in requests_of(texts_of(inputs), None)]
+    assert asked[0]["body"]["messages"][1]["content"] == "a film"
+    assert "no, yes" in asked[0]["body"]["messages"][0]["content"]
+    rows = [batch_line([{"yes": 0.8, "no": 0.2}]) | {"custom_id": a["custom_id"]} for a in asked]
+    path = lines(tmp_path / "a.jsonl", rows)
+    answers = read_files([path], settings(), TASK)
+    assert len(answers.keys) == 2 and list(requests_of(texts_of(inputs), answers)) == []
+    # Without log probabilities an answer is a bare label.
+    del rows[0]["response"]["body"]["choices"][0]["logprobs"]
+    found = probs_of(lines(tmp_path / "a.jsonl", rows))
+    assert sorted(found.values()) == [[0.05, 0.95], [0.2, 0.8]]
+
+
+def test_an_average_is_that_of_probabilities(tmp_path: Path, store_home: Path) -> None:
+    inputs = write_rows(tmp_path / "in", ["a", "b"], [None, None])
+    given = {"bold": [[0.0, 40.0], [0.0, 1.0]], "meek": [[1.0, 0.0], [np.nan, np.nan]]}
+    for name, logits in given.items():
+        table = pa.table({"key": [0, 1], "logits": list_column(np.array(logits, np.float32))})
+        shard = inputs.manifest.shards[0]
+        written = write_shard(tmp_path / name / shard.name, table, shard.sha256)
+        write_manifest(tmp_path / name, Manifest("logits", schema_of(table), [written]))
+    own = Average.model_validate({"kind": "average", "of": ["bold", "meek"], "weights": [1, 3]})
+    average = AveragePass.of({name: tmp_path / name for name in given}, own)
+    manifest, _ = run_pass(average, inputs, tmp_path / "out", LocalEngine(1))
+    assert manifest.counts == {"answered": 1, "unanswered": 1}
+    found = matrix(ShardSet.open(tmp_path / "out").table()["logits"])
+    wanted = 0.25 * 1.0 + 0.75 / (1 + math.e)
+    assert softmax(found[:1])[0, 1] == pytest.approx(wanted)
+    assert np.isnan(found[1]).all()
+    scores = [np.array([[1.0]], np.float32), np.array([[3.0]], np.float32)]
+    assert mean_answer(scores, (0.25, 0.75)).tolist() == [[2.5]]

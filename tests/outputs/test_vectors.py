@@ -1,0 +1,147 @@
+"""Sentence vectors: what pooling means, what storage loses, and the pass through the store."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.hashing import string_keys
+from pipeline_lib.models.teacher import digest_model
+from pipeline_lib.models.vector_model import load_vector_model
+from pipeline_lib.outputs.alignment import prove_vectors
+from pipeline_lib.outputs.vectors import VectorPass
+from pipeline_lib.shards.engine.local import LocalEngine
+from pipeline_lib.shards.engine.passes import run_pass
+from pipeline_lib.shards.shard_sets import (
+    Manifest,
+    ShardSet,
+    schema_of,
+    write_manifest,
+    write_shard,
+)
+from pipeline_lib.shards.vectors import StoredVectors, pack
+from tests.pipeline.corpus import sentences, write_encoder
+
+ALONE = LocalEngine(1)
+
+pytestmark = pytest.mark.usefixtures("store_home")
+TEXTS = [text for _, text in sentences()["train"][:60]]
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write the tiny random encoder."""
+    folder = tmp_path_factory.mktemp("encoder")
+    write_encoder(folder)
+    return folder
+
+
+def vector_pass(encoder: Path, storage: str = "float32", pooling: str = "cls") -> VectorPass:
+    digest = digest_model(encoder)
+    return VectorPass(encoder, digest, "cpu", "float32", 32, 256, pooling, storage)
+
+
+def write_texts(folder: Path, shards: list[list[str]], pair: bool = False) -> ShardSet:
+    written = []
+    for number, texts in enumerate(shards):
+        columns = {"key": pa.array(string_keys(texts)), "text": pa.array(texts)}
+        if pair:
+            columns["text_2"] = pa.array(texts[::-1])
+        table = pa.table(columns)
+        written.append(write_shard(folder / f"s{number}.arrow", table))
+    write_manifest(folder, Manifest("sentences", schema_of(table), written))
+    return ShardSet.open(folder)
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean", "pooler"])
+def test_pooling_is_what_transformers_gives(encoder: Path, pooling: str) -> None:
+    model = load_vector_model(encoder, "cpu", "float32", pooling)
+    found = model.predict(TEXTS, 32, 256)
+    for text, vector in zip(TEXTS[:20], found, strict=False):
+        inputs = model.tokenizer(text, return_tensors="pt")
+        with torch.inference_mode():
+            output = model.model(**inputs)
+        states = output.last_hidden_state[0]
+        wanted = {"cls": states[0], "mean": states.mean(0), "pooler": output.pooler_output[0]}
+        np.testing.assert_allclose(vector, wanted[pooling].numpy(), atol=1e-5)
+
+
+def test_a_model_without_pooler_is_refused_where_one_is_wanted(tmp_path: Path) -> None:
+    from transformers import DistilBertConfig, DistilBertModel
+
+    write_encoder(tmp_path)
+    config = DistilBertConfig(vocab_size=200, dim=32, n_layers=1, n_heads=2, hidden_dim=64)
+    DistilBertModel(config).save_pretrained(tmp_path)
+    with pytest.raises(DistilleryError, match="to cls or mean"):
+        load_vector_model(tmp_path, "cpu", "float32", "pooler")
+
+
+@pytest.mark.parametrize(("storage", "error"), [("float32", 0.0), ("float16", 5e-4), ("int8", 0.5)])
+def test_storage_loses_no_more_than_its_format_must(storage: str, error: float) -> None:
+    vectors = np.random.default_rng(1).normal(size=(50, 24)).astype(np.float32)
+    vectors[7] = 0.0
+    stored, scale = pack(vectors, storage)
+    assert stored.dtype == storage
+    again = stored.astype(np.float32) if scale is None else stored * scale[:, None]
+    # float16: relative to the value; int8: in steps of the greatest value / 127.
+    bound = error * (np.abs(vectors) if scale is None else scale[:, None]) + 1e-7
+    assert (np.abs(again - vectors) <= bound).all()
+
+
+@pytest.mark.parametrize("storage", ["float32", "float16", "int8"])
+def test_vectors_are_read_by_row_over_shards(encoder: Path, tmp_path: Path, storage: str) -> None:
+    inputs = write_texts(tmp_path / "in", [TEXTS[:25], TEXTS[25:30], TEXTS[30:]])
+    own = vector_pass(encoder, storage)
+    manifest, report = run_pass(own, inputs, tmp_path / "out", ALONE)
+    assert (manifest.kind, manifest.rows, report.computed) == ("vectors", 60, 3)
+    outputs = ShardSet.open(tmp_path / "out")
+    stored = StoredVectors([(table, "") for table in outputs.tables()])
+    rows = np.array([59, 0, 24, 25, 29, 30, 0])
+    found = stored[rows]
+    for row, vector in zip(rows, found, strict=True):
+        alone = own.teacher().predict([TEXTS[row]], 32, 256)[0]
+        assert alone @ vector > 0.999 * np.linalg.norm(alone) * np.linalg.norm(vector)
+    assert found.dtype == np.float32
+    assert stored.shape == (60, 32)
+    figures = prove_vectors(inputs, outputs, own)
+    assert figures["rows_with_equal_key"] == 60
+    assert figures["recomputed_rows"] > 30
+    assert figures["nearest_to_their_own"] > 0.95
+
+
+def test_pairs_have_a_vector_for_each_sentence(encoder: Path, tmp_path: Path) -> None:
+    inputs = write_texts(tmp_path / "in", [TEXTS[:8]], pair=True)
+    run_pass(vector_pass(encoder, "int8"), inputs, tmp_path / "out", ALONE)
+    table = ShardSet.open(tmp_path / "out").table()
+    assert table.column_names == ["key", "vector", "scale", "vector_2", "scale_2"]
+    first, second = (StoredVectors([(table, side)])[np.arange(8)] for side in ("", "_2"))
+    np.testing.assert_array_equal(first, second[::-1])
+
+
+def test_other_settings_are_other_entries_and_old_ones_are_found(
+    encoder: Path, tmp_path: Path
+) -> None:
+    inputs = write_texts(tmp_path / "in", [TEXTS[:30], TEXTS[30:]])
+    for changes in ({}, {"storage": "float16"}, {"pooling": "mean"}):
+        _, report = run_pass(vector_pass(encoder, **changes), inputs, tmp_path / "out", ALONE)
+        assert (report.computed, report.reused) == (2, 0)
+    _, report = run_pass(vector_pass(encoder), inputs, tmp_path / "out", ALONE)
+    assert (report.computed, report.reused) == (0, 2)
+
+
+def test_vectors_of_other_sentences_are_refused(encoder: Path, tmp_path: Path) -> None:
+    inputs = write_texts(tmp_path / "in", [TEXTS[:30]])
+    own = vector_pass(encoder)
+    run_pass(own, inputs, tmp_path / "out", ALONE)
+    table = ShardSet.open(tmp_path / "out").table()
+    slipped = table.set_column(1, "vector", table["vector"].take(np.roll(np.arange(30), 1)))
+    shard = write_shard(tmp_path / "slip/s0.arrow", slipped, inputs.manifest.shards[0].sha256)
+    write_manifest(tmp_path / "slip", Manifest("vectors", schema_of(slipped), [shard]))
+    with pytest.raises(DistilleryError, match="do not belong to its rows"):
+        prove_vectors(inputs, ShardSet.open(tmp_path / "slip"), own)
+    other = write_texts(tmp_path / "other", [TEXTS[30:]])
+    with pytest.raises(DistilleryError, match="does not belong to input shard"):
+        prove_vectors(other, ShardSet.open(tmp_path / "out"), own)

@@ -1,0 +1,116 @@
+"""Metrics against values worked out by hand, and against those of scikit-learn and scipy."""
+
+import numpy as np
+import pytest
+import sklearn.metrics
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.results.metrics import agreement, from_confusion, from_scores, score
+
+LABELS = np.array([1, 1, 1, 0, 0, 0, 0, 1])
+GUESSES = np.array([1, 1, 0, 0, 0, 0, 1, 1])
+
+
+def one_hot(guesses: np.ndarray, classes: int) -> np.ndarray:
+    """Return logits whose greatest is the guess."""
+    return np.eye(classes, dtype=np.float32)[guesses]
+
+
+@pytest.mark.parametrize(
+    ("metric", "expected"),
+    [
+        ("accuracy", 6 / 8),
+        # 3 true positives, 1 false positive, 1 false negative.
+        ("f1", 2 * 3 / (2 * 3 + 1 + 1)),
+        # (3 * 3 - 1 * 1) / sqrt(4 * 4 * 4 * 4)
+        ("matthews_correlation", 8 / 16),
+    ],
+)
+def test_binary_metrics_by_hand(metric: str, expected: float) -> None:
+    assert score(metric, LABELS, one_hot(GUESSES, 2)) == pytest.approx(expected)
+
+
+def test_f1_is_that_of_the_positive_class() -> None:
+    labels, outputs = np.array([1, 1, 1, 0]), one_hot(np.array([1, 1, 0, 0]), 2)
+    assert score("f1", labels, outputs) == score("f1", labels, outputs, 1) == pytest.approx(4 / 5)
+    assert score("f1", labels, outputs, 0) == pytest.approx(2 / 3)
+
+
+def test_f1_of_three_classes_is_the_mean_of_all() -> None:
+    labels, guesses = np.array([0, 0, 1, 2]), np.array([0, 1, 1, 2])
+    assert score("f1", labels, one_hot(guesses, 3)) == pytest.approx((2 / 3 + 2 / 3 + 1) / 3)
+
+
+def scikit_learns(
+    metric: str, labels: np.ndarray, guesses: np.ndarray, classes: int, positive: int
+) -> float:
+    """Return the metric as scikit-learn computes it."""
+    if metric == "accuracy":
+        return sklearn.metrics.accuracy_score(labels, guesses)
+    if metric == "matthews_correlation":
+        return sklearn.metrics.matthews_corrcoef(labels, guesses)
+    each = sklearn.metrics.f1_score(
+        labels, guesses, labels=range(classes), average=None, zero_division=0.0
+    )
+    return each[positive] if classes == 2 else each.mean()
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "f1", "matthews_correlation"])
+@pytest.mark.parametrize("classes", [2, 3, 5])
+@pytest.mark.parametrize("present", [1, 2])
+@pytest.mark.parametrize("positive", [0, 1])
+def test_decisions_are_scored_as_by_scikit_learn(
+    metric: str, classes: int, present: int, positive: int
+) -> None:
+    # `present` classes occur at all: the degenerate cases, where a ratio is 0/0, are among them.
+    rng = np.random.default_rng(classes)
+    labels = rng.integers(0, present, (4, 30))
+    guesses = rng.integers(0, classes, (4, 30))
+    stack = np.zeros((4, classes, classes), int)
+    for i in range(4):
+        np.add.at(stack[i], (labels[i], guesses[i]), 1)
+    expected = [scikit_learns(metric, labels[i], guesses[i], classes, positive) for i in range(4)]
+    np.testing.assert_allclose(from_confusion(metric, stack, positive), expected)
+    each = [score(metric, labels[i], one_hot(guesses[i], classes), positive) for i in range(4)]
+    assert each == from_confusion(metric, stack, positive).tolist()
+
+
+@pytest.mark.parametrize("hidden", [None, np.array([0, -1])])
+def test_hidden_labels_are_never_scored(hidden: np.ndarray | None) -> None:
+    with pytest.raises(DistilleryError, match="hidden labels"):
+        score("accuracy", hidden, one_hot(np.array([0, 1]), 2))
+
+
+def test_missing_rows_and_unknown_metrics_are_refused() -> None:
+    with pytest.raises(DistilleryError, match="3 predictions for 2 labels"):
+        score("accuracy", np.array([0, 1]), one_hot(np.array([0, 1, 1]), 2))
+    with pytest.raises(DistilleryError, match="bleu"):
+        score("bleu", np.array([0, 1]), one_hot(np.array([0, 1]), 2))
+
+
+SCORES = np.array([0.0, 1.0, 2.0, 4.0, 5.0], np.float32)
+
+
+def test_correlations_by_hand() -> None:
+    line = (2.0 * SCORES - 3.0)[:, None]
+    assert score("pearson", SCORES, line) == pytest.approx(1.0)
+    assert score("spearman", SCORES, -(line**3)) == pytest.approx(-1.0)
+    # Deviations (-2.4, -1.4, -0.4, 1.6, 2.6) and (-1, 1, -1, 1, 0): sums 3.0, 17.2 and 4.
+    answers = np.array([[-1.0], [1.0], [-1.0], [1.0], [0.0]])
+    assert score("pearson", SCORES, answers) == pytest.approx(3.0 / np.sqrt(17.2 * 4.0))
+    assert agreement(SCORES, answers, regression=True) == score("pearson", SCORES, answers)
+
+
+def test_a_constant_correlates_with_nothing() -> None:
+    constant = np.full((5, 1), 2.5)
+    assert score("pearson", SCORES, constant) == score("spearman", SCORES, constant) == 0.0
+    assert from_scores("pearson", SCORES, constant.T).tolist() == [0.0]
+
+
+@pytest.mark.parametrize("metric", ["pearson", "spearman"])
+def test_stacked_correlations_are_scipys(metric: str) -> None:
+    rng = np.random.default_rng(5)
+    # Rounded, so that there are ties.
+    labels, answers = rng.normal(size=40).round(1), rng.normal(size=(6, 40)).round(1)
+    expected = [score(metric, labels, row[:, None]) for row in answers]
+    np.testing.assert_allclose(from_scores(metric, labels, answers), expected)

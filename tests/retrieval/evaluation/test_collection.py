@@ -1,0 +1,163 @@
+"""Collections of queries and documents: made of a task's pairs, and read from files."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.layout import Layout
+from pipeline_lib.params import Params, check_params
+from pipeline_lib.retrieval.evaluation.collection import Collection, read_collection
+from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
+from tests.params.variants import changed
+
+SYSTEMS = {"mini": {"kind": "model", "model": "minilm", "pooling": "mean", "max_length": 8}}
+PAIRS = [
+    ("a", "x", 1),
+    ("a", "y", 0),
+    ("b", "y", 1),
+    ("b", "a", 0),
+    ("c", "x", 0),
+    ("d", "d", 1),
+    ("x", "z", 1),
+]
+
+
+def make_params(source: dict[str, Any], **changes: Any) -> Params:
+    """Return the shipped parameters with one row of retrieval."""
+    raw = changed({})
+    row = {"source": source, "queries": None, "systems": SYSTEMS, "teacher": None, "at": [1]}
+    raw["retrieval"] = {"mine": row | changes}
+    return check_params(raw)
+
+
+def write_pairs(layout: Layout, task: str, split: str, labels: list[Any]) -> None:
+    table = pa.table(
+        {
+            "text": [first for first, _, _ in PAIRS],
+            "text_2": [second for _, second, _ in PAIRS],
+            "label": pa.array(labels, pa.int32()),
+        }
+    )
+    folder = layout.split(task, split)
+    shards = [write_shard(folder / "s.arrow", table)]
+    write_manifest(folder, Manifest("prepared", schema_of(table), shards))
+
+
+def from_pairs(**changes: Any) -> dict[str, Any]:
+    own = {"kind": "task", "task": "neighbours", "split": "dev", "relevant": "neighbours"}
+    return own | {"graded": False} | changes
+
+
+def test_every_first_sentence_is_asked_of_all_second_ones(tmp_path: Path) -> None:
+    layout = Layout(tmp_path)
+    write_pairs(layout, "neighbours", "dev", [label for _, _, label in PAIRS])
+    found = read_collection(make_params(from_pairs()), "mine", layout)
+    # c has no answer.
+    assert (found.queries, found.left_out) == (["a", "b", "d", "x"], 1)
+    assert found.documents == ["x", "y", "a", "d", "z"]
+    assert found.relevant == [{0}, {1}, {3}, {4}]
+    assert found.gains == [{0: 1.0}, {1: 1.0}, {3: 1.0}, {4: 1.0}]
+    # Nobody has judged a with a, or x with x; d with d is judged.
+    assert found.own == [2, None, None, 0]
+
+
+def test_fewer_queries_are_some_of_the_same(tmp_path: Path) -> None:
+    layout = Layout(tmp_path)
+    write_pairs(layout, "neighbours", "dev", [label for _, _, label in PAIRS])
+    whole = read_collection(make_params(from_pairs()), "mine", layout)
+    part = read_collection(make_params(from_pairs(), queries=2), "mine", layout)
+    places = [whole.queries.index(query) for query in part.queries]
+    assert len(places) == 2 and places == sorted(places) and part.left_out == 3
+    assert part.relevant == [whole.relevant[place] for place in places]
+    assert part.own == [whole.own[place] for place in places]
+    assert part.documents == whole.documents
+
+
+def test_grades_count_above_the_threshold_or_as_they_are() -> None:
+    judged = [("a", "x", 5.0), ("a", "y", 2.0), ("a", "x", 4.0)]
+    graded = Collection.of(["a"], ["x", "y"], judged, 4.0, graded=True)
+    # Of two judgements of a pair the higher.
+    assert (graded.relevant, graded.gains) == ([{0}], [{0: 5.0, 1: 2.0}])
+    assert Collection.of(["a"], ["x", "y"], judged, 4.0, graded=False).gains == [{0: 1.0}]
+    assert Collection.of(["a"], ["x", "y"], judged, 6.0, graded=False).queries == []
+
+
+@pytest.mark.parametrize(
+    ("source", "labels", "message"),
+    [
+        ({"split": "test"}, [0] * 7, "neighbours has no split test. Name one that"),
+        ({}, [0, None] * 3 + [1], "labels of dev of neighbours are hidden"),
+        ({}, [0] * 7, "retrieval.mine.source: no query has an answer"),
+    ],
+)
+def test_pairs_that_make_no_collection(
+    source: dict[str, Any], labels: list[Any], message: str, tmp_path: Path
+) -> None:
+    write_pairs(Layout(tmp_path), "neighbours", "dev", labels)
+    with pytest.raises(DistilleryError, match=message):
+        read_collection(make_params(from_pairs(**source)), "mine", Layout(tmp_path))
+
+
+CORPUS = [
+    {"_id": "d1", "title": "Films", "text": "About films."},
+    {"_id": "d2", "title": "", "text": "About plots."},
+    {"_id": "d3", "text": "no title"},
+]
+QUERIES = [{"_id": "q1", "text": "films?"}, {"_id": "q2", "text": "plots?"}]
+
+
+def write_files(folder: Path, qrels: str) -> dict[str, Any]:
+    (folder / "qrels").mkdir(parents=True)
+    for name, rows in (("corpus", CORPUS), ("queries", QUERIES)):
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        (folder / f"{name}.jsonl").write_text(lines, encoding="utf-8")
+    (folder / "qrels/test.tsv").write_text(qrels, encoding="utf-8")
+    own = {"kind": "files", "folder": folder.name, "qrels": "qrels/test.tsv"}
+    return own | {"relevant": 1.0, "graded": True}
+
+
+def read_files(tmp_path: Path, qrels: str) -> Collection:
+    source = write_files(tmp_path / "scifact", qrels)
+    params = make_params(source).model_copy(update={"inputs": str(tmp_path)})
+    return read_collection(params, "mine", Layout(tmp_path / "data"))
+
+
+@pytest.mark.parametrize("header", ["query-id\tcorpus-id\tscore\n", ""])
+def test_files_in_the_layout_of_beir(header: str, tmp_path: Path) -> None:
+    found = read_files(tmp_path, header + "q1\td1\t2\nq1\td3\t1\nq1\td2\t0\n")
+    assert found.documents == ["Films About films.", "About plots.", "no title"]
+    # q2 is of another split: it is not asked, and not left out either.
+    assert (found.queries, found.left_out) == (["films?"], 0)
+    assert (found.relevant, found.gains) == ([{0, 2}], [{0: 2.0, 1: 0.0, 2: 1.0}])
+
+
+def test_a_judgement_below_zero_gains_nothing(tmp_path: Path) -> None:
+    found = read_files(tmp_path, "q1\td1\t2\nq1\td2\t-1\n")
+    assert (found.relevant, found.gains) == ([{0}], [{0: 2.0, 1: 0.0}])
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("q9\td1\t1", r"test.tsv: row 3, column 'query-id': no 'q9' among the ids"),
+        ("q1\td9\t1", r"test.tsv: row 3, column 'corpus-id': no 'd9' among the ids"),
+        ("q1\td1\thigh", r"test.tsv: row 3, column 'score': 'high' is not a number"),
+        ("q1\td1\tnan", r"test.tsv: row 3, column 'score': 'nan' is not a number"),
+    ],
+)
+def test_faulty_judgements_name_their_row(line: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(DistilleryError, match=message):
+        read_files(tmp_path, f"query-id\tcorpus-id\tscore\nq1\td1\t1\n{line}\n")
+
+
+def test_the_lowest_keys_are_independent_of_the_order() -> None:
+    texts = [f"text {number}" for number in range(20)]
+    judged = [(text, "x", 1.0) for text in texts]
+    one = Collection.of(texts, ["x"], judged, 1.0, False).limited(5)
+    other = Collection.of(texts[::-1], ["x"], judged, 1.0, False).limited(5)
+    assert np.array_equal(sorted(one.queries), sorted(other.queries))

@@ -1,0 +1,101 @@
+"""A pass of a few lines: computed once, by any engine to the same bytes, found by its content."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.shards.engine.local import LocalEngine
+from pipeline_lib.shards.engine.passes import PassStats, Piece, ShardPass, run_pass, stream_pieces
+from pipeline_lib.shards.shard_sets import (
+    Manifest,
+    ShardSet,
+    schema_of,
+    write_manifest,
+    write_shard,
+)
+
+TEXTS = [["a film", "a good film"], ["dull"], [], ["so", "so it is", "it is"]]
+
+
+@dataclass(frozen=True)
+class LengthPass(ShardPass):
+    """Counts the characters of every text, ``times`` over."""
+
+    kind: ClassVar[str] = "lengths"
+    times: int = 1
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {"times": self.times}
+
+    def compute(self, rows: pa.Table) -> pa.Table:
+        lengths = pc.multiply(pc.utf8_length(rows["text"]), self.times)
+        return pa.table({"length": lengths})
+
+
+@pytest.fixture
+def texts(tmp_path: Path, store_home: Path) -> ShardSet:
+    """Write the texts as shards."""
+    tables = [pa.table({"text": pa.array(part, pa.string())}) for part in TEXTS]
+    shards = [write_shard(tmp_path / f"in/s{n}.arrow", table) for n, table in enumerate(tables)]
+    write_manifest(tmp_path / "in", Manifest("texts", schema_of(tables[0]), shards))
+    return ShardSet.open(tmp_path / "in")
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_it_answers_row_for_row(texts: ShardSet, tmp_path: Path, workers: int) -> None:
+    manifest, report = run_pass(LengthPass(), texts, tmp_path / "out", LocalEngine(workers))
+    outputs = ShardSet.open(tmp_path / "out")
+    assert [table["length"].to_pylist() for table in outputs.tables()] == [
+        [len(text) for text in part] for part in TEXTS
+    ]
+    assert manifest == outputs.manifest and outputs.verify() == []
+    assert [s.source for s in manifest.shards] == [s.sha256 for s in texts.manifest.shards]
+    assert manifest.made_from["times"] == 1 and manifest.made_from["code"]
+    assert report == PassStats(computed=4, rows_computed=6)
+
+
+def test_what_was_computed_is_found_under_any_name(texts: ShardSet, tmp_path: Path) -> None:
+    run_pass(LengthPass(), texts, tmp_path / "a", LocalEngine(1))
+    manifest, report = run_pass(LengthPass(), texts, tmp_path / "b", LocalEngine(2))
+    assert report == PassStats(reused=4, rows_reused=6)
+    assert manifest == ShardSet.open(tmp_path / "a").manifest
+    _, report = run_pass(LengthPass(times=2), texts, tmp_path / "b", LocalEngine(1))
+    assert report.computed == 4
+
+
+@dataclass(frozen=True)
+class FailingPass(LengthPass):
+    """Cannot count the third text."""
+
+    def compute(self, rows: pa.Table) -> pa.Table:
+        if "dull" in rows["text"].to_pylist():
+            raise DistilleryError("dull: cannot be counted")
+        return super().compute(rows)
+
+
+def test_what_was_finished_before_a_failure_is_kept(texts: ShardSet, tmp_path: Path) -> None:
+    with pytest.raises(DistilleryError, match="dull: cannot be counted"):
+        run_pass(FailingPass(), texts, tmp_path / "out", LocalEngine(1))
+    assert not (tmp_path / "out/manifest.json").exists()
+    kept = [FailingPass().key(shard.sha256) for shard in texts.manifest.shards]
+    entries = {path.stem for path in (tmp_path / "home/store/lengths").glob("*/*.json")}
+    assert entries == {kept[0]}
+
+
+def test_a_stream_has_its_answers_in_order_with_their_notes(texts: ShardSet) -> None:
+    pieces = [
+        Piece(shard.sha256, texts.path(shard), number)
+        for number, shard in enumerate(texts.manifest.shards)
+    ]
+    answers = list(stream_pieces(LengthPass(), iter(pieces), LocalEngine(2)))
+    assert [answer.piece.note for answer in answers] == [0, 1, 2, 3]
+    assert all(answer.piece.content is None and not answer.reused for answer in answers)
+    assert [answer.rows for answer in answers] == [2, 1, 0, 3]
+    again = list(stream_pieces(LengthPass(), iter(pieces), LocalEngine(1)))
+    assert all(answer.reused for answer in again)

@@ -1,1 +1,0 @@
-"""Tests of pipeline_lib.students."""

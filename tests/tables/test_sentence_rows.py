@@ -1,0 +1,112 @@
+"""Sentences read in batches from every kind of file, and what is new among them."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.retrieval.new_rows import NewRows
+from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
+from pipeline_lib.tables import sentence_rows
+from pipeline_lib.tables.sentence_rows import Rows, in_segments, read_rows
+
+TEXTS = ["one, two", 'say "it"', "naïve\u2028line", "", "last"]
+IDS = ["a", "b", "c", "d", "5"]
+
+
+def write(folder: Path, name: str) -> Path:
+    path, table = folder / name, pa.table({"n": range(5), "sentence": TEXTS, "key": IDS})
+    if name == "a.txt":
+        path.write_text("\ufeff" + "\r\n".join(TEXTS) + "\r\n", encoding="utf-8")
+    elif name == "a.jsonl":
+        lines = [
+            '{"key": "a", "sentence": "one, two"}',
+            '{"sentence": "say \\"it\\"", "key": "b"}',
+            '{"key": "c", "sentence": "naïve\\u2028line", "more": [1]}',
+            "",
+            '{"key": "d", "sentence": ""}',
+            '{"key": 5, "sentence": "last"}',
+        ]
+        path.write_text("\n".join(lines), encoding="utf-8")
+    elif name == "a.csv":
+        quoted = ['"one, two"', '"say ""it"""', "naïve\u2028line", '""', "last"]
+        lines = [f"{i},{t},x" for i, t in zip(IDS, quoted, strict=True)]
+        path.write_text("\n".join(["key,sentence,rest", *lines, ""]), encoding="utf-8")
+    elif name == "a.tsv":
+        lines = [f"{i}\t{t}" for i, t in zip(IDS, TEXTS, strict=True)]
+        path.write_text("\n".join(["key\tsentence", *lines, ""]), encoding="utf-8")
+    elif name == "a.parquet":
+        pq.write_table(table, path)
+    else:
+        shards = [
+            write_shard(path / f"{n}.arrow", part)
+            for n, part in enumerate((table.slice(0, 2), table.slice(2)))
+        ]
+        write_manifest(path, Manifest("sentences", schema_of(table), shards))
+    return path
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.csv", "a.tsv", "a.parquet", "shards"])
+@pytest.mark.parametrize("with_ids", [True, False])
+def test_every_format_gives_the_same_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, with_ids: bool
+) -> None:
+    monkeypatch.setattr(sentence_rows, "BATCH", 2)
+    path = write(tmp_path, name)
+    found = list(read_rows(path, text="sentence", ids="key" if with_ids else None))
+    assert max(len(batch) for batch in found) == 2
+    assert [text for batch in found for text in batch.texts] == TEXTS
+    if with_ids:
+        assert [own for batch in found for own in batch.ids] == IDS
+    else:
+        assert {batch.ids for batch in found} == {None}
+
+
+def test_lines_have_no_ids(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.txt")
+    assert [text for batch in read_rows(path) for text in batch.texts] == TEXTS
+    with pytest.raises(DistilleryError, match=r"lines have no ids. Leave `--id` out"):
+        list(read_rows(path, ids="key"))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.jsonl", b'{"text": "a"}\n{"txt": "b"}\n', "row 2 has no key 'text', only txt"),
+        ("a.jsonl", b'{"text": "a"}\n[1]\n', "row 2 is not a JSON object"),
+        ("a.jsonl", b'{"text": 2.5}\n', "row 1, column 'text' holds a float"),
+        ("a.jsonl", b"{text}\n", "row 1 is not valid JSON"),
+        ("a.csv", b"id,t\n1,2\n", "0 columns are called 'text'; there are 'id', 't'"),
+        ("a.csv", b"id,text\n1,2\n3\n", "row 3 has 1 columns, not 2"),
+        ("a.csv", b'id,text\n1,"2\n', "not valid CSV"),
+        ("a.csv", b"id,text\n1,\xff\n", "row 2: not UTF-8"),
+        ("a.tsv", b"text\ttext\na\tb\n", "2 columns are called 'text'"),
+        ("a.parquet", b"PAR1", "not a readable Parquet file"),
+        ("a.txt", b"\xff\n", "line 1: not UTF-8"),
+    ],
+)
+def test_faulty_files_name_row_and_remedy(
+    tmp_path: Path, name: str, content: bytes, message: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DistilleryError, match=message) as caught:
+        list(read_rows(tmp_path / name))
+    assert str(caught.value).startswith(f"{tmp_path}/{name}: ")
+
+
+def test_rows_are_new_once() -> None:
+    new = NewRows()
+    assert new.take(Rows(["a", " ", "b", "a"])) == Rows(["a", "b"])
+    assert new.take(Rows(["b", "c"])) == Rows(["c"])
+    assert new.left_out == {"empty": 1, "known": 2}
+
+
+def test_segments_have_one_size() -> None:
+    batches = [Rows(["a", "b", "c"], ["1", "2", "3"]), Rows([], []), Rows(["d"], ["4"])]
+    assert list(in_segments(batches, 2)) == [
+        Rows(["a", "b"], ["1", "2"]),
+        Rows(["c", "d"], ["3", "4"]),
+    ]
+    assert list(in_segments([Rows(["a", "b", "c"])], 2)) == [Rows(["a", "b"]), Rows(["c"])]

@@ -1,0 +1,323 @@
+"""Which rows of a transfer set are trained on, and what stands in for labels that are missing."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from tokenizers import Tokenizer, models
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.models.students.tokenise import save_tokenizer
+from pipeline_lib.shards.columns import list_column, matrix
+from pipeline_lib.shards.references import SetReference
+from pipeline_lib.shards.shard_sets import (
+    Manifest,
+    ShardSet,
+    schema_of,
+    write_manifest,
+    write_shard,
+)
+from pipeline_lib.text.pieces import load_pieces
+from pipeline_lib.text.ragged import Sentences
+from pipeline_lib.training.distillation.encoded_sets import EncodedInput, EncodingPass
+from tests.encoded import training_sentences
+from tests.pretrained import write_model
+
+pytestmark = pytest.mark.usefixtures("store_home")
+
+WORDS = ["[PAD]", "[UNK]", "[MASK]", "a", "b", "c", "d"]
+ORIGINALS = [("a", 1), ("b", 0)]
+SYNTHETIC = [("c", [4.0, 0.0]), ("d", [0.2, 0.0]), ("a", [0.0, 3.0])]
+"""The last one has the words, and so the key, of an original."""
+
+
+@pytest.fixture
+def tokenizer() -> Tokenizer:
+    return Tokenizer(models.WordLevel({w: i for i, w in enumerate(WORDS)}, unk_token="[UNK]"))
+
+
+@pytest.fixture
+def sets(tmp_path: Path) -> tuple[ShardSet, ShardSet]:
+    """Write two originals and three synthetic rows, with a teacher's logits for each."""
+    tables = [
+        _rows([w for w, _ in ORIGINALS], 0, [label for _, label in ORIGINALS]),
+        _rows([w for w, _ in SYNTHETIC], 1, [None] * len(SYNTHETIC)),
+    ]
+    logits = [[[0.0, 1.0], [0.3, 0.0]], [given for _, given in SYNTHETIC]]
+    folders = tmp_path / "inputs", tmp_path / "outputs"
+    inputs = [
+        write_shard(folders[0] / f"b000-i{i:03d}.arrow", table) for i, table in enumerate(tables)
+    ]
+    answers = [
+        pa.table({"key": t["key"], "logits": list_column(np.array(given, np.float32))})
+        for t, given in zip(tables, logits, strict=True)
+    ]
+    outputs = [
+        write_shard(folders[1] / shard.name, table, shard.sha256)
+        for shard, table in zip(inputs, answers, strict=True)
+    ]
+    write_manifest(folders[0], Manifest("transfer", schema_of(tables[0]), inputs))
+    write_manifest(folders[1], Manifest("logits", schema_of(answers[0]), outputs))
+    return ShardSet.open(folders[0]), ShardSet.open(folders[1])
+
+
+def _rows(words: list[str], iteration: int, labels: list[int | None]) -> pa.Table:
+    return pa.table(
+        {
+            "key": pa.array([WORDS.index(word) for word in words], pa.uint64()),
+            "iteration": pa.array([iteration] * len(words), pa.int32()),
+            "label": pa.array(labels, pa.int32()),
+            "text": words,
+            "words": [[word] for word in words],
+        }
+    )
+
+
+def read(sets: tuple[ShardSet, ShardSet], tokenizer: Tokenizer, *settings: float) -> list[str]:
+    """Return the words of the rows that are trained on."""
+    return [WORDS[i] for i in sentences(sets, tokenizer, *settings).ids]
+
+
+def sentences(sets: tuple[ShardSet, ShardSet], tokenizer: Tokenizer, *settings: float) -> Sentences:
+    return training_sentences(*sets, tokenizer, 10, *settings)
+
+
+def test_a_synthetic_row_that_is_an_original_is_left_out(
+    sets: tuple[ShardSet, ShardSet], tokenizer: Tokenizer
+) -> None:
+    assert read(sets, tokenizer) == ["a", "b", "c", "d"]
+
+
+def test_the_teachers_answer_stands_in_for_a_missing_label(
+    sets: tuple[ShardSet, ShardSet], tokenizer: Tokenizer
+) -> None:
+    assert sentences(sets, tokenizer).targets["labels"].tolist() == [1, 0, 0, 0]
+
+
+def test_originals_are_repeated_with_their_targets(
+    sets: tuple[ShardSet, ShardSet], tokenizer: Tokenizer
+) -> None:
+    found = sentences(sets, tokenizer, 3)
+    assert [WORDS[i] for i in found.ids] == ["a", "b", "c", "d", "a", "b", "a", "b"]
+    assert found.targets["labels"].tolist() == [1, 0, 0, 0, 1, 0, 1, 0]
+    assert found.targets["logits"][4].tolist() == found.targets["logits"][0].tolist() == [0.0, 1.0]
+
+
+def test_only_synthetic_rows_need_a_confident_teacher(
+    sets: tuple[ShardSet, ShardSet], tokenizer: Tokenizer
+) -> None:
+    # The teacher is sure of "c" alone; the originals stay however unsure it is.
+    assert read(sets, tokenizer, 1, 0.9) == ["a", "b", "c"]
+
+
+def with_outputs(sets: tuple[ShardSet, ShardSet], folder: Path, weights: bool) -> ShardSet:
+    """Write outputs without an answer to "b" and "c"; and weighted ones."""
+    shards = []
+    for shard, table in zip(sets[1].manifest.shards, sets[1].tables(), strict=True):
+        logits = matrix(table["logits"]).copy()
+        logits[1 - len(shards)] = np.nan
+        columns = {"key": table["key"], "logits": list_column(logits)}
+        if weights:
+            columns["weight"] = pa.array(np.arange(len(logits), dtype=np.float32) + len(shards))
+        shards.append(write_shard(folder / shard.name, pa.table(columns), shard.source))
+    write_manifest(folder, replace(sets[1].manifest, shards=shards))
+    return ShardSet.open(folder)
+
+
+def test_rows_without_an_answer_are_left_out(
+    sets: tuple[ShardSet, ShardSet], tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    own = sets[0], with_outputs(sets, tmp_path / "nan", weights=True)
+    assert read(own, tokenizer) == ["a", "d"]
+    assert read(own, tokenizer, 2) == ["a", "d", "a"]
+    assert sentences(own, tokenizer, 2).targets["weights"].tolist() == [0.0, 2.0, 0.0]
+    assert np.isfinite(sentences(own, tokenizer).targets["logits"]).all()
+    assert "weights" not in sentences(sets, tokenizer).targets
+
+
+def test_a_teachers_answers_stand_in_for_the_labels_of_dev(
+    sets: tuple[ShardSet, ShardSet], tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    outputs = with_outputs(sets, tmp_path / "nan", weights=False)
+    save_tokenizer(tmp_path / "words", tokenizer)
+    content = EncodedInput(*(SetReference.to(s.folder) for s in (sets[0], outputs)), prepared=True)
+    found = EncodingPass.of(tmp_path / "words", 10).read(content)
+    assert [WORDS[i] for i in found.ids] == ["a", "d", "a"]
+    # The first has a label of its own.
+    assert found.targets["labels"].tolist() == [1, 0, 1]
+
+
+STATES = [
+    np.arange(12, dtype=np.float16).reshape(2, 2, 3),
+    np.arange(12, 30, dtype=np.float16).reshape(3, 2, 3),
+]
+"""Of the originals and of the synthetic rows, two layers of three values."""
+
+
+def write_states(folder: Path, inputs: ShardSet) -> SetReference:
+    shards = []
+    for shard, rows, states in zip(inputs.manifest.shards, inputs.tables(), STATES, strict=True):
+        table = pa.table({"key": rows["key"], "states": list_column(states)})
+        shards.append(write_shard(folder / shard.name, table, shard.sha256))
+    write_manifest(folder, Manifest("states", schema_of(table), shards))
+    return SetReference.to(folder)
+
+
+def test_states_stand_beside_the_rows_that_stay(
+    sets: tuple[ShardSet, ShardSet], tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    inputs, outputs = (SetReference.to(own.folder) for own in sets)
+    states = write_states(tmp_path / "states", sets[0])
+    save_tokenizer(tmp_path / "words", tokenizer)
+    encoding = EncodingPass.of(tmp_path / "words", 10, repeat_originals=2)
+    found = encoding.read(EncodedInput(inputs, outputs, states=states))
+    plain = encoding.read(EncodedInput(inputs, outputs))
+    assert "states" not in plain.targets and "rows" not in found.targets
+    assert found.ids.tolist() == plain.ids.tolist()
+    assert [WORDS[i] for i in found.ids] == ["a", "b", "c", "d", "a", "b"]
+    every = np.concatenate(STATES)
+    np.testing.assert_array_equal(found.targets["states"][np.arange(6)], every[[0, 1, 2, 3, 0, 1]])
+    batch = found.batch(np.array([5, 2]))
+    assert batch["states"].shape == (2, 2, 3) and str(batch["states"].dtype) == "torch.float32"
+    np.testing.assert_array_equal(batch["states"].numpy(), every[[1, 2]])
+    assert len(found.targets["states"]) == len(found)
+
+
+def test_states_of_other_rows_are_refused(
+    sets: tuple[ShardSet, ShardSet], tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    inputs = SetReference.to(sets[0].folder)
+    states = write_states(tmp_path / "states", sets[0])
+    shards = ShardSet.open(tmp_path / "states")
+    other = replace(shards.manifest, shards=shards.manifest.shards[:1])
+    write_manifest(tmp_path / "states", other)
+    save_tokenizer(tmp_path / "words", tokenizer)
+    encoding = EncodingPass.of(tmp_path / "words", 10)
+    outputs = SetReference.to(sets[1].folder)
+    with pytest.raises(DistilleryError, match="it was changed since it was looked up"):
+        encoding.read(EncodedInput(inputs, outputs, states=states))
+    with pytest.raises(DistilleryError, match="1 output shards for 2 input shards"):
+        states = SetReference.to(tmp_path / "states")
+        encoding.read(EncodedInput(inputs, outputs, states=states))
+
+
+def test_a_missing_label_without_a_teacher_is_refused(
+    sets: tuple[ShardSet, ShardSet], tokenizer: Tokenizer
+) -> None:
+    with pytest.raises(DistilleryError, match="3 training rows have no label"):
+        training_sentences(sets[0], None, tokenizer, 10)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write a tiny model whose mask is not BERT's."""
+    return write_model(tmp_path_factory.mktemp("model"), "mpnet")
+
+
+MASKED_PAIRS = [
+    ("the [MASK] is good .", "a [MASK]", 0, [0, 1, 0, 0, 0], [0, 0]),
+    ("films", "", 0, [0], []),
+    ("not a plot is a plot", "dull", 1, [0, 0, 0, 0, 0, 0], [0]),
+]
+"""Two originals, one of which is about a mask in its second sentence, and a synthetic row."""
+
+
+def write_pairs(folder: Path) -> SetReference:
+    """Write a transfer set of pairs in two shards."""
+    shards = []
+    for iteration in (0, 1):
+        rows = [row for row in MASKED_PAIRS if row[2] == iteration]
+        first, second, _, rules, rules_2 = (list(column) for column in zip(*rows, strict=True))
+        kind = pa.list_(pa.int8())
+        table = pa.table(
+            {
+                "key": pa.array(range(len(rows)), pa.uint64()),
+                "iteration": pa.array([iteration] * len(rows), pa.int32()),
+                "label": pa.array([1] * len(rows), pa.int32()),
+                "text": first,
+                "words": [text.split() for text in first],
+                "rules": pa.array(rules, kind),
+                "text_2": second,
+                "words_2": [text.split() for text in second],
+                "rules_2": pa.array(rules_2, kind),
+            }
+        )
+        if iteration:
+            table = table.set_column(0, "key", pa.array([9], pa.uint64()))
+        shards.append(write_shard(folder / f"b000-i{iteration:03d}.arrow", table))
+    write_manifest(folder, Manifest("transfer", schema_of(table), shards))
+    return SetReference.to(folder)
+
+
+def signs(numbers: np.ndarray, model: Path) -> list[str]:
+    tokenizer = load_pieces(model, "sequence").tokenizer
+    return [tokenizer.id_to_token(int(number)) for number in numbers]
+
+
+def rows_of(sentences: Sentences, model: Path) -> list[str]:
+    ends = np.cumsum(np.diff(sentences.offsets))[:-1]
+    return [" ".join(signs(row, model)) for row in np.split(sentences.ids, ends)]
+
+
+def test_pieces_of_both_sentences_apart(tmp_path: Path, model: Path) -> None:
+    content = EncodedInput(write_pairs(tmp_path / "inputs"))
+    encoding = EncodingPass.of(model, 5, reads="pieces", repeat_originals=2)
+    found = encoding.read(content)
+    first = ["the <mask> is good .", "film ##s"]
+    second = ["a <unk> <unk> <unk>", "<unk>"]  # [MASK] in a text of its own is no masked word
+    assert rows_of(found, model) == [*first, "not a plot is a", *first]
+    assert rows_of(found.second, model) == [*second, "dull", *second]
+    assert found.pad_id == found.second.pad_id == 1 and found.segments is None
+    assert found.targets["labels"].tolist() == [1] * 5
+    # With the model's special tokens, which count.
+    found = EncodingPass.of(model, 5, reads="sentences").read(content)
+    first = ["<s> the <mask> is </s>", "<s> film ##s </s>", "<s> not a plot </s>"]
+    second = ["<s> a <unk> <unk> </s>", "<s> </s>", "<s> dull </s>"]
+    assert rows_of(found, model) == first and rows_of(found.second, model) == second
+    assert found.pad_id == found.second.pad_id == 1 and found.segments is None
+
+
+@pytest.mark.parametrize("family", ["mpnet", "bert"])
+def test_pieces_of_a_pair_in_one_sequence(tmp_path: Path, family: str) -> None:
+    model = write_model(tmp_path / "model", family)
+    content = EncodedInput(write_pairs(tmp_path / "inputs"))
+    found = EncodingPass.of(model, 9, reads="sequence").read(content)
+    texts = [
+        text.replace("[MASK]", "<mask>") if family == "mpnet" and rules[1:2] == [1] else text
+        for text, _, _, rules, _ in MASKED_PAIRS
+    ]
+    pairs = [(text, row[1]) for text, row in zip(texts, MASKED_PAIRS, strict=True)]
+    expected = load_pieces(model, "sequence").number(pairs, 9)
+    assert found.ids.tolist() == expected.ids.tolist()
+    assert found.offsets.tolist() == expected.offsets.tolist() and found.second is None
+    assert found.pad_id == expected.pad_id == (family == "mpnet")
+    assert (found.segments is None) == (family == "mpnet")
+    if family == "bert":
+        assert found.segments.tolist() == expected.segments.tolist()
+        assert found.batch(np.arange(3))["segments"].shape == (3, 9)
+
+
+@pytest.mark.parametrize("reads", ["pieces", "sentences", "sequence"])
+def test_an_empty_shard_adds_no_row(tmp_path: Path, reads: str) -> None:
+    model, folder = write_model(tmp_path / "model", "bert"), tmp_path / "inputs"
+    whole = write_pairs(folder).open()
+    tables = list(whole.tables())
+    empty = write_shard(folder / "b001-i000.arrow", tables[0].slice(0, 0))
+    shards = [empty, *whole.manifest.shards]
+    write_manifest(folder, Manifest("transfer", schema_of(tables[0]), shards))
+    found = EncodingPass.of(model, 9, reads=reads).read(EncodedInput(SetReference.to(folder)))
+    assert len(found) == len(MASKED_PAIRS)
+    assert (found.second is None) == (found.segments is not None) == (reads == "sequence")
+
+
+def test_another_tokenizer_is_another_set(tmp_path: Path, model: Path) -> None:
+    other = write_model(tmp_path / "model", "bert")
+    digests = {EncodingPass.of(folder, 9, reads="pieces").tokenizer for folder in (model, other)}
+    assert len(digests) == 2
+    keys = {
+        EncodingPass.of(model, 9, reads=reads).key("of the input")
+        for reads in ("pieces", "sentences", "sequence")
+    }
+    assert len(keys) == 3

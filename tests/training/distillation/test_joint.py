@@ -1,0 +1,385 @@
+"""Joint trainings: heads learn beside each other, and every task is handed its own student."""
+
+import json
+import shutil
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import sha256_folder
+from pipeline_lib.base.hashing import string_keys
+from pipeline_lib.base.layout import Layout
+from pipeline_lib.models.networks.joint import JointNetwork
+from pipeline_lib.models.networks.student import StudentConfig, StudentNetwork
+from pipeline_lib.models.students.student import Student, load_student, predict_sentences
+from pipeline_lib.params import Params, check_params, student_settings
+from pipeline_lib.results.metrics import score
+from pipeline_lib.shards.columns import list_column
+from pipeline_lib.shards.engine.local import LocalEngine
+from pipeline_lib.shards.shard_sets import (
+    Manifest,
+    ShardSet,
+    schema_of,
+    write_manifest,
+    write_shard,
+)
+from pipeline_lib.shards.training_texts import unlabelled_folder
+from pipeline_lib.text.words import split_words
+from pipeline_lib.training import loop as training
+from pipeline_lib.training.distillation.encoded_sets import encode_sets
+from pipeline_lib.training.distillation.joint import (
+    JointTraining,
+    joint_row,
+    write_joint_vocabulary,
+    write_students,
+)
+from pipeline_lib.training.distillation.plans import make_plan
+from pipeline_lib.training.distillation.students import StudentTraining, student_row, take_students
+from pipeline_lib.training.search import TrainingRow, train_rows
+from tests.pipeline.corpus import sentences, write_encoder
+from tests.pipeline.workspace import small_params
+
+MakeRow = Callable[..., TrainingRow[JointTraining]]
+pytestmark = pytest.mark.usefixtures("store_home")
+SENTIMENT, WARMTH = "reviews", "warmth"
+"""Single sentences with classes, and pairs of sentences with scores."""
+DEV = sentences()["dev"]
+DEV_TEXTS = [text for _, text in DEV]
+DEV_PAIRS = list(zip(DEV_TEXTS, DEV_TEXTS[1:] + DEV_TEXTS[:1], strict=True))
+
+
+def _columns(texts: list[str], side: str) -> dict[str, Any]:
+    return {f"text{side}": texts, f"words{side}": [split_words(text)[0] for text in texts]}
+
+
+def _write(folder: Path, table: pa.Table, source: str | None = None) -> str:
+    """Write a set of one shard, and return the shard's digest."""
+    shard = write_shard(folder / "b000-i000.arrow", table, source)
+    write_manifest(folder, Manifest("rows", schema_of(table), [shard]))
+    return shard.sha256
+
+
+def write_task(layout: Layout, task: str, pair: bool) -> None:
+    """Write training set, transfer set, teacher's outputs and dev set of a task."""
+    for split, rows in sentences().items():
+        texts, values = [text for _, text in rows], np.array([value for value, _ in rows])
+        labels, columns = pa.array(values, pa.int32()), _columns(texts, "")
+        logits = np.stack([-2.0 * values + 1.0, 2.0 * values - 1.0], axis=1)
+        if pair:
+            columns |= _columns(texts[1:] + texts[:1], "_2")
+            scores = 20.0 * values + 10.0 * np.roll(values, -1) + 50.0
+            labels, logits = pa.array(scores, pa.float32()), scores[:, None] + 0.5
+        keys = pa.array(string_keys(texts))
+        table = pa.table({"key": keys, "label": labels, **columns})
+        _write(layout.split(task, split), table)
+        if split == "train":
+            iterations = pa.array([0] * len(texts), pa.int32())
+            source = _write(
+                layout.transfer(task, "original"), table.append_column("iteration", iterations)
+            )
+            answers = {"key": keys, "logits": list_column(logits.astype(np.float32))}
+            _write(layout.outputs(task, "minilm", "original"), pa.table(answers), source)
+
+
+@pytest.fixture(scope="module")
+def layout(tmp_path_factory: pytest.TempPathFactory) -> Layout:
+    """Write the teacher and both tasks; return where all lies."""
+    layout = Layout(tmp_path_factory.mktemp("data"))
+    write_encoder(layout.model("minilm"))
+    layout.raw_vectors.mkdir(parents=True)
+    write_task(layout, SENTIMENT, pair=False)
+    write_task(layout, WARMTH, pair=True)
+    return layout
+
+
+@pytest.fixture
+def make(layout: Layout) -> MakeRow:
+    """Return a maker of rows; named arguments change the row of ``joint``."""
+
+    def make_row(
+        optimiser: dict[str, Any] | None = None, **changes: Any
+    ) -> TrainingRow[JointTraining]:
+        params = make_params(optimiser or {}, changes)
+        write_joint_vocabulary(params, "mtl", layout)
+        return joint_row(params, "mtl", layout, "cpu")
+
+    return make_row
+
+
+def make_params(optimiser: dict[str, Any], changes: dict[str, Any]) -> Params:
+    values = small_params()
+    pairs = {"text": ["first", "second"], "kind": "regression", "labels": {"min": 0.0, "max": 99.0}}
+    values["tasks"][WARMTH] = values["tasks"][SENTIMENT] | pairs | {"metrics": ["pearson"]}
+    values["optimisers"]["joint"] = values["optimisers"]["short"] | {
+        **{"batch_size": 16, "epochs": 6, "evaluate_every": None, "learning_rates": [2.0e-2]},
+        **optimiser,
+    }
+    row = {"student": "bilstm", "start": "vectors", "objective": {"logits": 1.0}}
+    row |= {"tasks": {SENTIMENT: "original", WARMTH: "original"}, "optimiser": "joint"}
+    row |= {"min_count": 1, "sampling": "all"} | changes
+    values["joint"] = {"mtl": row}
+    own = {"student": "bilstm", "start": "mtl", "data": "original", "iterations": None}
+    own |= {"objective": {"logits": 1.0}, "baseline": None, "tasks": list(row["tasks"])}
+    values["methods"] = {
+        "tuned": own | {"optimiser": "joint"},
+        "taken": own | {"optimiser": None},
+        "bilstm": values["methods"]["bilstm"],
+    }
+    return check_params(values)
+
+
+def train(row: TrainingRow[JointTraining], layout: Layout, on_progress: Callable[..., None]) -> Any:
+    """Train a row and write its students; ``on_progress`` gets messages."""
+    found = train_rows([row], LocalEngine(1), lambda _, message: on_progress(*message))[row.name]
+    write_students(found, layout)
+    return found
+
+
+def ignore(*_: Any) -> None:
+    """Show no progress."""
+
+
+def first_of(row: TrainingRow[JointTraining]) -> JointTraining:
+    return row.spec(row.seeds[0], row.rates[0])
+
+
+def test_every_task_learns_and_has_a_student_of_its_own(make: MakeRow, layout: Layout) -> None:
+    encode_sets([make()], LocalEngine(1))
+    found = train(make(), layout, ignore)
+    folder = layout.joint_students("mtl", 1)
+    reviews, warmth = (load_student(folder / task) for task in (SENTIMENT, WARMTH))
+    assert not reviews.is_pair and warmth.is_pair
+    labels = np.array([label for label, _ in DEV])
+    scores = (20 * labels + 10 * np.roll(labels, -1) + 50).astype(np.float32)
+    accuracy = score("accuracy", labels, reviews.logits(DEV_TEXTS))
+    answers = warmth.logits(DEV_PAIRS)
+    pearson = score("pearson", scores, answers)
+    assert accuracy > 0.9 and pearson > 0.8
+    # Scores come out in the labels' unit, although the training was in standard ones.
+    assert np.abs(answers[:, 0] - scores).mean() < 8
+    record = json.loads((folder / "training.json").read_text())
+    best = {SENTIMENT: pytest.approx(accuracy), WARMTH: pytest.approx(pearson, abs=1e-5)}
+    assert record["best_dev_by_task"] == best
+    assert record["best_dev"] == pytest.approx((accuracy + pearson) / 2, abs=1e-5)
+    assert all(entry["dev_by_task"].keys() == best.keys() for entry in record["history"])
+    assert record["rows"] == 480 and record["steps"] == 6 * 30
+    own = json.loads((folder / WARMTH / "training.json").read_text())
+    assert own["best_dev"] == record["best_dev_by_task"][WARMTH] and own["rows_of_task"] == 240
+    assert [entry["dev"] for entry in own["history"]] == [
+        entry["dev_by_task"][WARMTH] for entry in record["history"]
+    ]
+    assert SENTIMENT not in (folder / WARMTH / "training.json").read_text()
+    assert list(found.trainings) == [1, 2]
+    assert sha256_folder(layout.joint_students("mtl", 2)) != sha256_folder(folder)
+
+
+def test_a_row_counts_by_the_weight_of_its_answer(
+    make: MakeRow, layout: Layout, tmp_path: Path
+) -> None:
+    shutil.copytree(layout.data, tmp_path / "data")
+    own, texts = Layout(tmp_path / "data"), ShardSet.open(layout.transfer(SENTIMENT, "original"))
+    outputs = own.outputs(SENTIMENT, "minilm", "original")
+    weights = np.random.default_rng(1).integers(0, 4, texts.manifest.rows).astype(np.float32)
+    answers = ShardSet.open(outputs).table().append_column("weight", pa.array(weights))
+    _write(outputs, answers, texts.manifest.shards[0].sha256)
+    row = joint_row(make_params({}, {}), "mtl", own, "cpu")
+    write_joint_vocabulary(make_params({}, {}), "mtl", own)
+    ready = first_of(row).prepare()
+    parts = {part["task"]: part for part in map(ready.batches.collate, ready.batches.epoch(0))}
+    batch = parts[SENTIMENT]
+    assert "weights" not in parts[WARMTH] and len(set(batch["weights"].tolist())) > 1
+    model = ready.model.eval()
+    errors = model.students[0].outputs(batch)["logits"] - batch["logits"]
+    wanted = (errors.pow(2).sum(1) * batch["weights"]).sum() / batch["weights"].sum()
+    assert ready.loss(model, batch).item() == pytest.approx(wanted.item(), rel=1e-5)
+
+
+def test_the_encoder_is_one_and_the_same(make: MakeRow, layout: Layout) -> None:
+    train(make({"epochs": 1}), layout, ignore)
+    students = [load_student(layout.joint_student("mtl", 1, t)).model for t in (SENTIMENT, WARMTH)]
+    one, other = (student.encoder.state_dict() for student in students)
+    assert all(torch.equal(one[name], other[name]) for name in one)
+    assert students[1].hidden[0].in_features == 4 * students[0].hidden[0].in_features
+    vocabularies = [
+        layout.joint_student("mtl", 1, t) / "tokenizer.json" for t in make().spec(1, 0.01).parts
+    ]
+    assert len({path.read_bytes() for path in vocabularies}) == 1
+
+
+def test_what_is_handed_out_predicts_as_the_joint_network(make: MakeRow, tmp_path: Path) -> None:
+    run = first_of(make()).prepare()
+    devs = [encoding.read(content) for encoding, content in first_of(make()).sets[1::2]]
+    cpu = torch.device("cpu")
+    together = [
+        predict_sentences(student, dev, cpu)
+        for student, dev in zip(run.model.students, devs, strict=True)
+    ]
+    record = run.finish(tmp_path, training.Progress())
+    mean, deviation = (record["label_scale_by_task"][1][name] for name in ("mean", "deviation"))
+    together[1] = together[1] * deviation + mean
+    for number, texts in enumerate((DEV_TEXTS, DEV_PAIRS)):
+        alone = load_student(tmp_path / str(number)).logits(texts)
+        np.testing.assert_allclose(alone, together[number], rtol=1e-5, atol=1e-5)
+
+
+SETTINGS = {"architecture": "bilstm", "hidden": 5, "classifier": 7, "embeddings": "trained"}
+
+
+def test_a_batch_trains_the_shared_part_and_its_own_head_alone() -> None:
+    settings = student_settings(SETTINGS | {"dropout": 0.1, "max_words": 9})
+    configs = [StudentConfig(20, 4, settings, pair, ["a", "b"]) for pair in (False, True, False)]
+    model = JointNetwork(map(StudentNetwork, configs))
+    names = [name for name, _ in model.named_parameters()]
+    assert len(names) == len(model.state_dict()) == len(StudentNetwork(configs[0]).state_dict()) + 8
+    ids, lengths = torch.tensor([[2, 5, 3]]), torch.tensor([3])
+    single, pair, _ = model.students
+    pair(ids, lengths, ids, lengths)["logits"].sum().backward()
+    trained = {name for name, p in model.named_parameters() if p.grad is not None}
+    assert trained == {n for n in names if n.startswith("shared.") or n.startswith("heads.1.")}
+    assert single.encoder is pair.encoder
+    assert model.train() is model and all(s.training for s in model.students)
+    model.eval()
+    assert not any(part.training for s in model.students for part in s.modules())
+
+
+def test_words_are_those_of_all_tasks(make: MakeRow, layout: Layout, tmp_path: Path) -> None:
+    few = make_params({}, {"min_count": 60})
+    both = make_params({}, {})
+    alone = make_params({}, {"min_count": 60, "tasks": {SENTIMENT: "original"}})
+    counts = [write_joint_vocabulary(params, "mtl", layout) for params in (both, few, alone)]
+    assert counts[0] > counts[1] > counts[2] > 2
+
+
+def test_unlabelled_texts_bring_their_words(layout: Layout, tmp_path: Path) -> None:
+    params, own = make_params({}, {}), Layout(tmp_path / "data")
+    shutil.copytree(layout.data, own.data)
+    before = write_joint_vocabulary(params, "mtl", own)
+    train, texts = own.split(SENTIMENT, "train"), ["zebras okapis"]
+    columns = {"key": pa.array(string_keys(texts)), "label": pa.nulls(1, pa.int32())}
+    _write(unlabelled_folder(train), pa.table(columns | _columns(texts, "")))
+    assert write_joint_vocabulary(params, "mtl", own) == before + 2
+
+
+def test_a_finished_training_is_found_by_content(
+    make: MakeRow, layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short = {"epochs": 1}
+    train(make(short), layout, ignore)
+    first = sha256_folder(layout.joint_students("mtl", 1))
+    monkeypatch.setattr(JointTraining, "prepare", None)
+    train(make(short), layout, ignore)
+    assert sha256_folder(layout.joint_students("mtl", 1)) == first
+    params = make_params(short, {}).model_copy(deep=True)
+    params.joint["another"] = params.joint["mtl"]
+    write_joint_vocabulary(params, "another", layout)
+    train(joint_row(params, "another", layout, "cpu"), layout, ignore)
+    assert sha256_folder(layout.joint_students("another", 1)) == first
+    keys = {first_of(make(short, **own)).result.key for own in ({}, {"sampling": 0.5})}
+    keys |= {first_of(make(short, tasks={WARMTH: "original"})).result.key}
+    keys |= {make(short).spec(2, 0.01).result.key, first_of(make()).result.key}
+    assert len(keys) == 5
+
+
+def test_a_kill_loses_nothing(
+    make: MakeRow, layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = {"epochs": 2, "evaluate_every": 10, "sampling": 0.5}
+    sampling = own.pop("sampling")
+    train(make(own, sampling=sampling), layout, ignore)
+    whole = sha256_folder(layout.joint_students("mtl", 1))
+    monkeypatch.setenv("POTSTILL_HOME", str(tmp_path / "another"))
+    monkeypatch.setattr(training, "CHECKPOINT_SECONDS", 0.0)
+
+    def stop(step: int, *_: Any) -> None:
+        if step == 33:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(make(own, sampling=sampling), layout, stop)
+    steps: list[int] = []
+    train(make(own, sampling=sampling), layout, lambda step, *_: steps.append(step))
+    assert steps[0] in (33, 34)
+    assert sha256_folder(layout.joint_students("mtl", 1)) == whole
+
+
+@pytest.fixture(scope="module")
+def ended(layout: Layout, tmp_path_factory: pytest.TempPathFactory) -> Layout:
+    """Train jointly, once, in a copy; return where all lies."""
+    folder = tmp_path_factory.mktemp("ended")
+    shutil.copytree(layout.data, folder / "data")
+    own, params = Layout(folder / "data"), make_params({}, {})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("POTSTILL_HOME", str(folder / "home"))
+        write_joint_vocabulary(params, "mtl", own)
+        train(joint_row(params, "mtl", own, "cpu"), own, ignore)
+    return own
+
+
+@pytest.fixture
+def plans(ended: Layout) -> Callable[[str, str], Any]:
+    """Return the maker of plans that start from the joint training's students."""
+    params = make_params({"epochs": 1, "learning_rates": [1.0e-12]}, {})
+    return partial(make_plan, params, layout=ended)
+
+
+def student_of(plan: Any, ended: Layout, tmp_path: Path) -> Student:
+    """Tune one student of a plan."""
+    dev, words = ended.split(plan.task, "dev"), tmp_path / "none"
+    row = student_row(plan, words, dev, [1], "cpu")
+    [(spec, _)] = train_rows([row], LocalEngine(1))[plan.method].trainings.values()
+    return load_student(spec.result.folder)
+
+
+@pytest.mark.parametrize(("task", "texts"), [(SENTIMENT, DEV_TEXTS), (WARMTH, DEV_PAIRS)])
+def test_tuning_starts_where_the_joint_training_ended(
+    plans: Callable[..., Any], ended: Layout, tmp_path: Path, task: str, texts: Any
+) -> None:
+    plan = plans(task, "tuned")
+    assert plan.encoder is None and list(plan.students) == [1, 2]
+    # At a rate of next to nothing: encoder and head are those of the start, in the labels' unit.
+    tuned = student_of(plan, ended, tmp_path).logits(texts)
+    start = load_student(ended.joint_student("mtl", 1, task)).logits(texts)
+    np.testing.assert_allclose(tuned, start, rtol=1e-4, atol=1e-4)
+    assert np.ptp(start[:, 0]) > 0.3
+
+
+def test_a_tuned_student_depends_on_its_own_seeds_start_alone(
+    plans: Callable[..., Any], ended: Layout, tmp_path: Path
+) -> None:
+    plan = plans(SENTIMENT, "tuned")
+    dev = ended.split(SENTIMENT, "dev")
+
+    def keys(own: Any) -> list[str]:
+        row = student_row(own, tmp_path, dev, [1, 2], "cpu")
+        return [row.spec(seed, 0.01).result.key for seed in (1, 2)]
+
+    moved = plan.students | {2: plan.students[2].model_copy(update={"digest": "0" * 64})}
+    place = {1: plan.students[1].model_copy(update={"folder": "elsewhere"}), 2: moved[2]}
+    before, after = keys(plan), keys(plan.model_copy(update={"students": moved}))
+    assert before[0] == after[0] and before[1] != after[1]
+    assert keys(plan.model_copy(update={"students": place})) == after
+    assert before[0] != before[1]
+    with pytest.raises(DistilleryError, match="its start has the seeds 1, 2, not 3"):
+        plan.student_start(3)
+
+
+def test_students_are_taken_as_they_are(
+    plans: Callable[..., Any], ended: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(StudentTraining, "prepare", None)
+    plan = plans(WARMTH, "taken")
+    records = take_students(plan, [1, 2], tmp_path / "taken")
+    assert list(records) == [1, 2] and records[1]["steps"] == 180
+    for seed in (1, 2):
+        start = ended.joint_student("mtl", seed, WARMTH)
+        own = tmp_path / "taken" / str(seed)
+        assert own.joinpath("model.safetensors").samefile(start / "model.safetensors")
+    search = json.loads((tmp_path / "taken/search.json").read_text())
+    assert search["learning_rate"] == 2.0e-2 and search["seed"] == 1

@@ -1,0 +1,320 @@
+"""A refined teacher: several tasks on one encoder, each task's a teacher like any other."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from transformers import AutoModelForSequenceClassification, BertModel
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import read_json
+from pipeline_lib.models.teacher import Teacher, digest_model, load_teacher
+from pipeline_lib.params import Refining, Regression
+from pipeline_lib.results.metrics import score
+from pipeline_lib.shards.engine.local import LocalEngine
+from pipeline_lib.shards.references import SetReference
+from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
+from pipeline_lib.training import loop
+from pipeline_lib.training.checkpoint import Progress
+from pipeline_lib.training.search import train_rows
+from pipeline_lib.training.teachers.finetuning import Data
+from pipeline_lib.training.teachers.refining import (
+    ENCODER,
+    HEAD,
+    RefinedTask,
+    RefinedTraining,
+    SharedClassifiers,
+    refined_row,
+)
+from tests.made_up import made_up_task
+from tests.pipeline.corpus import sentences, write_encoder
+
+pytestmark = pytest.mark.usefixtures("store_home")
+CPU = torch.device("cpu")
+TASKS = ("moods", "warmth")
+SETTINGS = {
+    "kind": "refined",
+    "learning_rates": [3e-3],
+    "epochs": 6,
+    "batch_size": 16,
+    "warmup": 0.1,
+    "weight_decay": 0.01,
+    "clip_norm": 1.0,
+    "freeze_embeddings": False,
+    "precision": "float32",
+    "seed": 1,
+    "sampling": "all",
+    "ranking": {},
+}
+
+
+def write_set(folder: Path, columns: dict[str, pa.Array]) -> SetReference:
+    """Write a prepared split of one shard."""
+    table = pa.table({"key": pa.array(range(len(columns["label"])), pa.uint64()), **columns})
+    shards = [write_shard(folder / "s0.arrow", table)]
+    write_manifest(folder, Manifest("prepared", schema_of(table), shards))
+    return SetReference.to(folder)
+
+
+def classes(rows: Sequence[tuple[int, str]]) -> dict[str, pa.Array]:
+    """Return sentences with their class."""
+    labels, texts = zip(*rows, strict=True)
+    return {"label": pa.array(labels, pa.int32()), "text": pa.array(texts)}
+
+
+def scores(rows: Sequence[tuple[int, str]]) -> dict[str, pa.Array]:
+    """Return pairs of sentences, whose score from 10 to 40 grows with the good ones among them."""
+    firsts, seconds = rows[: len(rows) // 2], rows[len(rows) // 2 :]
+    labels = [10 + 20 * one + 10 * two for (one, _), (two, _) in zip(firsts, seconds, strict=True)]
+    return {
+        "label": pa.array(labels, pa.float32()),
+        "text": pa.array([text for _, text in firsts]),
+        "text_2": pa.array([text for _, text in seconds]),
+    }
+
+
+def warmth_task() -> Regression:
+    """Return the settings of the pairs' task."""
+    given = made_up_task().model_dump() | {"kind": "regression", "metrics": ["pearson"]}
+    given |= {"text": ["first", "second"], "labels": {"min": 10.0, "max": 40.0}}
+    return Regression.model_validate(given)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write a tiny encoder and the prepared splits of both tasks."""
+    folder = tmp_path_factory.mktemp("refining")
+    write_encoder(folder / "base")
+    for split, rows in sentences().items():
+        write_set(folder / "moods" / split, classes(rows))
+        write_set(folder / "warmth" / split, scores(rows))
+        write_set(folder / "answers" / split, answers(rows))
+    return folder
+
+
+def answers(rows: Sequence[tuple[int, str]]) -> dict[str, pa.Array]:
+    """Return questions with one right and one wrong answer each: the good film and the bad one."""
+    good, bad = ([text for label, text in rows if label == own] for own in (1, 0))
+    questions = [text.replace(".", " [UNK].") for text in good]
+    return {
+        "label": pa.array([1] * len(good) + [0] * len(bad), pa.int32()),
+        "text": pa.array(questions + questions),
+        "text_2": pa.array(good + bad),
+    }
+
+
+def make(data: Path, names: Sequence[str] = TASKS, rate: float = 3e-3, **changes: Any) -> Any:
+    """Return the training; keyword arguments replace settings."""
+    pairs = {"text": ["question", "answer"]}
+    settings = {"moods": made_up_task(), "warmth": warmth_task(), "answers": made_up_task(**pairs)}
+    tasks = {}
+    for name in names:
+        train, dev = (SetReference.to(data / name / split) for split in ("train", "dev"))
+        tasks[name] = RefinedTask(train, dev, settings[name])
+    params = Refining.model_validate(SETTINGS | changes)
+    return refined_row("refined", data / "base", tasks, params, 32, "cpu", "float32").spec(1, rate)
+
+
+def train(training: RefinedTraining, folder: Path) -> dict[str, Any]:
+    """Train or find; write the tasks' teachers below ``folder``, and return the record."""
+    row = refined_row(
+        *("refined", training.base, training.tasks, training.params),
+        *(training.max_length, training.device, training.agreement_precision),
+    )
+    found = train_rows([row], LocalEngine(1))["refined"]
+    [(training, record)] = found.trainings.values()
+    training.write({task: folder / task for task in training.tasks}, record)
+    return record
+
+
+def test_each_task_gets_a_teacher_that_has_learnt(data: Path, tmp_path: Path) -> None:
+    training = make(data)
+    record = train(training, tmp_path)
+    best, curves, rows = {}, [], []
+    for task in TASKS:
+        own = training.tasks[task].task
+        teacher = load_teacher(tmp_path / task, "cpu", "float32")
+        assert teacher.label_names == own.label_names
+        dev = Data.read(data / task / "dev")
+        outputs = teacher.predict(dev.texts, 32, 4096)
+        best[task] = score(own.metrics[0], dev.labels, outputs)
+        rows.append(len(dev.texts))
+        told = read_json(tmp_path / task / "training.json")
+        assert told["best_dev"] == pytest.approx(best[task], abs=1e-6)
+        assert told["metric"] == own.metrics[0] and told["training_agreement"] > 0.8
+        assert told["parameters"]["with_embeddings"] == teacher.parameters(embeddings=True)
+        curves.append([entry["dev"] for entry in told["history"]])
+        if own.is_regression:
+            # In the labels' unit: a constant guess errs by a deviation of 11.
+            assert np.abs(outputs[:, 0] - dev.labels).mean() < 6
+    assert best["moods"] > 0.9 and best["warmth"] > 0.8
+    assert record["best_dev"] == pytest.approx(np.average([*best.values()], weights=rows), abs=1e-6)
+    assert record["best_dev"] == pytest.approx(max(np.average(curves, axis=0, weights=rows)))
+
+
+def test_what_the_tasks_share_is_stored_once(data: Path, tmp_path: Path) -> None:
+    training = make(data, epochs=1)
+    train(training, tmp_path)
+    moods, warmth = (tmp_path / task for task in TASKS)
+    assert (moods / ENCODER).stat().st_ino == (warmth / ENCODER).stat().st_ino
+    assert (moods / HEAD).stat().st_ino != (warmth / HEAD).stat().st_ino
+    assert (moods / HEAD).stat().st_size < (moods / ENCODER).stat().st_size / 50
+    assert digest_model(moods) != digest_model(warmth)
+    assert training.result.is_whole()
+    (training.result.folder / "1" / HEAD).unlink()
+    assert not training.result.is_whole()
+
+
+def test_saved_teachers_answer_as_the_joint_model(data: Path, tmp_path: Path) -> None:
+    training = make(data)
+    run = training.prepare()
+    run.finish(tmp_path, Progress())
+    for number, (task, classifier) in enumerate(
+        zip(TASKS, run.model.eval().classifiers, strict=True)
+    ):
+        folder, texts = tmp_path / str(number), Data.read(data / task / "dev").texts
+        tokenizer = load_teacher(folder, "cpu", "float32").tokenizer
+        plain = AutoModelForSequenceClassification.from_pretrained(folder).eval()
+        answers = [
+            Teacher(model, tokenizer, CPU, "float32", "").predict(texts, 32, 4096)
+            for model in (classifier, plain)
+        ]
+        np.testing.assert_allclose(*answers, rtol=0, atol=1e-5)
+        assert np.ptp(answers[0]) > 0
+
+
+def test_one_encoder_is_trained_by_all_tasks(data: Path) -> None:
+    run = make(data).prepare()
+    names = [name for name, _ in run.model.named_parameters()]
+    assert sum(name.endswith("word_embeddings.weight") for name in names) == 1
+    # So does a checkpoint hold it once.
+    assert set(run.model.state_dict()) == set(names)
+    for task in TASKS:
+        run.model.zero_grad()
+        batches = map(run.batches.collate, run.batches.epoch(0))
+        run.loss(run.model, next(batch for batch in batches if batch["task"] == task)).backward()
+        own, other = (
+            run.model.heads[number] for number in (TASKS.index(task), 1 - TASKS.index(task))
+        )
+        assert all(p.grad.abs().sum() > 0 for p in own.parameters())
+        assert all(p.grad is None for p in other.parameters())
+        encoder = [p.grad for name, p in run.model.encoder.named_parameters() if "query" in name]
+        assert all(grad.abs().sum() > 0 for grad in encoder)
+
+
+def test_frozen_embeddings(data: Path) -> None:
+    model = make(data, freeze_embeddings=True).prepare().model
+    fixed = [name for name, p in model.named_parameters() if not p.requires_grad]
+    assert fixed == ["encoder.embeddings.word_embeddings.weight"]
+
+
+def test_mode_reaches_the_classifiers(data: Path) -> None:
+    model = make(data).prepare().model
+    for mode in (True, False):
+        model.train(mode)
+        parts = [part for own in model.classifiers for part in own.modules()]
+        assert {part.training for part in parts} == {mode}
+
+
+def test_found_by_content(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    training = make(data, epochs=1)
+    record = train(training, tmp_path / "a")
+    monkeypatch.setattr(RefinedTraining, "prepare", None)
+    # Tasks of other names, but of the same content.
+    renamed = {f"other_{name}": own for name, own in training.tasks.items()}
+    again = replace(training, tasks=renamed)
+    assert train(again, tmp_path / "b") == record
+    for task in TASKS:
+        assert digest_model(tmp_path / "a" / task) == digest_model(tmp_path / "b" / f"other_{task}")
+
+
+def test_what_determines_it(data: Path) -> None:
+    same = [make(data).result.key, make(data).result.key]
+    assert len(set(same)) == 1
+    others = [
+        make(data, seed=2),
+        make(data, sampling=0.5),
+        make(data, freeze_embeddings=True),
+        make(data, rate=1e-3),
+        make(data, TASKS[::-1]),
+        make(data, TASKS[:1]),
+        make(data, ["answers"]),
+        make(data, ["answers"], ranking={"answers": "yes"}),
+        make(data, ["answers"], ranking={"answers": "no"}),
+        replace(make(data), max_length=16),
+    ]
+    assert len({*same, *(other.result.key for other in others)}) == 1 + len(others)
+
+
+def test_another_seed_gives_another_teacher(data: Path, tmp_path: Path) -> None:
+    for folder, changes in (("a", {}), ("b", {"seed": 2}), ("c", {"sampling": 0.0})):
+        train(make(data, epochs=1, **changes), tmp_path / folder)
+    digests = {digest_model(tmp_path / folder / "moods") for folder in "abc"}
+    assert len(digests) == 3
+
+
+def test_killed_it_resumes_to_the_same_bytes(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = train(make(data, epochs=2), tmp_path / "whole")
+    monkeypatch.setenv("POTSTILL_HOME", str(tmp_path / "another home"))
+    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)
+    step, taken = loop._step, []
+
+    def dying(*arguments: Any) -> torch.Tensor:
+        if len(taken) == 30:
+            raise KeyboardInterrupt
+        taken.append(1)
+        return step(*arguments)
+
+    monkeypatch.setattr(loop, "_step", dying)
+    with pytest.raises(KeyboardInterrupt):
+        train(make(data, epochs=2), tmp_path / "killed")
+    monkeypatch.setattr(loop, "_step", step)
+    assert train(make(data, epochs=2), tmp_path / "killed")["history"] == whole["history"]
+    for task in TASKS:
+        assert digest_model(tmp_path / "whole" / task) == digest_model(tmp_path / "killed" / task)
+
+
+def test_an_encoder_that_cannot_be_shared(data: Path) -> None:
+    with pytest.raises(DistilleryError, match="BertModel: no encoder that several tasks could"):
+        SharedClassifiers([BertModel.from_pretrained(data / "base")])
+
+
+def test_ranked_answers_are_learnt_as_classes(data: Path, tmp_path: Path) -> None:
+    training = make(data, ["answers", "moods"], ranking={"answers": "yes"}, epochs=8)
+    batch = training.prepare().batches.parts["answers"]
+    assert {batch.collate(rows)["candidates"] for rows in batch.epoch(0)} == {2}
+    record = train(training, tmp_path)
+    dev = Data.read(data / "answers" / "dev")
+    outputs = load_teacher(tmp_path / "answers", "cpu", "float32").predict(dev.texts, 32, 4096)
+    assert score("accuracy", dev.labels, outputs) > 0.8
+    assert [own["metric"] for own in record["by_task"]] == ["accuracy", "accuracy"]
+
+
+@pytest.mark.parametrize(
+    ("ranking", "message"),
+    [
+        (
+            {"films": "yes"},
+            r"ranking\.films: no such task; there are moods, warmth, answers",
+        ),
+        ({"moods": "yes"}, r"ranking\.moods: only a task of pairs"),
+        ({"warmth": "label"}, r"ranking\.warmth: only a task of pairs"),
+        ({"answers": "right"}, r"ranking\.answers: no label 'right'; there are no, yes"),
+    ],
+)
+def test_what_cannot_be_ranked(data: Path, ranking: dict[str, str], message: str) -> None:
+    with pytest.raises(DistilleryError, match=message):
+        make(data, [*TASKS, "answers"], ranking=ranking)
+
+
+@pytest.mark.parametrize("sampling", [-0.1, 1.1, "some"])
+def test_sampling_is_all_or_an_exponent(sampling: Any) -> None:
+    with pytest.raises(ValueError, match="sampling"):
+        Refining.model_validate(SETTINGS | {"sampling": sampling})

@@ -93,8 +93,8 @@ def timed_run() -> tuple[list[str], dict[str, int], float]:
         if record is None or datetime.fromisoformat(record["started"]).timestamp() < int(start):
             continue
         stages.append(path.stem)
-        for kind, pieces in record["counts"].items():
-            computed[kind] += pieces["computed"]
+        for kind in computed:
+            computed[kind] += record["counts"].get(kind, {"computed": 0})["computed"]
     return sorted(set(stages) - {"fingerprint"}), computed, round(seconds, 1)
 
 

@@ -36,7 +36,7 @@ def results(
     from pipeline_lib.results.collect import read_finished
     from pipeline_lib.results.headline import headline
     from pipeline_lib.results.retrieval_tables import read_finished_measures
-    from pipeline_lib.results.terminal import print_headlines, print_measured, print_result
+    from pipeline_lib.results.terminal import print_headlines, print_result, print_table
 
     loaded, layout = load_params(params), Layout(data)
     finished = read_finished(layout, list(loaded.tasks))
@@ -56,7 +56,7 @@ def results(
     for result in finished:
         print_result(console, result, loaded)
     for table in read_finished_measures(loaded, layout):
-        print_measured(console, table)
+        print_table(console, table)
     waiting = [task for task in loaded.tasks if task not in {one.task for one in finished}]
     if waiting:
         waits = f"Not evaluated yet: {', '.join(waiting)}. Run `dvc repro`."

@@ -97,7 +97,7 @@ def overlay_text(values: Mapping[str, Any], base: str, header: str) -> str:
     :param base: the profile that it extends; :param header: comment lines at the top.
     """
     yaml = YAML(typ="rt", pure=True)
-    yaml.width = 4096
+    yaml.width = 120
     yaml.representer.add_representer(type(None), lambda dumper, _: dumper.represent_scalar(*_NULL))
     lines = "".join(f"# {line}\n" for line in header.splitlines())
     parts = [f"{lines}extends: {base}\n"]

@@ -238,7 +238,8 @@ def _comment(section: str) -> str:
 
 def _merged_section(base: str, overlay: str) -> str:
     yaml = YAML(typ="rt", pure=True)
-    yaml.width, yaml.preserve_quotes = 4096, True
+    # Longer rows are broken, so that `git diff` shows which key changed.
+    yaml.width, yaml.preserve_quotes = 120, True
     yaml.representer.add_representer(type(None), lambda dumper, _: dumper.represent_scalar(*_NULL))
     values = _merge(yaml.load(base), yaml.load(overlay))
     sink = io.StringIO()

@@ -18,7 +18,6 @@ from pipeline_lib.results.captions import caption, speed_notes
 from pipeline_lib.results.collect import TaskResult
 from pipeline_lib.results.detail_tables import (
     CHANGED,
-    TextTable,
     calibration,
     notes,
     routing,
@@ -27,17 +26,16 @@ from pipeline_lib.results.detail_tables import (
 )
 from pipeline_lib.results.diagrams import confusion_of, read_outputs, reliability_of
 from pipeline_lib.results.headline import headline
-from pipeline_lib.results.retrieval_tables import MeasuredTable
 from pipeline_lib.results.schema import Gain, TaskScores
 from pipeline_lib.results.speed import Kind, folder_bytes
-from pipeline_lib.results.table_rows import NONE, rate, rows
+from pipeline_lib.results.table import Table
+from pipeline_lib.results.table_rows import rate, scores_table
 
 FORMAT = 2
 """Version of the layout of ``report.json``."""
 MAX_ROWS = 30
 """The most rows of each work list; `distill shards worklist` shows more."""
 COLUMNS = {
-    "system": "System",
     "dev": "Dev",
     "test": "Test",
     "gain": "Gain",
@@ -51,14 +49,14 @@ COLUMNS = {
     "ratio": "Smaller",
 }
 """Keys and heads of the table of scores."""
-TRAINING = {"system": "System", "rate": "Rate", "steps": "Steps × batch", "rows": "Rows"}
+TRAINING = {"rate": "Rate", "steps": "Steps × batch", "rows": "Rows"}
 
 
 def page_content(
     params: Params,
     layout: Layout,
     results: list[TaskResult],
-    measured: list[MeasuredTable],
+    measured: list[Table],
     pipeline: Path = Path("dvc.yaml"),
 ) -> dict[str, Any]:
     """Gather everything that the page shows; see docs/report.md for the keys.
@@ -69,10 +67,7 @@ def page_content(
         "format": FORMAT,
         "tasks": [_task(params, layout, result) for result in results],
         "encoders": encoder_curves(params, layout),
-        "measured": [
-            {"title": one.title, "header": one.header, "rows": one.rows, "caption": one.caption}
-            for one in measured
-        ],
+        "measured": [table.plain() for table in measured],
         "flow": read_flow(pipeline, layout),
         "provenance": provenance(params, layout, "dvc repro"),
     }
@@ -92,6 +87,7 @@ def _task(params: Params, layout: Layout, result: TaskResult) -> dict[str, Any]:
     task, scores, split = result.task, result.scores, result.scores.decisive_split
     outputs = read_outputs(layout, task, scores)
     regression, timed = scores.is_regression, speed_notes(result)
+    title = f"{task}: {scores.metric}, gain on {split}"
     return {
         "task": task,
         "split": split,
@@ -103,9 +99,9 @@ def _task(params: Params, layout: Layout, result: TaskResult) -> dict[str, Any]:
         "scores": scores.model_dump(),
         "speed": result.speed and result.speed.model_dump(),
         "tables": {
-            "scores": _rows(f"{task}: {scores.metric}, gain on {split}", COLUMNS, result),
+            "scores": scores_table(result, title, COLUMNS).plain(),
             "speed": _plain(speeds(result)),
-            "training": _rows(f"{task}: training", TRAINING, result),
+            "training": scores_table(result, f"{task}: training", TRAINING).plain(),
             "steps": _plain(steps(result)),
             "calibration": _plain(calibration(result)),
             "routing": _plain(routing(result, timed=True)),
@@ -123,24 +119,8 @@ def _task(params: Params, layout: Layout, result: TaskResult) -> dict[str, Any]:
     }
 
 
-def _rows(title: str, columns: dict[str, str], result: TaskResult) -> dict[str, Any]:
-    """Return some columns of the table of scores, without the rows that are empty in all."""
-    cells = [[getattr(row, name) for name in columns] for row in rows(result)]
-    known = [row for row in cells if set(row[1:]) != {NONE}]
-    return {"title": title, "header": list(columns.values()), "rows": known}
-
-
-def _plain(table: TextTable | None) -> dict[str, Any] | None:
-    """Return a table's title, header and rows, each cell on one line."""
-    if table is None:
-        return None
-    columns = {"System": table.systems} | {k: v for part in table.columns for k, v in part.items()}
-    cells = zip(*columns.values(), strict=True)
-    return {
-        "title": table.title,
-        "header": [" ".join(head.split()) for head in columns],
-        "rows": [[" ".join(cell.split()) for cell in row] for row in cells],
-    }
+def _plain(table: Table | None) -> dict[str, Any] | None:
+    return None if table is None else table.plain()
 
 
 def _systems(result: TaskResult, layout: Layout) -> list[dict[str, Any]]:

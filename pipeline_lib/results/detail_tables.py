@@ -1,10 +1,8 @@
 """The tables besides the scores: speed, calibration, routing, and the gain of each step.
 
-The Markdown report and the terminal show the same cells.  Cost is in time if speeds were measured
+Cost is in time if speeds were measured
 and may be shown, else in parameters.
 """
-
-from dataclasses import dataclass
 
 from pipeline_lib.results.collect import TaskResult
 from pipeline_lib.results.schema import (
@@ -17,6 +15,7 @@ from pipeline_lib.results.schema import (
     TeacherScores,
 )
 from pipeline_lib.results.speed import Form, Place
+from pipeline_lib.results.table import Table
 from pipeline_lib.results.table_rows import (
     NONE,
     interval,
@@ -48,22 +47,7 @@ CHANGED: dict[Changed, str] = {
 IN_PERCENT: tuple[Detail, ...] = ("ece", "accuracy_at_50", "accuracy_at_80")
 
 
-@dataclass(frozen=True)
-class TextTable:
-    """A table as text, one row per system.
-
-    :ivar columns: heads to cells of at most two lines; the second group may be printed below the
-        first.
-    :ivar teachers: how many of the first rows are teachers.
-    """
-
-    title: str
-    systems: list[str]
-    columns: tuple[dict[str, list[str]], ...]
-    teachers: int
-
-
-def speeds(result: TaskResult) -> TextTable | None:
+def speeds(result: TaskResult) -> Table | None:
     """Return the timings of every form of every system that was timed.
 
     :returns: None if none was.
@@ -95,15 +79,15 @@ def speeds(result: TaskResult) -> TextTable | None:
         "As in torch\n(%)": [or_dash(percent, form.agreement) for form in forms.values()],
     }
     unit = "pairs" if speed.pair else "sentences"
-    teachers = sum(len(timed.forms) for timed in speed.teachers.values())
-    return TextTable(f"{result.task}: {unit} per second", [*forms], (rates, more), teachers)
+    title = f"{result.task}: {unit} per second"
+    return Table.of_columns(title, [*forms], rates, more)
 
 
 def _rate(form: Form, hardware: Place) -> str:
     return significant(form.rates[hardware].median) if hardware in form.rates else NONE
 
 
-def calibration(result: TaskResult) -> TextTable | None:
+def calibration(result: TaskResult) -> Table | None:
     """Return the measures besides the metrics, for teachers and methods on the decisive split.
 
     :returns: None if nothing is scored, because no split has labels.
@@ -131,12 +115,16 @@ def calibration(result: TaskResult) -> TextTable | None:
         more["Recall"] = [_recall(system, split, scores.labels) for system in systems]
     names = [f"teacher {name}" for name in scores.teachers] + [*scores.methods]
     title = "mean error" if scores.is_regression else "calibration"
-    return TextTable(
-        f"{result.task}: {title} on {split}", names, (columns, more), len(scores.teachers)
+    title = f"{result.task}: {title} on {split}"
+    return Table.of_columns(
+        title,
+        names,
+        columns,
+        more,
     )
 
 
-def routing(result: TaskResult, timed: bool) -> TextTable | None:
+def routing(result: TaskResult, timed: bool) -> Table | None:
     """Return the smallest share that each method routes to its teacher, and the resulting accuracy.
 
     :param timed: whether cost may be given in time.
@@ -160,10 +148,10 @@ def routing(result: TaskResult, timed: bool) -> TextTable | None:
         f"{_timed_cost(result, method, split) if timed else method.routing.best.cost[split]:.2f}"
         for method in routed.values()
     ]
-    return TextTable(f"{result.task}: routing", [*routed], (columns,), 0)
+    return Table.of_columns(f"{result.task}: routing", [*routed], columns)
 
 
-def steps(result: TaskResult) -> TextTable | None:
+def steps(result: TaskResult) -> Table | None:
     """Return what each step adds to the first metric on the decisive split.
 
     :returns: None if no row is one step from another, or nothing is scored.
@@ -180,7 +168,7 @@ def steps(result: TaskResult) -> TextTable | None:
         "p (Holm)": [NONE if gain.p_holm is None else p_value(gain.p_holm) for _, gain in gains],
     }
     title = f"{result.task}: what each step adds on {split}"
-    return TextTable(title, [step.method for step, _ in gains], (columns,), 0)
+    return Table.of_columns(title, [step.method for step, _ in gains], columns)
 
 
 def notes(result: TaskResult, timed: bool) -> list[str]:
@@ -209,7 +197,7 @@ def notes(result: TaskResult, timed: bool) -> list[str]:
         lines.append(f"Temperatures by seed, chosen on dev by NLL: {'; '.join(scaled)}.")
     if table := routing(result, timed):
         first = next(method.routing for method in scores.methods.values() if method.routing)
-        cost = "seconds" if any("time" in head for head in table.columns[0]) else "parameters"
+        cost = "seconds" if any("time" in head for head in table.header) else "parameters"
         within = f"{100 * first.max_loss:.1f} points"
         lines.append(
             "Routing: the smallest share of rows, those that the student is least sure of, that "

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 
-_MARKUP = re.compile(r"[\\`*_\[\]<>|~&$#!{}]|:(?=//)|(?<=www)\.", re.IGNORECASE)
+_MARKUP = re.compile(r"[\\`*\[\]<>|~&$#!{}]|(?<!\w)_|_(?!\w)|:(?=//)|(?<=www)\.", re.IGNORECASE)
 """Characters that start markup, HTML, a formula or a link within a line, or end a table cell."""
 
 

@@ -1,25 +1,15 @@
 """Tables of what is measured besides the tasks' own scores: retrieval, and untuned similarity."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import Params
 from pipeline_lib.results.schema import RetrievalScores, SeedScores, SimilarityScores
+from pipeline_lib.results.table import Table
 
 
-@dataclass(frozen=True)
-class MeasuredTable:
-    """A table, ready to print, and its caption; scores are in percent."""
-
-    title: str
-    header: list[str]
-    rows: list[list[str]]
-    caption: list[str]
-
-
-def read_measured(params: Params, layout: Layout) -> list[MeasuredTable]:
+def read_measured(params: Params, layout: Layout) -> list[Table]:
     """Return the tables of every row of ``retrieval`` and of ``similarity``.
 
     :raises DistilleryError: if one has not been measured yet.
@@ -27,12 +17,12 @@ def read_measured(params: Params, layout: Layout) -> list[MeasuredTable]:
     return _tables(params, layout, finished=False)
 
 
-def read_finished_measures(params: Params, layout: Layout) -> list[MeasuredTable]:
+def read_finished_measures(params: Params, layout: Layout) -> list[Table]:
     """Return the tables of the rows that were measured."""
     return _tables(params, layout, finished=True)
 
 
-def _tables(params: Params, layout: Layout, finished: bool) -> list[MeasuredTable]:
+def _tables(params: Params, layout: Layout, finished: bool) -> list[Table]:
     tables = []
     for name in params.retrieval:
         path = layout.retrieval(name)
@@ -43,7 +33,7 @@ def _tables(params: Params, layout: Layout, finished: bool) -> list[MeasuredTabl
     return tables
 
 
-def _retrieval(name: str, path: Path) -> list[MeasuredTable]:
+def _retrieval(name: str, path: Path) -> list[Table]:
     scores = RetrievalScores.read(path)
     size = (
         f"{scores.queries:,} queries with {scores.relevant:,} answers among {scores.documents:,} "
@@ -69,15 +59,15 @@ def _table(
     measures: list[str],
     systems: Mapping[str, Mapping[str, SeedScores]],
     caption: list[str],
-) -> MeasuredTable:
+) -> Table:
     rows = [
         [name, *(_spread(values[measure]) for measure in measures)]
         for name, values in systems.items()
     ]
-    return MeasuredTable(title, ["System", *measures], rows, caption)
+    return Table(title, ["System", *measures], rows, caption)
 
 
-def _similarity(name: str, path: Path) -> MeasuredTable:
+def _similarity(name: str, path: Path) -> Table:
     scores = SimilarityScores.read(path)
     rows = [
         [system, *(f"{100 * values[metric]:.1f}" for metric in scores.metrics)]
@@ -90,7 +80,7 @@ def _similarity(name: str, path: Path) -> MeasuredTable:
         f"table 5). {counts} rows."
     )
     header = ["System", *scores.metrics]
-    return MeasuredTable(f"Untuned similarity: {name}", header, rows, [caption])
+    return Table(f"Untuned similarity: {name}", header, rows, [caption])
 
 
 def _spread(value: SeedScores) -> str:

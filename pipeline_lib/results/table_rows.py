@@ -1,9 +1,9 @@
-"""Rows of the results table as text: one for the floor, one per teacher, one per method.
+"""Lines of the results table as text: one for the floor, one per teacher, one per method.
 
-The Markdown report and the terminal show the same cells, but different columns.
+Markdown, terminal and page show the same cells, but different columns.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from pipeline_lib.params import Metric
 from pipeline_lib.results.collect import TaskResult
 from pipeline_lib.results.schema import Gain, ParameterCounts, Ratio, Scores, SeedScores, TaskScores
 from pipeline_lib.results.speed import Kind
+from pipeline_lib.results.table import Table
 
 NONE = "–"
 
@@ -34,7 +35,11 @@ class TableLine:
     rows: str = NONE
     speed: str = NONE
     speed_up: str = NONE
-    is_teacher: bool = False
+
+    @property
+    def gain_with_interval(self) -> str:
+        """The gain, its p and its interval, in two lines."""
+        return self.gain if self.interval == NONE else f"{self.gain} p {self.p}\n{self.interval}"
 
 
 def rows(result: TaskResult) -> list[TableLine]:
@@ -43,6 +48,20 @@ def rows(result: TaskResult) -> list[TableLine]:
     methods = [_method(result, name) for name in result.scores.methods]
     floor = [] if result.scores.floor.answer is None else [_floor(result.scores)]
     return [*floor, *teachers, *methods]
+
+
+def scores_table(result: TaskResult, title: str, *groups: Mapping[str, str]) -> Table:
+    """Return some columns of the table of one task, without lines that are empty in all of them.
+
+    :param groups: fields of :class:`TableLine` to their heads; see :meth:`Table.of_columns`.
+    """
+    fields = [name for group in groups for name in group]
+    lines = [one for one in rows(result) if {getattr(one, name) for name in fields} != {NONE}]
+    columns = [
+        {head: [getattr(line, name) for line in lines] for name, head in group.items()}
+        for group in groups
+    ]
+    return Table.of_columns(title, [one.system for one in lines], *columns)
 
 
 def _floor(scores: TaskScores) -> TableLine:
@@ -62,7 +81,6 @@ def _teacher(result: TaskResult, name: str) -> TableLine:
         parameters=or_dash(_millions, teacher.parameters),
         speed=or_dash(significant, speed),
         speed_up="1×" if speed else NONE,
-        is_teacher=True,
     )
 
 

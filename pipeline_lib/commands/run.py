@@ -65,7 +65,9 @@ def run(
     if not display.ran:
         console.print("Nothing to do: everything is up to date.")
     else:
-        console.print(f"{len(display.ran)} stages in {duration(time.monotonic() - start)}.\n")
+        ran = len(display.ran)
+        took = duration(time.monotonic() - start)
+        console.print(f"{ran} stage{'s' * (ran != 1)} in {took}.\n")
     if not targets:
         results()
 

@@ -44,9 +44,10 @@ def assign(path: str, value: Any) -> None:
 
 
 def add_method() -> None:
-    """Add a row: soft labels in place of logits, on the transfer set."""
+    """Add a row: logits and labels together, on the originals."""
     methods = yaml.safe_load(PARAMS.read_text("utf-8"))["methods"]
-    assign("methods.bilstm_soft_ts", methods["bilstm_kd_ts"] | {"objective": {"soft_labels": 1.0}})
+    mixed = {"objective": {"logits": 0.5, "labels": 0.5}}
+    assign("methods.bilstm_mixed", methods["bilstm_kd"] | mixed)
 
 
 def edit_docstring() -> None:

@@ -58,8 +58,8 @@ class Finished:
 @pytest.fixture(scope="session")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder that all of pytest's workers have."""
-    own = tmp_path_factory.getbasetemp()
-    return own.parent if WORKER in os.environ else own
+    base = tmp_path_factory.getbasetemp()
+    return base.parent if WORKER in os.environ else base
 
 
 @contextmanager
@@ -136,15 +136,15 @@ def finished(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Finished:
     """Run the whole pipeline, once for all of pytest's workers; each has a copy of its own."""
-    own, record = tmp_path_factory.getbasetemp(), shared / "finished.json"
+    base, record = tmp_path_factory.getbasetemp(), shared / "finished.json"
     with _first_only(record) as first:
         if first:
-            workspace = new_workspace(own / "first")
+            workspace = new_workspace(base / "first")
             run = workspace.dvc("repro").sound()
             write_json(record, {"folder": str(workspace.folder), "text": run.text})
     found = read_json(record)
     workspace = Workspace(Path(found["folder"]), server, shims)
-    return Finished(workspace.copy(own / "copy"), Run(0, found["text"]))
+    return Finished(workspace.copy(base / "copy"), Run(0, found["text"]))
 
 
 @pytest.fixture

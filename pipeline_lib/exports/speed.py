@@ -103,7 +103,7 @@ def measure_task(params: Params, task: str, layout: Layout) -> TaskSpeed:
         "cores": usable_cores(),
         "accelerator": _accelerator(device),
         "torch": torch.__version__,
-        "onnxruntime": _onnxruntime(),
+        "onnxruntime": _installed("onnxruntime"),
         "seconds": params.speed.seconds,
         "repeats": params.speed.repeats,
     }
@@ -122,7 +122,9 @@ def measure_task(params: Params, task: str, layout: Layout) -> TaskSpeed:
                 for name, system in zip(names, timed, strict=True)
             }
 
-    shared = [conditions, sha256_json(sentences), code_fingerprint(__name__)]
+    # Without onnx a teacher has no ONNX form; once it is installed, there is one to time.
+    exporter = _installed("onnx")
+    shared = [conditions, exporter, sha256_json(sentences), code_fingerprint(__name__)]
     made_from = {name: [*shared, system.digest()] for name, system in systems.items()}
     timings = kept_together("timings", made_from, time_systems)
     return TaskSpeed(
@@ -143,10 +145,10 @@ def _accelerator(device: str) -> str | None:
     return torch.cuda.get_device_name(device) if device.startswith("cuda") else device
 
 
-def _onnxruntime() -> str | None:
+def _installed(distribution: str) -> str | None:
     """Return its version, or None if it is not installed."""
     try:
-        return version("onnxruntime")
+        return version(distribution)
     except PackageNotFoundError:
         return None
 

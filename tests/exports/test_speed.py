@@ -163,6 +163,8 @@ def test_only_a_system_that_changed_is_timed_again(
     assert [len(job.systems) for _, job in jobs] == [1, 1]
     assert changed.teachers == first.teachers
     assert changed.students["bilstm"] == first.students["bilstm"]
+    monkeypatch.setattr(timing, "version", lambda name: f"another {name}")
+    assert len(timed_here(params, layout, monkeypatch)[1][0][1].systems) == 3
     slower = params.model_copy(update={"speed": Speed(seconds=0.01, repeats=1)})
     assert len(timed_here(slower, layout, monkeypatch)[1][0][1].systems) == 3
 

@@ -1,39 +1,56 @@
 """``distill encode``: embeds the lines of a file with an encoder or a student."""
 
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pipeline_lib.commands.input_options import (
+    Encoding,
+    InputFormat,
+    Quoted,
+    input_path,
+    read_options,
+)
+
 if TYPE_CHECKING:
     import numpy as np
 
 EXAMPLE = "Example: distill encode data/encoders/sra sentences.txt vectors.arrow"
-BATCH = 8192
 
 
 def encode(
     model: Annotated[Path, typer.Argument(help="Folder of an encoder or a student.")],
-    file: Annotated[Path, typer.Argument(help="Sentences, one per line; - for standard input.")],
-    out: Annotated[Path, typer.Argument(help="The file to write: .arrow or .npy.")],
+    file: Annotated[
+        Path, typer.Argument(help="Sentences: lines or a table; - for standard input.")
+    ],
+    out: Annotated[
+        Path, typer.Argument(help="The file to write: .arrow, .parquet, .jsonl or .npy.")
+    ],
     normalise: Annotated[
         bool,
         typer.Option("--normalise", help="Scale vectors to length 1: dot products are cosines."),
     ] = False,
+    text: Annotated[str, typer.Option("--text", help="A table's column of sentences.")] = "text",
+    form: Annotated[
+        InputFormat | None,
+        typer.Option("--format", help="The file's format; by default from its name."),
+    ] = None,
+    encoding: Encoding = None,
+    quoted: Quoted = None,
 ) -> None:
-    """Write the sentence vector of each line of a file, in order.
+    """Write the sentence vector of each row of a file, in order.
 
-    An .arrow file has the columns text and vector and is written batch by batch. An .npy file has
-    only the vectors, in float32. An empty line gets the vector of an unknown word, so that row
-    numbers match line numbers.
+    A table has the columns text and vector and is written batch by batch. An .npy file has only
+    the vectors, in float32. An empty line gets the vector of an unknown word, so that rows
+    keep their order and number.
     """
-    from pipeline_lib.base.errors import DistilleryError
+    from pipeline_lib.tables.writer import require_ending
 
-    writers = {".arrow": write_arrow, ".npy": write_npy}
-    if out.suffix not in writers:
-        raise DistilleryError(f"{out}: give a name that ends in {' or '.join(writers)}.")
+    if out.suffix != ".npy":
+        require_ending(out, (".arrow", ".parquet", ".jsonl", ".npy"))
     from pipeline_lib.exports.opening import load_encoder
     from pipeline_lib.shards.vectors import unit
 
@@ -43,30 +60,32 @@ def encode(
         encoded = encoder.encode(texts)
         return unit(encoded) if normalise else encoded
 
-    rows = writers[out.suffix](out, ((b, vectors(b)) for b in _batches(file)), encoder.width)
+    from pipeline_lib.tables.sentence_rows import read_rows
+
+    options = read_options(form, encoding, quoted)
+    batches = (rows.texts for rows in read_rows(input_path(file), text, options=options))
+    write = write_npy if out.suffix == ".npy" else write_table
+    rows = write(out, ((batch, vectors(batch)) for batch in batches), encoder.width)
     typer.echo(f"{out}: {rows:,} vectors of {encoder.width} values", err=True)
 
 
 Encoded = Iterable[tuple[list[str], "np.ndarray"]]
 
 
-def write_arrow(path: Path, batches: Encoded, width: int) -> int:
-    """Write texts and vectors as an Arrow IPC file, batch by batch; return the number of rows."""
+def write_table(path: Path, batches: Encoded, width: int) -> int:
+    """Write texts and vectors, batch by batch; return the number of rows."""
+    import numpy as np
     import pyarrow as pa
 
-    from pipeline_lib.base.files import atomic_path
     from pipeline_lib.shards.columns import list_column
+    from pipeline_lib.tables.writer import open_writer
 
-    schema = pa.schema({"text": pa.string(), "vector": pa.list_(pa.float32(), width)})
     rows = 0
-    with (
-        atomic_path(path) as temporary,
-        pa.OSFile(str(temporary), "wb") as sink,
-        pa.ipc.new_file(sink, schema) as writer,
-    ):
-        for texts, vectors in batches:
-            columns = [pa.array(texts, pa.string()), list_column(vectors)]
-            writer.write_batch(pa.record_batch(columns, schema=schema))
+    nothing = ([], np.empty((0, width), np.float32))
+    with open_writer(path) as write:
+        for texts, vectors in chain([nothing], batches):
+            columns = {"text": pa.array(texts, pa.string()), "vector": list_column(vectors)}
+            write(pa.table(columns), None)
             rows += len(texts)
     return rows
 
@@ -81,11 +100,3 @@ def write_npy(path: Path, batches: Encoded, width: int) -> int:
     with atomic_path(path) as temporary, open(temporary, "wb") as sink:
         np.save(sink, np.concatenate(parts))
     return sum(len(part) for part in parts)
-
-
-def _batches(file: Path) -> Iterator[list[str]]:
-    from pipeline_lib.tables.lines import read_lines
-
-    lines = read_lines(None if str(file) == "-" else file)
-    while batch := list(islice(lines, BATCH)):
-        yield batch

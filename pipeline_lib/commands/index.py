@@ -10,12 +10,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pipeline_lib.commands.input_options import (
+    Encoding,
+    InputFormat,
+    Quoted,
+    input_path,
+    read_options,
+)
+
 if TYPE_CHECKING:
     from pipeline_lib.retrieval.catalogue import Catalogue
     from pipeline_lib.retrieval.documents import GivenDocuments
     from pipeline_lib.retrieval.embedders import EncoderReference
     from pipeline_lib.retrieval.segments import BuildReport
     from pipeline_lib.shards.engine.local import LocalEngine
+    from pipeline_lib.tables.reader import ReadOptions
     from pipeline_lib.tables.sentence_rows import Rows
 
 app = typer.Typer(
@@ -48,22 +57,11 @@ class Approximate(StrEnum):
     faiss = "faiss"
 
 
-class InputFormat(StrEnum):
-    """Formats of sentences: one per line, rows with columns, or a shard set."""
-
-    lines = "lines"
-    jsonl = "jsonl"
-    csv = "csv"
-    tsv = "tsv"
-    parquet = "parquet"
-    shards = "shards"
-
-
 Index = Annotated[Path, typer.Argument(help="Folder of the index.")]
 File = Annotated[
     Path, typer.Argument(help="Sentences: a file, a shard set's folder, or - for standard input.")
 ]
-Form = Annotated[
+Reads = Annotated[
     InputFormat | None,
     typer.Option("--format", help="The file's format; by default from its name."),
 ]
@@ -136,7 +134,9 @@ def build(
     ] = None,
     text: TextColumn = "text",
     ids: Id = None,
-    form: Form = None,
+    reads: Reads = None,
+    encoding: Encoding = None,
+    quoted: Quoted = None,
     segment_rows: SegmentRows = None,
     device: Device = "auto",
     workers: Workers = None,
@@ -175,9 +175,10 @@ def build(
             raise DistilleryError(f"{centre}: its targets are not centred. Omit `--centre`.")
     settings = Form(storage.value, normalise, dimensions, mean, approximate and approximate.value)
     where, engine = _engine(device, workers)
+    rows = _rows(file, read_options(reads, encoding, quoted), text, ids)
     with _given(vectors, index) as documents:
         catalogue, report = build(
-            *(index, reference, _rows(file, form, text, ids), settings, engine, where),
+            *(index, reference, rows, settings, engine, where),
             ids=ids is not None, segment_rows=segment_rows or SEGMENT_ROWS,
             on_segment=_progress(), documents=documents,
         )  # fmt: skip
@@ -194,7 +195,9 @@ def add(
     vectors: Vectors = None,
     text: TextColumn = "text",
     ids: Id = None,
-    form: Form = None,
+    reads: Reads = None,
+    encoding: Encoding = None,
+    quoted: Quoted = None,
     segment_rows: SegmentRows = None,
     device: Device = "auto",
     workers: Workers = None,
@@ -204,9 +207,10 @@ def add(
     from pipeline_lib.retrieval.catalogue import Catalogue
 
     where, engine = _engine(device, workers)
+    rows = _rows(file, read_options(reads, encoding, quoted), text, ids)
     with _given(vectors, index) as documents:
         catalogue, report = add(
-            *(Catalogue.open(index), _rows(file, form, text, ids), engine, where, encoder),
+            *(Catalogue.open(index), rows, engine, where, encoder),
             segment_rows=segment_rows or SEGMENT_ROWS, on_segment=_progress(), documents=documents,
         )  # fmt: skip
     _say_done(catalogue, report)
@@ -310,13 +314,14 @@ def _engine(device: str, workers: int | None) -> "tuple[str, LocalEngine]":
     return resolved, LocalEngine(workers or usable_cores())
 
 
-def _rows(file: Path, form: InputFormat | None, text: str, ids: str | None) -> "Iterator[Rows]":
+def _rows(file: Path, options: "ReadOptions", text: str, ids: str | None) -> "Iterator[Rows]":
     from pipeline_lib.base.errors import DistilleryError
     from pipeline_lib.tables.sentence_rows import read_rows
 
-    if str(file) != "-" and not file.exists():
+    source = input_path(file)
+    if source is not None and not source.exists():
         raise DistilleryError(f"{file}: not found. Give a file of sentences.")
-    return read_rows(None if str(file) == "-" else file, form and form.value, text, ids)
+    return read_rows(source, text, ids, options)
 
 
 def _progress() -> "Callable[[BuildReport], None]":

@@ -2,12 +2,14 @@
 
 import shlex
 import sys
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pipeline_lib.commands.input_options import Encoding, Quoted, read_options
 from pipeline_lib.commands.new import NoScm
 
 if TYPE_CHECKING:
@@ -35,7 +37,7 @@ class Students(StrEnum):
 def init(
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE...", help="CSV, TSV, JSON lines, Parquet; or a data folder."),
+        typer.Argument(metavar="FILE...", help="CSV, TSV, JSON, Parquet, …; or a data folder."),
     ],
     name: Annotated[
         str | None, typer.Option("--name", help="The task's name; by default the file's.")
@@ -69,6 +71,8 @@ def init(
     columns: Annotated[
         str | None, typer.Option("--columns", help="Column names, a,b,c, if there is no header.")
     ] = None,
+    encoding: Encoding = None,
+    quoted: Quoted = None,
     unlabelled: Annotated[
         list[Path] | None,
         typer.Option("--unlabelled", help="More texts, a file or a folder; repeatable."),
@@ -114,9 +118,12 @@ def init(
     dev_share, dev_file = _share_or_file(dev)
     test_share, test_file = _share_or_file(test)
     overrides = _overrides(text, label, kind, labels, metrics, positive, dev_share, test_share)
+    options = replace(
+        read_options(encoding=encoding, quoted=quoted), columns=_listed(columns) or None
+    )
     request = proposal.Request(
         *(files, proposal.name_of(name, files), overrides, ALL if students == "all" else SMALL),
-        *(dev_file, test_file, _listed(columns) or None, unlabelled or (), teacher),
+        *(dev_file, test_file, options, unlabelled or (), teacher),
     )
     default = find_profile("default")
     profile = proposal.profile_of(request.name, default)

@@ -10,15 +10,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipeline_lib.tables.input_texts import (
-    Columns,
-    Input,
-    TextBatch,
-    input_of,
-    line_batches,
-    parquet_types,
-    read_batches,
+from pipeline_lib.commands.input_options import (
+    Encoding,
+    InputFormat,
+    Quoted,
+    input_path,
+    read_options,
 )
+from pipeline_lib.tables.input_texts import (
+    SECOND_COLUMN,
+    Columns,
+    TextBatch,
+    column_types,
+    is_lines,
+    of_lines,
+    read_texts,
+)
+from pipeline_lib.tables.reader import LINES_COLUMN
 
 if TYPE_CHECKING:
     from pipeline_lib.exports.opening import Predictor
@@ -26,8 +34,6 @@ if TYPE_CHECKING:
     from pipeline_lib.tables.answer_writer import AnsweredBatch
 
 EXAMPLE = 'Example: distill predict data/students/movies/bilstm_kd_ts/1 "A joy from start to end."'
-TEXT, SECOND = "text", "text_pair"
-"""The default names of a table's text columns."""
 
 
 class OutputFormat(StrEnum):
@@ -44,25 +50,28 @@ def predict(
     ] = None,
     file: Annotated[
         Path | None,
-        typer.Option("--file", help="Read from here: lines, .csv, .tsv, .jsonl or .parquet."),
+        typer.Option("--file", help="Read from here: lines, or a table in any format."),
     ] = None,
     text: Annotated[
-        str | None, typer.Option("--text", help=f"A table's text column; by default {TEXT}.")
+        str | None,
+        typer.Option("--text", help=f"A table's text column; by default {LINES_COLUMN}."),
     ] = None,
     text2: Annotated[
         str | None,
-        typer.Option("--text2", help=f"For pairs, the second one; by default {SECOND}."),
+        typer.Option("--text2", help=f"For pairs, the second one; by default {SECOND_COLUMN}."),
     ] = None,
     keep: Annotated[
         list[str] | None,
         typer.Option("--keep", help="Another column to copy to the output; repeatable."),
     ] = None,
     reads: Annotated[
-        Input | None,
+        InputFormat | None,
         typer.Option("--input-format", help="Format of a pipe, or of a file with another suffix."),
     ] = None,
+    encoding: Encoding = None,
+    quoted: Quoted = None,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Write here: .csv, .jsonl or .parquet.")
+        Path | None, typer.Option("--out", help="Write here: .csv, .jsonl, .parquet or .arrow.")
     ] = None,
     prefix: Annotated[
         str, typer.Option("--prefix", help="Prepended to the names of answers in JSON and --out.")
@@ -105,22 +114,18 @@ def predict(
     """
     from pipeline_lib.exports.opening import load_student
     from pipeline_lib.tables import answer_writer
+    from pipeline_lib.tables.writer import require_ending
 
     if out is not None:
-        answer_writer.require_ending(out)
-    chosen = None if file == Path("-") else file
-    kind = Input.lines if texts else input_of(chosen, reads)
-    columns = _columns(kind, text, text2, keep)
-    lines = _sentences(texts or [], chosen) if kind is Input.lines else None
+        require_ending(out)
+    options, source = read_options(reads, encoding, quoted), input_path(file)
+    columns = _columns(bool(texts) or is_lines(source, options), text, text2, keep)
+    _check_input(texts or [], source)
     student = load_student(model)
+    columns = _for_student(columns, student)
     router = _router(model, student, route, threshold, teacher, params)
-    if lines is not None:
-        batches = line_batches(lines, student.is_pair)
-        types = {}
-    else:
-        table_columns = _for_student(columns, student)
-        batches = read_batches(chosen, kind, table_columns)
-        types = parquet_types(chosen, table_columns) if kind is Input.parquet and chosen else {}
+    batches = _of_arguments(texts, columns) if texts else read_texts(source, columns, options)
+    types = {} if texts else column_types(source, columns, options)
     as_json = partial(answer_writer.json_lines, prefix=prefix)
     printed = answer_writer.text_lines if form is OutputFormat.text else as_json
 
@@ -155,10 +160,12 @@ def _answer_all(
     written = False
     for batch in batches:
         write(_answer(batch, student, router))
-        missing += [batch.first + row for row, text in enumerate(batch.texts) if text is None]
+        missing += [
+            number for number, text in zip(batch.numbers, batch.texts, strict=True) if text is None
+        ]
         written = True
     if even_none and not written:
-        write(_answer(TextBatch({}, [], 1), student, router))
+        write(_answer(TextBatch({}, [], []), student, router))
     return missing
 
 
@@ -178,15 +185,17 @@ def _answer(batch: TextBatch, student: "Predictor", router: "Router | None") -> 
     return AnsweredBatch(batch.columns, student.labels, outputs, routed)
 
 
-def _columns(kind: Input, text: str | None, second: str | None, keep: list[str] | None) -> Columns:
+def _columns(
+    of_lines: bool, text: str | None, second: str | None, keep: list[str] | None
+) -> Columns:
     from pipeline_lib.base.errors import DistilleryError
 
-    if kind is Input.lines and (text or second or keep):
+    if of_lines and (text or second or keep):
         raise DistilleryError(
             "--text, --text2 and --keep name columns of a table: give one with --file, or set "
             "--input-format."
         )
-    return Columns(text or TEXT, second, tuple(keep or ()))
+    return Columns(text or LINES_COLUMN, second, tuple(keep or ()))
 
 
 def _for_student(columns: Columns, student: "Predictor") -> Columns:
@@ -194,7 +203,7 @@ def _for_student(columns: Columns, student: "Predictor") -> Columns:
     from pipeline_lib.base.errors import DistilleryError
 
     if student.is_pair:
-        return Columns(columns.text, columns.second or SECOND, columns.keep)
+        return Columns(columns.text, columns.second or SECOND_COLUMN, columns.keep)
     if columns.second is not None:
         raise DistilleryError("--text2: this student reads one sentence. Leave it out.")
     return columns
@@ -245,15 +254,18 @@ def _router(
     return serving.Router(student.logits, behind, threshold)
 
 
-def _sentences(texts: list[str], file: Path | None) -> Iterator[str]:
+def _check_input(texts: list[str], file: Path | None) -> None:
     from pipeline_lib.base.errors import DistilleryError
-    from pipeline_lib.base.unicode import as_utf8
-    from pipeline_lib.tables.lines import read_lines
 
     if texts and file:
         raise DistilleryError("sentences on the command line and --file: give one of them.")
-    if texts:
-        return iter([as_utf8(text, f"sentence {number}") for number, text in enumerate(texts, 1)])
-    if file is None and sys.stdin.isatty():
+    if not texts and file is None and sys.stdin.isatty():
         raise DistilleryError("no sentences: give them as arguments, by --file or by a pipe.")
-    return read_lines(file)
+
+
+def _of_arguments(texts: list[str], columns: Columns) -> Iterator[TextBatch]:
+    from pipeline_lib.base.unicode import as_utf8
+
+    numbers = range(1, len(texts) + 1)
+    checked = [as_utf8(t, f"sentence {n}") for n, t in zip(numbers, texts, strict=True)]
+    yield of_lines(checked, numbers, columns)

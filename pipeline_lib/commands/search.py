@@ -9,9 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pipeline_lib.commands.input_options import (
+    Encoding,
+    InputFormat,
+    Quoted,
+    input_path,
+    read_options,
+)
+
 if TYPE_CHECKING:
     from pipeline_lib.retrieval.catalogue import Catalogue
     from pipeline_lib.retrieval.search import Hit
+    from pipeline_lib.tables.reader import ReadOptions
     from pipeline_lib.tables.sentence_rows import Rows
 
 EXAMPLE = 'Example: distill search data/catalogues/wikipedia "A city in the north of Italy."'
@@ -43,7 +52,7 @@ def search(
     ] = None,
     queries: Annotated[
         Path | None,
-        typer.Option("--queries", help="File of queries: lines, JSON lines, CSV or Parquet."),
+        typer.Option("--queries", help="File of queries: lines, or a table in any format."),
     ] = None,
     text: Annotated[
         str, typer.Option("--text", help="Column or JSON key of the queries in that file.")
@@ -51,6 +60,14 @@ def search(
     ids: Annotated[
         str | None, typer.Option("--id", help="Column or JSON key of their ids, to print as well.")
     ] = None,
+    reads: Annotated[
+        InputFormat | None,
+        typer.Option(
+            "--format", help="Format of that file or of a pipe; by default from its name."
+        ),
+    ] = None,
+    encoding: Encoding = None,
+    quoted: Quoted = None,
     k: Annotated[int, typer.Option("--k", min=1, help="Results per query.")] = 10,
     as_json: Annotated[
         bool,
@@ -95,9 +112,8 @@ def search(
 ) -> None:
     """Print the sentences of an index that best match each query.
 
-    Without QUERY and --queries, queries are read from standard input, one per line. A file's format
-    follows from its name, as in `distill index build`. An encoder other than the index's own must
-    have been trained on that one's vectors.
+    Without QUERY and --queries, queries are read from standard input, one per line. An
+    encoder other than the index's own must have been trained on that one's vectors.
 
     Scores are cosines. Those of --by student are the difference of two classes' logits, the log
     probability of one of several classes, or a regression's score; those of --teacher are
@@ -108,7 +124,8 @@ def search(
     from pipeline_lib.retrieval.scoring import CosineScorer
     from pipeline_lib.retrieval.search import CrossEncoder, QueryEncoder, Search, pair_scorer
 
-    rows = _queries(query or [], queries, text, ids)
+    options = read_options(reads, encoding, quoted)
+    rows = _queries(query or [], input_path(queries), text, ids, options)
     catalogue, where = Catalogue.open(index), str(resolve_device(device))
     scorer = (
         CosineScorer(where)
@@ -143,7 +160,9 @@ def _candidates(first: str | None) -> int | None:
     return int(count)
 
 
-def _queries(queries: list[str], file: Path | None, text: str, ids: str | None) -> "Iterable[Rows]":
+def _queries(
+    queries: list[str], file: Path | None, text: str, ids: str | None, options: "ReadOptions"
+) -> "Iterable[Rows]":
     from pipeline_lib.base.errors import DistilleryError
     from pipeline_lib.base.unicode import as_utf8
     from pipeline_lib.tables.sentence_rows import Rows, read_rows
@@ -158,7 +177,7 @@ def _queries(queries: list[str], file: Path | None, text: str, ids: str | None) 
         raise DistilleryError("no queries: give them as arguments, by --queries or by a pipe.")
     if file is not None and not file.exists():
         raise DistilleryError(f"{file}: not found. Give a file of queries.")
-    return read_rows(file, text=text, ids=ids)
+    return read_rows(file, text, ids, options)
 
 
 def _batches(queries: "Iterable[Rows]") -> "Iterator[Rows]":

@@ -55,16 +55,17 @@ def check(
     names. For a file of sentence vectors, with `embedding`, shows what share of the
     encoders' sentences has one.
     """
+    from pipeline_lib.base.file_formats import format_of as format_of_name
     from pipeline_lib.outputs.files.answers import gather
     from pipeline_lib.outputs.files.describe_vectors import vector_lines, vector_settings
     from pipeline_lib.outputs.files.infer_task import task_of
+    from pipeline_lib.outputs.files.teacher_rows import format_of
     from pipeline_lib.outputs.files.vector_files import holds_vectors
     from pipeline_lib.params import load_params
-    from pipeline_lib.tables.row_files import ENDINGS, format_of
 
     loaded = load_params(params)
     vectors = vector_settings(loaded)
-    format = None if file.suffix.lower() in ENDINGS else vectors.format
+    format = vectors.format if format_of_name(file) is None else None
     if task is None and teacher is None and holds_vectors(file, format):
         typer.echo(f"{file}: {format_of(file, format)}, sentence vectors")
         for line in vector_lines([file], vectors.model_copy(update={"format": format}), loaded):

@@ -1,7 +1,7 @@
 """Where a task's files go below ``inputs``: used in place, copied, or rewritten.
 
-Files that the pipeline can read are used as they are.  It reads one format per task, CSV only with
-commas, and every row: if formats differ or rows are left out, all splits are written as Parquet.
+Files that the pipeline can read are used as they are.  It reads one file per split, in one format
+per task, and every row: otherwise, all splits are written as Parquet.
 """
 
 import shutil
@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.file_formats import suffix_of
 from pipeline_lib.base.files import atomic_path, sha256_file
 from pipeline_lib.tables.contents import Content
 
@@ -63,8 +64,8 @@ def place(
     """
     parts = [*contents.values()]
     whole = all(len(kept[s]) == content.table.num_rows for s, content in contents.items())
-    formats = {(part.format_for(columns), tuple(part.columns or ())) for part in parts}
-    if not whole or len(formats) > 1 or parts[0].format_for(columns) is None:
+    formats = {(part.format, tuple(part.columns or ())) for part in parts}
+    if not whole or len(formats) > 1 or parts[0].format is None:
         tables = {
             inputs / name / f"{split}.parquet": _kept(content, columns, kept[split])
             for split, content in contents.items()
@@ -77,7 +78,7 @@ def place(
         if path.resolve().is_relative_to(inputs.resolve()):
             files[split] = path.resolve().relative_to(inputs.resolve()).as_posix()
             continue
-        target = inputs / name / f"{split}{path.suffix.lower()}"
+        target = inputs / name / f"{split}{suffix_of(path)}"
         files[split], copies[target] = target.relative_to(inputs).as_posix(), path
     return Placement(_source(files, parts[0].format, parts[0].columns), copies)
 

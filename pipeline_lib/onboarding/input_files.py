@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.tables.contents import FORMATS
+from pipeline_lib.base.file_formats import COMPRESSIONS, FORMATS, format_of, suffix_of
+from pipeline_lib.tables.reader import is_hidden
 
 _NAMES = {
     "train": "train",
@@ -67,10 +68,11 @@ def checked(path: Path) -> Path:
     """
     if not path.is_file():
         raise DistilleryError(f"{path}: not found. Correct the path.")
-    if path.suffix.lower() not in FORMATS:
+    if format_of(path) is None:
         raise DistilleryError(
-            f"{path}: unknown file suffix; known are {', '.join(FORMATS)}. Save the file as one of "
-            "these (a spreadsheet as CSV, JSON as one object per line), or unpack it."
+            f"{path}: unknown file suffix; known are {', '.join(FORMATS)}, and those with "
+            f"{', '.join(COMPRESSIONS)} added. Save the file as one of these (a spreadsheet as "
+            "CSV), or unpack it."
         )
     return path
 
@@ -88,8 +90,8 @@ def files_of_texts(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
             files.setdefault(path.resolve(), checked(path))
             continue
         inside = [p for p in sorted(path.rglob("*")) if p.is_file()]
-        inside = [p for p in inside if not _is_hidden(p.relative_to(path))]
-        known = [p for p in inside if p.suffix.lower() in FORMATS]
+        inside = [p for p in inside if not is_hidden(p.relative_to(path))]
+        known = [p for p in inside if format_of(p)]
         if not known:
             raise _nothing_in(path)
         for file in known:
@@ -114,13 +116,12 @@ def split_of(*names: str) -> str | None:
 def _groups(path: Path) -> list[tuple[str | None, list[Path]]]:
     """Return the files at a path with their split, grouping the parts of one split."""
     if not path.is_dir():
-        return [(split_of(path.stem), [checked(path)])]
+        return [(split_of(_stem(path)), [checked(path)])]
     groups: dict[tuple[Path, str, str], list[Path]] = {}
     for file in sorted(path.rglob("*")):
-        ending = file.suffix.lower()
-        if ending in FORMATS and ending != ".txt" and not _is_hidden(file.relative_to(path)):
+        if format_of(file) not in (None, "lines") and not is_hidden(file.relative_to(path)):
             # If the folder is the split, the stem of a part is just its number.
-            key = (file.parent, _PART.sub("", file.stem), ending)
+            key = (file.parent, _PART.sub("", _stem(file)), suffix_of(file))
             groups.setdefault(key, []).append(file)
     if not groups:
         raise _nothing_in(path)
@@ -144,8 +145,8 @@ def _nothing_in(folder: Path) -> DistilleryError:
     )
 
 
-def _is_hidden(path: Path) -> bool:
-    return any(part.startswith((".", "cache-")) for part in path.parts)
+def _stem(path: Path) -> str:
+    return path.name[: len(path.name) - len(suffix_of(path))]
 
 
 def _refuse(path: Path, split: str | None, splits: dict[str, list[Path]]) -> None:

@@ -1,7 +1,7 @@
 """Turns what a user gave into a proposal: a task, its files, the sections of a profile."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from pipeline_lib.onboarding.understanding import Overrides, TaskGuess, understa
 from pipeline_lib.onboarding.unlabelled_files import read_further
 from pipeline_lib.params import UNLABELLED
 from pipeline_lib.tables.contents import Content, read_content
+from pipeline_lib.tables.reader import ReadOptions
 
 PROFILES = Path("profiles")
 """The folder of a workspace's own profiles."""
@@ -26,8 +27,8 @@ _SPLIT_NAMES = ("train", "training", "all", "data")
 class Request:
     """What a user gave.
 
-    :ivar dev: the dev file; :ivar test: the test file; :ivar columns: names of the columns of files
-        without a header line; :ivar unlabelled: files and folders of more texts.
+    :ivar dev: the dev file; :ivar test: the test file; :ivar options: how to read them;
+        :ivar unlabelled: files and folders of more texts.
     :ivar teacher: see :func:`~pipeline_lib.onboarding.teachers.choose_teacher`.
     :ivar students: architectures.
     """
@@ -38,7 +39,7 @@ class Request:
     students: tuple[str, ...]
     dev: Path | None = None
     test: Path | None = None
-    columns: list[str] | None = None
+    options: ReadOptions = field(default_factory=ReadOptions)
     unlabelled: Sequence[Path] = ()
     teacher: str | None = None
 
@@ -104,7 +105,7 @@ def inspect_files(request: Request, base: Mapping[str, Any], ask: Ask) -> Inspec
     splits = files_by_split(request.files, request.dev, request.test)
     # Some rows of QQP's official training file end before their texts.
     contents = {
-        split: read_content(paths, request.columns, short_rows=split == "train")
+        split: read_content(paths, replace(request.options, short_rows=split == "train"))
         for split, paths in splits.items()
     }
     [default] = [t["model"] for t in base["teachers"].values() if t["model"] is not None]
@@ -120,7 +121,7 @@ def inspect_files(request: Request, base: Mapping[str, Any], ask: Ask) -> Inspec
     unlabelled = None
     files, skipped = files_of_texts(request.unlabelled)
     if files:
-        unlabelled = read_further(files, understood.text, request.columns, ask)
+        unlabelled = read_further(files, understood.text, request.options, ask)
     return Inspection(understood, find(understood, unlabelled), teacher, unlabelled, skipped)
 
 
@@ -129,6 +130,12 @@ def leave_out(inspection: Inspection) -> Inspection:
     understood = without_lonely(inspection.understood)
     findings = find(understood, inspection.unlabelled)
     return replace(inspection, understood=understood, findings=findings, leaves_out=True)
+
+
+def _overrides(options: ReadOptions) -> dict[str, Any]:
+    """Return what a user said about the files, which the pipeline needs to know, too."""
+    said = {"encoding": options.encoding, "quoted": options.quoted}
+    return {name: value for name, value in said.items() if value is not None}
 
 
 def propose(request: Request, inspection: Inspection, base: Mapping[str, Any]) -> Proposal:
@@ -145,6 +152,8 @@ def propose(request: Request, inspection: Inspection, base: Mapping[str, Any]) -
     label = understood.label
     labels = [label] if isinstance(label, str) else dict.fromkeys((label or {}).values())
     placement = place(contents, [*understood.text, *labels], kept, request.name, inputs)
+    if placement.source["format"] != "parquet":
+        placement.source |= _overrides(request.options)
     teacher = inspection.teacher
     if teacher.hints is not None and understood.kind == "classification":
         is_ordered = request.overrides.labels is not None

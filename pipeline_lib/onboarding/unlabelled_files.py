@@ -4,26 +4,25 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
-
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.onboarding.columns import look_at
 from pipeline_lib.onboarding.guess_columns import choose_texts
 from pipeline_lib.onboarding.questions import Ask, Question
 from pipeline_lib.params import UNLABELLED
-from pipeline_lib.tables.contents import Content, read_content
+from pipeline_lib.tables.contents import Content, joined, read_content
+from pipeline_lib.tables.reader import ReadOptions
 
 _SHOWN = 8
 """How many faulty files are listed before the rest is only counted."""
 
 
 def read_further(
-    paths: Sequence[Path], text: Sequence[str], columns: list[str] | None, ask: Ask
+    paths: Sequence[Path], text: Sequence[str], options: ReadOptions, ask: Ask
 ) -> Content:
     """Read files of unlabelled texts, one after the other.
 
-    :param text: the task's text columns; :param columns: the column names of its files without a
-        header line, which may also apply to these files.
+    :param text: the task's text columns; :param options: those of its files, whose column names may
+        also apply to these.
     :raises DistilleryError: naming each file that cannot be read, or has other columns.
     """
     contents: list[Content] = []
@@ -31,27 +30,21 @@ def read_further(
     ask = _once(ask)
     for path in paths:
         try:
-            renamed = _renamed(_read(path, columns), text, ask)
+            renamed = _renamed(_read(path, options), text, ask)
         except DistilleryError as error:
             faults.append(str(error))
             continue
         contents.append(renamed)
     if faults:
         raise DistilleryError("\n".join(_counted(faults, len(paths))))
-    if len(contents) == 1:
-        return contents[0]
-    starts, rows = [], 0
-    for content in contents:
-        starts.append((rows, content.starts[0][1]))
-        rows += content.table.num_rows
-    tables = [content.table.select([*text]).replace_schema_metadata(None) for content in contents]
-    return Content([*paths], pa.concat_tables(tables), starts, None)
+    tables = [content.table.select([*text]) for content in contents]
+    return joined([replace(c, table=table) for c, table in zip(contents, tables, strict=True)])
 
 
-def _read(path: Path, columns: list[str] | None) -> Content:
-    content = read_content([path])
+def _read(path: Path, options: ReadOptions) -> Content:
+    content, columns = read_content([path], replace(options, columns=None)), options.columns
     if columns is not None and content.is_nameless and len(content.names) == len(columns):
-        return read_content([path], columns)
+        return read_content([path], options)
     return content
 
 

@@ -43,7 +43,7 @@ class SentenceVectorFiles(Section):
     """
 
     files: Annotated[list[str], Field(min_length=1)]
-    format: Literal["parquet", "arrow", "csv", "jsonl", "openai-batch"] | None
+    format: Literal["parquet", "arrow", "csv", "tsv", "jsonl", "openai-batch"] | None
     mask: Annotated[str, Field(min_length=1)]
     provenance: dict[str, str]
     storage: VectorStorage

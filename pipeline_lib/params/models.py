@@ -121,7 +121,7 @@ class Finished(Section):
         return self.checkpoint.replace("{task}", task)
 
 
-AnswerFormat = Literal["parquet", "arrow", "csv", "jsonl", "openai-batch", "vllm"]
+AnswerFormat = Literal["parquet", "arrow", "csv", "tsv", "jsonl", "openai-batch", "vllm"]
 
 
 class AnswerFiles(Section):

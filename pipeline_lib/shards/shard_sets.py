@@ -28,6 +28,7 @@ from pipeline_lib.base.files import atomic_path, read_json, sha256_file, sha256_
 
 FORMAT = 1
 """Version of the layout; bump it when shards written before can no longer be read."""
+MANIFEST = "manifest.json"
 _ITERATION = re.compile(r"-i(\d+)\.arrow$")
 
 
@@ -86,7 +87,7 @@ class Manifest:
         return replace(self, shards=kept)
 
 
-_MANIFEST = TypeAdapter(Manifest)
+_MANIFEST_TYPE = TypeAdapter(Manifest)
 
 
 def write_shard(
@@ -133,7 +134,7 @@ def read_shard(path: Path) -> pa.Table:
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Finish a shard set: write its ``manifest.json``, atomically and last."""
-    write_json(Path(folder) / "manifest.json", asdict(manifest))
+    write_json(Path(folder) / MANIFEST, asdict(manifest))
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -141,7 +142,7 @@ def read_manifest(folder: Path) -> Manifest:
 
     :raises DistilleryError: if there is none, or it has another format.
     """
-    path = Path(folder) / "manifest.json"
+    path = Path(folder) / MANIFEST
     if not path.exists():
         raise DistilleryError(
             f"{folder}: no manifest.json, so not a finished shard set. Run `dvc repro`."
@@ -155,7 +156,7 @@ def read_manifest(folder: Path) -> Manifest:
             "again."
         )
     try:
-        return _MANIFEST.validate_python(raw, extra="forbid")
+        return _MANIFEST_TYPE.validate_python(raw, extra="forbid")
     except ValidationError as error:
         fault = error.errors()[0]
         key = ".".join(map(str, fault["loc"]))
@@ -220,7 +221,7 @@ def shard_sets(folder: Path) -> list[Path]:
 
     :raises DistilleryError: if there is none.
     """
-    folders = sorted(path.parent for path in Path(folder).rglob("manifest.json"))
+    folders = sorted(path.parent for path in Path(folder).rglob(MANIFEST))
     if not folders:
         raise DistilleryError(f"{folder}: no shard sets here. Run `dvc repro` to make them.")
     return folders

@@ -1,10 +1,7 @@
-"""Writes a student's answers as text lines, JSON, CSV or Parquet, batch by batch."""
+"""A student's answers as lines of text or JSON, and as a table, batch by batch."""
 
-import csv
-import json
-import math
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import atomic_path
 from pipeline_lib.base.probabilities import softmax
+from pipeline_lib.tables.writer import cell_text, json_text, open_writer
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 BY, LABEL, PROBABILITY = "answered_by", "label", "probability"
-ENDINGS = (".csv", ".jsonl", ".parquet")
 DIGITS = 6
 
 
@@ -98,7 +94,7 @@ class AnsweredBatch:
 def text_lines(answers: AnsweredBatch) -> Iterator[str]:
     """Yield tab-separated lines: label, probability and sentences, or score and sentences."""
     for row, answer in enumerate(answers.by_row()):
-        texts = (_as_text(values[row]) or "" for values in answers.columns.values())
+        texts = (cell_text(values[row]) or "" for values in answers.columns.values())
         sentences = [text.replace("\n", " ") for text in texts]
         if len(answers.names) == 1:
             score = answer[answers.names[0]]
@@ -117,8 +113,7 @@ def json_lines(answers: AnsweredBatch, prefix: str) -> Iterator[str]:
     :raises DistilleryError: if an answer has the name of a column.
     """
     _require_apart(answers, prefix)
-    for record in answers.records(prefix):
-        yield _as_json(record)
+    return map(json_text, answers.records(prefix))
 
 
 @contextmanager
@@ -131,77 +126,30 @@ def answer_writer(
     :param types: Parquet types of the rows' own columns, where known; others become text.
     :raises DistilleryError: if an answer has the name of a column, or the suffix is unknown.
     """
-    require_ending(path)
-    open_ = {".csv": _open_csv, ".jsonl": _open_jsonl, ".parquet": _open_parquet}[path.suffix]
-    with atomic_path(path) as temporary, open_(temporary, prefix, types) as write:
-        yield write
+    with open_writer(path) as write:
 
-
-def require_ending(path: Path) -> None:
-    """Check that a file's suffix is one of the formats in which answers are written.
-
-    :raises DistilleryError: if it is not.
-    """
-    if path.suffix not in ENDINGS:
-        raise DistilleryError(f"{path}: give a name that ends in {', '.join(ENDINGS)}.")
-
-
-@contextmanager
-def _open_jsonl(path: Path, prefix: str, _: object) -> Iterator[Callable[[AnsweredBatch], None]]:
-    with open(path, "w", encoding="utf-8", newline="\n") as sink:
-
-        def write(answers: AnsweredBatch) -> None:
-            for line in json_lines(answers, prefix):
-                sink.write(line + "\n")
-
-        yield write
-
-
-@contextmanager
-def _open_csv(path: Path, prefix: str, _: object) -> Iterator[Callable[[AnsweredBatch], None]]:
-    with open(path, "w", encoding="utf-8", newline="") as sink:
-        writer = csv.writer(sink, lineterminator="\n")
-
-        def write(answers: AnsweredBatch) -> None:
+        def write_answers(answers: AnsweredBatch) -> None:
             _require_apart(answers, prefix)
-            columns = answers.columns | answers.flat(prefix)
-            if not sink.tell():
-                writer.writerow(columns)
-            texts = ([_as_text(value) for value in values] for values in columns.values())
-            writer.writerows(zip(*texts, strict=True))
+            write(_table(answers, prefix, types), answers.records(prefix))
 
-        yield write
+        yield write_answers
 
 
-@contextmanager
-def _open_parquet(
-    path: Path, prefix: str, types: "dict[str, pa.DataType]"
-) -> Iterator[Callable[[AnsweredBatch], None]]:
+def _table(answers: AnsweredBatch, prefix: str, types: "dict[str, pa.DataType]") -> "pa.Table":
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
-    with ExitStack() as stack:
-        writers: list[pq.ParquetWriter] = []
-
-        def write(answers: AnsweredBatch) -> None:
-            _require_apart(answers, prefix)
-            inputs = {
-                name: pa.array(values, types[name])
-                if name in types
-                else pa.array([_as_text(value) for value in values], pa.string())
-                for name, values in answers.columns.items()
-            }
-            named = {prefix + BY, prefix + LABEL}
-            outputs = {
-                name: pa.array(values, pa.string() if name in named else pa.float64())
-                for name, values in answers.flat(prefix).items()
-            }
-            table = pa.table(inputs | outputs)
-            if not writers:
-                writers.append(stack.enter_context(pq.ParquetWriter(path, table.schema)))
-            writers[0].write_table(table)
-
-        yield write
+    inputs = {
+        name: pa.array(values, types[name])
+        if name in types
+        else pa.array([cell_text(value) for value in values], pa.string())
+        for name, values in answers.columns.items()
+    }
+    named = {prefix + BY, prefix + LABEL}
+    outputs = {
+        name: pa.array(values, pa.string() if name in named else pa.float64())
+        for name, values in answers.flat(prefix).items()
+    }
+    return pa.table(inputs | outputs)
 
 
 def _require_apart(answers: AnsweredBatch, prefix: str) -> None:
@@ -212,24 +160,3 @@ def _require_apart(answers: AnsweredBatch, prefix: str) -> None:
             f"column {both[0]!r} is in the file already, and an answer has the same name. Give the "
             "answers' names a prefix, for example --prefix predicted_."
         )
-
-
-def _as_text(value: Any) -> str | None:
-    """Return a value as text; anything that is not text becomes JSON, and NaN is missing."""
-    value = _finite(value)
-    return value if value is None or isinstance(value, str) else _as_json(value)
-
-
-def _as_json(value: Any) -> str:
-    return json.dumps(_finite(value), ensure_ascii=False, default=str)
-
-
-def _finite(value: Any) -> Any:
-    """Return a value with None for NaN and infinities, which JSON does not have."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, list):
-        return [_finite(item) for item in value]
-    if isinstance(value, dict):
-        return {name: _finite(item) for name, item in value.items()}
-    return value

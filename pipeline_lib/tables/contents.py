@@ -1,32 +1,34 @@
-"""Reads files: all columns as text, whatever the format, with every row's number."""
+"""Whole files in memory, for those who do not know them yet: all columns, each as text."""
 
-import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from shlex import quote
-from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
+import pyarrow.types as kinds
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.tables.decoding import read_text
-from pipeline_lib.tables.delimited import check_once, numbered, read_delimited
-from pipeline_lib.tables.nested import Outer, outer_columns, with_deeper
-from pipeline_lib.tables.rows import FIRST_ROW, read_rows
+from pipeline_lib.tables.arrow_files import ArrowTable, is_bytes_type, is_plain_type
+from pipeline_lib.tables.faults import check_once, no_rows
+from pipeline_lib.tables.nested import plain_columns, value_at, with_types
+from pipeline_lib.tables.reader import (
+    ArrowFile,
+    DelimitedFile,
+    JsonFile,
+    ReadOptions,
+    RowBatch,
+    open_input,
+)
 
-FORMATS = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".parquet": "parquet",
-    ".arrow": "arrow",
-    ".txt": "text",
-}
-"""Formats by file suffix; ``text`` means one text per line."""
+_FEW = 50
+"""The most distinct values of a column with recurring values."""
+_SHOWN = 8
+"""How many row numbers a message lists."""
+_SENTENCE = 4
+"""From this many words on, an entry of the first line is not a name, if all are that long."""
 
 
 @dataclass(frozen=True)
@@ -34,31 +36,27 @@ class Content:
     """The rows of one split.
 
     :ivar paths: its files; :ivar table: all columns, each as text, "" for missing values.
-    :ivar starts: for each file, its first row in the table, and that row's number in the file.
+    :ivar numbers: the number of each row in its file, as an editor shows it, int64 (rows,).
+    :ivar files: the number of each row's file, int64 (rows,).
     :ivar format: the format in which the pipeline reads it; None if it must be rewritten.
     :ivar columns: the column names, for a file without a header line.
     :ivar class_names: by column, the names of 0, 1, 2, … in its metadata.
-    :ivar deeper: columns nested in the file's rows, where the pipeline does not look.
     :ivar others: fields that cannot be columns here, with their types: lists, times, images.
     """
 
     paths: list[Path]
     table: pa.Table
-    starts: list[tuple[int, int]]
+    numbers: np.ndarray
+    files: np.ndarray
     format: str | None
     columns: list[str] | None = None
     class_names: dict[str, list[str]] = field(default_factory=dict)
-    deeper: frozenset[str] = frozenset()
     others: dict[str, str] = field(default_factory=dict)
 
     @property
     def is_nameless(self) -> bool:
         """Whether neither the file nor the user named the columns."""
         return self.columns is not None and self.columns == numbered(len(self.columns))
-
-    def format_for(self, columns: Sequence[str]) -> str | None:
-        """Return the format in which the pipeline reads these columns, or None."""
-        return None if self.deeper & {*columns} else self.format
 
     @property
     def names(self) -> list[str]:
@@ -71,160 +69,198 @@ class Content:
 
     def place(self, row: int) -> tuple[Path, int]:
         """Return the file of a row of the table, and the row's number as an editor shows it."""
-        number = max(n for n, (start, _) in enumerate(self.starts) if start <= row)
-        start, first = self.starts[number]
-        return self.paths[number], first + row - start
+        return self.paths[self.files[row]], int(self.numbers[row])
 
 
-@dataclass(frozen=True)
-class _File:
-    table: pa.Table
-    first: int
-    format: str | None
-    columns: list[str] | None = None
-    class_names: dict[str, list[str]] = field(default_factory=dict)
-    deeper: frozenset[str] = frozenset()
-    others: dict[str, str] = field(default_factory=dict)
-
-
-def read_content(
-    paths: Sequence[Path], columns: list[str] | None = None, short_rows: bool = False
-) -> Content:
+def read_content(paths: Sequence[Path], options: ReadOptions = ReadOptions()) -> Content:  # noqa: B008
     """Read a split's files, one after the other.
 
-    :param columns: names of the columns, if there is no header line.
-    :param short_rows: whether rows of tsv files may end early; their other columns are empty.
     :raises DistilleryError: naming file and row, if one cannot be read.
     """
-    files = [_read(path, columns, short_rows) for path in paths]
-    starts, rows = [], 0
-    for file in files:
-        starts.append((rows, file.first))
-        rows += file.table.num_rows
-    first = files[0]
-    names = [n for n in first.table.column_names if all(n in f.table.column_names for f in files)]
-    table = pa.concat_tables([file.table.select(names) for file in files])
-    same = len(files) == 1
+    return joined([_read(path, options) for path in paths])
+
+
+def joined(contents: Sequence[Content]) -> Content:
+    """Return the rows of several files, with the columns that all of them have."""
+    if len(contents) == 1:
+        return contents[0]
+    first, *rest = contents
+    names = [name for name in first.names if all(name in content.names for content in rest)]
     return Content(
-        *([*paths], table, starts, first.format if same else None, first.columns),
-        *(first.class_names, first.deeper, first.others),
+        [path for content in contents for path in content.paths],
+        pa.concat_tables([content.table.select(names) for content in contents]),
+        np.concatenate([content.numbers for content in contents]),
+        np.repeat(np.arange(len(contents)), [len(content.numbers) for content in contents]),
+        None,
+        first.columns,
+        first.class_names,
+        first.others,
     )
 
 
-def _read(path: Path, columns: list[str] | None, short_rows: bool) -> _File:
-    format = FORMATS[path.suffix.lower()]
-    if format in ("csv", "tsv"):
-        return _File(*read_delimited(path, format, columns, short_rows))
-    if format == "jsonl":
-        return _read_json(path)
-    if format == "parquet":
-        return _read_parquet(path)
-    if format == "arrow":
-        return _read_arrow(path)
-    lines = [line for line in read_text(path).split("\n") if line.strip()]
-    if not lines:
-        raise DistilleryError(f"{path}: no texts. Write one per line.")
-    return _File(pa.table({"text": pa.array(lines, pa.large_string())}), 1, None)
+def numbered(columns: int) -> list[str]:
+    """Return names for columns that have none."""
+    return [f"column_{number}" for number in range(1, columns + 1)]
 
 
-def _read_json(path: Path) -> _File:
-    """Read JSON lines: keys with plain values in all rows, and nested ones."""
-    text = read_text(path)
-    if text.lstrip().startswith("["):
-        raise DistilleryError(
-            f"{path}: a JSON array. Write one object per line: jq -c '.[]' {quote(str(path))} > "
-            f"{quote(str(path.with_name(f'{path.stem}_lines.jsonl')))}"
+def _read(path: Path, options: ReadOptions) -> Content:
+    with open_input(path, options) as source:
+        if isinstance(source, JsonFile):
+            return _json(path, source)
+        if isinstance(source, ArrowFile):
+            return _arrow(path, source)
+        if not isinstance(source, DelimitedFile):
+            return _content(path, source.format, source.batches(source.columns))
+        header = source.header
+    return _delimited(path, header, options)
+
+
+def _json(path: Path, source: JsonFile) -> Content:
+    """Return the keys with plain values in all rows, and nested ones."""
+    rows = [*source.rows()]
+    names: list[str] = []
+    others: dict[str, str] = {}
+    for key in source.columns:
+        inner = [*plain_columns(key, [row.get(key) for _, row in rows])]
+        names += inner
+        others |= {} if inner else {key: "list or object"}
+    names = _some(path, names, others)
+    numbers = [number for number, _ in rows]
+    values = {name: [value_at(row, name) for _, row in rows] for name in names}
+    batches = [RowBatch(str(path), numbers, values)] if rows else []
+    return replace(_content(path, source.format, batches), others=others)
+
+
+def _arrow(path: Path, source: ArrowFile) -> Content:
+    """Return the columns of plain values, and those nested in others."""
+    names: list[str] = []
+    others: dict[str, str] = {}
+    for field_ in source.table.schema:
+        inner = [*_inside(source.table, field_)]
+        names += inner
+        others |= {} if inner else {field_.name: str(field_.type)}
+    content = _content(path, source.format, source.batches(_some(path, names, others)))
+    return replace(content, class_names=source.table.class_names(), others=others)
+
+
+def _inside(table: ArrowTable, column: pa.Field) -> Iterator[str]:
+    """Yield the paths of plain values in a column."""
+    is_list = kinds.is_list(column.type) or kinds.is_large_list(column.type)
+    if is_plain_type(column.type):
+        if not is_bytes_type(column.type) or all(map(_is_utf8, table.values(column.name))):
+            yield column.name
+        return
+    is_struct = kinds.is_struct(column.type)
+    if is_struct or (is_list and all(map(_has_single_values, table.values(column.name)))):
+        parts = table.values(column.name)
+        yield from plain_columns(
+            column.name, [value for part in parts for value in part.to_pylist()]
         )
-    rows, plain = [], {}
-    for line in text.rstrip().split("\n"):
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
-            continue  # the pipeline's own reader reports it
-        rows.append(row if isinstance(row, dict) else {})
-        for name, value in rows[-1].items():
-            plain[name] = plain.get(name, True) and not isinstance(value, list | dict)
-    names = [name for name, is_plain in plain.items() if is_plain]
-    table = read_rows(path, "jsonl", None, names, names)
-    deep = (
-        (name, "list or object", [row.get(name) for row in rows])
-        for name, is_plain in plain.items()
-        if not is_plain
-    )
-    return _file(path, table, "jsonl", deep)
 
 
-def _read_parquet(path: Path) -> _File:
-    schema = _schema(path)
-    check_once(path, schema.names)
-    names = [field.name for field in schema if _is_plain(field.type)]
-    table = read_rows(path, "parquet", None, names, names)
-    deep = pq.read_table(path, columns=[n for n in schema.names if n not in names])
-    return _file(path, table, "parquet", outer_columns(deep), _class_names(schema))
-
-
-def _file(
-    path: Path,
-    table: pa.Table,
-    format: str | None,
-    columns: Iterable[Outer],
-    class_names: dict[str, list[str]] | None = None,
-) -> _File:
-    """Return plain columns, with what is nested in others."""
-    first = int((table.schema.metadata or {}).get(FIRST_ROW, b"1"))
-    table, deeper, others = with_deeper(path, table, first, columns)
-    named = class_names or {}
-    return _File(table, first, format, None, named, frozenset(deeper), others)
-
-
-def _schema(path: Path) -> pa.Schema:
+def _is_utf8(values: pa.Array) -> bool:
     try:
-        return pq.read_schema(path)
-    except (pa.ArrowException, OSError) as error:
+        pc.cast(values, pa.large_string())
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _has_single_values(lists: pa.Array) -> bool:
+    """Whether lists have at most one value each, which can be told without reading them."""
+    return (pc.max(pc.list_value_length(lists)).as_py() or 0) <= 1
+
+
+def _some(path: Path, names: Sequence[str], others: Mapping[str, str]) -> list[str]:
+    """Return the columns, each once.
+
+    :raises DistilleryError: if there is none, but fields that cannot be columns.
+    """
+    if not names and others:
         raise DistilleryError(
-            f"{path}: not a readable Parquet file ({error}). Write the file again."
-        ) from error
+            f"{path}: no columns of plain values, only {with_types(others)}. Write texts and "
+            "labels, one of each per row."
+        )
+    return [*dict.fromkeys(names)]
 
 
-def _is_plain(type_: pa.DataType) -> bool:
-    if pa.types.is_dictionary(type_):
-        type_ = type_.value_type
-    kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_integer)
-    return any(kind(type_) for kind in (*kinds, pa.types.is_floating, pa.types.is_boolean))
+def _delimited(path: Path, header: list[str], options: ReadOptions) -> Content:
+    """Read a delimited file, having decided whether its first row is a header line."""
+    columns = options.columns
+    renamed = columns is None or len(columns) != len(header)
+    if renamed and not any(map(_is_number, header)) and not _is_sentences(header):
+        # In a data set without header lines, some files may have one, such as CoLA's test file.
+        names = [name for name in header if name.strip()]
+        check_once(str(path), names)
+        content = _reread(path, names, replace(options, columns=None), None)
+        again = _header_rows(content)
+        if not _repeats_header(content.table, len(again)):
+            if again:
+                raise DistilleryError(
+                    f"{path}: row {', '.join(map(str, again[:_SHOWN]))} repeats the header line. "
+                    "Remove it, so that only the first row has the names of the columns."
+                )
+            return content
+    names = [*(columns or numbered(len(header)))]
+    if len(names) != len(header):
+        raise DistilleryError(
+            f"{path}: {len(header)} columns, and --columns names {len(names)}. Name them all."
+        )
+    return _reread(path, names, replace(options, columns=names), names)
 
 
-def _class_names(schema: pa.Schema) -> dict[str, list[str]]:
-    """Return the class names of the columns that ``datasets`` wrote as a ClassLabel."""
+def _reread(
+    path: Path, names: list[str], options: ReadOptions, columns: list[str] | None
+) -> Content:
+    with open_input(path, options) as source:
+        content = _content(path, source.format, source.batches(names))
+        # The pipeline completes the rows of a folder of GLUE alone.
+        is_short = isinstance(source, DelimitedFile) and source.short_rows > 0
+    return replace(content, columns=columns, format=None if is_short else content.format)
+
+
+def _content(path: Path, format: str, batches: Iterable[RowBatch]) -> Content:
+    numbers: list[np.ndarray] = []
+    parts: list[pa.Table] = []
+    for batch in batches:
+        numbers.append(np.asarray(batch.numbers, np.int64))
+        texts = {n: pa.array(batch.texts(n), pa.large_string()) for n in batch.columns}
+        parts.append(pa.table(texts))
+    if not parts:
+        raise no_rows(str(path))
+    rows = np.concatenate(numbers)
+    return Content([path], pa.concat_tables(parts), rows, np.zeros(len(rows), np.int64), format)
+
+
+def _is_sentences(header: Sequence[str]) -> bool:
+    """Whether a first line has only texts; survey questions come with a time or a name."""
+    return bool(header) and all(len(name.split()) >= _SENTENCE for name in header)
+
+
+def _header_rows(content: Content) -> list[int]:
+    """Return the numbers of the rows that equal the header line, as where files were joined."""
+    names = tuple(content.names)
+    rows = zip(*(column.to_pylist() for column in content.table.columns), strict=True)
+    # A single column may have its first text again.
+    same = (row == names and len(names) > 1 for row in rows)
+    return [int(number) for number, is_same in zip(content.numbers, same, strict=True) if is_same]
+
+
+def _repeats_header(table: pa.Table, again: int) -> bool:
+    """Whether a name in the first line is also a value of its column, so a label, not a name.
+
+    :param again: the number of rows that equal the first line, which say nothing.
+    """
+    for name in table.column_names:
+        counts = Counter(table[name].to_pylist())
+        if counts[name] > again and len(counts) <= _FEW:
+            return True
+    return False
+
+
+def _is_number(value: str) -> bool:
     try:
-        metadata = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
+        float(value)
     except ValueError:
-        return {}
-    features: dict[str, Any] = metadata.get("info", {}).get("features", {})
-    return {
-        name: feature["names"]
-        for name, feature in features.items()
-        if isinstance(feature, dict) and isinstance(feature.get("names"), list)
-    }
-
-
-def _read_arrow(path: Path) -> _File:
-    try:
-        with pa.memory_map(str(path)) as source:
-            try:
-                read = pa.ipc.open_stream(source).read_all()
-            except pa.ArrowInvalid:
-                source.seek(0)
-                read = pa.ipc.open_file(source).read_all()
-    except (pa.ArrowException, OSError) as error:
-        raise DistilleryError(f"{path}: not a readable Arrow file ({error}).") from error
-    names = [field.name for field in read.schema if _is_plain(field.type)]
-    values = {name: _as_texts(read[name]) for name in names}
-    deep = outer_columns(read.select([n for n in read.schema.names if n not in names]))
-    return _file(path, pa.table(values), None, deep, _class_names(read.schema))
-
-
-def _as_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return values as text; nulls and NaN are missing."""
-    if pa.types.is_floating(column.type):
-        column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
-    return column.cast(pa.large_string()).fill_null("")
+        return False
+    return True

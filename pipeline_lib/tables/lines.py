@@ -1,39 +1,270 @@
-"""The lines of a text file or of standard input, for commands that read a sentence per line."""
+"""A file's bytes as lines of text: decompressed, decoded, one after the other.
 
+Encodings are UTF-8, UTF-16 and UTF-32 by their byte order marks, and whatever charset-normalizer
+recognises in other files.
+"""
+
+import codecs
 import io
 import sys
+import zlib
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.unicode import as_utf8
+from pipeline_lib.base.files import unreadable
+from pipeline_lib.base.unicode import has_surrogates
+
+SAMPLE = 1 << 20
+"""Bytes at the start of a file from which its encoding and dialect are detected."""
+_MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
+_OTHER_FILES = {
+    b"PK\x03\x04": "a spreadsheet or ZIP archive. Save the sheet as CSV, or unpack the archive",
+    b"\xd0\xcf\x11\xe0": "an old spreadsheet or document. Save it as CSV",
+    b"%PDF": "a PDF. Save its texts one per line",
+    b"PAR1": "a Parquet file. Name it .parquet, or set its format",
+    b"ARROW1": "an Arrow file. Name it .arrow, or set its format",
+}
+"""The first bytes of files that have no lines."""
+_MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+"""Encodings by byte order mark; UTF-32's begins with UTF-16's."""
+_GUESSED = 1 << 16
+"""Bytes from which an encoding is guessed."""
+_COMMON = [
+    *("cp1252", "cp1251", "cp1250", "cp932", "gb18030", "cp949", "big5", "euc_jp"),
+    *("cp1254", "cp1253", "cp1255", "cp1256", "cp1257", "koi8_r"),
+]
+"""Encodings that are guessed, the most usual first: Windows' code pages, and East Asian ones."""
+_ALIKE = 0.1
+"""Coherences of two guesses that differ by less say nothing."""
+_UNDECODABLE = "\udcff"
+codecs.register_error("undecodable", lambda error: (_UNDECODABLE, error.end))
 
 
-def read_lines(file: Path | None) -> Iterator[str]:
-    """Yield lines as they are read, without their line ends (LF or CRLF).
+@dataclass(frozen=True)
+class Lines:
+    """The lines of a file or of standard input, to be read once.
 
-    Texts contain characters (U+2028, U+0085, form feed) that ``str.splitlines`` and Python's
-    universal newlines treat as line ends.
-
-    :param file: UTF-8, with or without a byte order mark; None: standard input.
-    :raises DistilleryError: if it cannot be read, or is not UTF-8.
+    :ivar name: what messages call it; :ivar sample: the text at its start.
+    :ivar is_whole: whether the sample is all of it.
+    :ivar encoding: a codec's name; :ivar guessed: whether charset-normalizer recognised it.
     """
-    name = file or "standard input"
+
+    name: str
+    sample: str
+    is_whole: bool
+    encoding: str
+    guessed: bool
+    _stream: IO[bytes] = field(repr=False)
+
+    def __iter__(self) -> Iterator[str]:
+        r"""Yield each line with its end: LF or CRLF, or CR in a file that has no LF.
+
+        Texts contain characters (U+2028, U+0085, form feed) that ``str.splitlines`` and Python's
+        universal newlines treat as line ends.
+
+        :raises DistilleryError: naming the line that cannot be decoded.
+        """
+        newline = "\r" if "\r" in self.sample and "\n" not in self.sample else "\n"
+        with self._decoded(newline) as text:
+            for number, line in enumerate(text, 1):
+                self._check(line, f"row {number} is ")
+                yield line if number > 1 else line.removeprefix("\ufeff")
+
+    def chunks(self, size: int) -> Iterator[str]:
+        """Yield the text in pieces of ``size`` characters, for files whose lines may be endless.
+
+        :raises DistilleryError: if it cannot be decoded.
+        """
+        with self._decoded("") as text:
+            chunk = text.read(size).removeprefix("\ufeff")
+            while chunk:
+                self._check(chunk, "")
+                yield chunk
+                chunk = text.read(size)
+
+    def _check(self, text: str, what: str) -> None:
+        if not text.isascii() and has_surrogates(text):
+            raise DistilleryError(
+                f"{self.name}: {what}not {self.encoding.upper()}. Save the file as UTF-8, or name "
+                "its encoding."
+            )
+
+    @contextmanager
+    def _decoded(self, newline: str) -> Iterator[io.TextIOWrapper]:
+        try:
+            yield io.TextIOWrapper(self._stream, self.encoding, "undecodable", newline)
+        except (EOFError, zlib.error, OSError) as error:
+            raise damaged(self.name, error) from error
+
+
+@contextmanager
+def open_lines(path: Path | None, encoding: str | None = None) -> Iterator[Lines]:
+    """Open a file of text.
+
+    :param path: plain, or compressed by gzip, bzip2 or Zstandard; None: standard input.
+    :param encoding: a codec's name; None: the file decides.
+    :raises DistilleryError: if it cannot be read, is no text, or the encoding is unknown.
+    """
+    name = str(path or "standard input")
+    if encoding is not None:
+        check_encoding(encoding)
+    with ExitStack() as stack:
+        try:
+            stream = stack.enter_context(_open(path))
+            # From a pipe, what has been written so far.
+            start = stream.read1(SAMPLE) if path is None else stream.read(SAMPLE)
+        except (EOFError, zlib.error, OSError) as error:
+            if path is not None and not path.is_file():
+                raise unreadable(path, error) from error
+            raise damaged(name, error) from error
+        for magic, what in _OTHER_FILES.items():
+            if start.startswith(magic):
+                raise DistilleryError(f"{name}: not text, but {what}.")
+        guessed = False
+        if encoding is None:
+            encoding, guessed = _detect(name, path, start)
+        sample = codecs.getincrementaldecoder(encoding)("undecodable").decode(start)
+        replay = io.BufferedReader(_Replay(start, stream), SAMPLE)
+        is_whole = len(start) < SAMPLE and path is not None
+        yield Lines(name, sample.removeprefix("\ufeff"), is_whole, encoding, guessed, replay)
+
+
+def check_encoding(encoding: str) -> None:
+    """Check that Python has a codec for an encoding.
+
+    :raises DistilleryError: if not.
+    """
     try:
-        with _open(file) as stream:
-            for number, line in enumerate(stream, 1):
-                text = line.removesuffix("\n").removesuffix("\r")
-                text = text.removeprefix("\ufeff") if number == 1 else text
-                yield as_utf8(text, f"{name}: line {number}")
-    except OSError as error:
-        raise DistilleryError(f"{name}: cannot be read ({error.strerror}).") from error
+        "".encode(encoding)
+    except LookupError as error:
+        raise DistilleryError(
+            f"encoding {encoding!r}: unknown. Use a name such as utf-8, utf-16, windows-1252 or "
+            "shift_jis."
+        ) from error
 
 
-def _open(file: Path | None) -> Any:
-    if file is not None:
-        return file.open(encoding="utf-8", errors="surrogateescape", newline="\n")
-    if isinstance(sys.stdin, io.TextIOWrapper):
-        sys.stdin.reconfigure(encoding="utf-8", errors="surrogateescape", newline="\n")
-    return nullcontext(sys.stdin)
+class _Replay(io.RawIOBase):
+    """A stream with the start that was read already put back; closing it leaves that open."""
+
+    def __init__(self, start: bytes, rest: Any) -> None:
+        self._start, self._rest = start, rest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if self._start:
+            data, self._start = self._start[: len(buffer)], self._start[len(buffer) :]
+        else:
+            data = self._rest.read1(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+@contextmanager
+def _open(path: Path | None) -> Iterator[Any]:
+    """Open a file's bytes, decompressed."""
+    with ExitStack() as stack:
+        if path is None:
+            file = getattr(sys.stdin, "buffer", None) or io.BytesIO(sys.stdin.read().encode())
+        else:
+            file = stack.enter_context(path.open("rb"))
+        if not hasattr(file, "peek"):
+            file = io.BufferedReader(file)
+        start = file.peek(4)[:4]
+        codec = next((codec for magic, codec in _MAGIC.items() if start.startswith(magic)), None)
+        yield file if codec is None else stack.enter_context(_decompressed(file, codec))
+
+
+def _decompressed(file: Any, codec: str) -> Any:
+    if codec == "gzip":
+        import gzip
+
+        return gzip.GzipFile(fileobj=file)
+    if codec == "bz2":
+        import bz2
+
+        return bz2.BZ2File(file)
+    import pyarrow as pa
+
+    return io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(file, "r"), codec))
+
+
+def _detect(name: str, path: Path | None, start: bytes) -> tuple[str, bool]:
+    """Return an encoding, and whether it is a guess."""
+    for mark, encoding in _MARKS.items():
+        if start.startswith(mark):
+            return encoding, False
+    if path is not None and len(start) == SAMPLE and start.isascii():
+        start = _first_other(path) or start
+    if _is_utf8(start):
+        wide = _without_mark(start)
+        return (wide, True) if wide else ("utf-8", False)
+    return _without_mark(start) or _guess(name, start), True
+
+
+def _first_other(path: Path) -> bytes | None:
+    """Return the first bytes of a file that are not all ASCII."""
+    with _open(path) as stream:
+        while chunk := stream.read(SAMPLE):
+            if not chunk.isascii():
+                # A character may begin in one chunk and end in the next.
+                return chunk + stream.read(8)
+    return None
+
+
+def _is_utf8(content: bytes) -> bool:
+    try:
+        # The last character may be truncated.
+        codecs.getincrementaldecoder("utf-8")().decode(content)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _without_mark(content: bytes) -> str | None:
+    """Return UTF-16 if every other byte is mostly zero, as in ASCII texts without a mark."""
+    for first, encoding in ((1, "utf-16-le"), (0, "utf-16-be")):
+        if content[first::2].count(0) > len(content) / 4:
+            return encoding
+    return None
+
+
+def _guess(name: str, content: bytes) -> str:
+    from charset_normalizer import from_bytes
+
+    first = next(n for n, byte in enumerate(content) if byte > 127)
+    start = max(0, content.rfind(b"\n", 0, first))
+    matches = from_bytes(content[start : start + _GUESSED], cp_isolation=_COMMON)
+    best = matches.best()
+    if best is None:
+        raise DistilleryError(
+            f"{name}: not UTF-8, and no other encoding was recognised. Save the file as UTF-8, or "
+            "name its encoding."
+        )
+    # Short texts are as likely in several encodings: then the most usual one.
+    likely = {
+        encoding
+        for match in matches
+        if match.chaos == best.chaos and match.coherence >= best.coherence - _ALIKE
+        for encoding in (match.encoding, *match.could_be_from_charset)
+    }
+    return next(encoding for encoding in _COMMON if encoding in likely)
+
+
+def damaged(name: str, error: Exception) -> DistilleryError:
+    """Return the error for a file that cannot be read to its end."""
+    return DistilleryError(
+        f"{name}: cannot be read ({error}). If the file is truncated or damaged, copy or compress "
+        "it again."
+    )

@@ -1,110 +1,170 @@
-"""Flat rows as Parquet, JSON lines or CSV, written atomically as a stream."""
+"""The writer of tables for people: Parquet, Arrow, JSON lines or CSV, as a stream, atomically."""
 
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.types as kinds
-from pyarrow import csv
-from pyarrow.parquet import ParquetWriter
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 GROUP_ROWS, GROUP_BYTES = 1 << 16, 32 << 20
 """A Parquet row group is full at this many rows, or this many bytes in memory."""
 DECIMALS = 6
-"""Decimals of numbers in text."""
+"""Decimals of numbers in JSON."""
+Record = dict[str, Any]
+Write = Callable[["pa.Table", Iterable[Record] | None], None]
+"""Appends a table.  Its rows as JSON objects may be given, where they are not those of the table:
+then JSON lines have them instead."""
 
 
-def write_flat(path: Path, tables: Iterable[pa.Table], names: list[str] | None) -> int:
-    """Write tables with the same columns one after the other; return the number of rows.
+@contextmanager
+def open_writer(
+    path: Path, endings: Iterable[str] | None = None, names: list[str] | None = None
+) -> Iterator[Write]:
+    """Open a file to write tables with the same columns to, one after the other.
 
-    :param path: its suffix sets the format: .parquet, .jsonl or .csv.
+    It appears once it is complete.
+
+    :param path: its suffix sets the format; :param endings: those allowed, by default all.
     :param names: class names, for CSV, which has no lists.
+    :raises DistilleryError: if the suffix is unknown.
+    """
+    require_ending(path, endings)
+    with atomic_path(path) as temporary, _WRITERS[path.suffix](temporary, names) as write:
+        yield write
+
+
+def require_ending(path: Path, endings: Iterable[str] | None = None) -> None:
+    """Check that a file's suffix is one of those in which tables are written.
+
+    :raises DistilleryError: if it is not.
+    """
+    allowed = [*(endings or _WRITERS)]
+    if path.suffix not in allowed:
+        raise DistilleryError(f"{path}: give a name that ends in {', '.join(allowed)}.")
+
+
+def write_tables(path: Path, tables: Iterable["pa.Table"], names: list[str] | None) -> int:
+    """Write tables one after the other; return the number of rows.
+
     :raises DistilleryError: if the suffix is unknown, or there are no rows.
     """
-    writers: dict[str, Callable[[Path, Iterator[pa.Table]], int]] = {
-        ".parquet": _write_parquet,
-        ".jsonl": _write_jsonl,
-        ".csv": lambda target, parts: _write_csv(target, parts, names),
-    }
-    if path.suffix not in writers:
-        raise DistilleryError(f"{path}: give a name that ends in {', '.join(writers)}.")
-    rest = iter(tables)
-    first = next(rest, None)
-    if first is None:
-        raise DistilleryError(
-            f"{path}: not written, since no row was selected. Relax --rule or --label."
-        )
-    with atomic_path(path) as temporary:
-        return writers[path.suffix](temporary, chain([first], rest))
-
-
-def _write_parquet(path: Path, tables: Iterator[pa.Table]) -> int:
-    rows, writer = 0, None
-    try:
-        for group in _groups(tables):
-            if writer is None:
-                # From a stored schema, pyarrow before 26 cannot read fixed lists with nulls.
-                writer = ParquetWriter(path, group.schema, store_schema=False)
-                writer.add_key_value_metadata(group.schema.metadata or {})
-            writer.write_table(group)
-            rows += len(group)
-    finally:
-        if writer is not None:
-            writer.close()
-    return rows
-
-
-def _groups(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    group: list[pa.Table] = []
-    for table in tables:
-        group.append(table)
-        if sum(map(len, group)) >= GROUP_ROWS or sum(part.nbytes for part in group) >= GROUP_BYTES:
-            yield pa.concat_tables(group)
-            group = []
-    if group:
-        yield pa.concat_tables(group)
-
-
-def _write_jsonl(path: Path, tables: Iterator[pa.Table]) -> int:
     rows = 0
-    with open(path, "w", encoding="utf-8") as file:
+    with open_writer(path, names=names) as write:
         for table in tables:
-            columns = {name: _plain(table[name]) for name in table.column_names}
-            for row in zip(*columns.values(), strict=True):
-                record = dict(zip(columns, row, strict=True))
-                file.write(json.dumps(record, ensure_ascii=False) + "\n")
+            write(table, None)
             rows += len(table)
+        if not rows:
+            raise DistilleryError(
+                f"{path}: not written, since no row was selected. Relax --rule or --label."
+            )
     return rows
 
 
-def _write_csv(path: Path, tables: Iterator[pa.Table], names: list[str] | None) -> int:
-    rows, writer = 0, None
-    try:
-        for table in tables:
+@contextmanager
+def _open_jsonl(path: Path, _: object) -> Iterator[Write]:
+    with open(path, "w", encoding="utf-8", newline="\n") as sink:
+
+        def write(table: "pa.Table", records: Iterable[Record] | None = None) -> None:
+            for record in _records(table) if records is None else records:
+                sink.write(json_text(record) + "\n")
+
+        yield write
+
+
+@contextmanager
+def _open_csv(path: Path, names: list[str] | None) -> Iterator[Write]:
+    from pyarrow import csv
+
+    with ExitStack() as stack:
+        writers: list[csv.CSVWriter] = []
+
+        def write(table: "pa.Table", _: Iterable[Record] | None = None) -> None:
             flat = _without_lists(table, names)
-            writer = writer or csv.CSVWriter(path, flat.schema)
-            writer.write_table(flat)
-            rows += len(flat)
-    finally:
-        if writer is not None:
-            writer.close()
-    return rows
+            if not writers:
+                writers.append(stack.enter_context(csv.CSVWriter(path, flat.schema)))
+            writers[0].write_table(flat)
+
+        yield write
 
 
-def _without_lists(table: pa.Table, names: list[str] | None) -> pa.Table:
+@contextmanager
+def _open_parquet(path: Path, _: object) -> Iterator[Write]:
+    import pyarrow as pa
+    from pyarrow.parquet import ParquetWriter
+
+    with ExitStack() as stack:
+        writers: list[ParquetWriter] = []
+        group: list[pa.Table] = []
+
+        def flush() -> None:
+            table = pa.concat_tables(group)
+            group.clear()
+            if not writers:
+                # From a stored schema, pyarrow before 26 cannot read fixed lists with nulls.
+                writer = ParquetWriter(path, table.schema, store_schema=False)
+                writers.append(stack.enter_context(writer))
+                writer.add_key_value_metadata(table.schema.metadata or {})
+            writers[0].write_table(table)
+
+        def write(table: pa.Table, _: Iterable[Record] | None = None) -> None:
+            group.append(table)
+            size = sum(part.nbytes for part in group)
+            if sum(map(len, group)) >= GROUP_ROWS or size >= GROUP_BYTES:
+                flush()
+
+        yield write
+        if group:
+            flush()
+
+
+@contextmanager
+def _open_arrow(path: Path, _: object) -> Iterator[Write]:
+    import pyarrow as pa
+
+    with ExitStack() as stack:
+        sink = stack.enter_context(pa.OSFile(str(path), "wb"))
+        writers: list[pa.RecordBatchFileWriter] = []
+
+        def write(table: pa.Table, _: Iterable[Record] | None = None) -> None:
+            if not writers:
+                writers.append(stack.enter_context(pa.ipc.new_file(sink, table.schema)))
+            writers[0].write_table(table)
+
+        yield write
+
+
+_WRITERS: dict[str, Callable[[Path, Any], AbstractContextManager[Write]]] = {
+    ".parquet": _open_parquet,
+    ".arrow": _open_arrow,
+    ".jsonl": _open_jsonl,
+    ".csv": _open_csv,
+}
+
+
+def _records(table: "pa.Table") -> Iterator[Record]:
+    columns = {name: _plain(table[name]) for name in table.column_names}
+    for row in zip(*columns.values(), strict=True):
+        yield dict(zip(columns, row, strict=True))
+
+
+def _without_lists(table: "pa.Table", names: list[str] | None) -> "pa.Table":
     """Return a table with a column per class, and vectors as JSON."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     columns: dict[str, pa.Array | pa.ChunkedArray] = {}
     for name in table.column_names:
         column = table[name]
-        if not kinds.is_fixed_size_list(column.type):
+        if not pa.types.is_fixed_size_list(column.type):
             columns[name] = column
         elif name.startswith("vector"):
             vectors = [None if vector is None else json.dumps(vector) for vector in _plain(column)]
@@ -116,8 +176,10 @@ def _without_lists(table: pa.Table, names: list[str] | None) -> pa.Table:
     return pa.table(columns)
 
 
-def _plain(column: pa.ChunkedArray) -> list[Any]:
+def _plain(column: "pa.ChunkedArray") -> list[Any]:
     """Return a column's values for JSON, rounded so that a float32 0.1 is not 0.10000000149."""
+    import pyarrow.types as kinds
+
     kind = column.type
     if kinds.is_fixed_size_list(kind):
         values = column.combine_chunks()
@@ -128,3 +190,24 @@ def _plain(column: pa.ChunkedArray) -> list[Any]:
     if kinds.is_floating(kind):
         return [None if v is None else round(v, DECIMALS) for v in column.to_pylist()]
     return column.to_pylist()
+
+
+def json_text(value: Any) -> str:
+    """Return a value as JSON; NaN and infinities, which JSON does not have, are null."""
+    return json.dumps(_finite(value), ensure_ascii=False, default=str)
+
+
+def cell_text(value: Any) -> str | None:
+    """Return a value as the text of a cell; what is not text becomes JSON, and NaN is missing."""
+    value = _finite(value)
+    return value if value is None or isinstance(value, str) else json_text(value)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _finite(item) for name, item in value.items()}
+    return value

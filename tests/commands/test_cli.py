@@ -216,8 +216,8 @@ class TestPredict:
         for errors in ("strict", "surrogateescape"):
             lines = io.TextIOWrapper(io.BytesIO(b"good\n\xff\n"), "utf-8", errors)
             monkeypatch.setattr(sys, "stdin", lines)
-            found = failing(monkeypatch, capsys, "predict", "student")
-            assert "standard input: line 2: not UTF-8" in found
+            found = failing(monkeypatch, capsys, "predict", "student", "--encoding", "utf-8")
+            assert "standard input: row 2 is not UTF-8" in found
 
     def test_file_as_json(self) -> None:
         Path("in.txt").write_text("good\n")
@@ -330,10 +330,10 @@ class TestPredict:
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         Path("in.txt").write_bytes(b"good\xff\n")
-        found = failing(monkeypatch, capsys, "predict", "student", "--file", "in.txt")
-        assert "in.txt: line 1: not UTF-8" in found
+        given = ["predict", "student", "--file", "in.txt", "--encoding", "utf-8"]
+        assert "in.txt: row 1 is not UTF-8" in failing(monkeypatch, capsys, *given)
         found = failing(monkeypatch, capsys, "predict", "student", "--file", "absent.txt")
-        assert "absent.txt: cannot be read (No such file" in found
+        assert "absent.txt: not found" in found
 
     def test_no_model_is_an_error(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline_lib.exports.opening import Predictor
-from pipeline_lib.tables import input_texts
+from pipeline_lib.tables import reader
 
 from .running import distill, failing
 
@@ -47,12 +47,12 @@ def write_csv(name: str, rows: list[list[object]]) -> None:
 def test_a_table_stays_row_for_row_from_form_to_form(
     student: list[list[object]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(input_texts, "BATCH", 2)
+    monkeypatch.setattr(reader, "BATCH_ROWS", 2)
     rows = [["id", "review", "label"], [1, QUOTED, "x"], [2, " ", "y"], [3, "dull", "z"]]
     write_csv("in.csv", rows)
     kept = ["--text", "review", "--keep", "id"]
     told = distill("predict", "student", "--file", "in.csv", *kept, "--out", "out.parquet")
-    assert told == "rows without a sentence, which get no answer: 1, the first is row 3\n"
+    assert told == "rows without a sentence, which get no answer: 1, the first is row 4\n"
     assert student == [[QUOTED], ["dull"]], "no more than a batch at a time"
     found = pq.read_table("out.parquet").to_pydict()
     assert found["review"] == [QUOTED, " ", "dull"] and found["id"] == ["1", "2", "3"]
@@ -82,7 +82,8 @@ def test_pairs_and_scores() -> None:
     assert (first["text"], first["text_pair"], first["label"]) == ("so", "good", "positive")
     assert json.loads(found[1])["label"] is None
     distill("predict", "pairs", "so\tgood", "--out", "out.csv")
-    assert Path("out.csv").read_text().startswith("text,text_pair,label,probability,")
+    header = '"text","text_pair","label","probability",'
+    assert Path("out.csv").read_text().startswith(header)
     pq.write_table(pa.table({"text": ["good", None], "n": [1, 2]}), "in.parquet")
     told = ["--keep", "n", "--file", "in.parquet", "--out"]
     distill("predict", "scores", *told, "out.parquet")
@@ -128,11 +129,10 @@ def test_tables_are_read_as_init_reads_them(
     found = distill("predict", "student", "--file", "in.csv", "--keep", "id")
     assert found == "positive\t0.8808\tgood, so\t7\n"
     rows = [{"data": {"text": ["good"]}, "by": {"id": 7}}, {"data": None}]
-    Path("in.json").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    Path("in.json").write_text(json.dumps(rows))
     given = ["predict", "student", "--file", "in.json", "--text", "data.text", "--keep", "by.id"]
-    assert "in.json: not a file of lines" in failing(monkeypatch, capsys, *given)
-    found = distill(*given, "--input-format", "jsonl")
-    assert found.splitlines()[:2] == ["positive\t0.8808\tgood\t7", "\t\t\t"]
+    found = distill(*given).splitlines()
+    assert found[:2] == ["positive\t0.8808\tgood\t7", "\t\t\t"]
 
 
 @pytest.mark.parametrize(
@@ -146,20 +146,21 @@ def test_tables_are_read_as_init_reads_them(
         ),
         (b"text,text\nx,y\n", [], "column 'text' occurs 2 times"),
         (b'text\ngood\n"open\n', [], "in.csv: row 3 is not valid CSV"),
-        (b"text\ngo\xffod\n", [], "in.csv: line 2: not UTF-8"),
+        (b"text\ngo\xffod\n", ["--encoding", "utf-8"], "in.csv: row 2 is not UTF-8"),
+        (b"text\ngood\n", ["--encoding", "utf-9"], "encoding 'utf-9': unknown"),
         (b"text\ngood\n", ["--keep", "id"], "no column 'id'; there are 'text'. Name one of them"),
         (b"text\ngood\n", ["--text2", "text"], "--text2: this student reads one sentence"),
         (b"text,label\ngood,1\n", ["--keep", "label"], "column 'label' is in the file already"),
-        (b"{}\n", ["--input-format", "jsonl"], "line 1: no column 'text'; there are none"),
-        (b'{"text": 3}\n', ["--input-format", "jsonl"], "row 1: 3 is not text"),
-        (b"[1]\n{\n", ["--input-format", "jsonl"], "line 1 is not a JSON object"),
-        (b"{\n", ["--input-format", "jsonl"], "line 1 is not valid JSON"),
+        (b"{}\n", ["--input-format", "jsonl"], "row 1: no column 'text'; there are none"),
+        (b'{"text": [3, 4]}\n', ["--input-format", "jsonl"], "row 1, column 'text' holds a list"),
+        (b"[1]\n{\n", ["--input-format", "jsonl"], "row 1 is not a JSON object"),
+        (b"{\n", ["--input-format", "jsonl"], "row 1 is not valid JSON"),
         (
             b'{"data": {"text": "good"}}\n{"data": {}}\n',
-            ["--input-format", "jsonl", "--text", "data.text"],
-            "line 2: no column 'data.text'; there are 'data'",
+            ["--input-format", "jsonl", "--text", "text"],
+            "row 1: no column 'text'; there are 'data'",
         ),
-        (b"PAR1", ["--input-format", "parquet"], "in.csv: not a Parquet file"),
+        (b"PAR1", ["--input-format", "parquet"], "in.csv: not a readable Parquet file"),
         (b"good\n", ["--input-format", "lines", "--keep", "id"], "name columns of a table"),
     ],
 )
@@ -180,4 +181,4 @@ def test_a_files_name_says_how_it_is_written(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = failing(monkeypatch, capsys, "predict", "student", "good", "--out", "out.txt")
-    assert "out.txt: give a name that ends in .csv, .jsonl, .parquet" in found
+    assert "out.txt: give a name that ends in .parquet, .arrow, .jsonl, .csv" in found

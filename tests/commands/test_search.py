@@ -95,7 +95,7 @@ def test_info_and_additions(index: str) -> None:
         ),
         (["index", "build", "b", "a.jsonl"], "give either `--encoder` or `--model`"),
         (["search", "index", "--queries", "none.txt"], "none.txt: not found"),
-        (["search", "index", "--queries", "a.jsonl", "--text", "q"], "has no key 'q'"),
+        (["search", "index", "--queries", "a.jsonl", "--text", "q"], "no column 'q'"),
         (["index", "build", "b", "c.txt", "--encoder", "encoder"], "c.txt: not found"),
         (["index", "build", "b", "a.jsonl", "--encoder", "data"], "data: no encoder here"),
         (["index", "add", "index", "a.jsonl", "--workers", "1"], "have ids, but these have none"),

@@ -17,7 +17,7 @@ from pipeline_lib.inspection.filters import Filter
 from pipeline_lib.inspection.flat import FlatRows
 from pipeline_lib.inspection.joined import JoinedRows, RowBatch
 from pipeline_lib.tables import writer
-from pipeline_lib.tables.writer import write_flat
+from pipeline_lib.tables.writer import write_tables
 
 from .made_up import TASK, TEACHER, made_up_transfer, sentence, transfer_table, write_set
 
@@ -41,14 +41,14 @@ def flat(tmp_path: Path) -> FlatRows:
 @pytest.fixture
 def parquet(flat: FlatRows, tmp_path: Path) -> str:
     path = tmp_path / "flat.parquet"
-    assert write_flat(path, flat.tables(), NAMES) == 9
+    assert write_tables(path, flat.tables(), NAMES) == 9
     return str(path)
 
 
 def in_every_form(flat: FlatRows, folder: Path) -> list[dict[str, Any]]:
     """Return a row of the set as each of the forms has it."""
     for ending in ("parquet", "jsonl", "csv"):
-        write_flat(folder / f"flat.{ending}", flat.tables(), NAMES)
+        write_tables(folder / f"flat.{ending}", flat.tables(), NAMES)
     one = pq.read_table(folder / "flat.parquet").to_pylist()
     other = [json.loads(line) for line in (folder / "flat.jsonl").read_text().splitlines()]
     with open(folder / "flat.csv", newline="") as file:
@@ -93,7 +93,7 @@ class TestColumns:
         folder = layout.transfer(TASK, "full")
         write_set(folder, tables, layout.outputs(TASK, TEACHER, "full"), [[1.5], [np.nan]])
         flat = FlatRows(JoinedRows.open(folder), None, Filter(), encoder=embed)
-        write_flat(tmp_path / "flat.jsonl", flat.tables(), None)
+        write_tables(tmp_path / "flat.jsonl", flat.tables(), None)
         one, other = map(json.loads, (tmp_path / "flat.jsonl").read_text().splitlines())
         assert one["text_pair"] == "two three" and one["vector_pair"] == [4.5, 2.25, 1.125]
         assert (one["label"], one["teacher"]) == (0.25, 1.5) and "logits" not in one
@@ -108,7 +108,7 @@ class TestColumns:
         write_set(folder, tables, layout.outputs(TASK, TEACHER, "full"), answers)
         flat = FlatRows(JoinedRows.open(folder), NAMES, Filter())
         names = ("teacher", "confidence", "entropy", "probabilities", "logits")
-        write_flat(tmp_path / "flat.jsonl", flat.tables(), NAMES)
+        write_tables(tmp_path / "flat.jsonl", flat.tables(), NAMES)
         lines = (tmp_path / "flat.jsonl").read_text().splitlines()
         one, other = ([json.loads(line)[name] for name in names] for line in lines)
         assert one == [None] * 5
@@ -124,7 +124,7 @@ class TestColumns:
         rows = JoinedRows.open(tmp_path / "shop")
         flat = FlatRows(rows, None, Filter(), encoder=some)
         for ending in ("parquet", "jsonl", "csv"):
-            write_flat(tmp_path / f"flat.{ending}", flat.tables(), None)
+            write_tables(tmp_path / f"flat.{ending}", flat.tables(), None)
         wanted = [
             {"id": "A-1", "text": "a", "vector": None},
             {"id": "7", "text": "so dull", "vector": [0.5, -1.0]},
@@ -150,7 +150,7 @@ class TestFiles:
         self, flat: FlatRows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(writer, "GROUP_ROWS", 4)
-        write_flat(tmp_path / "flat.parquet", flat.tables(), NAMES)
+        write_tables(tmp_path / "flat.parquet", flat.tables(), NAMES)
         file = pq.ParquetFile(tmp_path / "flat.parquet").metadata
         # Shards have 2, 3, 2 and 2 rows.
         assert [file.row_group(n).num_rows for n in range(file.num_row_groups)] == [5, 4]
@@ -165,14 +165,14 @@ class TestFiles:
         for ending in ("parquet", "jsonl", "csv"):
             own = FlatRows(flat.rows, NAMES, Filter(), encoder=torn)
             with pytest.raises(KeyboardInterrupt):
-                write_flat(folder / f"flat.{ending}", own.tables(), NAMES)
+                write_tables(folder / f"flat.{ending}", own.tables(), NAMES)
         assert not list(folder.iterdir())
 
     def test_an_unknown_form_and_no_rows_are_refused(self, flat: FlatRows, tmp_path: Path) -> None:
-        with pytest.raises(DistilleryError, match=r"ends in \.parquet, \.jsonl, \.csv"):
-            write_flat(tmp_path / "flat.xlsx", flat.tables(), NAMES)
+        with pytest.raises(DistilleryError, match=r"ends in \.parquet, \.arrow, \.jsonl, \.csv"):
+            write_tables(tmp_path / "flat.xlsx", flat.tables(), NAMES)
         with pytest.raises(DistilleryError, match="no row was selected"):
-            write_flat(tmp_path / "flat.csv", iter([]), NAMES)
+            write_tables(tmp_path / "flat.csv", iter([]), NAMES)
         assert not (tmp_path / "flat.csv").exists()
 
 

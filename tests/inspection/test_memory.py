@@ -30,7 +30,7 @@ from pipeline_lib.shards.shard_sets import (
     write_shard,
 )
 from pipeline_lib.tables import writer
-from pipeline_lib.tables.writer import write_flat
+from pipeline_lib.tables.writer import write_tables
 
 from .made_up import TASK, TEACHER, sentence, transfer_table
 
@@ -120,7 +120,9 @@ def test_memory_does_not_grow_with_the_set(
             return lists_of([ListPart(rows, student=lambda batch: -batch.logits)], None, 5, False)
         if what == "difference":
             return difference(rows, otherwise(rows), 5)
-        return write_flat(tmp_path / "flat.parquet", FlatRows(rows, None, Filter()).tables(), None)
+        return write_tables(
+            tmp_path / "flat.parquet", FlatRows(rows, None, Filter()).tables(), None
+        )
 
     # Caches and compiled expressions belong to neither.
     work(sets[0])

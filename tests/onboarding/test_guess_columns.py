@@ -16,12 +16,11 @@ from pipeline_lib.onboarding.questions import Question, refuse
 from pipeline_lib.onboarding.understanding import AnswerHints, Overrides, TaskGuess, understand
 from pipeline_lib.tables.contents import Content, read_content
 
-from .made_up import review
+from .made_up import content_of, review
 
 
 def content(given: dict[str, Sequence[Any]], **further: Any) -> Content:
-    arrays = {n: pa.array(map(str, v), pa.large_string()) for n, v in given.items()}
-    return Content([Path("all.csv")], pa.table(arrays), [(0, 2)], "csv", **further)
+    return content_of("all.csv", given, **further)
 
 
 def about(given: Content, hints: AnswerHints | None = None, **overrides: Any) -> TaskGuess:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from pipeline_lib.base.errors import DistilleryError
@@ -19,7 +18,7 @@ from pipeline_lib.onboarding.understanding import (
 )
 from pipeline_lib.tables.contents import Content
 
-from .made_up import review
+from .made_up import content_of, review
 
 PAIRS = (
     *(("sentence1", "sentence2"), ("premise", "hypothesis"), ("text_a", "text_b")),
@@ -28,8 +27,7 @@ PAIRS = (
 
 
 def content(name: str = "all.csv", **columns: Sequence[Any]) -> Content:
-    arrays = {n: pa.array(map(str, v), pa.large_string()) for n, v in columns.items()}
-    return Content([Path(name)], pa.table(arrays), [(0, 2)], "csv")
+    return content_of(name, columns)
 
 
 def reviews(rows: int = 40, **columns: Sequence[Any]) -> Content:

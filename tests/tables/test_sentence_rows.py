@@ -9,7 +9,7 @@ import pytest
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.retrieval.new_rows import NewRows
 from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
-from pipeline_lib.tables import sentence_rows
+from pipeline_lib.tables import arrow_files, reader, sentence_rows
 from pipeline_lib.tables.sentence_rows import Rows, in_segments, read_rows
 
 TEXTS = ["one, two", 'say "it"', "naïve\u2028line", "", "last"]
@@ -53,7 +53,9 @@ def write(folder: Path, name: str) -> Path:
 def test_every_format_gives_the_same_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, with_ids: bool
 ) -> None:
-    monkeypatch.setattr(sentence_rows, "BATCH", 2)
+    monkeypatch.setattr(reader, "BATCH_ROWS", 2)
+    monkeypatch.setattr(sentence_rows, "BATCH_ROWS", 2)
+    monkeypatch.setattr(arrow_files, "BATCH_ROWS", 2)
     path = write(tmp_path, name)
     found = list(read_rows(path, text="sentence", ids="key" if with_ids else None))
     assert max(len(batch) for batch in found) == 2
@@ -74,17 +76,15 @@ def test_lines_have_no_ids(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.jsonl", b'{"text": "a"}\n{"txt": "b"}\n', "row 2 has no key 'text', only txt"),
+        ("a.jsonl", b'{"txt": "b"}\n', "row 1: no column 'text'; there are 'txt'"),
         ("a.jsonl", b'{"text": "a"}\n[1]\n', "row 2 is not a JSON object"),
-        ("a.jsonl", b'{"text": 2.5}\n', "row 1, column 'text' holds a float"),
+        ("a.jsonl", b'{"text": {"a": 1}}\n', "row 1, column 'text' holds a dict"),
         ("a.jsonl", b"{text}\n", "row 1 is not valid JSON"),
-        ("a.csv", b"id,t\n1,2\n", "0 columns are called 'text'; there are 'id', 't'"),
+        ("a.csv", b"id,t\n1,2\n", "no column 'text'; there are 'id', 't'"),
         ("a.csv", b"id,text\n1,2\n3\n", "row 3 has 1 columns, not 2"),
-        ("a.csv", b'id,text\n1,"2\n', "not valid CSV"),
-        ("a.csv", b"id,text\n1,\xff\n", "row 2: not UTF-8"),
-        ("a.tsv", b"text\ttext\na\tb\n", "2 columns are called 'text'"),
+        ("a.csv", b'id,text\n1,"2\n', "row 2 is not valid CSV"),
+        ("a.tsv", b"text\ttext\na\tb\n", "column 'text' occurs 2 times"),
         ("a.parquet", b"PAR1", "not a readable Parquet file"),
-        ("a.txt", b"\xff\n", "line 1: not UTF-8"),
     ],
 )
 def test_faulty_files_name_row_and_remedy(
@@ -94,6 +94,12 @@ def test_faulty_files_name_row_and_remedy(
     with pytest.raises(DistilleryError, match=message) as caught:
         list(read_rows(tmp_path / name))
     assert str(caught.value).startswith(f"{tmp_path}/{name}: ")
+
+
+def test_every_row_has_an_id_or_none(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id,text\n1,a\n,b\n")
+    with pytest.raises(DistilleryError, match=r"a\.csv: row 3: no 'id'. Give every row an id"):
+        list(read_rows(tmp_path / "a.csv", ids="id"))
 
 
 def test_rows_are_new_once() -> None:

@@ -21,7 +21,7 @@ EXAMPLE = "Example: distill shards export data/transfer/movies/full --to movies.
 
 def export(
     folder: SetFolder,
-    to: Annotated[Path, typer.Option("--to", help="The file: .parquet, .jsonl or .csv.")],
+    to: Annotated[Path, typer.Option("--to", help="The file: .parquet, .arrow, .jsonl or .csv.")],
     student: StudentFolder = None,
     encoder: Annotated[
         Path | None,
@@ -39,7 +39,7 @@ def export(
     (docs/inspection.md).
     """
     from pipeline_lib.inspection.flat import FlatRows
-    from pipeline_lib.tables.writer import write_flat
+    from pipeline_lib.tables.writer import write_tables
 
     rows, names = open_set(folder, params)
     wanted = wanted_rows(rows, names, rule, label)
@@ -53,5 +53,5 @@ def export(
 
         vectors = running_encoder(encoder)
     flat = FlatRows(rows, names, wanted, answers, vectors)
-    written = write_flat(to, flat.tables(), names)
+    written = write_tables(to, flat.tables(), names)
     typer.echo(f"{to}: {written:,} of {len(rows):,} rows")

@@ -7,15 +7,16 @@ labels may be hidden; then no score is ever computed on it.
 
 import math
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.params import GlueFolder, HubDataset, Range, Source, Task
-from pipeline_lib.tables.rows import FIRST_ROW, read_rows
+from pipeline_lib.params import GlueFolder, HubDataset, NeighbourPairs, Range, Source, Task
+from pipeline_lib.tables.faults import no_rows
+from pipeline_lib.tables.reader import ReadOptions, RowBatch, read_batches
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,32 +139,50 @@ def file_format(source: Source) -> str:
 def _read_split(
     path: Path, split: str, task: Task, labels: LabelMap | ScoreRange
 ) -> tuple[list[Example], dict[str, int]]:
-    columns = None if isinstance(task.source, HubDataset) else task.source.columns
     column = task.label_of(split)
     optional = [column] if split.startswith("test") else []
     wanted = task.text if column is None else [*task.text, column]
-    # Some rows of QQP's official training file end before their texts.
-    short_rows = isinstance(task.source, GlueFolder) and split == "train"
-    rows = read_rows(path, file_format(task.source), columns, wanted, optional, short_rows)
-    texts = zip(*(rows[name].to_pylist() for name in task.text), strict=True)
-    hidden = column not in rows.column_names
-    raws = [""] * rows.num_rows if hidden else rows[column].to_pylist()
     examples: list[Example] = []
-    counts = Counter(
-        rows=rows.num_rows, kept=0, empty_text=0, outside_label_ranges=0, hidden_label=0
-    )
-    first = int(rows.schema.metadata[FIRST_ROW])
-    for number, (row_texts, raw) in enumerate(zip(texts, raws, strict=True), first):
-        label = None if column is None else labels.classify(raw.strip())
-        example = Example(tuple(text.strip() for text in row_texts), label)
-        reason = _reason_to_drop(example, raw.strip(), f"{path}: row {number}", split, task, labels)
-        if reason:
-            counts[reason] += 1
-            continue
-        counts["hidden_label"] += example.label is None
-        examples.append(example)
+    counts = Counter(rows=0, kept=0, empty_text=0, outside_label_ranges=0, hidden_label=0)
+    for batch in read_batches(path, wanted, optional, _options(task.source, split)):
+        counts["rows"] += len(batch)
+        for where, texts, raw in _rows(batch, task.text, column):
+            label = None if column is None else labels.classify(raw)
+            example = Example(texts, label)
+            reason = _reason_to_drop(example, raw, where, split, task, labels)
+            if reason:
+                counts[reason] += 1
+                continue
+            counts["hidden_label"] += example.label is None
+            examples.append(example)
+    if not counts["rows"]:
+        raise no_rows(str(path))
     counts["kept"] = len(examples)
     return examples, dict(counts)
+
+
+def _options(source: Source, split: str) -> ReadOptions:
+    """Return how the reader is to read a source's files."""
+    options = ReadOptions(
+        file_format(source),
+        remedy="Correct the name in params.yaml, or list `columns` if there is no header line.",
+    )
+    if isinstance(source, HubDataset | NeighbourPairs):
+        return options
+    if isinstance(source, GlueFolder):
+        # Some rows of QQP's official training file end before their texts.
+        return replace(options, quoted=False, columns=source.columns, short_rows=split == "train")
+    return replace(options, quoted=source.quoted, encoding=source.encoding, columns=source.columns)
+
+
+def _rows(
+    batch: RowBatch, text: Sequence[str], label: str | None
+) -> Iterator[tuple[str, tuple[str, ...], str]]:
+    """Yield the file and number of each row, its texts, and its label, "" where there is none."""
+    texts = zip(*(batch.texts(name) for name in text), strict=True)
+    raws = [""] * len(batch) if label is None else batch.texts(label)
+    for number, (row, raw) in enumerate(zip(texts, raws, strict=True)):
+        yield batch.where(number), tuple(value.strip() for value in row), raw.strip()
 
 
 def _reason_to_drop(

@@ -20,16 +20,12 @@ from pipeline_lib.outputs.files.batch_output import (
     read_batch_line,
     read_vllm_line,
 )
-from pipeline_lib.tables.row_files import (
-    TABLES,
+from pipeline_lib.outputs.files.teacher_rows import (
+    BATCHES,
     Described,
-    csv_columns,
-    csv_lines,
     described,
     format_of,
-    json_lines,
-    table_batches,
-    table_schema,
+    rows_of,
 )
 
 ANSWERS = ("logits", "probs", "label")
@@ -65,46 +61,28 @@ def read_answers(path: Path, format: str | None, asked: Asked) -> tuple[Describe
     :raises DistilleryError: naming the file, the row or column, and the remedy.
     """
     kind = format_of(path, format)
-    metadata = described(path, kind)
-    if kind in TABLES:
-        return metadata, _table_rows(path, kind)
-    if kind == "csv":
-        return metadata, _csv_rows(path)
-    if kind == "jsonl":
-        return metadata, _json_rows(path)
-    read = read_batch_line if kind == "openai-batch" else read_vllm_line
-    return metadata, _batch_rows(path, read, asked)
+    rows = _batch_rows(path, kind, asked) if kind in BATCHES else _rows(path, kind)
+    return described(path, kind), rows
 
 
-def _table_rows(path: Path, kind: str) -> Iterator[Given]:
-    names = [name for name in table_schema(path, kind).names if _is_ours(name)]
-    _check_columns(path, names)
-    number = 0
-    for batch in table_batches(path, kind, names):
-        for row in batch.to_pylist():
-            number += 1
-            yield _given(path, number, row)
+def _rows(path: Path, kind: str) -> Iterator[Given]:
+    def check(names: list[str]) -> None:
+        _check_columns(path, names)
 
-
-def _csv_rows(path: Path) -> Iterator[Given]:
-    _check_columns(path, csv_columns(path))
-    for number, row in csv_lines(path):
-        yield _given(path, number, row, plain=True)
-
-
-def _json_rows(path: Path) -> Iterator[Given]:
-    for number, row in json_lines(path):
+    plain = kind in ("csv", "tsv")
+    for number, row in rows_of(path, kind, _is_ours, check):
         if "metadata" not in row:
-            yield _given(path, number, row)
+            yield _given(path, number, row, plain)
 
 
-def _batch_rows(path: Path, read: Any, asked: Asked) -> Iterator[Given]:
-    for number, line in json_lines(path):
+def _batch_rows(path: Path, kind: str, asked: Asked) -> Iterator[Given]:
+    read = read_batch_line if kind == "openai-batch" else read_vllm_line
+    for number, line in rows_of(path, kind, _is_ours, lambda names: None):
         with batch_line(where := f"{path}: row {number}"):
             answer = read(line, asked, where)
-        kind, value = ("probs", answer.probs) if answer.said is None else ("label", answer.said)
+        kind_of, value = ("probs", answer.probs) if answer.said is None else ("label", answer.said)
         yield Given(
-            *(number, answer.texts, answer.key, None if answer.error else kind, value),
+            *(number, answer.texts, answer.key, None if answer.error else kind_of, value),
             error=answer.error,
             coverage=answer.coverage,
         )

@@ -18,8 +18,8 @@ def task_of(file: Path, settings: "AnswerFiles") -> "Task":
     :raises DistilleryError: if the file does not tell, or cannot be read.
     """
     from pipeline_lib.outputs.files.answer_files import read_answers
+    from pipeline_lib.outputs.files.teacher_rows import BATCHES, format_of
     from pipeline_lib.params import Classification, Range, Regression
-    from pipeline_lib.tables.row_files import BATCHES, format_of
 
     kind = format_of(file, settings.format)
     if kind in BATCHES:

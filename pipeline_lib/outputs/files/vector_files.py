@@ -20,15 +20,8 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.outputs.files.answer_files import ANSWERS
 from pipeline_lib.outputs.files.batch_output import batch_line, content_key, failure
 from pipeline_lib.outputs.files.content_keys import content_keys
-from pipeline_lib.tables.row_files import (
-    TABLES,
-    csv_columns,
-    csv_lines,
-    format_of,
-    json_lines,
-    table_batches,
-    table_schema,
-)
+from pipeline_lib.outputs.files.teacher_rows import format_of, options_of, rows_in
+from pipeline_lib.tables.reader import ArrowFile, InputFile, JsonFile, open_input
 
 EMBEDDING = "embedding"
 COLUMNS = ("text", EMBEDDING, "error")
@@ -61,16 +54,14 @@ def holds_vectors(path: Path, format: str | None) -> bool:
 
     :raises DistilleryError: if the file does not exist, or cannot be read.
     """
-    kind = format_of(path, format)
-    if kind in TABLES:
-        return EMBEDDING in table_schema(path, kind).names
-    if kind == "csv":
-        return EMBEDDING in csv_columns(path)
-    for _, line in json_lines(path):
-        if EMBEDDING in line or "data" in _body(line):
-            return True
-        if "outputs" in line or "choices" in _body(line) or {*ANSWERS} & line.keys():
-            return False
+    with open_input(path, options_of(format_of(path, format))) as source:
+        if not isinstance(source, JsonFile):
+            return EMBEDDING in source.columns
+        for _, line in source.rows():
+            if EMBEDDING in line or "data" in _body(line):
+                return True
+            if "outputs" in line or "choices" in _body(line) or {*ANSWERS} & line.keys():
+                return False
     return False
 
 
@@ -86,23 +77,28 @@ def read_vectors(path: Path, format: str | None) -> Iterator[VectorRows]:
             f"{path}: these are vLLM's answers, which have no `{EMBEDDING}`. Give the output of "
             "`vllm run-batch` for /v1/embeddings, or lines of text and embedding."
         )
-    for rows in _table_rows(path, kind) if kind in TABLES else _line_rows(path, _lines(path, kind)):
-        _check_values(path, rows)
-        yield rows
+    with open_input(path, options_of(kind)) as source:
+        if isinstance(source, ArrowFile):
+            parts = _table_rows(path, source)
+        else:
+            parts = _line_rows(path, _lines(path, kind, source))
+        for rows in parts:
+            _check_values(path, rows)
+            yield rows
 
 
-def _lines(path: Path, kind: str) -> Iterator[Line]:
-    if kind == "openai-batch":
-        for number, line in json_lines(path):
-            with batch_line(where := f"{path}: row {number}"):
+def _lines(path: Path, kind: str, source: InputFile) -> Iterator[Line]:
+    def check(names: list[str]) -> None:
+        _check_columns(path, names)
+
+    for number, line in rows_in(source, COLUMNS.__contains__, check):
+        where = f"{path}: row {number}"
+        if kind == "openai-batch":
+            with batch_line(where):
                 parsed = _of_batch(number, line, where)
             yield parsed
-        return
-    if kind == "csv":
-        _check_columns(path, csv_columns(path))
-    for number, line in csv_lines(path) if kind == "csv" else json_lines(path):
-        if "metadata" not in line or "text" in line:
-            yield _of_line(number, line, f"{path}: row {number}")
+        elif "metadata" not in line or "text" in line:
+            yield _of_line(number, line, where)
 
 
 def _check_columns(path: Path, names: Sequence[str]) -> None:
@@ -114,11 +110,11 @@ def _check_columns(path: Path, names: Sequence[str]) -> None:
             )
 
 
-def _table_rows(path: Path, kind: str) -> Iterator[VectorRows]:
-    names = table_schema(path, kind).names
+def _table_rows(path: Path, source: ArrowFile) -> Iterator[VectorRows]:
+    names = source.columns
     _check_columns(path, names)
     first = 1
-    for batch in table_batches(path, kind, [name for name in COLUMNS if name in names]):
+    for batch in source.table.batches([name for name in COLUMNS if name in names]):
         yield _of_table(path, batch, np.arange(first, first + batch.num_rows))
         first += batch.num_rows
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path, read_record, sha256_file, sha256_json, write_json
 from pipeline_lib.outputs.files.content_keys import content_keys, read_texts
+from pipeline_lib.outputs.files.teacher_rows import described, format_of
 from pipeline_lib.outputs.files.vector_files import VectorRows, read_vectors
 from pipeline_lib.outputs.health import MAX_ROWS, check_outputs
 from pipeline_lib.params import SentenceVectorFiles
@@ -23,7 +24,6 @@ from pipeline_lib.shards.columns import column_suffixes, list_column
 from pipeline_lib.shards.engine.passes import Output, ShardPass
 from pipeline_lib.shards.shard_sets import read_shard, write_shard
 from pipeline_lib.shards.vectors import StoredVectors, pack, unit
-from pipeline_lib.tables.row_files import described, format_of
 
 VECTORS, PLACES, RECORD = "vectors.arrow", "places.arrow", "vectors.json"
 """The vectors in the files' order; the sorted keys, each with its vector's index; and the

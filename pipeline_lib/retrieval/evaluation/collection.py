@@ -18,7 +18,7 @@ from pipeline_lib.params import JudgedFiles, Params, Retrieval, TaskPairs
 from pipeline_lib.results.metrics import label_array
 from pipeline_lib.retrieval.evaluation.measures import Gains, Relevant
 from pipeline_lib.shards.shard_sets import ShardSet
-from pipeline_lib.tables.rows import read_rows
+from pipeline_lib.tables.reader import ReadOptions, read_batches
 
 Judgement = tuple[str, str, float]
 """A query, a document, and the document's relevance score."""
@@ -141,18 +141,20 @@ def _from_files(folder: Path, source: JudgedFiles) -> Collection:
     queries = _texts(folder / "queries.jsonl", ["text"])
     path = folder / source.qrels
     columns = ["query-id", "corpus-id", "score"]
-    rows = read_rows(path, "tsv", columns, columns)
     judged = []
-    # An unknown id is a fault in the files, not an irrelevant document.
-    for number, row in enumerate(zip(*(rows[c].to_pylist() for c in columns), strict=True), 2):
-        query, document, score = row
-        for index, (known, key) in enumerate(((queries, query), (documents, document))):
-            if key not in known:
-                raise DistilleryError(
-                    f"{path}: row {number}, column {columns[index]!r}: no {key!r} among the ids. "
-                    "Correct it, or remove the row."
-                )
-        judged.append((queries[query], documents[document], _number(path, number, score)))
+    options = ReadOptions("tsv", columns=columns)
+    for batch in read_batches(path, columns, options=options):
+        rows = zip(*(batch.texts(name) for name in columns), strict=True)
+        for number, (query, document, score) in enumerate(rows):
+            where = batch.where(number)
+            # An unknown id is a fault in the files, not an irrelevant document.
+            for index, (known, key) in enumerate(((queries, query), (documents, document))):
+                if key not in known:
+                    raise DistilleryError(
+                        f"{where}, column {columns[index]!r}: no {key!r} among the ids. Correct "
+                        "it, or remove the row."
+                    )
+            judged.append((queries[query], documents[document], _number(where, score)))
     # The same file has the queries of other splits.
     asked = (query for query, _, _ in judged)
     return Collection.of(asked, documents.values(), judged, source.relevant, source.graded)
@@ -160,16 +162,16 @@ def _from_files(folder: Path, source: JudgedFiles) -> Collection:
 
 def _texts(path: Path, columns: list[str]) -> dict[str, str]:
     """Return texts by id, each preceded by its title."""
-    rows = read_rows(path, "jsonl", None, ["_id", *columns], optional=["title"])
-    parts = [rows[name].to_pylist() for name in columns if name in rows.column_names]
-    texts = (" ".join(filter(None, row)) for row in zip(*parts, strict=True))
-    return dict(zip(rows["_id"].to_pylist(), texts, strict=True))
+    texts: dict[str, str] = {}
+    for batch in read_batches(path, ["_id", *columns], ["title"]):
+        parts = zip(*(batch.texts(name) for name in columns), strict=True)
+        joined = (" ".join(filter(None, row)) for row in parts)
+        texts |= zip(batch.texts("_id"), joined, strict=True)
+    return texts
 
 
-def _number(path: Path, row: int, value: str) -> float:
+def _number(where: str, value: str) -> float:
     with suppress(ValueError):
         if math.isfinite(number := float(value)):
             return number
-    raise DistilleryError(
-        f"{path}: row {row}, column 'score': {value!r} is not a number. Correct it."
-    )
+    raise DistilleryError(f"{where}, column 'score': {value!r} is not a number. Correct it.")

@@ -1,0 +1,141 @@
+"""The rows of external teachers' files, of answers or vectors, and what their metadata says.
+
+Besides the formats of :mod:`pipeline_lib.tables.reader`, the output of a batch of requests is read:
+OpenAI's, which ``vllm run-batch`` writes too, and vLLM's own.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.file_formats import FORMATS
+from pipeline_lib.base.file_formats import format_of as format_of_name
+from pipeline_lib.tables.reader import ArrowFile, InputFile, JsonFile, ReadOptions, open_input
+
+BATCHES = {"openai-batch": {"custom_id", "response"}, "vllm": {"outputs"}}
+"""The keys that identify the lines of a batch's output."""
+TEXTS = ("text", "text_pair", "label", "error")
+"""The columns of texts."""
+_KEYS = ("classes", "provenance")
+Row = tuple[int, dict[str, Any]]
+"""A row's number in the file, and its values that are not missing."""
+
+
+@dataclass(frozen=True)
+class Described:
+    """A file's metadata: its classes in order, and the provenance of its answers."""
+
+    classes: list[str] | None = None
+    provenance: dict[str, str] = field(default_factory=dict)
+
+
+def options_of(format: str | None) -> ReadOptions:
+    """Return the reader's options for a format of teachers' files, which may be a batch's."""
+    return ReadOptions(format="jsonl" if format in BATCHES else format)
+
+
+def format_of(path: Path, format: str | None) -> str:
+    """Return a file's format: the one that is named, or that of its suffix; a batch's by its keys.
+
+    :raises DistilleryError: if the suffix is unknown, or the file does not exist.
+    """
+    if not path.is_file():
+        raise DistilleryError(f"{path}: not found. Put the file there, or correct the path.")
+    file_format = format or format_of_name(path)
+    if file_format is None:
+        raise DistilleryError(
+            f"{path}: no format has this suffix; there are {', '.join(FORMATS)}. Rename the "
+            "file, or give its `format`."
+        )
+    if format is None and file_format == "jsonl":
+        keys = set(_first_row(path))
+        return next((kind for kind, wanted in BATCHES.items() if wanted <= keys), file_format)
+    return file_format
+
+
+def described(path: Path, format: str) -> Described:
+    """Return the metadata of a file in this format.
+
+    :raises DistilleryError: if it has unknown metadata, or some that is not JSON.
+    """
+    if format == "jsonl":
+        first = _first_row(path)
+        return _description(path, first["metadata"]) if "metadata" in first else Described()
+    with open_input(path, options_of(format)) as source:
+        if isinstance(source, ArrowFile):
+            return _of_schema(path, source.table.schema)
+    return Described()
+
+
+def rows_of(
+    path: Path, format: str, is_wanted: Callable[[str], bool], check: Callable[[list[str]], None]
+) -> Iterator[Row]:
+    """Yield a file's rows.
+
+    :param is_wanted: whether a column is read; :param check: rejects the columns of a file that
+        names them once, at its start.
+    :raises DistilleryError: naming the row that cannot be read.
+    """
+    with open_input(path, options_of(format)) as source:
+        yield from rows_in(source, is_wanted, check)
+
+
+def rows_in(
+    source: InputFile, is_wanted: Callable[[str], bool], check: Callable[[list[str]], None]
+) -> Iterator[Row]:
+    """Yield an open file's rows; see :func:`rows_of`."""
+    if isinstance(source, JsonFile):
+        yield from source.rows()
+        return
+    names = [name for name in source.columns if is_wanted(name)]
+    check(source.columns)
+    for batch in source.batches(names):
+        columns = [
+            batch.texts(name) if name in TEXTS else batch.columns[name] for name in batch.columns
+        ]
+        for number, *values in zip(batch.numbers, *columns, strict=True):
+            pairs = zip(names, values, strict=True)
+            yield (
+                number,
+                {name: value for name, value in pairs if value is not None and value != ""},
+            )
+
+
+def _first_row(path: Path) -> dict[str, Any]:
+    with open_input(path, ReadOptions(format="jsonl")) as source:
+        assert isinstance(source, JsonFile)
+        return next((row for _, row in source.rows()), {})
+
+
+def _of_schema(path: Path, schema: pa.Schema) -> Described:
+    raw = schema.metadata or {}
+    try:
+        metadata = {name: json.loads(raw[name.encode()]) for name in _KEYS if name.encode() in raw}
+    except ValueError as error:
+        raise DistilleryError(
+            f"{path}: the metadata `classes` and `provenance` are not JSON ({error}). Write them "
+            "with json.dumps."
+        ) from error
+    if "classes" not in metadata and b"huggingface" in raw:
+        # `datasets` stores the names of a ClassLabel here.
+        features = json.loads(raw[b"huggingface"]).get("info", {}).get("features", {})
+        metadata["classes"] = features.get("label", {}).get("names")
+    return _description(path, metadata)
+
+
+def _description(path: Path, metadata: Any) -> Described:
+    if not isinstance(metadata, dict) or set(metadata) - set(_KEYS):
+        raise DistilleryError(f"{path}: metadata may only have {', '.join(_KEYS)}. Correct it.")
+    classes, provenance = metadata.get("classes"), metadata.get("provenance") or {}
+    if classes is not None and not (
+        isinstance(classes, list) and all(isinstance(name, str) for name in classes)
+    ):
+        raise DistilleryError(f"{path}: metadata `classes` is not a list of names. Correct it.")
+    if not isinstance(provenance, dict):
+        raise DistilleryError(f"{path}: metadata `provenance` is not a mapping. Correct it.")
+    return Described(classes, {str(name): str(value) for name, value in provenance.items()})

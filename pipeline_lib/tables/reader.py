@@ -1,0 +1,371 @@
+"""The reader of people's files, for every command and stage.
+
+Formats: a text per line, CSV, TSV, JSON lines or a JSON array, Parquet, Arrow; the first four also
+compressed or from standard input.  Only a batch of rows is in memory at a time.
+"""
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.file_formats import FORMATS, Format, format_of
+from pipeline_lib.tables.dialects import Dialect, detect
+from pipeline_lib.tables.faults import check_once, no_column, wrong_width
+from pipeline_lib.tables.lines import Lines, open_lines
+from pipeline_lib.tables.text_files import delimited_rows, json_rows
+from pipeline_lib.tables.values import as_text
+
+if TYPE_CHECKING:
+    from pipeline_lib.tables.arrow_files import ArrowTable
+
+BATCH_ROWS, BATCH_CHARACTERS = 4096, 1 << 24
+"""A batch is full at this many rows, or this many characters."""
+_METADATA = ("dataset_dict.json", "dataset_info.json", "dataset_infos.json", "state.json")
+"""Files of `datasets` that describe others."""
+LINES_COLUMN = "text"
+"""The only column of a file with a text per line."""
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How to read a file where it does not say so itself; None: the file decides.
+
+    :ivar format: one of :data:`~pipeline_lib.base.file_formats.FORMATS`' values.
+    :ivar quoted: whether cells of a delimited file may be quoted; :ivar encoding: a codec's name.
+    :ivar columns: the columns of a delimited file without a header line.  A file whose first row
+        holds all required names is read as having a header anyway, as CoLA's test file does.
+    :ivar short_rows: whether rows may lack cells, which become empty, as in QQP's training file.
+    :ivar remedy: how to name another column, for messages.
+    """
+
+    format: Format | None = None
+    quoted: bool | None = None
+    encoding: str | None = None
+    columns: Sequence[str] | None = None
+    short_rows: bool = False
+    remedy: str = ""
+
+
+@dataclass(frozen=True)
+class RowBatch:
+    """Some rows of a file.
+
+    :ivar source: the file; :ivar numbers: the number of each row, as an editor shows it.
+    :ivar columns: the values of the columns that were asked for; None where there are none.
+    """
+
+    source: str
+    numbers: Sequence[int]
+    columns: dict[str, list[Any]]
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def where(self, row: int) -> str:
+        """Return the file and the number of a row, for messages."""
+        return f"{self.source}: row {self.numbers[row]}"
+
+    def texts(self, name: str) -> list[str]:
+        """Return a column's values as text; see :func:`~pipeline_lib.tables.values.as_text`."""
+        return [
+            v if type(v) is str and v.isascii() else as_text(v, name, self.where(row))
+            for row, v in enumerate(self.columns[name])
+        ]
+
+
+class InputFile(ABC):
+    """An open file of rows, to be read once.
+
+    :ivar name: what messages call it; :ivar format: see :class:`ReadOptions`.
+    """
+
+    def __init__(self, name: str, format: Format, remedy: str) -> None:
+        self.name, self.format, self._remedy = name, format, remedy
+
+    @property
+    @abstractmethod
+    def columns(self) -> list[str]:
+        """The names of its columns; of JSON, the keys in the rows at its start."""
+
+    @abstractmethod
+    def batches(self, names: Sequence[str], optional: Sequence[str] = ()) -> Iterator[RowBatch]:
+        """Yield its rows.
+
+        :param names: the columns to read, or paths to values nested in them, as ``data.text``.
+        :param optional: those of them that may be missing.
+        :raises DistilleryError: naming the row or column, and the remedy.
+        """
+
+    def _check(self, where: str, names: Sequence[str], optional: Sequence[str]) -> None:
+        """Check that columns are there."""
+        for name in names:
+            if name not in optional and top_of(name, self.columns) is None:
+                raise no_column(where, name, self.columns, self._remedy)
+
+    def _filled(
+        self, rows: Iterator[tuple[int, list[Any]]], names: Sequence[str]
+    ) -> Iterator[RowBatch]:
+        """Yield batches of rows."""
+        numbers: list[int] = []
+        cells: list[list[Any]] = []
+        characters = 0
+        for number, row in rows:
+            numbers.append(number)
+            cells.append(row)
+            characters += sum(len(cell) for cell in row if isinstance(cell, str))
+            if len(numbers) == BATCH_ROWS or characters > BATCH_CHARACTERS:
+                yield _batch(self.name, numbers, cells, names)
+                numbers, cells, characters = [], [], 0
+        if numbers:
+            yield _batch(self.name, numbers, cells, names)
+
+
+def _batch(
+    source: str, numbers: list[int], rows: list[list[Any]], names: Sequence[str]
+) -> RowBatch:
+    columns = map(list, zip(*rows, strict=True))
+    return RowBatch(source, numbers, dict(zip(names, columns, strict=True)))
+
+
+class LinesFile(InputFile):
+    """A text per line."""
+
+    def __init__(self, lines: Lines, remedy: str) -> None:
+        super().__init__(lines.name, "lines", remedy)
+        self._lines = lines
+
+    @property
+    def columns(self) -> list[str]:
+        """Its only column."""
+        return [LINES_COLUMN]
+
+    def batches(self, names: Sequence[str], optional: Sequence[str] = ()) -> Iterator[RowBatch]:
+        """Yield the lines; a blank one is a row without a text."""
+        self._check(self.name, names, optional)
+        rows = ((n, [line.rstrip("\r\n")]) for n, line in enumerate(self._lines, 1))
+        return self._filled(rows, names)
+
+
+class DelimitedFile(InputFile):
+    """CSV or TSV.
+
+    A blank line is only a row if there is just one column; rows without a value at the end of a
+    file, which spreadsheets write, are none.
+
+    :ivar header: its first row; :ivar short_rows: the number of rows that were completed so far.
+    """
+
+    def __init__(
+        self, lines: Lines, format: Format, dialect: Dialect, options: ReadOptions
+    ) -> None:
+        super().__init__(lines.name, format, options.remedy)
+        self.dialect, self._options = dialect, options
+        self._rows = delimited_rows(lines, dialect)
+        self._first = next(((number, cells) for number, cells in self._rows if cells), None)
+        self.header = self._first[1] if self._first else []
+        self.short_rows = 0
+        self._may_be_short = options.short_rows and format == "tsv" and not dialect.quoted
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of its columns: those of the options, or its first row."""
+        return [*(self._options.columns or self.header)]
+
+    def batches(self, names: Sequence[str], optional: Sequence[str] = ()) -> Iterator[RowBatch]:
+        """Yield its rows; see :meth:`InputFile.batches`."""
+        required = {name for name in names if name not in optional}
+        has_header = self._options.columns is None or required <= {*self.header}
+        columns = self.header if has_header else self.columns
+        check_once(self.name, [name for name in columns if name in names])
+        for name in names:
+            if name not in optional and name not in columns:
+                raise no_column(self.name, name, columns, self._remedy)
+        indices = [columns.index(name) if name in columns else None for name in names]
+        rows = self._of_width(len(columns), has_header)
+        wanted = (
+            (n, [None if index is None else cells[index] for index in indices]) for n, cells in rows
+        )
+        return self._filled(wanted, names)
+
+    def _of_width(self, width: int, has_header: bool) -> Iterator[tuple[int, list[str]]]:
+        """Yield the rows, which all have as many cells."""
+        empty: list[tuple[int, list[str]]] = []
+        first = [] if has_header or self._first is None else [self._first]
+        for rows in (first, self._rows):
+            for number, cells in rows:
+                if not cells and width > 1:
+                    continue
+                if len(cells) < width and (self._may_be_short or not cells):
+                    self.short_rows += 1
+                    cells = cells + [""] * (width - len(cells))
+                if len(cells) != width:
+                    where, separator = f"{self.name}: row {number}", self.dialect.separator_name
+                    raise wrong_width(where, len(cells), width, separator)
+                if not any(cells):
+                    empty.append((number, cells))
+                    continue
+                if empty:
+                    yield from empty
+                    empty.clear()
+                yield number, cells
+
+
+class JsonFile(InputFile):
+    """JSON lines, or an array of objects; a key that a row lacks is null there."""
+
+    def __init__(self, lines: Lines, remedy: str) -> None:
+        super().__init__(lines.name, "jsonl", remedy)
+        self._lines = lines
+        self._seen: dict[str, None] = {}
+
+    @property
+    def columns(self) -> list[str]:
+        """The keys that rows have had so far."""
+        return [*self._seen]
+
+    def rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Yield its objects with their numbers."""
+        for number, row in json_rows(self._lines):
+            self._seen |= dict.fromkeys(row)
+            yield number, row
+
+    def batches(self, names: Sequence[str], optional: Sequence[str] = ()) -> Iterator[RowBatch]:
+        """Yield its rows; see :meth:`InputFile.batches`.
+
+        :raises DistilleryError: also if no row of the first batch has a key.
+        """
+        from pipeline_lib.tables.nested import value_at
+
+        rows = ((number, [value_at(row, name) for name in names]) for number, row in self.rows())
+        for number, batch in enumerate(self._filled(rows, names)):
+            if number == 0:
+                self._check(batch.where(0), names, optional)
+            yield batch
+
+
+class ArrowFile(InputFile):
+    """Parquet or Arrow."""
+
+    def __init__(self, table: "ArrowTable", format: Format, remedy: str) -> None:
+        super().__init__(str(table.path), format, remedy)
+        self.table = table
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of its columns."""
+        return self.table.schema.names
+
+    def batches(self, names: Sequence[str], optional: Sequence[str] = ()) -> Iterator[RowBatch]:
+        """Yield its rows; see :meth:`InputFile.batches`."""
+        from pipeline_lib.tables.nested import value_at
+
+        self._check(self.name, names, optional)
+        tops = {name: top_of(name, self.columns) for name in names}
+        first = 1
+        for part in self.table.batches([*dict.fromkeys(top for top in tops.values() if top)]):
+            numbers = range(first, first + part.num_rows)
+            columns: dict[str, list[Any]] = {}
+            for name, top in tops.items():
+                values = part[top].to_pylist() if top else [None] * len(numbers)
+                inside = top and name[len(top) + 1 :]
+                columns[name] = [value_at(v, inside) for v in values] if inside else values
+            yield RowBatch(self.name, numbers, columns)
+            first += part.num_rows
+
+
+def top_of(path: str, names: Sequence[str]) -> str | None:
+    """Return the column in which a path begins: itself, or the ``data`` of ``data.text``."""
+    if path in names:
+        return path
+    return next((name for name in names if path.startswith(f"{name}.")), None)
+
+
+def input_format(path: Path | None, options: ReadOptions) -> Format:
+    """Return the format in which a file, or standard input, is read: lines, unless known."""
+    return options.format or (format_of(path) if path else None) or "lines"
+
+
+@contextmanager
+def open_input(path: Path | None, options: ReadOptions = ReadOptions()) -> Iterator[InputFile]:
+    """Open a file, or standard input.
+
+    What the file decides otherwise than its suffix says, and an encoding that was guessed, are
+    logged as warnings, which Python prints.
+
+    :param path: None: standard input, which has lines unless the options say otherwise.
+    :raises DistilleryError: if it cannot be read.
+    """
+    format = input_format(path, options)
+    if path is not None and not path.is_file():
+        raise DistilleryError(f"{path}: not found. Put the file there, or correct the path.")
+    with ExitStack() as stack:
+        if format in ("parquet", "arrow"):
+            from pipeline_lib.tables.arrow_files import open_arrow
+
+            if path is None:
+                raise DistilleryError(
+                    f"standard input: {format.capitalize()} is read from its end. Give it as a "
+                    "file."
+                )
+            table = stack.enter_context(open_arrow(path, format))
+            yield ArrowFile(table, format, options.remedy)
+            return
+        lines = stack.enter_context(open_lines(path, options.encoding))
+        if lines.guessed:
+            _log.warning(
+                "%s: not UTF-8, so read as %s, which was guessed. If that is wrong, name another.",
+                *(lines.name, lines.encoding),
+            )
+        if format == "lines":
+            yield LinesFile(lines, options.remedy)
+        elif format == "jsonl":
+            yield JsonFile(lines, options.remedy)
+        else:
+            sample, is_whole = lines.sample, lines.is_whole
+            dialect = detect(sample, is_whole, format, options.quoted)
+            if format == "tsv" and dialect.quoted and options.quoted is None:
+                _log.warning("%s: its cells are quoted, as in CSV.", lines.name)
+            yield DelimitedFile(lines, format, dialect, options)
+
+
+def read_batches(
+    path: Path | None,
+    names: Sequence[str],
+    optional: Sequence[str] = (),
+    options: ReadOptions = ReadOptions(),
+) -> Iterator[RowBatch]:
+    """Yield the rows of a file; see :func:`open_input` and :meth:`InputFile.batches`.
+
+    :param path: a file, or a folder whose files are read in the order of their names.
+    """
+    for file in files_in(path) if path is not None and path.is_dir() else [path]:
+        with open_input(file, options) as source:
+            yield from source.batches(names, optional)
+
+
+def files_in(folder: Path) -> list[Path]:
+    """Return the files of a known format in a folder, such as one of the hub's or of `datasets`.
+
+    :raises DistilleryError: if there is none.
+    """
+    files = [
+        path
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not is_hidden(path.relative_to(folder)) and format_of(path)
+    ]
+    if not files:
+        raise DistilleryError(
+            f"{folder}: no data files in this folder; known suffixes are {', '.join(FORMATS)}."
+        )
+    return files
+
+
+def is_hidden(path: Path) -> bool:
+    """Whether a file, relative to its data set's folder, is not part of the data."""
+    return path.name in _METADATA or any(part.startswith((".", "cache-")) for part in path.parts)

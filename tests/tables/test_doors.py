@@ -1,0 +1,191 @@
+"""The same file through every door: `init`, the stages, `predict`, `index`, `search`, `teacher`.
+
+There were five readers that disagreed: on separators, quotes, encodings, compression, long texts,
+nested values, blank lines, the numbers of rows, and on how a fault is worded.
+"""
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.file_formats import format_of
+from pipeline_lib.corpora.tasks.labelled import read_examples
+from pipeline_lib.outputs.files.answer_files import read_answers
+from pipeline_lib.tables.contents import read_content
+from pipeline_lib.tables.input_texts import Columns, read_texts
+from pipeline_lib.tables.reader import ReadOptions
+from pipeline_lib.tables.sentence_rows import read_rows
+
+TEXTS = ["So it was, well.", 'She said "so".', "naïve 🎉"]
+LABELS = ["neg", "pos", "neg"]
+Read = Callable[[Path], list[tuple[str, int | None]]]
+"""Returns a file's texts with the numbers of their rows, where the door knows them."""
+
+
+def by_init(path: Path) -> list[tuple[str, int | None]]:
+    content = read_content([path])
+    return [(text, content.place(row)[1]) for row, text in enumerate(content.values("text"))]
+
+
+def by_stages(path: Path, make_task: Callable) -> list[tuple[str, int | None]]:
+    format = format_of(path)
+    path.with_name(f"train.{format}").write_bytes(path.read_bytes())
+    path.with_name(f"dev.{format}").write_bytes(path.read_bytes())
+    files = {split: f"{split}.{format}" for split in ("train", "dev")}
+    source = {"kind": "files", "files": files, "format": format, "columns": None}
+    task = make_task(source=source, text=["text"], labels={"neg": ["neg"], "pos": ["pos"]})
+    examples, _ = read_examples(path.parent, task)
+    return [(example.texts[0], None) for example in examples["train"]]
+
+
+def by_predict(path: Path) -> list[tuple[str, int | None]]:
+    batches = read_texts(path, Columns("text", None, ("label",)), ReadOptions())
+    return [pair for batch in batches for pair in zip(batch.texts, batch.numbers, strict=True)]
+
+
+def by_index_and_search(path: Path) -> list[tuple[str, int | None]]:
+    batches = read_rows(path, ids="label")
+    return [(text, None) for batch in batches for text in batch.texts]
+
+
+def by_teacher(path: Path) -> list[tuple[str, int | None]]:
+    _, rows = read_answers(path, None, ["neg", "pos"])
+    return [(row.texts[0], row.number) for row in rows]
+
+
+@pytest.fixture(params=["init", "stages", "predict", "index", "teacher"])
+def read(request: pytest.FixtureRequest, make_task: Callable) -> Read:
+    doors: dict[str, Read] = {
+        "init": by_init,
+        "stages": lambda path: by_stages(path, make_task),
+        "predict": by_predict,
+        "index": by_index_and_search,
+        "teacher": by_teacher,
+    }
+    return doors[request.param]
+
+
+def delimited(separator: str, end: str = "\n", quote: bool = True) -> str:
+    rows = [("text", "label"), *zip(TEXTS, LABELS, strict=True)]
+    if quote:
+        cells = [['"{}"'.format(cell.replace('"', '""')) for cell in row] for row in rows]
+    else:
+        cells = [[*row] for row in rows]
+    return "".join(separator.join(row) + end for row in cells)
+
+
+OBJECTS = [{"text": t, "label": label} for t, label in zip(TEXTS, LABELS, strict=True)]
+LINES = "".join(json.dumps(row) + "\n" for row in OBJECTS)
+FILES: dict[str, tuple[str, bytes]] = {
+    "comma": ("a.csv", delimited(",").encode()),
+    "semicolon": ("a.csv", delimited(";").encode()),
+    "bar": ("a.csv", delimited("|").encode()),
+    "tab": ("a.csv", delimited("\t").encode()),
+    "excel": ("a.csv", ("sep=;\n" + delimited(";")).encode()),
+    "crlf": ("a.csv", delimited(",", "\r\n").encode()),
+    "cr": ("a.csv", delimited(",", "\r").encode()),
+    "mark": ("a.csv", delimited(",").encode("utf-8-sig")),
+    "utf16": ("a.csv", delimited(",").encode("utf-16")),
+    "gzip": ("a.csv.gz", gzip.compress(delimited(",").encode())),
+    "gzip_without_suffix": ("a.csv", gzip.compress(delimited(",").encode())),
+    "tsv": ("a.tsv", delimited("\t", quote=False).encode()),
+    "quoted_tsv": ("a.tsv", delimited("\t").encode()),
+    "jsonl": ("a.jsonl", LINES.encode()),
+    "ndjson": ("a.ndjson", LINES.encode()),
+    "json_lines_in_json": ("a.json", LINES.encode()),
+    "array": ("a.json", json.dumps(OBJECTS).encode()),
+    "array_in_jsonl": ("a.jsonl", json.dumps(OBJECTS, indent=1).encode()),
+    "jsonl_utf16": ("a.jsonl", json.dumps(OBJECTS, ensure_ascii=False).encode("utf-16")),
+}
+
+
+@pytest.mark.parametrize("case", FILES)
+def test_every_file_is_read_alike(tmp_path: Path, read: Read, case: str) -> None:
+    name, content = FILES[case]
+    (tmp_path / name).write_bytes(content)
+    rows = read(tmp_path / name)
+    assert [text for text, _ in rows] == TEXTS
+    header = 0 if ".json" in name or ".ndjson" in name else 2 if case == "excel" else 1
+    assert {number for _, number in rows} <= {None, *range(header + 1, header + 4)}
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [pa.string(), pa.large_string(), pa.string_view(), pa.binary()],
+    ids=str,
+)
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "dictionary"])
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
+def test_every_type_of_string(
+    tmp_path: Path, read: Read, kind: pa.DataType, packed: bool, suffix: str
+) -> None:
+    if packed and kind == pa.string_view():
+        pytest.skip("pyarrow has no dictionaries of string views")
+    columns = {"text": pa.array(TEXTS, kind), "label": pa.array(LABELS, kind)}
+    if packed:
+        columns = {name: column.dictionary_encode() for name, column in columns.items()}
+    table, path = pa.table(columns), tmp_path / f"a{suffix}"
+    if suffix == ".parquet":
+        pq.write_table(table, path)
+    else:
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+    assert [text for text, _ in read(path)] == TEXTS
+
+
+def test_long_texts(tmp_path: Path, read: Read) -> None:
+    text = "word " * 60_000 + "end"
+    (tmp_path / "a.csv").write_text(f"text,label\n{text},neg\nso,pos\n")
+    assert [text for text, _ in read(tmp_path / "a.csv")] == [text, "so"]
+
+
+def test_blank_lines_and_texts_of_several_lines(tmp_path: Path, read: Read) -> None:
+    (tmp_path / "a.csv").write_text('\ntext,label\n\n"one\ntwo",neg\n\nthree,pos\n,\n\n')
+    rows = read(tmp_path / "a.csv")
+    assert [text for text, _ in rows] == ["one\ntwo", "three"]
+    assert [number for _, number in rows] in ([4, 7], [None, None])
+
+
+def test_other_encodings(tmp_path: Path, read: Read, caplog: pytest.LogCaptureFixture) -> None:
+    texts = ["Die Gebühr für Gäste ist fällig.", "Das Frühstück war köstlich."] * 9
+    rows = "".join(f"{text},{'neg' if n % 2 else 'pos'}\n" for n, text in enumerate(texts))
+    (tmp_path / "a.csv").write_bytes(("text,label\n" + rows).encode("cp1252"))
+    assert [text for text, _ in read(tmp_path / "a.csv")] == texts
+    assert "read as cp1252, which was guessed" in caplog.messages[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.csv", b"text,label\nx,neg\ny,z,pos\n", r"row 3 has 3 columns, not 2. Columns are sep"),
+        ("a.csv", b'text,label\nx,neg\n"y"z,pos\n', r"row 3 is not valid CSV \("),
+        ("a.csv", b"text,text,label\nx,y,neg\n", r"column 'text' occurs 2 times. Give each col"),
+        ("a.csv", b"txt,label\nso,neg\nwell,pos\n", r"no column 'text'; there are 'txt', 'label'"),
+        ("a.jsonl", b'{"text": "x", "label": "neg"}\n{"te\n', r"row 2 is not valid JSON \("),
+        ("a.jsonl", b'{"text": "x", "label": "neg"}\n[1]\n', r"row 2 is not a JSON object. Write"),
+        ("a.parquet", b"PAR1", r"not a readable Parquet file \("),
+        ("a.csv", b"PK\x03\x04", r"not text, but a spreadsheet or ZIP archive"),
+        (
+            "a.csv",
+            gzip.compress(b"text,label\n" + b"x,neg\n" * 9999, mtime=0)[:-9],
+            r"cannot be read \(",
+        ),
+    ],
+)
+def test_faults_are_worded_alike(
+    tmp_path: Path, read: Read, name: str, content: bytes, message: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    # `init` does not look for a column of a certain name, but for any.
+    if "no column" in message and read is by_init:
+        assert read_content([tmp_path / name]).names == ["txt", "label"]
+        return
+    with pytest.raises(DistilleryError, match=message) as caught:
+        read(tmp_path / name)
+    assert str(tmp_path) in str(caught.value)

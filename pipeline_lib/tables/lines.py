@@ -50,13 +50,14 @@ _UNDECODABLE = "\udcff"
 codecs.register_error("undecodable", lambda error: (_UNDECODABLE, error.end))
 
 
-@dataclass(frozen=True)
+@dataclass
 class Lines:
     """The lines of a file or of standard input, to be read once.
 
     :ivar name: what messages call it; :ivar sample: the text at its start.
     :ivar is_whole: whether the sample is all of it.
     :ivar encoding: a codec's name; :ivar guessed: whether charset-normalizer recognised it.
+    :ivar characters: how many have been read so far.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Lines:
     encoding: str
     guessed: bool
     _stream: IO[bytes] = field(repr=False)
+    characters: int = 0
 
     def __iter__(self) -> Iterator[str]:
         r"""Yield each line with its end: LF or CRLF, or CR in a file that has no LF.
@@ -77,7 +79,9 @@ class Lines:
         newline = "\r" if "\r" in self.sample and "\n" not in self.sample else "\n"
         with self._decoded(newline) as text:
             for number, line in enumerate(text, 1):
-                self._check(line, f"row {number} is ")
+                if not line.isascii():
+                    self._check(line, f"row {number} is ")
+                self.characters += len(line)
                 yield line if number > 1 else line.removeprefix("\ufeff")
 
     def chunks(self, size: int) -> Iterator[str]:
@@ -89,11 +93,12 @@ class Lines:
             chunk = text.read(size).removeprefix("\ufeff")
             while chunk:
                 self._check(chunk, "")
+                self.characters += len(chunk)
                 yield chunk
                 chunk = text.read(size)
 
     def _check(self, text: str, what: str) -> None:
-        if not text.isascii() and has_surrogates(text):
+        if has_surrogates(text):
             raise DistilleryError(
                 f"{self.name}: {what}not {self.encoding.upper()}. Save the file as UTF-8, or name "
                 "its encoding."

@@ -6,14 +6,16 @@ compressed or from standard input.  Only a batch of rows is in memory at a time.
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.file_formats import FORMATS, Format, format_of
+from pipeline_lib.base.unicode import has_surrogates
 from pipeline_lib.tables.dialects import Dialect, detect
 from pipeline_lib.tables.faults import check_once, no_column, wrong_width
 from pipeline_lib.tables.lines import Lines, open_lines
@@ -73,10 +75,10 @@ class RowBatch:
 
     def texts(self, name: str) -> list[str]:
         """Return a column's values as text; see :func:`~pipeline_lib.tables.values.as_text`."""
-        return [
-            v if type(v) is str and v.isascii() else as_text(v, name, self.where(row))
-            for row, v in enumerate(self.columns[name])
-        ]
+        values = self.columns[name]
+        if all(type(value) is str for value in values) and not has_surrogates("".join(values)):
+            return values
+        return [as_text(value, name, self.where(row)) for row, value in enumerate(values)]
 
 
 class InputFile(ABC):
@@ -108,37 +110,37 @@ class InputFile(ABC):
             if name not in optional and top_of(name, self.columns) is None:
                 raise no_column(where, name, self.columns, self._remedy)
 
-    def _filled(
-        self, rows: Iterator[tuple[int, list[Any]]], names: Sequence[str]
+
+class TextFile(InputFile):
+    """A file of text, whose rows are read one by one."""
+
+    def __init__(self, lines: Lines, format: Format, remedy: str) -> None:
+        super().__init__(lines.name, format, remedy)
+        self._lines = lines
+
+    def _batches(
+        self, rows: Iterable[tuple[int, list[Any]]], names: Sequence[str]
     ) -> Iterator[RowBatch]:
         """Yield batches of rows."""
         numbers: list[int] = []
         cells: list[list[Any]] = []
-        characters = 0
+        full = BATCH_CHARACTERS
         for number, row in rows:
             numbers.append(number)
             cells.append(row)
-            characters += sum(len(cell) for cell in row if isinstance(cell, str))
-            if len(numbers) == BATCH_ROWS or characters > BATCH_CHARACTERS:
-                yield _batch(self.name, numbers, cells, names)
-                numbers, cells, characters = [], [], 0
+            if len(numbers) == BATCH_ROWS or self._lines.characters > full:
+                yield self._batch(numbers, cells, names)
+                numbers, cells, full = [], [], self._lines.characters + BATCH_CHARACTERS
         if numbers:
-            yield _batch(self.name, numbers, cells, names)
+            yield self._batch(numbers, cells, names)
+
+    def _batch(self, numbers: list[int], rows: list[list[Any]], names: Sequence[str]) -> RowBatch:
+        columns = map(list, zip(*rows, strict=True))
+        return RowBatch(self.name, numbers, dict(zip(names, columns, strict=True)))
 
 
-def _batch(
-    source: str, numbers: list[int], rows: list[list[Any]], names: Sequence[str]
-) -> RowBatch:
-    columns = map(list, zip(*rows, strict=True))
-    return RowBatch(source, numbers, dict(zip(names, columns, strict=True)))
-
-
-class LinesFile(InputFile):
+class LinesFile(TextFile):
     """A text per line."""
-
-    def __init__(self, lines: Lines, remedy: str) -> None:
-        super().__init__(lines.name, "lines", remedy)
-        self._lines = lines
 
     @property
     def columns(self) -> list[str]:
@@ -149,10 +151,10 @@ class LinesFile(InputFile):
         """Yield the lines; a blank one is a row without a text."""
         self._check(self.name, names, optional)
         rows = ((n, [line.rstrip("\r\n")]) for n, line in enumerate(self._lines, 1))
-        return self._filled(rows, names)
+        return self._batches(rows, names)
 
 
-class DelimitedFile(InputFile):
+class DelimitedFile(TextFile):
     """CSV or TSV.
 
     A blank line is only a row if there is just one column; rows without a value at the end of a
@@ -164,7 +166,7 @@ class DelimitedFile(InputFile):
     def __init__(
         self, lines: Lines, format: Format, dialect: Dialect, options: ReadOptions
     ) -> None:
-        super().__init__(lines.name, format, options.remedy)
+        super().__init__(lines, format, options.remedy)
         self.dialect, self._options = dialect, options
         self._rows = delimited_rows(lines, dialect)
         self._first = next(((number, cells) for number, cells in self._rows if cells), None)
@@ -187,41 +189,38 @@ class DelimitedFile(InputFile):
             if name not in optional and name not in columns:
                 raise no_column(self.name, name, columns, self._remedy)
         indices = [columns.index(name) if name in columns else None for name in names]
-        rows = self._of_width(len(columns), has_header)
-        wanted = (
-            (n, [None if index is None else cells[index] for index in indices]) for n, cells in rows
-        )
-        return self._filled(wanted, names)
+        return self._batches(self._selected(len(columns), has_header, indices), names)
 
-    def _of_width(self, width: int, has_header: bool) -> Iterator[tuple[int, list[str]]]:
-        """Yield the rows, which all have as many cells."""
-        empty: list[tuple[int, list[str]]] = []
+    def _selected(
+        self, width: int, has_header: bool, indices: Sequence[int | None]
+    ) -> Iterator[tuple[int, list[str | None]]]:
+        """Yield the cells with these indices of all rows, which have to be of equal width."""
+        empty: list[tuple[int, list[str | None]]] = []
         first = [] if has_header or self._first is None else [self._first]
-        for rows in (first, self._rows):
-            for number, cells in rows:
-                if not cells and width > 1:
-                    continue
-                if len(cells) < width and (self._may_be_short or not cells):
-                    self.short_rows += 1
-                    cells = cells + [""] * (width - len(cells))
-                if len(cells) != width:
-                    where, separator = f"{self.name}: row {number}", self.dialect.separator_name
-                    raise wrong_width(where, len(cells), width, separator)
-                if not any(cells):
-                    empty.append((number, cells))
-                    continue
-                if empty:
-                    yield from empty
-                    empty.clear()
-                yield number, cells
+        for number, cells in chain(first, self._rows):
+            if not cells and width > 1:
+                continue
+            if len(cells) < width and (self._may_be_short or not cells):
+                self.short_rows += 1
+                cells = cells + [""] * (width - len(cells))
+            if len(cells) != width:
+                where, separator = f"{self.name}: row {number}", self.dialect.separator_name
+                raise wrong_width(where, len(cells), width, separator)
+            selected = [None if index is None else cells[index] for index in indices]
+            if not any(cells):
+                empty.append((number, selected))
+                continue
+            if empty:
+                yield from empty
+                empty.clear()
+            yield number, selected
 
 
-class JsonFile(InputFile):
+class JsonFile(TextFile):
     """JSON lines, or an array of objects; a key that a row lacks is null there."""
 
     def __init__(self, lines: Lines, remedy: str) -> None:
-        super().__init__(lines.name, "jsonl", remedy)
-        self._lines = lines
+        super().__init__(lines, "jsonl", remedy)
         self._seen: dict[str, None] = {}
 
     @property
@@ -243,7 +242,7 @@ class JsonFile(InputFile):
         from pipeline_lib.tables.nested import value_at
 
         rows = ((number, [value_at(row, name) for name in names]) for number, row in self.rows())
-        for number, batch in enumerate(self._filled(rows, names)):
+        for number, batch in enumerate(self._batches(rows, names)):
             if number == 0:
                 self._check(batch.where(0), names, optional)
             yield batch
@@ -323,7 +322,7 @@ def open_input(path: Path | None, options: ReadOptions = ReadOptions()) -> Itera
                 *(lines.name, lines.encoding),
             )
         if format == "lines":
-            yield LinesFile(lines, options.remedy)
+            yield LinesFile(lines, format, options.remedy)
         elif format == "jsonl":
             yield JsonFile(lines, options.remedy)
         else:

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -317,9 +318,9 @@ def open_input(path: Path | None, options: ReadOptions = ReadOptions()) -> Itera
             return
         lines = stack.enter_context(open_lines(path, options.encoding))
         if lines.guessed:
-            _log.warning(
-                "%s: not UTF-8, so read as %s, which was guessed. If that is wrong, name another.",
-                *(lines.name, lines.encoding),
+            _note(
+                f"{lines.name}: not UTF-8, so read as {lines.encoding}, which was guessed. If that "
+                "is wrong, name another."
             )
         if format == "lines":
             yield LinesFile(lines, format, options.remedy)
@@ -329,8 +330,14 @@ def open_input(path: Path | None, options: ReadOptions = ReadOptions()) -> Itera
             sample, is_whole = lines.sample, lines.is_whole
             dialect = detect(sample, is_whole, format, options.quoted)
             if format == "tsv" and dialect.quoted and options.quoted is None:
-                _log.warning("%s: its cells are quoted, as in CSV.", lines.name)
+                _note(f"{lines.name}: its cells are quoted, as in CSV.")
             yield DelimitedFile(lines, format, dialect, options)
+
+
+@cache
+def _note(message: str) -> None:
+    """Log a message once, however often a file is opened."""
+    _log.warning(message)
 
 
 def read_batches(

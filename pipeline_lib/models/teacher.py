@@ -190,27 +190,39 @@ def load_classifier(folder: Path, label_names: Sequence[str] | None = None) -> t
     return load_pretrained(folder, "AutoModelForSequenceClassification", head)
 
 
-def load_pretrained(folder: Path, auto_class: str, head: Mapping[str, Any]) -> tuple[Any, Any]:
+def load_pretrained(
+    folder: Path, auto_class: str, head: Mapping[str, Any], pooled: bool = False
+) -> tuple[Any, Any]:
     """Load (model, fast tokenizer) in float32 with one of transformers' Auto classes.
 
-    :param head: the model's settings besides those in the folder.
-    :raises DistilleryError: if the folder has no model that transformers can load.
+    :param head: the settings of a new head; empty: everything is to come from the folder.
+    :param pooled: whether the pooler's output is used.
+    :raises DistilleryError: if the folder has no model that transformers can load, or its weights
+        are not all the model's.
     """
     import transformers
+
+    from pipeline_lib.models.loaded_weights import check_loaded
 
     transformers.utils.logging.disable_progress_bar()
     logging.getLogger("transformers").setLevel(logging.ERROR)
     # Nothing here may access the hub: the fetch stages did that, at pinned revisions.
     local = {"local_files_only": True, "trust_remote_code": False}
     try:
-        model = getattr(transformers, auto_class).from_pretrained(
-            folder, use_safetensors=True, dtype=torch.float32, **local, **head
+        model, info = getattr(transformers, auto_class).from_pretrained(
+            folder,
+            use_safetensors=True,
+            dtype=torch.float32,
+            output_loading_info=True,
+            **local,
+            **head,
         )
     except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
         raise DistilleryError(
             f"{folder}: not a model that transformers can load ({str(error).splitlines()[0]}). It "
             "needs config.json, *.safetensors and tokenizer files, as save_pretrained writes them."
         ) from error
+    check_loaded(folder, model, info, bool(head), pooled)
     return model, load_fast_tokenizer(folder)
 
 

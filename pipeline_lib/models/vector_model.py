@@ -50,7 +50,7 @@ def load_vector_model(folder: Path, device: str, precision: str, pooling: str) -
     """
     from pipeline_lib.models.cpu.attention import use_short_attention
 
-    model, tokenizer = load_pretrained(folder, "AutoModel", {})
+    model, tokenizer = load_pretrained(folder, "AutoModel", {}, pooling == "pooler")
     if pooling == "pooler" and getattr(model, "pooler", None) is None:
         raise DistilleryError(
             f"{folder}: the model has no pooler. Set sentence_vectors.pooling in params.yaml to "

@@ -2,6 +2,7 @@
 
 import json
 import math
+import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -51,8 +52,10 @@ class State:
         tensors |= {f"optimiser.{i}.{n}": t for i, s in states.items() for n, t in s.items()}
         tensors |= {f"random.{n}": t for n, t in generator_states(self._device).items()}
         contiguous = {name: t.detach().contiguous().clone() for name, t in tensors.items()}
+        progress = json.dumps(vars(self.progress))
+        metadata = {"progress": progress, "checksums": json.dumps(_checksums(contiguous, progress))}
         with atomic_path(path) as temporary:
-            save_file(contiguous, temporary, {"progress": json.dumps(vars(self.progress))})
+            save_file(contiguous, temporary, metadata)
 
     def load(self, path: Path) -> None:
         """Load the state in ``path``, if there is one.
@@ -62,7 +65,10 @@ class State:
         try:
             with safe_open(path, "pt") as file:
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-                self.progress = Progress(**json.loads(file.metadata()["progress"]))
+                metadata = file.metadata()
+            if json.loads(metadata["checksums"]) != _checksums(tensors, metadata["progress"]):
+                raise ValueError("a checksum does not match")
+            self.progress = Progress(**json.loads(metadata["progress"]))
         except FileNotFoundError:
             # None yet, or another process has just finished the same run.
             return
@@ -98,6 +104,15 @@ def set_generators(device: torch.device, states: dict[str, torch.Tensor]) -> Non
         torch.cuda.set_rng_state(states["cuda"], device)
     elif device.type == "mps" and "mps" in states:
         torch.mps.set_rng_state(states["mps"])
+
+
+def _checksums(tensors: dict[str, torch.Tensor], progress: str) -> dict[str, int]:
+    """Return a checksum of each tensor and of the progress: a flipped bit changes one."""
+    sums = {"": zlib.crc32(progress.encode())}
+    for name, tensor in tensors.items():
+        content = tensor.cpu().reshape(-1).view(torch.uint8).numpy()
+        sums[name] = zlib.crc32(content, zlib.crc32(f"{tensor.dtype}{[*tensor.shape]}".encode()))
+    return sums
 
 
 def _below(tensors: dict[str, torch.Tensor], prefix: str) -> dict[str, torch.Tensor]:

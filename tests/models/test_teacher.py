@@ -1,19 +1,24 @@
 """A teacher of any family: its positions, tokens, number format and digest."""
 
+import json
 import os
 import socket
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.models.teacher import digest_model, keep_head_exact, load_classifier, load_teacher
 from pipeline_lib.models.vector_model import load_vector_model
 from pipeline_lib.shards.columns import KEPT, MASKED
 from tests.pipeline.corpus import sentences, write_encoder
+from tests.pretrained import FAMILIES, write_model
 
 
 @pytest.fixture(scope="module")
@@ -163,3 +168,65 @@ def test_a_classifier_of_other_labels_gets_a_new_head(tmp_path: Path) -> None:
     assert new.classifier.weight.shape[0] == 2 and new.config.id2label == {0: "no", 1: "yes"}
     for name, weight in own.base_model.state_dict().items():
         assert torch.equal(new.base_model.state_dict()[name], weight)
+
+
+class TestWeights:
+    """transformers makes up what a file of weights lacks; here, that is an error."""
+
+    @pytest.fixture(params=FAMILIES)
+    def encoder(self, request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+        return write_model(tmp_path / "encoder", request.param)
+
+    @staticmethod
+    def change(folder: Path, names: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        path = folder / "model.safetensors"
+        save_file(names(load_file(path)), path, {"format": "pt"})
+
+    def refused(self, folder: Path, message: str) -> None:
+        for load in (
+            lambda: load_classifier(folder, ["no", "yes"]),
+            lambda: load_vector_model(folder, "cpu", "float32", "mean"),
+        ):
+            with pytest.raises(DistilleryError, match=message):
+                load()
+
+    def test_only_the_head_is_new(self, encoder: Path) -> None:
+        model, _ = load_classifier(encoder, ["no", "yes"])
+        # Not as a finished teacher: its head would be random.
+        with pytest.raises(DistilleryError, match=r"its weights lack .*classifier"):
+            load_classifier(encoder)
+        model.save_pretrained(encoder)
+        assert load_teacher(encoder, "cpu", "float32").label_names == ["no", "yes"]
+
+    def test_names_with_a_prefix(self, encoder: Path) -> None:
+        self.change(encoder, lambda tensors: {f"module.{n}": t for n, t in tensors.items()})
+        self.refused(encoder, r"its weights lack .* more, but module\.")
+
+    def test_a_layer_that_is_missing(self, encoder: Path) -> None:
+        self.change(encoder, lambda tensors: {n: t for n, t in tensors.items() if ".2." not in n})
+        self.refused(encoder, r"its weights lack .*\.2\.")
+
+    def test_a_layer_too_many(self, encoder: Path) -> None:
+        config = json.loads((encoder / "config.json").read_text())
+        layers = "n_layers" if "n_layers" in config else "num_hidden_layers"
+        config[layers] = 2
+        if kinds := config.get("layer_types"):
+            config["layer_types"] = kinds[:2]
+        (encoder / "config.json").write_text(json.dumps(config))
+        self.refused(encoder, r"its weights have .*\.2\..*, for which config.json has no layer")
+
+    def test_another_size(self, encoder: Path) -> None:
+        config = json.loads((encoder / "config.json").read_text())
+        sizes = {"hidden_size": 8, "dim": 8}
+        config |= {name: size for name, size in sizes.items() if name in config}
+        (encoder / "config.json").write_text(json.dumps(config))
+        with pytest.raises(DistilleryError, match=r"has the shape|not a model that"):
+            load_classifier(encoder, ["no", "yes"])
+
+    def test_a_pooler_is_only_needed_where_it_is_read(self, tmp_path: Path) -> None:
+        folder = write_model(tmp_path, "bert")
+        self.change(folder, lambda tensors: {n: t for n, t in tensors.items() if "pooler" not in n})
+        load_vector_model(folder, "cpu", "float32", "mean")
+        load_classifier(folder, ["no", "yes"])
+        with pytest.raises(DistilleryError, match=r"its weights lack pooler"):
+            load_vector_model(folder, "cpu", "float32", "pooler")

@@ -285,6 +285,19 @@ def test_a_torn_checkpoint_is_an_error(tmp_path: Path) -> None:
     assert run(path)[1].step == STEPS_PER_EPOCH * EPOCHS
 
 
+def test_a_flipped_bit_of_a_checkpoint_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    run(path)
+    whole = path.read_bytes()
+    header = int.from_bytes(whole[:8], "little")
+    for position in [*range(0, header, 97), *range(8 + header, len(whole), 61)]:
+        if whole[position : position + 1] == b" ":
+            continue  # fills the header up
+        path.write_bytes(whole[:position] + bytes([whole[position] ^ 4]) + whole[position + 1 :])
+        with pytest.raises(DistilleryError, match="damaged checkpoint"):
+            run(path)
+
+
 def test_frozen_parameters_stay(tmp_path: Path) -> None:
     model = make_model()
     model[0].requires_grad_(False)

@@ -6,6 +6,7 @@ import typer
 
 from pipeline_lib import __version__
 from pipeline_lib.base.entry import guard
+from pipeline_lib.base.interrupts import end_quietly
 from pipeline_lib.commands import (
     check,
     encode,
@@ -68,6 +69,7 @@ def _options(
 
 def main() -> None:
     """Run the command; an error the user can fix prints one line and exits with status 1."""
+    end_quietly()
     guard(app)
 
 

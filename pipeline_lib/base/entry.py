@@ -2,12 +2,19 @@
 
 import sys
 from collections.abc import Callable
-from typing import NoReturn
+from functools import wraps
+from typing import Any, NoReturn
 
 import typer
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.interrupts import MESSAGE, STATUS
 from pipeline_lib.base.stage_records import recorded
+
+_SMALLER = (
+    "Lower `batch_size`, `batch_tokens`, `max_length` or `workers` in params.yaml, or use a larger "
+    "machine: what is finished is kept."
+)
 
 
 def run_stage(main: Callable[..., None]) -> None:
@@ -16,8 +23,22 @@ def run_stage(main: Callable[..., None]) -> None:
     A stage that succeeds leaves a record: see :mod:`pipeline_lib.base.stage_records`.
     """
     command = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    command.command()(recorded(main))
+    command.command()(_interruptible(recorded(main)))
     guard(command)
+
+
+def _interruptible(main: Callable[..., None]) -> Callable[..., None]:
+    """Return ``main`` so that Ctrl-C ends it with one line."""
+
+    @wraps(main)
+    def run(**options: Any) -> None:
+        try:
+            main(**options)
+        except KeyboardInterrupt:
+            sys.stderr.write(f"{MESSAGE}\n")
+            sys.exit(STATUS)
+
+    return run
 
 
 def guard(command: Callable[[], None]) -> None:
@@ -30,7 +51,12 @@ def guard(command: Callable[[], None]) -> None:
     except DistilleryError as error:
         _end(str(error))
     except MemoryError as error:
-        _end(f"out of memory ({error}). Lower the sizes in params.yaml, or use a larger machine.")
+        _end(f"out of memory ({error}). {_SMALLER}")
+    except RuntimeError as error:
+        # torch has no error of its own for a processor's memory.
+        if "out of memory" not in str(error) and "DefaultCPUAllocator" not in str(error):
+            raise
+        _end(f"out of memory ({str(error).splitlines()[0]}). {_SMALLER}")
     except OSError as error:
         path = f"{error.filename}: " if error.filename else ""
         _end(

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pyarrow as pa
 
+from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.probabilities import answered, softmax
 from pipeline_lib.base.text import MASK
 from pipeline_lib.outputs.files.answer_pass import answered_counts
@@ -88,8 +89,13 @@ class AveragePass(ShardPass):
 
 @lru_cache(maxsize=8)
 def _answering(folder: Path, digest: str, inputs: Path) -> dict[str, Path]:
-    """Return the shards of an output set, by the digests of their input shards."""
+    """Return the shards of an output set, by the digests of their input shards.
+
+    :raises DistilleryError: if one is damaged, or they are of another set.
+    """
     outputs = ShardSet.open(folder)
+    if faults := outputs.verify():
+        raise DistilleryError(f"{faults[0]}. Delete {folder} and run `dvc repro`.")
     check_answers(read_manifest(inputs), outputs.manifest)
     return {shard.source: outputs.path(shard) for shard in outputs.manifest.shards}
 

@@ -132,6 +132,20 @@ def read_shard(path: Path) -> pa.Table:
         ) from error
 
 
+def read_checked(path: Path, sha256: str) -> pa.Table:
+    """Memory-map one shard whose bytes are those of the manifest.
+
+    :raises DistilleryError: if it is missing, truncated or altered.
+    """
+    table = read_shard(path)
+    if sha256_file(path) != sha256:
+        raise DistilleryError(
+            f"{path}: altered since it was written (its SHA-256 is not the manifest's). Delete its "
+            "folder and run `dvc repro`."
+        )
+    return table
+
+
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Finish a shard set: write its ``manifest.json``, atomically and last."""
     write_json(Path(folder) / MANIFEST, asdict(manifest))

@@ -10,6 +10,7 @@ worker the jobs run in this process.
 import multiprocessing
 import os
 import queue
+import signal
 import sys
 import threading
 import time
@@ -96,8 +97,8 @@ class LocalEngine:
                 yield from _in_order(pool, function, jobs, IN_FLIGHT * self.workers)
             except BrokenProcessPool as error:
                 raise _killed_worker() from error
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
+            except BaseException as error:
+                _stop(pool, error)
                 raise
 
     @property
@@ -136,9 +137,17 @@ class LocalEngine:
                         yield futures[future], future.result()
             except BrokenProcessPool as error:
                 raise _killed_worker() from error
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
+            except BaseException as error:
+                _stop(pool, error)
                 raise
+
+
+def _stop(pool: ProcessPoolExecutor, error: BaseException) -> None:
+    """Start no more jobs; on Ctrl-C, end those that run: what they store appears at once or not."""
+    pool.shutdown(wait=False, cancel_futures=True)
+    if isinstance(error, KeyboardInterrupt):
+        for worker in multiprocessing.active_children():
+            worker.kill()
 
 
 def _in_order(
@@ -187,6 +196,8 @@ def _pass_on(messages: Any, on_progress: OnProgress) -> None:
 def _set_up_worker(messages: Any, devices: Any, single_threaded: bool, parent: int) -> None:
     global _messages
     _messages = messages
+    # Ctrl-C reaches all processes of a terminal: the parent ends its workers.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     if devices is not None and (device := devices.get()):
         # Before torch reads it: this worker sees only its own device.

@@ -26,6 +26,7 @@ from pipeline_lib.shards.shard_sets import (
     Shard,
     ShardSet,
     check_answers,
+    read_checked,
     read_shard,
     schema_of,
     write_manifest,
@@ -259,7 +260,10 @@ def _find(shard_pass: ShardPass, piece: Piece, store: Store) -> PieceResult | No
 
 def _compute(job: tuple[ShardPass, Piece], _: Report) -> PieceResult:
     shard_pass, piece = job
-    content = read_shard(piece.content) if isinstance(piece.content, Path) else piece.content
+    content = piece.content
+    if isinstance(content, Path):
+        # Or a damaged input's outputs would be found for the sound one, too.
+        content = read_checked(content, piece.digest)
     store, source = Store(shard_pass.kind), piece.digest if shard_pass.row_for_row else None
     shards = []
     for part, (table, counts) in enumerate(shard_pass.outputs(content)):

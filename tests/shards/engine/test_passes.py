@@ -99,3 +99,15 @@ def test_a_stream_has_its_answers_in_order_with_their_notes(texts: ShardSet) -> 
     assert [answer.rows for answer in answers] == [2, 1, 0, 3]
     again = list(stream_pieces(LengthPass(), iter(pieces), LocalEngine(1)))
     assert all(answer.reused for answer in again)
+
+
+def test_a_damaged_input_does_not_reach_the_store(texts: ShardSet, tmp_path: Path) -> None:
+    path, shard = texts.folder / "s1.arrow", texts.manifest.shards[1]
+    whole = path.read_bytes()
+    path.write_bytes(whole.replace(b"dull", b"full"))
+    with pytest.raises(DistilleryError, match=r"s1\.arrow: altered since it was written"):
+        run_pass(LengthPass(), texts, tmp_path / "out", LocalEngine(1))
+    path.write_bytes(whole)
+    manifest, report = run_pass(LengthPass(), texts, tmp_path / "out", LocalEngine(1))
+    assert (report.computed, report.reused) == (3, 1)
+    assert shard.sha256 in {output.source for output in manifest.shards}

@@ -1,0 +1,67 @@
+"""Whether a model was loaded from its weights: transformers makes up what a file lacks.
+
+Only the head that a model is to be tuned with may be new, and a pooler that nobody reads.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pipeline_lib.base.errors import DistilleryError
+
+_NUMBER = re.compile(r"(?<=\.)\d+(?=\.)")
+
+
+def check_loaded(
+    folder: Path, model: Any, info: Mapping[str, Any], new_head: bool, pooled: bool = False
+) -> None:
+    """Check that a model's weights are those of its folder.
+
+    :param info: what transformers says of the loading: missing, unexpected and mismatched keys.
+    :param new_head: whether the head is to be tuned, and may be new.
+    :param pooled: whether the pooler's output is used.
+    :raises DistilleryError: if tensors are missing, of another shape, or of layers that the
+        configuration does not have.
+    """
+    prefix = f"{model.base_model_prefix}."
+    is_encoder = model.base_model is model
+
+    def may_be_new(name: str) -> bool:
+        if "pooler" in name:
+            return not pooled
+        return new_head and not is_encoder and not name.startswith(prefix)
+
+    missing = [name for name in sorted(info["missing_keys"]) if not may_be_new(name)]
+    if missing:
+        there = _some(info["unexpected_keys"])
+        instead = f", but {there}" if there else ""
+        raise DistilleryError(
+            f"{folder}: its weights lack {_some(missing)}{instead}. The file is another model's, "
+            "or was saved by another library: save it again with save_pretrained."
+        )
+    others = [(name, *shapes) for name, *shapes in info["mismatched_keys"] if not may_be_new(name)]
+    if others:
+        name, stored, configured = sorted(others, key=str)[0]
+        raise DistilleryError(
+            f"{folder}: {name} has the shape {tuple(stored)} in its weights, and "
+            f"{tuple(configured)} by config.json ({len(others):,} such tensors). Put the "
+            "config.json there that the weights were saved with."
+        )
+    known = {_NUMBER.sub("#", name.removeprefix(prefix)) for name in model.state_dict()}
+    surplus = [
+        name
+        for name in info["unexpected_keys"]
+        if (pattern := _NUMBER.sub("#", name.removeprefix(prefix))) in known and "#" in pattern
+    ]
+    if surplus:
+        raise DistilleryError(
+            f"{folder}: its weights have {_some(surplus)}, for which config.json has no layer. Put "
+            "the config.json there that the weights were saved with."
+        )
+
+
+def _some(names: Iterable[str]) -> str:
+    """Return the first of some names, and how many more there are."""
+    ordered = sorted(names)
+    return f"{ordered[0]} and {len(ordered) - 1:,} more" if ordered[1:] else "".join(ordered)

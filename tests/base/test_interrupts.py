@@ -1,0 +1,94 @@
+"""Ctrl-C ends a stage within two seconds, with one line, whatever it is doing."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pipeline_lib.base.interrupts import MESSAGE, STATUS
+
+STAGE = """
+import sys, time
+from pathlib import Path
+import pipeline_lib.stages
+from pipeline_lib.base.entry import run_stage
+from pipeline_lib.shards.engine.local import LocalEngine
+
+def sleep(job, report):
+    Path(job).touch()
+    time.sleep(60)
+
+def main() -> None:
+    workers = {workers}
+    if workers == 0:
+        for job in LocalEngine(2).stream(stream, ["a", "b", "c"]):
+            pass
+    list(LocalEngine(workers).run(sleep, ["a", "b", "c"]))
+
+def stream(job):
+    sleep(job, None)
+
+if __name__ == "__main__":
+    run_stage(main)
+"""
+IMPORTING = """
+import pipeline_lib.stages
+from pathlib import Path
+Path("a").touch()
+import time
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(
+    "script",
+    [*(STAGE.format(workers=workers) for workers in (0, 1, 2)), IMPORTING],
+    ids=["stream", "one", "two", "importing"],
+)
+def test_one_line_within_two_seconds(tmp_path: Path, script: str) -> None:
+    (tmp_path / "stage.py").write_text(script)
+    process = subprocess.Popen(
+        [sys.executable, "stage.py"],
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        while not (tmp_path / "a").exists():
+            assert process.poll() is None, process.stderr.read()
+            time.sleep(0.05)
+        start = time.monotonic()
+        # As a terminal does: to all processes of the group.
+        os.killpg(process.pid, signal.SIGINT)
+        _, printed = process.communicate(timeout=20)
+        # Not the time itself, which the machine's load decides: the jobs take a minute.
+        assert time.monotonic() - start < 15
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+    assert printed == f"{MESSAGE}\n"
+    assert process.returncode in (STATUS, -signal.SIGINT)
+
+
+def test_memory_that_runs_out_in_torch_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    import torch
+
+    from pipeline_lib.base.entry import guard
+
+    with pytest.raises(SystemExit):
+        guard(lambda: torch.empty(1 << 60, dtype=torch.uint8))
+    printed = capsys.readouterr().err
+    assert "out of memory (" in printed and "Lower `batch_size`" in printed
+    assert printed.count("\n") == 1
+
+    def fail() -> None:
+        raise RuntimeError("something else")
+
+    with pytest.raises(RuntimeError, match="something else"):
+        guard(fail)

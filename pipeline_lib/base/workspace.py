@@ -4,9 +4,11 @@ A workspace holds the pipeline, parameters, and the user's files, but no code: i
 modules of the installed library.
 """
 
+import json
 import shutil
 import subprocess
 import sys
+import time
 from configparser import ConfigParser
 from pathlib import Path
 
@@ -57,6 +59,26 @@ def make_workspace(folder: Path, scm: bool = True, force: bool = False) -> list[
             written.append(name)
     _init_dvc(folder, scm and shutil.which("git") is not None)
     return written
+
+
+def remove_truncated_lock(folder: Path, wait: float = 1.0) -> Path | None:
+    """Remove DVC's lock file if a killed process left it truncated; return its path then.
+
+    DVC rewrites the file in place, and with half of it, every command fails.
+
+    :param wait: seconds that a running process has to finish writing it.
+    """
+    path = folder / ".dvc" / "tmp" / "rwlock"
+    for pause in (wait, 0.0):
+        try:
+            json.loads(path.read_bytes())
+            return None
+        except OSError:
+            return None
+        except ValueError:
+            time.sleep(pause)
+    path.unlink(missing_ok=True)
+    return path
 
 
 def check_pipeline(folder: Path, force: bool = False) -> None:

@@ -48,7 +48,7 @@ def run(
     from rich.console import Console
 
     from pipeline_lib.base.layout import Layout
-    from pipeline_lib.base.workspace import PIPELINE
+    from pipeline_lib.base.workspace import PIPELINE, remove_truncated_lock
     from pipeline_lib.commands.forecast import Forecast
     from pipeline_lib.commands.results import results
     from pipeline_lib.params import load_params
@@ -58,6 +58,8 @@ def run(
     console = Console(soft_wrap=True, highlight=False)
     forecast = Forecast.read(PIPELINE, read_values(Path("params.yaml")), Layout())
     display = Display(console, forecast, verbose)
+    if lock := remove_truncated_lock(Path(".")):
+        console.print(f"{lock}: removed, since a process that was killed left half of it.")
     start = time.monotonic()
     status = reproduce(targets or [], display)
     if status:

@@ -6,7 +6,13 @@ from pathlib import Path
 import pytest
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.workspace import FILES, make_workspace, shipped, shipped_profiles
+from pipeline_lib.base.workspace import (
+    FILES,
+    make_workspace,
+    remove_truncated_lock,
+    shipped,
+    shipped_profiles,
+)
 
 ROOT = Path(__file__).parents[2]
 
@@ -90,3 +96,14 @@ def test_git_tracks_what_dvc_add_writes_and_no_data(
     target.parent.mkdir(parents=True, exist_ok=True)
     target.touch()
     assert bool(_git(workspace, "check-ignore", path)) is ignored
+
+
+def test_only_a_truncated_lock_of_dvc_is_removed(tmp_path: Path) -> None:
+    lock = tmp_path / ".dvc" / "tmp" / "rwlock"
+    assert remove_truncated_lock(tmp_path) is None
+    lock.parent.mkdir(parents=True)
+    lock.write_text('{"dvc.yaml": {"read": []}}')
+    assert remove_truncated_lock(tmp_path) is None and lock.exists()
+    for content in ("", '{"dvc.ya'):
+        lock.write_text(content)
+        assert remove_truncated_lock(tmp_path, wait=0) == lock and not lock.exists()

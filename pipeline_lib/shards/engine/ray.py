@@ -18,6 +18,7 @@ from pipeline_lib.base.distribution import install_extra
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import state_folder
 from pipeline_lib.base.threads import usable_cores
+from pipeline_lib.shards.engine.heads import check_head, end_without, no_cluster, watch
 from pipeline_lib.shards.engine.protocol import IN_FLIGHT, Job, OnProgress, Report, Result
 
 try:
@@ -243,12 +244,12 @@ def _connect(address: str | None, workers: int | None) -> None:
             cores = workers or usable_cores()
             ray.init(address="local", num_cpus=cores, include_dashboard=False, **common)
         else:
+            head = check_head(address)
             ray.init(address=address, **common)
+            if head is not None:
+                watch(head, end_without)
     except (RayError, ConnectionError, RuntimeError, ValueError, GetTimeoutError) as error:
-        raise DistilleryError(
-            f"engine.address: {address}: no Ray cluster answers ({str(error).splitlines()[0]}). "
-            "Start one with `ray start --head`, correct the address, or set null."
-        ) from error
+        raise no_cluster(address, str(error).splitlines()[0]) from error
 
 
 class _WorkerBase:

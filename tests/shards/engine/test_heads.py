@@ -1,0 +1,46 @@
+"""A Ray head that does not listen, or no more, is noticed within seconds; Ray is not needed."""
+
+import socket
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.shards.engine.heads import Head, check_head, watch
+
+
+@pytest.fixture
+def server() -> socket.socket:
+    return socket.create_server(("127.0.0.1", 0))
+
+
+def test_an_address_nobody_listens_at_is_one_error(server: socket.socket) -> None:
+    port = server.getsockname()[1]
+    for address in (f"127.0.0.1:{port}", f"ray://127.0.0.1:{port}"):
+        assert check_head(address) == ("127.0.0.1", port)
+    assert check_head("auto") is None and check_head("local") is None
+    server.close()
+    with pytest.raises(DistilleryError, match=rf"engine.address: 127.0.0.1:{port}: no Ray cluster"):
+        check_head(f"127.0.0.1:{port}")
+
+
+def test_a_head_that_dies_is_noticed(server: socket.socket) -> None:
+    head, noticed, heads = server.getsockname()[:2], threading.Event(), []
+
+    def lost(gone: Head) -> None:
+        heads.append(gone)
+        noticed.set()
+
+    watch(head, lost, pause=0.05)
+    assert not noticed.wait(0.5)
+    server.close()
+    assert noticed.wait(20) and heads == [head]
+
+
+def test_the_process_ends_with_one_line() -> None:
+    code = "from pipeline_lib.shards.engine.heads import end_without; end_without(('h', 1))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and done.stderr.count("\n") == 1
+    assert done.stderr.startswith("error: engine.address: h:1: the Ray cluster's head does not")

@@ -120,7 +120,7 @@ def predict(
         require_ending(out)
     options, source = read_options(reads, encoding, quoted), input_path(file)
     columns = _columns(bool(texts) or is_lines(source, options), text, text2, keep)
-    _check_input(texts or [], source)
+    _check_input(texts or [], source, out)
     student = load_student(model)
     columns = _for_student(columns, student)
     router = _router(model, student, route, threshold, teacher, params)
@@ -254,13 +254,15 @@ def _router(
     return serving.Router(student.logits, behind, threshold)
 
 
-def _check_input(texts: list[str], file: Path | None) -> None:
+def _check_input(texts: list[str], file: Path | None, out: Path | None) -> None:
     from pipeline_lib.base.errors import DistilleryError
+    from pipeline_lib.tables.writer import require_other
 
     if texts and file:
         raise DistilleryError("sentences on the command line and --file: give one of them.")
     if not texts and file is None and sys.stdin.isatty():
         raise DistilleryError("no sentences: give them as arguments, by --file or by a pipe.")
+    require_other(out, file)
 
 
 def _of_arguments(texts: list[str], columns: Columns) -> Iterator[TextBatch]:

@@ -169,6 +169,8 @@ def _queries(
 
     if queries and file:
         raise DistilleryError("queries on the command line and --queries: give one of them.")
+    if queries and not any(query.strip() for query in queries):
+        raise DistilleryError("the query is empty: give words to look for.")
     if queries:
         return [
             Rows([as_utf8(query, f"query {number}") for number, query in enumerate(queries, 1)])

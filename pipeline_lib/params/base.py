@@ -8,6 +8,8 @@ Fraction = Annotated[float, Field(ge=0.0, lt=1.0)]
 Probability = Annotated[float, Field(ge=0.0, le=1.0)]
 Positive = Annotated[int, Field(ge=1, le=2**31 - 1)]
 Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
+Times = Annotated[int, Field(ge=1, le=10_000)]
+"""How often something is done: more would run for weeks, and is a slip of the keyboard."""
 Seed = Annotated[int, Field(ge=0, le=2**32 - 1)]
 """The range that every random generator in use accepts: NumPy's is the narrowest."""
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]

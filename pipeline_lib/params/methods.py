@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from pipeline_lib.params.base import Count, Fraction, Positive, Section, Seed
+from pipeline_lib.params.base import Count, Fraction, Positive, Section, Seed, Times
 from pipeline_lib.params.models import TrainingPrecision
 
 
@@ -21,7 +21,7 @@ class Optimiser(Section):
     schedule: Literal["constant", "linear"]
     warmup: Fraction
     batch_size: Positive
-    epochs: Positive
+    epochs: Times
     max_steps: Positive | None
     evaluate_every: Positive | None
     clip_norm: Annotated[float, Field(gt=0)] | None
@@ -160,7 +160,7 @@ class Method(Section):
 class Evaluate(Section):
     """Comparison with the undistilled row: resamples of the evaluation set, and the interval."""
 
-    resamples: Annotated[int, Field(ge=100)]
+    resamples: Annotated[int, Field(ge=100, le=1_000_000)]
     confidence: Annotated[float, Field(gt=0, lt=1)]
     seed: Seed
 
@@ -168,5 +168,5 @@ class Evaluate(Section):
 class Speed(Section):
     """The timing of teacher and students: turns of each, and the least duration of one."""
 
-    seconds: Annotated[float, Field(gt=0)]
-    repeats: Positive
+    seconds: Annotated[float, Field(gt=0, le=3600)]
+    repeats: Times

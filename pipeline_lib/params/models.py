@@ -14,6 +14,7 @@ from pipeline_lib.params.base import (
     Section,
     Seed,
     Sha256,
+    Times,
 )
 
 
@@ -76,7 +77,7 @@ class Tuning(Section):
     """How a teacher is tuned here (Tang et al. 2019, section 4)."""
 
     learning_rates: Annotated[list[Annotated[float, Field(gt=0)]], Field(min_length=1)]
-    epochs: Positive
+    epochs: Times
     batch_size: Positive
     warmup: Fraction
     weight_decay: Annotated[float, Field(ge=0)]

@@ -6,7 +6,6 @@ from pydantic import Field, model_validator
 
 from pipeline_lib.base.file_formats import Format
 from pipeline_lib.params.base import (
-    Count,
     Fraction,
     Positive,
     Probability,
@@ -14,6 +13,7 @@ from pipeline_lib.params.base import (
     Section,
     Seed,
     Sha256,
+    Times,
 )
 
 UNLABELLED = "unlabelled"
@@ -136,7 +136,7 @@ class SplitParams(Section):
 class AugmentParams(Section):
     """Synthetic sentences per example, and the cap on the transfer set's rows (or null)."""
 
-    n_iter: Count
+    n_iter: Annotated[int, Field(ge=0, le=10_000)]
     cap: Positive | None
 
 
@@ -155,7 +155,7 @@ class TaskBase(Section):
     label: str | dict[Split, str] | None
     split: SplitParams | None
     train_fraction: Annotated[float, Field(gt=0.0, le=1.0)]
-    blocks: Positive
+    blocks: Times
     lexicon: str | None
     augment: AugmentParams
     submission: dict[Split, str] | None

@@ -52,6 +52,15 @@ def require_ending(path: Path, endings: Iterable[str] | None = None) -> None:
         raise DistilleryError(f"{path}: give a name that ends in {', '.join(allowed)}.")
 
 
+def require_other(path: Path | None, source: Path | None) -> None:
+    """Check that a file to write is not the one that is read.
+
+    :raises DistilleryError: if it is.
+    """
+    if path and source and path.exists() and path.samefile(source):
+        raise DistilleryError(f"{path}: the file that is read. Give another name to write to.")
+
+
 def write_tables(path: Path, tables: Iterable["pa.Table"], names: list[str] | None) -> int:
     """Write tables one after the other; return the number of rows.
 

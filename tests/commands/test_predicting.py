@@ -182,3 +182,12 @@ def test_a_files_name_says_how_it_is_written(
 ) -> None:
     found = failing(monkeypatch, capsys, "predict", "student", "good", "--out", "out.txt")
     assert "out.txt: give a name that ends in .parquet, .arrow, .jsonl, .csv" in found
+
+
+def test_a_file_is_not_written_over_while_it_is_read(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_csv("in.csv", [["text"], ["good"]])
+    given = ["predict", "student", "--file", "in.csv", "--out", "./in.csv"]
+    assert "in.csv: the file that is read" in failing(monkeypatch, capsys, *given)
+    assert Path("in.csv").read_text().startswith("text")

@@ -99,6 +99,7 @@ def test_info_and_additions(index: str) -> None:
         (["index", "build", "b", "c.txt", "--encoder", "encoder"], "c.txt: not found"),
         (["index", "build", "b", "a.jsonl", "--encoder", "data"], "data: no encoder here"),
         (["index", "add", "index", "a.jsonl", "--workers", "1"], "have ids, but these have none"),
+        (["search", "index", " "], "the query is empty"),
     ],
 )
 def test_what_cannot_be_done_is_one_error(

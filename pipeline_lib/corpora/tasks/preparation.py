@@ -27,6 +27,8 @@ from pipeline_lib.shards.shard_sets import Manifest, Shard, schema_of, write_man
 from pipeline_lib.shards.training_texts import unlabelled_folder
 from pipeline_lib.text.words import split_words
 
+FEW_BLOCKS = 64
+"""So many blocks are fine for any number of rows."""
 HELDOUT_ROWS = 1000
 """Rows per shard of a held-out split."""
 SPLIT_ROWS = 10_000
@@ -88,6 +90,11 @@ def prepare_task(
         shared = {other: shared_rows(table, rows) for other, rows in earlier.items()}
         counts = {"dropped": dropped} | ({"shared_with": shared} if shared else {})
         training = name == "train"
+        if training and task.blocks > max(table.num_rows, FEW_BLOCKS):
+            raise DistilleryError(
+                f"params.yaml: tasks.{folder.name}.blocks: {task.blocks:,}, but there are "
+                f"{table.num_rows:,} training rows. Set a few blocks per core."
+            )
         schema = prepared_schema(task.is_pair, task.is_regression, tagged=training)
         blocks = _blocks(table, task.blocks) if training else _slices(table)
         parts = _tagged(blocks, tagger, engine) if training else blocks

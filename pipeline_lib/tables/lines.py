@@ -8,11 +8,12 @@ import codecs
 import io
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import unreadable
@@ -37,6 +38,7 @@ _MARKS = {
     codecs.BOM_UTF16_BE: "utf-16",
 }
 """Encodings by byte order mark; UTF-32's begins with UTF-16's."""
+_CHUNK = 1 << 16
 _GUESSED = 1 << 16
 """Bytes from which an encoding is guessed."""
 _COMMON = [
@@ -58,6 +60,7 @@ class Lines:
     :ivar is_whole: whether the sample is all of it.
     :ivar encoding: a codec's name; :ivar guessed: whether charset-normalizer recognised it.
     :ivar characters: how many have been read so far.
+    :ivar waiting: whether the next line of a pipe has not been written yet, as far as is known.
     """
 
     name: str
@@ -65,8 +68,10 @@ class Lines:
     is_whole: bool
     encoding: str
     guessed: bool
-    _stream: IO[bytes] = field(repr=False)
+    _content: Iterator[bytes] = field(repr=False)
+    _is_pipe: bool = field(repr=False)
     characters: int = 0
+    waiting: bool = False
 
     def __iter__(self) -> Iterator[str]:
         r"""Yield each line with its end: LF or CRLF, or CR in a file that has no LF.
@@ -76,40 +81,59 @@ class Lines:
 
         :raises DistilleryError: naming the line that cannot be decoded.
         """
-        newline = "\r" if "\r" in self.sample and "\n" not in self.sample else "\n"
-        with self._decoded(newline) as text:
-            for number, line in enumerate(text, 1):
-                if not line.isascii():
-                    self._check(line, f"row {number} is ")
-                self.characters += len(line)
-                yield line if number > 1 else line.removeprefix("\ufeff")
+        end = "\r" if "\r" in self.sample and "\n" not in self.sample else "\n"
+        number, start = 1, [""]
+        for text in self._texts():
+            first, *others = text.split(end)
+            if not others:
+                start.append(first)
+                continue
+            lines = ["".join([*start, first]), *others]
+            start = [lines.pop()]
+            if has_surrogates(text):
+                self._reject(lines + start, number)
+            for line in lines[:-1]:
+                yield line + end
+            self.waiting = self._is_pipe
+            yield lines[-1] + end
+            self.waiting = False
+            number += len(lines)
+        last = "".join(start)
+        self._reject([last], number)
+        if last:
+            yield last
 
-    def chunks(self, size: int) -> Iterator[str]:
-        """Yield the text in pieces of ``size`` characters, for files whose lines may be endless.
+    def chunks(self) -> Iterator[str]:
+        """Yield the text piece by piece, for files whose lines may be endless.
 
         :raises DistilleryError: if it cannot be decoded.
         """
-        with self._decoded("") as text:
-            chunk = text.read(size).removeprefix("\ufeff")
-            while chunk:
-                self._check(chunk, "")
-                self.characters += len(chunk)
-                yield chunk
-                chunk = text.read(size)
+        for text in self._texts():
+            self._reject([text], None)
+            yield text
 
-    def _check(self, text: str, what: str) -> None:
-        if has_surrogates(text):
-            raise DistilleryError(
-                f"{self.name}: {what}not {self.encoding.upper()}. Save the file as UTF-8, or name "
-                "its encoding."
-            )
-
-    @contextmanager
-    def _decoded(self, newline: str) -> Iterator[io.TextIOWrapper]:
+    def _texts(self) -> Iterator[str]:
+        decoder = codecs.getincrementaldecoder(self.encoding)("undecodable")
+        is_first = True
         try:
-            yield io.TextIOWrapper(self._stream, self.encoding, "undecodable", newline)
+            for content in chain(self._content, [b""]):
+                text = decoder.decode(content, final=not content)
+                if text:
+                    self.characters += len(text)
+                    yield text.removeprefix("\ufeff") if is_first else text
+                    is_first = False
         except (EOFError, zlib.error, OSError) as error:
             raise damaged(self.name, error) from error
+
+    def _reject(self, lines: Sequence[str], first: int | None) -> None:
+        """Reject lines that could not be decoded; None: their numbers are not known."""
+        for number, line in enumerate(lines, first or 0):
+            if has_surrogates(line):
+                row = "" if first is None else f"row {number} is "
+                raise DistilleryError(
+                    f"{self.name}: {row}not {self.encoding.upper()}. Save the file as UTF-8, or "
+                    "name its encoding."
+                )
 
 
 @contextmanager
@@ -139,9 +163,14 @@ def open_lines(path: Path | None, encoding: str | None = None) -> Iterator[Lines
         if encoding is None:
             encoding, guessed = _detect(name, path, start)
         sample = codecs.getincrementaldecoder(encoding)("undecodable").decode(start)
-        replay = io.BufferedReader(_Replay(start, stream), SAMPLE)
         is_whole = len(start) < SAMPLE and path is not None
-        yield Lines(name, sample.removeprefix("\ufeff"), is_whole, encoding, guessed, replay)
+        # What a pipe has now, or as much as makes reading efficient.
+        rest = iter(lambda: stream.read1(_CHUNK), b"")
+        content, is_pipe = chain([start], rest), path is None
+        yield Lines(
+            *(name, sample.removeprefix("\ufeff"), is_whole, encoding, guessed),
+            *(content, is_pipe),
+        )
 
 
 def check_encoding(encoding: str) -> None:
@@ -156,24 +185,6 @@ def check_encoding(encoding: str) -> None:
             f"encoding {encoding!r}: unknown. Use a name such as utf-8, utf-16, windows-1252 or "
             "shift_jis."
         ) from error
-
-
-class _Replay(io.RawIOBase):
-    """A stream with the start that was read already put back; closing it leaves that open."""
-
-    def __init__(self, start: bytes, rest: Any) -> None:
-        self._start, self._rest = start, rest
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        if self._start:
-            data, self._start = self._start[: len(buffer)], self._start[len(buffer) :]
-        else:
-            data = self._rest.read1(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
 
 
 @contextmanager

@@ -122,14 +122,15 @@ class TextFile(InputFile):
     def _batches(
         self, rows: Iterable[tuple[int, list[Any]]], names: Sequence[str]
     ) -> Iterator[RowBatch]:
-        """Yield batches of rows."""
+        """Yield batches of rows; those of a pipe as they are written to it."""
         numbers: list[int] = []
         cells: list[list[Any]] = []
         full = BATCH_CHARACTERS
         for number, row in rows:
             numbers.append(number)
             cells.append(row)
-            if len(numbers) == BATCH_ROWS or self._lines.characters > full:
+            is_full = len(numbers) == BATCH_ROWS or self._lines.characters > full
+            if is_full or self._lines.waiting:
                 yield self._batch(numbers, cells, names)
                 numbers, cells, full = [], [], self._lines.characters + BATCH_CHARACTERS
         if numbers:

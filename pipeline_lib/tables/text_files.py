@@ -72,7 +72,7 @@ def _reason(error: Exception) -> str:
 
 def _array(lines: Lines) -> Iterator[tuple[int, Any]]:
     """Yield the values of an array, of which only a part is in memory."""
-    decode, chunks = json.JSONDecoder().raw_decode, lines.chunks(_CHUNK)
+    decode, chunks = json.JSONDecoder().raw_decode, lines.chunks()
     text = next(chunks).lstrip()[1:]
     number, position = 1, 0
     while True:

@@ -5,6 +5,7 @@ import csv
 import gzip
 import io
 import json
+import os
 import random
 from pathlib import Path
 from typing import Any
@@ -257,13 +258,13 @@ class TestFormats:
         assert rows_of(write(tmp_path / f"a.{format}", content[format])) == [(text, "1")]
 
     def test_batches_have_a_limit(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        content = "sentence,label\n" + "abcdefgh,1\n" * 10
-        path = write(tmp_path / "a.csv", content)
-        for name, value in (("BATCH_ROWS", 3), ("BATCH_CHARACTERS", 26)):
+        row = "word " * 20_000
+        path = write(tmp_path / "a.csv", "sentence,label\n" + f"{row},1\n" * 40)
+        for name, value, most in (("BATCH_ROWS", 3, 3), ("BATCH_CHARACTERS", 300_000, 14)):
             with monkeypatch.context() as patch:
                 patch.setattr(reader, name, value)
                 sizes = [len(batch) for batch in read_batches(path, WANTED)]
-                assert sum(sizes) == 10 and max(sizes) == 3
+                assert sum(sizes) == 40 and max(sizes) <= most
 
 
 class TestStandardInput:
@@ -284,6 +285,24 @@ class TestStandardInput:
     def test_lines(self, pipe: Any) -> None:
         pipe(b"one\n\ntwo")
         assert rows_of(None, names=["text"]) == [("one",), ("",), ("two",)]
+
+    @pytest.mark.parametrize("format", ["lines", "csv", "tsv", "jsonl"])
+    def test_a_row_is_read_as_soon_as_it_is_written(
+        self, monkeypatch: pytest.MonkeyPatch, format: str
+    ) -> None:
+        receiver, sender = os.pipe()
+        with os.fdopen(receiver, "rb") as stdin, os.fdopen(sender, "wb", 0) as pipe:
+            monkeypatch.setattr("sys.stdin", io.TextIOWrapper(stdin))
+            header = "" if format in ("lines", "jsonl") else "text\n"
+            row = '{"text": "%s"}\n' if format == "jsonl" else "%s\n"
+            pipe.write((header + row % "one").encode())
+            batches = read_batches(None, ["text"], options=ReadOptions(format))
+            assert next(batches).texts("text") == ["one"]
+            pipe.write((row % "two" + row % "three" + (row % "four")[:4]).encode())
+            assert next(batches).texts("text") == ["two", "three"]
+            pipe.write((row % "four")[4:].encode())
+            pipe.close()
+            assert [batch.texts("text") for batch in batches] == [["four"]]
 
     def test_parquet_is_a_file(self) -> None:
         with pytest.raises(DistilleryError, match="standard input: Parquet is read from its end"):

@@ -1,6 +1,11 @@
 """Texts that Python can hold and UTF-8 cannot."""
 
+import re
+
 from pipeline_lib.base.errors import DistilleryError
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""C0 without tab and line feed, DEL and C1; a terminal takes sequences that begin so as orders."""
 
 
 def has_surrogates(text: str) -> bool:
@@ -13,6 +18,14 @@ def has_surrogates(text: str) -> bool:
     except UnicodeEncodeError:
         return True
     return False
+
+
+def printable(text: str) -> str:
+    r"""Return a text whose control characters a terminal does not obey: ESC becomes ``\x1b``.
+
+    Tabs and line ends stay.
+    """
+    return _CONTROL.sub(lambda match: repr(match[0])[1:-1], text)
 
 
 def as_utf8(text: str, where: str) -> str:

@@ -1,4 +1,4 @@
-"""How a command's input is read: options that several commands share."""
+"""How a command's input is read and tables are written: options that several commands share."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -28,6 +28,14 @@ Quoted = Annotated[
     bool | None,
     typer.Option(
         "--quoted/--unquoted", help="Whether CSV or TSV has quotes; by default, it is detected."
+    ),
+]
+
+
+RawCells = Annotated[
+    bool,
+    typer.Option(
+        "--raw-cells", help="In CSV, leave texts as they are that a spreadsheet would compute."
     ),
 ]
 

@@ -14,6 +14,7 @@ from pipeline_lib.commands.input_options import (
     Encoding,
     InputFormat,
     Quoted,
+    RawCells,
     input_path,
     read_options,
 )
@@ -76,6 +77,7 @@ def predict(
     prefix: Annotated[
         str, typer.Option("--prefix", help="Prepended to the names of answers in JSON and --out.")
     ] = "",
+    raw_cells: RawCells = False,
     form: Annotated[
         OutputFormat,
         typer.Option("--format", help="text: label, probability, sentence. jsonl: everything."),
@@ -133,8 +135,9 @@ def predict(
         for line in printed(answers):
             typer.echo(line)
 
+    written = prefix, types, raw_cells
     writing: AbstractContextManager[Callable[[AnsweredBatch], None]]
-    writing = nullcontext(show) if out is None else answer_writer.answer_writer(out, prefix, types)
+    writing = nullcontext(show) if out is None else answer_writer.answer_writer(out, *written)
     with writing as write:
         missing = _answer_all(batches, student, router, write, out is not None)
     if missing:

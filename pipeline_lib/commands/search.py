@@ -204,10 +204,12 @@ def _print_table(catalogue: "Catalogue", query: str, name: str | None, hits: "li
     from rich.table import Table
     from rich.text import Text
 
+    from pipeline_lib.base.unicode import printable
+
     table = Table(
         box=box.SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
-        title=Text(query if name is None else f"{name}: {query}"),
+        title=Text(printable(query if name is None else f"{name}: {query}")),
         title_justify="left",
     )
     for head in ("Rank", "Score", "Id"):
@@ -215,5 +217,5 @@ def _print_table(catalogue: "Catalogue", query: str, name: str | None, hits: "li
     table.add_column("Text", overflow="fold")
     for rank, hit in enumerate(hits, 1):
         cells = str(rank), f"{hit.score:.4f}", str(catalogue.id(hit.row)), catalogue.text(hit.row)
-        table.add_row(*map(Text, cells))
+        table.add_row(*(Text(printable(cell)) for cell in cells))
     Console().print(table)

@@ -10,6 +10,7 @@ import numpy as np
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.probabilities import softmax
+from pipeline_lib.base.unicode import printable
 from pipeline_lib.tables.writer import cell_text, json_text, open_writer
 
 if TYPE_CHECKING:
@@ -92,17 +93,20 @@ class AnsweredBatch:
 
 
 def text_lines(answers: AnsweredBatch) -> Iterator[str]:
-    """Yield tab-separated lines: label, probability and sentences, or score and sentences."""
+    """Yield tab-separated lines: label, probability and sentences, or score and sentences.
+
+    They are for people: control characters in texts are escaped.
+    """
     for row, answer in enumerate(answers.by_row()):
         texts = (cell_text(values[row]) or "" for values in answers.columns.values())
-        sentences = [text.replace("\n", " ") for text in texts]
+        sentences = [printable(text.replace("\n", " ")) for text in texts]
         if len(answers.names) == 1:
             score = answer[answers.names[0]]
             yield "\t".join(["" if score is None else f"{score:.4f}", *sentences])
             continue
         share = answer.get(PROBABILITY)
         by = [answer[BY]] if BY in answer else []
-        fields = [answer[LABEL] or "", "" if share is None else f"{share:.4f}"]
+        fields = [printable(answer[LABEL] or ""), "" if share is None else f"{share:.4f}"]
         yield "\t".join([*fields, *by, *sentences])
 
 
@@ -118,15 +122,16 @@ def json_lines(answers: AnsweredBatch, prefix: str) -> Iterator[str]:
 
 @contextmanager
 def answer_writer(
-    path: Path, prefix: str, types: "dict[str, pa.DataType]"
+    path: Path, prefix: str, types: "dict[str, pa.DataType]", raw_cells: bool = False
 ) -> Iterator[Callable[[AnsweredBatch], None]]:
     """Yield a function that writes answers batch by batch; the file appears once it is complete.
 
     :param prefix: prepended to the names of answer columns.
     :param types: Parquet types of the rows' own columns, where known; others become text.
+    :param raw_cells: see :func:`~pipeline_lib.tables.writer.open_writer`.
     :raises DistilleryError: if an answer has the name of a column, or the suffix is unknown.
     """
-    with open_writer(path) as write:
+    with open_writer(path, raw_cells=raw_cells) as write:
 
         def write_answers(answers: AnsweredBatch) -> None:
             _require_apart(answers, prefix)

@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 GROUP_ROWS, GROUP_BYTES = 1 << 16, 32 << 20
 """A Parquet row group is full at this many rows, or this many bytes in memory."""
+_FORMULA = r"^([=@\t\r]|[+-]([^\d.]|$))"
 DECIMALS = 6
 """Decimals of numbers in JSON."""
 Record = dict[str, Any]
@@ -27,7 +29,10 @@ then JSON lines have them instead."""
 
 @contextmanager
 def open_writer(
-    path: Path, endings: Iterable[str] | None = None, names: list[str] | None = None
+    path: Path,
+    endings: Iterable[str] | None = None,
+    names: list[str] | None = None,
+    raw_cells: bool = False,
 ) -> Iterator[Write]:
     """Open a file to write tables with the same columns to, one after the other.
 
@@ -35,10 +40,13 @@ def open_writer(
 
     :param path: its suffix sets the format; :param endings: those allowed, by default all.
     :param names: class names, for CSV, which has no lists.
+    :param raw_cells: whether texts stay as they are in CSV that a spreadsheet would compute; see
+        :func:`_harmless`.
     :raises DistilleryError: if the suffix is unknown.
     """
     require_ending(path, endings)
-    with atomic_path(path) as temporary, _WRITERS[path.suffix](temporary, names) as write:
+    options = _Options(names, raw_cells)
+    with atomic_path(path) as temporary, _WRITERS[path.suffix](temporary, options) as write:
         yield write
 
 
@@ -61,13 +69,15 @@ def require_other(path: Path | None, source: Path | None) -> None:
         raise DistilleryError(f"{path}: the file that is read. Give another name to write to.")
 
 
-def write_tables(path: Path, tables: Iterable["pa.Table"], names: list[str] | None) -> int:
-    """Write tables one after the other; return the number of rows.
+def write_tables(
+    path: Path, tables: Iterable["pa.Table"], names: list[str] | None, raw_cells: bool = False
+) -> int:
+    """Write tables one after the other; return the number of rows; see :func:`open_writer`.
 
     :raises DistilleryError: if the suffix is unknown, or there are no rows.
     """
     rows = 0
-    with open_writer(path, names=names) as write:
+    with open_writer(path, names=names, raw_cells=raw_cells) as write:
         for table in tables:
             write(table, None)
             rows += len(table)
@@ -76,6 +86,12 @@ def write_tables(path: Path, tables: Iterable["pa.Table"], names: list[str] | No
                 f"{path}: not written, since no row was selected. Relax --rule or --label."
             )
     return rows
+
+
+@dataclass(frozen=True)
+class _Options:
+    names: list[str] | None
+    raw_cells: bool
 
 
 @contextmanager
@@ -90,14 +106,15 @@ def _open_jsonl(path: Path, _: object) -> Iterator[Write]:
 
 
 @contextmanager
-def _open_csv(path: Path, names: list[str] | None) -> Iterator[Write]:
+def _open_csv(path: Path, options: _Options) -> Iterator[Write]:
     from pyarrow import csv
 
     with ExitStack() as stack:
         writers: list[csv.CSVWriter] = []
 
         def write(table: "pa.Table", _: Iterable[Record] | None = None) -> None:
-            flat = _without_lists(table, names)
+            flat = _without_lists(table, options.names)
+            flat = flat if options.raw_cells else _harmless(flat)
             if not writers:
                 writers.append(stack.enter_context(csv.CSVWriter(path, flat.schema)))
             writers[0].write_table(flat)
@@ -182,6 +199,27 @@ def _without_lists(table: "pa.Table", names: list[str] | None) -> "pa.Table":
             classes = names or [str(number) for number in range(column.type.list_size)]
             for number, label in enumerate(classes):
                 columns[f"{name}.{label}"] = pc.list_element(column, number)
+    return pa.table(columns)
+
+
+def _harmless(table: "pa.Table") -> "pa.Table":
+    """Return a table whose texts no spreadsheet takes for a formula.
+
+    An apostrophe is put before texts that begin with ``=``, ``@``, a tab or a carriage return, or
+    with a sign and no number, as OWASP recommends against CSV injection.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    columns = {}
+    for name in table.column_names:
+        column = table[name]
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            is_formula = pc.fill_null(pc.match_substring_regex(column, _FORMULA), False)
+            if pc.any(is_formula).as_py():
+                marked = pc.binary_join_element_wise("'", column, "")
+                column = pc.if_else(is_formula, marked, column)
+        columns[name] = column
     return pa.table(columns)
 
 

@@ -8,11 +8,10 @@ import typer
 if TYPE_CHECKING:
     from pipeline_lib.params import Params
     from pipeline_lib.params.base import Section
+    from pipeline_lib.params.sources import RunSource
 
 LENGTH = ("epochs", "max_steps", "evaluate_every")
 """The keys of an optimiser that set how long it trains."""
-NETWORK = ("package", "package_parts", "hub")
-"""The kinds of sources that are fetched over the network."""
 EXAMPLE = "Example: distill check --params params.yaml"
 
 
@@ -42,13 +41,12 @@ def print_summary(params: Path) -> None:
     from pipeline_lib.exports.submission import params_faults
     from pipeline_lib.models.students.check_student import student_faults
     from pipeline_lib.params import load_params
-    from pipeline_lib.params.input_files import input_files
     from pipeline_lib.sources.preflight import format_faults, model_faults
 
     loaded = load_params(params)
     faults = [
         f"{params}: {file.key}: {file.must_exist} not found. Put the file there or correct the key."
-        for file in input_files(loaded)
+        for file in loaded.input_files()
         if not file.must_exist.exists()
     ]
     faults += [f"{params}: {fault}" for fault in params_faults(loaded)]
@@ -116,7 +114,9 @@ def summary(params: "Params") -> list[str]:
     lines += [
         f"retrieval {name}: {', '.join(row.systems)}" for name, row in params.retrieval.items()
     ]
-    fetched = _fetched(params)
+    # Other sources are local.
+    online = [source for source in params.sources().values() if source.packages or source.hub]
+    fetched = dict.fromkeys(map(_where, online))
     return [*lines, f"fetched   {', '.join(fetched) or 'nothing'}"]
 
 
@@ -162,14 +162,6 @@ def _different(one: "Section", other: "Section", leave_out: tuple[str, ...] = ()
     ]
 
 
-def _fetched(params: "Params") -> list[str]:
-    """List what is fetched over the network; other kinds of sources are local."""
-    sources = [task.source for task in params.tasks.values()] + list(params.models.values())
-    sources += [params.wikipedia.source] if params.wikipedia is not None else []
-    origins = [_where(source) for source in sources if source.kind in NETWORK]
-    return list(dict.fromkeys(origins))
-
-
 def _tuned(params: "Params", name: str) -> str:
     """Describe what a teacher is tuned from, and how."""
     teacher = params.teachers[name]
@@ -180,13 +172,10 @@ def _tuned(params: "Params", name: str) -> str:
     if teacher.model is None:
         return f"{teacher.tuning.checkpoint}, used as it is"
     how = "refined on its tasks jointly" if teacher.tuning.kind == "refined" else "fine-tuned here"
-    return f"{_where(params.models[teacher.model])}, {how}"
+    return f"{_where(params.sources()[f'model {teacher.model}'])}, {how}"
 
 
-def _where(source: object) -> str:
-    if hasattr(source, "parts"):
-        return f"{source.parts[0].requirement} and {len(source.parts) - 1} more"
-    for name in ("requirement", "model", "dataset", "path"):
-        if hasattr(source, name):
-            return str(getattr(source, name))
-    return str(source)
+def _where(source: "RunSource") -> str:
+    names = [package.requirement for package in source.packages]
+    names = names or [source.hub or ", ".join(path for _, path in source.paths)]
+    return f"{names[0]} and {len(names) - 1} more" if names[1:] else names[0]

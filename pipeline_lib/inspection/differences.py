@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.probabilities import answered
 from pipeline_lib.inspection.distances import moved
 from pipeline_lib.inspection.joined import JoinedRows
 from pipeline_lib.inspection.matching import Matches, Side, match
@@ -85,12 +86,9 @@ def _stored(
     before: JoinedRows, after: JoinedRows, column: str, side: str
 ) -> tuple[StoredVectors, StoredVectors] | None:
     """Return a column of both sets, memory-mapped and by row number; None unless both have it."""
-    holders = [rows.holder(f"{column}{side}") for rows in (before, after)]
-    if None in holders:
+    stored = before.stored(column, side), after.stored(column, side)
+    if None in stored:
         return None
-    stored = tuple(
-        StoredVectors([(table, side) for table in holder.tables()], column) for holder in holders
-    )
     here, there = (vectors.shape[1] if len(vectors) else 0 for vectors in stored)
     if here and there and here != there:
         raise DistilleryError(
@@ -109,7 +107,7 @@ def _both(
 
 
 def _count(result: Difference, here: np.ndarray, there: np.ndarray) -> None:
-    before, after = ~np.isnan(here).any(axis=1), ~np.isnan(there).any(axis=1)
+    before, after = answered(here), answered(there)
     result.answers_lost += int((before & ~after).sum())
     result.answers_gained += int((after & ~before).sum())
     other = here.argmax(axis=1) != there.argmax(axis=1)

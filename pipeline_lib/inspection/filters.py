@@ -1,4 +1,4 @@
-"""Selects rows by the rule that made them, and by their label."""
+"""Selects rows by their shard, the rule that made them, and their label."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -20,10 +20,13 @@ class Filter:
     """Rows made by ``rule`` (None: by any or none) with the class ``label``.
 
     :ivar label: a class number, NaN for rows without a label, or None for all rows.
+    :ivar shard: the number of the only shard to take rows from; :ivar synthetic: no originals.
     """
 
     rule: RuleName | None = None
     label: float | None = None
+    shard: int | None = None
+    synthetic: bool = False
 
     @classmethod
     def of(cls, rows: JoinedRows, names: Names, rule: RuleName | None, label: str | None) -> Self:
@@ -53,9 +56,11 @@ class Filter:
 
     def wants(self, batch: RowBatch) -> np.ndarray:
         """Return which rows of a batch are selected, bool (rows,)."""
-        wanted = np.ones(len(batch), bool)
+        wanted = np.full(len(batch), self.shard in (None, batch.shard))
+        if self.synthetic:
+            wanted &= batch.is_synthetic
         if self.rule is not None:
-            wanted &= made_by(batch)[self.rule]
+            wanted &= made_by(batch)[self.rule] > 0
         if self.label is not None:
             labels = batch.labels
             wanted &= np.isnan(labels) if np.isnan(self.label) else labels == self.label
@@ -63,20 +68,20 @@ class Filter:
 
 
 def made_by(batch: RowBatch) -> dict[RuleName, np.ndarray]:
-    """Return, for each rule, which rows of a batch it changed, bool (rows,).
+    """Return, for each rule, how many changes it made to each row of a batch, int64 (rows,).
 
-    Several rules can apply to a row, but ``original`` applies alone.  Empty unless the batch is
-    from a transfer set.
+    Changes are words, or sentences that an n-gram was cut from; ``original`` is 1 for a row that no
+    rule made.  Empty unless the batch is from a transfer set.
     """
     if "rules" not in batch.table.column_names:
         return {}
     sides = column_suffixes(batch.table)
-    masks: dict[RuleName, np.ndarray] = {"original": ~batch.is_synthetic}
+    changes: dict[RuleName, np.ndarray] = {"original": (~batch.is_synthetic).astype(np.int64)}
     for number, name in WORD_RULES.items():
-        masks[name] = np.any([_words_under(batch, side, number) > 0 for side in sides], axis=0)
+        changes[name] = np.sum([_words_under(batch, side, number) for side in sides], axis=0)
     lengths = [batch.table[f"ngram_length{side}"].to_numpy() for side in sides]
-    masks["ngram"] = np.any([length > 0 for length in lengths], axis=0)
-    return masks
+    changes["ngram"] = np.sum([length > 0 for length in lengths], axis=0)
+    return changes
 
 
 def _words_under(batch: RowBatch, side: str, rule: int) -> np.ndarray:

@@ -17,11 +17,13 @@ import pyarrow.compute as pc
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import Layout, pair_of
 from pipeline_lib.shards.columns import FIRST, SECOND, holds_scores, matrix
-from pipeline_lib.shards.shard_sets import ShardSet, check_answers, read_shard
+from pipeline_lib.shards.shard_sets import ShardSet, check_answers
 from pipeline_lib.shards.vectors import StoredVectors
 
 BATCH = 4096
 """Rows per batch."""
+ANSWERS = ("logits", f"vector{FIRST}", f"vector{SECOND}")
+"""Columns of what models answer."""
 
 
 @dataclass(frozen=True)
@@ -30,19 +32,32 @@ class RowBatch:
 
     :ivar shard: the shard's number; :ivar start: the first row's number within it.
     :ivar first: the first row's number within the whole set.
-    :ivar logits: float32 (rows, classes), NaN for rows without an answer; or None.
-    :ivar vectors: float32 (rows, width) by column suffix.
+    :ivar answers: by column, the rows of the set that has it: ``logits``, ``vector``, ``vector_2``.
     """
 
     shard: int
     start: int
     first: int
     table: pa.Table
-    logits: np.ndarray | None
-    vectors: dict[str, np.ndarray]
+    answers: dict[str, pa.Table]
 
     def __len__(self) -> int:
         return self.table.num_rows
+
+    @cached_property
+    def logits(self) -> np.ndarray | None:
+        """The teacher's answers, float32 (rows, classes), NaN where there is none; or None."""
+        return matrix(self.answers["logits"]["logits"]) if "logits" in self.answers else None
+
+    @cached_property
+    def vectors(self) -> dict[str, np.ndarray]:
+        """Sentence vectors by column suffix, float32 (rows, width)."""
+        every = np.arange(len(self))
+        return {
+            side: StoredVectors([(self.answers[f"vector{side}"], side)])[every]
+            for side in (FIRST, SECOND)
+            if f"vector{side}" in self.answers
+        }
 
     @property
     def is_synthetic(self) -> np.ndarray:
@@ -133,6 +148,25 @@ class JoinedRows:
         sets = (self.inputs, *self.answers)
         return next((shard_set for shard_set in sets if column in shard_set.manifest.schema), None)
 
+    def stored(self, column: str, side: str = FIRST) -> StoredVectors | None:
+        """Return a column of arrays, memory-mapped and by row number; None if no set has it."""
+        shard_set = self.holder(f"{column}{side}")
+        if shard_set is None:
+            return None
+        return StoredVectors([(table, side) for table in shard_set.tables()], column)
+
+    def shard_number(self, name: str) -> int:
+        """Return the number of the shard with this name, with or without its ending.
+
+        :raises DistilleryError: if there is none.
+        """
+        names = [shard.name for shard in self.inputs.manifest.shards]
+        for number, known in enumerate(names):
+            if name in (known, known.removesuffix(".arrow")):
+                return number
+        known = f"the shards are {names[0]} to {names[-1]}" if names else "the set is empty"
+        raise DistilleryError(f"{self.name}: no shard {name!r}; {known}.")
+
     def place(self, shard: int, row: int) -> str:
         """Return ``shard:row``, as `distill shards show` prints it."""
         return f"{self.inputs.manifest.shards[shard].name.removesuffix('.arrow')}:{row}"
@@ -164,37 +198,20 @@ class JoinedRows:
 
     def column(self, shard: int, name: str) -> pa.ChunkedArray:
         """Return a column of one shard, memory-mapped."""
-        return read_shard(self.inputs.path(self.inputs.manifest.shards[shard]))[name]
+        return self.inputs.read(self.inputs.manifest.shards[shard])[name]
 
     def _open(self, number: int) -> dict[Path, pa.Table]:
         """Return the shard's tables by the folders of their sets."""
-        opened = {}
-        for shard_set in (self.inputs, *self.answers):
-            shard = shard_set.manifest.shards[number]
-            table = read_shard(shard_set.path(shard))
-            if table.num_rows != shard.rows:
-                raise DistilleryError(
-                    f"{shard_set.path(shard)}: {table.num_rows} rows, the manifest says "
-                    f"{shard.rows}. Delete the folder and run `dvc repro`."
-                )
-            opened[shard_set.folder] = table
-        return opened
+        sets = (self.inputs, *self.answers)
+        return {each.folder: each.read(each.manifest.shards[number]) for each in sets}
 
     def _batch(
         self, opened: dict[Path, pa.Table], shard: int, start: int, rows: int, first: int
     ) -> RowBatch:
-        def part(column: str) -> pa.Table | None:
-            shard_set = self.holder(column)
-            return None if shard_set is None else opened[shard_set.folder].slice(start, rows)
-
-        logits = part("logits")
-        vectors = {s: t for s in (FIRST, SECOND) if (t := part(f"vector{s}")) is not None}
-        every = np.arange(rows)
-        return RowBatch(
-            *(shard, start, first + start, opened[self.inputs.folder].slice(start, rows)),
-            None if logits is None else matrix(logits["logits"]),
-            {side: StoredVectors([(table, side)])[every] for side, table in vectors.items()},
-        )
+        parts = {folder: table.slice(start, rows) for folder, table in opened.items()}
+        holders = {column: self.holder(column) for column in ANSWERS}
+        answers = {column: parts[h.folder] for column, h in holders.items() if h is not None}
+        return RowBatch(shard, start, first + start, parts[self.inputs.folder], answers)
 
 
 def _is_set(folder: Path) -> bool:

@@ -9,7 +9,6 @@ import pyarrow.compute as pc
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.inspection.joined import JoinedRows, RowBatch
 from pipeline_lib.shards.columns import matrix
-from pipeline_lib.shards.shard_sets import read_shard
 
 WINDOW = 8192
 """How many originals are searched at once."""
@@ -38,7 +37,7 @@ class Originals:
             self._shard, self._at = batch.shard, 0
         positions = self._find(self._set.column(number, "key").to_numpy(), batch)
         outputs = self._set.holder("logits")
-        column = read_shard(outputs.path(outputs.manifest.shards[number]))["logits"]
+        column = outputs.read(outputs.manifest.shards[number])["logits"]
         return matrix(column)[positions]
 
     def of(self, batch: RowBatch) -> tuple[dict[str, Any], np.ndarray | None]:

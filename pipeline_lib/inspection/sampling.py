@@ -1,8 +1,12 @@
-"""Draws a random sample of a set's rows, with only the sample in memory."""
+"""Selects rows of a set, the first, the least sure or at random, with only these in memory."""
+
+from collections.abc import Callable
 
 import numpy as np
 
+from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.hashing import salt, uniform
+from pipeline_lib.inspection.distances import entropies
 from pipeline_lib.inspection.filters import Filter
 from pipeline_lib.inspection.joined import JoinedRows, RowBatch
 from pipeline_lib.inspection.top_k import Top
@@ -19,11 +23,46 @@ def sample(
 
     :return: (shard, row) in the set's order, and how many rows the filter selected.
     """
-    top, purpose = Top(size), salt(seed, "sample")
-    for batch in rows.batches():
-        drawn = uniform(_keys(batch), purpose)
-        top.add(np.where(wanted.wants(batch), drawn, np.nan), 0, batch.shard, batch.start)
+    purpose = salt(seed, "sample")
+    top = _top(rows, size, wanted, lambda batch: uniform(_keys(batch), purpose))
     return sorted((shard, row) for _, (_, shard, row) in top.best()), top.seen
+
+
+def leading(rows: JoinedRows, size: int, wanted: Filter, uncertain: bool) -> list[tuple[int, int]]:
+    """Return the first rows; with ``uncertain``, those that the teacher is least sure of.
+
+    Equally uncertain rows keep their order, and rows without an answer come last.
+
+    :return: (shard, row).
+    :raises DistilleryError: if the teacher's outputs have no entropy, or are missing.
+    """
+    if uncertain and rows.classes is None:
+        raise DistilleryError(
+            f"{rows.name}: --uncertain needs the teacher's outputs for this set; there are none. "
+            "Run `dvc repro`, or name a transfer set that has them (`distill shards ls`)."
+        )
+    if uncertain and rows.is_regression:
+        raise DistilleryError(
+            f"{rows.name}: --uncertain sorts by the entropy over classes; this is a regression. "
+            "Leave it out."
+        )
+
+    def score(batch: RowBatch) -> np.ndarray:
+        if not uncertain:
+            return np.zeros(len(batch))
+        return np.nan_to_num(entropies(batch.logits), nan=-1.0)
+
+    return [(shard, row) for _, (_, shard, row) in _top(rows, size, wanted, score).best()]
+
+
+def _top(
+    rows: JoinedRows, size: int, wanted: Filter, score: Callable[[RowBatch], np.ndarray]
+) -> Top:
+    top = Top(size)
+    for batch in rows.batches():
+        scores = np.where(wanted.wants(batch), score(batch), np.nan)
+        top.add(scores, 0, batch.shard, batch.start)
+    return top
 
 
 def _keys(batch: RowBatch) -> np.ndarray:

@@ -4,8 +4,8 @@ Numbers are counted in bins between their minimum and maximum, which a first pas
 holds only the bins, however many rows there are.
 """
 
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,6 +22,8 @@ from pipeline_lib.shards.columns import FIRST, SECOND, column_suffixes
 BINS = 1000
 """The most bins of a distribution.  Whole numbers get a bin each if these suffice."""
 NO_ANSWER, NO_LABEL = "no answer", "no label"
+Values = dict[str, tuple[str, np.ndarray]]
+"""Numbers of a batch's rows: by name, their unit and values, (rows,)."""
 
 
 @dataclass
@@ -106,10 +108,12 @@ class Numbers:
 class OfRule:
     """Totals over the rows that one rule changed.
 
+    :ivar changes: see :func:`~pipeline_lib.inspection.filters.made_by`.
     :ivar entropy: total entropy of the teacher's answers, in bits; :ivar answers: their number.
     """
 
     rows: int = 0
+    changes: int = 0
     words: int = 0
     entropy: float = 0.0
     answers: int = 0
@@ -139,23 +143,34 @@ class Figures:
     numbers: dict[str, Numbers] = field(default_factory=dict)
     labels: Counter[str] = field(default_factory=Counter)
     answers: Counter[str] = field(default_factory=Counter)
-    rules: dict[RuleName, OfRule] = field(default_factory=dict)
+    rules: defaultdict[RuleName, OfRule] = field(default_factory=lambda: defaultdict(OfRule))
     iterations: Counter[int] = field(default_factory=Counter)
     agreeing: tuple[int, int] = (0, 0)
 
 
 def figures(rows: JoinedRows, names: Names, wanted: Filter) -> Figures:
     """Return the figures of the selected rows of a set, in two passes over it."""
-    result = Figures()
-    for batch, kept in _kept(rows, wanted):
-        result.rows += int(kept.sum())
-        for name, (unit, values) in _values(batch, rows.is_regression).items():
-            numbers = result.numbers.setdefault(name, Numbers(unit, values.dtype.kind == "i"))
-            numbers.learn(values[kept].astype(np.float64))
-        _categories(result, batch, kept, rows.is_regression, names)
+    result = learn(rows, names, wanted, _values)
     for batch, kept in _kept(rows, wanted):
         for name, (_, values) in _values(batch, rows.is_regression).items():
             result.numbers[name].count_in(values[kept].astype(np.float64))
+    return result
+
+
+def learn(
+    rows: JoinedRows, names: Names, wanted: Filter, values_of: Callable[[RowBatch, bool], Values]
+) -> Figures:
+    """Return the figures of the selected rows in one pass: those of numbers without their bins.
+
+    :param values_of: returns a batch's numbers, knowing whether the task is a regression.
+    """
+    result = Figures()
+    for batch, kept in _kept(rows, wanted):
+        result.rows += int(kept.sum())
+        for name, (unit, values) in values_of(batch, rows.is_regression).items():
+            numbers = result.numbers.setdefault(name, Numbers(unit, values.dtype.kind == "i"))
+            numbers.learn(values[kept].astype(np.float64))
+        _categories(result, batch, kept, rows.is_regression, names)
     return result
 
 
@@ -164,22 +179,29 @@ def _kept(rows: JoinedRows, wanted: Filter) -> Iterator[tuple[RowBatch, np.ndarr
         yield batch, wanted.wants(batch)
 
 
-def _values(batch: RowBatch, regression: bool) -> dict[str, tuple[str, np.ndarray]]:
-    """Return the values to count in bins: name to unit and values, (rows,)."""
+def _values(batch: RowBatch, regression: bool) -> Values:
+    """Return the values to count in bins."""
     values = {}
     for side, name in ((FIRST, "length"), (SECOND, "length of the second sentence")):
         if f"text{side}" in batch.table.column_names:
             values[name] = ("words", _lengths(batch, side))
+    values |= scores(batch, regression)
+    for side, name in ((FIRST, "vector"), (SECOND, "vector of the second sentence")):
+        if side in batch.vectors:
+            lengths = np.linalg.norm(batch.vectors[side].astype(np.float64), axis=1)
+            values[name] = ("length", lengths)
+    return values
+
+
+def scores(batch: RowBatch, regression: bool) -> Values:
+    """Return the scores of a regression, or the entropy of the teacher's answers."""
+    values = {}
     if regression and "label" in batch.table.column_names:
         values["label"] = ("score", batch.labels)
     if batch.logits is not None and regression:
         values["teacher's answer"] = ("score", batch.logits[:, 0].astype(np.float64))
     elif batch.logits is not None:
         values["teacher's entropy"] = ("bits", entropies(batch.logits))
-    for side, name in ((FIRST, "vector"), (SECOND, "vector of the second sentence")):
-        if side in batch.vectors:
-            lengths = np.linalg.norm(batch.vectors[side].astype(np.float64), axis=1)
-            values[name] = ("length", lengths)
     return values
 
 
@@ -206,12 +228,14 @@ def _categories(
         result.agreeing = (right + int((best == labels)[both].sum()), all_ + int(both.sum()))
     if "iteration" in batch.table.column_names:
         result.iterations.update(batch.table["iteration"].to_numpy()[kept].tolist())
-    for rule, changed in made_by(batch).items():
-        _add(result.rules.setdefault(rule, OfRule()), batch, changed & kept, regression)
+    for rule, changes in made_by(batch).items():
+        _add(result.rules[rule], batch, changes * kept, regression)
 
 
-def _add(counts: OfRule, batch: RowBatch, rows: np.ndarray, regression: bool) -> None:
+def _add(counts: OfRule, batch: RowBatch, changes: np.ndarray, regression: bool) -> None:
+    rows = changes > 0
     counts.rows += int(rows.sum())
+    counts.changes += int(changes.sum())
     counts.words += sum(int(_lengths(batch, s)[rows].sum()) for s in column_suffixes(batch.table))
     if batch.logits is not None and not regression:
         entropy = entropies(batch.logits)[rows]

@@ -132,8 +132,8 @@ def pairs(inputs: ShardSet, outputs: ShardSet) -> Iterator[tuple[int, pa.Table, 
     check_answers(inputs.manifest, outputs.manifest)
     for number, shard in enumerate(inputs.manifest.shards):
         if shard.rows:
-            stored = read_shard(outputs.path(outputs.manifest.shards[number]))
-            yield number, read_shard(inputs.path(shard)), stored
+            stored = outputs.read(outputs.manifest.shards[number])
+            yield number, inputs.read(shard), stored
 
 
 def equal_keys(inputs: ShardSet, outputs: ShardSet) -> int:

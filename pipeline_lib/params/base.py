@@ -1,6 +1,6 @@
 """What all sections of params.yaml share: strictness, and the types of single values."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -21,3 +21,11 @@ class Section(BaseModel):
     """A mapping of params.yaml: unknown keys, infinities and NaN are errors; all is immutable."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+class PinnedPackage(Section):
+    """An archive of the package index, pinned by version and digest."""
+
+    requirement: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+==[A-Za-z0-9.]+$")]
+    artifact: Literal["wheel", "sdist"]
+    sha256: Sha256

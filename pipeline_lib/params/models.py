@@ -8,6 +8,7 @@ from pipeline_lib.params.base import (
     Count,
     Fraction,
     Name,
+    PinnedPackage,
     Positive,
     Probability,
     Revision,
@@ -16,14 +17,6 @@ from pipeline_lib.params.base import (
     Sha256,
     Times,
 )
-
-
-class PinnedPackage(Section):
-    """An archive of the package index, pinned by version and digest."""
-
-    requirement: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+==[A-Za-z0-9.]+$")]
-    artifact: Literal["wheel", "sdist"]
-    sha256: Sha256
 
 
 class PackageModel(PinnedPackage):

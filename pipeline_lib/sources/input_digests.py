@@ -14,7 +14,7 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json, sha256_file, sha256_json, write_json
 from pipeline_lib.base.layout import state_folder
 from pipeline_lib.params import Params
-from pipeline_lib.params.input_files import InputFile, input_files
+from pipeline_lib.params.sources import InputFile
 
 Digests = dict[str, dict[str, str | None]]
 """By reader, then by key and path: the SHA-256, or None for a missing file."""
@@ -45,7 +45,7 @@ def _link_missing(source: Path, target: Path) -> None:
 def digest_inputs(params: Params) -> Digests:
     """Return the digests of all files that params.yaml names."""
     cache, digests = _DigestCache(), defaultdict(dict)
-    for file in input_files(params):
+    for file in params.input_files():
         digests[file.reader][f"{file.key}: {_name(file, params)}"] = cache.digest(file.path)
     cache.write()
     return dict(digests)

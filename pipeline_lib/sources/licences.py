@@ -13,6 +13,7 @@ from pathlib import Path
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import sha256_file
 from pipeline_lib.base.layout import state_folder
+from pipeline_lib.params.base import PinnedPackage
 from pipeline_lib.sources.archives import read_member
 
 CARD = "README.md"
@@ -23,22 +24,19 @@ _FRONT_MATTER = re.compile(r"\A\s*---\s*\n(.*?)\n---\s*$", re.DOTALL | re.MULTIL
 _ENDINGS = {"wheel": ".whl", "sdist": ".tar.gz"}
 
 
-def package_licences(
-    requirement: str, artifact: str, sha256: str, folder: str | None = None
-) -> list[str]:
+def package_licences(package: PinnedPackage) -> list[str]:
     """Return what a pinned package and the card of a model in it declare: ``package: MIT``.
 
     Only an archive that was already fetched is read; nothing is downloaded.
-
-    :param folder: the model's folder in the archive.
     """
-    archive = _fetched(requirement, artifact, sha256)
+    archive = _fetched(package.requirement, package.artifact, package.sha256)
     if archive is None:
         return []
-    name = archive.name.removesuffix(_ENDINGS[artifact])
+    name = archive.name.removesuffix(_ENDINGS[package.artifact])
     inner = f"{'-'.join(name.split('-')[:2])}.dist-info/METADATA"
-    stated = _member(archive, inner if artifact == "wheel" else f"{name}/PKG-INFO")
+    stated = _member(archive, inner if package.artifact == "wheel" else f"{name}/PKG-INFO")
     licences = [f"the package: {licence}" for licence in _of_metadata(stated)]
+    folder = getattr(package, "folder", None)
     return licences if folder is None else licences + _of_card(_member(archive, f"{folder}/{CARD}"))
 
 

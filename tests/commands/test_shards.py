@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -38,14 +37,16 @@ class TestShardsShow:
     def test_words_are_coloured_by_rule(self, monkeypatch: pytest.MonkeyPatch) -> None:
         from rich.console import Console
 
-        from pipeline_lib.inspection.render import print_rows
-        from pipeline_lib.inspection.view import open_view
+        from pipeline_lib.commands.shards.row_text import print_stored_row
+        from pipeline_lib.inspection.joined import JoinedRows
 
         # CI services and users switch colours off by this variable.
         monkeypatch.delenv("NO_COLOR", raising=False)
         console = Console(force_terminal=True, color_system="standard", width=100)
+        rows = JoinedRows.open(TRANSFER)
         with console.capture() as captured:
-            print_rows(console, open_view(TRANSFER, {}), np.array([1, 2]))
+            for number in (0, 1):
+                print_stored_row(console, rows, rows.row(1, number), None, None)
         assert "\x1b[1;31m[MASK]\x1b[0m" in captured.get()
         assert "\x1b[4;36mplot\x1b[0m" in captured.get()
 

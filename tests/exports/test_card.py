@@ -14,7 +14,8 @@ from pipeline_lib.exports.card.card import model_card
 from pipeline_lib.models.networks.student import StudentConfig
 from pipeline_lib.models.students.student import build_student, load_student, save_student
 from pipeline_lib.models.students.vocabulary import build_tokenizer
-from pipeline_lib.params import check_params, student_settings
+from pipeline_lib.params import PackageModel, check_params, student_settings
+from pipeline_lib.params.base import PinnedPackage
 from pipeline_lib.results.markdown import code, escape, fenced
 from pipeline_lib.sources.licences import card_licences, package_licences
 from tests.archives import tar_bytes, write_files, zip_bytes
@@ -227,17 +228,21 @@ def test_licences_are_those_that_are_declared(store_home: Path, tmp_path: Path) 
     wheel, sdist = folder / "some_model-1.0-py3-none-any.whl", folder / "texts-2.0.tar.gz"
     wheel.write_bytes(zip_bytes(members))
     sdist.write_bytes(tar_bytes({"texts-2.0/PKG-INFO": stated}))
-    pinned = "some-model==1.0", "wheel", sha256_file(wheel)
-    assert package_licences(*pinned) == ["the package: MIT"]
-    assert package_licences(*pinned, folder="some_model/model") == [
+
+    def package(requirement: str, artifact: str, sha256: str) -> PinnedPackage:
+        return PinnedPackage(requirement=requirement, artifact=artifact, sha256=sha256)
+
+    pinned = package("some-model==1.0", "wheel", sha256_file(wheel))
+    assert package_licences(pinned) == ["the package: MIT"]
+    model = PackageModel(kind="package", folder="some_model/model", **pinned.model_dump())
+    assert package_licences(model) == [
         "the package: MIT",
         "its README.md: apache-2.0",
     ]
-    assert package_licences("texts==2.0", "sdist", sha256_file(sdist)) == [
-        "the package: BSD License"
-    ]
+    texts = package("texts==2.0", "sdist", sha256_file(sdist))
+    assert package_licences(texts) == ["the package: BSD License"]
     # Another archive of that name declares nothing of this one.
-    assert package_licences("some-model==1.0", "wheel", "0" * 64) == []
+    assert package_licences(package("some-model==1.0", "wheel", "0" * 64)) == []
     assert card_licences(tmp_path) == []
     (tmp_path / "README.md").write_text("---\nlicense: [\n---\n")
     assert card_licences(tmp_path) == []

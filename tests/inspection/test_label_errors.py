@@ -10,6 +10,7 @@ from pipeline_lib.base.probabilities import answered, softmax
 from pipeline_lib.inspection.distances import self_confidence
 from pipeline_lib.inspection.joined import RowBatch
 from pipeline_lib.inspection.label_errors import LabelErrors
+from pipeline_lib.shards.columns import list_column
 
 
 def batches(classes: int, labelled: int, seed: int) -> Iterator[RowBatch]:
@@ -30,7 +31,8 @@ def batches(classes: int, labelled: int, seed: int) -> Iterator[RowBatch]:
     column = pa.array(labels, pa.int32(), mask=~known)
     for start, stop in ((0, 7), (7, 8), (8, 300), (300, 600)):
         table = pa.table({"label": column[start:stop]})
-        yield RowBatch(0, start, start, table, logits[start:stop], {})
+        answers = {"logits": pa.table({"logits": list_column(logits[start:stop])})}
+        yield RowBatch(0, start, start, table, answers)
 
 
 def counted(errors: LabelErrors, classes: int, labelled: int, seed: int) -> str:

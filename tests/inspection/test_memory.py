@@ -17,8 +17,9 @@ from pipeline_lib.inspection.differences import difference
 from pipeline_lib.inspection.filters import Filter
 from pipeline_lib.inspection.flat import FlatRows
 from pipeline_lib.inspection.joined import JoinedRows
-from pipeline_lib.inspection.sampling import sample
+from pipeline_lib.inspection.sampling import leading, sample
 from pipeline_lib.inspection.statistics import figures
+from pipeline_lib.inspection.totals import totals
 from pipeline_lib.inspection.work_lists import ListPart, lists_of
 from pipeline_lib.shards.columns import list_column
 from pipeline_lib.shards.shard_sets import (
@@ -102,7 +103,7 @@ def sets(tmp_path_factory: pytest.TempPathFactory) -> list[JoinedRows]:
     return [made_up(Layout(folder / str(blocks)), blocks) for blocks in (SMALL, LARGE)]
 
 
-@pytest.mark.parametrize("what", ["figures", "sample", "lists", "difference", "flat"])
+@pytest.mark.parametrize("what", ["figures", "shown", "sample", "lists", "difference", "flat"])
 def test_memory_does_not_grow_with_the_set(
     sets: list[JoinedRows], what: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -114,6 +115,8 @@ def test_memory_does_not_grow_with_the_set(
     def work(rows: JoinedRows) -> object:
         if what == "figures":
             return figures(rows, None, Filter())
+        if what == "shown":
+            return leading(rows, 5, Filter(), True), totals(rows, None, Filter(), None)
         if what == "sample":
             return sample(rows, 5, 1, Filter())
         if what == "lists":

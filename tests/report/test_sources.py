@@ -13,7 +13,7 @@ from pipeline_lib.params import (
     SentenceVectorFiles,
     VectorFile,
 )
-from pipeline_lib.sources.run_sources import sources
+from pipeline_lib.sources.run_sources import source_rows
 from tests.outputs.answer_files import settings
 
 from .made_up import TASK, made_up_params
@@ -77,7 +77,7 @@ def test_files_of_ones_own_are_named_with_digest_and_terms(tmp_path: Path) -> No
     write_records(layout, inputs)
     found = [
         tuple(row[key] for key in ("name", "kind", "from", "sha256", "licence"))
-        for row in sources(params, layout)
+        for row in source_rows(params, layout)
     ]
     told = "(model: m-1; prompt: sha256 12ab; terms: free)"
     llm, unknown = f"teacher llm of {TASK}", "unknown"
@@ -99,7 +99,7 @@ def test_files_of_ones_own_are_named_with_digest_and_terms(tmp_path: Path) -> No
 
 
 def test_without_records_the_parameters_are_told(tmp_path: Path) -> None:
-    rows = [*sources(own_params(tmp_path), Layout(tmp_path / "data"))]
+    rows = [*source_rows(own_params(tmp_path), Layout(tmp_path / "data"))]
     assert {row["sha256"] for row in rows} == {"–"}
     [llm, _] = [row for row in rows if row["kind"] == "answers"]
     assert (llm["from"], llm["licence"]) == ("a.jsonl (terms: as set)", "terms: as set")
@@ -107,7 +107,18 @@ def test_without_records_the_parameters_are_told(tmp_path: Path) -> None:
 
 def test_pinned_packages_have_their_digest() -> None:
     params = made_up_params()
-    rows = {row["name"]: row for row in sources(params, Layout(Path("none")))}
+    rows = {row["name"]: row for row in source_rows(params, Layout(Path("none")))}
     source = params.tasks[TASK].source
     assert rows[f"task {TASK}"]["from"] == source.requirement
     assert rows[f"task {TASK}"]["sha256"] == source.sha256
+
+
+def test_every_file_has_the_key_of_params_that_names_it(tmp_path: Path) -> None:
+    params = own_params(tmp_path)
+    files = {file.key: file for file in params.input_files()}
+    assert len(files) == len(FILES) + 6
+    for key, file in files.items():
+        value: Any = params.model_dump()
+        for part in key.split("."):
+            value = value[int(part)] if isinstance(value, list) else value[part]
+        assert file.path == tmp_path / value.replace("{task}", TASK)

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipeline_lib.commands.shards import diff, export, sample, stats, worklist
-from pipeline_lib.commands.shards.options import PARAMS, OneRule, ParamsFile, label_names
+from pipeline_lib.commands.shards import diff, export, sample, show, stats, worklist
 
 if TYPE_CHECKING:
     from pipeline_lib.shards.shard_sets import Manifest
@@ -42,39 +41,7 @@ def list_sets(folder: Folder = Path("data")) -> None:
     Console().print(table)
 
 
-@app.command(
-    "show", epilog="Example: distill shards show data/transfer/movies/full --rule mask --uncertain"
-)
-def show(
-    folder: Annotated[
-        Path, typer.Argument(help="Folder of a transfer set, task split or outputs.")
-    ],
-    rows: Annotated[int, typer.Option("--rows", min=0, help="How many rows to show.")] = 10,
-    offset: Annotated[int, typer.Option("--offset", min=0, help="How many rows to skip.")] = 0,
-    shard: Annotated[
-        str | None, typer.Option("--shard", help="One shard only, e.g. b000-i001.")
-    ] = None,
-    rule: OneRule = None,
-    uncertain: Annotated[
-        bool, typer.Option("--uncertain", help="Show first what the teacher is least sure of.")
-    ] = False,
-    params: ParamsFile = PARAMS,
-) -> None:
-    """Show rows: text, what was changed, and the teacher's logits, probabilities and entropy.
-
-    Masked words are red, replaced ones cyan. Name either inputs or outputs; they are joined.
-    """
-    from rich.console import Console
-
-    from pipeline_lib.inspection.render import print_rows, print_totals
-    from pipeline_lib.inspection.view import open_view, select, totals
-
-    view = open_view(folder, label_names(params))
-    chosen = select(view, shard=shard, rule=rule.value if rule else None, uncertain=uncertain)
-    page = chosen[offset : offset + rows]
-    console = Console()
-    print_rows(console, view, page)
-    print_totals(console, totals(view, chosen), len(page))
+app.command("show", epilog=show.EXAMPLE)(show.show)
 
 
 @app.command("verify", epilog="Example: distill shards verify data/transfer data/outputs")

@@ -35,15 +35,6 @@ ParamsFile = Annotated[Path, typer.Option("--params", help="Parameter file, for 
 PARAMS = Path("params.yaml")
 
 
-def label_names(path: Path) -> dict[str, list[str]]:
-    """Return the label names of each task in a parameter file; empty if there is no file."""
-    from pipeline_lib.params import load_params
-
-    if not path.exists():
-        return {}
-    return {name: task.label_names for name, task in load_params(path).tasks.items()}
-
-
 def open_set(folder: Path, params: Path) -> "tuple[JoinedRows, list[str] | None]":
     """Open a set with its counterpart, and return the names of its classes.
 
@@ -58,11 +49,13 @@ def open_set(folder: Path, params: Path) -> "tuple[JoinedRows, list[str] | None]
 def class_names(rows: "JoinedRows", folder: Path, params: Path) -> list[str] | None:
     """Return the names of a set's classes, or None.
 
-    :param folder: its path contains the task's name.
+    :param folder: its path contains the task's name; :param params: a file that need not exist.
     """
-    known = label_names(params)
-    task = next((part for part in reversed(folder.absolute().parts) if part in known), None)
-    return None if task is None or rows.is_regression else known[task]
+    from pipeline_lib.params import load_params
+
+    tasks = load_params(params).tasks if params.exists() else {}
+    task = next((part for part in reversed(folder.absolute().parts) if part in tasks), None)
+    return None if task is None or rows.is_regression else tasks[task].label_names
 
 
 def wanted_rows(

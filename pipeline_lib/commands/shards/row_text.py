@@ -1,13 +1,17 @@
 """Prints single rows: their changes in colour and as text, labels, and the models' answers."""
 
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 from rich.console import Console
 from rich.text import Text
 
-from pipeline_lib.inspection.changes import WORD_RULES, Sentence, in_words
-from pipeline_lib.inspection.render import STYLES
-from pipeline_lib.inspection.rows import Answer, InspectedRow
+from pipeline_lib.inspection.changes import RuleName, Sentence, in_words, sentences_of
+from pipeline_lib.inspection.joined import JoinedRows, RowBatch
+from pipeline_lib.inspection.rows import Answer, InspectedRow, Names, answer, label_name
 
-_STYLES = {name: STYLES[rule] for rule, name in WORD_RULES.items()}
+_STYLES: dict[RuleName, str] = {"mask": "bold red", "replace": "cyan underline"}
 
 
 def print_row(console: Console, row: InspectedRow, measure: str = "", gap: bool = True) -> None:
@@ -22,22 +26,80 @@ def print_row(console: Console, row: InspectedRow, measure: str = "", gap: bool 
         head.append(f"  label {_value(row.label)}")
     if row.score is not None:
         head.append(f"  {row.score:.4f} {measure}", "dim")
-    _print(console, head)
+    print_text(console, head)
     for sentence in row.sentences:
-        _print(console, coloured(sentence))
+        print_text(console, _coloured(sentence))
         if row.rules and row.rules != ["original"]:
-            _print(console, Text(f"  {in_words(sentence)}", "dim"))
+            print_text(console, Text(f"  {in_words(sentence)}", "dim"))
     print_answer(console, "teacher", row.teacher)
     print_answer(console, "student", row.student)
     if row.original is not None:
         for sentence in row.original.sentences:
-            _print(console, Text("  from: ", "dim").append(sentence.text))
+            print_text(console, Text("  from: ", "dim").append(sentence.text))
         print_answer(console, "teacher to that", row.original.teacher)
     if gap:
         console.print()
 
 
-def coloured(sentence: Sentence) -> Text:
+def print_stored_row(
+    console: Console,
+    rows: JoinedRows,
+    batch: RowBatch,
+    names: Names,
+    common: np.ndarray | None,
+) -> None:
+    """Print a batch of one row as a block.
+
+    Colour is never the only cue: a line of text says what was changed, so that nothing is lost in
+    pipes, in logs or on readers who cannot tell the colours apart.
+
+    :param common: the mean of the set's unit vectors, float64 (width,); None without vectors.
+    """
+    record = batch.table.to_pylist()[0]
+    print_text(console, _head(rows.place(batch.shard, batch.start), record, names))
+    sentences = sentences_of(record)
+    for sentence in sentences:
+        print_text(console, _coloured(sentence))
+        if rows.is_transfer:
+            print_text(console, Text(f"  {in_words(sentence)}", "dim"))
+    if not sentences:
+        rest = [f"{n}={v!r:.60}" for n, v in record.items() if n not in ("key", "label")]
+        print_text(console, Text("  " + "  ".join(rest)))
+    if batch.logits is not None:
+        teacher = answer(batch.logits, names)
+        if teacher is None:
+            print_text(console, Text("  teacher: no answer", "dim"))
+        print_answer(console, "teacher", teacher, batch.logits[0].tolist())
+    for vectors in batch.vectors.values():
+        print_text(console, _vector(vectors[0], common))
+    console.print()
+
+
+def _head(location: str, record: dict[str, Any], names: Names) -> Text:
+    head = Text(location, "bold")
+    if "key" in record:
+        head.append(f"  key {record['key']:016x}", "dim")
+    if "iteration" in record:
+        kind = f"iteration {record['iteration']}" if record["iteration"] else "original"
+        head.append(f"  {kind}")
+    if record.get("title"):
+        head.append(f"  {record['title']}", "italic")
+    if "label" in record:
+        label = label_name(record["label"], names)
+        head.append("  no label" if label is None else f"  label {_value(label)}")
+    return head
+
+
+def _vector(vector: np.ndarray, common: np.ndarray) -> Text:
+    if np.isnan(vector).any():
+        return Text("  vector: none", "dim")
+    length = float(np.linalg.norm(vector))
+    cosine = float(vector @ common / max(length * np.linalg.norm(common), 1e-12))
+    first = " ".join(f"{value:+.3f}" for value in vector[:6])
+    return Text(f"  vector: length {length:.3f}, cosine with the mean {cosine:.3f}: {first} …")
+
+
+def _coloured(sentence: Sentence) -> Text:
     """Return a sentence with each changed word in the colour of its rule."""
     line = Text("  ").append(sentence.text)
     for span in sentence.spans:
@@ -45,22 +107,28 @@ def coloured(sentence: Sentence) -> Text:
     return line
 
 
-def print_answer(console: Console, who: str, answer: Answer | None) -> None:
-    """Print a line with one model's answer; nothing if there is none."""
+def print_answer(
+    console: Console, who: str, answer: Answer | None, logits: Sequence[float] = ()
+) -> None:
+    """Print a line with one model's answer, with its logits if given; nothing if there is none."""
     if answer is None:
         return
     line = Text(f"  {who}: ")
     if answer.entropy is None:
         line.append(_value(answer.answer), "bold green")
     else:
-        shares = "  ".join(f"{name} {share:.3f}" for name, share in answer.probabilities.items())
-        line.append(answer.answer, "bold green").append(f", {answer.entropy:.3f} bits: {shares}")
-    _print(console, line)
+        shares = [f"{name} {share:.3f}" for name, share in answer.probabilities.items()]
+        if logits:
+            shares = [f"{s} ({logit:+.2f})" for s, logit in zip(shares, logits, strict=True)]
+        line.append(answer.answer, "bold green")
+        line.append(f", {answer.entropy:.3f} bits: {'  '.join(shares)}")
+    print_text(console, line)
 
 
 def _value(value: str | float) -> str:
     return f"{value:.3f}" if isinstance(value, float) else value
 
 
-def _print(console: Console, text: Text) -> None:
+def print_text(console: Console, text: Text) -> None:
+    """Print a line whose colours are only those it was given."""
     console.print(text, highlight=False)

@@ -1,0 +1,125 @@
+"""What a run is made from, as params.yaml names it: packages, the hub's data, the user's files."""
+
+import glob
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline_lib.params.base import PinnedPackage, Section
+from pipeline_lib.params.encoders import SentenceVectorFiles
+from pipeline_lib.params.models import (
+    AnswerFiles,
+    Finished,
+    HubModel,
+    LocalModel,
+    PackageParts,
+    VectorFile,
+)
+from pipeline_lib.params.retrieval import JudgedFiles
+from pipeline_lib.params.tasks import GlueFolder, HubDataset, OwnFiles, TaskBase
+from pipeline_lib.params.wikipedia import CorpusFiles, HubCorpus
+
+MODELS, WIKIPEDIA = "models", "wikipedia"
+"""Who reads a file besides a task or a row of `retrieval`: the stages that fetch these."""
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """A file or folder of the user's own.
+
+    :ivar reader: see :class:`RunSource`; :ivar key: of params.yaml.
+    :ivar path: a file, or the folder of a model or a data set.
+    :ivar holds: a file that has to be in the folder; None: the path is a file.
+    """
+
+    reader: str
+    key: str
+    path: Path
+    holds: str | None = None
+
+    @property
+    def must_exist(self) -> Path:
+        """The file without which nothing can be read."""
+        return self.path / self.holds if self.holds else self.path
+
+
+@dataclass(frozen=True)
+class RunSource:
+    """Data, a model, a teacher or vectors, as params.yaml names them.
+
+    Some name nothing outside the run, such as a teacher that is fine-tuned in it.
+
+    :ivar what: what it is, such as ``task movies``.
+    :ivar key: of params.yaml; :ivar settings: what stands there.
+    :ivar reader: who reads its files: ``tasks.<name>``, ``retrieval.<name>``, :data:`MODELS` or
+        :data:`WIKIPEDIA`.
+    :ivar name: that of its row, if it has one; :ivar task: the one that a teacher knows.
+    """
+
+    what: str
+    key: str
+    settings: Section
+    reader: str
+    name: str = ""
+    task: str = ""
+
+    @property
+    def packages(self) -> list[PinnedPackage]:
+        """The packages of the package index that hold it."""
+        if isinstance(self.settings, PackageParts):
+            return list(self.settings.parts)
+        return [self.settings] if isinstance(self.settings, PinnedPackage) else []
+
+    @property
+    def hub(self) -> str | None:
+        """Its name on the Hugging Face hub."""
+        if isinstance(self.settings, HubDataset | HubCorpus):
+            return self.settings.dataset
+        return self.settings.model if isinstance(self.settings, HubModel) else None
+
+    @property
+    def paths(self) -> list[tuple[str, str]]:
+        """The paths below ``inputs`` that it names, each behind the rest of its key."""
+        match self.settings:
+            case OwnFiles(files=files):
+                return [(f"files.{split}", path) for split, path in files.items()]
+            case GlueFolder(folder=folder, files=files):
+                return [
+                    (f"files.{split}", Path(folder, path).as_posix())
+                    for split, path in files.items()
+                ]
+            case TaskBase(lexicon=str(lexicon)):
+                return [("lexicon", lexicon)]
+            case LocalModel(path=path) | VectorFile(path=path):
+                return [("path", path)]
+            case Finished():
+                return [("checkpoint", self.settings.path(self.task))]
+            case AnswerFiles():
+                return _numbered(self.settings.paths(self.task))
+            case SentenceVectorFiles(files=files) | CorpusFiles(files=files):
+                return _numbered(files)
+            case JudgedFiles(folder=folder, qrels=qrels):
+                names = (("folder", "corpus.jsonl"), ("folder", "queries.jsonl"), ("qrels", qrels))
+                return [(key, Path(folder, name).as_posix()) for key, name in names]
+        return []
+
+    def files(self, inputs: Path) -> list[InputFile]:
+        """Return the files of its paths; an absolute path is taken as it is.
+
+        A data set's local folder is included if it exists: otherwise the hub's is meant.
+        """
+        files = [(f"{self.key}.{rest}", inputs / path) for rest, path in self.paths]
+        if isinstance(self.settings, CorpusFiles):
+            # A pattern that matches nothing is reported as a missing file.
+            files = [
+                (key, Path(match))
+                for key, path in files
+                for match in sorted(glob.glob(str(path), recursive=True)) or [path]
+            ]
+        if isinstance(self.settings, HubDataset | HubCorpus) and (inputs / self.hub).is_dir():
+            files = [(f"{self.key}.dataset", inputs / self.hub)]
+        holds = "config.json" if isinstance(self.settings, LocalModel | Finished) else None
+        return [InputFile(self.reader, key, path, holds) for key, path in files]
+
+
+def _numbered(paths: list[str]) -> list[tuple[str, str]]:
+    return [(f"files.{number}", path) for number, path in enumerate(paths)]

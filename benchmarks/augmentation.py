@@ -27,9 +27,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 # One thread: set before any library reads it.
-os.environ["OMP_NUM_THREADS"] = "1"
-os.environ["MKL_NUM_THREADS"] = "1"
-os.environ["OPENBLAS_NUM_THREADS"] = "1"
+os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 import pyarrow as pa
@@ -37,9 +35,13 @@ import typer
 from augmentation_peers import Data, Make, by_hand, load_peers
 from harness import (
     RESULTS,
+    Out,
+    Repeats,
     facts,
+    lines_of,
     ratio,
     say,
+    seconds,
     spread,
     summary,
     table,
@@ -108,10 +110,10 @@ def main(
     limit: Annotated[int | None, typer.Option(help="The most sentences to use.")] = None,
     peer_sentences: Annotated[int, typer.Option(help="Sentences for the slow peers.")] = 500,
     tag_sentences: Annotated[int, typer.Option(help="Sentences to time tagging on.")] = 1000,
-    repeats: int = 5,
+    repeats: Repeats = 5,
     seed: Annotated[int, typer.Option(help="Seed of the peers and of plain Python.")] = 1,
     params_file: Path = Path("params.yaml"),
-    out: Annotated[Path, typer.Option(help="Folder of the results.")] = RESULTS,
+    out: Out = RESULTS,
 ) -> None:
     """Measure and write the results."""
     pa.set_cpu_count(1)
@@ -181,8 +183,8 @@ def _load(
 def _prepare(
     params: Params, task: str, sentences: Path, limit: int | None, scratch: Path
 ) -> tuple[list[pa.Table], Lexicon]:
-    lines = [line.strip() for line in sentences.read_text("utf-8").split("\n")]
-    lines = [line for line in lines if line and split_words(line)[0]][:limit]
+    lines = [line.strip() for line in lines_of(sentences)]
+    lines = [line for line in lines if split_words(line)[0]][:limit]
     say(f"splitting and tagging {len(lines):,} sentences")
     os.environ["POTSTILL_HOME"] = str(scratch / "home")
     examples = {"train": [Example((line,), 0) for line in lines]}
@@ -200,9 +202,9 @@ def _timed(name: str, make: Make, data: Data, kept: dict[str, float]) -> Callabl
     def measure() -> float:
         start = time.perf_counter()
         generated, unique = make(data)
-        seconds = time.perf_counter() - start
+        rate = generated / (time.perf_counter() - start)
         kept[name] = unique / generated
-        return generated / seconds
+        return rate
 
     return measure
 
@@ -227,14 +229,11 @@ def _ours(data: Data) -> tuple[int, int]:
 
 def _seconds_per_sentence(params: Params, texts: list[str]) -> dict[str, float]:
     """Time what the pipeline does once per data set, without loading the tagger."""
-    start = time.perf_counter()
-    words, spaces = zip(*(split_words(text) for text in texts), strict=True)
-    splitting = time.perf_counter() - start
+    splitting = seconds(lambda: [split_words(text) for text in texts])
+    words, spaces = zip(*map(split_words, texts), strict=True)
     tag = load_tagger(params.tagger)
     list(tag(words[:20], spaces[:20]))
-    start = time.perf_counter()
-    list(tag(words, spaces))
-    tagging = time.perf_counter() - start
+    tagging = seconds(lambda: list(tag(words, spaces)))
     return {"splitting": splitting / len(texts), "tagging": tagging / len(texts)}
 
 

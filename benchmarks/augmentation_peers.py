@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from harness import reason, say
+from harness import optional
 
 from pipeline_lib.base.text import MASK
 from pipeline_lib.corpora.augmentation.lexicon import Lexicon
@@ -97,12 +97,8 @@ def load_peers(data: Data) -> tuple[dict[str, Make], dict[str, str]]:
     peers: dict[str, Make] = {}
     not_run: dict[str, str] = {}
     for name, load in (("nlpaug", _nlpaug), ("textattack", _textattack)):
-        try:
+        with optional(name, not_run):
             peers.update(load(data))
-        except Exception as error:
-            # A peer that fails to import is reported, and does not end the run.
-            not_run[name] = reason(error)
-            say(f"{name} not run: {not_run[name]}")
     return peers, not_run
 
 

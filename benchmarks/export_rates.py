@@ -12,7 +12,6 @@ results/export_rates.json and .md.
 """
 
 import os
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,7 +21,20 @@ os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "TOKENIZERS_PARAL
 
 import numpy as np
 import typer
-from harness import RESULTS, facts, ratio, spread, summary, table, take_turns, write_results
+from harness import (
+    RESULTS,
+    Out,
+    Repeats,
+    facts,
+    folder_bytes,
+    rate,
+    ratio,
+    spread,
+    summary,
+    table,
+    take_turns,
+    write_results,
+)
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import StudentPlace, student_place
@@ -40,8 +52,8 @@ Predict = Callable[[Sequence[Text]], np.ndarray]
 def main(
     student: Annotated[Path, typer.Argument(help="A student's folder below data/students.")],
     sentences: Annotated[int, typer.Option(help="How many sentences to time.")] = 8000,
-    repeats: Annotated[int, typer.Option(help="Turns of each.")] = 5,
-    out: Annotated[Path, typer.Option(help="Folder of the results.")] = RESULTS,
+    repeats: Repeats = 5,
+    out: Out = RESULTS,
 ) -> None:
     """Measure every form that the student has."""
     location = student_place(student)
@@ -54,7 +66,7 @@ def main(
     with TemporaryDirectory() as folder:
         forms = _forms(student, Path(folder))
         systems = {name: load_student(path).logits for name, path in forms.items()}
-        sizes = {name: _bytes(path) for name, path in forms.items()}
+        sizes = {name: folder_bytes(path) for name, path in forms.items()}
         for predict in systems.values():
             predict(sample[:300])
         rates = {
@@ -103,19 +115,13 @@ def _forms(student: Path, folder: Path) -> dict[str, Path]:
     return forms
 
 
-def _bytes(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-
-
 def _timed(predict: Predict, sample: list[Text], cores: list[int]) -> Callable[[], float]:
     def measure() -> float:
         before = os.sched_getaffinity(0)
         os.sched_setaffinity(0, cores)
-        start = time.perf_counter()
-        predict(sample)
-        rate = len(sample) / (time.perf_counter() - start)
+        measured = rate(predict, sample)
         os.sched_setaffinity(0, before)
-        return rate
+        return measured
 
     return measure
 

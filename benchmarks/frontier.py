@@ -29,7 +29,19 @@ import numpy as np
 import typer
 from frontier_rates import environment
 from frontier_systems import PEERS, Rows, System, ours, peer
-from harness import RESULTS, facts, reason, say, spread, table, write_results
+from harness import (
+    RESULTS,
+    Name,
+    Out,
+    Repeats,
+    absent,
+    facts,
+    optional,
+    say,
+    spread,
+    table,
+    write_results,
+)
 
 from pipeline_lib.base.threads import usable_cores
 from pipeline_lib.params import load_params
@@ -46,12 +58,12 @@ def main(
         list[str] | None, typer.Option("--task", help="Classifications; by default all.")
     ] = None,
     sentences: Annotated[int, typer.Option(help="How many sentences to time.")] = 4000,
-    repeats: Annotated[int, typer.Option(help="Turns of each.")] = 5,
-    name: Annotated[str, typer.Option(help="Of the results.")] = "frontier",
+    repeats: Repeats = 5,
+    name: Name = "frontier",
     work: Annotated[Path, typer.Option(help="Where trained peers and exports are kept.")] = Path(
         "data/frontier"
     ),
-    out: Annotated[Path, typer.Option(help="Folder of the results.")] = RESULTS,
+    out: Out = RESULTS,
 ) -> None:
     """Build, score and time every system of every task."""
     results: dict[str, Any] = {"facts": facts(PACKAGES, usable_cores(), "1 and all"), "tasks": {}}
@@ -78,13 +90,10 @@ def _make(task: str, train: Rows, dev: Rows, work: Path) -> tuple[list[System], 
     seeds = load_params().seeds
     systems, failed = list(ours(task, seeds, work)), {}
     for name in PEERS:
-        try:
+        with optional(name, failed):
             # SetFit takes many minutes for each.
             peer_seeds = seeds[:1] if name == "SetFit" else seeds
             systems += [peer(name, seed, train, dev, work) for seed in peer_seeds]
-        except (ImportError, RuntimeError, ValueError, TypeError, OSError, AttributeError) as error:
-            failed[name] = reason(error)
-            say(f"{task}, {name}: {failed[name]}")
     return systems, failed
 
 
@@ -143,7 +152,7 @@ def _lines(results: dict[str, Any]) -> list[str]:
                 ("system", "accuracy", "NLL", "ECE", "1 core", f"{cores} cores", "MB"),
                 [_row(name, system, cores) for name, system in _by_rate(task_results["systems"])],
             ),
-            *[f"\n{name} did not run: {why}" for name, why in task_results["failed"].items()],
+            *absent(task_results["failed"]),
             "",
         ]
     return lines[:-1]
@@ -182,27 +191,26 @@ def _plot(results: dict[str, Any], path: Path) -> None:
         1, count, figsize=(7.2 * count, 5.5), layout="constrained", sharey=True, squeeze=False
     )
     for axes, (task, task_results) in zip(panels[0], results["tasks"].items(), strict=True):
-        labelled: list[tuple[float, float]] = []
-        for name, points in _by_system(task_results["systems"]).items():
-            color = "tab:red" if name in PEERS else "tab:blue"
-            color = "black" if name == "teacher" else color
-            axes.plot(*zip(*points, strict=True), "o-", color=color, markersize=4)
-            crowded = sum(_near(points[-1], point) for point in labelled)
-            labelled.append(points[-1])
-            axes.annotate(
-                name,
-                points[-1],
-                xytext=(5, 4 - 9 * crowded),
-                textcoords="offset points",
-                fontsize=8,
-            )
-        axes.set_xscale("log")
+        draw(axes, _by_system(task_results["systems"]))
         axes.set_xlabel(f"{task_results['unit']} per second from raw text, one core")
         axes.set_ylabel("accuracy on test (%)")
         axes.set_title(f"{task}: {task_results['rows']['train']:,} training rows")
-        axes.margins(x=0.2)
-        axes.grid(alpha=0.3)
     drawing.savefig(path, dpi=130)
+
+
+def draw(axes: Any, curves: dict[str, list[tuple[float, float]]]) -> None:
+    """Draw each system's forms by (rate, accuracy): the teacher black, peers red, ours blue."""
+    labelled: list[tuple[float, float]] = []
+    for name, points in curves.items():
+        color = "tab:red" if name in PEERS else "black" if name == "teacher" else "tab:blue"
+        axes.plot(*zip(*points, strict=True), "o-", color=color, markersize=4)
+        crowded = sum(_near(points[-1], point) for point in labelled)
+        labelled.append(points[-1])
+        below = (5, 4 - 9 * crowded)
+        axes.annotate(name, points[-1], xytext=below, textcoords="offset points", fontsize=8)
+    axes.set_xscale("log")
+    axes.margins(x=0.2)
+    axes.grid(alpha=0.3)
 
 
 def _near(one: tuple[float, float], other: tuple[float, float]) -> bool:

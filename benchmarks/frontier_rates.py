@@ -9,12 +9,12 @@ It is a separate process because libraries read their number of threads when the
 import json
 import os
 import sys
-import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from frontier_systems import Predict, System
-from harness import summary, take_turns
+from harness import rate, seconds, summary, take_turns
 
 from pipeline_lib.base.text import Text
 
@@ -49,14 +49,8 @@ def main(job: Path, out: Path, cores: int) -> None:
 def _turn(predict: Predict, sample: list[Text]) -> Callable[[], float]:
     share = sample[::SHARE]
     predict(share)  # one-off work is not counted
-    rows = share if len(share) / _rate(predict, share) > SLOW else sample
-    return lambda: _rate(predict, rows)
-
-
-def _rate(predict: Predict, rows: list[Text]) -> float:
-    start = time.perf_counter()
-    predict(rows)
-    return len(rows) / (time.perf_counter() - start)
+    rows = share if seconds(lambda: predict(share)) > SLOW else sample
+    return partial(rate, predict, rows)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from harness import folder_bytes, mean_encoder
 from torch import nn
 
 from pipeline_lib.base.layout import Layout
@@ -54,7 +55,7 @@ class System:
 
     def bytes(self) -> int:
         """Return the size of its folder."""
-        return sum(file.stat().st_size for file in Path(self.folder).rglob("*") if file.is_file())
+        return folder_bytes(Path(self.folder))
 
 
 @dataclass(frozen=True)
@@ -261,16 +262,12 @@ def _load_model2vec(folder: Path) -> Predict:
 def _train_setfit(train: Rows, dev: Rows, seed: int, out: Path) -> None:
     """SetFit on the teacher's model, untuned: pairs of rows first, then a regression on vectors."""
     from datasets import Dataset
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
     from setfit import SetFitModel, Trainer, TrainingArguments
     from sklearn.linear_model import LogisticRegression
 
-    # The packaged folder lacks its pooling's settings.
-    words = Transformer(str(_packaged_model()))
-    pooling = Pooling(words.get_embedding_dimension(), pooling_mode="mean")
-    body = SentenceTransformer(modules=[words, pooling], device="cpu")
-    model = SetFitModel(model_body=body, model_head=LogisticRegression(random_state=seed))
+    packaged = Layout().model(next(iter(load_params().models)))
+    head = LogisticRegression(random_state=seed)
+    model = SetFitModel(model_body=mean_encoder(packaged), model_head=head)
     arguments = TrainingArguments(
         output_dir=str(out / "runs"), batch_size=16, max_steps=SETFIT_STEPS, seed=seed,
         num_epochs=1, save_strategy="no", report_to="none",
@@ -283,11 +280,6 @@ def _train_setfit(train: Rows, dev: Rows, seed: int, out: Path) -> None:
     Trainer(model, args=arguments, train_dataset=rows).train()
     shutil.rmtree(out / "runs", ignore_errors=True)
     model.save_pretrained(str(out))
-
-
-def _packaged_model() -> Path:
-    params = load_params()
-    return Layout().model(next(iter(params.models)))
 
 
 def _load_setfit(folder: Path) -> Predict:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from harness import RESULTS, facts, table, write_results
+from harness import RESULTS, Name, Out, facts, table, write_results
 
 from pipeline_lib.base.threads import usable_cores
 from pipeline_lib.results.schema import Gain, TaskScores
@@ -25,8 +25,8 @@ def main(
         list[Path] | None,
         typer.Option(help="Folders with results, by default data; later ones win."),
     ] = None,
-    name: Annotated[str, typer.Option(help="Name of the results.")] = "glue",
-    out: Annotated[Path, typer.Option(help="Folder of the results.")] = RESULTS,
+    name: Name = "glue",
+    out: Out = RESULTS,
 ) -> None:
     """Write the table of all finished tasks."""
     tasks: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""What the benchmarks share: taking turns, ratios, facts about the machine, results files.
+"""What the benchmarks share: options, texts, clocks, taking turns, tables, results files.
 
 Contestants take turns within one run, so that other load on the machine affects all of them alike.
 The median over the turns is reported, and ratios are computed turn by turn.
@@ -13,20 +13,107 @@ import resource
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+import typer
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path, write_json
+from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.processor import cpu_name
+from pipeline_lib.base.text import Text
+from pipeline_lib.shards.columns import texts as texts_of
+from pipeline_lib.shards.shard_sets import ShardSet
 
 if TYPE_CHECKING:
     from pipeline_lib.text.ragged import Sentences
 
 RESULTS = Path(__file__).parent / "results"
+Out = Annotated[Path, typer.Option(help="Folder of the results.")]
+Name = Annotated[str, typer.Option(help="Name of the results.")]
+Repeats = Annotated[int, typer.Option(min=1, help="Turns of each.")]
+
+
+def lines_of(path: Path) -> list[str]:
+    """Return the lines of a text file, blank ones apart."""
+    return [line for line in path.read_text("utf-8").split("\n") if line.strip()]
+
+
+def source_texts(task: str, split: str, file: Path | None) -> tuple[str, list[Text]]:
+    """Return a description, and the texts of a prepared task or the lines of ``file``, if given."""
+    if file is not None:
+        return f"the lines of {file.name}", lines_of(file)
+    texts = texts_of(ShardSet.open(Layout().split(task, split)).table())
+    return f"the {split} texts of the task {task}", texts
+
+
+def seconds(call: Callable[[], Any]) -> float:
+    """Return how long a call takes."""
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def rate(run: Callable[[Any], Any], rows: Sequence[Any]) -> float:
+    """Return the rows per second of one run over all of them."""
+    return len(rows) / seconds(lambda: run(rows))
+
+
+def product_rate(size: int, precision: str, tries: int) -> float:
+    """Return the best GFLOP/s of products of two square matrices in torch."""
+    import torch
+
+    a, b = (torch.randn(size, size).to(getattr(torch, precision)) for _ in range(2))
+    a @ b
+    return 2 * size**3 / min(seconds(lambda: a @ b) for _ in range(tries)) / 1e9
+
+
+def alone(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a module's function in a new process, and return what it returns."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        return pool.submit(function, *arguments).result()
+
+
+@contextmanager
+def optional(name: str, not_run: dict[str, str]) -> Iterator[None]:
+    """Note in ``not_run`` why a peer fails, such as one that is not installed, and go on."""
+    try:
+        yield
+    except Exception as error:
+        not_run[name] = reason(error)
+        say(f"{name} not run: {not_run[name]}")
+
+
+def write_classifier(encoder: Path, folder: Path, seed: int) -> Path:
+    """Save an encoder with a random head of two classes, as fine-tuning would."""
+    import torch
+
+    from pipeline_lib.models.teacher import load_classifier
+
+    torch.manual_seed(seed)
+    for part in load_classifier(encoder, ["no", "yes"]):
+        part.save_pretrained(folder)
+    return folder
+
+
+def mean_encoder(folder: Path, **options: Any) -> Any:
+    """Return a model as sentence-transformers' encoder of means.
+
+    Its packages lack the settings of the pooling that it was published with.
+    """
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+
+    words = Transformer(str(folder), **options)
+    pooling = Pooling(words.get_embedding_dimension(), "mean")
+    return SentenceTransformer(modules=[words, pooling], device="cpu")
 
 
 def take_turns(contestants: dict[str, Callable[[], float]], repeats: int) -> dict[str, list[float]]:
@@ -99,6 +186,11 @@ def peak_mib(who: int) -> float:
     return round(resource.getrusage(who).ru_maxrss / unit, 1)
 
 
+def folder_bytes(folder: Path) -> int:
+    """Return the size of all files in a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
 def write_results(name: str, results: dict[str, Any], lines: Sequence[str], folder: Path) -> None:
     """Write ``<name>.json`` and ``<name>.md`` to ``folder``.
 
@@ -121,6 +213,11 @@ def spread(values: dict[str, float], pattern: str = "{:,.0f}") -> str:
     """Return ``median (min–max)`` of a summary."""
     low, high = pattern.format(values["min"]), pattern.format(values["max"])
     return f"{pattern.format(values['median'])} ({low}–{high})"
+
+
+def absent(not_run: dict[str, str]) -> list[str]:
+    """Return a paragraph for each contestant that did not run."""
+    return [f"\n{name} did not run: {why}" for name, why in not_run.items()]
 
 
 def reason(error: Exception) -> str:

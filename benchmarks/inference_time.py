@@ -17,7 +17,6 @@ thread and batches of 256 whatever the machine has; layers of BERT take all thre
 
 import functools
 import os
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -29,9 +28,12 @@ import torch
 import typer
 from harness import (
     RESULTS,
+    Out,
+    Repeats,
     evenly,
     facts,
     ratio,
+    seconds,
     spread,
     summary,
     table,
@@ -83,11 +85,11 @@ def main(
     model: Annotated[Path, typer.Option(help="Whose word pieces are read.")] = Path(
         "data/raw/models/minilm"
     ),
-    repeats: Annotated[int, typer.Option(min=1, help="Turns of each.")] = 3,
+    repeats: Repeats = 3,
     device: Annotated[str, typer.Option(help="Of the students.")] = "cpu",
     params_file: Annotated[Path, typer.Option(help="Sizes.")] = Path("profiles/mkd.yaml"),
     seed: Annotated[int, typer.Option(help="Seed of the weights.")] = 1,
-    out: Annotated[Path, typer.Option(help="Folder of the results.")] = RESULTS,
+    out: Out = RESULTS,
 ) -> None:
     """Measure and write the results."""
     cores = usable_cores()
@@ -153,10 +155,7 @@ def _student(
 
 def _rate(student: Student, batches: Sequence[Sequence[Text]]) -> float:
     """Return pairs per second, from raw text to logits."""
-    start = time.perf_counter()
-    for texts in batches:
-        student.logits(texts)
-    return sum(map(len, batches)) / (time.perf_counter() - start)
+    return sum(map(len, batches)) / seconds(lambda: [student.logits(texts) for texts in batches])
 
 
 def _markdown(results: dict[str, Any], counts: Sequence[int]) -> list[str]:

@@ -13,11 +13,8 @@ with one worker and an empty store; peaks are the kernel's (ru_maxrss).
 Writes benchmarks/results/pass_memory.{json,md}.
 """
 
-import json
 import os
 import resource
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -27,7 +24,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 
 import pyarrow as pa
 import typer
-from harness import RESULTS, facts, peak_mib, say, table, write_results
+from harness import RESULTS, Out, alone, facts, peak_mib, say, table, write_results
 
 from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.params import load_params
@@ -46,13 +43,9 @@ DATA = Path("data")
 def main(
     sentences: Annotated[int, typer.Option(help="Sentences in a single copy.")] = 2000,
     shard_rows: Annotated[int, typer.Option(help="Sentences per shard.")] = 1000,
-    out: Annotated[Path, typer.Option(help="Folder of the results.")] = RESULTS,
-    measure: Annotated[Path | None, typer.Option(hidden=True)] = None,
+    out: Out = RESULTS,
 ) -> None:
     """Measure and write the results."""
-    if measure is not None:
-        print(json.dumps(_pass(measure)))
-        return
     fact = facts(("torch", "transformers", "pyarrow"), cores=1, threads=1)
     texts = ShardSet.open(DATA / "wikipedia/train").table()["text"].to_pylist()[:sentences]
     runs = {}
@@ -60,7 +53,7 @@ def main(
         for size in SIZES:
             folder = Path(scratch) / str(size)
             _write_copies(texts, size, shard_rows, folder / "inputs")
-            runs[size] = _in_process(folder)
+            runs[size] = alone(_pass, folder)
             say(f"{size}x: {runs[size]}")
     results = {"facts": fact, "shard_rows": shard_rows, "runs": runs}
     write_results("pass_memory", results, _markdown(results), out)
@@ -76,18 +69,8 @@ def _write_copies(texts: list[str], copies: int, shard_rows: int, folder: Path) 
     write_manifest(folder, Manifest("sentences", schema_of(pa.table(columns)), shards))
 
 
-def _in_process(folder: Path) -> dict[str, Any]:
-    done = subprocess.run(
-        [sys.executable, __file__, "--measure", str(folder)],
-        env=os.environ | {"POTSTILL_HOME": str(folder / "home")},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    return json.loads(done.stdout.splitlines()[-1])
-
-
 def _pass(folder: Path) -> dict[str, Any]:
+    os.environ["POTSTILL_HOME"] = str(folder / "home")
     from pipeline_lib.base.devices import single_thread
     from pipeline_lib.base.layout import Layout
     from pipeline_lib.outputs.vectors import VectorPass

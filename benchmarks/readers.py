@@ -7,17 +7,32 @@ with its row, are read by this project's reader, pyarrow, DuckDB and pandas, wit
 text.  Then a CSV of a million rows is read by each, in turn, and its peak memory taken.
 """
 
-import argparse
 import csv
 import gzip
 import json
-import subprocess
-import sys
+import resource
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from harness import RESULTS, facts, ratio, say, spread, summary, table, take_turns, write_results
+import typer
+from harness import (
+    RESULTS,
+    Out,
+    Repeats,
+    alone,
+    facts,
+    peak_mib,
+    ratio,
+    say,
+    seconds,
+    spread,
+    summary,
+    table,
+    take_turns,
+    write_results,
+)
 
 Rows = list[tuple[str, str]]
 ROWS: Rows = [("a b", "1"), ("c", "0")]
@@ -157,47 +172,38 @@ def verdict(read: Callable[[Path], Rows], path: Path, expected: Rows | str) -> s
     return "no error"
 
 
-def seconds(name: str, path: Path) -> tuple[float, float]:
-    """Read a file in a process of its own; return seconds, and MiB above those at its start."""
-    code = (
-        "import resource, sys, time; sys.path.insert(0, 'benchmarks');"
-        f"from readers import READERS; from pathlib import Path; read = READERS[{name!r}];"
-        f"small = Path({str(path.with_name('small.csv'))!r}); read(small);"
-        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss; start = time.perf_counter();"
-        f"rows = read(Path({str(path)!r})); taken = time.perf_counter() - start;"
-        "after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss;"
-        "print(len(rows), taken, (after - before) / 1024)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    count, taken, memory = done.stdout.split()
-    assert int(count) == ROW_COUNT, count
-    return float(taken), float(memory)
-
-
 ROW_COUNT = 1_000_000
 
 
-def stream_memory(path: Path) -> float:
-    """Return by how many MiB memory grows while this project's reader goes through a file."""
-    code = (
-        "import resource; from pathlib import Path;"
-        "from pipeline_lib.tables.reader import read_batches;"
-        "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024;"
-        f"sum(map(len, read_batches(Path({str(path.with_name('small.csv'))!r}), ['text'])));"
-        "before = peak();"
-        f"sum(map(len, read_batches(Path({str(path)!r}), ['text', 'label'])));"
-        "print(peak() - before)"
+def cost(name: str, path: Path) -> tuple[float, float]:
+    """Return the seconds that a reader takes for all rows, and the MiB that it adds."""
+    return _cost(READERS[name], len, path)
+
+
+def stream_cost(path: Path) -> tuple[float, float]:
+    """Return the seconds and the MiB that this project's reader takes batch by batch."""
+    from pipeline_lib.tables.reader import read_batches
+
+    return _cost(
+        lambda file: read_batches(file, ["text", "label"]), lambda all_: sum(map(len, all_)), path
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return float(done.stdout)
 
 
-def main() -> None:
+def _cost(
+    read: Callable[[Path], Any], count: Callable[[Any], int], path: Path
+) -> tuple[float, float]:
+    """Count a file's rows once a small one has been read; return the seconds and the MiB added."""
+    count(read(path.with_name("small.csv")))
+    before = peak_mib(resource.RUSAGE_SELF)
+
+    def read_all() -> None:
+        assert count(read(path)) == ROW_COUNT
+
+    return seconds(read_all), peak_mib(resource.RUSAGE_SELF) - before
+
+
+def main(repeats: Repeats = 3, out: Out = RESULTS) -> None:
     """Try the cases, time the million rows, and write the tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--out", type=Path, default=RESULTS)
-    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         verdicts: dict[str, dict[str, str]] = {}
         for number, (case, (suffix, content, expected)) in enumerate(CASES.items()):
@@ -205,7 +211,7 @@ def main() -> None:
             path.write_bytes(content)
             verdicts[case] = {n: verdict(read, path, expected) for n, read in READERS.items()}
             say(f"{case}: {verdicts[case]}")
-        rates, memory, stream = _speed(Path(folder), options.repeats)
+        rates, memory, stream = _speed(Path(folder), repeats)
     right = {n: sum(case[n] == "right" for case in verdicts.values()) for n in READERS}
     lines = ["# Readers of other people's files", ""]
     lines += table(["file", *READERS], ([case, *each.values()] for case, each in verdicts.items()))
@@ -231,7 +237,7 @@ def main() -> None:
         "mib": memory,
         "stream_mib": stream,
     }
-    write_results("readers", results, lines, options.out)
+    write_results("readers", results, lines, out)
 
 
 def _speed(folder: Path, repeats: int) -> tuple[dict[str, list[float]], dict[str, float], float]:
@@ -246,12 +252,12 @@ def _speed(folder: Path, repeats: int) -> tuple[dict[str, list[float]], dict[str
     memory: dict[str, float] = {}
 
     def rate(name: str) -> float:
-        taken, memory[name] = seconds(name, path)
+        taken, memory[name] = alone(cost, name, path)
         return ROW_COUNT / taken
 
     contestants = {name: lambda name=name: rate(name) for name in READERS}
-    return take_turns(contestants, repeats), memory, stream_memory(path)
+    return take_turns(contestants, repeats), memory, alone(stream_cost, path)[1]
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

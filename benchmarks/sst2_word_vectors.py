@@ -10,10 +10,11 @@ reads the words of train.tsv and those of words.tsv (sst2_unlabelled.py), and wr
 GloVe's format: the words of words.tsv first, most frequent first, then the others.
 """
 
-import argparse
 from pathlib import Path
+from typing import Annotated
 
 import torch
+import typer
 
 from pipeline_lib.base.devices import resolve_batch_tokens, resolve_precision
 from pipeline_lib.models.vector_model import load_vector_model
@@ -22,23 +23,22 @@ MAX_LENGTH = 32
 BLOCK = 4096
 
 
-def main() -> None:
+def main(
+    model: Annotated[Path, typer.Argument(help="A transformers model's folder.")],
+    texts: Annotated[Path, typer.Argument(help="The folder with train.tsv and words.tsv.")],
+    out: Annotated[Path, typer.Argument(help="The file to write.")],
+) -> None:
     """Write the file and print how many words it has."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("model", type=Path, help="a transformers model folder")
-    parser.add_argument("texts", type=Path, help="the folder with train.tsv and words.tsv")
-    parser.add_argument("out", type=Path, help="the file to write")
-    args = parser.parse_args()
-    words = words_of(args.texts)
+    words = words_of(texts)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    model = load_vector_model(args.model, device.type, resolve_precision("auto", device), "mean")
+    encoder = load_vector_model(model, device.type, resolve_precision("auto", device), "mean")
     tokens = resolve_batch_tokens(None, device)
-    with args.out.open("w", encoding="utf-8") as file:
+    with out.open("w", encoding="utf-8") as file:
         for start in range(0, len(words), BLOCK):
             block = words[start : start + BLOCK]
-            for word, vector in zip(block, model.predict(block, MAX_LENGTH, tokens), strict=True):
+            for word, vector in zip(block, encoder.predict(block, MAX_LENGTH, tokens), strict=True):
                 file.write(word + " " + " ".join(f"{value:.5f}" for value in vector) + "\n")
-    print(f"{args.out}: {len(words):,} words of {model.width} values")
+    print(f"{out}: {len(words):,} words of {encoder.width} values")
 
 
 def words_of(folder: Path) -> list[str]:
@@ -50,4 +50,4 @@ def words_of(folder: Path) -> list[str]:
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

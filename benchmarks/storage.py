@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from harness import RESULTS, facts, say, table, write_results
+from harness import RESULTS, Out, facts, say, table, write_results
 
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.threads import usable_cores
@@ -47,7 +47,7 @@ def main(
         str | None, typer.Option(help="A task to train on, starting from the encoder.")
     ] = None,
     row: Annotated[str, typer.Option(help="The task's row.")] = "bilstm_sra",
-    out: Annotated[Path, typer.Option(help="Folder of the results.")] = RESULTS,
+    out: Out = RESULTS,
 ) -> None:
     """Train one encoder on vectors of each format."""
     params, start = load_params(), facts(("torch", "transformers"), usable_cores(), 1)

@@ -8,7 +8,6 @@ The stages are those that left a new record, `fingerprint` aside.  The store kee
 computed: run it once per clone.
 """
 
-import argparse
 import subprocess
 import sys
 import time
@@ -17,10 +16,11 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 import yaml
-from harness import RESULTS, facts, say, table, write_results
+from harness import RESULTS, Out, facts, say, table, write_results
 
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.stage_records import read_stage_record
@@ -112,18 +112,20 @@ def make(edit: Edit) -> Swap:
     return Swap(stages, computed["shards"], computed["trainings"], seconds, back, seconds_back)
 
 
-def main() -> None:
+def main(
+    only: Annotated[
+        list[int] | None, typer.Option(help="Numbers of swaps, from 1; by default all.")
+    ] = None,
+    out: Out = RESULTS,
+) -> None:
     """Make all swaps, one after the other, and write the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", type=int, nargs="*", help="numbers of swaps, from 1")
-    parser.add_argument("--out", type=Path, default=RESULTS)
-    options = parser.parse_args()
-    numbers = options.only or range(1, len(SWAPS) + 1)
     ran, _, nothing = timed_run()
     if ran:
-        parser.error(f"the default is not finished here: {', '.join(ran)} ran. Start again.")
+        raise typer.BadParameter(
+            f"the default is not finished here: {', '.join(ran)} ran. Start again."
+        )
     swaps = {}
-    for number in numbers:
+    for number in only or range(1, len(SWAPS) + 1):
         name, edit = list(SWAPS.items())[number - 1]
         say(f"--- {name}")
         swaps[name] = make(edit)
@@ -133,7 +135,7 @@ def main() -> None:
         "nothing_to_do": nothing,
         "swaps": {name: asdict(swap) for name, swap in swaps.items()},
     }
-    write_results("swaps", results, lines, options.out)
+    write_results("swaps", results, lines, out)
 
 
 def _table(swaps: dict[str, Swap]) -> list[str]:
@@ -153,4 +155,4 @@ def _table(swaps: dict[str, Swap]) -> list[str]:
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

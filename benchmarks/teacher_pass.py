@@ -22,12 +22,11 @@ number format, measured in the same run.
 """
 
 import functools
-import multiprocessing
 import os
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -38,15 +37,22 @@ import pyarrow as pa
 import typer
 from harness import (
     RESULTS,
+    Out,
+    Repeats,
+    alone,
     facts,
+    product_rate,
+    rate,
     ratio,
+    source_texts,
     spread,
     summary,
     table,
     take_turns,
+    write_classifier,
     write_results,
 )
-from teacher_peers import PRECISIONS, all_peers, defaults_and_best, format_of, rate_of, rates_of
+from teacher_peers import PRECISIONS, all_peers, defaults_and_best, format_of, rates_of
 
 from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.base.threads import usable_cores
@@ -54,7 +60,7 @@ from pipeline_lib.outputs.teacher_pass import LogitPass
 from pipeline_lib.params import load_params
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.engine.protocol import Report
-from pipeline_lib.shards.shard_sets import Shard, ShardSet, read_shard, write_shard
+from pipeline_lib.shards.shard_sets import Shard, read_shard, write_shard
 from pipeline_lib.shards.store import Store
 
 PEAK_SIZES = (1024, 2048, 4096)
@@ -69,10 +75,10 @@ def main(
     model: Annotated[Path, typer.Option(help="The encoder.")] = Path("data/raw/models/minilm"),
     grid_texts: Annotated[int, typer.Option(help="Texts used to find the best settings.")] = 1500,
     shard_rows: Annotated[int, typer.Option(help="Rows per shard, at most.")] = 1000,
-    repeats: int = 5,
+    repeats: Repeats = 5,
     seed: Annotated[int, typer.Option(help="Seed of the texts' order and the random head.")] = 1,
     params_file: Path = Path("params.yaml"),
-    out: Annotated[Path, typer.Option(help="Folder of the results.")] = RESULTS,
+    out: Out = RESULTS,
 ) -> None:
     """Measure and write the results."""
     import torch
@@ -81,13 +87,16 @@ def main(
     cores = usable_cores()
     fact = facts(PACKAGES, cores, f"peers {torch.get_num_threads()}, ours 1 in each process")
     torch.set_num_threads(1)  # only here: peers have processes of their own
-    source, chosen = _texts(task, split, sentences, texts, seed)
+    source, all_texts = source_texts(task, split, sentences)
+    order = np.random.default_rng(seed).permutation(len(all_texts))[:texts]
+    # Of a pair, the first sentence.
+    chosen = [one if isinstance(one, str) else one[0] for one in (all_texts[i] for i in order)]
     with tempfile.TemporaryDirectory() as scratch:
-        teacher = _classifier(model, Path(scratch) / "teacher", seed)
+        teacher = write_classifier(model, Path(scratch) / "teacher", seed)
         on_cpu = params.model_copy(update={"device": "cpu"})
         length = next(iter(params.teachers.values())).max_length
         base = LogitPass.of(on_cpu, teacher, length)
-        passes = {p: _with_precision(base, p) for p in PRECISIONS}
+        passes = {p: replace(base, precision=p) for p in PRECISIONS}
         workers = params.workers or usable_cores()
         jobs = _shards(chosen, -(-len(chosen) // shard_rows), workers, Path(scratch) / "in")
         with all_peers(teacher, base.max_length, cores) as (peers, not_run):
@@ -102,7 +111,7 @@ def main(
                     _ours, passes[p], jobs, workers, details[p], Path(scratch)
                 )
             for setting in kept:
-                turns[setting] = functools.partial(rate_of, peers[setting], chosen)
+                turns[setting] = functools.partial(rate, peers[setting], chosen)
             rates = take_turns(turns, repeats)
         rates = {name: values for name, values in rates.items() if not name.startswith("peak")}
         tokens, flops = _work(passes["float32"], chosen)
@@ -149,42 +158,6 @@ def main(
         "not_run": not_run,
     }
     write_results("teacher_pass", results, _markdown(results), out)
-
-
-# The texts, the model, the shards.
-
-
-def _texts(
-    task: str, split: str, sentences: Path | None, count: int, seed: int
-) -> tuple[str, list[str]]:
-    """Return a description of the texts, and ``count`` of them in a seeded random order."""
-    if sentences is None:
-        texts = ShardSet.open(Path("data/tasks") / task / split).table()["text"].to_pylist()
-        source = f"the {split} sentences of the task {task}"
-    else:
-        texts = [line for line in sentences.read_text("utf-8").split("\n") if line.strip()]
-        source = f"the lines of {sentences.name}"
-    order = np.random.default_rng(seed).permutation(len(texts))[:count]
-    return source, [texts[i] for i in order]
-
-
-def _classifier(encoder: Path, folder: Path, seed: int) -> Path:
-    """Save the encoder with a random two-class head, as fine-tuning would."""
-    import torch
-
-    from pipeline_lib.models.teacher import load_classifier
-
-    torch.manual_seed(seed)
-    model, tokenizer = load_classifier(encoder, ["negative", "positive"])
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
-
-
-def _with_precision(base: LogitPass, precision: str) -> LogitPass:
-    return LogitPass(
-        base.folder, base.digest, base.device, precision, base.max_length, base.batch_tokens
-    )
 
 
 def _shards(
@@ -270,25 +243,10 @@ def _ours(
 
 def _peak(precision: str, peaks: list[float]) -> float:
     """Return the best GFLOP/s of square products, all cores, and note it in ``peaks``."""
-    # In a separate process: the one that forks our workers must not have used threads.
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        peaks.append(pool.submit(_best_product, precision).result())
+    # Each in a new process: the one that forks our workers must not have used threads.
+    sizes = ((size, precision, max(3, 4096 // size)) for size in PEAK_SIZES)
+    peaks.append(max(alone(product_rate, *one) for one in sizes))
     return peaks[-1]
-
-
-def _best_product(precision: str) -> float:
-    import torch
-
-    best = 0.0
-    for size in PEAK_SIZES:
-        a = torch.randn(size, size).to(getattr(torch, precision))
-        b = torch.randn(size, size).to(getattr(torch, precision))
-        a @ b
-        for _ in range(max(3, 4096 // size)):
-            start = time.perf_counter()
-            a @ b
-            best = max(best, 2 * size**3 / (time.perf_counter() - start) / 1e9)
-    return best
 
 
 def _work(logit_pass: LogitPass, texts: Sequence[str]) -> tuple[int, int]:
@@ -339,14 +297,14 @@ def _describe(logit_pass: LogitPass) -> dict[str, Any]:
 def _markdown(results: dict[str, Any]) -> list[str]:
     ours, model = results["ours"], results["model"]
     rows = []
-    for name, rate in results["rows_per_second"].items():
+    for name, measured in results["rows_per_second"].items():
         against = results["ours_divided_by"].get(name)
         role = results["roles"].get(name)
         if name == f"ours, {ours['precision_auto']}":
             role = "what `precision: auto` picks here"
         ratios = [spread(against[p], "{:.2f}") if against else "" for p in PRECISIONS]
         label = f"{name} ({role})" if role else name
-        rows.append([label, spread(rate), f"{results['share_of_peak'][name]:.0%}", *ratios])
+        rows.append([label, spread(measured), f"{results['share_of_peak'][name]:.0%}", *ratios])
     rows += [[name, "not run", "", reason, ""] for name, reason in results["not_run"].items()]
     peaks = ", ".join(f"{p} {results['peak_gflops'][p]:,.0f}" for p in PRECISIONS)
     started = ", ".join(

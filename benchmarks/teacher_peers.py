@@ -2,13 +2,12 @@
 
 import functools
 import os
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from harness import reason, say
+from harness import optional, rate, say
 
 PRECISIONS = ("float32", "bfloat16")
 BATCHES = (32, 128, 256)
@@ -24,12 +23,8 @@ def all_peers(
     not_run: dict[str, str] = {}
     pools: list[tuple[Any, Any]] = []
     for name, load in (("sentence-transformers", _encoders), ("pipeline", _pipelines)):
-        try:
+        with optional(name, not_run):
             peers.update(load(teacher, max_length, cores, pools))
-        except Exception as error:
-            # A peer that fails to import is reported, and does not end the run.
-            not_run[name] = reason(error)
-            say(f"{name} not run: {not_run[name]}")
     try:
         yield peers, not_run
     finally:
@@ -100,7 +95,7 @@ def rates_of(peers: dict[str, Run], texts: Sequence[str]) -> dict[str, float]:
     rates = {}
     for name, run in peers.items():
         run(texts[:64])
-        rates[name] = max(rate_of(run, texts) for _ in range(2))
+        rates[name] = max(rate(run, texts) for _ in range(2))
         say(f"grid  {name}: {rates[name]:,.0f}")
     return rates
 
@@ -118,13 +113,6 @@ def defaults_and_best(grid: dict[str, float]) -> dict[str, str]:
                 best = max(same, key=grid.__getitem__)
                 roles.setdefault(best, []).append(f"best of the grid in {precision}")
     return {name: "; ".join(words) for name, words in roles.items()}
-
-
-def rate_of(run: Run, texts: Sequence[str]) -> float:
-    """Return the texts per second of one run."""
-    start = time.perf_counter()
-    run(texts)
-    return len(texts) / (time.perf_counter() - start)
 
 
 def format_of(name: str) -> str:

@@ -42,7 +42,6 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -53,10 +52,13 @@ import torch
 import typer
 from harness import (
     RESULTS,
+    Out,
+    Repeats,
     evenly,
     facts,
+    optional,
+    product_rate,
     ratio,
-    reason,
     say,
     spread,
     summary,
@@ -65,25 +67,16 @@ from harness import (
     tokens_per_row,
     write_results,
 )
-from training_peers import Peer, grouped_batches, random_batches, student_peer, teacher_peer
+from training_peers import grouped_batches, random_batches
+from training_works import Work, matrices, some_pairs, student_work, teacher_work
 
-from pipeline_lib.base.devices import DTYPES, resolve_student_precision, resolve_training_precision
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.threads import usable_cores
-from pipeline_lib.models.cpu.attention import use_training_attention
-from pipeline_lib.models.cpu.dropout import replace_dropout
-from pipeline_lib.models.teacher import load_classifier
-from pipeline_lib.params import Params, load_params
-from pipeline_lib.shards.columns import texts as texts_of
-from pipeline_lib.shards.shard_sets import ShardSet
+from pipeline_lib.params import load_params
 from pipeline_lib.text.batches import LengthSorted
-from pipeline_lib.text.pieces import Pieces, model_inputs
 from pipeline_lib.text.ragged import Sentences
-from pipeline_lib.training.distillation.initialisation import start_of
-from pipeline_lib.training.loop import Batch, Settings, fit
-from pipeline_lib.training.objectives import objective_loss
+from pipeline_lib.training.loop import Batch, fit
 
-CPU = torch.device("cpu")
 PACKAGES = ("torch", "transformers", "accelerate", "tokenizers", "numpy")
 PRECISIONS = ("float32", "bfloat16")
 PEAK_SIZE, PEAK_TRIES = 2048, 5
@@ -92,28 +85,6 @@ WARM_UP = 2
 CHECKED_STEPS = 3
 TOLERANCES = {"float32": 1e-4, "bfloat16": 2e-2}
 """The relative tolerance between the losses of two loops on equal batches."""
-LABELS = ["no", "yes"]
-Pair = tuple[str, str]
-
-
-@dataclass(frozen=True)
-class Work:
-    """One model and what it learns from; every contestant starts from a copy.
-
-    :ivar loss: as :func:`~pipeline_lib.training.loop.fit` takes it.
-    :ivar peer: the same for the Trainer.
-    :ivar row_modules: whose matrices read a row once, not every token; see :func:`_matrices`.
-    :ivar steps: how many are timed in a turn.
-    """
-
-    name: str
-    model: torch.nn.Module
-    sentences: Sentences
-    loss: Callable[[Any, Batch], torch.Tensor]
-    peer: Peer
-    settings: Settings
-    row_modules: tuple[str, ...]
-    steps: int
 
 
 @dataclass(frozen=True)
@@ -181,24 +152,24 @@ def main(
     teacher_steps: Annotated[
         int, typer.Option(min=WARM_UP, help="Steps of the teacher per turn.")
     ] = 8,
-    repeats: Annotated[int, typer.Option(min=1, help="Turns of each.")] = 3,
+    repeats: Repeats = 3,
     threads: Annotated[
         list[int] | None,
         typer.Option(min=1, help="Numbers of threads; by default one, and all cores."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of weights, targets and the order of rows.")] = 1,
     params_file: Annotated[Path, typer.Option(help="Sizes.")] = Path("benchmarks/mtl.yaml"),
-    out: Annotated[Path, typer.Option(help="Folder of the results.")] = RESULTS,
+    out: Out = RESULTS,
 ) -> None:
     """Measure and write the results."""
     cores = usable_cores()
     counts = sorted(set(threads or [1, cores]))
     fact = facts(PACKAGES, cores, " and ".join(map(str, counts)))
     params = load_params(params_file)
-    source, samples = _pairs(task, texts, pairs)
+    source, samples = some_pairs(task, texts, pairs)
     works = [
-        _student(params, model, samples, steps, seed),
-        _teacher(params, model, samples, teacher_steps, seed),
+        student_work(params, model, samples, steps, seed),
+        teacher_work(params, model, samples, teacher_steps, seed),
     ]
     checks, not_run = _checks(works)
     contestants = [
@@ -239,132 +210,6 @@ def main(
         },
     }
     write_results("training_rates", results, _markdown(results), out)
-
-
-# The texts, the models.
-
-
-def _pairs(task: str, path: Path | None, count: int) -> tuple[str, list[Pair]]:
-    """Return a description of the pairs, and the first ``count`` of them.
-
-    :raises DistilleryError: if there are none.
-    """
-    if path is None:
-        texts = texts_of(ShardSet.open(Path("data/tasks") / task / "train").table())
-        source = f"the training texts of the task {task}"
-    else:
-        texts = [line for line in path.read_text("utf-8").split("\n") if line.strip()]
-        source = f"the lines of {path.name}"
-    if len(texts) < 2:
-        raise DistilleryError(
-            f"{source}: too few to make pairs of. Give another --task or --texts."
-        )
-    if not isinstance(texts[0], str):
-        return f"{min(count, len(texts)):,} pairs: {source}", texts[:count]
-    pairs = list(pairwise(texts))[:count]
-    return f"{len(pairs):,} pairs, each of two that follow each other in {source}", pairs
-
-
-def _student(params: Params, folder: Path, pairs: Sequence[Pair], steps: int, seed: int) -> Work:
-    """Return the bi-attentive student, as the first joint training that has one starts it."""
-    row = next(
-        (
-            joint
-            for joint in params.joint.values()
-            if params.students[joint.student].architecture == "biattentive"
-        ),
-        None,
-    )
-    if row is None:
-        raise DistilleryError(
-            "no row of `joint` has a student of architecture biattentive. Take another "
-            "--params-file, such as benchmarks/mtl.yaml."
-        )
-    student, optimiser = params.students[row.student], params.optimisers[row.optimiser]
-    start = start_of(folder, student, row.start)
-    torch.manual_seed(seed)
-    model = start.build(student, pair=True, labels=LABELS)
-    targets = np.random.default_rng(seed).normal(size=(len(pairs), len(LABELS)))
-    first, second = (start.tokenizer.number(s, student.max_words) for s in zip(*pairs, strict=True))
-    sentences = replace(first, second=second, targets={"logits": targets.astype(np.float32)})
-
-    def loss(model: Any, batch: Batch) -> torch.Tensor:
-        return objective_loss({"logits": 1.0}, model.outputs(batch), batch)
-
-    precision = resolve_student_precision("auto", CPU, student.recurrent)
-    settings = replace(
-        Settings.of(optimiser, optimiser.learning_rates[0], precision, seed), **_one_epoch()
-    )
-    return Work(
-        name="student",
-        model=model,
-        sentences=sentences,
-        loss=loss,
-        peer=student_peer(model, sentences, loss),
-        settings=settings,
-        row_modules=("encoder.shared.", "hidden.", "logits."),
-        steps=steps,
-    )
-
-
-def _teacher(params: Params, folder: Path, pairs: Sequence[Pair], steps: int, seed: int) -> Work:
-    """Return the model with a new head, as `TeacherTraining` prepares it, its embeddings free."""
-    teacher = next(iter(params.teachers.values()))
-    torch.manual_seed(seed)
-    usual, tokenizer = load_classifier(folder, LABELS)
-    model = copy.deepcopy(usual)
-    use_training_attention(model)
-    replace_dropout(model)
-    heads = [f"{name}." for name, m in model.named_children() if m is not model.base_model]
-    labels = np.random.default_rng(seed).integers(0, len(LABELS), len(pairs))
-    encoded = Pieces.of(tokenizer).number(pairs, teacher.max_length)
-    sentences = replace(encoded, targets={"labels": labels})
-
-    def loss(model: Any, batch: Batch) -> torch.Tensor:
-        outputs = {"logits": model(**model_inputs(batch)).logits.float()}
-        return objective_loss({"labels": 1.0}, outputs, batch)
-
-    settings = Settings(
-        optimiser="adam",
-        learning_rate=teacher.tuning.learning_rates[0],
-        batch_size=teacher.tuning.batch_size,
-        precision=resolve_training_precision("auto", CPU),
-        seed=seed,
-        weight_decay=0.0,
-        **_one_epoch(),
-    )
-    return Work(
-        name="teacher",
-        model=model,
-        sentences=sentences,
-        loss=loss,
-        peer=teacher_peer(usual, tokenizer, pairs, labels, teacher.max_length),
-        settings=settings,
-        row_modules=(f"{model.base_model_prefix}.pooler.", *heads),
-        steps=steps,
-    )
-
-
-def _one_epoch() -> dict[str, Any]:
-    """Return the settings of all training here, which are also the Trainer's defaults."""
-    settings = {"schedule": "linear", "warmup": 0.0, "clip_norm": 1.0}
-    return settings | {"epochs": 1, "max_steps": None, "evaluate_every": None}
-
-
-def _matrices(work: Work) -> int:
-    """Count the parameters in matrices that multiply every token."""
-    tables = {
-        id(module.weight)
-        for module in work.model.modules()
-        if isinstance(module, torch.nn.Embedding)
-    }
-    return sum(
-        parameter.numel()
-        for name, parameter in work.model.named_parameters()
-        if parameter.dim() == 2
-        and id(parameter) not in tables
-        and not name.startswith(work.row_modules)
-    )
 
 
 # The contestants.
@@ -423,14 +268,7 @@ def _fit(
 def _product(precision: str, threads: int) -> float:
     """Return the best GFLOP/s of square products."""
     torch.set_num_threads(threads)
-    a, b = (torch.randn(PEAK_SIZE, PEAK_SIZE).to(DTYPES[precision]) for _ in range(2))
-    a @ b
-    seconds = []
-    for _ in range(PEAK_TRIES):
-        start = time.perf_counter()
-        a @ b
-        seconds.append(time.perf_counter() - start)
-    return 2 * PEAK_SIZE**3 / min(seconds) / 1e9
+    return product_rate(PEAK_SIZE, precision, PEAK_TRIES)
 
 
 # Check that it is the same work.
@@ -445,12 +283,9 @@ def _checks(works: Sequence[Work]) -> tuple[dict[str, Any], dict[str, str]]:
     checks: dict[str, Any] = {}
     not_run = {}
     for work in works:
-        try:
+        with optional(work.name, not_run):
             work.peer.probe()
-        except Exception as error:
-            # A peer that fails to import is reported, and does not end the run.
-            not_run[work.name] = reason(error)
-            say(f"{work.name}: Trainer not run: {not_run[work.name]}")
+        if work.name in not_run:
             continue
         for precision in sorted({"float32", work.settings.precision}):
             checks[f"{work.name}, {precision}"] = _compared(work, precision)
@@ -499,7 +334,7 @@ def _without_dropout(model: torch.nn.Module) -> torch.nn.Module:
 def _described(work: Work) -> dict[str, Any]:
     return {
         "parameters": sum(parameter.numel() for parameter in work.model.parameters()),
-        "P": _matrices(work),
+        "P": matrices(work),
         "batch_size": work.settings.batch_size,
         "learning_rate": work.settings.learning_rate,
         "precision_auto": work.settings.precision,
@@ -512,7 +347,7 @@ def _measured(
     contestant: Contestant, rates: Sequence[float], peaks: Mapping[tuple[str, int], float]
 ) -> dict[str, Any]:
     tokens_per_step = contestant.tokens / len(contestant.batches)
-    flops = 6 * _matrices(contestant.work) * float(np.median(rates))
+    flops = 6 * matrices(contestant.work) * float(np.median(rates))
     return {
         "tokens_per_second": summary(rates),
         "steps_per_second": summary([rate / tokens_per_step for rate in rates], 3),

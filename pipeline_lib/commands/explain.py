@@ -45,7 +45,7 @@ def explain(
     """
     from rich.console import Console
 
-    from pipeline_lib.models.checks import require_model
+    from pipeline_lib.models.checks import is_regression, require_model
     from pipeline_lib.models.word_importance import as_json as json_of
     from pipeline_lib.models.word_importance import word_importance
     from pipeline_lib.tables.input_texts import as_examples
@@ -55,10 +55,12 @@ def explain(
 
     student = load_student(model)
     console, explained = Console(), []
+    regression = is_regression(student.label_names)
     models = dict(_models(model, student, teacher, baseline, params))
     for text in as_examples(texts, student.is_pair):
         importances = {
-            name: word_importance(text, *arguments) for name, arguments in models.items()
+            name: word_importance(text, *arguments, regression)
+            for name, arguments in models.items()
         }
         if as_json:
             explained.append(json_of(text, importances, student.label_names))

@@ -185,7 +185,8 @@ def _answer(batch: TextBatch, student: "Predictor", router: "Router | None") -> 
         outputs[rows] = student.predict(texts).logits
     elif rows:
         outputs[rows], routed[rows] = router.predict(texts)
-    return AnsweredBatch(batch.columns, student.labels, outputs, routed)
+    regression = student.kind == "regression"
+    return AnsweredBatch(batch.columns, student.labels, regression, outputs, routed)
 
 
 def _columns(

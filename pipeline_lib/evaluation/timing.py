@@ -114,10 +114,9 @@ def latency(
     return 1000 * statistics.median(durations)
 
 
-def same_answers(reference: np.ndarray, outputs: np.ndarray) -> float:
+def same_answers(reference: np.ndarray, outputs: np.ndarray, regression: bool) -> float:
     """Return the share of equal classes, or the correlation of a regression's scores.
 
     :param reference: logits or scores, float (texts, classes or 1), like ``outputs``.
     """
-    regression = reference.shape[1] == 1
     return agreement(decide(reference, regression), outputs, regression)

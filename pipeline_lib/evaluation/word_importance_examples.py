@@ -65,9 +65,9 @@ def _explain(
     sentences = texts(ShardSet.open(layout.split(task, split)).table())
     table = read_shard(layout.predictions(task))
     table = table.filter(pc.equal(table["split"], split))
-    labels = _labels(table["label"], matrix(table[method_scores.teacher]))
+    labels = _labels(table["label"], matrix(table[method_scores.teacher]), scores.is_regression)
     merits = [
-        _merit(matrix(table[f"{name}-{seed}"]), labels, _temperature(scores, name, seed))
+        _merit(matrix(table[f"{name}-{seed}"]), labels, scores, name, seed)
         for name in (method, method_scores.baseline)
     ]
     chosen = extremes(merits[0] - merits[1], sentences)
@@ -79,7 +79,10 @@ def _explain(
             {"row": row, "label": _named(labels[row], scores), "distillation": kind}
             | as_json(
                 sentences[row],
-                {name: one.importance(sentences[row]) for name, one in models.items()},
+                {
+                    name: one.importance(sentences[row], scores.is_regression)
+                    for name, one in models.items()
+                },
                 scores.labels,
             )
             for row, kind in chosen
@@ -119,35 +122,34 @@ def _is_short(text: Text) -> bool:
     return all(count in WORDS for count in word_counts(text))
 
 
-def _labels(column: Any, teacher: np.ndarray) -> np.ndarray:
+def _labels(column: Any, teacher: np.ndarray, regression: bool) -> np.ndarray:
     """Return the labels, or the teacher's answers where they are hidden: (rows,).
 
     For classes, a row that the teacher did not answer has -1.
     """
     if not column.null_count:
         return column.to_numpy()
-    if teacher.shape[1] == 1:
+    if regression:
         return teacher[:, 0]
     return np.where(answered(teacher), np.nan_to_num(teacher).argmax(axis=1), -1)
 
 
-def _merit(outputs: np.ndarray, labels: np.ndarray, temperature: float) -> np.ndarray:
+def _merit(
+    outputs: np.ndarray, labels: np.ndarray, scores: TaskScores, method: str, seed: int
+) -> np.ndarray:
     """Return how good each answer is: the label's probability; for a score, less its error.
 
     Without a label, it is NaN.
     """
-    if outputs.shape[1] == 1:
+    if scores.is_regression:
         return -np.abs(outputs[:, 0] - labels)
+    temperature = (scores.methods[method].details.temperature or {}).get(str(seed), 1.0)
     probabilities = softmax(outputs / temperature)[np.arange(len(labels)), labels]
     return np.where(labels < 0, np.nan, probabilities)
 
 
 def _named(label: Any, scores: TaskScores) -> str:
     return f"{label:.3g}" if scores.is_regression else scores.labels[label]
-
-
-def _temperature(scores: TaskScores, method: str, seed: int) -> float:
-    return (scores.methods[method].details.temperature or {}).get(str(seed), 1.0)
 
 
 class _Model:
@@ -162,17 +164,17 @@ class _Model:
         self._made_from = [sha256_folder(folder), *settings, code_fingerprint(__name__)]
         self._loaded = cache(load)
 
-    def importance(self, text: Text) -> Importance:
+    def importance(self, text: Text, regression: bool) -> Importance:
         """Return how much each word of a text matters to the model."""
 
         def compute() -> dict[str, Any]:
-            computed = word_importance(text, *self._loaded())
+            computed = word_importance(text, *self._loaded(), regression)
             arrays = {"answer": computed.answer.tolist(), "masked": computed.masked.tolist()}
             return {"words": computed.words, **arrays}
 
         values = kept_json("importance", [*self._made_from, text], compute)
         answer, masked = (np.array(values[name]) for name in ("answer", "masked"))
-        return Importance(tuple(values["words"]), answer, masked)
+        return Importance(tuple(values["words"]), answer, masked, regression)
 
 
 def _models(

@@ -61,7 +61,7 @@ def measure(subject: Subject, outputs: Outputs) -> dict[str, Deviation]:
     """
     samples = {"made up": made_up_texts(subject), "dev": dev_texts(subject)}
     encoded = {name: subject.reader.encode(sample) for name, sample in samples.items() if sample}
-    classes = subject.labels is not None and len(subject.labels) > 1
+    classes = subject.kind == "classification"
     return {
         name: Deviation.between(subject.outputs(sentences), outputs(sentences), classes)
         for name, sentences in encoded.items()

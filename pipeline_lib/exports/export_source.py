@@ -9,6 +9,7 @@ import torch
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json
+from pipeline_lib.models.checks import is_regression
 from pipeline_lib.models.networks.student import StudentNetwork
 from pipeline_lib.models.students.folders import ENCODER_TYPE, temperature_of
 from pipeline_lib.models.students.sentence_encoder import encode_sentences, load_encoder
@@ -37,6 +38,13 @@ class Subject:
     reader: Reader
     labels: list[str] | None
     temperature: float = 1.0
+
+    @property
+    def kind(self) -> str:
+        """What it is: a classification or regression, as in params.yaml, or a sentence encoder."""
+        if self.labels is None:
+            return "sentence encoder"
+        return "regression" if is_regression(self.labels) else "classification"
 
     @property
     def encoder(self) -> torch.nn.Module:

@@ -17,6 +17,7 @@ from pipeline_lib.base.unicode import as_utf8
 from pipeline_lib.exports.contents import ENCODERS, STUDENTS, Content, require_content
 from pipeline_lib.exports.folders import form_of
 from pipeline_lib.exports.numpy_student import Predictions
+from pipeline_lib.models.checks import is_regression
 from pipeline_lib.models.students.folders import Predict, scaled, temperature_of
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class Predictor:
     @property
     def kind(self) -> Literal["classification", "regression"]:
         """The kind of its task, as in params.yaml."""
-        return "regression" if len(self.labels) == 1 else "classification"
+        return "regression" if is_regression(self.labels) else "classification"
 
     def predict(
         self, texts: Sequence[str] | Sequence[tuple[str, str]], batch_size: int | None = None

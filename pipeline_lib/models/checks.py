@@ -1,5 +1,6 @@
-"""What a model's folder must have before it is used."""
+"""What a model's folder must have before it is used, and what its labels say."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from pipeline_lib.base.errors import DistilleryError
@@ -12,6 +13,11 @@ def require_model(folder: Path) -> None:
     """
     if not (folder / "config.json").exists():
         raise DistilleryError(f"{folder}: no model here. Run `dvc repro` to train it.")
+
+
+def is_regression(label_names: Sequence[str]) -> bool:
+    """Whether a model gives a score rather than classes: it names nothing else."""
+    return len(label_names) == 1
 
 
 def check_names(folder: Path, names: list[str], wanted: list[str]) -> None:

@@ -21,6 +21,7 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json, sha256_file, sha256_json
 from pipeline_lib.base.max_positions import position_count
 from pipeline_lib.base.text import Text
+from pipeline_lib.models.checks import is_regression
 from pipeline_lib.models.parameter_counts import count_parameters
 from pipeline_lib.shards.columns import column_suffixes
 from pipeline_lib.shards.masking import signed_sentences
@@ -185,7 +186,8 @@ def load_classifier(folder: Path, label_names: Sequence[str] | None = None) -> t
     if label_names is not None:
         names = dict(enumerate(label_names))
         head = {"id2label": names, "label2id": {name: i for i, name in names.items()}}
-        head["problem_type"] = "regression" if len(names) == 1 else "single_label_classification"
+        score = is_regression(label_names)
+        head["problem_type"] = "regression" if score else "single_label_classification"
         head["ignore_mismatched_sizes"] = True
     return load_pretrained(folder, "AutoModelForSequenceClassification", head)
 

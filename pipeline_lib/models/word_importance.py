@@ -23,20 +23,16 @@ class Importance:
     """A model's answer to a text, and to the text with each of its words masked.
 
     :ivar words: of the sentence, or of each sentence of a pair.
-    :ivar answer: to the text as it is, float64: probabilities (classes,), for a regression
-        the score (1,).
+    :ivar answer: to the text as it is, float64: probabilities (classes,), or the score (1,).
     :ivar masked: to the text with each word masked, float64 (words, classes or 1): the words of the
         first sentence, then those of the second.
+    :ivar is_regression: whether the answer is a score.
     """
 
     words: tuple[list[str], ...]
     answer: np.ndarray
     masked: np.ndarray
-
-    @property
-    def is_regression(self) -> bool:
-        """Whether the answer is a score."""
-        return len(self.answer) == 1
+    is_regression: bool
 
     @property
     def entropy(self) -> float:
@@ -57,7 +53,10 @@ def word_counts(text: Text) -> list[int]:
 
 
 def word_importance(
-    text: Text, predict: Callable[[Sequence[Text]], np.ndarray], mask: str
+    text: Text,
+    predict: Callable[[Sequence[Text]], np.ndarray],
+    mask: str,
+    is_regression: bool,
 ) -> Importance:
     """Mask each word of a text in turn.
 
@@ -76,8 +75,8 @@ def word_importance(
         for variant in masked_variants(sentence, mask)
     ]
     outputs = predict([text, *masked])
-    answers = softmax(outputs) if outputs.shape[1] > 1 else outputs.astype(np.float64)
-    return Importance(words, answers[0], answers[1:])
+    answers = outputs.astype(np.float64) if is_regression else softmax(outputs)
+    return Importance(words, answers[0], answers[1:], is_regression)
 
 
 def masked_variants(sentence: str, mask: str) -> list[str]:

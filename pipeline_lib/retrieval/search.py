@@ -15,6 +15,7 @@ import numpy as np
 from pipeline_lib.base.devices import resolve_batch_tokens, resolve_precision
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.probabilities import softmax
+from pipeline_lib.models.checks import is_regression
 from pipeline_lib.models.students.student import load_student
 from pipeline_lib.models.teacher import Teacher, load_teacher, tuned_length
 from pipeline_lib.retrieval.approximate import ApproximateIndex, open_approximate
@@ -132,7 +133,8 @@ class CrossEncoder:
         pairs = [(query, text) for text in texts]
         tokens = resolve_batch_tokens(None, self.teacher.device)
         outputs = self.teacher.predict(pairs, self.max_length, tokens)
-        return (outputs if outputs.shape[1] == 1 else softmax(outputs))[:, self.output]
+        score = is_regression(self.teacher.label_names)
+        return (outputs if score else softmax(outputs))[:, self.output]
 
 
 def label_number(folder: Path, names: Sequence[str], label: str | None) -> int:

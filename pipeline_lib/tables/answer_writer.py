@@ -26,12 +26,14 @@ class AnsweredBatch:
 
     :ivar columns: the rows' own columns, by name.
     :ivar names: class names, or the name of a regression's score.
+    :ivar is_regression: whether it is a score that answers.
     :ivar outputs: logits or scores, float (rows, outputs); NaN marks a row without an answer.
     :ivar routed: whether the teacher answered, bool (rows,); None if nothing is routed.
     """
 
     columns: dict[str, list[Any]]
     names: list[str]
+    is_regression: bool
     outputs: np.ndarray
     routed: np.ndarray | None = None
 
@@ -60,7 +62,7 @@ class AnsweredBatch:
         def values(numbers: np.ndarray) -> list[float | None]:
             return [round(float(v), DIGITS) if a else None for v, a in zip(numbers, answered)]  # noqa: B905
 
-        if len(self.names) == 1:
+        if self.is_regression:
             return {prefix + self.names[0]: values(self.outputs[:, 0])}
         shares = softmax(self.outputs)
         best = np.where(answered, shares.argmax(1), 0)
@@ -78,7 +80,7 @@ class AnsweredBatch:
 
     def _answer(self, logits: np.ndarray, shares: np.ndarray) -> dict[str, Any]:
         missing = bool(np.isnan(logits).any())
-        if len(self.names) == 1:
+        if self.is_regression:
             return {self.names[0]: None if missing else round(float(logits[0]), DIGITS)}
         if missing:
             return {LABEL: None}
@@ -100,7 +102,7 @@ def text_lines(answers: AnsweredBatch) -> Iterator[str]:
     for row, answer in enumerate(answers.by_row()):
         texts = (cell_text(values[row]) or "" for values in answers.columns.values())
         sentences = [printable(text.replace("\n", " ")) for text in texts]
-        if len(answers.names) == 1:
+        if answers.is_regression:
             score = answer[answers.names[0]]
             yield "\t".join(["" if score is None else f"{score:.4f}", *sentences])
             continue

@@ -18,7 +18,7 @@ def reads_good(texts: Sequence[Text]) -> np.ndarray:
 
 
 def test_the_word_that_tells_costs_a_bit() -> None:
-    found = word_importance("A good film.", reads_good, "[MASK]")
+    found = word_importance("A good film.", reads_good, "[MASK]", False)
     assert found.words == (["A", "good", "film", "."],)
     assert found.entropy == pytest.approx(0.0, abs=1e-9)
     assert found.changes == pytest.approx([0.0, 1.0, 0.0, 0.0], abs=1e-9)
@@ -31,7 +31,7 @@ def test_the_words_of_both_sentences_of_a_pair_are_masked_in_turn() -> None:
         asked.extend(texts)
         return reads_good(texts)
 
-    found = word_importance(("good", "a good plot"), predict, "<mask>")
+    found = word_importance(("good", "a good plot"), predict, "<mask>", False)
     assert asked == [
         ("good", "a good plot"),
         ("<mask>", "a good plot"),
@@ -58,7 +58,9 @@ def test_json_holds_plain_values_and_the_class_without_each_word() -> None:
     def either(texts: Sequence[Text]) -> np.ndarray:
         return np.array([[1.0, 3.0] if "good" in text else [2.0, 0.0] for text in texts])
 
-    found = as_json("good film", {"a": word_importance("good film", either, "[MASK]")}, NAMES)
+    found = as_json(
+        "good film", {"a": word_importance("good film", either, "[MASK]", False)}, NAMES
+    )
     assert (found["text"], found["words"]) == (["good film"], [["good", "film"]])
     own = found["models"]["a"]
     assert own["label"] == "positive" and own["masked_labels"] == ["negative", "positive"]
@@ -70,7 +72,7 @@ def test_of_a_regression_the_change_of_the_score_counts() -> None:
     def counts(texts: Sequence[Text]) -> np.ndarray:
         return np.array([[3.0 * ("good" in text) - ("dull" in text)] for text in texts])
 
-    found = word_importance("A good dull film", counts, "[MASK]")
+    found = word_importance("A good dull film", counts, "[MASK]", True)
     assert found.changes.tolist() == [0.0, -3.0, 1.0, 0.0]
     own = as_json("A good dull film", {"a": found}, ["score"])["models"]["a"]
     assert own == {"score": 2.0, "changes": [0.0, -3.0, 1.0, 0.0]}
@@ -78,4 +80,4 @@ def test_of_a_regression_the_change_of_the_score_counts() -> None:
 
 def test_a_text_without_words_is_refused() -> None:
     with pytest.raises(DistilleryError, match="no word to mask"):
-        word_importance("  ", reads_good, "[MASK]")
+        word_importance("  ", reads_good, "[MASK]", False)

@@ -411,7 +411,7 @@ def test_pairs_are_routed_and_explained_and_scores_have_an_error(
     assert routed.all()
     np.testing.assert_array_equal(logits, behind([pair]))
     for own in (predict, behind):
-        assert word_importance(pair, own, mask).masked.shape == (10, 2)
+        assert word_importance(pair, own, mask, False).masked.shape == (10, 2)
 
 
 def test_a_score_out_of_range_is_one_clear_error(finished_pairs: Workspace, tmp_path: Path) -> None:

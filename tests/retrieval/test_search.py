@@ -106,7 +106,7 @@ def test_the_student_of_an_index_compares(tmp_path: Path) -> None:
 class CountingTeacher:
     """Prefers sentences whose first word has the greater number."""
 
-    device = torch.device("cpu")
+    device, label_names = torch.device("cpu"), ("score",)
 
     def __init__(self) -> None:
         self.pairs = 0
@@ -134,7 +134,7 @@ def test_a_teacher_orders_the_best_once_more(tmp_path: Path, encoder: Path) -> N
 class SureTeacher:
     """The greater the number of a sentence's first word, the surer of the second class."""
 
-    device = torch.device("cpu")
+    device, label_names = torch.device("cpu"), ("no", "yes")
 
     def predict(self, pairs: list[tuple[str, str]], *_: int) -> np.ndarray:
         return np.array([[0.0, float(text.split()[0][4:]) / 4] for _, text in pairs], np.float32)

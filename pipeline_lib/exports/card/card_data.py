@@ -6,6 +6,7 @@ from typing import Any
 
 from pipeline_lib.base.files import read_json
 from pipeline_lib.base.layout import StudentPlace, student_place
+from pipeline_lib.models.checks import is_regression
 from pipeline_lib.models.students.folders import temperature_of
 from pipeline_lib.models.students.student import Student
 from pipeline_lib.params import Method, Params, Task, load_params
@@ -44,7 +45,7 @@ class Facts:
     @property
     def is_regression(self) -> bool:
         """Whether it gives a score rather than classes."""
-        return len(self.student.label_names) == 1
+        return is_regression(self.student.label_names)
 
     @property
     def own(self) -> MethodScores | None:

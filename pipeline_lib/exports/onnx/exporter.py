@@ -148,10 +148,10 @@ def description(subject: Subject, form: str, deviations: dict[str, Deviation]) -
         "deviation": {name: deviation.record() for name, deviation in deviations.items()},
     }
     if subject.labels is None:
-        return about | {"kind": "sentence encoder", "width": subject.width}
-    regression = len(subject.labels) == 1
+        return about | {"kind": subject.kind, "width": subject.width}
+    regression = subject.kind == "regression"
     return about | {
-        "kind": "regression" if regression else "classification",
+        "kind": subject.kind,
         "problem_type": "regression" if regression else "single_label_classification",
         "labels": subject.labels,
         "activation": "none" if regression else "softmax",

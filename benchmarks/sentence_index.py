@@ -3,8 +3,8 @@
 Claim: two cores suffice to embed sentences and to search them exactly; float16 and int8 lose hardly
 any of the ten nearest, and a truncated or approximate index loses what the table says.
 
-    python benchmarks/catalogue.py data/wikipedia/train --encoder data/encoders/sra
-    python benchmarks/catalogue.py sentences.txt --encoder data/encoders/sra --drawn 1000000
+    python benchmarks/sentence_index.py data/wikipedia/train --encoder data/encoders/sra
+    python benchmarks/sentence_index.py sentences.txt --encoder data/encoders/sra --drawn 1000000
 
 The file's sentences are embedded into a float32 catalogue, except some that are kept as queries.
 With `--drawn N`, N vectors replace it: each is the vector of a random sentence of the file plus
@@ -28,7 +28,22 @@ import numpy as np
 import pyarrow as pa
 import torch
 import typer
-from harness import RESULTS, facts, peak_mib, reason, say, summary, table, take_turns, write_results
+from harness import (
+    RESULTS,
+    Name,
+    Out,
+    Repeats,
+    facts,
+    folder_bytes,
+    peak_mib,
+    reason,
+    say,
+    seconds,
+    summary,
+    table,
+    take_turns,
+    write_results,
+)
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.threads import usable_cores
@@ -61,9 +76,9 @@ def main(
         int | None, typer.Option(help="How many vectors to draw near the sentences'.")
     ] = None,
     queries: Annotated[int, typer.Option(help="Sentences kept as queries.")] = 200,
-    repeats: Annotated[int, typer.Option(help="Turns of each form.")] = 5,
-    name: Annotated[str, typer.Option(help="Name of the results.")] = "catalogue",
-    out: Annotated[Path, typer.Option(help="Folder of the results.")] = RESULTS,
+    repeats: Repeats = 5,
+    name: Name = "catalogue",
+    out: Out = RESULTS,
 ) -> None:
     """Measure and write the results."""
     versions = ("torch", "numpy", "pyarrow", "usearch", "faiss-cpu")
@@ -76,7 +91,7 @@ def main(
         if drawn:
             exact = _write(folder / "drawn", exact, _drawn(exact, drawn), "float32", None)
         forms = _compare(exact, vectors, repeats, folder)
-    embedding = {size: _milliseconds(lambda s=size: embedder.encode(kept[:s])) for size in SIZES}
+    embedding = {size: 1000 * seconds(lambda s=size: embedder.encode(kept[:s])) for size in SIZES}
     results = {
         **{"facts": fact, "encoder": encoder.name, "file": file.name, "built": built},
         **{"rows": len(exact), "width": exact.contents.width, "drawn": bool(drawn)},
@@ -162,16 +177,17 @@ def _compare(
         blocks = exact.blocks(ROWS)
         forms[name] = _write(folder / f"cut{part}", exact, blocks, "float16", width // part)
     finds: dict[str, Find] = {name: _exactly(catalogue) for name, catalogue in forms.items()}
-    results = {name: {"bytes": _bytes(catalogue.folder)} for name, catalogue in forms.items()}
+    results = {name: {"bytes": folder_bytes(catalogue.folder)} for name, catalogue in forms.items()}
     for kind in KINDS:
         path, name = folder / f"approximate.{kind}", f"{kind}, {CANDIDATES} scored in float16"
         try:
-            start = time.monotonic()
-            write_approximate(kind, path, exact.blocks(ROWS), width)
+            taken = seconds(
+                lambda k=kind, p=path: write_approximate(k, p, exact.blocks(ROWS), width)
+            )
         except DistilleryError as error:
             results[name] = {"failed": reason(error)}
             continue
-        index = {"bytes": path.stat().st_size, "seconds": round(time.monotonic() - start, 1)}
+        index = {"bytes": path.stat().st_size, "seconds": round(taken, 1)}
         finds[name] = _approximately(kind, path, forms["float16"])
         results[name] = {"bytes": results["float16"]["bytes"] + index["bytes"], "index": index}
         say(f"{name}: {index}")
@@ -181,7 +197,7 @@ def _compare(
         results[name]["recall"] = round(float(np.mean(shared)) / wanted.shape[1], 4)
     for size in SIZES:
         turns = {
-            n: lambda f=f, s=size: _milliseconds(lambda: f(queries[:s])) for n, f in finds.items()
+            n: lambda f=f, s=size: 1000 * seconds(lambda: f(queries[:s])) for n, f in finds.items()
         }
         for name, values in take_turns(turns, repeats).items():
             results[name][f"ms_{size}"] = summary(values, 2)
@@ -205,16 +221,6 @@ def _approximately(kind: str, path: Path, catalogue: Catalogue) -> Find:
         return np.stack(nearest)
 
     return find
-
-
-def _milliseconds(call: Callable[[], Any]) -> float:
-    start = time.perf_counter()
-    call()
-    return 1000 * (time.perf_counter() - start)
-
-
-def _bytes(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.iterdir())
 
 
 def _lines(results: dict[str, Any]) -> list[str]:

@@ -67,7 +67,7 @@ from harness import (
 )
 from training_peers import Peer, grouped_batches, random_batches, student_peer, teacher_peer
 
-from pipeline_lib.base.devices import DTYPES, resolve_student_precision, resolve_training_precision
+from pipeline_lib.base.devices import DTYPES, resolve_training_precision
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.threads import usable_cores
 from pipeline_lib.models.cpu.attention import use_training_attention
@@ -291,7 +291,7 @@ def _student(params: Params, folder: Path, pairs: Sequence[Pair], steps: int, se
     def loss(model: Any, batch: Batch) -> torch.Tensor:
         return objective_loss({"logits": 1.0}, model.outputs(batch), batch)
 
-    precision = resolve_student_precision("auto", CPU, student.recurrent)
+    precision = resolve_training_precision("auto", CPU, student.recurrent)
     settings = replace(
         Settings.of(optimiser, optimiser.learning_rates[0], precision, seed), **_one_epoch()
     )

@@ -12,7 +12,7 @@ import torch
 from harness import source_texts
 from training_peers import Peer, student_peer, teacher_peer
 
-from pipeline_lib.base.devices import resolve_student_precision, resolve_training_precision
+from pipeline_lib.base.devices import resolve_training_precision
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.models.cpu.attention import use_training_attention
 from pipeline_lib.models.cpu.dropout import replace_dropout
@@ -93,7 +93,7 @@ def student_work(
     def loss(model: Any, batch: Batch) -> torch.Tensor:
         return objective_loss({"logits": 1.0}, model.outputs(batch), batch)
 
-    precision = resolve_student_precision("auto", CPU, student.recurrent)
+    precision = resolve_training_precision("auto", CPU, student.recurrent)
     settings = replace(
         Settings.of(optimiser, optimiser.learning_rates[0], precision, seed), **_one_epoch()
     )

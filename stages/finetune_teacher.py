@@ -55,10 +55,15 @@ def finetune(params: Params, task: str, names: list[str], target: Path) -> dict[
     from pipeline_lib.base.devices import resolve_device
     from pipeline_lib.training.progress import show_training
     from pipeline_lib.training.search import train_rows
-    from pipeline_lib.training.teachers.finetuning import TeacherTraining, teacher_row
+    from pipeline_lib.training.teachers.finetuning import (
+        TeacherTask,
+        TeacherTraining,
+        teacher_row,
+    )
 
-    device = str(resolve_device(params.device))
-    rows = [teacher_row(params, name, task, Layout(), device) for name in names]
+    device, layout = str(resolve_device(params.device)), Layout()
+    data = {task: TeacherTask.of(params, task, layout)}
+    rows = [teacher_row(params, name, data, layout, device) for name in names]
     engine = make_engine(params, device, single_threaded=False)
 
     def note(training: TeacherTraining, loss: float, best: float) -> str:

@@ -22,11 +22,11 @@ def main(teacher: Annotated[str, typer.Option(help="A name in `refined`.")]) -> 
     from pipeline_lib.base.devices import resolve_device
     from pipeline_lib.training.progress import show_training
     from pipeline_lib.training.search import train_rows
-    from pipeline_lib.training.teachers.refining import RefinedTraining, refined_teacher_row
+    from pipeline_lib.training.teachers.refining import RefinedTraining, refined_row
 
     params, layout = load_params(), Layout()
     device = str(resolve_device(params.device))
-    row = refined_teacher_row(params, params.refined_teacher(teacher), layout, device)
+    row = refined_row(params, params.refined_teacher(teacher), layout, device)
     engine = make_engine(params, device, single_threaded=False)
     fresh_folder(layout.refined_teachers(teacher))
 

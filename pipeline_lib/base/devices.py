@@ -55,24 +55,18 @@ def resolve_precision(name: str, device: torch.device) -> str:
     return "float32"
 
 
-def resolve_training_precision(name: str, device: torch.device) -> str:
+def resolve_training_precision(name: str, device: torch.device, recurrent: bool = False) -> str:
     """Return the number format to train in: as :func:`resolve_precision`, but never float16.
 
-    float16 gradients underflow without loss scaling.
+    float16 gradients underflow without loss scaling.  ``auto`` is float32 where an LSTM cannot run
+    in bfloat16.
+
+    :param recurrent: whether the model has an LSTM.
+    :raises DistilleryError: if bfloat16 is asked for and the model cannot be trained in it.
     """
     resolved = resolve_precision(name, device)
-    return "float32" if resolved == "float16" else resolved
-
-
-def resolve_student_precision(name: str, device: torch.device, recurrent: bool) -> str:
-    """Return the number format to train a student in, one that its layers support.
-
-    ``auto`` is float32 where the student's LSTM cannot run in bfloat16.
-
-    :param recurrent: whether the student has an LSTM.
-    :raises DistilleryError: if bfloat16 is asked for and the student cannot be trained in it.
-    """
-    resolved = resolve_training_precision(name, device)
+    if resolved == "float16":
+        return "float32"
     if resolved != "bfloat16" or not recurrent or runs_lstm_in_bfloat16(device.type):
         return resolved
     if name == "auto":

@@ -30,13 +30,13 @@ def format_faults(params: Params) -> list[str]:
     if not asked:
         return []
     # Imported only if there is something to try: `distill check` should answer at once.
-    from pipeline_lib.base.devices import resolve_device, resolve_student_precision
+    from pipeline_lib.base.devices import resolve_device, resolve_training_precision
 
     device, faults = resolve_device(params.device), []
     for optimiser, student in asked:
         recurrent = params.students[student].recurrent
         try:
-            resolve_student_precision("bfloat16", device, recurrent)
+            resolve_training_precision("bfloat16", device, recurrent)
         except DistilleryError as error:
             faults.append(f"params.yaml: optimisers.{optimiser}.{error}")
     return faults

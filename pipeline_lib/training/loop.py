@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,7 +18,7 @@ import torch
 
 from pipeline_lib.base.devices import DTYPES
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.params import Optimiser
+from pipeline_lib.params import Optimiser, Tuning
 from pipeline_lib.text.ragged import to_device
 from pipeline_lib.training.checkpoint import Progress, State
 
@@ -58,17 +58,15 @@ class Settings:
     seed: int
 
     @classmethod
-    def of(cls, optimiser: Optimiser, rate: float, precision: str, seed: int) -> "Settings":
-        """Return the settings of a run at one of an optimiser's learning rates."""
-        same = optimiser.model_dump(exclude={"name", "learning_rates", "precision"})
-        return cls(
-            optimiser=optimiser.name,
-            learning_rate=rate,
-            weight_decay=0.0,
-            precision=precision,
-            seed=seed,
-            **same,
-        )
+    def of(
+        cls, optimiser: Optimiser | Tuning, rate: float, precision: str, seed: int
+    ) -> "Settings":
+        """Return the settings of a run at one of an optimiser's, or a tuning's, learning rates."""
+        tuned = {"name": "adam", "schedule": "linear", "max_steps": None, "evaluate_every": None}
+        values = tuned | {"weight_decay": 0.0} | optimiser.model_dump()
+        values |= {"optimiser": values["name"], "learning_rate": rate}
+        values |= {"precision": precision, "seed": seed}
+        return cls(**{field.name: values[field.name] for field in fields(cls)})
 
 
 @dataclass(frozen=True)

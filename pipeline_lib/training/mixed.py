@@ -7,6 +7,7 @@ As in Liu 2020 (the thesis), section 4.1.1 and algorithm 1, after MT-DNN (Liu et
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 
@@ -22,13 +23,13 @@ class MixedBatches:
     Rows are numbered consecutively across all parts, so a batch's row numbers identify its task.
 
     :ivar parts: each task's batches, by task name.
-    :ivar sampling: None takes every batch once per epoch.  A number a from 0 to 1 takes as many,
+    :ivar sampling: ``all`` takes every batch once per epoch.  A number a from 0 to 1 takes as many,
         but draws the task of each with a probability proportional to (rows of the task) ** a: 1
         keeps the tasks' shares, 0 makes them equal (Stickland and Murray 2019).
     """
 
     parts: Mapping[str, LengthSorted]
-    sampling: float | None
+    sampling: Literal["all"] | float
     seed: int
 
     def __post_init__(self) -> None:
@@ -43,7 +44,7 @@ class MixedBatches:
         """Return the row numbers of each batch; a pure function of (seed, number)."""
         # The third number separates this stream from those of parts with the same seed.
         generator = np.random.default_rng([self.seed, number, 1])
-        if self.sampling is not None:
+        if self.sampling != "all":
             return self._drawn(number, generator)
         merged = [rows for task in self.parts for rows in self._pass(task, number)]
         return [merged[i] for i in generator.permutation(len(merged))]

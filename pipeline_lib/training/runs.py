@@ -14,9 +14,11 @@ from typing import Any, ClassVar, TypeVar
 
 import torch
 
+from pipeline_lib.base.devices import resolve_training_precision
 from pipeline_lib.base.files import read_json, sha256_json, write_json
 from pipeline_lib.base.layout import check_state_folder
 from pipeline_lib.base.processor import computed_on
+from pipeline_lib.params import Optimiser, StudentSettings, Tuning
 from pipeline_lib.shards.engine.protocol import Engine
 from pipeline_lib.shards.fingerprint import training_code
 from pipeline_lib.shards.trained import Trained
@@ -48,18 +50,25 @@ class TrainingSpec(ABC):
     """Everything that determines one training run of any kind; its result is found by content.
 
     :cvar kind: students, encoders or teachers: names the folder of the results.
-    :ivar rate: the learning rate; :ivar device: torch's name for it.
+    :ivar optimiser: how the model is optimised; :ivar rate: at which of the learning rates.
+    :ivar student: what is trained; None: a teacher.
+    :ivar device: torch's name for it.
     """
 
     kind: ClassVar[str]
+    optimiser: Optimiser | Tuning
+    student: StudentSettings | None
     rate: float
     seed: int
     device: str
 
     @property
-    @abstractmethod
     def settings(self) -> Settings:
-        """How the model is optimised."""
+        """How the model is optimised, at this rate and on this device."""
+        recurrent = self.student is not None and self.student.recurrent
+        device = torch.device(self.device)
+        precision = resolve_training_precision(self.optimiser.precision, device, recurrent)
+        return Settings.of(self.optimiser, self.rate, precision, self.seed)
 
     @property
     @abstractmethod
@@ -132,6 +141,19 @@ def _record(spec: TrainingSpec, progress: Progress) -> Record:
         "history": progress.history,
         "computed_on": computed_on(spec.device),
     }
+
+
+def record_of_task(record: Record, number: int) -> Record:
+    """Return a run's record for one of its tasks, with the task's own score as ``dev``.
+
+    :param record: of a run of several tasks: ``by_task`` lists what their records have besides.
+    """
+    shared = {key: value for key, value in record.items() if key != "by_task"}
+    history = [{**entry, "dev": entry["dev_by_task"][number]} for entry in record["history"]]
+    for entry in history:
+        del entry["dev_by_task"]
+    [best] = [entry["dev"] for entry in history if entry["step"] == record["best_step"]]
+    return shared | {"history": history, "best_dev": best} | record["by_task"][number]
 
 
 def train_all(

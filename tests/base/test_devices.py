@@ -6,7 +6,6 @@ from pipeline_lib.base.devices import (
     resolve_batch_tokens,
     resolve_device,
     resolve_precision,
-    resolve_student_precision,
     resolve_training_precision,
     runs_lstm_in_bfloat16,
 )
@@ -71,13 +70,13 @@ def test_students_train_in_a_format_that_their_layers_have(
 ) -> None:
     monkeypatch.setattr(devices.torch.cpu, "_is_amx_tile_supported", lambda: True)
     monkeypatch.setattr(devices, "runs_lstm_in_bfloat16", lambda _: runs)
-    assert resolve_student_precision("auto", CPU, recurrent) == auto
-    assert resolve_student_precision("float32", CPU, recurrent) == "float32"
+    assert resolve_training_precision("auto", CPU, recurrent) == auto
+    assert resolve_training_precision("float32", CPU, recurrent) == "float32"
     if auto == "bfloat16":
-        assert resolve_student_precision("bfloat16", CPU, recurrent) == "bfloat16"
+        assert resolve_training_precision("bfloat16", CPU, recurrent) == "bfloat16"
         return
     with pytest.raises(DistilleryError, match=r"precision: bfloat16, .*LSTM.*auto or float32"):
-        resolve_student_precision("bfloat16", CPU, recurrent)
+        resolve_training_precision("bfloat16", CPU, recurrent)
 
 
 def test_the_probe_draws_nothing_at_random() -> None:

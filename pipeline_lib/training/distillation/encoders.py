@@ -18,7 +18,6 @@ import numpy as np
 import torch
 from torch import nn
 
-from pipeline_lib.base.devices import resolve_student_precision
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import sha256_folder
 from pipeline_lib.base.layout import Layout
@@ -43,7 +42,7 @@ from pipeline_lib.training.checkpoint import Progress
 from pipeline_lib.training.distillation.collapse_checks import sample_rows, spread_figures
 from pipeline_lib.training.distillation.corpus import AnsweredVectors, Corpus
 from pipeline_lib.training.distillation.initialisation import Start, start_of
-from pipeline_lib.training.loop import Batch, Settings
+from pipeline_lib.training.loop import Batch
 from pipeline_lib.training.objectives import objective_loss
 from pipeline_lib.training.runs import Prepared, Record, TrainingSpec
 from pipeline_lib.training.search import TrainingRow
@@ -81,14 +80,6 @@ class EncoderTraining(TrainingSpec):
     def seed(self) -> int:
         """The row's own seed."""
         return self.row.seed
-
-    @property
-    def settings(self) -> Settings:
-        """How the encoder is optimised."""
-        precision = resolve_student_precision(
-            self.optimiser.precision, torch.device(self.device), self.student.recurrent
-        )
-        return Settings.of(self.optimiser, self.rate, precision, self.seed)
 
     @property
     def model(self) -> Path | None:

@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 
 import torch
 
-from pipeline_lib.base.devices import resolve_student_precision
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import sha256_folder
 from pipeline_lib.base.layout import Layout
@@ -26,7 +25,7 @@ from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.training.checkpoint import Progress
 from pipeline_lib.training.distillation.initialisation import start_of
 from pipeline_lib.training.distillation.online_teacher import RunningTeacher, held_back_loss
-from pipeline_lib.training.loop import Batch, Settings
+from pipeline_lib.training.loop import Batch
 from pipeline_lib.training.objectives import objective_loss
 from pipeline_lib.training.runs import Prepared, Record, TrainingSpec
 from pipeline_lib.training.search import TrainingRow
@@ -55,14 +54,6 @@ class GeneralTraining(TrainingSpec):
     def seed(self) -> int:
         """The row's own seed."""
         return self.row.seed
-
-    @property
-    def settings(self) -> Settings:
-        """How the student is optimised."""
-        precision = resolve_student_precision(
-            self.optimiser.precision, torch.device(self.device), self.student.recurrent
-        )
-        return Settings.of(self.optimiser, self.rate, precision, self.seed)
 
     @property
     def made_from(self) -> Any:

@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 
 import torch
 
-from pipeline_lib.base.devices import resolve_student_precision
 from pipeline_lib.base.files import sha256_folder, write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.models.networks.encoders import ENCODERS
@@ -37,10 +36,10 @@ from pipeline_lib.training.distillation.encoded_sets import (
 )
 from pipeline_lib.training.distillation.initialisation import start_of
 from pipeline_lib.training.label_scale import scale_of
-from pipeline_lib.training.loop import Batch, ScoresByTask, Settings
+from pipeline_lib.training.loop import Batch, ScoresByTask
 from pipeline_lib.training.mixed import MixedBatches
 from pipeline_lib.training.objectives import TERMS, objective_loss
-from pipeline_lib.training.runs import Prepared, Record
+from pipeline_lib.training.runs import Prepared, Record, record_of_task
 from pipeline_lib.training.search import Searched, TrainingRow
 
 
@@ -112,14 +111,6 @@ class JointTraining(EncodedTraining):
     device: str
 
     @property
-    def settings(self) -> Settings:
-        """How the student is optimised."""
-        precision = resolve_student_precision(
-            self.optimiser.precision, torch.device(self.device), self.student.recurrent
-        )
-        return Settings.of(self.optimiser, self.rate, precision, self.seed)
-
-    @property
     def made_from(self) -> Any:
         """The row and its tasks' data in order, without names; the student and vocabulary."""
         names = {"student", "tasks", "optimiser", "min_count", "teacher"}
@@ -189,16 +180,17 @@ class JointTraining(EncodedTraining):
                 save_student(folder / str(number), student, start.tokenizer)
             return {
                 "rows": sum(map(len, trains)),
-                "rows_by_task": [len(train) for train in trains],
-                "label_scale_by_task": [scale and asdict(scale) for scale in scales],
+                "by_task": [
+                    {"rows_of_task": len(train), "label_scale": scale and asdict(scale)}
+                    for train, scale in zip(trains, scales, strict=True)
+                ],
             }
 
         sorted_sets = {
             task: LengthSorted(standardised(train, scale), self.optimiser.batch_size, self.seed)
             for task, train, scale in zip(self.parts, trains, scales, strict=True)
         }
-        sampling = None if self.row.sampling == "all" else self.row.sampling
-        batches = MixedBatches(sorted_sets, sampling, self.seed)
+        batches = MixedBatches(sorted_sets, self.row.sampling, self.seed)
         return Prepared(model, batches, loss, evaluate, finish)
 
     def write(self, folder: Path, record: Record) -> None:
@@ -207,35 +199,20 @@ class JointTraining(EncodedTraining):
         A task's student is in the folder of the task's name, with a record as if it were trained
         alone: another task's name in it would change whatever depends on it.
         """
-        by_task = [_of_task(record, number) for number in range(len(self.parts))]
+        by_task = [record_of_task(record, number) for number in range(len(self.parts))]
         named = dict(zip(self.parts, by_task, strict=True))
         for number, (task, task_record) in enumerate(named.items()):
             self.result.link_into(folder / task, str(number))
             write_json(folder / task / "training.json", task_record)
-        shared = {key: value for key, value in record.items() if not key.endswith("_by_task")}
+        shared = {key: value for key, value in record.items() if key != "by_task"}
         history = [
             {**entry, "dev_by_task": dict(zip(self.parts, entry["dev_by_task"], strict=True))}
             for entry in record["history"]
         ]
         best = {task: task_record["best_dev"] for task, task_record in named.items()}
-        rows = dict(zip(self.parts, record["rows_by_task"], strict=True))
+        rows = {task: task_record["rows_of_task"] for task, task_record in named.items()}
         details = {"history": history, "best_dev_by_task": best, "rows_by_task": rows}
         write_json(folder / "training.json", shared | details)
-
-
-def _of_task(record: Record, number: int) -> Record:
-    """Return a joint run's record for one task, with its own score as ``dev``."""
-    history = [{**entry, "dev": entry["dev_by_task"][number]} for entry in record["history"]]
-    for entry in history:
-        del entry["dev_by_task"]
-    [best] = [entry["dev"] for entry in history if entry["step"] == record["best_step"]]
-    shared = {key: value for key, value in record.items() if not key.endswith("_by_task")}
-    return shared | {
-        "history": history,
-        "best_dev": best,
-        "rows_of_task": record["rows_by_task"][number],
-        "label_scale": record["label_scale_by_task"][number],
-    }
 
 
 def write_joint_vocabulary(params: Params, name: str, layout: Layout) -> int:

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from pipeline_lib.base.devices import resolve_student_precision
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import link_or_copy, read_json, sha256_folder
 from pipeline_lib.models.networks.encoders import ENCODERS
@@ -21,6 +20,7 @@ from pipeline_lib.models.students.student import (
     predict_sentences,
     save_student,
 )
+from pipeline_lib.params import Optimiser, StudentSettings
 from pipeline_lib.results.metrics import best_threshold, score
 from pipeline_lib.shards.fingerprint import code_outside
 from pipeline_lib.shards.references import SetReference
@@ -40,7 +40,7 @@ from pipeline_lib.training.distillation.initialisation import Start, start_from_
 from pipeline_lib.training.distillation.online_teacher import RunningTeacher, held_back_loss
 from pipeline_lib.training.distillation.plans import ModelReference, Plan
 from pipeline_lib.training.label_scale import LabelScale, scale_of
-from pipeline_lib.training.loop import Batch, Settings
+from pipeline_lib.training.loop import Batch
 from pipeline_lib.training.objectives import TERMS, objective_loss
 from pipeline_lib.training.runs import Prepared, Record
 from pipeline_lib.training.search import TrainingRow
@@ -62,12 +62,14 @@ class StudentTraining(EncodedTraining):
     device: str
 
     @property
-    def settings(self) -> Settings:
-        """How the student is optimised."""
-        precision = resolve_student_precision(
-            self.plan.optimiser.precision, torch.device(self.device), self.plan.student.recurrent
-        )
-        return Settings.of(self.plan.optimiser, self.rate, precision, self.seed)
+    def optimiser(self) -> Optimiser:
+        """The plan's."""
+        return self.plan.optimiser
+
+    @property
+    def student(self) -> StudentSettings:
+        """The plan's."""
+        return self.plan.student
 
     @property
     def made_from(self) -> Any:

@@ -3,16 +3,17 @@
 As in Tang et al. 2019, section 4: Adam, never on augmented data; no class weights.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import torch
 
-from pipeline_lib.base.devices import resolve_precision, resolve_training_precision
+from pipeline_lib.base.devices import resolve_precision
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import link_or_copy, write_json
 from pipeline_lib.base.layout import Layout
@@ -22,16 +23,17 @@ from pipeline_lib.models.cpu.attention import use_training_attention
 from pipeline_lib.models.cpu.dropout import replace_dropout
 from pipeline_lib.models.parameter_counts import parameter_counts
 from pipeline_lib.models.teacher import Teacher, digest_model, load_classifier, load_teacher
-from pipeline_lib.params import FineTuning, Params, Task, Tuning
+from pipeline_lib.params import Params, Task, Tuning
 from pipeline_lib.results.metrics import agreement, check_unit, label_array, score
 from pipeline_lib.shards.columns import texts
 from pipeline_lib.shards.references import SetReference
 from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.text.batches import LengthSorted
+from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.training.checkpoint import Progress
-from pipeline_lib.training.label_scale import scale_of
-from pipeline_lib.training.loop import Batch, Settings, autocast
-from pipeline_lib.training.objectives import objective_loss
+from pipeline_lib.training.label_scale import LabelScale, scale_of
+from pipeline_lib.training.loop import Batch, autocast
+from pipeline_lib.training.objectives import label_loss
 from pipeline_lib.training.runs import Prepared, Record, TrainingSpec
 from pipeline_lib.training.search import TrainingRow
 
@@ -58,21 +60,89 @@ class Data:
         return cls(texts(table), label_array(table["label"]))
 
 
+class TeacherTask(NamedTuple):
+    """A task that a teacher is tuned on: its prepared splits, and its settings.
+
+    :ivar answer: the class of right answers, for a task that is trained by ranking.
+    """
+
+    train: SetReference
+    dev: SetReference
+    task: Task
+    answer: int | None = None
+
+    @classmethod
+    def of(cls, params: Params, task: str, layout: Layout) -> "TeacherTask":
+        """Refer to a task's prepared splits."""
+        splits = (SetReference.to(layout.split(task, split)) for split in ("train", "dev"))
+        return cls(*splits, params.task(task))
+
+    @property
+    def made_from(self) -> list[Any]:
+        """The rows, classes and metric, without names and folders."""
+        digests = [self.train.digest, self.dev.digest]
+        task = [self.task.metrics[0], self.task.positive_class, self.task.label_names]
+        return [*digests, *task, self.answer]
+
+
+@dataclass(frozen=True)
+class TaskTeacher:
+    """One task in a training run: its rows, and the model as its teacher.
+
+    :ivar scale: the unit in which a regression is trained.
+    """
+
+    task: Task
+    train: Data
+    dev: Data
+    scale: LabelScale | None
+    teacher: Teacher
+    max_length: int
+
+    def sentences(self) -> Sentences:
+        """Return the training rows, with a regression's labels standardised."""
+        labels, scale = self.train.labels, self.scale
+        targets = {"labels": labels if scale is None else scale.standardise(labels)}
+        return replace(self.teacher.encode(self.train.texts, self.max_length), targets=targets)
+
+    def batches(self, batch_size: int, seed: int) -> LengthSorted:
+        """Return the batches of the training rows."""
+        return LengthSorted(self.sentences(), batch_size, seed)
+
+    def loss(self, batch: Batch) -> torch.Tensor:
+        """Return the cross-entropy, or a regression's squared error."""
+        return label_loss(self.teacher.forward(batch).float(), batch["labels"])
+
+    def dev_score(self) -> float:
+        """Return the task's first metric on dev."""
+        outputs = self.teacher.predict(self.dev.texts, self.max_length, EVALUATION_TOKENS)
+        return score(self.task.metrics[0], self.dev.labels, outputs, self.task.positive_class)
+
+    def rescale(self) -> None:
+        """Rescale a regression's outputs to the labels' unit."""
+        if self.scale is not None:
+            self.scale.rescale(output_layer(self.teacher.model))
+
+    def describe(self, folder: Path, precision: str) -> Record:
+        """Return the task's part of the record; its finished teacher is in ``folder``."""
+        finished = load_teacher(folder, self.teacher.device, precision)
+        return describe(finished, self.train, self.task, self.max_length)
+
+
 @dataclass(frozen=True)
 class TeacherTraining(TrainingSpec):
-    """One fine-tuning of a model on one task: everything that determines it.
+    """One fine-tuning of a model on a task: everything that determines it.
 
-    :ivar base: the model's folder; :ivar train, dev: the task's prepared splits.
+    :ivar base: folder of the model it starts from; :ivar tasks: the task, by its name.
     :ivar agreement_precision: the dtype in which the finished teacher is run.
     """
 
     kind: ClassVar[str] = "teachers"
+    student: ClassVar[None] = None
     base: Path
-    train: SetReference
-    dev: SetReference
-    task: Task
+    tasks: Mapping[str, TeacherTask]
+    optimiser: Tuning
     max_length: int
-    tuning: FineTuning
     rate: float
     device: str
     agreement_precision: str
@@ -80,112 +150,98 @@ class TeacherTraining(TrainingSpec):
     @property
     def seed(self) -> int:
         """The seed of the teacher's tuning."""
-        return self.tuning.seed
-
-    @property
-    def settings(self) -> Settings:
-        """How the teacher is optimised."""
-        return settings_of(self.tuning, self.rate, self.device)
+        return self.optimiser.seed
 
     @property
     def made_from(self) -> Any:
-        """The base, the rows, the task's classes and metric, and the other settings."""
-        digests = [digest_model(self.base), self.train.digest, self.dev.digest]
-        task = [self.task.metrics[0], self.task.positive_class, self.task.label_names]
-        settings = [self.max_length, self.tuning.freeze_embeddings]
-        return [digests, task, settings, self.agreement_precision]
+        """The base, the tasks in order, and the other settings."""
+        tasks = [data.made_from for data in self.tasks.values()]
+        settings = [self.max_length, self.optimiser.freeze_embeddings]
+        return [digest_model(self.base), tasks, settings, self.agreement_precision]
 
     @cached_property
     def rows(self) -> int:
         """How many rows an epoch reads."""
-        return self.train.rows
+        return sum(data.train.rows for data in self.tasks.values())
 
     def prepare(self) -> Prepared:
-        """Load the rows, and the base with a head for the task."""
-        task, device, max_length = self.task, torch.device(self.device), self.max_length
-        train, dev = (Data.of(split.open().table()) for split in (self.train, self.dev))
+        """Load the rows, and the base with a head for the task.
+
+        :raises DistilleryError: if a set is damaged, or a regression's labels are all equal.
+        """
+        device, precision = torch.device(self.device), self.settings.precision
+        [data] = self.tasks.values()
         torch.manual_seed(self.seed)
-        model, tokenizer = load_classifier(self.base, task.label_names)
-        if self.tuning.freeze_embeddings:
-            model.get_input_embeddings().requires_grad_(False)
-        use_training_attention(model.to(device))
-        replace_dropout(model)
-        precision = self.settings.precision
-        runner = Teacher(model, tokenizer, device, precision, digest="")
-        encoded = runner.encode(train.texts, max_length)
-        scale = scale_of(train.labels)
-        labels = train.labels if scale is None else scale.standardise(train.labels)
-        sentences = replace(encoded, targets={"labels": labels})
+        model, tokenizer = self.classifier(data)
+        part = self.part(data, model.to(device), tokenizer)
 
-        def loss(model: torch.nn.Module, batch: Batch) -> torch.Tensor:
-            outputs = {"logits": runner.forward(batch).float()}
-            return objective_loss({"labels": 1.0}, outputs, batch)
+        def loss(_: torch.nn.Module, batch: Batch) -> torch.Tensor:
+            return part.loss(batch)
 
-        def evaluate(model: torch.nn.Module) -> float:
+        def evaluate(_: torch.nn.Module) -> float:
             with autocast(device, precision):
-                outputs = runner.predict(dev.texts, max_length, EVALUATION_TOKENS)
-            return score(task.metrics[0], dev.labels, outputs, task.positive_class)
+                return part.dev_score()
 
         def finish(folder: Path, _: Progress) -> Record:
-            if scale is not None:
-                scale.rescale(output_layer(model))
+            part.rescale()
             model.to("cpu").save_pretrained(folder)
             tokenizer.save_pretrained(folder)
-            precise = self.agreement_precision
-            described = describe(folder, train, task, max_length, device, precise)
-            return {"metric": task.metrics[0], **described}
+            return part.describe(folder, self.agreement_precision)
 
-        batches = LengthSorted(sentences, self.tuning.batch_size, self.seed)
+        batches = part.batches(self.optimiser.batch_size, self.seed)
         return Prepared(model, batches, loss, evaluate, finish)
 
+    def classifier(self, data: TeacherTask) -> tuple[Any, Any]:
+        """Return the base with an untrained head for a task, and its tokenizer."""
+        model, tokenizer = load_classifier(self.base, data.task.label_names)
+        if self.optimiser.freeze_embeddings:
+            model.get_input_embeddings().requires_grad_(False)
+        replace_dropout(model)
+        return model, tokenizer
 
-def settings_of(tuning: Tuning, rate: float, device: str) -> Settings:
-    """Return how a teacher is optimised at one of the learning rates."""
-    return Settings(
-        optimiser="adam",
-        learning_rate=rate,
-        schedule="linear",
-        warmup=tuning.warmup,
-        batch_size=tuning.batch_size,
-        epochs=tuning.epochs,
-        max_steps=None,
-        evaluate_every=None,
-        clip_norm=tuning.clip_norm,
-        weight_decay=tuning.weight_decay,
-        precision=resolve_training_precision(tuning.precision, torch.device(device)),
-        seed=tuning.seed,
-    )
+    def part(self, data: TeacherTask, model: Any, tokenizer: Any) -> TaskTeacher:
+        """Read a task's rows, to train a classifier on its device on them.
+
+        :raises DistilleryError: if a set is damaged, or a regression's labels are all equal.
+        """
+        use_training_attention(model)
+        precision = self.settings.precision
+        teacher = Teacher(model, tokenizer, torch.device(self.device), precision, digest="")
+        train, dev = (Data.of(split.open().table()) for split in (data.train, data.dev))
+        return TaskTeacher(data.task, train, dev, scale_of(train.labels), teacher, self.max_length)
 
 
 def teacher_row(
-    params: Params, name: str, task: str, layout: Layout, device: str
+    params: Params,
+    name: str,
+    tasks: Mapping[str, TeacherTask],
+    layout: Layout,
+    device: str,
+    kind: type[TeacherTraining] = TeacherTraining,
 ) -> TrainingRow[TeacherTraining]:
-    """Return the runs of one of a task's teachers, by learning rate."""
+    """Return the runs of one row of ``teachers``, by learning rate."""
     teacher = params.teachers[name]
-    train, dev = (SetReference.to(layout.split(task, name)) for name in ("train", "dev"))
     precision = resolve_precision(params.precompute.precision, torch.device(device))
+    same = layout.model(teacher.model), tasks, teacher.tuning, teacher.max_length
 
     def spec(_: int, rate: float) -> TeacherTraining:
-        settings = params.task(task)
-        same = layout.model(teacher.model), train, dev, settings, teacher.max_length, teacher.tuning
-        return TeacherTraining(*same, rate, device, precision)
+        return kind(*same, rate, device, precision)
 
     return TrainingRow(name, teacher.tuning.learning_rates, [teacher.tuning.seed], spec)
 
 
-def describe(
-    folder: Path,
-    train: Data,
-    task: Task,
-    max_length: int,
-    device: torch.device,
-    precision: str,
-) -> Record:
-    """Return a finished teacher's agreement with its training labels, its size and max_length."""
-    finished = load_teacher(folder, device, precision)
+def describe(teacher: Teacher, train: Data, task: Task, max_length: int) -> Record:
+    """Return a finished teacher's agreement with its training labels, its size and max_length.
+
+    The alignment proof compares the stored outputs with the agreement: misaligned rows would agree
+    with their labels only by chance.
+    """
+    outputs = teacher.predict(train.texts[:AGREEMENT_ROWS], max_length, EVALUATION_TOKENS)
+    labels = train.labels[:AGREEMENT_ROWS]
     return {
-        "training_agreement": training_agreement(finished, train, task, max_length),
-        "parameters": parameter_counts(finished),
+        "metric": task.metrics[0],
+        "training_agreement": agreement(labels, outputs, task.is_regression),
+        "parameters": parameter_counts(teacher),
         "max_length": max_length,
     }
 
@@ -230,21 +286,10 @@ def import_teacher(
     if task.is_regression:
         check_unit(finished, dev.labels, outputs[:, 0])
     record = {
-        "metric": task.metrics[0],
         "best_dev": score(task.metrics[0], dev.labels, outputs, task.positive_class),
         "selection": "fine-tuned elsewhere",
         "computed_on": computed_on(str(device)),
-        **describe(folder, train, task, max_length, device, precision),
+        **describe(teacher, train, task, max_length),
     }
     write_json(folder / "training.json", record)
     return record
-
-
-def training_agreement(teacher: Teacher, train: Data, task: Task, max_length: int) -> float:
-    """Return the finished teacher's agreement with the first labels of its training set.
-
-    The alignment proof compares the stored outputs with it: misaligned rows would agree with their
-    labels only by chance.
-    """
-    outputs = teacher.predict(train.texts[:AGREEMENT_ROWS], max_length, EVALUATION_TOKENS)
-    return agreement(train.labels[:AGREEMENT_ROWS], outputs, task.is_regression)

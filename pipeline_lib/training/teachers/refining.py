@@ -7,56 +7,34 @@ teacher, and the shared encoder's weights are stored once.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property
-from itertools import chain
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any
 
 import torch
 from safetensors import safe_open
 
-from pipeline_lib.base.devices import resolve_precision
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import link_or_copy, write_json
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.models.cpu.attention import use_training_attention
-from pipeline_lib.models.cpu.dropout import replace_dropout
-from pipeline_lib.models.teacher import Teacher, digest_model, load_classifier
-from pipeline_lib.params import Params, Refining, Task
-from pipeline_lib.results.metrics import score
-from pipeline_lib.shards.references import SetReference
+from pipeline_lib.params import Params, Refining
 from pipeline_lib.text.batches import LengthSorted
+from pipeline_lib.text.pieces import load_fast_tokenizer
 from pipeline_lib.training.checkpoint import Progress
-from pipeline_lib.training.label_scale import LabelScale, scale_of
-from pipeline_lib.training.loop import Batch, ScoresByTask, Settings, autocast
+from pipeline_lib.training.loop import Batch, ScoresByTask, autocast
 from pipeline_lib.training.mixed import MixedBatches
-from pipeline_lib.training.objectives import label_loss
-from pipeline_lib.training.runs import Prepared, Record, TrainingSpec
+from pipeline_lib.training.runs import Prepared, Record, record_of_task
 from pipeline_lib.training.search import TrainingRow
 from pipeline_lib.training.teachers.finetuning import (
-    EVALUATION_TOKENS,
-    Data,
-    describe,
-    output_layer,
-    settings_of,
+    TaskTeacher,
+    TeacherTask,
+    TeacherTraining,
+    teacher_row,
 )
 from pipeline_lib.training.teachers.ranking import CandidateBatches, questions_of, ranking_loss
 
 ENCODER, HEAD = "encoder.safetensors", "head.safetensors"
 """The two files of a refined teacher's weights: those all tasks share, and the task's own."""
-
-
-class RefinedTask(NamedTuple):
-    """What one task contributes to the training: its prepared splits, and its settings.
-
-    :ivar answer: the class of right answers, for a task that is trained by ranking.
-    """
-
-    train: SetReference
-    dev: SetReference
-    task: Task
-    answer: int | None = None
 
 
 class SharedClassifiers(torch.nn.Module):
@@ -74,8 +52,6 @@ class SharedClassifiers(torch.nn.Module):
         super().__init__()
         joined, self.heads = [], torch.nn.ModuleList()
         for classifier in classifiers:
-            # Before collecting the head's modules, since this replaces some.
-            replace_dropout(classifier)
             encoder = classifier.base_model
             if encoder is classifier:
                 raise DistilleryError(
@@ -100,116 +76,45 @@ class SharedClassifiers(torch.nn.Module):
 
 
 @dataclass(frozen=True)
-class _Part:
-    """One task in a training run: its rows, and the model as its teacher.
+class RankedTask(TaskTeacher):
+    """A task of questions and candidate answers, trained by ranking.
 
-    :ivar scale: the unit in which a regression is trained.
+    :ivar answer: the class of right answers.
     """
 
-    task: Task
-    answer: int | None
-    train: Data
-    dev: Data
-    scale: LabelScale | None
-    teacher: Teacher
-    max_length: int
-
-    @classmethod
-    def of(cls, data: RefinedTask, teacher: Teacher, max_length: int) -> "_Part":
-        """Read the rows.
-
-        :raises DistilleryError: if a set is damaged, or a regression's labels are all equal.
-        """
-        train, dev = (Data.of(split.open().table()) for split in (data.train, data.dev))
-        scale = scale_of(train.labels)
-        return cls(data.task, data.answer, train, dev, scale, teacher, max_length)
+    answer: int
 
     def batches(self, batch_size: int, seed: int) -> LengthSorted:
-        """Return the batches of the training rows, with a regression's labels standardised."""
-        labels, scale = self.train.labels, self.scale
-        targets = {"labels": labels if scale is None else scale.standardise(labels)}
-        encoded = self.teacher.encode(self.train.texts, self.max_length)
-        sentences = replace(encoded, targets=targets)
-        if self.answer is None:
-            return LengthSorted(sentences, batch_size, seed)
-        return CandidateBatches(sentences, batch_size, seed, questions_of(self.train.texts))
+        """Return batches that hold all candidates of their questions."""
+        questions = questions_of(self.train.texts)
+        return CandidateBatches(self.sentences(), batch_size, seed, questions)
 
     def loss(self, batch: Batch) -> torch.Tensor:
-        """Return the cross-entropy, or a regression's squared error (equations 4.3 and 4.4).
-
-        For candidate answers it is :func:`ranking_loss`.
-        """
+        """Return the loss that compares a question's candidates: :func:`ranking_loss`."""
         logits = self.teacher.forward(batch).float()
-        if self.answer is None:
-            return label_loss(logits, batch["labels"])
         return ranking_loss(logits, batch["labels"], self.answer, batch["candidates"])
-
-    def dev_score(self) -> float:
-        """Return the task's first metric on dev."""
-        outputs = self.teacher.predict(self.dev.texts, self.max_length, EVALUATION_TOKENS)
-        return score(self.task.metrics[0], self.dev.labels, outputs, self.task.positive_class)
-
-    def rescale(self) -> None:
-        """Rescale a regression's outputs to the labels' unit."""
-        if self.scale is not None:
-            self.scale.rescale(output_layer(self.teacher.model))
-
-    def describe(self, folder: Path, device: torch.device, precision: str) -> Record:
-        """Return this task's part of the record; its finished teacher is in ``folder``."""
-        return {
-            "metric": self.task.metrics[0],
-            "rows": len(self.train.texts),
-            "label_scale": None if self.scale is None else asdict(self.scale),
-            **describe(folder, self.train, self.task, self.max_length, device, precision),
-        }
 
 
 @dataclass(frozen=True)
-class RefinedTraining(TrainingSpec):
+class RefinedTraining(TeacherTraining):
     """One fine-tuning of the base on several tasks at once: everything that determines it.
 
     The results are in folders ``0``, ``1``, ... in the order of the tasks: task names do not count.
 
-    :ivar base: folder of the model it starts from; :ivar tasks: by their names.
-    :ivar agreement_precision: the dtype in which the finished teachers are run.
+    :ivar tasks: by their names.
     """
 
-    kind: ClassVar[str] = "teachers"
-    base: Path
-    tasks: Mapping[str, RefinedTask]
-    params: Refining
-    max_length: int
-    rate: float
-    device: str
-    agreement_precision: str
-
-    @property
-    def seed(self) -> int:
-        """The settings' seed."""
-        return self.params.seed
-
-    @property
-    def settings(self) -> Settings:
-        """How the teacher is optimised."""
-        return settings_of(self.params, self.rate, self.device)
+    optimiser: Refining
 
     @property
     def made_from(self) -> Any:
-        """The base, the tasks' rows, classes and metrics in order, and the other settings."""
-        tasks = [
-            [
-                *(data.train.digest, data.dev.digest, data.task.label_names, data.answer),
-                *(data.task.metrics[0], data.task.positive_class),
-            ]
-            for data in self.tasks.values()
-        ]
-        settings = [self.max_length, self.params.freeze_embeddings, self.params.sampling]
-        return [digest_model(self.base), tasks, settings, self.agreement_precision]
+        """The base, the tasks in order, and the settings, with how batches are drawn."""
+        return [*super().made_from, self.optimiser.sampling]
 
-    @cached_property
-    def rows(self) -> int:
-        """How many rows an epoch reads."""
-        return sum(data.train.rows for data in self.tasks.values())
+    def part(self, data: TeacherTask, model: Any, tokenizer: Any) -> TaskTeacher:
+        """Read a task's rows; see :meth:`TeacherTraining.part`."""
+        part = super().part(data, model, tokenizer)
+        return part if data.answer is None else RankedTask(**vars(part), answer=data.answer)
 
     def prepare(self) -> Prepared:
         """Load the rows of all tasks, and the base with a head for each.
@@ -218,12 +123,12 @@ class RefinedTraining(TrainingSpec):
         """
         device, precision = torch.device(self.device), self.settings.precision
         torch.manual_seed(self.seed)
-        model, tokenizer = self._untrained(device)
-        parts = {}
-        for (name, data), classifier in zip(self.tasks.items(), model.classifiers, strict=True):
-            use_training_attention(classifier)
-            teacher = Teacher(classifier, tokenizer, device, precision, digest="")
-            parts[name] = _Part.of(data, teacher, self.max_length)
+        classifiers = (self.classifier(data)[0] for data in self.tasks.values())
+        model, tokenizer = SharedClassifiers(classifiers).to(device), load_fast_tokenizer(self.base)
+        parts = {
+            name: self.part(data, classifier, tokenizer)
+            for (name, data), classifier in zip(self.tasks.items(), model.classifiers, strict=True)
+        }
 
         def loss(_: SharedClassifiers, batch: Batch) -> torch.Tensor:
             return parts[batch["task"]].loss(batch)
@@ -237,27 +142,20 @@ class RefinedTraining(TrainingSpec):
             for part in parts.values():
                 part.rescale()
             save_classifiers(folder, model.to("cpu"), tokenizer)
-            options = device, self.agreement_precision
             described = [
-                part.describe(folder / str(number), *options)
+                {
+                    "rows": len(part.train.texts),
+                    "label_scale": part.scale and asdict(part.scale),
+                    **part.describe(folder / str(number), self.agreement_precision),
+                }
                 for number, part in enumerate(parts.values())
             ]
             return {"by_task": described, "selection": "evaluation whose mean is best on dev"}
 
-        size, seed = self.params.batch_size, self.seed
-        sampling = None if self.params.sampling == "all" else self.params.sampling
+        size, seed = self.optimiser.batch_size, self.seed
         sets = {name: part.batches(size, seed) for name, part in parts.items()}
-        return Prepared(model, MixedBatches(sets, sampling, seed), loss, evaluate, finish)
-
-    def _untrained(self, device: torch.device) -> tuple[SharedClassifiers, Any]:
-        """Return the classifiers, each with its head, and their tokenizer."""
-        first, *others = [data.task.label_names for data in self.tasks.values()]
-        classifier, tokenizer = load_classifier(self.base, first)
-        if self.params.freeze_embeddings:
-            classifier.get_input_embeddings().requires_grad_(False)
-        more = (load_classifier(self.base, names)[0] for names in others)
-        model = SharedClassifiers(chain([classifier], more))
-        return model.to(device), tokenizer
+        batches = MixedBatches(sets, self.optimiser.sampling, seed)
+        return Prepared(model, batches, loss, evaluate, finish)
 
     def write(self, folders: Mapping[str, Path], record: Record) -> None:
         """Link each task's teacher into its folder, with a record as if it were trained alone.
@@ -266,21 +164,9 @@ class RefinedTraining(TrainingSpec):
         """
         for number, task in enumerate(self.tasks):
             self.result.link_into(folders[task], str(number))
-            write_json(folders[task] / "training.json", record_of_task(record, number))
-
-
-def record_of_task(record: Record, number: int) -> Record:
-    """Return a refined run's record for one task, with its own score as ``dev``.
-
-    ``best_dev_mean`` is the mean, weighted by dev rows, by which the best evaluation was chosen.
-    """
-    shared = {key: value for key, value in record.items() if key != "by_task"}
-    history = [{**entry, "dev": entry["dev_by_task"][number]} for entry in record["history"]]
-    for entry in history:
-        del entry["dev_by_task"]
-    [best] = [entry["dev"] for entry in history if entry["step"] == record["best_step"]]
-    scores = {"history": history, "best_dev": best, "best_dev_mean": record["best_dev"]}
-    return shared | scores | record["by_task"][number]
+            # The mean, weighted by dev rows, by which the best evaluation was chosen.
+            task_record = record_of_task(record, number) | {"best_dev_mean": record["best_dev"]}
+            write_json(folders[task] / "training.json", task_record)
 
 
 def save_classifiers(folder: Path, model: SharedClassifiers, tokenizer: Any) -> None:
@@ -318,47 +204,33 @@ def _index(folder: Path, classifier: Any) -> dict[str, Any]:
     return {"metadata": {"total_size": size}, "weight_map": files}
 
 
-def refined_teacher_row(
+def refined_row(
     params: Params, name: str, layout: Layout, device: str
 ) -> TrainingRow[RefinedTraining]:
-    """Return the runs of one row of ``teachers``; see :func:`refined_row`."""
-    teacher = params.teachers[name]
-    tasks = {
-        task: RefinedTask(*(SetReference.to(layout.split(task, s)) for s in ("train", "dev")), one)
-        for task, one in params.tasks.items()
-        if teacher.knows(task)
-    }
-    precision = resolve_precision(params.precompute.precision, torch.device(device))
-    base = layout.model(teacher.model)
-    return refined_row(name, base, tasks, teacher.tuning, teacher.max_length, device, precision)
-
-
-def refined_row(
-    name: str,
-    base: Path,
-    tasks: Mapping[str, RefinedTask],
-    params: Refining,
-    max_length: int,
-    device: str,
-    agreement_precision: str,
-) -> TrainingRow[RefinedTraining]:
-    """Return the runs of one refined teacher, by learning rate; see :class:`RefinedTraining`.
+    """Return the runs of one row of ``teachers`` that is tuned on all its tasks at once.
 
     :raises DistilleryError: if a task of ``ranking`` does not exist, or cannot be ranked.
     """
-    answers = {
-        task: answer_class(name, task, label, tasks) for task, label in params.ranking.items()
-    }
-    ranked = {task: data._replace(answer=answers.get(task)) for task, data in tasks.items()}
-
-    def spec(_: int, rate: float) -> RefinedTraining:
-        settings = params, max_length, rate, device, agreement_precision
-        return RefinedTraining(base, ranked, *settings)
-
-    return TrainingRow(name, params.learning_rates, [params.seed], spec)
+    teacher = params.teachers[name]
+    known = filter(teacher.knows, params.tasks)
+    tasks = {task: TeacherTask.of(params, task, layout) for task in known}
+    ranked = with_answers(name, tasks, teacher.tuning.ranking)
+    return teacher_row(params, name, ranked, layout, device, RefinedTraining)
 
 
-def answer_class(row: str, name: str, label: str, tasks: Mapping[str, RefinedTask]) -> int:
+def with_answers(
+    row: str, tasks: Mapping[str, TeacherTask], ranking: Mapping[str, str]
+) -> dict[str, TeacherTask]:
+    """Return the tasks, with the class of right answers for those that are ranked.
+
+    :param row: the refined teacher, for messages; :param ranking: the right answers' labels.
+    :raises DistilleryError: if a task does not exist, or cannot be ranked.
+    """
+    answers = {task: answer_class(row, task, label, tasks) for task, label in ranking.items()}
+    return {task: data._replace(answer=answers.get(task)) for task, data in tasks.items()}
+
+
+def answer_class(row: str, name: str, label: str, tasks: Mapping[str, TeacherTask]) -> int:
     """Return the class index of a ranked task's right answers.
 
     :param row: the refined teacher, for messages.

@@ -222,7 +222,7 @@ def test_what_is_handed_out_predicts_as_the_joint_network(make: MakeRow, tmp_pat
         for student, dev in zip(run.model.students, devs, strict=True)
     ]
     record = run.finish(tmp_path, training.Progress())
-    mean, deviation = (record["label_scale_by_task"][1][name] for name in ("mean", "deviation"))
+    mean, deviation = (record["by_task"][1]["label_scale"][name] for name in ("mean", "deviation"))
     together[1] = together[1] * deviation + mean
     for number, texts in enumerate((DEV_TEXTS, DEV_PAIRS)):
         alone = load_student(tmp_path / str(number)).logits(texts)

@@ -53,7 +53,7 @@ def test_questions_alike_in_length_go_together() -> None:
 
 def test_mixed_with_other_tasks() -> None:
     ranked, other = make(4), LengthSorted(make(4).sentences, 4, 3)
-    for sampling in (None, 0.5):
+    for sampling in ("all", 0.5):
         mixed = MixedBatches({"ranked": ranked, "other": other}, sampling, 1)
         found = [mixed.collate(rows) for rows in mixed.epoch(0)]
         assert len(found) == len(ranked.epoch(0)) + len(other.epoch(0))

@@ -21,15 +21,14 @@ from pipeline_lib.shards.references import SetReference
 from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
 from pipeline_lib.training import loop
 from pipeline_lib.training.checkpoint import Progress
-from pipeline_lib.training.search import train_rows
-from pipeline_lib.training.teachers.finetuning import Data
+from pipeline_lib.training.search import TrainingRow, train_rows
+from pipeline_lib.training.teachers.finetuning import Data, TeacherTask
 from pipeline_lib.training.teachers.refining import (
     ENCODER,
     HEAD,
-    RefinedTask,
     RefinedTraining,
     SharedClassifiers,
-    refined_row,
+    with_answers,
 )
 from tests.made_up import made_up_task
 from tests.pipeline.corpus import sentences, write_encoder
@@ -115,17 +114,15 @@ def make(data: Path, names: Sequence[str] = TASKS, rate: float = 3e-3, **changes
     tasks = {}
     for name in names:
         train, dev = (SetReference.to(data / name / split) for split in ("train", "dev"))
-        tasks[name] = RefinedTask(train, dev, settings[name])
+        tasks[name] = TeacherTask(train, dev, settings[name])
     params = Refining.model_validate(SETTINGS | changes)
-    return refined_row("refined", data / "base", tasks, params, 32, "cpu", "float32").spec(1, rate)
+    ranked = with_answers("refined", tasks, params.ranking)
+    return RefinedTraining(data / "base", ranked, params, 32, rate, "cpu", "float32")
 
 
 def train(training: RefinedTraining, folder: Path) -> dict[str, Any]:
     """Train or find; write the tasks' teachers below ``folder``, and return the record."""
-    row = refined_row(
-        *("refined", training.base, training.tasks, training.params),
-        *(training.max_length, training.device, training.agreement_precision),
-    )
+    row = TrainingRow("refined", [training.rate], [training.seed], lambda _, __: training)
     found = train_rows([row], LocalEngine(1))["refined"]
     [(training, record)] = found.trainings.values()
     training.write({task: folder / task for task in training.tasks}, record)

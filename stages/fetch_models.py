@@ -34,13 +34,14 @@ def fetch_sentence_vectors(params: Params, layout: Layout) -> None:
     if not isinstance(settings, SentenceVectorFiles):
         write_source(folder, None)
         return
-    from pipeline_lib.outputs.files.vector_table import gather_vectors
+    from pipeline_lib.outputs.files.gathering import gather
+    from pipeline_lib.outputs.files.vector_files import Vectors
 
     files = [
         existing_file(Path(params.inputs) / path, f"params.yaml: sentence_vectors.files.{number}")
         for number, path in enumerate(settings.files)
     ]
-    vectors = gather_vectors(files, settings, folder)
+    vectors = gather(files, Vectors(settings), folder)
     write_source(folder, settings.model_dump(mode="json"))
     counts = ", ".join(f"{count:,} {what}" for what, count in vectors.counts.items() if count)
     typer.echo(f"sentence vectors of {vectors.width:,} values: {counts}")

@@ -94,20 +94,22 @@ def take_finished(params: Params, task: str, name: str, folder: Path) -> Record:
 
 def take_answers(params: Params, task: str, name: str, folder: Path) -> Record:
     """Import a teacher's answers from its files into ``folder``."""
-    from pipeline_lib.outputs.files.answer_checks import describe_answers, unrelated_warning
-    from pipeline_lib.outputs.files.answers import gather
+    from pipeline_lib.outputs.files.answer_checks import describe_answers
+    from pipeline_lib.outputs.files.answers import Answers
+    from pipeline_lib.outputs.files.gathering import gather
+    from pipeline_lib.outputs.files.word_checks import unrelated_warning
     from pipeline_lib.shards.shard_sets import ShardSet
 
     layout, settings = Layout(), params.teachers[name].tuning
     files = sorted(layout.checkpoint(name, task).iterdir())
-    answers = gather(files, settings, params.task(task))
+    answers = gather(files, Answers(settings, params.task(task)), folder)
     splits = {split: ShardSet.open(layout.split(task, split)) for split in ("train", "dev")}
-    record = describe_answers(answers, settings.mask, params.task(task), splits, files)
-    answers.write(folder, settings.mask)
+    record = describe_answers(answers, params.task(task), splits)
     write_json(folder / "training.json", record)
     counts = ", ".join(f"{count:,} {what}" for what, count in answers.counts.items() if count)
     typer.echo(f"{task} {name}: {counts.replace('_', ' ')}")
-    if warning := unrelated_warning(f"{task} {name}", record):
+    correlation = record["predicted_from_words"]
+    if warning := unrelated_warning(f"{task} {name}", "answers", correlation):
         typer.echo(warning)
     return record
 

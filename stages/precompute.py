@@ -89,12 +89,10 @@ def take(params: Params, layout: Layout, task: str, teacher: str) -> None:
 
     The answers are in files, or are the mean of other teachers' outputs.
     """
-    from pipeline_lib.outputs.alignment import equal_keys
     from pipeline_lib.outputs.averages import AveragePass
-    from pipeline_lib.outputs.files.answer_pass import AnswerPass
-    from pipeline_lib.outputs.files.missing import UNANSWERED, list_unanswered, without_answer
+    from pipeline_lib.outputs.files.lookup_pass import AnswerPass
+    from pipeline_lib.outputs.files.missing import take_outputs
     from pipeline_lib.shards.engine import make_engine
-    from pipeline_lib.shards.engine.passes import run_pass
 
     settings, engine = params.teachers[teacher], make_engine(params, "cpu")
     recipes = filter(settings.answers, params.recipes_of(task))
@@ -108,13 +106,7 @@ def take(params: Params, layout: Layout, task: str, teacher: str) -> None:
         else:
             others = {other: output_path(task, other, name) for other in settings.tuning.of}
             answers = AveragePass.of(others, settings.tuning)
-        manifest, report = run_pass(answers, rows, target, engine)
-        outputs = ShardSet.open(target)
-        missing = list_unanswered(outputs, without_answer(rows, outputs, answers.mask))
-        figures = {"rows": manifest.rows, "rows_with_equal_key": equal_keys(rows, outputs)}
-        write_json(target / "alignment.json", figures | manifest.counts)
-        note = f", {missing:,} without an answer: {target / UNANSWERED}" if missing else ""
-        typer.echo(f"{teacher} {task} {name}: {manifest.rows:,} rows; {report}{note}")
+        typer.echo(f"{teacher} {task} {name}: {take_outputs(answers, rows, target, engine)}")
 
 
 def compute_states(

@@ -51,32 +51,26 @@ def compute(params: Params, layout: Layout) -> None:
 
 def take(params: Params, layout: Layout) -> None:
     """Look up the vectors that were given in files; list the sentences that have none."""
-    from pipeline_lib.outputs.alignment import equal_keys
-    from pipeline_lib.outputs.files.missing import UNANSWERED, list_unanswered, without_vector
-    from pipeline_lib.outputs.files.vector_checks import check_related
-    from pipeline_lib.outputs.files.vector_table import GivenVectorPass, GivenVectors
-    from pipeline_lib.shards.engine.passes import run_pass
+    from pipeline_lib.outputs.files.keyed_table import KeyedTable
+    from pipeline_lib.outputs.files.lookup_pass import VectorLookup
+    from pipeline_lib.outputs.files.missing import take_outputs
+    from pipeline_lib.outputs.files.word_checks import check_words, unrelated_warning
+    from pipeline_lib.outputs.word_prediction import MAX_ROWS
 
     settings, engine = params.sentence_vectors, make_engine(params, "cpu")
-    sets = sentence_sets(params, layout)
-    vectors, where = GivenVectors.read(layout.given_vectors), ", ".join(settings.files)
-    corpus = ShardSet.open(sets[0].inputs)
-    if warning := check_related(vectors, corpus.tables(), settings.mask, where):
+    sets, where = sentence_sets(params, layout), ", ".join(settings.files)
+    vectors, corpus = (
+        KeyedTable.read(layout.given_vectors, "vectors"),
+        ShardSet.open(sets[0].inputs),
+    )
+    correlation = check_words(vectors, "vectors", corpus.tables(), where, MAX_ROWS)
+    if warning := unrelated_warning(where, "vectors", correlation):
         typer.echo(warning)
-    vector_pass = GivenVectorPass.of(layout.given_vectors, settings.storage)
+    lookup = VectorLookup.of(layout.given_vectors, settings.storage)
     for sentence_set in sets:
-        inputs, name = (
-            ShardSet.open(sentence_set.inputs),
-            sentence_set.vectors.relative_to(layout.vectors).as_posix(),
-        )
-        manifest, report = run_pass(vector_pass, inputs, sentence_set.vectors, engine)
-        outputs = ShardSet.open(sentence_set.vectors)
-        missing = list_unanswered(outputs, without_vector(inputs, outputs, settings.mask))
-        figures = {"rows": manifest.rows, "rows_with_equal_key": equal_keys(inputs, outputs)}
-        write_json(sentence_set.vectors / "alignment.json", figures | manifest.counts)
-        listed = sentence_set.vectors / UNANSWERED
-        note = f", {missing:,} sentences without a vector: {listed}" if missing else ""
-        typer.echo(f"{name}: {manifest.rows:,} rows; {report}{note}")
+        folder, inputs = sentence_set.vectors, ShardSet.open(sentence_set.inputs)
+        name = folder.relative_to(layout.vectors).as_posix()
+        typer.echo(f"{name}: {take_outputs(lookup, inputs, folder, engine)}")
 
 
 if __name__ == "__main__":

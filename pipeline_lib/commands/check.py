@@ -65,7 +65,8 @@ def print_summary(params: Path) -> None:
 def answer_faults(params: "Params") -> list[str]:
     """Return one line per task whose answers in a teacher's files cannot be used."""
     from pipeline_lib.base.collect_errors import faults_of
-    from pipeline_lib.outputs.files.answers import gather
+    from pipeline_lib.outputs.files.answers import Answers
+    from pipeline_lib.outputs.files.describe import answer_lines
 
     faults = []
     for teacher in (
@@ -73,23 +74,21 @@ def answer_faults(params: "Params") -> list[str]:
     ):
         for name in (name for name in params.tasks if teacher.knows(name)):
             paths = [Path(params.inputs) / path for path in teacher.tuning.paths(name)]
-            faults += faults_of(gather, paths, teacher.tuning, params.tasks[name])
+            faults += faults_of(answer_lines, paths, Answers(teacher.tuning, params.tasks[name]))
     return faults
 
 
 def vector_findings(params: "Params") -> tuple[list[str], list[str]]:
     """Return lines that describe the files of sentence vectors, and why they cannot be used."""
     from pipeline_lib.base.errors import DistilleryError
-    from pipeline_lib.outputs.files.describe_vectors import vector_lines
-    from pipeline_lib.params import SentenceVectorFiles
+    from pipeline_lib.outputs.files.describe import vector_lines, vectors_of
 
-    settings = params.sentence_vectors
-    if not isinstance(settings, SentenceVectorFiles):
+    kind = vectors_of(params)
+    if kind.settings is not params.sentence_vectors:
         return [], []
+    files = [Path(params.inputs) / path for path in kind.settings.files]
     try:
-        lines = vector_lines(
-            [Path(params.inputs) / path for path in settings.files], settings, params
-        )
+        lines = vector_lines(files, kind, params)
     except DistilleryError as error:
         return [], [str(error)]
     return [f"vectors   {line}" for line in lines], []

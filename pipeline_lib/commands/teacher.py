@@ -9,8 +9,7 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pipeline_lib.outputs.files.answers import Answers
-    from pipeline_lib.params import AnswerFiles, Params, Task
+    from pipeline_lib.params import AnswerFiles, Params
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -56,93 +55,32 @@ def check(
     encoders' sentences has one.
     """
     from pipeline_lib.base.file_formats import format_of as format_of_name
-    from pipeline_lib.outputs.files.answers import gather
-    from pipeline_lib.outputs.files.describe_vectors import vector_lines, vector_settings
+    from pipeline_lib.outputs.files.answers import Answers
+    from pipeline_lib.outputs.files.describe import answer_lines, vector_lines, vectors_of
     from pipeline_lib.outputs.files.infer_task import task_of
     from pipeline_lib.outputs.files.teacher_rows import format_of
-    from pipeline_lib.outputs.files.vector_files import holds_vectors
+    from pipeline_lib.outputs.files.vector_files import Vectors, holds_vectors
     from pipeline_lib.params import load_params
 
     loaded = load_params(params)
-    vectors = vector_settings(loaded)
+    vectors = vectors_of(loaded).settings
     format = vectors.format if format_of_name(file) is None else None
     if task is None and teacher is None and holds_vectors(file, format):
         typer.echo(f"{file}: {format_of(file, format)}, sentence vectors")
-        for line in vector_lines([file], vectors.model_copy(update={"format": format}), loaded):
+        kind = Vectors(vectors.model_copy(update={"format": format}))
+        for line in vector_lines([file], kind, loaded):
             typer.echo(f"  {line}")
         return
     name = task or (next(iter(loaded.tasks)) if len(loaded.tasks) == 1 else None)
     settings = _settings(loaded, teacher)
     spec = task_of(file, settings) if name is None else loaded.task(name)
-    answers = gather([file], settings, spec)
+    lines = answer_lines([file], Answers(settings, spec), name)
     of_task = "" if name is None else f" for task {name}"
     typer.echo(f"{file}: {format_of(file, settings.format)}, answers{of_task}")
-    for line in described(answers, spec):
+    for line in lines:
         typer.echo(f"  {line}")
     if name is None:
         typer.echo(f"  not compared with a task: name one with --task ({', '.join(loaded.tasks)})")
-        return
-    for line in covered(answers, settings, name, spec, file):
-        typer.echo(f"  {line}")
-
-
-def described(answers: "Answers", task: "Task") -> list[str]:
-    """Describe what a file of answers contains."""
-    import numpy as np
-
-    from pipeline_lib.base.probabilities import softmax
-    from pipeline_lib.outputs.files.answers import frequent
-
-    lines = [", ".join(f"{n:,} {what.replace('_', ' ')}" for what, n in answers.counts.items())]
-    lines += [f"error, {count:,} rows: {reason}" for reason, count in frequent(answers.errors)]
-    if task.is_regression:
-        scores = answers.logits[:, 0]
-        lines.append(f"scores {scores.min():g} to {scores.max():g}, mean {scores.mean():.3f}")
-    else:
-        counts = np.bincount(answers.logits.argmax(1), minlength=len(task.label_names))
-        each = zip(task.label_names, counts.tolist(), strict=True)
-        sure = softmax(answers.logits).max(1)
-        lines.append(f"classes: {', '.join(f'{name} {count:,}' for name, count in each)}")
-        lines.append(f"probability of the class chosen: mean {sure.mean():.3f}")
-    if answers.weights is not None:
-        low, high = answers.weights.min(), answers.weights.max()
-        lines.append(f"weights {low:g} to {high:g}")
-    return lines + [f"{name}: {value}" for name, value in answers.provenance.items()]
-
-
-def covered(
-    answers: "Answers", settings: "AnswerFiles", name: str, task: "Task", file: Path
-) -> list[str]:
-    """Say what share of a task's sets is answered, and how well the answers agree with its labels.
-
-    :raises DistilleryError: if answers and labels are unrelated.
-    """
-    from pipeline_lib.base.layout import Layout
-    from pipeline_lib.outputs.files.answer_checks import describe_answers, unrelated_warning
-    from pipeline_lib.outputs.files.content_keys import row_keys
-    from pipeline_lib.shards.shard_sets import ShardSet, shard_sets
-
-    layout, lines = Layout(), []
-    above = [path for path in (layout.task(name), layout.transfer_sets(name)) if path.exists()]
-    for folder in (subfolder for path in above for subfolder in shard_sets(path)):
-        rows = known = 0
-        for table in ShardSet.open(folder).tables():
-            rows += table.num_rows
-            known += int((answers.find(row_keys(table, settings.mask)) >= 0).sum())
-        lines.append(f"{folder}: {known:,} of {rows:,} rows answered ({known / max(rows, 1):.1%})")
-    if not lines:
-        return ["coverage unknown, since the task has no sets yet: run `dvc repro augment`"]
-    if not layout.task(name).exists():
-        return lines
-    splits = {split: ShardSet.open(layout.split(name, split)) for split in ("train", "dev")}
-    record = describe_answers(answers, settings.mask, task, splits, [file])
-    for split, key in (("training", "training_agreement"), ("dev", "best_dev")):
-        if record[key] is not None:
-            rows = record[f"{split}_rows"]
-            lines.append(f"agreement with {rows:,} {split} labels: {record[key]:.4f}")
-    if warning := unrelated_warning(file.name, record):
-        lines.append(warning)
-    return lines
 
 
 @app.command("requests", epilog="Example: distill teacher requests reviews full llm requests.jsonl")
@@ -168,11 +106,11 @@ def requests(
     """
     from functools import partial
 
-    from pipeline_lib.base.files import write_json_lines
     from pipeline_lib.base.layout import Layout
-    from pipeline_lib.outputs.files.answers import read_files
+    from pipeline_lib.outputs.files.answers import Answers
     from pipeline_lib.outputs.files.content_keys import read_texts
-    from pipeline_lib.outputs.files.llm_batches import batch_request, instruction, requests_of
+    from pipeline_lib.outputs.files.describe import write_requests
+    from pipeline_lib.outputs.files.llm_batches import batch_request, instruction
     from pipeline_lib.params import load_params
     from pipeline_lib.shards.shard_sets import ShardSet
 
@@ -180,20 +118,16 @@ def requests(
     spec, settings = loaded.task(task), _settings(loaded, teacher)
     known = recipe in loaded.recipes_of(task)
     inputs = ShardSet.open(layout.transfer(task, recipe) if known else layout.split(task, recipe))
-    paths = [Path(loaded.inputs) / path for path in settings.paths(task)]
-    there = [path for path in paths if path.exists()]
-    answers = read_files(there, settings, spec) if there else None
-    rows = requests_of((read_texts(part, settings.mask) for part in inputs.tables()), answers)
+    request = None
     if format is RequestFormat.openai_batch:
         asked = _asked(model, settings.provenance, f"teachers.{teacher}.tuning")
         template = None if prompt is None else prompt.read_text(encoding="utf-8")
         instructions = instruction(spec, template)
-        rows = map(partial(batch_request, model=asked, system_prompt=instructions), rows)
-    count = write_json_lines(out, rows)
-    typer.echo(
-        f"{out}: {count:,} rows of {inputs.manifest.rows:,} need an answer"
-        + ("" if there else f" (none of {', '.join(map(str, paths))} exists yet)")
-    )
+        request = partial(batch_request, model=asked, system_prompt=instructions)
+    paths = [Path(loaded.inputs) / path for path in settings.paths(task)]
+    parts = (read_texts(part, settings.mask) for part in inputs.tables())
+    count, note = write_requests(out, parts, paths, Answers(settings, spec), request)
+    typer.echo(f"{out}: {count:,} rows of {inputs.manifest.rows:,} need an answer{note}")
     if format is RequestFormat.openai_batch and spec.is_regression and prompt is None:
         typer.echo(
             "The prompt gives the range of the scores but not their meaning: say it with --prompt."
@@ -213,14 +147,24 @@ def vector_requests(
     ones in the files of `sentence_vectors`. A batch requests embeddings; custom_id is the
     sentence's content key, which joins the output to the sentence.
     """
-    from pipeline_lib.outputs.files import describe_vectors
+    from functools import partial
+
+    from pipeline_lib.outputs.files.describe import sentences_to_embed, vectors_of, write_requests
+    from pipeline_lib.outputs.files.llm_batches import embedding_request
     from pipeline_lib.params import load_params
 
-    loaded, asked = load_params(params), None
+    loaded, request = load_params(params), None
+    kind = vectors_of(loaded)
+    settings = kind.settings
     if format is RequestFormat.openai_batch:
-        provenance = describe_vectors.vector_settings(loaded).provenance
-        asked = _asked(model, provenance, "sentence_vectors")
-    typer.echo(describe_vectors.vector_requests(loaded, out, asked))
+        asked = _asked(model, settings.provenance, "sentence_vectors")
+        request = partial(embedding_request, model=asked)
+    # If a model computes the vectors, there are no files.
+    named = settings.files if settings is loaded.sentence_vectors else []
+    paths = [Path(loaded.inputs) / path for path in named]
+    parts = sentences_to_embed(loaded, settings.mask)
+    count, note = write_requests(out, parts, paths, kind, request)
+    typer.echo(f"{out}: {count:,} sentences need a vector{note}")
 
 
 def _asked(model: str | None, provenance: "Mapping[str, str]", section: str) -> str:

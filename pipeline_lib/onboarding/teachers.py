@@ -135,7 +135,7 @@ def _hints(path: Path, classes: Sequence[str]) -> AnswerHints:
     names: dict[str, None] = dict.fromkeys(described.classes or ())
     numbers: dict[str | float, None] = {}
     is_score = has_lists = False
-    for row in rows:
+    for _, row in rows:
         if row.kind == "label":
             is_number = number(str(row.value)) is not None
             (numbers.setdefault(row.value) if is_number else names.setdefault(str(row.value)))

@@ -17,7 +17,6 @@ import pyarrow as pa
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.probabilities import answered, softmax
 from pipeline_lib.base.text import MASK
-from pipeline_lib.outputs.files.answer_pass import answered_counts
 from pipeline_lib.outputs.health import check_finite, check_outputs
 from pipeline_lib.params import Average
 from pipeline_lib.shards.columns import list_column, matrix
@@ -68,7 +67,8 @@ class AveragePass(ShardPass):
         tables = [read_shard(path) for path in content]
         logits = mean_answer([matrix(table["logits"]) for table in tables], self.weights)
         columns = {"key": tables[0]["key"], "logits": list_column(logits)}
-        yield pa.table(columns), answered_counts(logits)
+        known = int(answered(logits).sum())
+        yield pa.table(columns), {"answered": known, "unanswered": len(logits) - known}
 
     def check(self, content: tuple[Path, ...], output: pa.Table, name: str) -> None:
         """Check that a shard's means are finite, and differ where a teacher's own answers do.

@@ -1,12 +1,11 @@
-"""The sentences that encoders are trained on, and how many of them have a vector from a file."""
+"""The sentences that encoders are trained on."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.outputs.files.content_keys import content_keys, read_texts
-from pipeline_lib.outputs.files.vector_table import GivenVectors
+from pipeline_lib.outputs.files.content_keys import read_texts
 from pipeline_lib.params import Params
 from pipeline_lib.shards.shard_sets import ShardSet
 
@@ -47,12 +46,3 @@ def read_sides(sentence_set: SentenceSet, mask: str) -> Iterator[list[str]]:
         rows = rows.slice(0, left)
         left = None if left is None else left - rows.num_rows
         yield from read_texts(rows, mask)
-
-
-def covered(sentence_set: SentenceSet, given_vectors: GivenVectors, mask: str) -> tuple[int, int]:
-    """Return how many sentences of a set have a vector, and how many there are."""
-    known = total = 0
-    for texts in read_sides(sentence_set, mask):
-        known += int((given_vectors.find(content_keys([texts])) >= 0).sum())
-        total += len(texts)
-    return known, total

@@ -15,7 +15,7 @@ import numpy as np
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.models.students.vector_targets import Targets
 from pipeline_lib.outputs.files.content_keys import content_keys
-from pipeline_lib.outputs.files.vector_table import GivenVectors, digest_of, loaded
+from pipeline_lib.outputs.files.keyed_table import KeyedTable, digest_of, loaded
 from pipeline_lib.retrieval.embedders import Embedder
 from pipeline_lib.shards.vectors import unit
 from pipeline_lib.tables.sentence_rows import Rows
@@ -38,13 +38,13 @@ class GivenDocuments:
 
     @classmethod
     def gathered(cls, folder: Path) -> Self:
-        """Return the vectors that ``gather_vectors`` wrote to a folder."""
-        return cls(folder, digest_of(folder))
+        """Return the vectors that were gathered in a folder."""
+        return cls(folder, digest_of(folder, "vectors"))
 
     @property
-    def vectors(self) -> GivenVectors:
+    def vectors(self) -> KeyedTable:
         """The vectors, memory-mapped once per process."""
-        return loaded(self.folder, self.digest)
+        return loaded(self.folder, "vectors", self.digest)
 
     @property
     def width(self) -> int:
@@ -53,7 +53,7 @@ class GivenDocuments:
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Return the vector of each text, float32 (texts, width), in their order."""
-        return self.vectors.of_texts(texts)
+        return self.vectors.of_keys(content_keys([texts]))
 
     def checked(
         self, segments: Iterable[Rows], encoder: Embedder, mean: np.ndarray | None

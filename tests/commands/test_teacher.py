@@ -47,7 +47,7 @@ def test_requests_are_the_rows_without_an_answer(answers: Path) -> None:
     assert [row["text"] for row in rows] == ["bad plot", "a joy"]
     answers.unlink()
     said = distill("teacher", "requests", "movies", "full", "llm", "all.jsonl")
-    assert "4 rows of 4 need an answer (none of data/input/movies.jsonl exists yet)" in said
+    assert "4 rows of 4 need an answer (data/input/movies.jsonl not there yet)" in said
 
 
 def test_a_batch_is_one(answers: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:

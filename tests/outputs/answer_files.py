@@ -6,7 +6,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline_lib.params import AnswerFiles, Regression
+from pipeline_lib.outputs.files.answers import Answers
+from pipeline_lib.outputs.files.gathering import gather
+from pipeline_lib.outputs.files.keyed_table import KeyedTable
+from pipeline_lib.params import AnswerFiles, Regression, Task
 from pipeline_lib.shards.shard_sets import (
     Manifest,
     ShardSet,
@@ -44,6 +47,17 @@ def lines(path: Path, rows: Lines) -> Path:
 def score_task() -> Regression:
     given = TASK.model_dump() | {"kind": "regression", "metrics": ["pearson"]}
     return Regression.model_validate(given | {"labels": {"min": 0.0, "max": 5.0}})
+
+
+def gather_answers(
+    paths: list[Path], own: AnswerFiles, task: Task, folder: Path | None = None
+) -> KeyedTable:
+    return gather(paths, Answers(own, task), folder or paths[0].parent / "gathered")
+
+
+def read_answers(paths: list[Path], own: AnswerFiles, task: Task) -> KeyedTable:
+    """Read files in which there may be nothing, or always the same."""
+    return gather(paths, Answers(own, task), paths[0].parent / "gathered", partial=True)
 
 
 TEXTS = [f"sentence {number}" for number in range(60)]

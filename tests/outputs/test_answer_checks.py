@@ -12,12 +12,21 @@ from pipeline_lib.outputs.files.answer_checks import (
     check_order,
     check_related,
     describe_answers,
-    unrelated_warning,
 )
-from pipeline_lib.outputs.files.answers import Answers, gather
+from pipeline_lib.outputs.files.keyed_table import KeyedTable, Origins
+from pipeline_lib.outputs.files.word_checks import unrelated_warning
 from pipeline_lib.params import Task
 
-from .answer_files import TASK, TEXTS, Lines, lines, score_task, settings, write_rows
+from .answer_files import (
+    TASK,
+    TEXTS,
+    Lines,
+    gather_answers,
+    lines,
+    score_task,
+    settings,
+    write_rows,
+)
 
 
 def test_answers_of_other_texts_are_refused_where_labels_are_known(tmp_path: Path) -> None:
@@ -33,8 +42,7 @@ def test_answers_of_other_texts_are_refused_where_labels_are_known(tmp_path: Pat
 
     def described(rows: Lines) -> dict[str, Any]:
         path = lines(tmp_path / "a.jsonl", rows)
-        answers = gather([path], settings(), TASK)
-        return describe_answers(answers, "[MASK]", TASK, splits, [path])
+        return describe_answers(gather_answers([path], settings(), TASK), TASK, splits)
 
     record = described(rows)
     assert (record["training_agreement"], record["best_dev"], record["dev_rows"]) == (1.0, 1.0, 10)
@@ -49,10 +57,10 @@ def ordered(labels: np.ndarray, given: np.ndarray, task: Task = TASK, files: int
     rows = len(labels)
     logits = given[:, None] if task.is_regression else np.eye(int(labels.max()) + 1)[given]
     # By content keys, their order is another.
-    shuffled = np.random.default_rng(0).permutation(rows)
-    read = np.stack([np.arange(rows) * files // rows, np.arange(rows) + 1], axis=1)
-    answers = Answers(np.arange(rows), logits[shuffled], None, rows=read[shuffled])
-    check_order(answers, labels[shuffled], np.arange(rows), task, [Path("a"), Path("b")][:files])
+    places, starts = np.random.default_rng(0).permutation(rows), [0, -(-rows // 2)][:files]
+    origins = Origins([*zip(starts, [Path("a"), Path("b")], strict=False)], np.arange(rows) + 1)
+    answers = KeyedTable(np.arange(rows), places, logits, None, "", {}, {}, {}, origins)
+    check_order(answers, labels[places], np.arange(rows), task)
 
 
 def noisy(draw: np.random.Generator, labels: np.ndarray, right: np.ndarray | float) -> np.ndarray:
@@ -119,11 +127,10 @@ def test_without_labels_the_words_tell_that_answers_are_shifted(tmp_path: Path) 
     def described(own: list[str], given: Lines) -> dict[str, Any]:
         rows = [{"text": text, "probs": probs} for text, probs in zip(own, given, strict=True)]
         path = lines(tmp_path / "a.jsonl", rows)
-        answers = gather([path], settings(), TASK)
-        return describe_answers(answers, "[MASK]", TASK, splits, [path])
+        return describe_answers(gather_answers([path], settings(), TASK), TASK, splits)
 
     sound = described(texts, answers)
-    assert sound["predicted_from_words"] > 0.5 and unrelated_warning("llm", sound) is None
+    assert sound["predicted_from_words"] > 0.5 and unrelated_warning("llm", "answers", 0.5) is None
     for step, place in ((1, "up"), (-1, "down")):
         shifted = [answers[(row + step) % 400] for row in range(400)]
         with pytest.raises(DistilleryError, match=rf"a.jsonl: .* one row {place} .* are shifted"):
@@ -131,6 +138,6 @@ def test_without_labels_the_words_tell_that_answers_are_shifted(tmp_path: Path) 
     # Mixed up otherwise, they may be a bad teacher's.
     mixed = described(texts, [answers[row] for row in draw.permutation(400)])
     assert abs(mixed["predicted_from_words"]) < 0.2
-    assert "llm: the words" in unrelated_warning("llm", {"predicted_from_words": 0.05})
+    assert "llm: the words" in unrelated_warning("llm", "answers", 0.05)
     # Of fewer texts nothing can be said.
     assert described(texts[:199], answers[:199])["predicted_from_words"] is None

@@ -8,8 +8,7 @@ import pytest
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.outputs.averages import AveragePass
-from pipeline_lib.outputs.files.answer_pass import AnswerPass
-from pipeline_lib.outputs.files.answers import gather
+from pipeline_lib.outputs.files.lookup_pass import AnswerPass
 from pipeline_lib.params import Average
 from pipeline_lib.shards.columns import list_column, matrix
 from pipeline_lib.shards.engine.local import LocalEngine
@@ -22,7 +21,7 @@ from pipeline_lib.shards.shard_sets import (
     write_shard,
 )
 
-from .answer_files import TASK, lines, settings
+from .answer_files import TASK, gather_answers, lines, settings
 
 ROWS = 40
 TEXTS = [f"sentence {number}" for number in range(3 * ROWS)]
@@ -50,8 +49,7 @@ def stored(found: ShardPass, inputs: ShardSet, folder: Path) -> np.ndarray:
 
 def answers(folder: Path, given: dict[str, dict[str, object]]) -> AnswerPass:
     rows = [{"text": text} | answer for text, answer in given.items()]
-    own = settings()
-    gather([lines(folder / "a.jsonl", rows)], own, TASK).write(folder / "llm", own.mask)
+    gather_answers([lines(folder / "a.jsonl", rows)], settings(), TASK, folder / "llm")
     return AnswerPass.of(folder / "llm")
 
 
@@ -85,9 +83,9 @@ def test_answers_that_are_no_numbers_are_refused(tmp_path: Path, inputs: ShardSe
     found = answers(tmp_path, {text: {"label": ["no", "yes"][len(text) % 2]} for text in TEXTS})
     path = tmp_path / "llm/answers.arrow"
     table = pa.ipc.open_file(path).read_all()
-    logits = matrix(table["logits"]).copy()
+    logits = matrix(table["vector"]).copy()
     logits[5, 0] = np.inf
-    write_shard(path, table.set_column(1, "logits", list_column(logits)))
+    write_shard(path, pa.table({"vector": list_column(logits)}))
     with pytest.raises(DistilleryError, match=r"logits of b00\d-i000\.arrow: not a finite number"):
         stored(AnswerPass.of(found.folder), inputs, tmp_path / "out")
 

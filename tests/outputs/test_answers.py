@@ -14,11 +14,10 @@ import pytest
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.probabilities import softmax
 from pipeline_lib.outputs.averages import AveragePass, mean_answer
-from pipeline_lib.outputs.files.answer_pass import AnswerPass
-from pipeline_lib.outputs.files.answers import gather, read_files
 from pipeline_lib.outputs.files.content_keys import read_texts
 from pipeline_lib.outputs.files.llm_batches import batch_request, instruction, requests_of
-from pipeline_lib.outputs.files.missing import list_unanswered, without_answer
+from pipeline_lib.outputs.files.lookup_pass import AnswerPass
+from pipeline_lib.outputs.files.missing import list_unanswered
 from pipeline_lib.params import Average, Task
 from pipeline_lib.shards.columns import MASKED, list_column, matrix
 from pipeline_lib.shards.engine.local import LocalEngine
@@ -32,14 +31,23 @@ from pipeline_lib.shards.shard_sets import (
 )
 from tests.made_up import made_up_task
 
-from .answer_files import TASK, Lines, lines, score_task, settings, write_rows
+from .answer_files import (
+    TASK,
+    Lines,
+    gather_answers,
+    lines,
+    read_answers,
+    score_task,
+    settings,
+    write_rows,
+)
 from .test_batch_output import batch_line
 
 
 def probs_of(path: Path, task: Task = TASK, **changes: Any) -> dict[int, list[float]]:
     """Return the probabilities that a file comes to, by content key."""
-    found = read_files([path], settings(**changes), task)
-    return dict(zip(found.keys.tolist(), softmax(found.logits).round(3).tolist(), strict=True))
+    found = read_answers([path], settings(**changes), task)
+    return dict(zip(found.keys.tolist(), softmax(found[:]).round(3).tolist(), strict=True))
 
 
 def one(path: Path, row: dict[str, Any], **changes: Any) -> list[float]:
@@ -98,7 +106,7 @@ def test_the_same_answers_in_every_format(tmp_path: Path) -> None:
     assert sorted(wanted.values()) == [[0.1, 0.9], [0.6, 0.4]]
     for name in ("b.arrow", "c.arrow", "d.csv", "e.jsonl"):
         assert probs_of(tmp_path / name) == wanted, name
-    found = read_files([tmp_path / "a.parquet"], settings(provenance={"terms": "t"}), TASK)
+    found = read_answers([tmp_path / "a.parquet"], settings(provenance={"terms": "t"}), TASK)
     assert found.provenance == {"model": "m", "terms": "t"}
 
 
@@ -143,7 +151,7 @@ def test_columns_as_other_tools_write_them(tmp_path: Path) -> None:
 )
 def test_a_faulty_row_is_named(tmp_path: Path, rows: Lines, message: str) -> None:
     with pytest.raises(DistilleryError, match=message):
-        gather([lines(tmp_path / "a.jsonl", rows)], settings(), TASK)
+        gather_answers([lines(tmp_path / "a.jsonl", rows)], settings(), TASK)
 
 
 @pytest.mark.parametrize(
@@ -162,7 +170,7 @@ def test_a_faulty_line_has_the_number_that_an_editor_shows(
 ) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(DistilleryError, match=message):
-        gather([tmp_path / name], settings(classes=["no", "yes"]), TASK)
+        gather_answers([tmp_path / name], settings(classes=["no", "yes"]), TASK)
 
 
 def test_rows_without_an_answer_are_counted(tmp_path: Path) -> None:
@@ -174,7 +182,7 @@ def test_rows_without_an_answer_are_counted(tmp_path: Path) -> None:
         {"text": "c", "probs": {"yes": 0.2}, "coverage": 0.2},
         {"text": "d", "label": "no", "weight": 2.5},
     ]
-    found = read_files([lines(tmp_path / "a.jsonl", rows)], settings(), TASK)
+    found = read_answers([lines(tmp_path / "a.jsonl", rows)], settings(), TASK)
     wanted = {"rows": 6, "answered": 2, "repeated": 1, "errors": 2, "low_coverage": 1}
     assert found.counts == wanted and found.errors == {"timed out": 2}
     assert sorted(found.weights.tolist()) == [1.0, 2.5]
@@ -185,31 +193,33 @@ def test_two_answers_are_found_in_two_files(tmp_path: Path) -> None:
     path = lines(tmp_path / "a.jsonl", one)
     # The same again, of a text with another weight, and of one with another answer.
     same = lines(tmp_path / "b.jsonl", [{"metadata": {}}, one[7], one[7] | {"text": " text 7 "}])
-    found = read_files([path, same], settings(), TASK)
+    found = read_answers([path, same], settings(), TASK)
     assert (found.counts["answered"], found.counts["repeated"]) == (50, 2)
-    wanted = read_files([path], settings(), TASK)
-    assert np.array_equal(found.logits, wanted.logits) and (np.diff(found.keys) > 0).all()
+    wanted = read_answers([path], settings(), TASK)
+    assert np.array_equal(found[:], wanted[:]) and (np.diff(found.keys) > 0).all()
     for other in ({"weight": 2.0}, {"probs": {"yes": 0.5}}):
         again = lines(tmp_path / "c.jsonl", [{"text": "new", "label": "no"}, one[9] | other])
         with pytest.raises(DistilleryError, match=r"c\.jsonl: row 2: the same .*a\.jsonl: row 10,"):
-            read_files([path, same, again], settings(), TASK)
+            read_answers([path, same, again], settings(), TASK)
 
 
 def test_a_constant_file_is_refused(tmp_path: Path) -> None:
     rows = [{"text": f"text {n}", "probs": {"yes": 0.9}} for n in range(40)]
     with pytest.raises(DistilleryError, match=r"a\.jsonl: constant: the same output for 40"):
-        gather([lines(tmp_path / "a.jsonl", rows)], settings(), TASK)
-    assert len(gather([lines(tmp_path / "b.jsonl", rows[:31])], settings(), TASK).keys) == 31
+        gather_answers([lines(tmp_path / "a.jsonl", rows)], settings(), TASK)
+    assert (
+        len(gather_answers([lines(tmp_path / "b.jsonl", rows[:31])], settings(), TASK).keys) == 31
+    )
 
 
 def test_scores_are_taken_as_they_are(tmp_path: Path) -> None:
     task = score_task()
     rows = [{"text": "a", "label": 2.5}, {"text": "b", "logits": [4.0]}]
-    found = read_files([lines(tmp_path / "a.jsonl", rows)], settings(), task)
-    assert sorted(found.logits[:, 0].tolist()) == [2.5, 4.0]
+    found = read_answers([lines(tmp_path / "a.jsonl", rows)], settings(), task)
+    assert sorted(found[:][:, 0].tolist()) == [2.5, 4.0]
     lines(tmp_path / "b.jsonl", [{"text": "a", "probs": {"yes": 1}}])
     with pytest.raises(DistilleryError, match="label is a score, and this row has probs"):
-        read_files([tmp_path / "b.jsonl"], settings(), task)
+        read_answers([tmp_path / "b.jsonl"], settings(), task)
 
 
 def texts_of(inputs: ShardSet, mask: str = "[MASK]") -> list[list[list[str]]]:
@@ -228,7 +238,7 @@ def test_answers_are_found_by_content(tmp_path: Path, store_home: Path) -> None:
         {"text": "so it is ", "label": "yes", "weight": 3},
     ]
     own = settings(mask="___", provenance={"terms": "free"})
-    gather([lines(tmp_path / "a.jsonl", rows)], own, TASK).write(tmp_path / "llm", own.mask)
+    gather_answers([lines(tmp_path / "a.jsonl", rows)], own, TASK, tmp_path / "llm")
     found = AnswerPass.of(tmp_path / "llm")
     manifest, _ = run_pass(found, inputs, tmp_path / "out", LocalEngine(1))
     assert manifest.kind == "logits" and manifest.counts == {"answered": 2, "unanswered": 1}
@@ -238,11 +248,11 @@ def test_answers_are_found_by_content(tmp_path: Path, store_home: Path) -> None:
     assert matrix(table["logits"]).argmax(1)[:2].tolist() == [1, 0]
     assert np.isnan(matrix(table["logits"])[2]).all()
     assert table["weight"].to_pylist() == [3.0, 1.0, 1.0]
-    assert list_unanswered(outputs, without_answer(inputs, outputs, own.mask)) == 1
+    assert list_unanswered(inputs, outputs, own.mask) == 1
     listed = json.loads((tmp_path / "out/unanswered.jsonl").read_text())
     assert (listed["shard"], listed["row"], listed["text"]) == ("b000-i000.arrow", 2, "new")
     # Asked for: what has no answer, with the teacher's sign, by the key of the list.
-    answers = read_files([tmp_path / "a.jsonl"], own, TASK)
+    answers = read_answers([tmp_path / "a.jsonl"], own, TASK)
     assert list(requests_of(texts_of(inputs, own.mask), answers)) == [
         {"key": listed["key"], "text": "new"}
     ]
@@ -258,7 +268,7 @@ def test_a_batch_goes_out_and_comes_back_by_its_keys(tmp_path: Path) -> None:
     assert "no, yes" in asked[0]["body"]["messages"][0]["content"]
     rows = [batch_line([{"yes": 0.8, "no": 0.2}]) | {"custom_id": a["custom_id"]} for a in asked]
     path = lines(tmp_path / "a.jsonl", rows)
-    answers = read_files([path], settings(), TASK)
+    answers = read_answers([path], settings(), TASK)
     assert len(answers.keys) == 2 and list(requests_of(texts_of(inputs), answers)) == []
     # Without log probabilities an answer is a bare label.
     del rows[0]["response"]["body"]["choices"][0]["logprobs"]

@@ -14,7 +14,7 @@ from pipeline_lib.outputs.files.batch_output import (
     read_batch_line,
     read_vllm_line,
 )
-from pipeline_lib.outputs.files.vector_files import read_vectors
+from pipeline_lib.outputs.files.vector_files import Vectors
 
 
 def test_a_distribution_along_the_tokens_of_an_answer() -> None:
@@ -40,7 +40,7 @@ def batch_line(tokens: list[dict[str, float]], content: str = "yes") -> dict[str
 def test_a_batchs_output_is_read() -> None:
     found = read_batch_line(batch_line([{"yes": 0.7, "No": 0.2}]), ["no", "yes"], "f")
     assert found.key == 255 and found.coverage == pytest.approx(0.9)
-    assert found.probs == pytest.approx({"yes": 0.7, "no": 0.2})
+    assert found.value == pytest.approx({"yes": 0.7, "no": 0.2})
     refused = {"custom_id": "1", "response": None, "error": {"message": "expired"}}
     assert read_batch_line(refused, ["no", "yes"], "f").error == "expired"
     other = read_batch_line(batch_line([{"perhaps": 0.9}], "perhaps"), ["no", "yes"], "f")
@@ -58,7 +58,7 @@ def test_vllms_output_is_read() -> None:
     place |= {"7": {"decoded_token": " no", "logprob": math.log(0.4), "rank": 2}}
     line = {"text": "a film", "outputs": [{"text": " yes", "logprobs": [place]}]}
     found = read_vllm_line(line, ["no", "yes"], "f")
-    assert found.texts == ("a film",) and found.probs == pytest.approx({"yes": 0.6, "no": 0.4})
+    assert found.texts == ("a film",) and found.value == pytest.approx({"yes": 0.6, "no": 0.4})
 
 
 LOST = {"custom_id": "1", "response": {"status_code": 502, "body": "Bad gateway"}}
@@ -68,7 +68,7 @@ NO_OTHERS["response"]["body"]["choices"][0]["logprobs"]["content"][0]["top_logpr
 
 def test_a_failure_without_an_object_and_tokens_without_alternatives_are_read() -> None:
     assert read_batch_line(LOST, ["no", "yes"], "f").error == "status 502"
-    assert read_batch_line(NO_OTHERS, ["no", "yes"], "f").probs == pytest.approx({"yes": 0.9})
+    assert read_batch_line(NO_OTHERS, ["no", "yes"], "f").value == pytest.approx({"yes": 0.9})
 
 
 PARTS = batch_line([{"yes": 0.9}])
@@ -105,6 +105,6 @@ def read_all(folder: Path, line: dict[str, Any], vectors: bool) -> None:
     (folder / "a.jsonl").write_text(json.dumps(line) + "\n")
     kind = "vllm" if "outputs" in line else "openai-batch"
     if vectors:
-        list(read_vectors(folder / "a.jsonl", kind))
+        list(Vectors.by_default().read(folder / "a.jsonl")[1])
     else:
         list(read_answers(folder / "a.jsonl", kind, ["no", "yes"])[1])

@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.outputs.files.answers import gather, read_files
 from pipeline_lib.outputs.files.batch_output import read_batch_line
 from pipeline_lib.outputs.files.llm_batches import batch_request, instruction, requests_of
 from pipeline_lib.outputs.files.parse_score import said_score
 from pipeline_lib.params import Range, Regression
 from tests.made_up import made_up_task
 
-from .answer_files import TASK, lines, settings
+from .answer_files import TASK, gather_answers, lines, read_answers, settings
 from .test_batch_output import batch_line
 
 GIVEN = TASK.model_dump() | {"kind": "regression", "metrics": ["pearson"]}
@@ -80,8 +79,8 @@ def test_a_batch_of_scores_goes_out_and_comes_back(tmp_path: Path) -> None:
     assert asked[0]["body"]["messages"][1]["content"] == "a film\n\nthe film"
     said = ["4.5", "Score: 1,25", "7", "no idea"]
     rows = [spoken(own["custom_id"], answer) for own, answer in zip(asked, said, strict=True)]
-    found = read_files([lines(tmp_path / "a.jsonl", rows)], settings(), SIMILARITY)
-    assert found.counts["answered"] == 2 and sorted(found.logits[:, 0].tolist()) == [1.25, 4.5]
+    found = read_answers([lines(tmp_path / "a.jsonl", rows)], settings(), SIMILARITY)
+    assert found.counts["answered"] == 2 and sorted(found[:][:, 0].tolist()) == [1.25, 4.5]
     assert found.errors == {"not from 0 to 5: '7'": 1, "no number: 'no idea'": 1}
     again = [row["text"] for row in requests_of([texts], found)]
     assert again == ["good", "so so"]
@@ -111,16 +110,16 @@ def test_whole_numbers_by_their_probabilities(
     answer: str, tokens: list[dict[str, float]], ends: tuple[float, float], wanted: float
 ) -> None:
     scores = Range(min=ends[0], max=ends[1])
-    assert read_batch_line(batch_line(tokens, answer), scores, "f").said == pytest.approx(wanted)
+    assert read_batch_line(batch_line(tokens, answer), scores, "f").value == pytest.approx(wanted)
 
 
 def test_scores_that_cover_little_are_none(tmp_path: Path) -> None:
     rows: list[dict[str, Any]] = [batch_line([{"4": 0.3, "3": 0.1, "I": 0.2}], "4")]
-    found = read_files([lines(tmp_path / "a.jsonl", rows)], settings(), SIMILARITY)
+    found = read_answers([lines(tmp_path / "a.jsonl", rows)], settings(), SIMILARITY)
     assert (found.counts["answered"], found.counts["low_coverage"]) == (0, 1)
     rows = [{"text": "a", "label": 2.0, "coverage": own} for own in (0.9, 0.2)]
     rows[1]["text"] = "b"
-    found = read_files([lines(tmp_path / "b.jsonl", rows)], settings(), SIMILARITY)
+    found = read_answers([lines(tmp_path / "b.jsonl", rows)], settings(), SIMILARITY)
     assert (found.counts["answered"], found.counts["low_coverage"]) == (1, 1)
 
 
@@ -131,14 +130,14 @@ def test_vllms_lines_hold_scores(tmp_path: Path) -> None:
     row = {"text": "a film", "outputs": [{"text": " 2", "logprobs": [place, end]}]}
     other = {"text": "dull", "outputs": [{"text": "about 3.5, I think"}]}
     worse = {"text": "so so", "outputs": [{"text": "hard to say"}]}
-    found = read_files([lines(tmp_path / "a.jsonl", [row, other, worse])], settings(), SIMILARITY)
-    assert sorted(np.round(found.logits[:, 0], 4).tolist()) == [2.25, 3.5]
+    found = read_answers([lines(tmp_path / "a.jsonl", [row, other, worse])], settings(), SIMILARITY)
+    assert sorted(np.round(found[:][:, 0], 4).tolist()) == [2.25, 3.5]
     assert found.errors == {"no number: 'hard to say'": 1}
 
 
 def test_few_of_many_reasons_are_shown(tmp_path: Path) -> None:
     rows = [spoken(f"{n:x}", f"answer {n}") for n in range(6, 30)]
     with pytest.raises(DistilleryError) as raised:
-        gather([lines(tmp_path / "a.jsonl", rows)], settings(), SIMILARITY)
+        gather_answers([lines(tmp_path / "a.jsonl", rows)], settings(), SIMILARITY)
     assert "not from 0 to 5: 'answer 6' (1)" in str(raised.value)
     assert str(raised.value).endswith("; 14 other reasons (14)")

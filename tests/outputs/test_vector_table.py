@@ -13,12 +13,15 @@ import pytest
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.outputs.files.content_keys import content_keys
+from pipeline_lib.outputs.files.describe import coverage
+from pipeline_lib.outputs.files.gathering import gather as gather_files
+from pipeline_lib.outputs.files.keyed_table import KeyedTable
 from pipeline_lib.outputs.files.llm_batches import embedding_request, requests_of
-from pipeline_lib.outputs.files.missing import list_unanswered, without_vector
-from pipeline_lib.outputs.files.vector_checks import check_related
-from pipeline_lib.outputs.files.vector_files import holds_vectors, read_vectors
-from pipeline_lib.outputs.files.vector_table import GivenVectorPass, GivenVectors, gather_vectors
-from pipeline_lib.outputs.sentence_sets import SentenceSet, covered, read_sides
+from pipeline_lib.outputs.files.lookup_pass import VectorLookup
+from pipeline_lib.outputs.files.missing import list_unanswered
+from pipeline_lib.outputs.files.vector_files import Vectors, holds_vectors
+from pipeline_lib.outputs.files.word_checks import check_words, unrelated_warning
+from pipeline_lib.outputs.sentence_sets import SentenceSet, read_sides
 from pipeline_lib.params import SentenceVectorFiles
 from pipeline_lib.shards.columns import MASKED, list_column
 from pipeline_lib.shards.engine.local import LocalEngine
@@ -52,7 +55,15 @@ def rows_of(texts: list[str] = TEXTS, vectors: np.ndarray = VECTORS) -> list[dic
     return [{"text": text, "embedding": vector} for text, vector in pairs]
 
 
-def gather(path: Path, **changes: Any) -> GivenVectors:
+def gather_vectors(paths: list[Path], own: SentenceVectorFiles, folder: Path) -> KeyedTable:
+    return gather_files(paths, Vectors(own), folder)
+
+
+def of_texts(vectors: KeyedTable, texts: list[str]) -> np.ndarray:
+    return vectors.of_keys(content_keys([texts]))
+
+
+def gather(path: Path, **changes: Any) -> KeyedTable:
     return gather_vectors([path], settings(**changes), path.parent / f"{path.name}-taken")
 
 
@@ -102,8 +113,8 @@ def test_the_same_vectors_in_every_format(tmp_path: Path) -> None:
         assert holds_vectors(tmp_path / name, None)
         given = gather(tmp_path / name)
         assert (len(given.keys), given.width, given.errors) == (40, 6, failures), name
-        np.testing.assert_allclose(given.of_texts(TEXTS), VECTORS, rtol=1e-6)
-        assert np.isnan(given.of_texts(["one that failed", "never heard of"])).all()
+        np.testing.assert_allclose(of_texts(given, TEXTS), VECTORS, rtol=1e-6)
+        assert np.isnan(of_texts(given, ["one that failed", "never heard of"])).all()
     assert gather(tmp_path / "a.parquet").provenance == {"model": "m", "terms": "t"}
     lines(tmp_path / "answers.jsonl", [{"text": "a", "label": "yes"}])
     assert not holds_vectors(tmp_path / "answers.jsonl", None)
@@ -114,10 +125,10 @@ def test_tables_are_read_without_their_numbers_in_python(tmp_path: Path) -> None
     vectors = np.arange(10_000 * 2, dtype=np.float16).reshape(-1, 2) + np.float16(1)
     table = pa.table(columns | {"embedding": list_column(vectors)})
     write_shard(tmp_path / "a.arrow", table)
-    found = list(read_vectors(tmp_path / "a.arrow", None))
+    found = list(Vectors(settings()).read(tmp_path / "a.arrow")[1])
     assert [len(part.keys) for part in found] == [4096, 4096, 1808]
     assert [part.numbers[0] for part in found] == [1, 4097, 8193]
-    np.testing.assert_array_equal(found[2].vectors, vectors[8192:].astype(np.float32))
+    np.testing.assert_array_equal(found[2].values, vectors[8192:].astype(np.float32))
 
 
 def test_a_text_counts_once(tmp_path: Path) -> None:
@@ -125,7 +136,7 @@ def test_a_text_counts_once(tmp_path: Path) -> None:
     rounded = rows_of(TEXTS[:2], VECTORS[:2] + np.float32(1e-4))
     given = gather(lines(path, [*rows_of(), *rounded]))
     assert given.counts == {"rows": 42, "answered": 40, "repeated": 2, "errors": 0}
-    np.testing.assert_array_equal(given.of_texts(TEXTS), VECTORS)
+    np.testing.assert_array_equal(of_texts(given, TEXTS), VECTORS)
     error = refusal(path, [*rows_of(), {"text": TEXTS[3], "embedding": VECTORS[4].tolist()}])
     assert "a.jsonl: row 41: the same text as" in error and "a.jsonl: row 4, with anoth" in error
 
@@ -135,10 +146,13 @@ def test_a_text_counts_once(tmp_path: Path) -> None:
     [
         ({"text": " ", "embedding": [1.0] * 6}, "row 2: `text` is missing"),
         ({"text": "a"}, "row 2: no `embedding`"),
-        ({"text": "a", "embedding": [1.0, 2.0]}, "row 2: `embedding` has 2 values, that of row 1"),
+        (
+            {"text": "a", "embedding": [1.0, 2.0]},
+            "row 2: `embedding` has 2 values, but",
+        ),
         ({"text": "a", "embedding": [0.0] * 6}, "row 2: `embedding`: all values are 0"),
-        ({"text": "a", "embedding": [1e300] + [1.0] * 5}, "row 2: `embedding`: a value is not"),
-        ({"text": "a", "embedding": [None] + [1.0] * 5}, "row 2: `embedding`: a value is not"),
+        ({"text": "a", "embedding": [1e300] + [1.0] * 5}, "row 2: a value is not"),
+        ({"text": "a", "embedding": [None] + [1.0] * 5}, "row 2: a value is not"),
         ({"text": "a", "embedding": {"0": 1.0}}, "row 2: {'0': 1.0} is not a list of numbers"),
         ({"text": "a", "embedding": "[1.0, "}, "row 2: '[1.0, ' is not a list of numbers"),
     ],
@@ -155,7 +169,7 @@ def test_what_cannot_be_right_is_refused(tmp_path: Path) -> None:
     assert list((tmp_path / "a.jsonl-taken").iterdir()) == []
     two = [lines(tmp_path / f"{n}.jsonl", rows_of(TEXTS, VECTORS[:, :n])) for n in (6, 5)]
     with pytest.raises(
-        DistilleryError, match=r"5\.jsonl: row 1: a vector of 5 values, but those b"
+        DistilleryError, match=r"5\.jsonl: row 1: `embedding` has 5 values, but those b"
     ):
         gather_vectors(two, settings(), tmp_path / "two")
     table = pa.table({"text": ["a", "b"], "embedding": pa.array([[1.0, 2.0], [1.0, None]])})
@@ -194,7 +208,7 @@ def test_rows_find_their_vectors(tmp_path: Path, storage: str, error: float) -> 
         mask="<mask>",
     )
     inputs = write_set(tmp_path / "in")
-    own = GivenVectorPass.of(tmp_path / "a.jsonl-taken", storage)
+    own = VectorLookup.of(tmp_path / "a.jsonl-taken", storage)
     manifest, report = run_pass(own, inputs, tmp_path / "out", LocalEngine(1))
     assert manifest.counts == {"answered": 39, "unanswered": 1} and report.computed == 2
     assert manifest.made_from["provenance"] == {"terms": "t"}
@@ -202,7 +216,7 @@ def test_rows_find_their_vectors(tmp_path: Path, storage: str, error: float) -> 
     found = StoredVectors([(table, "") for table in outputs.tables()])[np.arange(40)]
     np.testing.assert_allclose(found[:39], VECTORS[:39], atol=error)
     assert np.isnan(found[39]).all() and given.width == 6
-    assert list_unanswered(outputs, without_vector(inputs, outputs, "<mask>")) == 1
+    assert list_unanswered(inputs, outputs, "<mask>") == 1
     [line] = (tmp_path / "out/unanswered.jsonl").read_text().splitlines()
     assert json.loads(line)["text"] == TEXTS[39] and json.loads(line)["row"] == 6
     _, report = run_pass(own, inputs, tmp_path / "again", LocalEngine(1))
@@ -212,15 +226,16 @@ def test_rows_find_their_vectors(tmp_path: Path, storage: str, error: float) -> 
 def test_sentences_of_pairs_count_by_themselves(tmp_path: Path) -> None:
     given = gather(lines(tmp_path / "a.jsonl", rows_of()[:36]))
     inputs = write_set(tmp_path / "in", pair=True)
-    own = GivenVectorPass.of(tmp_path / "a.jsonl-taken", "int8")
+    own = VectorLookup.of(tmp_path / "a.jsonl-taken", "int8")
     manifest, _ = run_pass(own, inputs, tmp_path / "out", LocalEngine(1))
     assert list(manifest.schema) == ["key", "vector", "scale", "vector_2", "scale_2"]
     assert manifest.counts == {"answered": 72, "unanswered": 8}
     here = SentenceSet(tmp_path / "in", tmp_path / "out")
-    assert covered(here, given, "[MASK]") == (72, 80)
-    assert covered(SentenceSet(tmp_path / "in", tmp_path / "out", 10), given, "[MASK]") == (16, 20)
+    for limit, wanted in ((None, (72, 80)), (10, (16, 20))):
+        limited = read_sides(SentenceSet(tmp_path / "in", tmp_path / "out", limit), "[MASK]")
+        assert coverage(given, ([side] for side in limited)) == wanted
     outputs = ShardSet.open(tmp_path / "out")
-    assert list_unanswered(outputs, without_vector(inputs, outputs, "[MASK]")) == 8
+    assert list_unanswered(inputs, outputs, "[MASK]") == 8
     sentences = [[side] for side in read_sides(here, "[MASK]")]
     rows = list(requests_of(sentences * 2, given))
     assert sorted(row["text"] for row in rows) == TEXTS[36:]
@@ -232,7 +247,7 @@ def test_sentences_of_pairs_count_by_themselves(tmp_path: Path) -> None:
 
 def test_what_does_not_fit_the_number_format_is_refused(tmp_path: Path) -> None:
     gather(lines(tmp_path / "a.jsonl", rows_of(vectors=VECTORS * 1e6)))
-    own = GivenVectorPass.of(tmp_path / "a.jsonl-taken", "float16")
+    own = VectorLookup.of(tmp_path / "a.jsonl-taken", "float16")
     inputs = write_set(tmp_path / "in", pair=True)
     with pytest.raises(DistilleryError, match=r"not a finite number.*storage` to float32"):
         run_pass(own, inputs, tmp_path / "out", LocalEngine(1))
@@ -252,9 +267,10 @@ def test_shifted_vectors_are_refused(tmp_path: Path) -> None:
 
     def related(own: np.ndarray) -> str | None:
         given = gather(lines(tmp_path / "a.jsonl", rows_of(texts, own)))
-        return check_related(given, corpus, "[MASK]", "a.jsonl")
+        correlation = check_words(given, "vectors", corpus, "a.jsonl", 2000)
+        return unrelated_warning("a.jsonl", "vectors", correlation)
 
     assert related(vectors) is None
     with pytest.raises(DistilleryError, match=r"one row down .* the vectors are shifted"):
         related(np.roll(vectors, 1, axis=0))
-    assert "do not predict their vectors" in related(generator.permutation(vectors))
+    assert "do not predict its vectors" in related(generator.permutation(vectors))

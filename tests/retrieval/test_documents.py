@@ -10,8 +10,8 @@ import pytest
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.models.students.sentence_encoder import load_encoder
 from pipeline_lib.models.students.vector_targets import Targets
-from pipeline_lib.outputs.files.describe_vectors import usual_settings
-from pipeline_lib.outputs.files.vector_table import gather_vectors
+from pipeline_lib.outputs.files.gathering import gather
+from pipeline_lib.outputs.files.vector_files import Vectors
 from pipeline_lib.retrieval.building import Form, add, build
 from pipeline_lib.retrieval.catalogue import Catalogue
 from pipeline_lib.retrieval.documents import GivenDocuments, check_space, targets_in_files
@@ -51,7 +51,7 @@ def given(
     folder.mkdir()
     file = folder / "vectors.jsonl"
     file.write_text("\n".join(map(json.dumps, rows)))
-    gather_vectors([file], usual_settings(), folder / "gathered")
+    gather([file], Vectors.by_default(), folder / "gathered")
     return GivenDocuments.gathered(folder / "gathered")
 
 

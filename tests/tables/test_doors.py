@@ -56,7 +56,7 @@ def by_index_and_search(path: Path) -> list[tuple[str, int | None]]:
 
 def by_teacher(path: Path) -> list[tuple[str, int | None]]:
     _, rows = read_answers(path, None, ["neg", "pos"])
-    return [(row.texts[0], row.number) for row in rows]
+    return [(row.texts[0], number) for number, row in rows]
 
 
 @pytest.fixture(params=["init", "stages", "predict", "index", "teacher"])

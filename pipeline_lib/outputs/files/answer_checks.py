@@ -1,19 +1,18 @@
-"""Whether a teacher's answers belong to their texts: by a task's labels, or by the texts' words."""
+"""Whether a teacher's answers belong to their texts, by a task's labels or the texts' words."""
 
 import math
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.outputs.files.answers import Answers
-from pipeline_lib.outputs.files.content_keys import read_texts, row_keys
+from pipeline_lib.outputs.files.content_keys import row_keys
+from pipeline_lib.outputs.files.keyed_table import KeyedTable
+from pipeline_lib.outputs.files.word_checks import check_words
 from pipeline_lib.outputs.health import MIN_LABELS, chance_agreement
-from pipeline_lib.outputs.word_prediction import MIN_CORRELATION, check_not_shifted
 from pipeline_lib.params import Task
-from pipeline_lib.results.metrics import agreement, decide, label_array, score
+from pipeline_lib.results.metrics import agreement, check_unit, decide, label_array, score
 from pipeline_lib.shards.shard_sets import ShardSet
 
 STRETCH = 500
@@ -24,11 +23,7 @@ answers given without reading the texts exceed it in only one stretch of a billi
 
 
 def describe_answers(
-    answers: Answers,
-    mask: str,
-    task: Task,
-    splits: Mapping[str, ShardSet],
-    files: Sequence[Path],
+    answers: KeyedTable, task: Task, splits: Mapping[str, ShardSet]
 ) -> dict[str, Any]:
     """Return the record of a teacher whose answers come from files, after checking them.
 
@@ -36,24 +31,20 @@ def describe_answers(
     there are none; ``predicted_from_words`` is how well the words of the training texts predict the
     answers, null if there are too few.
 
-    :param splits: the task's train and dev; :param files: for messages.
+    :param answers: as they were gathered, with their origins; :param splits: the task's train and
+        dev.
     :raises DistilleryError: if the answers agree with the labels no better than by chance, if they
         or a stretch of them are shifted, or if they are in another unit.
     """
-    where = ", ".join(path.name for path in files)
-    labels, places = labelled_answers(answers, splits["train"], mask)
-    known, dev_places = labelled_answers(answers, splits["dev"], mask)
-    outputs, dev_outputs = answers.logits[places], answers.logits[dev_places]
-    check_related(
-        *(np.concatenate(pair) for pair in ((labels, known), (outputs, dev_outputs))), task, where
-    )
-    both = np.concatenate([labels, known]), np.concatenate([places, dev_places])
-    check_order(answers, *both, task, files)
+    where = answers.origins.names
+    labels, indices = labelled_answers(answers, splits["train"])
+    known, dev_indices = labelled_answers(answers, splits["dev"])
+    outputs, dev_outputs = answers[indices], answers[dev_indices]
+    both = np.concatenate([labels, known])
+    check_related(both, np.concatenate([outputs, dev_outputs]), task, where)
+    check_order(answers, both, np.concatenate([indices, dev_indices]), task)
     if task.is_regression and len(known) >= MIN_LABELS:
-        # Imported only where it is needed: it imports torch.
-        from pipeline_lib.results.metrics import check_unit
-
-        check_unit(files[0], known, dev_outputs[:, 0])
+        check_unit(answers.origins.files[0][1], known, dev_outputs[:, 0])
     metric = task.metrics[0]
     return {
         "metric": metric,
@@ -64,50 +55,19 @@ def describe_answers(
         if len(labels)
         else None,
         "training_rows": len(labels),
-        "predicted_from_words": check_words(answers, splits["train"], mask, where),
+        "predicted_from_words": check_words(answers, "answers", [splits["train"].table()], where),
         "selection": "answers out of files",
         "provenance": answers.provenance,
         "counts": answers.counts,
     }
 
 
-def check_words(answers: Answers, rows: ShardSet, mask: str, where: str) -> float | None:
-    """Check, without labels, that the answers of the files are not shifted as a whole.
-
-    :return: how well the words of the texts predict the answers; None: there are too few texts.
-    :raises DistilleryError: if they predict the answers one row up or down better.
-    """
-    table = rows.table()
-    places = answers.find(row_keys(table, mask))
-    texts = [" ".join(row) for row in zip(*read_texts(table, mask), strict=True)]
-    answered = np.flatnonzero(places >= 0)
-    files, lines = answers.rows[places[answered]].T
-    answered = answered[np.lexsort((lines, files))]
-    answered_texts = [texts[row] for row in answered]
-    return check_not_shifted(answered_texts, answers.logits[places[answered]], where, "answers")
-
-
-def unrelated_warning(name: str, record: Mapping[str, Any]) -> str | None:
-    """Return the warning for answers that nothing in their texts predicts; None: they fit.
-
-    :param record: see :func:`describe_answers`.
-    """
-    value = record["predicted_from_words"]
-    if value is None or value >= MIN_CORRELATION:
-        return None
-    return (
-        f"warning: {name}: the words of its texts do not predict its answers (correlation "
-        f"{value:.2f}), as if the answers were shifted or mixed up. Check some rows: "
-        "`distill shards show`."
-    )
-
-
-def labelled_answers(answers: Answers, rows: ShardSet, mask: str) -> tuple[np.ndarray, np.ndarray]:
+def labelled_answers(answers: KeyedTable, rows: ShardSet) -> tuple[np.ndarray, np.ndarray]:
     """Return the labels of the rows that have both label and answer, and the answers' indices."""
     table = rows.table()
-    places = answers.find(row_keys(table, mask))
-    both = table["label"].is_valid().to_numpy() & (places >= 0)
-    return label_array(table["label"].filter(both)), places[both]
+    indices = answers.find(row_keys(table, answers.mask))
+    both = table["label"].is_valid().to_numpy() & (indices >= 0)
+    return label_array(table["label"].filter(both)), indices[both]
 
 
 def check_related(labels: np.ndarray, outputs: np.ndarray, task: Task, where: str) -> None:
@@ -131,34 +91,32 @@ def check_related(labels: np.ndarray, outputs: np.ndarray, task: Task, where: st
     )
 
 
-def check_order(
-    answers: Answers, labels: np.ndarray, places: np.ndarray, task: Task, files: Sequence[Path]
-) -> None:
+def check_order(answers: KeyedTable, labels: np.ndarray, indices: np.ndarray, task: Task) -> None:
     """Check that in no stretch of the files the answers belong to the texts one row up or down.
 
     If they do, they fit the labels there better than their own.  Only rows where the two labels
     differ count (a sign test).  A sound teacher's answers fit their own labels better, however
     noisy they are, in whatever order the rows are and wherever the hard ones stand.
 
-    :param labels: (labelled,); :param places: the indices of their answers, int (labelled,).
-    :param files: as they were read.
+    :param labels: (labelled,); :param indices: of their answers, int (labelled,).
     :raises DistilleryError: naming the first and last row of the stretch.
     """
-    order = np.lexsort((answers.rows[:, 1], answers.rows[:, 0]))
-    known, predictions = np.full(len(order), np.nan), decide(answers.logits, task.is_regression)
-    known[places] = labels
+    order = np.argsort(answers.places)
+    known, predictions = np.full(len(order), np.nan), decide(answers[:], task.is_regression)
+    known[indices] = labels
     if task.is_regression and len(labels):
         # High or low: where the labels rise from row to row, answers that are too high would fit
         # the next label better than their own.
-        known[places] = labels > np.median(labels)
-        predictions = (predictions > np.median(predictions[places])).astype(np.int64)
+        known[indices] = labels > np.median(labels)
+        predictions = (predictions > np.median(predictions[indices])).astype(np.int64)
     known, predictions = known[order], predictions[order]
     for direction, step in (("up", 1), ("down", -1)):
         others = np.roll(known, step)
         pairs = np.flatnonzero(~np.isnan(known) & ~np.isnan(others))
         for rows in np.array_split(pairs, max(1, len(pairs) // STRETCH)):
             if _fits_others(predictions[rows], known[rows], others[rows]):
-                first, last = (_row(answers, order[row], files) for row in rows[[0, -1]])
+                ends = answers.places[order[rows[[0, -1]]]]
+                first, last = map(answers.origins.row, ends)
                 raise DistilleryError(
                     f"{first} to {last}: the answers fit the labels one row {direction} better "
                     "than their own: they are shifted. Put every answer in the row of its own text."
@@ -182,8 +140,3 @@ def _fits_others(predictions: np.ndarray, labels: np.ndarray, others: np.ndarray
     return (predictions == others).mean() > chance_agreement(
         others.astype(np.int64), outputs, False
     )
-
-
-def _row(answers: Answers, index: int, files: Sequence[Path]) -> str:
-    file, row = answers.rows[index]
-    return f"{files[file].name}: row {row}"

@@ -8,25 +8,14 @@ docs/teacher-files.md describes the schema.
 
 import json
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.outputs.files.batch_output import (
-    Asked,
-    batch_line,
-    read_batch_line,
-    read_vllm_line,
-)
-from pipeline_lib.outputs.files.teacher_rows import (
-    BATCHES,
-    Described,
-    described,
-    format_of,
-    rows_of,
-)
+from pipeline_lib.outputs.files.batch_output import Asked, read_batch_line, read_vllm_line
+from pipeline_lib.outputs.files.given_rows import Given, check_text, read_rows
+from pipeline_lib.outputs.files.teacher_rows import Described, described, format_of
 
 ANSWERS = ("logits", "probs", "label")
 """The answer columns; a row has exactly one of them."""
@@ -35,95 +24,47 @@ Numbers = list[float] | dict[str, float]
 """One number per class: in the order of the file's classes, or by name."""
 
 
-@dataclass(frozen=True)
-class Given:
-    """One row of a file.
-
-    :ivar number: its line number in an editor; :ivar key: the content key, if the row has that
-        instead of the text; :ivar kind: one of :data:`ANSWERS`; None: there is an ``error``.
-    """
-
-    number: int
-    texts: tuple[str, ...] | None
-    key: int | None
-    kind: str | None
-    value: Numbers | str | float | None
-    weight: float | None = None
-    coverage: float | None = None
-    error: str | None = None
-
-
-def read_answers(path: Path, format: str | None, asked: Asked) -> tuple[Described, Iterator[Given]]:
-    """Read a file's metadata, and its rows one by one.
+def read_answers(
+    path: Path, format: str | None, asked: Asked
+) -> tuple[Described, Iterator[tuple[int, Given]]]:
+    """Read a file's metadata, and its rows one by one, with their line numbers in an editor.
 
     :param format: None: from the suffix; :param asked: the task's classes, whose probabilities are
         read from a batch's tokens, or the range of its scores.
     :raises DistilleryError: naming the file, the row or column, and the remedy.
     """
-    kind = format_of(path, format)
-    rows = _batch_rows(path, kind, asked) if kind in BATCHES else _rows(path, kind)
-    return described(path, kind), rows
-
-
-def _rows(path: Path, kind: str) -> Iterator[Given]:
-    def check(names: list[str]) -> None:
-        _check_columns(path, names)
-
-    plain = kind in ("csv", "tsv")
-    for number, row in rows_of(path, kind, _is_ours, check):
-        if "metadata" not in row:
-            yield _given(path, number, row, plain)
-
-
-def _batch_rows(path: Path, kind: str, asked: Asked) -> Iterator[Given]:
-    read = read_batch_line if kind == "openai-batch" else read_vllm_line
-    for number, line in rows_of(path, kind, _is_ours, lambda names: None):
-        with batch_line(where := f"{path}: row {number}"):
-            answer = read(line, asked, where)
-        kind_of, value = ("probs", answer.probs) if answer.said is None else ("label", answer.said)
-        yield Given(
-            *(number, answer.texts, answer.key, None if answer.error else kind_of, value),
-            error=answer.error,
-            coverage=answer.coverage,
-        )
+    format = format_of(path, format)
+    batches: dict[str, Callable[[dict[str, Any], str], Given]] = {
+        "openai-batch": lambda line, where: read_batch_line(line, asked, where),
+        "vllm": lambda line, where: read_vllm_line(line, asked, where),
+    }
+    parse = batches.get(format, _given)
+    return described(path, format), read_rows(path, format, _is_ours, ANSWERS, parse)
 
 
 def _is_ours(name: str) -> bool:
     return name in COLUMNS or name.partition(".")[0] in ANSWERS[:2]
 
 
-def _check_columns(path: Path, names: list[str]) -> None:
-    remedy = "docs/teacher-files.md has the columns; `distill teacher check` tries a file."
-    if "text" not in names:
-        raise DistilleryError(
-            f"{path}: no column 'text'; there are {', '.join(map(repr, names)) or 'none'}. {remedy}"
-        )
-    if not any(name.partition(".")[0] in ANSWERS for name in names):
-        raise DistilleryError(f"{path}: none of the columns {', '.join(ANSWERS)}. {remedy}")
-
-
-def _given(path: Path, number: int, row: Mapping[str, Any], plain: bool = False) -> Given:
-    """Validate and return one row.
-
-    :param plain: whether all values are text, as in CSV.
-    """
-    where = f"{path}: row {number}"
+def _given(row: Mapping[str, Any], where: str) -> Given:
+    """Validate and return one row."""
     values = {name: value for name, value in row.items() if value is not None}
     for kind in ANSWERS[:2]:
         by_class = {n.partition(".")[2]: v for n, v in values.items() if n.startswith(f"{kind}.")}
         if by_class:
             values[kind] = by_class
     texts = tuple(values[name] for name in ("text", "text_pair") if name in values)
-    if "text" not in values or not all(isinstance(text, str) and text.strip() for text in texts):
-        raise DistilleryError(f"{where}: `text` is missing or not text. Fill it in.")
-    number_of = {name: _number(values.get(name), name, where) for name in ("weight", "coverage")}
-    if number_of["weight"] is not None and number_of["weight"] < 0:
+    for text in texts if "text" in values else (None,):
+        check_text(text, where)
+    numbers = {name: _number(values.get(name), name, where) for name in ("weight", "coverage")}
+    weight, coverage = numbers.values()
+    if weight is not None and weight < 0:
         raise DistilleryError(f"{where}: `weight` is below 0. Correct it.")
-    if number_of["coverage"] is not None and not 0.0 <= number_of["coverage"] <= 1.0:
+    if coverage is not None and not 0.0 <= coverage <= 1.0:
         raise DistilleryError(f"{where}: `coverage` is not a share from 0 to 1. Correct it.")
     error = values.get("error")
     if error:
-        return Given(number, texts, None, None, None, error=str(error), **number_of)
+        return Given(texts, error=str(error))
     kinds = [kind for kind in ANSWERS if kind in values]
     if len(kinds) != 1:
         present = " and ".join(kinds) or "none"
@@ -132,26 +73,19 @@ def _given(path: Path, number: int, row: Mapping[str, Any], plain: bool = False)
             "without an answer, give the reason in `error`."
         )
     [kind] = kinds
-    value = values[kind]
-    if kind != "label":
-        value = _numbers(_parsed(value, where) if plain else value, where)
-    return Given(number, texts, None, kind, value, error=None, **number_of)
-
-
-def _parsed(value: Any, where: str) -> Any:
-    """Parse a CSV's list or mapping, which is written as JSON."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return json.loads(value)
-    except ValueError as error:
-        raise DistilleryError(
-            f"{where}: {value!r:.40} is not a list of numbers ({error}). Write [0.1, 0.9], or a "
-            "column for each class, as probs.NAME."
-        ) from error
+    value = values[kind] if kind == "label" else _numbers(values[kind], where)
+    return Given(texts, None, kind, value, weight, coverage)
 
 
 def _numbers(value: Any, where: str) -> Numbers:
+    if isinstance(value, str):  # CSV's lists and mappings are JSON
+        try:
+            value = json.loads(value)
+        except ValueError as error:
+            raise DistilleryError(
+                f"{where}: {value!r:.40} is not a list of numbers ({error}). Write [0.1, 0.9], or "
+                "a column for each class, as probs.NAME."
+            ) from error
     if isinstance(value, Mapping):
         # Arrow's structs have every name, with null for those that the row lacks.
         named = {name: _number(part, name, where) for name, part in value.items()}

@@ -20,29 +20,35 @@ EXCESS = 0.01
 def class_order(classes: Sequence[str], task: Task, where: str) -> np.ndarray:
     """Return the index of each of the task's classes in a file's classes, int64 (classes,).
 
-    Case and surrounding whitespace are ignored.
-
     :raises DistilleryError: if one is missing, unknown, or listed twice.
     """
-    file_classes, wanted = (
-        [_plain(name) for name in names] for names in (classes, task.label_names)
-    )
     if task.is_regression:
         return np.zeros(1, np.int64)
-    for name, plain in zip(classes, file_classes, strict=True):
-        if plain not in wanted:
-            raise _unknown(name, task, where)
-        if file_classes.count(plain) > 1:
+    indices = [class_index(name, task, where) for name in classes]
+    for name, index in zip(classes, indices, strict=True):
+        if indices.count(index) > 1:
             raise DistilleryError(f"{where}: class {name!r} is listed twice. Name each once.")
-    missing = [
-        n for n, plain in zip(task.label_names, wanted, strict=True) if plain not in file_classes
-    ]
+    missing = [name for index, name in enumerate(task.label_names) if index not in indices]
     if missing:
         raise DistilleryError(
             f"{where}: class {missing[0]!r} is missing from {', '.join(classes)}. Name every "
             "class of the task's `labels`."
         )
-    return np.array([file_classes.index(plain) for plain in wanted])
+    return np.argsort(indices)
+
+
+def class_index(name: Any, task: Task, where: str, remedy: str = "") -> int:
+    """Return the index of a class, whose name may differ in case and surrounding whitespace.
+
+    :raises DistilleryError: if the task has no such class.
+    """
+    names = [_plain(known) for known in task.label_names]
+    if isinstance(name, str) and _plain(name) in names:
+        return names.index(_plain(name))
+    raise DistilleryError(
+        f"{where}: class {name!r} is unknown; the task's are {', '.join(task.label_names)}. Name "
+        f"it as in `labels`, or correct it.{remedy}"
+    )
 
 
 def class_number(value: Any, classes: Sequence[str] | None, task: Task, where: str) -> int:
@@ -50,19 +56,17 @@ def class_number(value: Any, classes: Sequence[str] | None, task: Task, where: s
 
     :raises DistilleryError: if it is neither.
     """
-    names = [_plain(name) for name in task.label_names]
-    if isinstance(value, str) and _plain(value) in names:
-        return names.index(_plain(value))
-    index = float(value) if _is_number(value) else None
-    if classes is None or index is None:
-        remedy = " A number needs `classes`, which it indexes." if index is not None else ""
-        raise DistilleryError(f"{_unknown(value, task, where)}{remedy}")
-    if index not in range(len(classes)):
+    is_name = isinstance(value, str) and _plain(value) in map(_plain, task.label_names)
+    if is_name or not _is_number(value):
+        return class_index(value, task, where)
+    if classes is None:
+        return class_index(value, task, where, " A number needs `classes`, which it indexes.")
+    if float(value) not in range(len(classes)):
         raise DistilleryError(
             f"{where}: label {value} is not an index of the classes {', '.join(classes)}, which "
             "are numbered from 0. Correct it."
         )
-    return names.index(_plain(classes[int(index)]))
+    return class_index(classes[int(float(value))], task, where)
 
 
 def completed(
@@ -138,12 +142,9 @@ def in_order(
                 f"{', '.join(task.label_names)}. Give one for each."
             )
         return np.array(value, np.float64)[order], np.ones(classes, bool)
-    names = [_plain(name) for name in task.label_names]
     values, named = np.zeros(classes), np.zeros(classes, bool)
     for name, number in value.items():
-        if _plain(name) not in names:
-            raise _unknown(name, task, where)
-        index = names.index(_plain(name))
+        index = class_index(name, task, where)
         values[index], named[index] = values[index] + number, True
     return values, named
 
@@ -154,13 +155,6 @@ def missing_classes(named: np.ndarray, task: Task) -> str:
     :param named: a mask of those with one, bool (classes,).
     """
     return ", ".join(np.array(task.label_names)[~named])
-
-
-def _unknown(name: Any, task: Task, where: str) -> DistilleryError:
-    return DistilleryError(
-        f"{where}: class {name!r} is unknown; the task's are {', '.join(task.label_names)}. Name "
-        "it as in `labels`, or correct it."
-    )
 
 
 def _plain(name: str) -> str:

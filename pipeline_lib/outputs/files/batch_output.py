@@ -9,14 +9,13 @@ A score is the only number in an answer or, if that is a whole number in one tok
 probability-weighted mean of the whole numbers among its alternatives (Liu et al. 2023, section 2).
 """
 
-import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.outputs.files.given_rows import Given, content_key, failure
 from pipeline_lib.outputs.files.parse_score import said_score
 from pipeline_lib.params import Range
 
@@ -28,24 +27,7 @@ IMPOSSIBLE = 1e-3
 """Alternatives whose probabilities at one position sum to more than 1 by this are rejected."""
 
 
-@dataclass(frozen=True)
-class BatchAnswer:
-    """One line of a batch's output.
-
-    :ivar key: the content key, if the line has no texts; :ivar probs: by class, for those found.
-    :ivar said: the class, if only the answer itself is known; the score of a regression.
-    :ivar coverage: the total probability of the classes, or whole numbers, that were found.
-    """
-
-    key: int | None
-    texts: tuple[str, ...] | None
-    probs: dict[str, float] | None = None
-    said: str | float | None = None
-    coverage: float | None = None
-    error: str | None = None
-
-
-def read_batch_line(line: Mapping[str, Any], asked: Asked, where: str) -> BatchAnswer:
+def read_batch_line(line: Mapping[str, Any], asked: Asked, where: str) -> Given:
     """Read a line of an OpenAI batch's output, which ``vllm run-batch`` writes too.
 
     ``custom_id`` is the content key, as ``distill teacher requests`` wrote it.
@@ -60,13 +42,13 @@ def read_batch_line(line: Mapping[str, Any], asked: Asked, where: str) -> BatchA
     body = body if isinstance(body, Mapping) else {}
     failed = line.get("error") or body.get("error")
     if failed or response.get("status_code", 200) != 200:
-        return BatchAnswer(key, None, error=failure(failed, response))
+        return Given(key=key, error=failure(failed, response))
     choices = body.get("choices") or [{}]
     answer = (choices[0].get("message") or {}).get("content") or choices[0].get("text")
-    return _answered(key, None, answer, _places(choices[0].get("logprobs")), asked, where)
+    return _answered(Given(key=key), answer, _places(choices[0].get("logprobs")), asked, where)
 
 
-def read_vllm_line(line: Mapping[str, Any], asked: Asked, where: str) -> BatchAnswer:
+def read_vllm_line(line: Mapping[str, Any], asked: Asked, where: str) -> Given:
     """Read a line with the fields of vLLM's ``RequestOutput``, and ``text`` or ``custom_id``.
 
     ``outputs[0].logprobs`` has for each token the alternatives' ``decoded_token`` and ``logprob``,
@@ -77,41 +59,41 @@ def read_vllm_line(line: Mapping[str, Any], asked: Asked, where: str) -> BatchAn
     texts = tuple(line[name] for name in ("text", "text_pair") if name in line) or None
     key = None if texts else content_key(line.get("custom_id", line.get("request_id")), where)
     if line.get("error"):
-        return BatchAnswer(key, texts, error=str(line["error"]))
+        return Given(texts, key, error=str(line["error"]))
     output = (line.get("outputs") or [{}])[0]
     places = [
         {str(token["decoded_token"]): float(token["logprob"]) for token in alternatives.values()}
         for alternatives in output.get("logprobs") or []
     ]
-    return _answered(key, texts, output.get("text"), places, asked, where)
+    return _answered(Given(texts, key), output.get("text"), places, asked, where)
 
 
 def _answered(
-    key: int | None,
-    texts: tuple[str, ...] | None,
-    answer: str | None,
-    places: list[Alternatives],
-    asked: Asked,
-    where: str,
-) -> BatchAnswer:
+    row: Given, answer: str | None, places: list[Alternatives], asked: Asked, where: str
+) -> Given:
+    """Complete a row with its answer.
+
+    ``value`` has the classes that were found, or else the class said, or the score; ``coverage`` is
+    the total probability of the classes, or whole numbers, that were found.
+    """
     if not answer:
-        return BatchAnswer(key, texts, error="no answer")
+        return replace(row, error="no answer")
     _check_possible(places, where)
     if isinstance(asked, Range):
         try:
             score, coverage = _score(answer, places, asked)
         except ValueError as error:
-            return BatchAnswer(key, texts, error=str(error))
-        return BatchAnswer(key, texts, said=score, coverage=coverage)
+            return replace(row, error=str(error))
+        return replace(row, kind="label", value=score, coverage=coverage)
     if places:
         probs = class_probabilities(answer, places, asked)
         if coverage := sum(probs.values()):
-            return BatchAnswer(key, texts, probs, coverage=min(1.0, coverage))
+            return replace(row, kind="probs", value=probs, coverage=min(1.0, coverage))
     else:
         named = [name for name in asked if _plain(name) == _plain(answer)]
         if named:
-            return BatchAnswer(key, texts, said=named[0])
-    return BatchAnswer(key, texts, error=f"no class: {answer!r:.60}")
+            return replace(row, kind="label", value=named[0])
+    return replace(row, error=f"no class: {answer!r:.60}")
 
 
 def _score(
@@ -248,39 +230,3 @@ def _check_possible(places: list[Alternatives], where: str) -> None:
             f"{where}: all {len(places)} tokens have the same alternatives. The provider's log "
             "probabilities cannot be right: ask for labels alone, or use another provider."
         )
-
-
-def content_key(custom_id: Any, where: str) -> int:
-    """Return a ``custom_id`` as a content key.
-
-    :raises DistilleryError: if it is not one.
-    """
-    with suppress(ValueError):
-        if 0 <= (key := int(str(custom_id), 16)) < 2**64:
-            return key
-    raise DistilleryError(
-        f"{where}: custom_id {custom_id!r:.40} is not a content key. Make the batch with `distill "
-        "teacher requests`, or give the text instead."
-    )
-
-
-@contextmanager
-def batch_line(where: str) -> Iterator[None]:
-    """Turn whatever a line of another shape raises into one clear error.
-
-    :raises DistilleryError: naming the row.
-    """
-    try:
-        yield
-    except (AttributeError, KeyError, TypeError, ValueError, OverflowError, IndexError) as error:
-        raise DistilleryError(
-            f"{where}: not a line of a batch's output ({type(error).__name__}: {error}). Correct "
-            "it, or take it out."
-        ) from error
-
-
-def failure(error: Any, response: Mapping[str, Any]) -> str:
-    """Return why a line has no answer: the error's message, or the response's status."""
-    if isinstance(error, Mapping) and error.get("message"):
-        return str(error["message"])
-    return json.dumps(error) if error else f"status {response.get('status_code')}"

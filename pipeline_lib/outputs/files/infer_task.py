@@ -1,26 +1,21 @@
 """Reads a file of answers without a task: the classes are those that the file itself names."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.outputs.files.answer_files import read_answers
+from pipeline_lib.outputs.files.given_rows import Given
+from pipeline_lib.outputs.files.teacher_rows import BATCHES, format_of
+from pipeline_lib.params import AnswerFiles, Classification, Range, Regression, Task
 
-if TYPE_CHECKING:
-    from pipeline_lib.outputs.files.answer_files import Given
-    from pipeline_lib.params import AnswerFiles, Task
 
-
-def task_of(file: Path, settings: "AnswerFiles") -> "Task":
+def task_of(file: Path, settings: AnswerFiles) -> Task:
     """Return the task that a file's answers are to: its classes or scores, sentences or pairs.
 
     It has nothing else: no source, and no columns.
 
     :raises DistilleryError: if the file does not tell, or cannot be read.
     """
-    from pipeline_lib.outputs.files.answer_files import read_answers
-    from pipeline_lib.outputs.files.teacher_rows import BATCHES, format_of
-    from pipeline_lib.params import Classification, Range, Regression
-
     kind = format_of(file, settings.format)
     if kind in BATCHES:
         raise DistilleryError(
@@ -30,7 +25,7 @@ def task_of(file: Path, settings: "AnswerFiles") -> "Task":
     metadata, rows = read_answers(file, kind, [])
     names: dict[str, str] = {}
     numbers, text = False, ["text"]
-    for row in rows:
+    for _, row in rows:
         if len(row.texts) == 2:
             text = ["text", "text_pair"]
         for name in _named(row):
@@ -49,14 +44,14 @@ def task_of(file: Path, settings: "AnswerFiles") -> "Task":
     return Classification.model_construct(text=text, labels={name: [name] for name in classes})
 
 
-def _named(row: "Given") -> list[str]:
+def _named(row: Given) -> list[str]:
     """Return the classes that a row names."""
     if isinstance(row.value, dict):
         return list(row.value)
     return [row.value] if isinstance(row.value, str) and not _is_score(row) else []
 
 
-def _is_score(row: "Given") -> bool:
+def _is_score(row: Given) -> bool:
     """Whether a row's answer is one number."""
     if row.kind == "logits":
         return len(row.value) == 1

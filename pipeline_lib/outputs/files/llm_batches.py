@@ -1,18 +1,15 @@
 """Requests for a model elsewhere to answer or embed: the texts of sets that have no answer yet."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.outputs.files.content_keys import content_keys
+from pipeline_lib.outputs.files.keyed_table import KeyedTable
+from pipeline_lib.params import Task
 from pipeline_lib.shards.seen_keys import SeenKeys
-
-if TYPE_CHECKING:
-    from pipeline_lib.outputs.files.answers import Answers
-    from pipeline_lib.outputs.files.vector_table import GivenVectors
-    from pipeline_lib.params import Task
 
 TOP_LOGPROBS = 20
 """Alternatives requested at each token: the API's maximum."""
@@ -25,12 +22,12 @@ SCORE_PROMPT = f"Answer with a number from {LEAST} to {GREATEST} and nothing els
 
 
 def requests_of(
-    parts: Iterable[Sequence[Sequence[str]]], known: "Answers | GivenVectors | None"
+    parts: Iterable[Sequence[Sequence[str]]], known: KeyedTable | None
 ) -> Iterator[dict[str, str]]:
     """Yield key (hex), text and, for pairs, text_pair of each distinct text without an answer.
 
     :param parts: batches of texts: the first sentences and, for pairs, the second ones.
-    :param known: the existing answers.
+    :param known: the existing answers or vectors.
     """
     seen = SeenKeys()
     for texts in parts:
@@ -44,7 +41,7 @@ def requests_of(
             yield {"key": f"{keys[row]:016x}", **named}
 
 
-def instruction(task: "Task", prompt: str | None) -> str:
+def instruction(task: Task, prompt: str | None) -> str:
     """Return the instruction given to a model before each text.
 
     :param prompt: with ``{labels}`` for the classes, or ``{min}`` and ``{max}`` of a regression's

@@ -1,59 +1,69 @@
-"""The rows of a set for which files have no answer, and the sentences without a vector."""
+"""Looking up a set's answers or vectors, and listing the rows or sentences that have none."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pipeline_lib.base.files import write_json_lines
-from pipeline_lib.base.probabilities import answered
+from pipeline_lib.base.files import write_json, write_json_lines
+from pipeline_lib.outputs.alignment import equal_keys
+from pipeline_lib.outputs.averages import AveragePass
 from pipeline_lib.outputs.files.content_keys import content_keys, read_texts
-from pipeline_lib.shards.columns import column_suffixes, matrix
+from pipeline_lib.outputs.files.lookup_pass import LookupPass
+from pipeline_lib.shards.columns import FIRST, column_suffixes
+from pipeline_lib.shards.engine.passes import run_pass
+from pipeline_lib.shards.engine.protocol import Engine
 from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.shards.vectors import StoredVectors
 
 UNANSWERED = "unanswered.jsonl"
 """Next to the outputs: what has no answer, one per line."""
-Line = dict[str, Any]
-"""``shard`` and ``row`` of an input, the content ``key``, its ``text`` and ``text_pair``."""
 
 
-def list_unanswered(outputs: ShardSet, lines: Iterable[Line]) -> int:
+def take_outputs(
+    lookup: LookupPass | AveragePass, inputs: ShardSet, folder: Path, engine: Engine
+) -> str:
+    """Look up the outputs for a shard set into ``folder``, and list what has none.
+
+    That the rows are aligned is written next to the outputs, in alignment.json.
+
+    :returns: a summary: how many rows there are, and how many have no output.
+    """
+    manifest, report = run_pass(lookup, inputs, folder, engine)
+    outputs = ShardSet.open(folder)
+    missing = list_unanswered(inputs, outputs, lookup.mask)
+    figures = {"rows": manifest.rows, "rows_with_equal_key": equal_keys(inputs, outputs)}
+    write_json(folder / "alignment.json", figures | manifest.counts)
+    what = "sentences without a vector" if manifest.kind == "vectors" else "without an answer"
+    note = f", {missing:,} {what}: {folder / UNANSWERED}" if missing else ""
+    return f"{manifest.rows:,} rows; {report}{note}"
+
+
+def list_unanswered(inputs: ShardSet, outputs: ShardSet, mask: str) -> int:
     """Write what has no answer, if anything, next to the outputs; return how many there are.
 
-    :param lines: to write; read only if the outputs' manifest counts some.
+    :param mask: what a masked word is replaced by.
     """
     count = outputs.manifest.counts.get("unanswered", 0)
     if count:
-        write_json_lines(outputs.folder / UNANSWERED, lines)
+        write_json_lines(outputs.folder / UNANSWERED, _unanswered(inputs, outputs, mask))
     return count
 
 
-def without_answer(inputs: ShardSet, outputs: ShardSet, mask: str) -> Iterator[Line]:
-    """Yield a line for each row of a set that has no answer.
+def _unanswered(inputs: ShardSet, outputs: ShardSet, mask: str) -> Iterator[dict[str, Any]]:
+    """Yield ``shard``, ``row``, content ``key``, ``text`` and ``text_pair`` of what has no answer.
 
-    :param mask: what a masked word is replaced by.
+    A pair's sentences need separate vectors.
     """
+    apart = outputs.manifest.kind == "vectors"
     shards = zip(inputs.manifest.shards, inputs.tables(), outputs.tables(), strict=True)
     for shard, rows, stored in shards:
-        missing = np.flatnonzero(~answered(matrix(stored["logits"])))
-        yield from _lines(shard.name, missing, read_texts(rows.take(missing), mask))
-
-
-def without_vector(inputs: ShardSet, outputs: ShardSet, mask: str) -> Iterator[Line]:
-    """Yield a line for each sentence of a set that has no vector, separately for those of a pair.
-
-    :param mask: what a masked word is replaced by.
-    """
-    shards = zip(inputs.manifest.shards, inputs.tables(), outputs.tables(), strict=True)
-    for shard, rows, stored in shards:
-        for side, texts in zip(column_suffixes(rows), read_texts(rows, mask), strict=True):
-            vectors = StoredVectors([(stored, side)])[np.arange(stored.num_rows)]
-            missing = np.flatnonzero(np.isnan(vectors).any(axis=1))
-            yield from _lines(shard.name, missing, [[texts[row] for row in missing]])
-
-
-def _lines(shard: str, rows: np.ndarray, columns: list[list[str]]) -> Iterator[Line]:
-    for row, key, *texts in zip(rows.tolist(), content_keys(columns), *columns, strict=True):
-        position = {"shard": shard, "row": row, "key": f"{key:016x}"}
-        yield position | dict(zip(("text", "text_pair"), texts, strict=False))
+        for number, side in enumerate(column_suffixes(rows) if apart else (FIRST,)):
+            values = StoredVectors([(stored, side)], "vector" if apart else "logits")
+            missing = np.flatnonzero(np.isnan(values[np.arange(len(values))]).any(axis=1))
+            sides = read_texts(rows.take(missing), mask)
+            sides = [sides[number]] if apart else sides
+            for row, key, *texts in zip(missing.tolist(), content_keys(sides), *sides, strict=True):
+                named = dict(zip(("text", "text_pair"), texts, strict=False))
+                yield {"shard": shard.name, "row": row, "key": f"{key:016x}", **named}

@@ -72,38 +72,21 @@ def described(path: Path, format: str) -> Described:
     return Described()
 
 
-def rows_of(
-    path: Path, format: str, is_wanted: Callable[[str], bool], check: Callable[[list[str]], None]
-) -> Iterator[Row]:
-    """Yield a file's rows.
+def rows_of(source: InputFile, is_wanted: Callable[[str], bool]) -> Iterator[Row]:
+    """Yield an open file's rows.
 
-    :param is_wanted: whether a column is read; :param check: rejects the columns of a file that
-        names them once, at its start.
+    :param is_wanted: whether a column is read.
     :raises DistilleryError: naming the row that cannot be read.
     """
-    with open_input(path, options_of(format)) as source:
-        yield from rows_in(source, is_wanted, check)
-
-
-def rows_in(
-    source: InputFile, is_wanted: Callable[[str], bool], check: Callable[[list[str]], None]
-) -> Iterator[Row]:
-    """Yield an open file's rows; see :func:`rows_of`."""
     if isinstance(source, JsonFile):
         yield from source.rows()
         return
     names = [name for name in source.columns if is_wanted(name)]
-    check(source.columns)
     for batch in source.batches(names):
-        columns = [
-            batch.texts(name) if name in TEXTS else batch.columns[name] for name in batch.columns
-        ]
+        columns = [batch.texts(n) if n in TEXTS else batch.columns[n] for n in names]
         for number, *values in zip(batch.numbers, *columns, strict=True):
-            pairs = zip(names, values, strict=True)
-            yield (
-                number,
-                {name: value for name, value in pairs if value is not None and value != ""},
-            )
+            row = dict(zip(names, values, strict=True))
+            yield number, {n: v for n, v in row.items() if v is not None and v != ""}
 
 
 def _first_row(path: Path) -> dict[str, Any]:

@@ -14,7 +14,9 @@ from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.models.students.vector_targets import Targets
 from pipeline_lib.models.students.vocabulary import build_tokenizer, build_vocabulary, vector_source
-from pipeline_lib.outputs.files.vector_table import GivenVectorPass, gather_vectors
+from pipeline_lib.outputs.files.gathering import gather
+from pipeline_lib.outputs.files.lookup_pass import VectorLookup
+from pipeline_lib.outputs.files.vector_files import Vectors
 from pipeline_lib.outputs.vectors import VectorPass
 from pipeline_lib.params import SentenceVectorFiles
 from pipeline_lib.retrieval.embedders import EncoderReference, targets_in_space
@@ -116,16 +118,15 @@ def test_sentences_without_a_vector_are_left_out(
     given = pa.table({"text": [texts[n] for n in rows], "embedding": [whole[n] for n in rows]})
     write_shard(tmp_path / "vectors.arrow", given)
     said = {"files": ["-"], "format": None, "mask": "[MASK]", "provenance": {}, "storage": storage}
-    gather_vectors(
-        [tmp_path / "vectors.arrow"], SentenceVectorFiles.model_validate(said), tmp_path / "given"
-    )
+    own_files = Vectors(SentenceVectorFiles.model_validate(said))
+    gather([tmp_path / "vectors.arrow"], own_files, tmp_path / "given")
     layout = Layout(tmp_path / "data")
     for name in ("raw/vectors", "raw/models", "wikipedia", "tasks", "transfer"):
         (layout.data / name).parent.mkdir(parents=True, exist_ok=True)
         (layout.data / name).symlink_to(data / name)
     for name in ("wikipedia/train", "wikipedia/validation", f"tasks/{TASK}/original"):
         inputs = ShardSet.open(layout.data / name.replace("tasks/", "transfer/"))
-        found = GivenVectorPass.of(tmp_path / "given", storage)
+        found = VectorLookup.of(tmp_path / "given", storage)
         run_pass(found, inputs, layout.vectors / name, LocalEngine(1))
     told = encoder_row(known.params, "sra", layout, "cpu")
     left = sum(text in TRAIN[:5] for text in TRAIN[:90])
@@ -156,8 +157,8 @@ def test_an_encoder_without_any_vector_is_refused(run: MakeRow, data: Path, tmp_
     write_shard(tmp_path / "vectors.arrow", given)
     said = {"files": ["-"], "format": None, "mask": "[MASK]", "provenance": {}}
     settings = SentenceVectorFiles.model_validate(said | {"storage": "float32"})
-    gather_vectors([tmp_path / "vectors.arrow"], settings, tmp_path / "given")
-    found = GivenVectorPass.of(tmp_path / "given", "float32")
+    gather([tmp_path / "vectors.arrow"], Vectors(settings), tmp_path / "given")
+    found = VectorLookup.of(tmp_path / "given", "float32")
     inputs = ShardSet.open(data / "wikipedia/train")
     run_pass(found, inputs, data / "vectors/wikipedia/train", LocalEngine(1))
     with pytest.raises(DistilleryError, match=r"none of the .* to train on has a vector"):

@@ -1,0 +1,137 @@
+"""What files of answers or vectors contain, how much of the sets they cover, and what they lack."""
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import write_json_lines
+from pipeline_lib.base.layout import Layout
+from pipeline_lib.outputs.files.answer_checks import describe_answers
+from pipeline_lib.outputs.files.answers import Answers
+from pipeline_lib.outputs.files.content_keys import content_keys, read_texts
+from pipeline_lib.outputs.files.gathering import Values, gathered
+from pipeline_lib.outputs.files.keyed_table import KeyedTable
+from pipeline_lib.outputs.files.llm_batches import requests_of
+from pipeline_lib.outputs.files.vector_files import Vectors
+from pipeline_lib.outputs.files.word_checks import check_words, unrelated_warning
+from pipeline_lib.outputs.sentence_sets import read_sides, sentence_sets
+from pipeline_lib.outputs.word_prediction import MAX_ROWS
+from pipeline_lib.params import Params, SentenceVectorFiles, Task
+from pipeline_lib.shards.shard_sets import ShardSet, shard_sets
+
+Texts = Iterable[Sequence[Sequence[str]]]
+"""Batches of texts: the first sentences and, for pairs, the second ones."""
+
+
+def vectors_of(params: Params) -> Vectors:
+    """Return how files of sentence vectors are read: as set in params.yaml, or by default."""
+    settings = params.sentence_vectors
+    return Vectors(settings) if isinstance(settings, SentenceVectorFiles) else Vectors.by_default()
+
+
+def answer_lines(files: Sequence[Path], kind: Answers, name: str | None = None) -> list[str]:
+    """Describe files of answers, and what share of a task's sets they answer, and how well.
+
+    :param name: the task; None: the answers are not compared with any.
+    :raises DistilleryError: if the answers are invalid, or unrelated to the task's labels.
+    """
+    with gathered(files, kind) as answers:
+        covered = [] if name is None else _answered(answers, kind.task, name)
+        return [*kind.described(answers), *covered]
+
+
+def vector_lines(files: Sequence[Path], kind: Vectors, params: Params) -> list[str]:
+    """Describe files of sentence vectors, and count the encoders' sentences that have one.
+
+    :raises DistilleryError: if the vectors are invalid.
+    """
+    with gathered(files, kind) as vectors:
+        return [*kind.described(vectors), *_embedded(vectors, params)]
+
+
+def coverage(table: KeyedTable, parts: Texts) -> tuple[int, int]:
+    """Return how many texts have a value, and how many there are."""
+    known = total = 0
+    for texts in parts:
+        keys = content_keys(texts)
+        known += int((table.find(keys) >= 0).sum())
+        total += len(keys)
+    return known, total
+
+
+def _coverage_line(folder: Path, table: KeyedTable, parts: Texts, what: str) -> str:
+    known, total = coverage(table, parts)
+    return f"{folder}: {known:,} of {total:,} {what} ({known / max(total, 1):.1%})"
+
+
+def _answered(answers: KeyedTable, task: Task, name: str) -> list[str]:
+    layout, lines = Layout(), []
+    above = [path for path in (layout.task(name), layout.transfer_sets(name)) if path.exists()]
+    for folder in (subfolder for path in above for subfolder in shard_sets(path)):
+        parts = (read_texts(rows, answers.mask) for rows in ShardSet.open(folder).tables())
+        lines.append(_coverage_line(folder, answers, parts, "rows answered"))
+    if not lines:
+        return ["coverage unknown, since the task has no sets yet: run `dvc repro augment`"]
+    if not layout.task(name).exists():
+        return lines
+    splits = {split: ShardSet.open(layout.split(name, split)) for split in ("train", "dev")}
+    record = describe_answers(answers, task, splits)
+    for split, key in (("training", "training_agreement"), ("dev", "best_dev")):
+        if record[key] is not None:
+            rows = record[f"{split}_rows"]
+            lines.append(f"agreement with {rows:,} {split} labels: {record[key]:.4f}")
+    warning = unrelated_warning(answers.origins.names, "answers", record["predicted_from_words"])
+    return lines + [warning] * (warning is not None)
+
+
+def _embedded(vectors: KeyedTable, params: Params) -> list[str]:
+    if not params.sentence_encoders():
+        return ["no encoder in params.yaml is trained on sentence vectors"]
+    wanted = sentence_sets(params, Layout())
+    there = [one for one in wanted if (one.inputs / "manifest.json").exists()]
+    if not there:
+        return ["coverage unknown without sentences: run `dvc repro split_wikipedia augment`"]
+    lines = []
+    for one in there:
+        parts = ([texts] for texts in read_sides(one, vectors.mask))
+        lines.append(_coverage_line(one.inputs, vectors, parts, "sentences have a vector"))
+    where, tables = vectors.origins.names, ShardSet.open(there[0].inputs).tables()
+    correlation = check_words(vectors, "vectors", tables, where, MAX_ROWS)
+    warning = unrelated_warning(where, "vectors", correlation)
+    return lines + [warning] * (warning is not None)
+
+
+def write_requests(
+    out: Path,
+    parts: Texts,
+    files: Sequence[Path],
+    kind: Values,
+    request: Callable[[dict[str, str]], dict[str, Any]] | None,
+) -> tuple[int, str]:
+    """Write the texts to which files give nothing yet, each once.
+
+    :param request: makes a line of a batch of a text; None writes just the texts.
+    :return: how many there are, and which of the files are not there yet, for the user.
+    """
+    absent = [str(path) for path in files if not path.exists()]
+    with gathered([path for path in files if path.exists()], kind, partial=True) as known:
+        rows = requests_of(parts, known)
+        count = write_json_lines(out, map(request, rows) if request else rows)
+    return count, f" ({', '.join(absent)} not there yet)" if absent else ""
+
+
+def sentences_to_embed(params: Params, mask: str) -> Texts:
+    """Yield the sentences that encoders are trained on.
+
+    :raises DistilleryError: if there are none yet.
+    """
+    sets = sentence_sets(params, Layout())
+    missing = [one.inputs for one in sets if not (one.inputs / "manifest.json").exists()]
+    if missing or not params.sentence_encoders():
+        raise DistilleryError(
+            f"{missing[0]}: not there yet. Run `dvc repro split_wikipedia augment` first."
+            if missing
+            else "encoders: none is trained on sentence vectors. Add a row to params.yaml."
+        )
+    return ([texts] for one in sets for texts in read_sides(one, mask))

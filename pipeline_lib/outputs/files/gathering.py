@@ -1,0 +1,200 @@
+"""Reading teachers' files into a table by content key: answers, or sentence vectors."""
+
+import tempfile
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import atomic_path
+from pipeline_lib.outputs.files.given_rows import GivenRows, check_rows
+from pipeline_lib.outputs.files.keyed_table import KeyedTable, MappedValues, Name, Origins
+from pipeline_lib.outputs.files.teacher_rows import Described
+from pipeline_lib.outputs.health import MAX_ROWS, check_outputs
+from pipeline_lib.params import AnswerFiles, SentenceVectorFiles
+from pipeline_lib.shards.columns import list_column
+
+CHUNK = 8192
+REASONS = 10
+"""How many of the most frequent reasons for no value to show: each row may have its own."""
+EMPTY = np.zeros((0, 1), np.float32)
+
+
+class Values(ABC):
+    """One kind of values in files, and how they are read.
+
+    :cvar counts: what is counted; :cvar few: whether there may be few distinct values.
+    :cvar another: what two values of a text are called; :cvar again: how to get others.
+    """
+
+    name: ClassVar[Name]
+    counts: ClassVar[tuple[str, ...]] = ("rows", "answered", "repeated", "errors")
+    few: ClassVar[bool]
+    another: ClassVar[str]
+    again: ClassVar[str]
+    settings: AnswerFiles | SentenceVectorFiles
+
+    @abstractmethod
+    def read(self, path: Path) -> tuple[Described, Iterator[GivenRows]]:
+        """Read a file's metadata, and its rows, a few thousand at a time.
+
+        :raises DistilleryError: naming the file, the row or column, and the remedy.
+        """
+
+    @abstractmethod
+    def same(self, one: np.ndarray, two: np.ndarray) -> np.ndarray:
+        """Return which pairs of values, float32 (rows, width), are the same, bool (rows,)."""
+
+    @abstractmethod
+    def facts(self, table: KeyedTable) -> list[str]:
+        """Return lines that describe a table's values."""
+
+    def described(self, table: KeyedTable) -> list[str]:
+        """Return lines that describe what files contain."""
+        lines = [", ".join(f"{n:,} {what.replace('_', ' ')}" for what, n in table.counts.items())]
+        lines += [f"error, {n:,} rows: {reason}" for reason, n in _frequent(table.errors)]
+        lines += self.facts(table)
+        return lines + [f"{name}: {value}" for name, value in table.provenance.items()]
+
+
+def gather(files: Sequence[Path], kind: Values, folder: Path, partial: bool = False) -> KeyedTable:
+    """Read files into ``folder``, by content key.
+
+    Rows with an ``error``, and answers that cover too little, have no value.  A text that is
+    repeated with the same value counts once.
+
+    :param partial: whether there may be few values or none, as long as more are requested.
+    :raises DistilleryError: naming file and row, for an invalid value, or two values of one text;
+        or if there are none, or all are the same.
+    """
+    with atomic_path(folder / f"{kind.name}.arrow") as temporary:
+        parts, origins, provenance = _write(files, kind, temporary)
+        table = _table(kind, MappedValues(temporary), parts, origins, provenance)
+        if not partial:
+            _check_health(table, kind)
+    table.write(folder, kind.name)
+    return table
+
+
+@contextmanager
+def gathered(files: Sequence[Path], kind: Values, partial: bool = False) -> Iterator[KeyedTable]:
+    """Yield the values of files, kept in a temporary folder until the block ends.
+
+    :raises DistilleryError: see :func:`gather`.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        yield gather(files, kind, Path(folder), partial)
+
+
+def _write(
+    files: Sequence[Path], kind: Values, path: Path
+) -> tuple[list[GivenRows], Origins, dict[str, str]]:
+    """Write the values of files in sequence; return their rows without them, and the provenance."""
+    parts, starts, count = [], [], 0
+    provenance = dict(kind.settings.provenance)
+    writer = None
+    with pa.OSFile(str(path), "wb") as sink:
+        for file in files:
+            described, read = kind.read(file)
+            provenance = {**described.provenance, **provenance}
+            starts.append((count, file))
+            for part in read:
+                parts.append(replace(part, values=EMPTY))
+                if not len(part.keys):
+                    continue
+                broken = ~np.isfinite(part.values).all(axis=1)
+                check_rows(file, part.numbers, broken, "a value is not a finite number")
+                count += len(part.keys)
+                batch = _batch(part.values)
+                writer = writer or pa.ipc.new_file(sink, batch.schema)
+                writer.write(batch)
+        (writer or pa.ipc.new_file(sink, _batch(EMPTY).schema)).close()
+    numbers = np.concatenate([np.zeros(0, np.int64), *(part.numbers for part in parts)])
+    return parts, Origins(starts, numbers), provenance
+
+
+def _batch(values: np.ndarray) -> pa.RecordBatch:
+    return pa.record_batch({"vector": list_column(values)})
+
+
+def _table(
+    kind: Values,
+    values: MappedValues,
+    parts: Sequence[GivenRows],
+    origins: Origins,
+    provenance: dict[str, str],
+) -> KeyedTable:
+    """Return the table, with one value per text.
+
+    :raises DistilleryError: if a text has two.
+    """
+    keys = np.concatenate([np.zeros(0, np.uint64), *(part.keys for part in parts)])
+    weights = np.concatenate([np.zeros(0), *(part.weights for part in parts)])
+    are_equal, weights = np.isnan(weights).all(), np.nan_to_num(weights, nan=1.0)
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    again = np.concatenate([[False], ordered[1:] == ordered[:-1]])[: len(keys)]
+    first = order[~again][np.cumsum(~again) - 1]
+    _check_repeated(kind, values, weights, order[again], first[again], origins)
+    kept = order[~again]
+    errors: Counter[str] = Counter()
+    for part in parts:
+        errors.update(part.errors)
+    counts = {
+        "rows": sum(part.rows for part in parts),
+        "answered": len(kept),
+        "repeated": len(keys) - len(kept),
+        "errors": errors.total(),
+    }
+    counts["low_coverage"] = counts["rows"] - len(keys) - counts["errors"]
+    return KeyedTable(
+        *(keys[kept], kept, values),
+        None if are_equal else weights[kept].astype(np.float32),
+        *(kind.settings.mask, provenance, {name: counts[name] for name in kind.counts}),
+        *(dict(errors), origins),
+    )
+
+
+def _check_repeated(
+    kind: Values,
+    values: MappedValues,
+    weights: np.ndarray,
+    rows: np.ndarray,
+    earlier: np.ndarray,
+    origins: Origins,
+) -> None:
+    """Check that repeated texts have the value, and the weight, of their first rows."""
+    order = np.argsort(rows)
+    for start in range(0, len(rows), CHUNK):
+        one, two = (places[order[start : start + CHUNK]] for places in (rows, earlier))
+        same = kind.same(values[one], values[two]) & (weights[one] == weights[two])
+        if not same.all():
+            row, other = (origins.row(places[same.argmin()]) for places in (one, two))
+            raise DistilleryError(
+                f"{row}: the same text as {other}, with another {kind.another}. Keep one of the "
+                "two rows."
+            )
+
+
+def _check_health(table: KeyedTable, kind: Values) -> None:
+    where = table.origins.names
+    if not len(table):
+        reasons = "; ".join(f"{reason} ({count:,})" for reason, count in _frequent(table.errors))
+        raise DistilleryError(f"{where}: no {kind.name}. {reasons or 'Put rows into the file.'}")
+    chosen, remedy = table.sample(MAX_ROWS), f"Nothing was stored: {kind.again}"
+    check_outputs(table[chosen], table.keys[chosen], where, remedy, kind.few)
+
+
+def _frequent(errors: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Return the most frequent reasons for no value with their counts, and the rest as one."""
+    often = sorted(errors.items(), key=lambda item: -item[1])
+    rest = often[REASONS:]
+    others = [(f"{len(rest):,} other reasons", sum(count for _, count in rest))]
+    return often[:REASONS] + others * bool(rest)

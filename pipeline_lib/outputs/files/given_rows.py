@@ -1,0 +1,185 @@
+"""Rows of external teachers' files: a text, or its content key, and what a teacher gives it."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.outputs.files.content_keys import content_keys
+from pipeline_lib.outputs.files.teacher_rows import BATCHES, options_of, rows_of
+from pipeline_lib.tables.reader import JsonFile, open_input
+
+LINES = 2000
+"""Rows to read at a time: their numbers are Python objects until they become an array."""
+Parse = Callable[[dict[str, Any], str], "Given"]
+"""Returns what a row, or a line of a batch's output, gives; the second argument names it."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """What one row of a file gives to a text.
+
+    :ivar key: the content key, if the row has that instead of the texts.
+    :ivar kind: the column of the answer or vector; None: there is an ``error`` instead.
+    """
+
+    texts: tuple[str, ...] | None = None
+    key: int | None = None
+    kind: str | None = None
+    value: Any = None
+    weight: float | None = None
+    coverage: float | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class GivenRows:
+    """Some rows of a file, of which not all have a value.
+
+    :ivar numbers: of those with one, the line numbers in an editor, int64 (rows,); :ivar keys:
+        their content keys, uint64 (rows,); :ivar values: float32 (rows, width); :ivar weights:
+        float64 (rows,), NaN where there is none.
+    :ivar rows: how many rows there are; :ivar errors: how often each reason for no value was given.
+    """
+
+    numbers: np.ndarray
+    keys: np.ndarray
+    values: np.ndarray
+    weights: np.ndarray
+    rows: int
+    errors: Mapping[str, int]
+
+
+def read_rows(
+    path: Path, format: str, is_wanted: Callable[[str], bool], values: Sequence[str], parse: Parse
+) -> Iterator[tuple[int, Given]]:
+    """Yield a file's rows with their numbers.
+
+    :param is_wanted: whether a column is read; :param values: the columns, one of which is needed.
+    :raises DistilleryError: naming the file, the row or column, and the remedy.
+    """
+    with open_input(path, options_of(format)) as source:
+        if not isinstance(source, JsonFile):
+            check_columns(path, source.columns, values)
+        for number, row in rows_of(source, is_wanted):
+            where = f"{path}: row {number}"
+            if format in BATCHES:
+                with batch_line(where):
+                    line = parse(row, where)
+                yield number, line
+            elif "metadata" not in row or "text" in row:
+                yield number, parse(row, where)
+
+
+def check_columns(path: Path, names: Sequence[str], values: Sequence[str]) -> None:
+    """Check that a file has a column of texts, and one of values.
+
+    :raises DistilleryError: if not.
+    """
+    for wanted in (("text",), values):
+        if not any(name.partition(".")[0] in wanted for name in names):
+            raise DistilleryError(
+                f"{path}: no column {' or '.join(map(repr, wanted))}; there are "
+                f"{', '.join(map(repr, names)) or 'none'}. docs/teacher-files.md has the columns; "
+                "`distill teacher check` tries a file."
+            )
+
+
+def check_text(text: Any, where: str) -> None:
+    """Check that a row has a text.
+
+    :raises DistilleryError: if not.
+    """
+    if not isinstance(text, str) or not text.strip():
+        raise DistilleryError(f"{where}: `text` is missing or not text. Fill it in.")
+
+
+def check_rows(path: Path, numbers: np.ndarray, broken: np.ndarray, fault: str) -> None:
+    """Check that no row is broken.
+
+    :param numbers: of the rows, int (rows,); :param broken: a mask, bool (rows,).
+    :raises DistilleryError: naming the first that is, and its fault.
+    """
+    if broken.any():
+        raise DistilleryError(
+            f"{path}: row {numbers[broken.argmax()]}: {fault}. Correct it, or give the reason in "
+            "`error`."
+        )
+
+
+def parts_of(
+    path: Path,
+    rows: Iterator[tuple[int, Given]],
+    value_of: Callable[[Given, str], np.ndarray | None],
+) -> Iterator[GivenRows]:
+    """Yield rows as arrays, a few thousand at a time.
+
+    :param value_of: returns a row's value, float32 (width,), or None if it covers too little.
+    """
+
+    def converted() -> Iterator[tuple[int, Given]]:
+        for number, row in rows:
+            if row.error is None:
+                row = replace(row, value=value_of(row, f"{path}: row {number}"))
+            yield number, row
+
+    lines = converted()
+    while some := [*islice(lines, LINES)]:
+        known = [(n, row) for n, row in some if row.error is None and row.value is not None]
+        yield GivenRows(
+            np.array([number for number, _ in known], np.int64),
+            np.array([_key(row) for _, row in known], np.uint64),
+            np.array([row.value for _, row in known], np.float32),
+            np.array([row.weight for _, row in known], np.float64),
+            len(some),
+            Counter(row.error for _, row in some if row.error is not None),
+        )
+
+
+def _key(row: Given) -> int:
+    if row.texts is None:
+        return row.key
+    return int(content_keys([[text] for text in row.texts])[0])
+
+
+def content_key(custom_id: Any, where: str) -> int:
+    """Return a ``custom_id`` as a content key.
+
+    :raises DistilleryError: if it is not one.
+    """
+    with suppress(ValueError):
+        if 0 <= (key := int(str(custom_id), 16)) < 2**64:
+            return key
+    raise DistilleryError(
+        f"{where}: custom_id {custom_id!r:.40} is not a content key. Make the batch with `distill "
+        "teacher requests`, or give the text instead."
+    )
+
+
+@contextmanager
+def batch_line(where: str) -> Iterator[None]:
+    """Turn whatever a line of another shape raises into one clear error.
+
+    :raises DistilleryError: naming the row.
+    """
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError, IndexError) as error:
+        raise DistilleryError(
+            f"{where}: not a line of a batch's output ({type(error).__name__}: {error}). Correct "
+            "it, or take it out."
+        ) from error
+
+
+def failure(error: Any, response: Mapping[str, Any]) -> str:
+    """Return why a line has no answer: the error's message, or the response's status."""
+    if isinstance(error, Mapping) and error.get("message"):
+        return str(error["message"])
+    return json.dumps(error) if error else f"status {response.get('status_code')}"

@@ -1,0 +1,145 @@
+"""What teachers' files give to texts, looked up by the content of the texts.
+
+It is written to one Arrow file as it is read, a few thousand rows at a time, with an index from
+content keys to its rows beside it.  So memory holds only the keys and one batch.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal, Self
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline_lib.base.files import read_record, sha256_file, sha256_json, write_json
+from pipeline_lib.shards.shard_sets import read_shard, write_shard
+from pipeline_lib.shards.vectors import StoredVectors
+
+Name = Literal["answers", "vectors"]
+"""What the values are; also the name of two files in a table's folder: NAME.arrow has the values,
+NAME.json what is known about them."""
+PLACES = "places.arrow"
+"""The third file: the index, see :class:`KeyedTable`."""
+
+
+class MappedValues(StoredVectors):
+    """The values of one Arrow file of many batches, each memory-mapped on its own, not copied."""
+
+    def __init__(self, path: Path) -> None:
+        """Map a file with a column of fixed-size lists of float32."""
+        reader = pa.ipc.open_file(pa.memory_map(str(path)))
+        columns = [reader.get_batch(n).column(0) for n in range(reader.num_record_batches)]
+        # Combining a table column's chunks copies it, even if there is only one.
+        self._parts = [column.flatten().to_numpy().reshape(len(column), -1) for column in columns]
+        self._scales = [None] * len(columns)
+        self._ends = np.cumsum([len(column) for column in columns])
+
+
+@dataclass(frozen=True)
+class Origins:
+    """Where values were read.
+
+    :ivar files: each with the place of its first value; :ivar numbers: the values' rows in their
+        files, int64 (rows,).
+    """
+
+    files: Sequence[tuple[int, Path]]
+    numbers: np.ndarray
+
+    @property
+    def names(self) -> str:
+        """The files' names, for messages."""
+        return ", ".join(path.name for _, path in self.files)
+
+    def row(self, place: int) -> str:
+        """Return the file and row of a value, for messages."""
+        file = [path for start, path in self.files if start <= place][-1]
+        return f"{file}: row {self.numbers[place]}"
+
+
+@dataclass(frozen=True)
+class KeyedTable:
+    """A value for each text of a teacher's files: logits, scores, or a sentence vector.
+
+    :ivar keys: content keys, uint64 (texts,), sorted, unique.
+    :ivar places: int64 (texts,): their values' rows; :ivar values: float32 (rows, width),
+        memory-mapped, in the files' order.
+    :ivar weights: float32 (texts,); None: all texts count equally.
+    :ivar mask: what the files write for a masked word; :ivar provenance: the values' origin.
+    :ivar counts: of the files' rows; :ivar errors: how often each reason for no value was given.
+    :ivar origins: not stored.
+    """
+
+    keys: np.ndarray
+    places: np.ndarray
+    values: StoredVectors | np.ndarray
+    weights: np.ndarray | None
+    mask: str
+    provenance: dict[str, str]
+    counts: dict[str, int]
+    errors: dict[str, int]
+    origins: Origins | None = None
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @property
+    def width(self) -> int:
+        """Numbers per value."""
+        return self.values.shape[1]
+
+    def find(self, keys: np.ndarray) -> np.ndarray:
+        """Return the index of each key's text, int64 (rows,); -1 where there is none."""
+        if not len(self):
+            return np.full(len(keys), -1)
+        indices = np.minimum(np.searchsorted(self.keys, keys), len(self) - 1)
+        return np.where(self.keys[indices] == keys, indices, -1)
+
+    def __getitem__(self, indices: np.ndarray | slice) -> np.ndarray:
+        """Return texts' values, float32 (texts, width)."""
+        return self.values[self.places[indices]]
+
+    def sample(self, count: int) -> slice:
+        """Return the indices of at most so many texts, evenly spaced."""
+        return slice(None, None, -(-len(self) // count) or 1)
+
+    def of_keys(self, keys: np.ndarray) -> np.ndarray:
+        """Return the values of keys, float32 (rows, width), NaN where there is none."""
+        indices = self.find(keys)
+        values = np.full((len(keys), self.width), np.nan, np.float32)
+        values[indices >= 0] = self[indices[indices >= 0]]
+        return values
+
+    def write(self, folder: Path, name: Name) -> None:
+        """Write everything but the values, which were written as they were read."""
+        columns = {"key": self.keys, "place": self.places}
+        if self.weights is not None:
+            columns["weight"] = self.weights
+        write_shard(folder / PLACES, pa.table(columns))
+        record = {"mask": self.mask, "provenance": self.provenance}
+        record |= {"counts": self.counts, "errors": self.errors}
+        write_json(folder / f"{name}.json", record)
+
+    @classmethod
+    def read(cls, folder: Path, name: Name) -> Self:
+        """Read the table in a folder."""
+        index = read_shard(folder / PLACES)
+        return cls(
+            *(index["key"].to_numpy(), index["place"].to_numpy()),
+            MappedValues(folder / f"{name}.arrow"),
+            index["weight"].to_numpy() if "weight" in index.column_names else None,
+            **read_record(folder / f"{name}.json", "mask", "provenance", "counts", "errors"),
+        )
+
+
+def digest_of(folder: Path, name: Name) -> str:
+    """Return the SHA-256 over the values in ``folder`` and their index."""
+    return sha256_json([sha256_file(folder / file) for file in (f"{name}.arrow", PLACES)])
+
+
+@lru_cache(maxsize=1)
+def loaded(folder: Path, name: Name, digest: str) -> KeyedTable:
+    """Read the table with this digest; the process caches the last one."""
+    return KeyedTable.read(folder, name)

@@ -1,0 +1,165 @@
+"""The passes that look up what files give to each row of a shard, by its content key."""
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline_lib.base.files import read_record
+from pipeline_lib.outputs.files.content_keys import content_keys, read_texts, row_keys
+from pipeline_lib.outputs.files.keyed_table import KeyedTable, Name, digest_of, loaded
+from pipeline_lib.outputs.health import MAX_ROWS, check_finite, check_outputs
+from pipeline_lib.shards.columns import FIRST, column_suffixes, list_column
+from pipeline_lib.shards.engine.passes import Output, ShardPass
+from pipeline_lib.shards.vectors import StoredVectors, pack
+
+
+@dataclass(frozen=True)
+class LookupPass(ShardPass):
+    """A pass that looks up the value of every text of a shard.
+
+    Texts without one have NaN in all numbers; for int8, in the scale.
+
+    :cvar name: of the table; :cvar column: the column of the outputs; :cvar few: whether there may
+        be few distinct ones.
+    :ivar folder: of the table; :ivar digest: of its content.
+    :ivar mask: what a masked word is replaced by; :ivar provenance: the values' origin.
+    :ivar storage: float32, float16 or int8.
+    """
+
+    name: ClassVar[Name]
+    column: ClassVar[str]
+    few: ClassVar[bool]
+    remedy: ClassVar[str]
+    folder: Path
+    digest: str
+    mask: str
+    provenance: tuple[tuple[str, str], ...]
+    storage: str
+
+    @classmethod
+    def of(cls, folder: Path, storage: str = "float32") -> Self:
+        """Return the pass for the table in ``folder``."""
+        record = read_record(folder / f"{cls.name}.json", "mask", "provenance")
+        provenance = tuple(sorted(record["provenance"].items()))
+        return cls(folder, digest_of(folder, cls.name), record["mask"], provenance, storage)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What determines the outputs besides the input and the code; no model was run."""
+        return {"mask": self.mask, "provenance": dict(self.provenance), "precision": "as given"}
+
+    @property
+    def table(self) -> KeyedTable:
+        """The values, memory-mapped; the process caches the last ones."""
+        return loaded(self.folder, self.name, self.digest)
+
+    def load(self) -> None:
+        """Map the values, so that forked workers share them."""
+        assert self.table
+
+    @abstractmethod
+    def keys(self, rows: pa.Table) -> dict[str, np.ndarray]:
+        """Return the content keys of a shard's texts, uint64 (rows,), by the columns' suffix."""
+
+    def outputs(self, rows: pa.Table) -> Iterator[Output]:
+        """Yield the columns key (uint64), that of the values (fixed-size list), scale and weight.
+
+        There is a scale (float32) for int8, and a weight (float32) if texts are weighted.  A pair's
+        second sentence has columns with the suffix ``_2``, and counts separately.
+        """
+        table, columns = self.table, {"key": rows["key"]}
+        counts = {"answered": 0, "unanswered": 0}
+        for side, keys in self.keys(rows).items():
+            indices = table.find(keys)
+            known = indices >= 0
+            counts["answered"] += int(known.sum())
+            counts["unanswered"] += int((~known).sum())
+            values = np.zeros((len(keys), table.width), np.float32)
+            values[known] = table[indices[known]]
+            with np.errstate(over="ignore"):
+                stored, scale = pack(values, self.storage)
+            (stored if scale is None else scale)[~known] = np.nan
+            columns[f"{self.column}{side}"] = list_column(stored)
+            if scale is not None:
+                columns[f"scale{side}"] = pa.array(scale)
+            if table.weights is not None:
+                weights = np.ones(len(keys), np.float32)
+                weights[known] = table.weights[indices[known]]
+                columns[f"weight{side}"] = pa.array(weights)
+        yield pa.table(columns), counts
+
+    def check(self, content: pa.Table, output: pa.Table, name: str) -> None:
+        """Check that a shard's values are finite and, if they can be told apart, differ.
+
+        The files were checked as a whole; checking each shard reveals a stretch that went wrong.
+        """
+        where = f"{self.kind} of {name}"
+        for side, keys in self.keys(content).items() if output.num_rows else ():
+            values = StoredVectors([(output, side)], self.column)[np.arange(output.num_rows)]
+            known = ~np.isnan(values).all(axis=1)
+            if self.few and _are_few(self.table):
+                check_finite(values[known], where, self.remedy)
+            else:
+                check_outputs(values[known], keys[known], where, self.remedy, self.few)
+
+
+@dataclass(frozen=True)
+class AnswerPass(LookupPass):
+    """The pass that looks up the answer to every row: logits, or the scores of a regression."""
+
+    kind = "logits"
+    name = "answers"
+    column = "logits"
+    few = True
+    remedy = (
+        "Nothing of this shard was stored. Remove the answers to its rows from the files, and have "
+        "the teacher answer again."
+    )
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What determines the outputs besides the input and the code."""
+        return super().settings | {"answers": self.digest}
+
+    def keys(self, rows: pa.Table) -> dict[str, np.ndarray]:
+        """Return the keys of texts or pairs."""
+        return {FIRST: row_keys(rows, self.mask)}
+
+
+@dataclass(frozen=True)
+class VectorLookup(LookupPass):
+    """The pass that looks up the vector of every sentence."""
+
+    kind = "vectors"
+    name = "vectors"
+    column = "vector"
+    few = False
+    remedy = (
+        "Nothing of this shard was stored. Set `sentence_vectors.storage` to float32, or have the "
+        "texts embedded again."
+    )
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What determines the outputs besides the input and the code; no model was run."""
+        settings = {"teacher": self.digest, "pooling": None, "max_length": None}
+        return super().settings | settings | {"storage": self.storage}
+
+    def keys(self, rows: pa.Table) -> dict[str, np.ndarray]:
+        """Return the keys of sentences, separately for those of a pair."""
+        sides = zip(column_suffixes(rows), read_texts(rows, self.mask), strict=True)
+        return {side: content_keys([texts]) for side, texts in sides}
+
+
+def _are_few(table: KeyedTable) -> bool:
+    """Whether fewer than half of the values are distinct, as with bare labels.
+
+    Then a sorted set, or a rare class, gives many consecutive rows the same one.
+    """
+    chosen = table[table.sample(MAX_ROWS)]
+    return 2 * len(np.unique(chosen, axis=0)) < len(chosen)

@@ -6,6 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
+
+from pipeline_lib.commands.options import PARAMS, ParamsFile
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -21,20 +24,18 @@ WARM, COLD = (255, 90, 60), (70, 130, 255)
 
 
 def explain(
-    model: Annotated[Path, typer.Argument(help="A student's folder.")],
+    model: Annotated[Path, Argument(help="A student's folder.")],
     texts: Annotated[
-        list[str], typer.Argument(metavar="TEXT...", help="Sentences; a pair has a tab between.")
+        list[str], Argument(metavar="TEXT...", help="Sentences; a pair has a tab between.")
     ],
     teacher: Annotated[
-        Path | None, typer.Option("--teacher", help="A teacher's folder; else that of its row.")
+        Path | None, Option(help="A teacher's folder; else that of its row.")
     ] = None,
     baseline: Annotated[
-        Path | None, typer.Option("--baseline", help="Another student; else its row's baseline.")
+        Path | None, Option(help="Another student; else its row's baseline.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
-    params: Annotated[Path, typer.Option("--params", help="The parameter file.")] = Path(
-        "params.yaml"
-    ),
+    as_json: Annotated[bool, Option("--json", help="Print everything as JSON.")] = False,
+    params: ParamsFile = PARAMS,
 ) -> None:
     """Show what changes in the prediction as each word is masked.
 

@@ -8,9 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
-from pipeline_lib.commands.input_options import Encoding, Quoted, read_options
-from pipeline_lib.commands.new import NoScm
+from pipeline_lib.commands.options import (
+    PARAMS,
+    Encoding,
+    NoScm,
+    Quoted,
+    WrittenParams,
+    read_options,
+)
 
 if TYPE_CHECKING:
     from pipeline_lib.onboarding.findings import Findings
@@ -37,66 +44,48 @@ class Students(StrEnum):
 def init(
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE...", help="CSV, TSV, JSON, Parquet, …; or a data folder."),
+        Argument(metavar="FILE...", help="CSV, TSV, JSON, Parquet, …; or a data folder."),
     ],
-    name: Annotated[
-        str | None, typer.Option("--name", help="The task's name; by default the file's.")
-    ] = None,
+    name: Annotated[str | None, Option(help="The task's name; by default the file's.")] = None,
     text: Annotated[
-        list[str] | None, typer.Option("--text", help="The text column; two (a,b) make a pair.")
+        list[str] | None, Option(help="The text column; two (a,b) make a pair.")
     ] = None,
     label: Annotated[
-        str | None, typer.Option("--label", help="The label column; none if there are no labels.")
+        str | None, Option(help="The label column; none if there are no labels.")
     ] = None,
-    kind: Annotated[
-        Kind | None, typer.Option("--kind", help="Whether labels are classes or scores.")
-    ] = None,
+    kind: Annotated[Kind | None, Option(help="Whether labels are classes or scores.")] = None,
     labels: Annotated[
-        str | None,
-        typer.Option("--labels", help="The classes, e.g. 'bad=1,2;good=4,5'; for scores, 0..5."),
+        str | None, Option(help="The classes, e.g. 'bad=1,2;good=4,5'; for scores, 0..5.")
     ] = None,
     metrics: Annotated[
-        str | None,
-        typer.Option("--metrics", help="E.g. accuracy,f1; the first selects models on dev."),
+        str | None, Option(help="E.g. accuracy,f1; the first selects models on dev.")
     ] = None,
-    positive: Annotated[
-        str | None, typer.Option("--positive", help="The class whose F1 is reported, of two.")
-    ] = None,
-    dev: Annotated[
-        str | None, typer.Option("--dev", help="The dev file, or the share of rows to draw.")
-    ] = None,
-    test: Annotated[
-        str | None, typer.Option("--test", help="The test file, or the share of rows to draw.")
-    ] = None,
+    positive: Annotated[str | None, Option(help="The class whose F1 is reported, of two.")] = None,
+    dev: Annotated[str | None, Option(help="The dev file, or the share of rows to draw.")] = None,
+    test: Annotated[str | None, Option(help="The test file, or the share of rows to draw.")] = None,
     columns: Annotated[
-        str | None, typer.Option("--columns", help="Column names, a,b,c, if there is no header.")
+        str | None, Option(help="Column names, a,b,c, if there is no header.")
     ] = None,
     encoding: Encoding = None,
     quoted: Quoted = None,
     unlabelled: Annotated[
-        list[Path] | None,
-        typer.Option("--unlabelled", help="More texts, a file or a folder; repeatable."),
+        list[Path] | None, Option(help="More texts, a file or a folder; repeatable.")
     ] = None,
     teacher: Annotated[
-        str | None,
-        typer.Option("--teacher", help="A row of `models`, a model folder or a file of answers."),
+        str | None, Option(help="A row of `models`, a model folder or a file of answers.")
     ] = None,
     students: Annotated[
-        Students, typer.Option("--students", help="Two architectures, or all of them.")
+        Students, Option(help="Two architectures, or all of them.")
     ] = Students.small,
     leave_out: Annotated[
-        bool, typer.Option("--leave-out", help="Leave out odd rows, in a copy of the files.")
+        bool, Option("--leave-out", help="Leave out odd rows, in a copy of the files.")
     ] = False,
     add: Annotated[
-        bool, typer.Option("--add", help="Keep the tasks that params.yaml has, and add this one.")
+        bool, Option("--add", help="Keep the tasks that params.yaml has, and add this one.")
     ] = False,
     no_scm: NoScm = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Overwrite files that are in the way.")
-    ] = False,
-    params: Annotated[Path, typer.Option("--params", help="The file to write.")] = Path(
-        "params.yaml"
-    ),
+    force: Annotated[bool, Option("--force", help="Overwrite files that are in the way.")] = False,
+    params: WrittenParams = PARAMS,
 ) -> None:
     """Inspect your files, show what they contain, and write the parameters of a run on them.
 

@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
-from pipeline_lib.commands.input_options import (
+from pipeline_lib.commands.options import (
+    PARAMS,
     Encoding,
     InputFormat,
+    ParamsFile,
     Quoted,
     input_path,
     read_options,
@@ -44,59 +47,48 @@ class OutputFormat(StrEnum):
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(help="Folder of a student, trained or exported.")],
+    model: Annotated[Path, Argument(help="Folder of a student, trained or exported.")],
     texts: Annotated[
-        list[str] | None, typer.Argument(metavar="[TEXT]...", help="Sentences to classify.")
+        list[str] | None, Argument(metavar="[TEXT]...", help="Sentences to classify.")
     ] = None,
     file: Annotated[
-        Path | None,
-        typer.Option("--file", help="Read from here: lines, or a table in any format."),
+        Path | None, Option(help="Read from here: lines, or a table in any format.")
     ] = None,
     text: Annotated[
-        str | None,
-        typer.Option("--text", help=f"A table's text column; by default {LINES_COLUMN}."),
+        str | None, Option(help=f"A table's text column; by default {LINES_COLUMN}.")
     ] = None,
     text2: Annotated[
-        str | None,
-        typer.Option("--text2", help=f"For pairs, the second one; by default {SECOND_COLUMN}."),
+        str | None, Option(help=f"For pairs, the second one; by default {SECOND_COLUMN}.")
     ] = None,
     keep: Annotated[
-        list[str] | None,
-        typer.Option("--keep", help="Another column to copy to the output; repeatable."),
+        list[str] | None, Option(help="Another column to copy to the output; repeatable.")
     ] = None,
     reads: Annotated[
         InputFormat | None,
-        typer.Option("--input-format", help="Format of a pipe, or of a file with another suffix."),
+        Option("--input-format", help="Format of a pipe, or of a file with another suffix."),
     ] = None,
     encoding: Encoding = None,
     quoted: Quoted = None,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Write here: .csv, .jsonl, .parquet or .arrow.")
+        Path | None, Option(help="Write here: .csv, .jsonl, .parquet or .arrow.")
     ] = None,
     prefix: Annotated[
-        str, typer.Option("--prefix", help="Prepended to the names of answers in JSON and --out.")
+        str, Option(help="Prepended to the names of answers in JSON and --out.")
     ] = "",
     form: Annotated[
         OutputFormat,
-        typer.Option("--format", help="text: label, probability, sentence. jsonl: everything."),
+        Option("--format", help="text: label, probability, sentence. jsonl: everything."),
     ] = OutputFormat.text,
     route: Annotated[
-        float | None,
-        typer.Option("--route", min=0, max=1, help="Share of sentences to pass on to the teacher."),
+        float | None, Option(min=0, max=1, help="Share of sentences to pass on to the teacher.")
     ] = None,
     threshold: Annotated[
-        float | None,
-        typer.Option(
-            "--threshold", min=0, max=1, help="Pass on sentences at or below this confidence."
-        ),
+        float | None, Option(min=0, max=1, help="Pass on sentences at or below this confidence.")
     ] = None,
     teacher: Annotated[
-        Path | None,
-        typer.Option("--teacher", help="Folder of the teacher; by default the student's own."),
+        Path | None, Option(help="Folder of the teacher; by default the student's own.")
     ] = None,
-    params: Annotated[Path, typer.Option("--params", help="The parameter file.")] = Path(
-        "params.yaml"
-    ),
+    params: ParamsFile = PARAMS,
 ) -> None:
     """Classify or score texts with a student, in the order given.
 

@@ -4,13 +4,15 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from pipeline_lib.base.workspace import shipped_profiles
+from pipeline_lib.commands.options import PARAMS, WrittenParams
 
 app = typer.Typer(no_args_is_help=True, help="Profiles: other settings of the whole pipeline.")
 FOLDERS = ("profiles", "benchmarks")
 EXAMPLE = "Example: distill profile use paper"
-Name = Annotated[str, typer.Argument(help="A profile's name, or its file.")]
+Name = Annotated[str, Argument(help="A profile's name, or its file.")]
 
 
 @app.command("list", epilog="Example: distill profile list")
@@ -35,11 +37,9 @@ def show(name: Name) -> None:
 def use(
     name: Name,
     force: Annotated[
-        bool, typer.Option("--force", help="Discard changes made to params.yaml by hand.")
+        bool, Option("--force", help="Discard changes made to params.yaml by hand.")
     ] = False,
-    target: Annotated[Path, typer.Option("--params", help="The file to write.")] = Path(
-        "params.yaml"
-    ),
+    target: WrittenParams = PARAMS,
 ) -> None:
     """Check a profile, and write params.yaml from it and its base.
 

@@ -5,20 +5,17 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Option
+
+from pipeline_lib.commands.options import PARAMS, ParamsFile
 
 EXAMPLE = "Example: distill results"
 
 
 def results(
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print all figures as JSON instead.")
-    ] = False,
-    params: Annotated[Path, typer.Option("--params", help="The parameter file.")] = Path(
-        "params.yaml"
-    ),
-    data: Annotated[Path, typer.Option("--data", help="The folder of all artifacts.")] = Path(
-        "data"
-    ),
+    as_json: Annotated[bool, Option("--json", help="Print all figures as JSON instead.")] = False,
+    params: ParamsFile = PARAMS,
+    data: Annotated[Path, Option(help="The folder of all artifacts.")] = Path("data"),
 ) -> None:
     """Show teacher and students side by side: quality, gain, size and speed.
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,10 +35,10 @@ _LOG_SECONDS = 30.0
 
 def run(
     targets: Annotated[
-        list[str] | None, typer.Argument(help="Stages, such as evaluate@movies; by default all.")
+        list[str] | None, Argument(help="Stages, such as evaluate@movies; by default all.")
     ] = None,
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Show all that the stages print.")
+        bool, Option("--verbose", "-v", help="Show all that the stages print.")
     ] = False,
 ) -> None:
     """Run the pipeline: what `dvc repro` runs, with a line per stage and the time left.

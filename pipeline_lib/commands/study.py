@@ -4,23 +4,18 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
+
+from pipeline_lib.commands.options import PARAMS, ParamsFile
 
 EXAMPLE = "Example: distill study hidden --task movies"
 
 
 def study(
-    name: Annotated[
-        str, typer.Argument(help="ablation, size, hidden, fractions, wikipedia or curves.")
-    ],
-    task: Annotated[
-        str | None, typer.Option("--task", help="A task of params.yaml; by default its first.")
-    ] = None,
-    row: Annotated[
-        str, typer.Option("--row", help="The distilled method to start from.")
-    ] = "bilstm_kd_ts",
-    params: Annotated[Path, typer.Option("--params", help="The parameter file.")] = Path(
-        "params.yaml"
-    ),
+    name: Annotated[str, Argument(help="ablation, size, hidden, fractions, wikipedia or curves.")],
+    task: Annotated[str | None, Option(help="A task of params.yaml; by default its first.")] = None,
+    row: Annotated[str, Option(help="The distilled method to start from.")] = "bilstm_kd_ts",
+    params: ParamsFile = PARAMS,
 ) -> None:
     """Vary one thing, and write a table and a plot of its effect on the students.
 

@@ -4,6 +4,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
+
+from pipeline_lib.commands.options import PARAMS, ParamsFile
 
 if TYPE_CHECKING:
     import numpy as np
@@ -15,14 +18,12 @@ EXAMPLE = "Example: distill submit bilstm_kd_ts --out submission.zip"
 
 
 def submit(
-    systems: Annotated[list[str], typer.Argument(help="Methods or teachers of params.yaml.")],
-    out: Annotated[Path, typer.Option("--out", help="The zip to write.")] = Path("submission.zip"),
+    systems: Annotated[list[str], Argument(help="Methods or teachers of params.yaml.")],
+    out: Annotated[Path, Option(help="The zip to write.")] = Path("submission.zip"),
     fill: Annotated[
-        bool, typer.Option("--fill", help="Write constant answers for files without a task.")
+        bool, Option("--fill", help="Write constant answers for files without a task.")
     ] = False,
-    params: Annotated[Path, typer.Option("--params", help="The parameter file.")] = Path(
-        "params.yaml"
-    ),
+    params: ParamsFile = PARAMS,
 ) -> None:
     """Write the predictions of one system as a GLUE submission.
 

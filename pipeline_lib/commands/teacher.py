@@ -5,6 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
+
+from pipeline_lib.commands.options import PARAMS, ParamsFile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,7 +19,6 @@ app = typer.Typer(
     no_args_is_help=True,
     help="Answers of external teachers, such as an LLM, in files (docs/teacher-files.md).",
 )
-ParamsFile = Annotated[Path, typer.Option("--params", help="The parameter file.")]
 
 
 class RequestFormat(StrEnum):
@@ -27,25 +29,21 @@ class RequestFormat(StrEnum):
 
 
 AnswerFormat = Annotated[
-    RequestFormat, typer.Option("--format", help="Just the rows, or an OpenAI batch.")
+    RequestFormat, Option("--format", help="Just the rows, or an OpenAI batch.")
 ]
 Model = Annotated[
-    str | None,
-    typer.Option("--model", help="The batch's model; by default the one in `provenance`."),
+    str | None, Option("--model", help="The batch's model; by default the one in `provenance`.")
 ]
 
 
 @app.command("check", epilog="Example: distill teacher check answers.jsonl --task reviews")
 def check(
-    file: Annotated[Path, typer.Argument(help="A file of answers, or of sentence vectors.")],
+    file: Annotated[Path, Argument(help="A file of answers, or of sentence vectors.")],
     task: Annotated[
-        str | None,
-        typer.Option("--task", help="A task of params.yaml; by default the only one."),
+        str | None, Option(help="A task of params.yaml; by default the only one.")
     ] = None,
-    teacher: Annotated[
-        str | None, typer.Option("--teacher", help="The row of `teachers` with the settings.")
-    ] = None,
-    params: ParamsFile = Path("params.yaml"),
+    teacher: Annotated[str | None, Option(help="The row of `teachers` with the settings.")] = None,
+    params: ParamsFile = PARAMS,
 ) -> None:
     """Check a file of a teacher's answers: schema, classes, duplicate texts, coverage.
 
@@ -147,19 +145,17 @@ def covered(
 
 @app.command("requests", epilog="Example: distill teacher requests reviews full llm requests.jsonl")
 def requests(
-    task: Annotated[str, typer.Argument(help="A task of params.yaml.")],
-    recipe: Annotated[str, typer.Argument(help="One of its transfer sets or splits: dev, test.")],
-    teacher: Annotated[str, typer.Argument(help="A teacher of kind `answers`.")],
-    out: Annotated[Path, typer.Argument(help="The JSON lines file to write.")],
+    task: Annotated[str, Argument(help="A task of params.yaml.")],
+    recipe: Annotated[str, Argument(help="One of its transfer sets or splits: dev, test.")],
+    teacher: Annotated[str, Argument(help="A teacher of kind `answers`.")],
+    out: Annotated[Path, Argument(help="The JSON lines file to write.")],
     format: AnswerFormat = RequestFormat.jsonl,
     model: Model = None,
     prompt: Annotated[
         Path | None,
-        typer.Option(
-            "--prompt", help="Instructions for a batch's model, with {labels}, or {min} and {max}."
-        ),
+        Option(help="Instructions for a batch's model, with {labels}, or {min} and {max}."),
     ] = None,
-    params: ParamsFile = Path("params.yaml"),
+    params: ParamsFile = PARAMS,
 ) -> None:
     """Write the rows of a set that a teacher has not answered yet, each text once.
 
@@ -202,10 +198,10 @@ def requests(
 
 @app.command("vector-requests", epilog="Example: distill teacher vector-requests sentences.jsonl")
 def vector_requests(
-    out: Annotated[Path, typer.Argument(help="The JSON lines file to write.")],
+    out: Annotated[Path, Argument(help="The JSON lines file to write.")],
     format: AnswerFormat = RequestFormat.jsonl,
     model: Model = None,
-    params: ParamsFile = Path("params.yaml"),
+    params: ParamsFile = PARAMS,
 ) -> None:
     """Write the sentences that encoders train on and that have no vector yet, each once.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
+from pipeline_lib.base.files import atomic_path
 from pipeline_lib.commands.options import Encoding, Format, Quoted, input_path, read_options
 
 if TYPE_CHECKING:
@@ -80,8 +81,6 @@ def write_table(path: Path, batches: Encoded, width: int) -> int:
 def write_npy(path: Path, batches: Encoded, width: int) -> int:
     """Write vectors as one NumPy array, float32 (rows, width); return the number of rows."""
     import numpy as np
-
-    from pipeline_lib.base.files import atomic_path
 
     parts = [np.empty((0, width), np.float32), *(vectors for _, vectors in batches)]
     with atomic_path(path) as temporary, open(temporary, "wb") as sink:

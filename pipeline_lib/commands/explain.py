@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
+from pipeline_lib.base.layout import student_place
 from pipeline_lib.commands.options import PARAMS, ParamsFile
 
 if TYPE_CHECKING:
@@ -73,7 +74,6 @@ def _models(
     model: Path, student: "Student", teacher: Path | None, baseline: Path | None, params: Path
 ) -> Iterator[tuple[str, tuple["Predict", str]]]:
     """Yield what is known of the teacher, the student and its baseline: name, predict, mask."""
-    from pipeline_lib.base.layout import student_place
     from pipeline_lib.models import serving
     from pipeline_lib.models.students.student import load_student
     from pipeline_lib.params import load_params
@@ -93,8 +93,6 @@ def _models(
 
 
 def _name(folder: Path) -> str:
-    from pipeline_lib.base.layout import student_place
-
     student = student_place(folder)
     return str(folder) if student is None else student.method
 

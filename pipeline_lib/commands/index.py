@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import fresh_folder
 from pipeline_lib.commands.options import (
     Device,
     Encoding,
@@ -126,7 +128,6 @@ def build(
     embeds the queries. Empty and repeated sentences are left out. If killed, run it again: it
     resumes after the last complete segment. Run on a changed file, it embeds only what changed.
     """
-    from pipeline_lib.base.errors import DistilleryError
     from pipeline_lib.models.students.vector_targets import Targets
     from pipeline_lib.retrieval.building import SEGMENT_ROWS, Form, build
     from pipeline_lib.retrieval.documents import targets_in_files
@@ -204,7 +205,6 @@ def info(
 
     With --verify, exits with status 1 if a file is missing, truncated or altered.
     """
-    from pipeline_lib.base.errors import DistilleryError
     from pipeline_lib.retrieval.catalogue import Catalogue
 
     catalogue = Catalogue.open(index)
@@ -248,8 +248,6 @@ def _facts(catalogue: "Catalogue") -> Iterator[tuple[str, str]]:
 
 
 def _presence(encoder: "EncoderReference") -> str:
-    from pipeline_lib.base.errors import DistilleryError
-
     try:
         encoder.found_in()
     except DistilleryError:
@@ -267,7 +265,6 @@ def _given(files: Sequence[Path] | None, index: Path) -> "Iterator[GivenDocument
     if not files:
         yield None
         return
-    from pipeline_lib.base.files import fresh_folder
     from pipeline_lib.outputs.files.describe_vectors import usual_settings
     from pipeline_lib.outputs.files.vector_table import gather_vectors
     from pipeline_lib.retrieval.documents import GivenDocuments
@@ -292,7 +289,6 @@ def _engine(device: str, workers: int | None) -> "tuple[str, LocalEngine]":
 
 
 def _rows(file: Path, options: "ReadOptions", text: str, ids: str | None) -> "Iterator[Rows]":
-    from pipeline_lib.base.errors import DistilleryError
     from pipeline_lib.tables.sentence_rows import read_rows
 
     source = input_path(file)

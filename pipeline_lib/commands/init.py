@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.workspace import check_pipeline, make_workspace
 from pipeline_lib.commands.options import (
     PARAMS,
     Encoding,
@@ -96,7 +98,6 @@ def init(
     """
     from rich.console import Console
 
-    from pipeline_lib.base.workspace import check_pipeline, make_workspace
     from pipeline_lib.commands.check import print_summary
     from pipeline_lib.commands.init_findings import show
     from pipeline_lib.commands.profile import find_profile, keep_own_changes, write_params
@@ -156,7 +157,6 @@ def _added(
 
     :raises DistilleryError: if there is no params.yaml to add to, or the task is in it.
     """
-    from pipeline_lib.base.errors import DistilleryError
     from pipeline_lib.commands.profile import profile_in_use
     from pipeline_lib.onboarding.adding import with_task
     from pipeline_lib.params.profiles import read_values
@@ -200,7 +200,6 @@ def _ask_to_leave_out(findings: "Findings") -> None:
 
     :raises DistilleryError: if the answer is no.
     """
-    from pipeline_lib.base.errors import DistilleryError
     from pipeline_lib.commands.init_findings import named_rows
     from pipeline_lib.onboarding.findings import MISSING
     from pipeline_lib.onboarding.questions import Question
@@ -233,8 +232,6 @@ def _overrides(
 
 def _share_or_file(value: str | None) -> tuple[float | None, Path | None]:
     """Parse --dev or --test: a share of the rows, or a file."""
-    from pipeline_lib.base.errors import DistilleryError
-
     if value is None:
         return None, None
     try:
@@ -252,8 +249,6 @@ def _listed(value: str | None) -> list[str]:
 
 def _refuse_other(profile: Path, text: str, force: bool) -> None:
     """Refuse to overwrite a different profile."""
-    from pipeline_lib.base.errors import DistilleryError
-
     if not force and profile.exists() and profile.read_text(encoding="utf-8") != text:
         raise DistilleryError(
             f"{profile}: a different profile is there already. Choose another --name, or overwrite "

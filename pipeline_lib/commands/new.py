@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
+from pipeline_lib.base.workspace import make_workspace
 from pipeline_lib.commands.options import PARAMS, NoScm
 
 EXAMPLE = "Example: distill new reviews && cd reviews && dvc repro"
@@ -26,7 +27,6 @@ def new(
     It holds no code. What is there already is left as it is. For data of your own, `distill init
     FILE` does the same and describes the data.
     """
-    from pipeline_lib.base.workspace import make_workspace
     from pipeline_lib.commands.profile import find_profile, write_params
 
     source = find_profile(profile)

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.unicode import as_utf8
 from pipeline_lib.commands.options import (
     PARAMS,
     Encoding,
@@ -180,8 +182,6 @@ def _answer(batch: TextBatch, student: "Predictor", router: "Router | None") -> 
 def _columns(
     of_lines: bool, text: str | None, second: str | None, keep: list[str] | None
 ) -> Columns:
-    from pipeline_lib.base.errors import DistilleryError
-
     if of_lines and (text or second or keep):
         raise DistilleryError(
             "--text, --text2 and --keep name columns of a table: give one with --file, or set "
@@ -192,8 +192,6 @@ def _columns(
 
 def _for_student(columns: Columns, student: "Predictor") -> Columns:
     """Return the columns to read: one of sentences, or two if the student compares them."""
-    from pipeline_lib.base.errors import DistilleryError
-
     if student.is_pair:
         return Columns(columns.text, columns.second or SECOND_COLUMN, columns.keep)
     if columns.second is not None:
@@ -210,8 +208,6 @@ def _router(
     params: Path,
 ) -> "Router | None":
     """Return the student with its teacher, or None if no rows are routed."""
-    from pipeline_lib.base.errors import DistilleryError
-
     if route is None and threshold is None:
         if teacher is not None:
             raise DistilleryError(
@@ -247,8 +243,6 @@ def _router(
 
 
 def _check_input(texts: list[str], file: Path | None) -> None:
-    from pipeline_lib.base.errors import DistilleryError
-
     if texts and file:
         raise DistilleryError("sentences on the command line and --file: give one of them.")
     if not texts and file is None and sys.stdin.isatty():
@@ -256,8 +250,6 @@ def _check_input(texts: list[str], file: Path | None) -> None:
 
 
 def _of_arguments(texts: list[str], columns: Columns) -> Iterator[TextBatch]:
-    from pipeline_lib.base.unicode import as_utf8
-
     numbers = range(1, len(texts) + 1)
     checked = [as_utf8(t, f"sentence {n}") for n, t in zip(numbers, texts, strict=True)]
     yield of_lines(checked, numbers, columns)

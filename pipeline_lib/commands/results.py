@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from typer import Option
 
+from pipeline_lib.base.layout import Layout
 from pipeline_lib.commands.options import PARAMS, ParamsFile
 
 EXAMPLE = "Example: distill results"
@@ -28,7 +29,6 @@ def results(
     """
     from rich.console import Console
 
-    from pipeline_lib.base.layout import Layout
     from pipeline_lib.params import load_params
     from pipeline_lib.results.collect import read_finished
     from pipeline_lib.results.headline import headline

@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
+from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.workspace import DVC, PIPELINE
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.status import Status
@@ -48,8 +51,6 @@ def run(
     """
     from rich.console import Console
 
-    from pipeline_lib.base.layout import Layout
-    from pipeline_lib.base.workspace import PIPELINE
     from pipeline_lib.commands.forecast import Forecast
     from pipeline_lib.commands.results import results
     from pipeline_lib.params import load_params
@@ -79,7 +80,6 @@ def reproduce(targets: list[str], display: "Display") -> int:
     An interrupt ends DVC and the stage that it runs, and is then raised.
     """
     from pipeline_lib.base.progress import RECORDS
-    from pipeline_lib.base.workspace import DVC
 
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     environment = os.environ | {"PATH": path, "PYTHONUNBUFFERED": "1", RECORDS: "1"}

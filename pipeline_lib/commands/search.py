@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.unicode import as_utf8
 from pipeline_lib.commands.options import (
     Device,
     Encoding,
@@ -135,8 +137,6 @@ def search(
 
 
 def _candidates(first: str | None) -> int | None:
-    from pipeline_lib.base.errors import DistilleryError
-
     if first is None:
         return None
     way, _, count = first.partition(":")
@@ -148,8 +148,6 @@ def _candidates(first: str | None) -> int | None:
 def _queries(
     queries: list[str], file: Path | None, text: str, ids: str | None, options: "ReadOptions"
 ) -> "Iterable[Rows]":
-    from pipeline_lib.base.errors import DistilleryError
-    from pipeline_lib.base.unicode import as_utf8
     from pipeline_lib.tables.sentence_rows import Rows, read_rows
 
     if queries and file:

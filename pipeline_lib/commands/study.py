@@ -6,6 +6,8 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.layout import Layout
 from pipeline_lib.commands.options import PARAMS, ParamsFile
 
 EXAMPLE = "Example: distill study hidden --task movies"
@@ -25,8 +27,6 @@ def study(
     epoch, on 30 and 100 percent of the training data. A study runs in its own workspace and shares
     all caches; params.yaml and its results are left alone.
     """
-    from pipeline_lib.base.errors import DistilleryError
-    from pipeline_lib.base.layout import Layout
     from pipeline_lib.commands.studies.study_tables import read_figures, write_study
     from pipeline_lib.commands.studies.sweeps import SWEEPS, Rows
     from pipeline_lib.commands.studies.workspace import read_metrics, run_study

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.layout import Layout
 from pipeline_lib.commands.options import PARAMS, ParamsFile
 
 if TYPE_CHECKING:
@@ -31,7 +33,6 @@ def submit(
     are named, each task uses the first one it has; for a method, the best seed on dev. Nothing is
     written unless every file satisfies the benchmark's rules.
     """
-    from pipeline_lib.base.errors import DistilleryError
     from pipeline_lib.exports.submission import answers, params_faults, write_submission
     from pipeline_lib.params import load_params
 
@@ -56,8 +57,6 @@ def submit(
 
 def _system(params: "Params", task: str, systems: list[str]) -> str:
     """Return the first of the systems that a task has."""
-    from pipeline_lib.base.errors import DistilleryError
-
     known = [*params.teachers_of(task), *params.scored_methods_of(task)]
     name = next((system for system in systems if system in known), None)
     if name is None:
@@ -73,8 +72,6 @@ def _outputs(params: "Params", task: str, split: str, system: str) -> tuple["np.
     import numpy as np
     import pyarrow.compute as pc
 
-    from pipeline_lib.base.errors import DistilleryError
-    from pipeline_lib.base.layout import Layout
     from pipeline_lib.results.schema import TaskScores
     from pipeline_lib.shards.columns import matrix
     from pipeline_lib.shards.shard_sets import read_shard
@@ -101,8 +98,6 @@ def _outputs(params: "Params", task: str, split: str, system: str) -> tuple["np.
 
 
 def _best_seed(scores: "TaskScores", method: str, folder: Path) -> str:
-    from pipeline_lib.base.errors import DistilleryError
-
     if method not in scores.methods:
         raise DistilleryError(f"{folder}: {method} was not evaluated. Run `dvc repro`.")
     by_seed = scores.methods[method].scores["dev"][scores.metric].by_seed

@@ -7,6 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.file_formats import format_of as format_of_name
+from pipeline_lib.base.files import write_json_lines
+from pipeline_lib.base.layout import Layout
 from pipeline_lib.commands.options import PARAMS, ParamsFile
 
 if TYPE_CHECKING:
@@ -53,7 +57,6 @@ def check(
     names. For a file of sentence vectors, with `embedding`, shows what share of the
     encoders' sentences has one.
     """
-    from pipeline_lib.base.file_formats import format_of as format_of_name
     from pipeline_lib.outputs.files.answers import gather
     from pipeline_lib.outputs.files.describe_vectors import vector_lines, vector_settings
     from pipeline_lib.outputs.files.infer_task import task_of
@@ -115,7 +118,6 @@ def covered(
 
     :raises DistilleryError: if answers and labels are unrelated.
     """
-    from pipeline_lib.base.layout import Layout
     from pipeline_lib.outputs.files.answer_checks import describe_answers, unrelated_warning
     from pipeline_lib.outputs.files.content_keys import row_keys
     from pipeline_lib.shards.shard_sets import ShardSet, shard_sets
@@ -164,8 +166,6 @@ def requests(
     """
     from functools import partial
 
-    from pipeline_lib.base.files import write_json_lines
-    from pipeline_lib.base.layout import Layout
     from pipeline_lib.outputs.files.answers import read_files
     from pipeline_lib.outputs.files.content_keys import read_texts
     from pipeline_lib.outputs.files.llm_batches import batch_request, instruction, requests_of
@@ -221,8 +221,6 @@ def vector_requests(
 
 def _asked(model: str | None, provenance: "Mapping[str, str]", section: str) -> str:
     """Return the model that a batch is for: the one named, or the one in the provenance."""
-    from pipeline_lib.base.errors import DistilleryError
-
     asked = model or provenance.get("model")
     if asked is None:
         raise DistilleryError(
@@ -234,7 +232,6 @@ def _asked(model: str | None, provenance: "Mapping[str, str]", section: str) -> 
 
 def _settings(params: "Params", teacher: str | None) -> "AnswerFiles":
     """Return how a teacher's files are read; without a teacher, the documented defaults."""
-    from pipeline_lib.base.errors import DistilleryError
     from pipeline_lib.params import AnswerFiles
 
     if teacher is None:

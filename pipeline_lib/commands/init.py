@@ -24,7 +24,6 @@ from pipeline_lib.commands.options import (
 if TYPE_CHECKING:
     from pipeline_lib.onboarding.findings import Findings
     from pipeline_lib.onboarding.questions import Question
-    from pipeline_lib.onboarding.understanding import Overrides
 
 EXAMPLE = "Example: distill init reviews.csv"
 
@@ -103,11 +102,16 @@ def init(
     from pipeline_lib.commands.profile import find_profile, keep_own_changes, write_params
     from pipeline_lib.onboarding import proposal
     from pipeline_lib.onboarding.students import ALL, SMALL
+    from pipeline_lib.onboarding.understanding import Overrides
     from pipeline_lib.params.profiles import read_values
 
     dev_share, dev_file = _share_or_file(dev)
     test_share, test_file = _share_or_file(test)
-    overrides = _overrides(text, label, kind, labels, metrics, positive, dev_share, test_share)
+    texts = [column for value in text or () for column in _listed(value)]
+    overrides = Overrides(
+        *(texts, label, kind and kind.value, labels, _listed(metrics), positive),
+        *(dev_share, test_share),
+    )
     options = replace(
         read_options(encoding=encoding, quoted=quoted), columns=_listed(columns) or None
     )
@@ -174,7 +178,8 @@ def _profile_text(profile: Path, sections: dict[str, Any], default: Path) -> str
     from pipeline_lib.onboarding.profile_writer import overlay_text
 
     header = f"{profile.stem}: written by `distill init`. default.yaml says what each key does."
-    return overlay_text(sections, default.name, f"{header}\n    {_command()}")
+    command = shlex.join(["distill", *sys.argv[1:]]).replace("\n", " ")
+    return overlay_text(sections, default.name, f"{header}\n    {command}")
 
 
 def _ask(question: "Question") -> str:
@@ -213,23 +218,6 @@ def _ask_to_leave_out(findings: "Findings") -> None:
         raise DistilleryError("nothing was written. Correct the rows, and run this again.")
 
 
-def _overrides(
-    text: list[str] | None,
-    label: str | None,
-    kind: Kind | None,
-    labels: str | None,
-    metrics: str | None,
-    positive: str | None,
-    dev: float | None,
-    test: float | None,
-) -> "Overrides":
-    from pipeline_lib.onboarding.understanding import Overrides
-
-    texts = [name for value in text or () for name in _listed(value)]
-    kind_name = kind.value if kind else None
-    return Overrides(texts, label, kind_name, labels, _listed(metrics), positive, dev, test)
-
-
 def _share_or_file(value: str | None) -> tuple[float | None, Path | None]:
     """Parse --dev or --test: a share of the rows, or a file."""
     if value is None:
@@ -254,11 +242,6 @@ def _refuse_other(profile: Path, text: str, force: bool) -> None:
             f"{profile}: a different profile is there already. Choose another --name, or overwrite "
             "it with --force."
         )
-
-
-def _command() -> str:
-    """Return the command line, for the profile's comment."""
-    return shlex.join(["distill", *sys.argv[1:]]).replace("\n", " ")
 
 
 def _say_next(task: str, pair: bool) -> None:

@@ -32,7 +32,7 @@ def results(
     from pipeline_lib.params import load_params
     from pipeline_lib.results.collect import read_finished
     from pipeline_lib.results.headline import headline
-    from pipeline_lib.results.retrieval_tables import read_finished_measures
+    from pipeline_lib.results.retrieval_tables import read_measured
     from pipeline_lib.results.terminal import print_headlines, print_result, print_table
 
     loaded, layout = load_params(params), Layout(data)
@@ -52,7 +52,7 @@ def results(
     print_headlines(console, finished)
     for result in finished:
         print_result(console, result, loaded)
-    for table in read_finished_measures(loaded, layout):
+    for table in read_measured(loaded, layout, finished=True):
         print_table(console, table)
     waiting = [task for task in loaded.tasks if task not in {one.task for one in finished}]
     if waiting:

@@ -93,7 +93,7 @@ def reproduce(targets: list[str], display: "Display") -> int:
         start_new_session=True,
     )
     try:
-        with display.showing():
+        with display:
             for line in process.stdout:
                 display.line(line.rstrip("\n"))
             status = process.wait()
@@ -109,6 +109,8 @@ def reproduce(targets: list[str], display: "Display") -> int:
 class Display:
     """Turns the lines of DVC and its stages into one line per stage.
 
+    As a context, it draws the line of the running stage, on a terminal.
+
     :ivar ran: the stages that ran, but for the one that always does.
     """
 
@@ -122,10 +124,6 @@ class Display:
     _said: list[str] = field(default_factory=list)
     _share: float = 0.0
     _status: "Status | None" = None
-
-    def showing(self) -> "Display":
-        """Return a context in which the line of the running stage is drawn, on a terminal."""
-        return self
 
     def __enter__(self) -> None:
         if self.console.is_terminal:

@@ -7,6 +7,7 @@ import typer
 from typer import Argument, Option
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import read_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.commands.options import PARAMS, ParamsFile
 
@@ -29,7 +30,7 @@ def study(
     """
     from pipeline_lib.commands.studies.study_tables import read_figures, write_study
     from pipeline_lib.commands.studies.sweeps import SWEEPS, Rows
-    from pipeline_lib.commands.studies.workspace import read_metrics, run_study
+    from pipeline_lib.commands.studies.workspace import run_study
     from pipeline_lib.params import check_params, load_params
     from pipeline_lib.params.profiles import read_values
 
@@ -41,7 +42,7 @@ def study(
     sweep = SWEEPS[name](Rows.of(raw, task, row))
     check_params(sweep.params, f"study {name}")
     workspace = run_study(f"{name}-{task}", sweep.params)
-    metrics = read_metrics(workspace)
+    metrics = read_json(workspace / "metrics.json")
     figures = read_figures(sweep, metrics, Layout(workspace / "data"))
     folder = Path("data/studies") / f"{name}-{task}"
     written = write_study(sweep, figures, metrics, folder)

@@ -70,19 +70,17 @@ def _system(params: "Params", task: str, systems: list[str]) -> str:
 def _outputs(params: "Params", task: str, split: str, system: str) -> tuple["np.ndarray", str]:
     """Return the system's outputs for one split, and the column of predictions they come from."""
     import numpy as np
-    import pyarrow.compute as pc
 
+    from pipeline_lib.results.diagrams import read_predictions
     from pipeline_lib.results.schema import TaskScores
     from pipeline_lib.shards.columns import matrix
-    from pipeline_lib.shards.shard_sets import read_shard
 
     layout = Layout()
     folder, column = layout.results(task), system
     if system not in params.teachers:
         scores = TaskScores.read(layout.scores(task))
         column = f"{system}-{_best_seed(scores, system, folder)}"
-    table = read_shard(layout.predictions(task))
-    rows = table.filter(pc.equal(table["split"], split))
+    rows = read_predictions(layout, task, split)
     if not rows.num_rows:
         raise DistilleryError(
             f"{folder}: no predictions for the split {split!r}. Name it in the task's source, and "

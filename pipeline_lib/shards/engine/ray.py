@@ -7,7 +7,6 @@ system.  A job whose node or worker dies is run again by another worker.
 
 import os
 import sys
-import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -18,7 +17,14 @@ from pipeline_lib.base.distribution import install_extra
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import state_folder
 from pipeline_lib.base.threads import usable_cores
-from pipeline_lib.shards.engine.protocol import IN_FLIGHT, Job, OnProgress, Report, Result
+from pipeline_lib.shards.engine.protocol import (
+    IN_FLIGHT,
+    Job,
+    OnProgress,
+    Report,
+    Result,
+    throttled,
+)
 
 try:
     import ray
@@ -269,16 +275,7 @@ class _WorkerBase:
         self, function: Callable[[Any, Report], Any], number: int, job: Any, mailbox: Any
     ) -> Any:
         """Compute one job that reports its progress."""
-        last = 0.0
-
-        def report(message: Any) -> None:
-            nonlocal last
-            # Progress is for people: two messages per second and job are enough.
-            if time.monotonic() - last > 0.5:
-                last = time.monotonic()
-                mailbox.put.remote((number, message))
-
-        return function(job, report)
+        return function(job, throttled(lambda m: mailbox.put.remote((number, m)), 0.5))
 
 
 class _MailboxBase:

@@ -5,13 +5,7 @@ from itertools import combinations
 from shlex import quote
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.onboarding.columns import (
-    FEW,
-    MAX_CLASSES,
-    NEARLY_ALL,
-    Column,
-    notation,
-)
+from pipeline_lib.onboarding.columns import FEW, MAX_CLASSES, NEARLY_ALL, Column, notation
 from pipeline_lib.onboarding.names import (
     CLASSES,
     PAIRS,

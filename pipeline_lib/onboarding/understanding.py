@@ -13,13 +13,7 @@ from pipeline_lib.onboarding.guess_columns import (
     choose_texts,
     kind_of_numbers,
 )
-from pipeline_lib.onboarding.labels import (
-    Labels,
-    classes_of,
-    metrics_of,
-    parse_labels,
-    score_range,
-)
+from pipeline_lib.onboarding.labels import Labels, classes_of, metrics_of, parse_labels, score_range
 from pipeline_lib.onboarding.questions import Ask
 from pipeline_lib.params import CORRELATIONS, DECISIONS
 from pipeline_lib.tables.contents import Content

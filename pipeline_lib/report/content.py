@@ -16,14 +16,7 @@ from pipeline_lib.report.provenance import provenance
 from pipeline_lib.report.trainings import encoder_curves, task_curves
 from pipeline_lib.results.captions import caption, speed_notes
 from pipeline_lib.results.collect import TaskResult
-from pipeline_lib.results.detail_tables import (
-    CHANGED,
-    calibration,
-    notes,
-    routing,
-    speeds,
-    steps,
-)
+from pipeline_lib.results.detail_tables import CHANGED, calibration, notes, routing, speeds, steps
 from pipeline_lib.results.diagrams import confusion_of, read_outputs, reliability_of
 from pipeline_lib.results.headline import headline
 from pipeline_lib.results.schema import Gain, TaskScores

@@ -31,10 +31,7 @@ COLUMNS = {
 
 
 def write_report(
-    path: Path,
-    results: list[TaskResult],
-    params: Params,
-    measured: Sequence[Table] = (),
+    path: Path, results: list[TaskResult], params: Params, measured: Sequence[Table] = ()
 ) -> None:
     """Write the report of all tasks and other measurements; equal scores give equal bytes."""
     parts = ["# Results", ""]

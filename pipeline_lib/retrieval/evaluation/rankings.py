@@ -12,13 +12,7 @@ from pipeline_lib.models.checks import require_model
 from pipeline_lib.models.students.sentence_encoder import load_encoder
 from pipeline_lib.models.students.student import load_student
 from pipeline_lib.models.teacher import load_teacher
-from pipeline_lib.params import (
-    EncoderSystem,
-    Params,
-    RankingSystem,
-    StudentSystem,
-    TeacherOrder,
-)
+from pipeline_lib.params import EncoderSystem, Params, RankingSystem, StudentSystem, TeacherOrder
 from pipeline_lib.results.schema import Rankings, RetrievalScores, SeedScores
 from pipeline_lib.retrieval.embedders import EncoderReference, targets_in_space
 from pipeline_lib.retrieval.evaluation.collection import Collection, read_collection

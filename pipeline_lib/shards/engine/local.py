@@ -149,10 +149,7 @@ class LocalEngine:
 
 
 def _in_order(
-    pool: ProcessPoolExecutor,
-    function: Callable[[Job], Result],
-    jobs: Iterable[Job],
-    limit: int,
+    pool: ProcessPoolExecutor, function: Callable[[Job], Result], jobs: Iterable[Job], limit: int
 ) -> Iterator[Result]:
     waiting: deque[Future[Result]] = deque()
     stream = iter(jobs)

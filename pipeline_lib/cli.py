@@ -34,18 +34,10 @@ app = typer.Typer(
     help="Compress BERT-class models into students a hundred times smaller.",
     epilog="Run the pipeline with: distill run, or dvc repro",
 )
-app.command("init", epilog=init.EXAMPLE)(init.init)
-app.command("new", epilog=new.EXAMPLE)(new.new)
-app.command("run", epilog=run.EXAMPLE)(run.run)
-app.command("check", epilog=check.EXAMPLE)(check.check)
-app.command("results", epilog=results.EXAMPLE)(results.results)
-app.command("predict", epilog=predict.EXAMPLE)(predict.predict)
-app.command("explain", epilog=explain.EXAMPLE)(explain.explain)
-app.command("encode", epilog=encode.EXAMPLE)(encode.encode)
-app.command("export", epilog=export.EXAMPLE)(export.export)
-app.command("search", epilog=search.EXAMPLE)(search.search)
-app.command("submit", epilog=submit.EXAMPLE)(submit.submit)
-app.command("study", epilog=study.EXAMPLE)(study.study)
+COMMANDS = (init, new, run, check, results, predict, explain, encode, export, search, submit, study)
+for module in COMMANDS:
+    name = module.__name__.rpartition(".")[2]
+    app.command(name, epilog=module.EXAMPLE)(getattr(module, name))
 app.add_typer(shards.app, name="shards")
 app.add_typer(index.app, name="index")
 app.add_typer(teacher.app, name="teacher")

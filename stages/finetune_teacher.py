@@ -31,7 +31,7 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
     for name in (name for name in kinds if kinds[name] == "finished"):
         records[name] = take_finished(params, task, name, fresh_folder(target / name))
     for name in (name for name in kinds if kinds[name] == "refined"):
-        for path in sorted(layout.refined_teacher(task, name).iterdir()):
+        for path in sorted(layout.refined_teacher(name, task).iterdir()):
             link_or_copy(path, target / name / path.name)
         records[name] = read_record(target / name / "training.json", "metric", "best_dev")
     for name in (name for name in kinds if kinds[name] == "answers"):

@@ -36,7 +36,7 @@ def main(teacher: Annotated[str, typer.Option(help="A name in `refined`.")]) -> 
     with show_training(f"refining {teacher}", [row], note) as shown:
         searched = train_rows([row], engine, shown.on_progress, shown.on_done)[teacher]
     [(training, record)] = searched.trainings.values()
-    folders = {task: layout.refined_teacher(task, teacher) for task in training.tasks}
+    folders = {task: layout.refined_teacher(teacher, task) for task in training.tasks}
     training.write(folders, record)
     for folder in folders.values():
         searched.write(folder)

@@ -1,10 +1,12 @@
 """Where files are: artifacts, which outputs belong to which inputs, and the state folder."""
 
 import os
+import re
 import sys
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
 
@@ -13,6 +15,40 @@ HELDOUT, STATES = "heldout", "states"
 reserved names."""
 HOME, FORMER_HOME = "POTSTILL_HOME", "DISTILLERY_HOME"
 """The environment variable that names the state folder, and what it was called before."""
+_NAME = re.compile(r"\{(\w+)\}")
+
+
+class Located:
+    """A path below the folder of all artifacts; the same template reads the names in a path.
+
+    :param template: the path.  If it has names in braces, the attribute is called with these, in
+        their order.
+    """
+
+    def __init__(self, template: str) -> None:
+        self.template = template
+        self.names = _NAME.findall(template)
+
+    def __get__(self, layout: "Layout | None", _: type) -> Any:
+        if layout is None:
+            return self
+        return partial(self.path, layout) if self.names else layout.data / self.template
+
+    def path(self, layout: "Layout", *names: str | int) -> Path:
+        """Return the path with these names in it."""
+        return layout.data / self.template.format(**dict(zip(self.names, names, strict=True)))
+
+    def match(self, folder: Path) -> "tuple[Layout, dict[str, str]] | None":
+        """Return the layout that a path is in, and the names in the path; None if it is another's.
+
+        Names must be whole folders.
+        """
+        template, parts = Path(self.template).parts, Path(os.path.abspath(folder)).parts
+        above, below = parts[: -len(template)], parts[-len(template) :]
+        names = {t.strip("{}"): part for t, part in zip(template, below, strict=False) if "{" in t}
+        if not above or Path(*below) != Path(self.template.format(**names)):
+            return None
+        return Layout(Path(os.path.relpath(Path(*above)))), names
 
 
 @dataclass(frozen=True)
@@ -24,21 +60,72 @@ class Layout:
 
     data: Path = Path("data")
 
-    # What the stages' code is.
+    # What the stages' code is, and what they read of params.yaml.
+    fingerprints = Located("fingerprints")
+    fingerprint = Located("fingerprints/{stage}.json")
+    settings = Located("settings")
 
-    @property
-    def fingerprints(self) -> Path:
-        """The folder of the digests of all stages' code."""
-        return self.data / "fingerprints"
+    # What was fetched. A checkpoint is a teacher that was fine-tuned elsewhere.
+    raw_task = Located("raw/tasks/{task}")
+    models = Located("raw/models")
+    model = Located("raw/models/{name}")
+    checkpoints = Located("raw/checkpoints")
+    checkpoint = Located("raw/checkpoints/{teacher}/{task}")
+    raw_vectors = Located("raw/vectors")
+    given_vectors = Located("raw/sentence_vectors")
+    """Sentence vectors supplied as files, by content key."""
 
-    def fingerprint(self, stage: str) -> Path:
-        """Return the file of the digests of a stage's code."""
-        return self.fingerprints / f"{stage}.json"
+    # What is computed row for row. Wikipedia's splits are of different articles.
+    task = Located("tasks/{task}")
+    split = Located("tasks/{task}/{split}")
+    lexicon = Located("lexicons/{task}/lexicon.arrow")
+    transfer_sets = Located("transfer/{task}")
+    transfer = Located("transfer/{task}/{recipe}")
+    all_outputs = Located("outputs/{task}")
+    outputs = Located("outputs/{task}/{teacher}/{recipe}")
+    heldout_outputs = Located(f"outputs/{{task}}/{HELDOUT}/{{teacher}}/{{split}}")
+    states = Located(f"outputs/{{task}}/{STATES}/{{teacher}}/{{recipe}}")
+    read_by_encoders = Located("digests/encoders/{task}.json")
+    read_by_joint = Located("digests/joint/{task}.json")
+    wikipedia = Located("wikipedia/{split}")
+    vectors = Located("vectors")
+    wikipedia_vectors = Located("vectors/wikipedia/{split}")
+    task_vectors = Located("vectors/tasks/{task}/{recipe}")
 
-    @property
-    def settings(self) -> Path:
-        """The folder of what all stages read of params.yaml."""
-        return self.data / "settings"
+    # What is trained. Refined teachers were tuned on several tasks at once.
+    refined = Located("refined")
+    refined_teachers = Located("refined/{name}")
+    refined_teacher = Located("refined/{name}/{task}")
+    teachers = Located("teachers/{task}")
+    teacher = Located("teachers/{task}/{name}")
+    vocabulary = Located("vocabularies/{task}")
+    encoders = Located("encoders")
+    encoder = Located("encoders/{name}")
+    catalogue = Located("catalogues/{name}")
+    all_joint = Located("joint")
+    joint = Located("joint/{name}")
+    joint_vocabulary = Located("joint/{name}/vocabulary")
+    joint_students = Located("joint/{name}/{seed}")
+    joint_student = Located("joint/{name}/{seed}/{task}")
+    students = Located("students/{task}")
+    student = Located("students/{task}/{method}/{seed}")
+
+    # What is scored. The report depends on one folder, and no task's name has a hyphen.
+    results = Located("results/{task}")
+    scores = Located("results/{task}/scores.json")
+    predictions = Located("results/{task}/predictions.arrow")
+    importance = Located("results/{task}/importance.json")
+    retrieval = Located("results/retrieval-{name}/scores.json")
+    similarity = Located("results/similarity-{name}/scores.json")
+    speed = Located("speed/{task}.json")
+    exported = Located("exports/{task}")
+    report = Located("report/results.md")
+    page = Located("report/index.html")
+    page_content = Located("report/report.json")
+    curves = Located("report/curves")
+    accuracy_speed = Located("report/accuracy_speed.csv")
+    stage_record = Located("stages/{stage}.json")
+    """The record of a stage's last run here; ``train@movies`` is one of a matrix."""
 
     def stage_settings(self, stage: str, item: str | None) -> Path:
         """Return the file of what a stage reads of params.yaml; ``item``: one of its matrix."""
@@ -51,239 +138,10 @@ class Layout:
         """
         return folder / "rows.json"
 
-    # What was fetched.
-
-    def raw_task(self, task: str) -> Path:
-        """Return the folder of a task's raw files."""
-        return self.data / "raw" / "tasks" / task
-
-    @property
-    def models(self) -> Path:
-        """The folder of all pretrained models."""
-        return self.data / "raw" / "models"
-
-    def model(self, name: str) -> Path:
-        """Return a pretrained model."""
-        return self.models / name
-
-    @property
-    def checkpoints(self) -> Path:
-        """The folder of all teachers that were fine-tuned elsewhere."""
-        return self.data / "raw" / "checkpoints"
-
-    def checkpoint(self, teacher: str, task: str) -> Path:
-        """Return a task's teacher that was fine-tuned elsewhere."""
-        return self.checkpoints / teacher / task
-
-    @property
-    def raw_vectors(self) -> Path:
-        """The folder of the file of word vectors."""
-        return self.data / "raw" / "vectors"
-
-    @property
-    def given_vectors(self) -> Path:
-        """The folder of sentence vectors supplied as files, by content key."""
-        return self.data / "raw" / "sentence_vectors"
-
-    # What is computed row for row.
-
-    def task(self, task: str) -> Path:
-        """Return the folder of a prepared task."""
-        return self.data / "tasks" / task
-
-    def split(self, task: str, split: str) -> Path:
-        """Return the shard set of a prepared task's split."""
-        return self.task(task) / split
-
     def heldout_splits(self, task: str) -> list[str]:
         """Return the names of a prepared task's held-out splits: dev, test, then further ones."""
         names = [path.name for path in self.task(task).iterdir() if path.is_dir()]
         return sorted({*names} - {"train"}, key=lambda name: ("_" in name, name))
-
-    def lexicon(self, task: str) -> Path:
-        """Return the file of a task's lexicon."""
-        return self.data / "lexicons" / task / "lexicon.arrow"
-
-    def transfer_sets(self, task: str) -> Path:
-        """Return the folder of a task's transfer sets."""
-        return self.data / "transfer" / task
-
-    def transfer(self, task: str, recipe: str) -> Path:
-        """Return a transfer set."""
-        return self.transfer_sets(task) / recipe
-
-    def all_outputs(self, task: str) -> Path:
-        """Return the folder of all outputs of a task's teachers."""
-        return self.data / "outputs" / task
-
-    def read_by_encoders(self, task: str) -> Path:
-        """Return the file of the digests of a task's sets that encoders read."""
-        return self.data / "digests" / "encoders" / f"{task}.json"
-
-    def read_by_joint(self, task: str) -> Path:
-        """Return the file of the digests of a task's sets that joint trainings read."""
-        return self.data / "digests" / "joint" / f"{task}.json"
-
-    def outputs(self, task: str, teacher: str, recipe: str) -> Path:
-        """Return a teacher's outputs for a transfer set."""
-        return self.all_outputs(task) / teacher / recipe
-
-    def heldout_outputs(self, task: str, teacher: str, split: str) -> Path:
-        """Return a teacher's outputs for a held-out split."""
-        return self.all_outputs(task) / HELDOUT / teacher / split
-
-    def states(self, task: str, teacher: str, recipe: str) -> Path:
-        """Return the states of a teacher's layers for a transfer set."""
-        return self.all_outputs(task) / STATES / teacher / recipe
-
-    def wikipedia(self, split: str) -> Path:
-        """Return Wikipedia's sentences: ``train``, or ``validation``, from other articles."""
-        return self.data / "wikipedia" / split
-
-    @property
-    def vectors(self) -> Path:
-        """The folder of all sentence vectors."""
-        return self.data / "vectors"
-
-    def wikipedia_vectors(self, split: str) -> Path:
-        """Return the vectors of Wikipedia's sentences."""
-        return self.vectors / "wikipedia" / split
-
-    def task_vectors(self, task: str, recipe: str) -> Path:
-        """Return the vectors of a transfer set's sentences."""
-        return self.vectors / "tasks" / task / recipe
-
-    # What is trained and scored.
-
-    @property
-    def refined(self) -> Path:
-        """The folder of all teachers that were tuned on several tasks at once."""
-        return self.data / "refined"
-
-    def refined_teachers(self, name: str) -> Path:
-        """Return the folder of one refined teacher, by task."""
-        return self.refined / name
-
-    def refined_teacher(self, task: str, name: str) -> Path:
-        """Return one task's teacher, taken from a refined one."""
-        return self.refined_teachers(name) / task
-
-    def teachers(self, task: str) -> Path:
-        """Return the folder of a task's tuned teachers."""
-        return self.data / "teachers" / task
-
-    def teacher(self, task: str, name: str) -> Path:
-        """Return one of a task's tuned teachers."""
-        return self.teachers(task) / name
-
-    def vocabulary(self, task: str) -> Path:
-        """Return the vocabulary of a task's students."""
-        return self.data / "vocabularies" / task
-
-    @property
-    def encoders(self) -> Path:
-        """The folder of all encoders."""
-        return self.data / "encoders"
-
-    def encoder(self, name: str) -> Path:
-        """Return an encoder."""
-        return self.encoders / name
-
-    def catalogue(self, name: str) -> Path:
-        """Return a catalogue of embedded sentences."""
-        return self.data / "catalogues" / name
-
-    @property
-    def all_joint(self) -> Path:
-        """The folder of all joint trainings."""
-        return self.data / "joint"
-
-    def joint(self, name: str) -> Path:
-        """Return the folder of a joint training: its vocabulary, and its students by seed."""
-        return self.all_joint / name
-
-    def joint_vocabulary(self, name: str) -> Path:
-        """Return the vocabulary of a joint training's students."""
-        return self.joint(name) / "vocabulary"
-
-    def joint_students(self, name: str, seed: int) -> Path:
-        """Return the folder of the students of one joint training, by task."""
-        return self.joint(name) / str(seed)
-
-    def joint_student(self, name: str, seed: int, task: str) -> Path:
-        """Return one task's student of a joint training."""
-        return self.joint_students(name, seed) / task
-
-    def students(self, task: str) -> Path:
-        """Return the folder of a task's students, ``<method>/<seed>``."""
-        return self.data / "students" / task
-
-    def student(self, task: str, method: str, seed: int) -> Path:
-        """Return one student."""
-        return self.students(task) / method / str(seed)
-
-    def results(self, task: str) -> Path:
-        """Return the folder of a task's scores and predictions."""
-        return self.data / "results" / task
-
-    def scores(self, task: str) -> Path:
-        """Return the file of a task's scores."""
-        return self.results(task) / "scores.json"
-
-    def predictions(self, task: str) -> Path:
-        """Return the file of all systems' predictions on a task's held-out splits."""
-        return self.results(task) / "predictions.arrow"
-
-    def importance(self, task: str) -> Path:
-        """Return the file of word importances for the predictions on a few of a task's rows."""
-        return self.results(task) / "importance.json"
-
-    # Beside the tasks' results, whose names have no hyphen: the report depends on one folder.
-
-    def retrieval(self, name: str) -> Path:
-        """Return the file of the scores of one row of `retrieval`."""
-        return self.data / "results" / f"retrieval-{name}" / "scores.json"
-
-    def similarity(self, name: str) -> Path:
-        """Return the file of the scores of one row of `similarity`."""
-        return self.data / "results" / f"similarity-{name}" / "scores.json"
-
-    def speed(self, task: str) -> Path:
-        """Return the file of a task's timings."""
-        return self.data / "speed" / f"{task}.json"
-
-    def exported(self, task: str) -> Path:
-        """Return the folder of the export of a task's best student."""
-        return self.data / "exports" / task
-
-    @property
-    def report(self) -> Path:
-        """The report of all tasks."""
-        return self.data / "report" / "results.md"
-
-    @property
-    def page(self) -> Path:
-        """The same as a web page, with everything else known about the run."""
-        return self.data / "report" / "index.html"
-
-    @property
-    def page_content(self) -> Path:
-        """The page's content, as JSON."""
-        return self.data / "report" / "report.json"
-
-    @property
-    def curves(self) -> Path:
-        """The folder of the learning curves, a CSV file each."""
-        return self.data / "report" / "curves"
-
-    @property
-    def accuracy_speed(self) -> Path:
-        """The file of score and speed of each system."""
-        return self.data / "report" / "accuracy_speed.csv"
-
-    def stage_record(self, stage: str) -> Path:
-        """Return the record of a stage's last run here; ``train@movies`` is one of a matrix."""
-        return self.data / "stages" / f"{stage}.json"
 
 
 @dataclass(frozen=True)
@@ -297,15 +155,11 @@ class StudentPlace:
 
 
 def student_place(folder: Path) -> StudentPlace | None:
-    """Return which student's folder this is, by its path; None if it is not one.
-
-    The inverse of :meth:`Layout.student`.
-    """
-    parts = Path(os.path.abspath(folder)).parts
-    if len(parts) < 5 or parts[-4] != "students" or not parts[-1].isdecimal():
+    """Return which student's folder this is, by its path; None if it is not one."""
+    layout, names = Layout.student.match(folder) or (None, {"seed": ""})
+    if not names["seed"].isdecimal():
         return None
-    data = Path(os.path.relpath(Path(*parts[:-4])))
-    return StudentPlace(Layout(data), parts[-3], parts[-2], int(parts[-1]))
+    return StudentPlace(layout, names["task"], names["method"], int(names["seed"]))
 
 
 @dataclass(frozen=True)
@@ -316,51 +170,35 @@ class Pair:
     outputs: Path
 
 
+_PAIRS: tuple[tuple[Located, Located], ...] = (
+    (Layout.split, Layout.heldout_outputs),
+    (Layout.transfer, Layout.states),
+    (Layout.transfer, Layout.task_vectors),
+    (Layout.transfer, Layout.outputs),
+    (Layout.wikipedia, Layout.wikipedia_vectors),
+)
+"""Inputs, and outputs that belong to them; of outputs whose paths are alike, the deepest first."""
+
+
 def pair_of(folder: Path) -> Pair | None:
     """Return the pair that ``folder`` is one half of, or None if it belongs to none.
 
-    The inverse of :class:`Layout`: ``outputs/T/N/R`` of teacher N belongs to ``transfer/T/R``,
-    ``outputs/T/heldout/N/dev`` to ``tasks/T/dev``, ``vectors/wikipedia/S`` to ``wikipedia/S``,
-    ``vectors/tasks/T/R`` and ``outputs/T/states/N/R`` to ``transfer/T/R``.  Inputs are paired with
-    the first teacher, by name, whose outputs exist.
+    Inputs are paired with the first teacher, by name, whose outputs exist.
     """
-    parts = Path(os.path.abspath(folder)).parts
-    for depth, find in ((5, _deepest_pair), (4, _deep_pair), (3, _pair), (2, _shallow_pair)):
-        if len(parts) > depth:
-            data = Path(os.path.relpath(Path(*parts[:-depth])))
-            pair = find(Layout(data), *parts[-depth:])
-            if pair is not None:
-                # The path that was passed in keeps its spelling.
-                inputs, outputs = pair
-                same = os.path.abspath(inputs) == os.path.abspath(folder)
-                return Pair(folder, outputs) if same else Pair(inputs, folder)
-    return None
-
-
-def _deepest_pair(layout: Layout, kind: str, *rest: str) -> tuple[Path, Path] | None:
-    task, folder, teacher, name = rest
-    if kind == "outputs" and folder == HELDOUT:
-        return layout.split(task, name), layout.heldout_outputs(task, teacher, name)
-    if kind == "outputs" and folder == STATES:
-        return layout.transfer(task, name), layout.states(task, teacher, name)
-    return None
-
-
-def _deep_pair(layout: Layout, kind: str, *rest: str) -> tuple[Path, Path] | None:
-    if kind == "vectors" and rest[0] == "tasks":
-        return layout.transfer(*rest[1:]), layout.task_vectors(*rest[1:])
-    if kind == "outputs":
-        return layout.transfer(rest[0], rest[2]), layout.outputs(*rest)
-    return None
-
-
-def _pair(layout: Layout, kind: str, first: str, second: str) -> tuple[Path, Path] | None:
-    if kind == "vectors" and first == "wikipedia":
-        return layout.wikipedia(second), layout.wikipedia_vectors(second)
-    if kind == "transfer":
-        return layout.transfer(first, second), _answering(layout, first, f"*/{second}")
-    if kind == "tasks" and second.startswith(("dev", "test")):
-        return layout.split(first, second), _answering(layout, first, f"{HELDOUT}/*/{second}")
+    for inputs, outputs in _PAIRS:
+        if match := outputs.match(folder):
+            layout, names = match
+            return Pair(inputs.path(layout, *(names[name] for name in inputs.names)), folder)
+    if match := Layout.transfer.match(folder):
+        layout, names = match
+        return Pair(folder, _answering(layout, names["task"], f"*/{names['recipe']}"))
+    match = Layout.split.match(folder)
+    if match and match[1]["split"].startswith(("dev", "test")):
+        layout, names = match
+        return Pair(folder, _answering(layout, names["task"], f"{HELDOUT}/*/{names['split']}"))
+    if match := Layout.wikipedia.match(folder):
+        layout, names = match
+        return Pair(folder, layout.wikipedia_vectors(names["split"]))
     return None
 
 
@@ -368,12 +206,6 @@ def _answering(layout: Layout, task: str, pattern: str) -> Path:
     """Return the first outputs by teacher's name; ``pattern`` has a star for that name."""
     manifests = sorted(layout.all_outputs(task).glob(f"{pattern}/manifest.json"))
     return manifests[0].parent if manifests else layout.all_outputs(task) / pattern
-
-
-def _shallow_pair(layout: Layout, kind: str, split: str) -> tuple[Path, Path] | None:
-    if kind == "wikipedia":
-        return layout.wikipedia(split), layout.wikipedia_vectors(split)
-    return None
 
 
 def state_folder() -> Path:

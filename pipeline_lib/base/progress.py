@@ -3,11 +3,13 @@
 For `distill run`, which shows the stages' progress itself, it is a record per update.
 """
 
+import math
 import os
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import Protocol
 
 from rich.console import Console
@@ -29,34 +31,39 @@ class Advance(Protocol):
 @contextmanager
 def show_progress(title: str, unit: str) -> Iterator[Advance]:
     """Yield the function to report progress to."""
-    console = Console(file=sys.stdout)
+    console, start = Console(file=sys.stdout), time.monotonic()
+    last, seconds = -math.inf, 0.0
     if os.environ.get(RECORDS):
-        shown = _records(unit)
+        shown, seconds = nullcontext(_print_record), _RECORD_SECONDS
+    elif console.is_terminal:
+        shown = _bar(console, title)
     else:
-        shown = _bar(console, title, unit) if console.is_terminal else _lines(title, unit)
-    with shown as advance:
+        shown, seconds, last = nullcontext(partial(_print_line, title)), LOG_SECONDS, start
+    with shown as show:
+
+        def advance(done: int, total: int, note: str = "", counted: int | None = None) -> None:
+            nonlocal last
+            now = time.monotonic()
+            if now - last < seconds and done < total:
+                return
+            last = now
+            pace = _pace(done, total, done if counted is None else counted, start, unit)
+            show(done, total, pace, note)
+
         yield advance
 
 
-@contextmanager
-def _records(unit: str) -> Iterator[Advance]:
-    """Print a line per update that starts with a record separator; its fields have tabs between."""
-    start, last = time.monotonic(), 0.0
+def _print_record(done: int, total: int, pace: str, note: str) -> None:
+    """Print a line that starts with a record separator; its fields have tabs between."""
+    print(f"\x1e{done}\t{total}\t{pace}\t{note}", flush=True)
 
-    def advance(done: int, total: int, note: str = "", counted: int | None = None) -> None:
-        nonlocal last
-        now = time.monotonic()
-        if now - last < _RECORD_SECONDS and done < total:
-            return
-        last = now
-        pace = _pace(done, total, done if counted is None else counted, start, unit)
-        print(f"\x1e{done}\t{total}\t{pace}\t{note}", flush=True)
 
-    yield advance
+def _print_line(title: str, done: int, total: int, pace: str, note: str) -> None:
+    print(f"{title}: {done:,}/{total:,} {pace} {note}".rstrip(), flush=True)
 
 
 @contextmanager
-def _bar(console: Console, title: str, unit: str) -> Iterator[Advance]:
+def _bar(console: Console, title: str) -> Iterator[Callable[[int, int, str, str], None]]:
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=30),
@@ -64,31 +71,13 @@ def _bar(console: Console, title: str, unit: str) -> Iterator[Advance]:
         TextColumn("{task.fields[pace]}", markup=False),
         TextColumn("{task.fields[note]}", markup=False),
     )
-    start = time.monotonic()
     with Progress(*columns, console=console, refresh_per_second=4) as progress:
         task = progress.add_task(title, total=None, pace="", note="")
 
-        def advance(done: int, total: int, note: str = "", counted: int | None = None) -> None:
-            pace = _pace(done, total, done if counted is None else counted, start, unit)
+        def show(done: int, total: int, pace: str, note: str) -> None:
             progress.update(task, completed=done, total=total, pace=pace, note=note)
 
-        yield advance
-
-
-@contextmanager
-def _lines(title: str, unit: str) -> Iterator[Advance]:
-    start = last = time.monotonic()
-
-    def advance(done: int, total: int, note: str = "", counted: int | None = None) -> None:
-        nonlocal last
-        now = time.monotonic()
-        if now - last < LOG_SECONDS and done < total:
-            return
-        last = now
-        pace = _pace(done, total, done if counted is None else counted, start, unit)
-        print(f"{title}: {done:,}/{total:,} {pace} {note}".rstrip(), flush=True)
-
-    yield advance
+        yield show
 
 
 def _pace(done: int, total: int, counted: int, start: float, unit: str) -> str:

@@ -6,14 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
-from pipeline_lib.commands.input_options import (
-    Encoding,
-    InputFormat,
-    Quoted,
-    input_path,
-    read_options,
-)
+from pipeline_lib.base.files import atomic_path
+from pipeline_lib.commands.options import Encoding, Format, Quoted, input_path, read_options
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,22 +18,14 @@ EXAMPLE = "Example: distill encode data/encoders/sra sentences.txt vectors.arrow
 
 
 def encode(
-    model: Annotated[Path, typer.Argument(help="Folder of an encoder or a student.")],
-    file: Annotated[
-        Path, typer.Argument(help="Sentences: lines or a table; - for standard input.")
-    ],
-    out: Annotated[
-        Path, typer.Argument(help="The file to write: .arrow, .parquet, .jsonl or .npy.")
-    ],
+    model: Annotated[Path, Argument(help="Folder of an encoder or a student.")],
+    file: Annotated[Path, Argument(help="Sentences: lines or a table; - for standard input.")],
+    out: Annotated[Path, Argument(help="The file to write: .arrow, .parquet, .jsonl or .npy.")],
     normalise: Annotated[
-        bool,
-        typer.Option("--normalise", help="Scale vectors to length 1: dot products are cosines."),
+        bool, Option("--normalise", help="Scale vectors to length 1: dot products are cosines.")
     ] = False,
-    text: Annotated[str, typer.Option("--text", help="A table's column of sentences.")] = "text",
-    form: Annotated[
-        InputFormat | None,
-        typer.Option("--format", help="The file's format; by default from its name."),
-    ] = None,
+    text: Annotated[str, Option(help="A table's column of sentences.")] = "text",
+    form: Format = None,
     encoding: Encoding = None,
     quoted: Quoted = None,
 ) -> None:
@@ -94,8 +82,6 @@ def write_table(path: Path, batches: Encoded, width: int) -> int:
 def write_npy(path: Path, batches: Encoded, width: int) -> int:
     """Write vectors as one NumPy array, float32 (rows, width); return the number of rows."""
     import numpy as np
-
-    from pipeline_lib.base.files import atomic_path
 
     parts = [np.empty((0, width), np.float32), *(vectors for _, vectors in batches)]
     with atomic_path(path) as temporary, open(temporary, "wb") as sink:

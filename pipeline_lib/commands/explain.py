@@ -6,6 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
+
+from pipeline_lib.base.layout import student_place
+from pipeline_lib.commands.options import PARAMS, ParamsFile
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -21,20 +25,18 @@ WARM, COLD = (255, 90, 60), (70, 130, 255)
 
 
 def explain(
-    model: Annotated[Path, typer.Argument(help="A student's folder.")],
+    model: Annotated[Path, Argument(help="A student's folder.")],
     texts: Annotated[
-        list[str], typer.Argument(metavar="TEXT...", help="Sentences; a pair has a tab between.")
+        list[str], Argument(metavar="TEXT...", help="Sentences; a pair has a tab between.")
     ],
     teacher: Annotated[
-        Path | None, typer.Option("--teacher", help="A teacher's folder; else that of its row.")
+        Path | None, Option(help="A teacher's folder; else that of its row.")
     ] = None,
     baseline: Annotated[
-        Path | None, typer.Option("--baseline", help="Another student; else its row's baseline.")
+        Path | None, Option(help="Another student; else its row's baseline.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
-    params: Annotated[Path, typer.Option("--params", help="The parameter file.")] = Path(
-        "params.yaml"
-    ),
+    as_json: Annotated[bool, Option("--json", help="Print everything as JSON.")] = False,
+    params: ParamsFile = PARAMS,
 ) -> None:
     """Show what changes in the prediction as each word is masked.
 
@@ -74,7 +76,6 @@ def _models(
     model: Path, student: "Student", teacher: Path | None, baseline: Path | None, params: Path
 ) -> Iterator[tuple[str, tuple["Predict", str]]]:
     """Yield what is known of the teacher, the student and its baseline: name, predict, mask."""
-    from pipeline_lib.base.layout import student_place
     from pipeline_lib.models import serving
     from pipeline_lib.models.students.student import load_student
     from pipeline_lib.params import load_params
@@ -94,8 +95,6 @@ def _models(
 
 
 def _name(folder: Path) -> str:
-    from pipeline_lib.base.layout import student_place
-
     student = student_place(folder)
     return str(folder) if student is None else student.method
 

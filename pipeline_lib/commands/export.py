@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 EXAMPLE = "Example: distill export data/students/movies/bilstm_kd_ts/1 exported --to onnx-int8"
 
@@ -21,9 +22,9 @@ class Target(StrEnum):
 
 
 def export(
-    model: Annotated[Path, typer.Argument(help="Folder of a student or an encoder.")],
-    out: Annotated[Path, typer.Argument(help="The new folder to write.")],
-    to: Annotated[Target, typer.Option("--to", help="The format to write.")],
+    model: Annotated[Path, Argument(help="Folder of a student or an encoder.")],
+    out: Annotated[Path, Argument(help="The new folder to write.")],
+    to: Annotated[Target, Option("--to", help="The format to write.")],
 ) -> None:
     """Export a student or a sentence encoder in a format that other tools can load.
 

@@ -9,10 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
-from pipeline_lib.commands.input_options import (
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import fresh_folder
+from pipeline_lib.commands.options import (
+    Device,
     Encoding,
-    InputFormat,
+    Format,
+    Index,
     Quoted,
     input_path,
     read_options,
@@ -57,33 +62,25 @@ class Approximate(StrEnum):
     faiss = "faiss"
 
 
-Index = Annotated[Path, typer.Argument(help="Folder of the index.")]
 File = Annotated[
-    Path, typer.Argument(help="Sentences: a file, a shard set's folder, or - for standard input.")
+    Path, Argument(help="Sentences: a file, a shard set's folder, or - for standard input.")
 ]
-Reads = Annotated[
-    InputFormat | None,
-    typer.Option("--format", help="The file's format; by default from its name."),
-]
-TextColumn = Annotated[str, typer.Option("--text", help="Column or JSON key of the sentences.")]
+TextColumn = Annotated[str, Option("--text", help="Column or JSON key of the sentences.")]
 Id = Annotated[
-    str | None, typer.Option("--id", help="Column or JSON key of their ids; by default, no ids.")
+    str | None, Option("--id", help="Column or JSON key of their ids; by default, no ids.")
 ]
 Vectors = Annotated[
     list[Path] | None,
-    typer.Option(
-        "--vectors", help="Files with the sentences' vectors: `text`, `embedding`; repeatable."
-    ),
+    Option("--vectors", help="Files with the sentences' vectors: `text`, `embedding`; repeatable."),
 ]
 SegmentRows = Annotated[
     int | None,
-    typer.Option(
+    Option(
         "--segment-rows", min=1, help="Rows per file, 8192 by default; more suit many millions."
     ),
 ]
-Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:<number> or mps.")]
 Workers = Annotated[
-    int | None, typer.Option("--workers", min=1, help="Processes; by default one per core.")
+    int | None, Option("--workers", min=1, help="Processes; by default one per core.")
 ]
 
 
@@ -94,47 +91,31 @@ Workers = Annotated[
 def build(
     index: Index,
     file: File,
-    encoder: Annotated[
-        Path | None, typer.Option("--encoder", help="Folder of an encoder or a student.")
-    ] = None,
-    model: Annotated[
-        Path | None, typer.Option("--model", help="Or the folder of a transformers model.")
-    ] = None,
-    pooling: Annotated[
-        Pooling, typer.Option("--pooling", help="How the model's states are pooled.")
-    ] = Pooling.mean,
+    encoder: Annotated[Path | None, Option(help="Folder of an encoder or a student.")] = None,
+    model: Annotated[Path | None, Option(help="Or the folder of a transformers model.")] = None,
+    pooling: Annotated[Pooling, Option(help="How the model's states are pooled.")] = Pooling.mean,
     max_length: Annotated[
         int | None,
-        typer.Option(
-            "--max-length",
+        Option(
             min=4,
             help="Word pieces the model reads; by default 128, or as with --centre's encoder.",
         ),
     ] = None,
     vectors: Vectors = None,
     centre: Annotated[
-        Path | None,
-        typer.Option("--centre", help="Subtract the mean of this encoder's targets."),
+        Path | None, Option(help="Subtract the mean of this encoder's targets.")
     ] = None,
     storage: Annotated[
-        Storage,
-        typer.Option(
-            "--storage", help="Number format of the vectors; float32 for `search --by student`."
-        ),
+        Storage, Option(help="Number format of the vectors; float32 for `search --by student`.")
     ] = Storage.float16,
-    normalise: Annotated[
-        bool, typer.Option("--normalise", help="Scale vectors to length 1.")
-    ] = False,
+    normalise: Annotated[bool, Option("--normalise", help="Scale vectors to length 1.")] = False,
     dimensions: Annotated[
-        int | None,
-        typer.Option("--dimensions", help="Keep only this many leading values of each vector."),
+        int | None, Option(help="Keep only this many leading values of each vector.")
     ] = None,
-    approximate: Annotated[
-        Approximate | None, typer.Option("--approximate", help="Add an approximate index.")
-    ] = None,
+    approximate: Annotated[Approximate | None, Option(help="Add an approximate index.")] = None,
     text: TextColumn = "text",
     ids: Id = None,
-    reads: Reads = None,
+    reads: Format = None,
     encoding: Encoding = None,
     quoted: Quoted = None,
     segment_rows: SegmentRows = None,
@@ -147,7 +128,6 @@ def build(
     embeds the queries. Empty and repeated sentences are left out. If killed, run it again: it
     resumes after the last complete segment. Run on a changed file, it embeds only what changed.
     """
-    from pipeline_lib.base.errors import DistilleryError
     from pipeline_lib.models.students.vector_targets import Targets
     from pipeline_lib.retrieval.building import SEGMENT_ROWS, Form, build
     from pipeline_lib.retrieval.documents import targets_in_files
@@ -189,13 +169,11 @@ def build(
 def add(
     index: Index,
     file: File,
-    encoder: Annotated[
-        Path | None, typer.Option("--encoder", help="The index's encoder, if it was moved.")
-    ] = None,
+    encoder: Annotated[Path | None, Option(help="The index's encoder, if it was moved.")] = None,
     vectors: Vectors = None,
     text: TextColumn = "text",
     ids: Id = None,
-    reads: Reads = None,
+    reads: Format = None,
     encoding: Encoding = None,
     quoted: Quoted = None,
     segment_rows: SegmentRows = None,
@@ -220,14 +198,13 @@ def add(
 def info(
     index: Index,
     verify: Annotated[
-        bool, typer.Option("--verify", help="Read all files and compare their digests.")
+        bool, Option("--verify", help="Read all files and compare their digests.")
     ] = False,
 ) -> None:
     """Describe an index: what it contains, which encoder made it, and whether that still exists.
 
     With --verify, exits with status 1 if a file is missing, truncated or altered.
     """
-    from pipeline_lib.base.errors import DistilleryError
     from pipeline_lib.retrieval.catalogue import Catalogue
 
     catalogue = Catalogue.open(index)
@@ -271,8 +248,6 @@ def _facts(catalogue: "Catalogue") -> Iterator[tuple[str, str]]:
 
 
 def _presence(encoder: "EncoderReference") -> str:
-    from pipeline_lib.base.errors import DistilleryError
-
     try:
         encoder.found_in()
     except DistilleryError:
@@ -290,7 +265,6 @@ def _given(files: Sequence[Path] | None, index: Path) -> "Iterator[GivenDocument
     if not files:
         yield None
         return
-    from pipeline_lib.base.files import fresh_folder
     from pipeline_lib.outputs.files.gathering import gather
     from pipeline_lib.outputs.files.vector_files import Vectors
     from pipeline_lib.retrieval.documents import GivenDocuments
@@ -315,7 +289,6 @@ def _engine(device: str, workers: int | None) -> "tuple[str, LocalEngine]":
 
 
 def _rows(file: Path, options: "ReadOptions", text: str, ids: str | None) -> "Iterator[Rows]":
-    from pipeline_lib.base.errors import DistilleryError
     from pipeline_lib.tables.sentence_rows import read_rows
 
     source = input_path(file)

@@ -8,14 +8,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
-from pipeline_lib.commands.input_options import Encoding, Quoted, read_options
-from pipeline_lib.commands.new import NoScm
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.workspace import check_pipeline, make_workspace
+from pipeline_lib.commands.options import (
+    PARAMS,
+    Encoding,
+    NoScm,
+    Quoted,
+    WrittenParams,
+    read_options,
+)
 
 if TYPE_CHECKING:
     from pipeline_lib.onboarding.findings import Findings
     from pipeline_lib.onboarding.questions import Question
-    from pipeline_lib.onboarding.understanding import Overrides
 
 EXAMPLE = "Example: distill init reviews.csv"
 
@@ -37,66 +45,48 @@ class Students(StrEnum):
 def init(
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE...", help="CSV, TSV, JSON, Parquet, …; or a data folder."),
+        Argument(metavar="FILE...", help="CSV, TSV, JSON, Parquet, …; or a data folder."),
     ],
-    name: Annotated[
-        str | None, typer.Option("--name", help="The task's name; by default the file's.")
-    ] = None,
+    name: Annotated[str | None, Option(help="The task's name; by default the file's.")] = None,
     text: Annotated[
-        list[str] | None, typer.Option("--text", help="The text column; two (a,b) make a pair.")
+        list[str] | None, Option(help="The text column; two (a,b) make a pair.")
     ] = None,
     label: Annotated[
-        str | None, typer.Option("--label", help="The label column; none if there are no labels.")
+        str | None, Option(help="The label column; none if there are no labels.")
     ] = None,
-    kind: Annotated[
-        Kind | None, typer.Option("--kind", help="Whether labels are classes or scores.")
-    ] = None,
+    kind: Annotated[Kind | None, Option(help="Whether labels are classes or scores.")] = None,
     labels: Annotated[
-        str | None,
-        typer.Option("--labels", help="The classes, e.g. 'bad=1,2;good=4,5'; for scores, 0..5."),
+        str | None, Option(help="The classes, e.g. 'bad=1,2;good=4,5'; for scores, 0..5.")
     ] = None,
     metrics: Annotated[
-        str | None,
-        typer.Option("--metrics", help="E.g. accuracy,f1; the first selects models on dev."),
+        str | None, Option(help="E.g. accuracy,f1; the first selects models on dev.")
     ] = None,
-    positive: Annotated[
-        str | None, typer.Option("--positive", help="The class whose F1 is reported, of two.")
-    ] = None,
-    dev: Annotated[
-        str | None, typer.Option("--dev", help="The dev file, or the share of rows to draw.")
-    ] = None,
-    test: Annotated[
-        str | None, typer.Option("--test", help="The test file, or the share of rows to draw.")
-    ] = None,
+    positive: Annotated[str | None, Option(help="The class whose F1 is reported, of two.")] = None,
+    dev: Annotated[str | None, Option(help="The dev file, or the share of rows to draw.")] = None,
+    test: Annotated[str | None, Option(help="The test file, or the share of rows to draw.")] = None,
     columns: Annotated[
-        str | None, typer.Option("--columns", help="Column names, a,b,c, if there is no header.")
+        str | None, Option(help="Column names, a,b,c, if there is no header.")
     ] = None,
     encoding: Encoding = None,
     quoted: Quoted = None,
     unlabelled: Annotated[
-        list[Path] | None,
-        typer.Option("--unlabelled", help="More texts, a file or a folder; repeatable."),
+        list[Path] | None, Option(help="More texts, a file or a folder; repeatable.")
     ] = None,
     teacher: Annotated[
-        str | None,
-        typer.Option("--teacher", help="A row of `models`, a model folder or a file of answers."),
+        str | None, Option(help="A row of `models`, a model folder or a file of answers.")
     ] = None,
     students: Annotated[
-        Students, typer.Option("--students", help="Two architectures, or all of them.")
+        Students, Option(help="Two architectures, or all of them.")
     ] = Students.small,
     leave_out: Annotated[
-        bool, typer.Option("--leave-out", help="Leave out odd rows, in a copy of the files.")
+        bool, Option("--leave-out", help="Leave out odd rows, in a copy of the files.")
     ] = False,
     add: Annotated[
-        bool, typer.Option("--add", help="Keep the tasks that params.yaml has, and add this one.")
+        bool, Option("--add", help="Keep the tasks that params.yaml has, and add this one.")
     ] = False,
     no_scm: NoScm = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Overwrite files that are in the way.")
-    ] = False,
-    params: Annotated[Path, typer.Option("--params", help="The file to write.")] = Path(
-        "params.yaml"
-    ),
+    force: Annotated[bool, Option("--force", help="Overwrite files that are in the way.")] = False,
+    params: WrittenParams = PARAMS,
 ) -> None:
     """Inspect your files, show what they contain, and write the parameters of a run on them.
 
@@ -107,17 +97,21 @@ def init(
     """
     from rich.console import Console
 
-    from pipeline_lib.base.workspace import check_pipeline, make_workspace
     from pipeline_lib.commands.check import print_summary
     from pipeline_lib.commands.init_findings import show
     from pipeline_lib.commands.profile import find_profile, keep_own_changes, write_params
     from pipeline_lib.onboarding import proposal
     from pipeline_lib.onboarding.students import ALL, SMALL
+    from pipeline_lib.onboarding.understanding import Overrides
     from pipeline_lib.params.profiles import read_values
 
     dev_share, dev_file = _share_or_file(dev)
     test_share, test_file = _share_or_file(test)
-    overrides = _overrides(text, label, kind, labels, metrics, positive, dev_share, test_share)
+    texts = [column for value in text or () for column in _listed(value)]
+    overrides = Overrides(
+        *(texts, label, kind and kind.value, labels, _listed(metrics), positive),
+        *(dev_share, test_share),
+    )
     options = replace(
         read_options(encoding=encoding, quoted=quoted), columns=_listed(columns) or None
     )
@@ -167,7 +161,6 @@ def _added(
 
     :raises DistilleryError: if there is no params.yaml to add to, or the task is in it.
     """
-    from pipeline_lib.base.errors import DistilleryError
     from pipeline_lib.commands.profile import profile_in_use
     from pipeline_lib.onboarding.adding import with_task
     from pipeline_lib.params.profiles import read_values
@@ -185,7 +178,8 @@ def _profile_text(profile: Path, sections: dict[str, Any], default: Path) -> str
     from pipeline_lib.onboarding.profile_writer import overlay_text
 
     header = f"{profile.stem}: written by `distill init`. default.yaml says what each key does."
-    return overlay_text(sections, default.name, f"{header}\n    {_command()}")
+    command = shlex.join(["distill", *sys.argv[1:]]).replace("\n", " ")
+    return overlay_text(sections, default.name, f"{header}\n    {command}")
 
 
 def _ask(question: "Question") -> str:
@@ -211,7 +205,6 @@ def _ask_to_leave_out(findings: "Findings") -> None:
 
     :raises DistilleryError: if the answer is no.
     """
-    from pipeline_lib.base.errors import DistilleryError
     from pipeline_lib.commands.init_findings import named_rows
     from pipeline_lib.onboarding.findings import MISSING
     from pipeline_lib.onboarding.questions import Question
@@ -225,27 +218,8 @@ def _ask_to_leave_out(findings: "Findings") -> None:
         raise DistilleryError("nothing was written. Correct the rows, and run this again.")
 
 
-def _overrides(
-    text: list[str] | None,
-    label: str | None,
-    kind: Kind | None,
-    labels: str | None,
-    metrics: str | None,
-    positive: str | None,
-    dev: float | None,
-    test: float | None,
-) -> "Overrides":
-    from pipeline_lib.onboarding.understanding import Overrides
-
-    texts = [name for value in text or () for name in _listed(value)]
-    kind_name = kind.value if kind else None
-    return Overrides(texts, label, kind_name, labels, _listed(metrics), positive, dev, test)
-
-
 def _share_or_file(value: str | None) -> tuple[float | None, Path | None]:
     """Parse --dev or --test: a share of the rows, or a file."""
-    from pipeline_lib.base.errors import DistilleryError
-
     if value is None:
         return None, None
     try:
@@ -263,18 +237,11 @@ def _listed(value: str | None) -> list[str]:
 
 def _refuse_other(profile: Path, text: str, force: bool) -> None:
     """Refuse to overwrite a different profile."""
-    from pipeline_lib.base.errors import DistilleryError
-
     if not force and profile.exists() and profile.read_text(encoding="utf-8") != text:
         raise DistilleryError(
             f"{profile}: a different profile is there already. Choose another --name, or overwrite "
             "it with --force."
         )
-
-
-def _command() -> str:
-    """Return the command line, for the profile's comment."""
-    return shlex.join(["distill", *sys.argv[1:]]).replace("\n", " ")
 
 
 def _say_next(task: str, pair: bool) -> None:

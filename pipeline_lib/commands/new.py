@@ -4,19 +4,22 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
+
+from pipeline_lib.base.workspace import make_workspace
+from pipeline_lib.commands.options import PARAMS, NoScm
 
 EXAMPLE = "Example: distill new reviews && cd reviews && dvc repro"
-NoScm = Annotated[bool, typer.Option("--no-scm", help="Do without git: DVC alone tracks it.")]
 
 
 def new(
-    folder: Annotated[Path, typer.Argument(help="The folder; by default this one.")] = Path("."),
+    folder: Annotated[Path, Argument(help="The folder; by default this one.")] = Path("."),
     profile: Annotated[
-        str, typer.Option("--profile", help="The profile that params.yaml is written from.")
+        str, Option(help="The profile that params.yaml is written from.")
     ] = "default",
     no_scm: NoScm = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Replace a dvc.yaml of another version.")
+        bool, Option("--force", help="Replace a dvc.yaml of another version.")
     ] = False,
 ) -> None:
     """Make a workspace: dvc.yaml, params.yaml, data/, ignore rules, with `git init` and `dvc init`.
@@ -24,14 +27,13 @@ def new(
     It holds no code. What is there already is left as it is. For data of your own, `distill init
     FILE` does the same and describes the data.
     """
-    from pipeline_lib.base.workspace import make_workspace
     from pipeline_lib.commands.profile import find_profile, write_params
 
     source = find_profile(profile)
     folder.mkdir(parents=True, exist_ok=True)
     for path in make_workspace(folder, not no_scm, force):
         typer.echo(f"written   {folder / path}")
-    params = folder / "params.yaml"
+    params = folder / PARAMS
     if not params.exists():
         write_params(source, params)
         typer.echo(f"written   {params}, from the profile {source.stem}")

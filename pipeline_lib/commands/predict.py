@@ -9,10 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
-from pipeline_lib.commands.input_options import (
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.unicode import as_utf8
+from pipeline_lib.commands.options import (
+    PARAMS,
     Encoding,
     InputFormat,
+    ParamsFile,
     Quoted,
     RawCells,
     input_path,
@@ -45,60 +50,49 @@ class OutputFormat(StrEnum):
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(help="Folder of a student, trained or exported.")],
+    model: Annotated[Path, Argument(help="Folder of a student, trained or exported.")],
     texts: Annotated[
-        list[str] | None, typer.Argument(metavar="[TEXT]...", help="Sentences to classify.")
+        list[str] | None, Argument(metavar="[TEXT]...", help="Sentences to classify.")
     ] = None,
     file: Annotated[
-        Path | None,
-        typer.Option("--file", help="Read from here: lines, or a table in any format."),
+        Path | None, Option(help="Read from here: lines, or a table in any format.")
     ] = None,
     text: Annotated[
-        str | None,
-        typer.Option("--text", help=f"A table's text column; by default {LINES_COLUMN}."),
+        str | None, Option(help=f"A table's text column; by default {LINES_COLUMN}.")
     ] = None,
     text2: Annotated[
-        str | None,
-        typer.Option("--text2", help=f"For pairs, the second one; by default {SECOND_COLUMN}."),
+        str | None, Option(help=f"For pairs, the second one; by default {SECOND_COLUMN}.")
     ] = None,
     keep: Annotated[
-        list[str] | None,
-        typer.Option("--keep", help="Another column to copy to the output; repeatable."),
+        list[str] | None, Option(help="Another column to copy to the output; repeatable.")
     ] = None,
     reads: Annotated[
         InputFormat | None,
-        typer.Option("--input-format", help="Format of a pipe, or of a file with another suffix."),
+        Option("--input-format", help="Format of a pipe, or of a file with another suffix."),
     ] = None,
     encoding: Encoding = None,
     quoted: Quoted = None,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Write here: .csv, .jsonl, .parquet or .arrow.")
+        Path | None, Option(help="Write here: .csv, .jsonl, .parquet or .arrow.")
     ] = None,
     prefix: Annotated[
-        str, typer.Option("--prefix", help="Prepended to the names of answers in JSON and --out.")
+        str, Option(help="Prepended to the names of answers in JSON and --out.")
     ] = "",
     raw_cells: RawCells = False,
     form: Annotated[
         OutputFormat,
-        typer.Option("--format", help="text: label, probability, sentence. jsonl: everything."),
+        Option("--format", help="text: label, probability, sentence. jsonl: everything."),
     ] = OutputFormat.text,
     route: Annotated[
-        float | None,
-        typer.Option("--route", min=0, max=1, help="Share of sentences to pass on to the teacher."),
+        float | None, Option(min=0, max=1, help="Share of sentences to pass on to the teacher.")
     ] = None,
     threshold: Annotated[
-        float | None,
-        typer.Option(
-            "--threshold", min=0, max=1, help="Pass on sentences at or below this confidence."
-        ),
+        float | None, Option(min=0, max=1, help="Pass on sentences at or below this confidence.")
     ] = None,
     teacher: Annotated[
-        Path | None,
-        typer.Option("--teacher", help="Folder of the teacher; by default the student's own."),
+        Path | None, Option(help="Folder of the teacher; by default the student's own.")
     ] = None,
-    params: Annotated[Path, typer.Option("--params", help="The parameter file.")] = Path(
-        "params.yaml"
-    ),
+    params: ParamsFile = PARAMS,
 ) -> None:
     """Classify or score texts with a student, in the order given.
 
@@ -192,8 +186,6 @@ def _answer(batch: TextBatch, student: "Predictor", router: "Router | None") -> 
 def _columns(
     of_lines: bool, text: str | None, second: str | None, keep: list[str] | None
 ) -> Columns:
-    from pipeline_lib.base.errors import DistilleryError
-
     if of_lines and (text or second or keep):
         raise DistilleryError(
             "--text, --text2 and --keep name columns of a table: give one with --file, or set "
@@ -204,8 +196,6 @@ def _columns(
 
 def _for_student(columns: Columns, student: "Predictor") -> Columns:
     """Return the columns to read: one of sentences, or two if the student compares them."""
-    from pipeline_lib.base.errors import DistilleryError
-
     if student.is_pair:
         return Columns(columns.text, columns.second or SECOND_COLUMN, columns.keep)
     if columns.second is not None:
@@ -222,8 +212,6 @@ def _router(
     params: Path,
 ) -> "Router | None":
     """Return the student with its teacher, or None if no rows are routed."""
-    from pipeline_lib.base.errors import DistilleryError
-
     if route is None and threshold is None:
         if teacher is not None:
             raise DistilleryError(
@@ -259,7 +247,6 @@ def _router(
 
 
 def _check_input(texts: list[str], file: Path | None, out: Path | None) -> None:
-    from pipeline_lib.base.errors import DistilleryError
     from pipeline_lib.tables.writer import require_other
 
     if texts and file:
@@ -270,8 +257,6 @@ def _check_input(texts: list[str], file: Path | None, out: Path | None) -> None:
 
 
 def _of_arguments(texts: list[str], columns: Columns) -> Iterator[TextBatch]:
-    from pipeline_lib.base.unicode import as_utf8
-
     numbers = range(1, len(texts) + 1)
     checked = [as_utf8(t, f"sentence {n}") for n, t in zip(numbers, texts, strict=True)]
     yield of_lines(checked, numbers, columns)

@@ -4,13 +4,17 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import atomic_path
 from pipeline_lib.base.workspace import shipped_profiles
+from pipeline_lib.commands.options import PARAMS, WrittenParams
 
 app = typer.Typer(no_args_is_help=True, help="Profiles: other settings of the whole pipeline.")
 FOLDERS = ("profiles", "benchmarks")
 EXAMPLE = "Example: distill profile use paper"
-Name = Annotated[str, typer.Argument(help="A profile's name, or its file.")]
+Name = Annotated[str, Argument(help="A profile's name, or its file.")]
 
 
 @app.command("list", epilog="Example: distill profile list")
@@ -35,11 +39,9 @@ def show(name: Name) -> None:
 def use(
     name: Name,
     force: Annotated[
-        bool, typer.Option("--force", help="Discard changes made to params.yaml by hand.")
+        bool, Option("--force", help="Discard changes made to params.yaml by hand.")
     ] = False,
-    target: Annotated[Path, typer.Option("--params", help="The file to write.")] = Path(
-        "params.yaml"
-    ),
+    target: WrittenParams = PARAMS,
 ) -> None:
     """Check a profile, and write params.yaml from it and its base.
 
@@ -57,8 +59,6 @@ def keep_own_changes(target: Path) -> None:
 
     :raises DistilleryError: if not, since changes made by hand would be lost.
     """
-    from pipeline_lib.base.errors import DistilleryError
-
     if target.exists() and profile_in_use(target) is None:
         raise DistilleryError(
             f"{target}: it was changed by hand, and the changes would be lost. Move it away, or "
@@ -76,7 +76,6 @@ def profile_in_use(target: Path) -> Path | None:
 
 def write_params(profile: Path, target: Path) -> None:
     """Write a parameter file from a profile and its base, once they are checked."""
-    from pipeline_lib.base.files import atomic_path
     from pipeline_lib.params import load_params
     from pipeline_lib.params.profiles import plain_text
 
@@ -97,8 +96,6 @@ def find_profile(name: str) -> Path:
 
     :raises DistilleryError: if no profile has that name.
     """
-    from pipeline_lib.base.errors import DistilleryError
-
     if Path(name).is_file():
         return Path(name)
     for path in _known():

@@ -5,20 +5,18 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Option
+
+from pipeline_lib.base.layout import Layout
+from pipeline_lib.commands.options import PARAMS, ParamsFile
 
 EXAMPLE = "Example: distill results"
 
 
 def results(
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print all figures as JSON instead.")
-    ] = False,
-    params: Annotated[Path, typer.Option("--params", help="The parameter file.")] = Path(
-        "params.yaml"
-    ),
-    data: Annotated[Path, typer.Option("--data", help="The folder of all artifacts.")] = Path(
-        "data"
-    ),
+    as_json: Annotated[bool, Option("--json", help="Print all figures as JSON instead.")] = False,
+    params: ParamsFile = PARAMS,
+    data: Annotated[Path, Option(help="The folder of all artifacts.")] = Path("data"),
 ) -> None:
     """Show teacher and students side by side: quality, gain, size and speed.
 
@@ -31,11 +29,10 @@ def results(
     """
     from rich.console import Console
 
-    from pipeline_lib.base.layout import Layout
     from pipeline_lib.params import load_params
     from pipeline_lib.results.collect import read_finished
     from pipeline_lib.results.headline import headline
-    from pipeline_lib.results.retrieval_tables import read_finished_measures
+    from pipeline_lib.results.retrieval_tables import read_measured
     from pipeline_lib.results.terminal import print_headlines, print_result, print_table
 
     loaded, layout = load_params(params), Layout(data)
@@ -55,7 +52,7 @@ def results(
     print_headlines(console, finished)
     for result in finished:
         print_result(console, result, loaded)
-    for table in read_finished_measures(loaded, layout):
+    for table in read_measured(loaded, layout, finished=True):
         print_table(console, table)
     waiting = [task for task in loaded.tasks if task not in {one.task for one in finished}]
     if waiting:

@@ -12,6 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
+
+from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.workspace import DVC, PIPELINE, remove_truncated_lock
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,10 +38,10 @@ _LOG_SECONDS = 30.0
 
 def run(
     targets: Annotated[
-        list[str] | None, typer.Argument(help="Stages, such as evaluate@movies; by default all.")
+        list[str] | None, Argument(help="Stages, such as evaluate@movies; by default all.")
     ] = None,
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Show all that the stages print.")
+        bool, Option("--verbose", "-v", help="Show all that the stages print.")
     ] = False,
 ) -> None:
     """Run the pipeline: what `dvc repro` runs, with a line per stage and the time left.
@@ -47,8 +51,6 @@ def run(
     """
     from rich.console import Console
 
-    from pipeline_lib.base.layout import Layout
-    from pipeline_lib.base.workspace import PIPELINE, remove_truncated_lock
     from pipeline_lib.commands.forecast import Forecast
     from pipeline_lib.commands.results import results
     from pipeline_lib.params import load_params
@@ -80,7 +82,6 @@ def reproduce(targets: list[str], display: "Display") -> int:
     An interrupt ends DVC and the stage that it runs, and is then raised.
     """
     from pipeline_lib.base.progress import RECORDS
-    from pipeline_lib.base.workspace import DVC
 
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     environment = os.environ | {"PATH": path, "PYTHONUNBUFFERED": "1", RECORDS: "1"}
@@ -94,7 +95,7 @@ def reproduce(targets: list[str], display: "Display") -> int:
         start_new_session=True,
     )
     try:
-        with display.showing():
+        with display:
             for line in process.stdout:
                 display.line(line.rstrip("\n"))
             status = process.wait()
@@ -110,6 +111,8 @@ def reproduce(targets: list[str], display: "Display") -> int:
 class Display:
     """Turns the lines of DVC and its stages into one line per stage.
 
+    As a context, it draws the line of the running stage, on a terminal.
+
     :ivar ran: the stages that ran, but for the one that always does.
     """
 
@@ -123,10 +126,6 @@ class Display:
     _said: list[str] = field(default_factory=list)
     _share: float = 0.0
     _status: "Status | None" = None
-
-    def showing(self) -> "Display":
-        """Return a context in which the line of the running stage is drawn, on a terminal."""
-        return self
 
     def __enter__(self) -> None:
         if self.console.is_terminal:

@@ -8,9 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
-from pipeline_lib.commands.input_options import (
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.unicode import as_utf8
+from pipeline_lib.commands.options import (
+    Device,
     Encoding,
+    Index,
     InputFormat,
     Quoted,
     input_path,
@@ -46,69 +51,51 @@ class Precision(StrEnum):
 
 
 def search(
-    index: Annotated[Path, typer.Argument(help="Folder of the index.")],
+    index: Index,
     query: Annotated[
-        list[str] | None, typer.Argument(metavar="[QUERY]...", help="What to look for.")
+        list[str] | None, Argument(metavar="[QUERY]...", help="What to look for.")
     ] = None,
     queries: Annotated[
-        Path | None,
-        typer.Option("--queries", help="File of queries: lines, or a table in any format."),
+        Path | None, Option(help="File of queries: lines, or a table in any format.")
     ] = None,
-    text: Annotated[
-        str, typer.Option("--text", help="Column or JSON key of the queries in that file.")
-    ] = "text",
+    text: Annotated[str, Option(help="Column or JSON key of the queries in that file.")] = "text",
     ids: Annotated[
-        str | None, typer.Option("--id", help="Column or JSON key of their ids, to print as well.")
+        str | None, Option("--id", help="Column or JSON key of their ids, to print as well.")
     ] = None,
     reads: Annotated[
         InputFormat | None,
-        typer.Option(
-            "--format", help="Format of that file or of a pipe; by default from its name."
-        ),
+        Option("--format", help="Format of that file or of a pipe; by default from its name."),
     ] = None,
     encoding: Encoding = None,
     quoted: Quoted = None,
-    k: Annotated[int, typer.Option("--k", min=1, help="Results per query.")] = 10,
+    k: Annotated[int, Option(min=1, help="Results per query.")] = 10,
     as_json: Annotated[
-        bool,
-        typer.Option("--json", help="JSON lines: query, its id if any, rank, id, text, score."),
+        bool, Option("--json", help="JSON lines: query, its id if any, rank, id, text, score.")
     ] = False,
     encoder: Annotated[
-        Path | None,
-        typer.Option("--encoder", help="Encoder of the queries; by default the index's own."),
+        Path | None, Option(help="Encoder of the queries; by default the index's own.")
     ] = None,
     by: Annotated[
         By,
-        typer.Option(
-            "--by",
+        Option(
             help="Rank by cosine, or by the comparison of the index's student, which is exact only "
-            "with float32 vectors.",
+            "with float32 vectors."
         ),
     ] = By.cosine,
     precision: Annotated[
-        Precision, typer.Option("--precision", help="Number format of --by student.")
+        Precision, Option(help="Number format of --by student.")
     ] = Precision.float32,
     first: Annotated[
         str | None,
-        typer.Option(
-            "--first", help="approximate:N: take N candidates from the approximate index first."
-        ),
+        Option(help="approximate:N: take N candidates from the approximate index first."),
     ] = None,
-    teacher: Annotated[
-        Path | None, typer.Option("--teacher", help="Teacher of pairs that reranks the best.")
-    ] = None,
-    rescore: Annotated[
-        int, typer.Option("--rescore", min=1, help="Results per query that it reranks.")
-    ] = 20,
+    teacher: Annotated[Path | None, Option(help="Teacher of pairs that reranks the best.")] = None,
+    rescore: Annotated[int, Option(min=1, help="Results per query that it reranks.")] = 20,
     label: Annotated[
         str | None,
-        typer.Option(
-            "--label", help="Class that --by student and --teacher rank by; of two, the second."
-        ),
+        Option(help="Class that --by student and --teacher rank by; of two, the second."),
     ] = None,
-    device: Annotated[
-        str, typer.Option("--device", help="auto, cpu, cuda, cuda:<number> or mps.")
-    ] = "auto",
+    device: Device = "auto",
 ) -> None:
     """Print the sentences of an index that best match each query.
 
@@ -150,8 +137,6 @@ def search(
 
 
 def _candidates(first: str | None) -> int | None:
-    from pipeline_lib.base.errors import DistilleryError
-
     if first is None:
         return None
     way, _, count = first.partition(":")
@@ -163,8 +148,6 @@ def _candidates(first: str | None) -> int | None:
 def _queries(
     queries: list[str], file: Path | None, text: str, ids: str | None, options: "ReadOptions"
 ) -> "Iterable[Rows]":
-    from pipeline_lib.base.errors import DistilleryError
-    from pipeline_lib.base.unicode import as_utf8
     from pipeline_lib.tables.sentence_rows import Rows, read_rows
 
     if queries and file:

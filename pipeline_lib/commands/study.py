@@ -4,23 +4,21 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import read_json
+from pipeline_lib.base.layout import Layout
+from pipeline_lib.commands.options import PARAMS, ParamsFile
 
 EXAMPLE = "Example: distill study hidden --task movies"
 
 
 def study(
-    name: Annotated[
-        str, typer.Argument(help="ablation, size, hidden, fractions, wikipedia or curves.")
-    ],
-    task: Annotated[
-        str | None, typer.Option("--task", help="A task of params.yaml; by default its first.")
-    ] = None,
-    row: Annotated[
-        str, typer.Option("--row", help="The distilled method to start from.")
-    ] = "bilstm_kd_ts",
-    params: Annotated[Path, typer.Option("--params", help="The parameter file.")] = Path(
-        "params.yaml"
-    ),
+    name: Annotated[str, Argument(help="ablation, size, hidden, fractions, wikipedia or curves.")],
+    task: Annotated[str | None, Option(help="A task of params.yaml; by default its first.")] = None,
+    row: Annotated[str, Option(help="The distilled method to start from.")] = "bilstm_kd_ts",
+    params: ParamsFile = PARAMS,
 ) -> None:
     """Vary one thing, and write a table and a plot of its effect on the students.
 
@@ -30,11 +28,9 @@ def study(
     epoch, on 30 and 100 percent of the training data. A study runs in its own workspace and shares
     all caches; params.yaml and its results are left alone.
     """
-    from pipeline_lib.base.errors import DistilleryError
-    from pipeline_lib.base.layout import Layout
     from pipeline_lib.commands.studies.study_tables import read_figures, write_study
     from pipeline_lib.commands.studies.sweeps import SWEEPS, Rows
-    from pipeline_lib.commands.studies.workspace import read_metrics, run_study
+    from pipeline_lib.commands.studies.workspace import run_study
     from pipeline_lib.params import check_params, load_params
     from pipeline_lib.params.profiles import read_values
 
@@ -46,7 +42,7 @@ def study(
     sweep = SWEEPS[name](Rows.of(raw, task, row))
     check_params(sweep.params, f"study {name}")
     workspace = run_study(f"{name}-{task}", sweep.params)
-    metrics = read_metrics(workspace)
+    metrics = read_json(workspace / "metrics.json")
     figures = read_figures(sweep, metrics, Layout(workspace / "data"))
     folder = Path("data/studies") / f"{name}-{task}"
     written = write_study(sweep, figures, metrics, folder)

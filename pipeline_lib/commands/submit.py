@@ -4,6 +4,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.layout import Layout
+from pipeline_lib.commands.options import PARAMS, ParamsFile
 
 if TYPE_CHECKING:
     import numpy as np
@@ -15,14 +20,12 @@ EXAMPLE = "Example: distill submit bilstm_kd_ts --out submission.zip"
 
 
 def submit(
-    systems: Annotated[list[str], typer.Argument(help="Methods or teachers of params.yaml.")],
-    out: Annotated[Path, typer.Option("--out", help="The zip to write.")] = Path("submission.zip"),
+    systems: Annotated[list[str], Argument(help="Methods or teachers of params.yaml.")],
+    out: Annotated[Path, Option(help="The zip to write.")] = Path("submission.zip"),
     fill: Annotated[
-        bool, typer.Option("--fill", help="Write constant answers for files without a task.")
+        bool, Option("--fill", help="Write constant answers for files without a task.")
     ] = False,
-    params: Annotated[Path, typer.Option("--params", help="The parameter file.")] = Path(
-        "params.yaml"
-    ),
+    params: ParamsFile = PARAMS,
 ) -> None:
     """Write the predictions of one system as a GLUE submission.
 
@@ -30,7 +33,6 @@ def submit(
     are named, each task uses the first one it has; for a method, the best seed on dev. Nothing is
     written unless every file satisfies the benchmark's rules.
     """
-    from pipeline_lib.base.errors import DistilleryError
     from pipeline_lib.exports.submission import answers, params_faults, write_submission
     from pipeline_lib.params import load_params
 
@@ -55,8 +57,6 @@ def submit(
 
 def _system(params: "Params", task: str, systems: list[str]) -> str:
     """Return the first of the systems that a task has."""
-    from pipeline_lib.base.errors import DistilleryError
-
     known = [*params.teachers_of(task), *params.scored_methods_of(task)]
     name = next((system for system in systems if system in known), None)
     if name is None:
@@ -70,21 +70,17 @@ def _system(params: "Params", task: str, systems: list[str]) -> str:
 def _outputs(params: "Params", task: str, split: str, system: str) -> tuple["np.ndarray", str]:
     """Return the system's outputs for one split, and the column of predictions they come from."""
     import numpy as np
-    import pyarrow.compute as pc
 
-    from pipeline_lib.base.errors import DistilleryError
-    from pipeline_lib.base.layout import Layout
+    from pipeline_lib.results.diagrams import read_predictions
     from pipeline_lib.results.schema import TaskScores
     from pipeline_lib.shards.columns import matrix
-    from pipeline_lib.shards.shard_sets import read_shard
 
     layout = Layout()
     folder, column = layout.results(task), system
     if system not in params.teachers:
         scores = TaskScores.read(layout.scores(task))
         column = f"{system}-{_best_seed(scores, system, folder)}"
-    table = read_shard(layout.predictions(task))
-    rows = table.filter(pc.equal(table["split"], split))
+    rows = read_predictions(layout, task, split)
     if not rows.num_rows:
         raise DistilleryError(
             f"{folder}: no predictions for the split {split!r}. Name it in the task's source, and "
@@ -100,8 +96,6 @@ def _outputs(params: "Params", task: str, split: str, system: str) -> tuple["np.
 
 
 def _best_seed(scores: "TaskScores", method: str, folder: Path) -> str:
-    from pipeline_lib.base.errors import DistilleryError
-
     if method not in scores.methods:
         raise DistilleryError(f"{folder}: {method} was not evaluated. Run `dvc repro`.")
     by_seed = scores.methods[method].scores["dev"][scores.metric].by_seed

@@ -5,6 +5,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.file_formats import format_of as format_of_name
+from pipeline_lib.base.layout import Layout
+from pipeline_lib.commands.options import PARAMS, ParamsFile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,7 +21,6 @@ app = typer.Typer(
     no_args_is_help=True,
     help="Answers of external teachers, such as an LLM, in files (docs/teacher-files.md).",
 )
-ParamsFile = Annotated[Path, typer.Option("--params", help="The parameter file.")]
 
 
 class RequestFormat(StrEnum):
@@ -26,25 +31,21 @@ class RequestFormat(StrEnum):
 
 
 AnswerFormat = Annotated[
-    RequestFormat, typer.Option("--format", help="Just the rows, or an OpenAI batch.")
+    RequestFormat, Option("--format", help="Just the rows, or an OpenAI batch.")
 ]
 Model = Annotated[
-    str | None,
-    typer.Option("--model", help="The batch's model; by default the one in `provenance`."),
+    str | None, Option("--model", help="The batch's model; by default the one in `provenance`.")
 ]
 
 
 @app.command("check", epilog="Example: distill teacher check answers.jsonl --task reviews")
 def check(
-    file: Annotated[Path, typer.Argument(help="A file of answers, or of sentence vectors.")],
+    file: Annotated[Path, Argument(help="A file of answers, or of sentence vectors.")],
     task: Annotated[
-        str | None,
-        typer.Option("--task", help="A task of params.yaml; by default the only one."),
+        str | None, Option(help="A task of params.yaml; by default the only one.")
     ] = None,
-    teacher: Annotated[
-        str | None, typer.Option("--teacher", help="The row of `teachers` with the settings.")
-    ] = None,
-    params: ParamsFile = Path("params.yaml"),
+    teacher: Annotated[str | None, Option(help="The row of `teachers` with the settings.")] = None,
+    params: ParamsFile = PARAMS,
 ) -> None:
     """Check a file of a teacher's answers: schema, classes, duplicate texts, coverage.
 
@@ -54,7 +55,6 @@ def check(
     names. For a file of sentence vectors, with `embedding`, shows what share of the
     encoders' sentences has one.
     """
-    from pipeline_lib.base.file_formats import format_of as format_of_name
     from pipeline_lib.outputs.files.answers import Answers
     from pipeline_lib.outputs.files.describe import answer_lines, vector_lines, vectors_of
     from pipeline_lib.outputs.files.infer_task import task_of
@@ -85,19 +85,17 @@ def check(
 
 @app.command("requests", epilog="Example: distill teacher requests reviews full llm requests.jsonl")
 def requests(
-    task: Annotated[str, typer.Argument(help="A task of params.yaml.")],
-    recipe: Annotated[str, typer.Argument(help="One of its transfer sets or splits: dev, test.")],
-    teacher: Annotated[str, typer.Argument(help="A teacher of kind `answers`.")],
-    out: Annotated[Path, typer.Argument(help="The JSON lines file to write.")],
+    task: Annotated[str, Argument(help="A task of params.yaml.")],
+    recipe: Annotated[str, Argument(help="One of its transfer sets or splits: dev, test.")],
+    teacher: Annotated[str, Argument(help="A teacher of kind `answers`.")],
+    out: Annotated[Path, Argument(help="The JSON lines file to write.")],
     format: AnswerFormat = RequestFormat.jsonl,
     model: Model = None,
     prompt: Annotated[
         Path | None,
-        typer.Option(
-            "--prompt", help="Instructions for a batch's model, with {labels}, or {min} and {max}."
-        ),
+        Option(help="Instructions for a batch's model, with {labels}, or {min} and {max}."),
     ] = None,
-    params: ParamsFile = Path("params.yaml"),
+    params: ParamsFile = PARAMS,
 ) -> None:
     """Write the rows of a set that a teacher has not answered yet, each text once.
 
@@ -106,7 +104,6 @@ def requests(
     """
     from functools import partial
 
-    from pipeline_lib.base.layout import Layout
     from pipeline_lib.outputs.files.answers import Answers
     from pipeline_lib.outputs.files.content_keys import read_texts
     from pipeline_lib.outputs.files.describe import write_requests
@@ -136,10 +133,10 @@ def requests(
 
 @app.command("vector-requests", epilog="Example: distill teacher vector-requests sentences.jsonl")
 def vector_requests(
-    out: Annotated[Path, typer.Argument(help="The JSON lines file to write.")],
+    out: Annotated[Path, Argument(help="The JSON lines file to write.")],
     format: AnswerFormat = RequestFormat.jsonl,
     model: Model = None,
-    params: ParamsFile = Path("params.yaml"),
+    params: ParamsFile = PARAMS,
 ) -> None:
     """Write the sentences that encoders train on and that have no vector yet, each once.
 
@@ -169,8 +166,6 @@ def vector_requests(
 
 def _asked(model: str | None, provenance: "Mapping[str, str]", section: str) -> str:
     """Return the model that a batch is for: the one named, or the one in the provenance."""
-    from pipeline_lib.base.errors import DistilleryError
-
     asked = model or provenance.get("model")
     if asked is None:
         raise DistilleryError(
@@ -182,7 +177,6 @@ def _asked(model: str | None, provenance: "Mapping[str, str]", section: str) -> 
 
 def _settings(params: "Params", teacher: str | None) -> "AnswerFiles":
     """Return how a teacher's files are read; without a teacher, the documented defaults."""
-    from pipeline_lib.base.errors import DistilleryError
     from pipeline_lib.params import AnswerFiles
 
     if teacher is None:

@@ -157,9 +157,4 @@ def _by_seed(
 ) -> dict[str, SeedScores] | None:
     """Return each score over a method's seeds, or None if they have none."""
     scores = {str(seed): score(output) for seed, output in outputs.items()}
-    if None in scores.values():
-        return None
-    names = next(iter(scores.values()))
-    return {
-        name: SeedScores.of({seed: each[name] for seed, each in scores.items()}) for name in names
-    }
+    return None if None in scores.values() else SeedScores.by_name(scores)

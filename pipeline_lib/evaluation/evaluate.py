@@ -13,12 +13,7 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_record, sha256_folder, sha256_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.text import Text
-from pipeline_lib.evaluation.heldout import (
-    Heldout,
-    read_heldout,
-    shared_texts,
-    training_labels,
-)
+from pipeline_lib.evaluation.heldout import Heldout, read_heldout, shared_texts, training_labels
 from pipeline_lib.evaluation.scores import task_scores
 from pipeline_lib.evaluation.systems import System
 from pipeline_lib.models.checks import check_names, require_model

@@ -4,7 +4,7 @@ Pure functions of labels and logits.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
@@ -67,20 +67,14 @@ def task_scores(
     )
 
 
+@dataclass(frozen=True)
 class _Scorer:
     """Holds what all scores of the task need."""
 
-    def __init__(
-        self,
-        task: Task,
-        heldout: dict[str, Heldout],
-        evaluate: Evaluate,
-        details: DetailScorer,
-    ) -> None:
-        self.task = task
-        self.heldout = heldout
-        self.evaluate = evaluate
-        self.details = details
+    task: Task
+    heldout: dict[str, Heldout]
+    evaluate: Evaluate
+    details: DetailScorer
 
     def floor(self, train_labels: np.ndarray) -> Floor:
         """Score the constant answer: the training set's most frequent class, or mean score."""
@@ -173,12 +167,7 @@ class _Scorer:
             masked = np.full_like(outputs, np.nan)
             masked[kept] = outputs[kept]
             by_seed[str(seed)] = self._scores(split, masked)
-        if None in by_seed.values():
-            return None
-        return {
-            metric: SeedScores.of({seed: scores[metric] for seed, scores in by_seed.items()})
-            for metric in self.task.metrics
-        }
+        return None if None in by_seed.values() else SeedScores.by_name(by_seed)
 
     def _agreement(self, system: System, split: str) -> float | None:
         regression, answers = self.task.is_regression, self.heldout[split].teachers[system.teacher]

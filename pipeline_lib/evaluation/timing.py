@@ -94,10 +94,7 @@ def _rate(predict: Predict, texts: Sequence[Text], seconds: float, clock: Clock)
 
 
 def latency(
-    predict: Predict,
-    texts: Sequence[Text],
-    seconds: float,
-    clock: Clock = time.perf_counter,
+    predict: Predict, texts: Sequence[Text], seconds: float, clock: Clock = time.perf_counter
 ) -> float:
     """Return the median time of a call with a single text, in milliseconds.
 

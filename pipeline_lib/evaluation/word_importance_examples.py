@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.compute as pc
 
 from pipeline_lib.base.devices import resolve_batch_tokens, single_thread
 from pipeline_lib.base.files import sha256_folder, write_json
@@ -24,11 +23,12 @@ from pipeline_lib.models.students.student import load_student
 from pipeline_lib.models.teacher import load_teacher
 from pipeline_lib.models.word_importance import Importance, as_json, word_counts, word_importance
 from pipeline_lib.params import Params
+from pipeline_lib.results.diagrams import read_predictions
 from pipeline_lib.results.schema import TaskScores
 from pipeline_lib.shards.columns import matrix, texts
 from pipeline_lib.shards.fingerprint import code_fingerprint
 from pipeline_lib.shards.kept import kept_json
-from pipeline_lib.shards.shard_sets import ShardSet, read_shard
+from pipeline_lib.shards.shard_sets import ShardSet
 
 EACH = 3
 """Rows on which distillation helped, and rows on which it hurt."""
@@ -63,8 +63,7 @@ def _explain(
 ) -> dict[str, Any]:
     method_scores, seed, split = scores.methods[method], params.seeds[0], scores.decisive_split
     sentences = texts(ShardSet.open(layout.split(task, split)).table())
-    table = read_shard(layout.predictions(task))
-    table = table.filter(pc.equal(table["split"], split))
+    table = read_predictions(layout, task, split)
     labels = _labels(table["label"], matrix(table[method_scores.teacher]), scores.is_regression)
     merits = [
         _merit(matrix(table[f"{name}-{seed}"]), labels, scores, name, seed)

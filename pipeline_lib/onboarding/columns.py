@@ -1,6 +1,5 @@
 """Describes columns: words or numbers, few distinct values or many."""
 
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline_lib.tables.contents import Content
+from pipeline_lib.tables.values import finite_number
 
 MAX_CLASSES = 200
 FEW = 20
@@ -53,7 +53,7 @@ class Column:
         values = pc.utf8_trim_whitespace(column)
         values = values.filter(pc.not_equal(values, ""))
         sample = _sample(values).to_pylist()
-        numbers = [number(value) for value in sample]
+        numbers = [finite_number(value) for value in sample]
         numeric = bool(sample) and all(value is not None for value in numbers)
         count = max(len(sample), 1)
         return cls(
@@ -82,15 +82,6 @@ class Column:
         if self.numbers and self.distinct > 0.9 * self.filled > FEW:
             return False  # numbers that identify rows
         return self.numbers or self.distinct <= min(MAX_CLASSES, max(2, self.filled // 3))
-
-
-def number(value: str) -> float | None:
-    """Return a value as a finite number, or None."""
-    try:
-        parsed = float(value)
-    except ValueError:
-        return None
-    return parsed if math.isfinite(parsed) else None
 
 
 def notation(values: Sequence[str]) -> str | None:

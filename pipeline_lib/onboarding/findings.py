@@ -16,10 +16,10 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.corpora.tasks.labelled import Example, LabelMap, ScoreRange, missing_classes
 from pipeline_lib.corpora.tasks.preparation import shared_rows, split_tables
 from pipeline_lib.corpora.tasks.unlabelled import texts_of_no_split
-from pipeline_lib.onboarding.columns import number
 from pipeline_lib.onboarding.understanding import TaskGuess
 from pipeline_lib.params import UNLABELLED, Task
 from pipeline_lib.tables.contents import Content
+from pipeline_lib.tables.values import finite_number
 
 EMPTY = "with empty text"
 MISSING = "without a label"
@@ -204,11 +204,11 @@ class _Rows:
         ranges = self.meaning.ranges if isinstance(self.meaning, LabelMap) else []
         if self.meaning.hides(raw):
             return MISSING
-        if ranges and number(raw) is not None:
+        if ranges and finite_number(raw) is not None:
             return OUTSIDE
         if isinstance(self.meaning, LabelMap):
             return UNKNOWN
-        if number(raw) is None:
+        if finite_number(raw) is None:
             return NO_NUMBER
         low, high = self.meaning.low, self.meaning.high
         return f"with a score outside the range {low:g} to {high:g}"

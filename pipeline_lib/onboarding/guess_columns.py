@@ -5,14 +5,7 @@ from itertools import combinations
 from shlex import quote
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.onboarding.columns import (
-    FEW,
-    MAX_CLASSES,
-    NEARLY_ALL,
-    Column,
-    notation,
-    number,
-)
+from pipeline_lib.onboarding.columns import FEW, MAX_CLASSES, NEARLY_ALL, Column, notation
 from pipeline_lib.onboarding.names import (
     CLASSES,
     PAIRS,
@@ -25,6 +18,7 @@ from pipeline_lib.onboarding.names import (
 from pipeline_lib.onboarding.questions import Ask, Question
 from pipeline_lib.tables.contents import Content
 from pipeline_lib.tables.nested import with_types
+from pipeline_lib.tables.values import finite_number
 
 NONE = "none"
 """The answer if no column is the label."""
@@ -202,7 +196,7 @@ def choose_kind(name: str, values: Sequence[str], named: str | None, ask: Ask) -
     if named is not None:
         return named
     filled = [value for value in values if value]
-    numbers = [value for value in filled if number(value) is not None]
+    numbers = [value for value in filled if finite_number(value) is not None]
     if len(numbers) <= NEARLY_ALL * max(len(filled), 1):
         classes = len(set(filled))
         if classes > MAX_CLASSES:
@@ -211,7 +205,7 @@ def choose_kind(name: str, values: Sequence[str], named: str | None, ask: Ask) -
                 "Name another with --label, or merge them with --labels."
             )
         return "classification"
-    whole = all(number(value).is_integer() for value in numbers)
+    whole = all(finite_number(value).is_integer() for value in numbers)
     if whole and bare(name) in CLASSES and len(set(map(float, numbers))) <= MAX_CLASSES:
         return "classification"
     return kind_of_numbers(f"column {name!r}", [*map(float, numbers)], ask)

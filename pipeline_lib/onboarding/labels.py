@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.onboarding.columns import number
+from pipeline_lib.tables.values import finite_number
 
 Labels = dict[str, Any]
 """``labels`` of a task in params.yaml."""
@@ -83,7 +83,7 @@ def score_range(values: Sequence[str], spec: str | None) -> Labels:
     if spec is not None:
         low, _, high = spec.partition("..")
         return {"min": _number(low, spec), "max": _number(high, spec)}
-    numbers = [parsed for value in values if (parsed := number(value)) is not None]
+    numbers = [parsed for value in values if (parsed := finite_number(value)) is not None]
     if len(set(numbers)) < 2:
         raise DistilleryError(
             "the label column does not have two different numbers. Name another with --label."
@@ -111,7 +111,7 @@ def _as_ranges(labels: Labels, values: set[str]) -> Labels:
     """Return classes of numbers as ranges, if some numbers belong to none of them."""
     lists = {name: members for name, members in labels.items() if isinstance(members, list)}
     claimed = {value for members in lists.values() for value in members}
-    numbers = {value: number(value) for value in values | claimed}
+    numbers = {value: finite_number(value) for value in values | claimed}
     if len(lists) < len(labels) or not values - claimed or None in numbers.values():
         return labels
     ranges = {
@@ -126,12 +126,12 @@ def _as_ranges(labels: Labels, values: set[str]) -> Labels:
 
 
 def _order(value: str) -> tuple[float, str, str]:
-    parsed = number(value)
+    parsed = finite_number(value)
     return (math.inf if parsed is None else parsed, value.casefold(), value)
 
 
 def _number(value: str, whole: str) -> float:
-    parsed = number(value.strip())
+    parsed = finite_number(value.strip())
     if parsed is None:
         raise DistilleryError(
             f"--labels: {whole!r}: {value!r} is not a number. Write a range such as 0..5."

@@ -78,10 +78,7 @@ def overlay(wanted: Wanted, base: Mapping[str, Any]) -> dict[str, Any]:
         "models": models,
         "teachers": {name: row},
         "students": student_rows(
-            wanted.students,
-            word_limit(words),
-            pieces,
-            teacher.model or next(iter(models)),
+            wanted.students, word_limit(words), pieces, teacher.model or next(iter(models))
         ),
         "optimisers": optimisers(wanted.students, train, texts * (1 + n_iter)),
         "methods": methods,

@@ -8,10 +8,10 @@ from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json
-from pipeline_lib.onboarding.columns import number
 from pipeline_lib.onboarding.labels import Labels, spelled
 from pipeline_lib.onboarding.understanding import AnswerHints
 from pipeline_lib.outputs.files.answer_files import read_answers
+from pipeline_lib.tables.values import finite_number
 
 _HEADS = ("ForSequenceClassification",)
 _SIGN = "[MASK]"
@@ -137,7 +137,7 @@ def _hints(path: Path, classes: Sequence[str]) -> AnswerHints:
     is_score = has_lists = False
     for _, row in rows:
         if row.kind == "label":
-            is_number = number(str(row.value)) is not None
+            is_number = finite_number(str(row.value)) is not None
             (numbers.setdefault(row.value) if is_number else names.setdefault(str(row.value)))
         elif isinstance(row.value, dict):
             names.update(dict.fromkeys(row.value))

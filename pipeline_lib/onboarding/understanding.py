@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.onboarding.columns import look_at, number
+from pipeline_lib.onboarding.columns import look_at
 from pipeline_lib.onboarding.guess_columns import (
     check_notation,
     choose_kind,
@@ -13,16 +13,11 @@ from pipeline_lib.onboarding.guess_columns import (
     choose_texts,
     kind_of_numbers,
 )
-from pipeline_lib.onboarding.labels import (
-    Labels,
-    classes_of,
-    metrics_of,
-    parse_labels,
-    score_range,
-)
+from pipeline_lib.onboarding.labels import Labels, classes_of, metrics_of, parse_labels, score_range
 from pipeline_lib.onboarding.questions import Ask
 from pipeline_lib.params import CORRELATIONS, DECISIONS
 from pipeline_lib.tables.contents import Content
+from pipeline_lib.tables.values import finite_number
 
 DEV, TEST = 0.1, 0.2
 """Default shares that are drawn for dev and test."""
@@ -227,7 +222,7 @@ def _known(split: str, values: Sequence[str]) -> Sequence[str]:
 def _count(meaning: Any, values: Sequence[str]) -> int:
     if isinstance(meaning, list):
         return sum(value in meaning for value in values)
-    numbers = (number(value) for value in values)
+    numbers = (finite_number(value) for value in values)
     return sum(n is not None and meaning["min"] <= n <= meaning["max"] for n in numbers)
 
 

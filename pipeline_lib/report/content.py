@@ -16,40 +16,25 @@ from pipeline_lib.report.provenance import provenance
 from pipeline_lib.report.trainings import encoder_curves, task_curves
 from pipeline_lib.results.captions import caption, speed_notes
 from pipeline_lib.results.collect import TaskResult
-from pipeline_lib.results.detail_tables import (
-    CHANGED,
-    calibration,
-    notes,
-    routing,
-    speeds,
-    steps,
-)
+from pipeline_lib.results.detail_tables import CHANGED, calibration, notes, routing, speeds, steps
 from pipeline_lib.results.diagrams import confusion_of, read_outputs, reliability_of
 from pipeline_lib.results.headline import headline
 from pipeline_lib.results.schema import Gain, TaskScores
 from pipeline_lib.results.speed import Kind, folder_bytes
 from pipeline_lib.results.table import Table
-from pipeline_lib.results.table_rows import rate, scores_table
+from pipeline_lib.results.table_rows import QUALITY, TRAINING, rate, scores_table
 
 FORMAT = 2
 """Version of the layout of ``report.json``."""
 MAX_ROWS = 30
 """The most rows of each work list; `distill shards worklist` shows more."""
-COLUMNS = {
-    "dev": "Dev",
-    "test": "Test",
-    "gain": "Gain",
-    "interval": "Interval",
-    "p": "p (Holm)",
-    "to_teacher": "To teacher",
-    "agreement": "Agreement",
+COLUMNS = QUALITY | {
     "speed": "Sentences/s",
     "speed_up": "Faster",
     "parameters": "Parameters (M)",
     "ratio": "Smaller",
 }
 """Keys and heads of the table of scores."""
-TRAINING = {"rate": "Rate", "steps": "Steps × batch", "rows": "Rows"}
 
 
 def page_content(

@@ -116,12 +116,7 @@ def calibration(result: TaskResult) -> Table | None:
     names = [f"teacher {name}" for name in scores.teachers] + [*scores.methods]
     title = "mean error" if scores.is_regression else "calibration"
     title = f"{result.task}: {title} on {split}"
-    return Table.of_columns(
-        title,
-        names,
-        columns,
-        more,
-    )
+    return Table.of_columns(title, names, columns, more)
 
 
 def routing(result: TaskResult, timed: bool) -> Table | None:

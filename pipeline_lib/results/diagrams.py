@@ -26,6 +26,12 @@ RANGES = 6
 """A regression's labels and answers are compared in this many ranges of equal width."""
 
 
+def read_predictions(layout: Layout, task: str, split: str) -> pa.Table:
+    """Return the predictions of all systems on one split; see ``predictions_table``."""
+    table = read_shard(layout.predictions(task))
+    return table.filter(pc.equal(table["split"], split))
+
+
 def read_outputs(
     layout: Layout, task: str, scores: TaskScores
 ) -> tuple[np.ndarray, dict[str, list[np.ndarray]]] | None:
@@ -37,8 +43,7 @@ def read_outputs(
     """
     if not scores.scored_splits:
         return None
-    table = read_shard(layout.predictions(task))
-    table = table.filter(pc.equal(table["split"], scores.decisive_split))
+    table = read_predictions(layout, task, scores.decisive_split)
     outputs = {f"teacher {name}": [matrix(table[name])] for name in scores.teachers}
     for name, method in scores.methods.items():
         temperatures = method.details.temperature or {}
@@ -46,15 +51,8 @@ def read_outputs(
             matrix(table[f"{name}-{seed}"]) / temperatures.get(seed, 1.0)
             for seed in method.training.best_step
         ]
-    return _labels(table), {name: parts for name, parts in outputs.items() if _has_answers(parts)}
-
-
-def _labels(table: pa.Table) -> np.ndarray:
-    return table["label"].to_numpy()
-
-
-def _has_answers(parts: list[np.ndarray]) -> bool:
-    return all(answered(one).any() for one in parts)
+    known = {n: parts for n, parts in outputs.items() if all(answered(p).any() for p in parts)}
+    return table["label"].to_numpy(), known
 
 
 def reliability_of(

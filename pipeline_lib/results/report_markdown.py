@@ -12,29 +12,13 @@ from pipeline_lib.results.detail_tables import calibration, notes, routing, step
 from pipeline_lib.results.headline import headline
 from pipeline_lib.results.markdown import bullets, escape
 from pipeline_lib.results.table import Table
-from pipeline_lib.results.table_rows import scores_table
+from pipeline_lib.results.table_rows import QUALITY, TRAINING, scores_table
 
-COLUMNS = {
-    "dev": "Dev",
-    "test": "Test",
-    "gain": "Gain",
-    "interval": "Interval",
-    "p": "p (Holm)",
-    "to_teacher": "To teacher",
-    "agreement": "Agreement",
-    "parameters": "Parameters (M)",
-    "ratio": "Ratio",
-    "rate": "Rate",
-    "steps": "Steps × batch",
-    "rows": "Rows",
-}
+COLUMNS = QUALITY | {"parameters": "Parameters (M)", "ratio": "Ratio"} | TRAINING
 
 
 def write_report(
-    path: Path,
-    results: list[TaskResult],
-    params: Params,
-    measured: Sequence[Table] = (),
+    path: Path, results: list[TaskResult], params: Params, measured: Sequence[Table] = ()
 ) -> None:
     """Write the report of all tasks and other measurements; equal scores give equal bytes."""
     parts = ["# Results", ""]

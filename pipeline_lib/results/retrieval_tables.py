@@ -9,20 +9,12 @@ from pipeline_lib.results.schema import RetrievalScores, SeedScores, SimilarityS
 from pipeline_lib.results.table import Table
 
 
-def read_measured(params: Params, layout: Layout) -> list[Table]:
+def read_measured(params: Params, layout: Layout, finished: bool = False) -> list[Table]:
     """Return the tables of every row of ``retrieval`` and of ``similarity``.
 
-    :raises DistilleryError: if one has not been measured yet.
+    :param finished: leave out those that have not been measured yet.
+    :raises DistilleryError: otherwise, if one has not been.
     """
-    return _tables(params, layout, finished=False)
-
-
-def read_finished_measures(params: Params, layout: Layout) -> list[Table]:
-    """Return the tables of the rows that were measured."""
-    return _tables(params, layout, finished=True)
-
-
-def _tables(params: Params, layout: Layout, finished: bool) -> list[Table]:
     tables = []
     for name in params.retrieval:
         path = layout.retrieval(name)

@@ -7,7 +7,7 @@ split that the task does not have has no key.  Numbers are rounded to six decima
 is reproducible to the byte; it contains no timings.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -74,6 +74,12 @@ class SeedScores(Record):
         # The sample standard deviation; one seed says nothing about the spread.
         spread = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
         return cls(mean=float(np.mean(values)), std=spread, by_seed=by_seed)
+
+    @classmethod
+    def by_name(cls, scores: Mapping[str, Mapping[str, float]]) -> "dict[str, Self]":
+        """Summarise several scores, by seed and name; all seeds have the first one's."""
+        names = next(iter(scores.values()))
+        return {n: cls.of({seed: each[n] for seed, each in scores.items()}) for n in names}
 
 
 class Gain(Record):

@@ -14,6 +14,17 @@ from pipeline_lib.results.speed import Kind
 from pipeline_lib.results.table import Table
 
 NONE = "–"
+QUALITY = {
+    "dev": "Dev",
+    "test": "Test",
+    "gain": "Gain",
+    "interval": "Interval",
+    "p": "p (Holm)",
+    "to_teacher": "To teacher",
+    "agreement": "Agreement",
+}
+TRAINING = {"rate": "Rate", "steps": "Steps × batch", "rows": "Rows"}
+"""Fields of :class:`TableLine`, and their heads."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from pipeline_lib.results.collect import TaskResult
 from pipeline_lib.results.detail_tables import calibration, notes, routing, speeds, steps
 from pipeline_lib.results.headline import headline
 from pipeline_lib.results.table import Table
-from pipeline_lib.results.table_rows import scores_table
+from pipeline_lib.results.table_rows import TRAINING, scores_table
 
 QUALITY = {
     "dev": "Dev",
@@ -29,7 +29,6 @@ SIZE = {
     "speed": "Sent./s",
     "speed_up": "Faster",
 }
-TRAINING = {"rate": "Rate", "steps": "Steps × batch", "rows": "Rows"}
 """Fields of a :class:`~pipeline_lib.results.table_rows.TableLine`, and their heads."""
 
 

@@ -163,11 +163,7 @@ def _check_given(contents: Contents, documents: GivenDocuments | None) -> None:
 
 
 def _contents(
-    encoder: EncoderReference,
-    form: Form,
-    ids: bool,
-    device: str,
-    documents: GivenDocuments | None,
+    encoder: EncoderReference, form: Form, ids: bool, device: str, documents: GivenDocuments | None
 ) -> Contents:
     """Return the catalogue's description; loads the encoder, which forked workers then share."""
     width = encoder.load(device).width

@@ -18,6 +18,15 @@ def is_missing(value: Any) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
+def finite_number(value: str) -> float | None:
+    """Return a value as a finite number, or None."""
+    try:
+        parsed = float(value)
+    except ValueError:
+        return None
+    return parsed if math.isfinite(parsed) else None
+
+
 def as_text(value: Any, column: str, where: str) -> str:
     """Return a value's plain form: 1 and 1.0 are both ``1``, 2.5 is ``2.5``, null is empty.
 

@@ -28,15 +28,10 @@ from pipeline_lib.outputs.vectors import VectorPass
 from pipeline_lib.shards.columns import matrix
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.engine.passes import run_pass
-from pipeline_lib.shards.shard_sets import (
-    Manifest,
-    ShardSet,
-    schema_of,
-    write_manifest,
-    write_shard,
-)
+from pipeline_lib.shards.shard_sets import ShardSet, write_manifest, write_shard
 from pipeline_lib.shards.store import Store
 from tests.pipeline.corpus import sentences, write_encoder
+from tests.shard_files import write_set
 
 pytestmark = pytest.mark.usefixtures("store_home")
 TEXTS = [text for rows in sentences().values() for _, text in rows][:320]
@@ -67,16 +62,15 @@ def vector_pass(folder: Path, precision: str, storage: str = "float16") -> Vecto
 
 
 def write_inputs(folder: Path, shards: int = SHARDS, labelled: bool = False) -> ShardSet:
-    written = []
+    tables = {}
     for number, texts in enumerate(np.array_split(np.array(TEXTS, object), shards)):
         # Only the first is of originals; the labels of held-out rows can all be hidden.
         known = labelled and number == 0
         label = [row % 2 if known else None for row in range(len(texts))]
         columns = {"key": string_keys(texts.tolist()), "label": pa.array(label, pa.int32())}
         table = pa.table(columns | {"text": texts.tolist()})
-        written.append(write_shard(folder / f"s{number:03d}.arrow", table))
-    write_manifest(folder, Manifest("sentences", schema_of(table), written))
-    return ShardSet.open(folder)
+        tables[f"s{number:03d}.arrow"] = table
+    return write_set(folder, "sentences", tables)
 
 
 def computed(inputs: ShardSet, own: LogitPass, folder: Path) -> ShardSet:
@@ -265,9 +259,8 @@ def test_different_rows_differ_and_small_shards_are_taken_whole() -> None:
 
 def test_a_shard_of_one_row_is_proven(teachers: dict[str, Path], tmp_path: Path) -> None:
     table = pa.table({"key": string_keys(TEXTS[:1]), "text": TEXTS[:1]})
-    shard = write_shard(tmp_path / "in/s0.arrow", table)
-    write_manifest(tmp_path / "in", Manifest("sentences", schema_of(table), [shard]))
-    inputs, own = ShardSet.open(tmp_path / "in"), logit_pass(teachers["clear"])
+    inputs = write_set(tmp_path / "in", "sentences", {"s0.arrow": table})
+    own = logit_pass(teachers["clear"])
     outputs = computed(inputs, own, tmp_path / "out")
     assert prove_alignment(inputs, outputs, own)["recomputed_rows"] == 1
     assert matrix(outputs.table()["logits"]).shape == (1, 2)

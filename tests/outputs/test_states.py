@@ -17,15 +17,10 @@ from pipeline_lib.params import load_params
 from pipeline_lib.shards.columns import matrix
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.engine.passes import run_pass
-from pipeline_lib.shards.shard_sets import (
-    Manifest,
-    ShardSet,
-    schema_of,
-    write_manifest,
-    write_shard,
-)
+from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.shards.vectors import StoredVectors
 from tests.pretrained import FAMILIES, write_model
+from tests.shard_files import write_set
 from tests.tour import TOUR
 
 pytestmark = pytest.mark.usefixtures("store_home")
@@ -59,9 +54,7 @@ def table_of(pairs: list[tuple[str, str]]) -> pa.Table:
 
 
 def write_inputs(folder: Path, tables: list[pa.Table]) -> ShardSet:
-    shards = [write_shard(folder / f"s{i}.arrow", table) for i, table in enumerate(tables)]
-    write_manifest(folder, Manifest("sentences", schema_of(tables[0]), shards))
-    return ShardSet.open(folder)
+    return write_set(folder, "sentences", {f"s{i}.arrow": t for i, t in enumerate(tables)})
 
 
 @pytest.mark.parametrize(("storage", "error"), [("float32", 1e-5), ("float16", 2e-3)])
@@ -126,11 +119,8 @@ def test_slipped_states_are_refused(teacher: Path, tmp_path: Path, storage: str)
     first, second = outputs.tables()
     slipped = second["states"].take(np.roll(np.arange(29), 1))
     tables = [first, second.set_column(1, "states", slipped)]
-    shards = [
-        write_shard(tmp_path / "slip" / shard.name, table, shard.source)
-        for shard, table in zip(manifest.shards, tables, strict=True)
-    ]
-    write_manifest(tmp_path / "slip", Manifest("states", schema_of(first), shards))
+    parts = {shard.name: table for shard, table in zip(manifest.shards, tables, strict=True)}
+    write_set(tmp_path / "slip", "states", parts, [shard.source for shard in manifest.shards])
     with pytest.raises(DistilleryError, match=r"s1\.arrow: .*do not belong to its.*store/states"):
         prove_vectors(inputs, ShardSet.open(tmp_path / "slip"), own)
 

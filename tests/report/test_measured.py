@@ -10,7 +10,7 @@ from rich.console import Console
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import Params, load_params
-from pipeline_lib.results.retrieval_tables import read_finished_measures, read_measured
+from pipeline_lib.results.retrieval_tables import read_measured
 from pipeline_lib.results.schema import RetrievalScores, SeedScores, SimilarityScores
 from pipeline_lib.results.terminal import print_table
 from tests.tour import TOUR
@@ -62,7 +62,7 @@ def test_tables_hold_means_and_deviations_in_percent(params: Params, layout: Lay
 def test_the_terminal_shows_what_is_finished(params: Params, layout: Layout) -> None:
     out = StringIO()
     more = params.model_copy(update={"retrieval": {"mine": None, "other": None}})
-    for table in read_finished_measures(more, layout):
+    for table in read_measured(more, layout, finished=True):
         print_table(Console(file=out, width=80), table)
     shown = out.getvalue()
     assert max(map(len, shown.splitlines())) <= 80

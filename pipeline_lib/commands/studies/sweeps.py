@@ -5,7 +5,7 @@ task, teacher, student and optimisers.
 """
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -225,13 +225,7 @@ def fractions(rows: Rows) -> Study:
         methods |= {"logits": rows.on_originals(), rows.distilled: rows.row(rows.distilled)}
         names[1:1] = ["logits", "logits on the transfer set"]
     methods |= rows.encoded
-    tasks = {
-        f"{task}_{share:.0%}".replace("%", ""): params["tasks"][task] | {"train_fraction": share}
-        for share in SHARES
-    }
-    whole = list(tasks)[-1]
-    # An encoder uses no labels: its corpus is the same for every share.
-    encoders = {n: _renamed(e, task, whole) for n, e in params["encoders"].items()}
+    tasks, encoders = _of_shares(params, task, SHARES)
     points = [
         Point(series, 100 * share, name, method)
         for share, name in zip(SHARES, tasks, strict=True)
@@ -254,11 +248,20 @@ def _of_any_name(teacher: Raw, task: str) -> Raw:
     return teacher | {"tasks": None, "data": None, "tuning": tuning}
 
 
-def _renamed(encoder: Raw, task: str, name: str) -> Raw:
-    if "tasks" not in encoder:
-        return encoder
-    tasks = encoder["tasks"]
-    return encoder | {"tasks": {name: tasks[task]} if task in tasks else {}}
+def _of_shares(params: Raw, task: str, shares: Sequence[float]) -> tuple[Raw, Raw]:
+    """Return a task per share of a task's training set, and the encoders, of the last of these.
+
+    An encoder uses no labels: its corpus is the same for every share.
+    """
+    tasks = {
+        f"{task}_{share:.0%}".replace("%", ""): params["tasks"][task] | {"train_fraction": share}
+        for share in shares
+    }
+    encoders = {}
+    for name, encoder in params["encoders"].items():
+        texts = {[*tasks][-1]: r for t, r in encoder.get("tasks", {}).items() if t == task}
+        encoders[name] = encoder | ({"tasks": texts} if "tasks" in encoder else {})
+    return tasks, encoders
 
 
 def wikipedia(rows: Rows) -> Study:
@@ -292,12 +295,7 @@ def curves(rows: Rows) -> Study:
     by_epoch = {"evaluate_every": None}
     optimisers = {n: o | by_epoch for n, o in params["optimisers"].items()}
     shares = (CURVE_SHARE, 1.0)
-    tasks = {
-        f"{task}_{share:.0%}".replace("%", ""): params["tasks"][task] | {"train_fraction": share}
-        for share in shares
-    }
-    whole = list(tasks)[-1]
-    encoders = {n: _renamed(e, task, whole) for n, e in params["encoders"].items()}
+    tasks, encoders = _of_shares(params, task, shares)
     points = [
         Point(f"{method}, {share:.0%}", 0, name, method)
         for share, name in zip(shares, tasks, strict=True)

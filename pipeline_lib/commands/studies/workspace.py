@@ -12,7 +12,6 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import read_json
 from pipeline_lib.base.layout import check_state_folder, state_folder
 from pipeline_lib.base.workspace import DVC, make_workspace
 
@@ -38,11 +37,6 @@ def run_study(name: str, params: dict[str, Any]) -> Path:
     _dvc(folder, environment, "config", "cache.dir", cache)
     _dvc(folder, environment, "repro", "report")
     return folder
-
-
-def read_metrics(folder: Path) -> dict[str, Any]:
-    """Return the metrics.json of a finished study."""
-    return read_json(folder / "metrics.json")
 
 
 def _shared_cache() -> str:

@@ -6,7 +6,6 @@ Afterwards the task's folder holds one file per split, in the source's own forma
 
 import tempfile
 from pathlib import Path
-from typing import Any
 
 from pipeline_lib.base.files import atomic_path, fresh_folder
 from pipeline_lib.corpora.tasks.labelled import file_format, split_names
@@ -22,7 +21,7 @@ from pipeline_lib.params import (
 from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.sources.archives import read_member
 from pipeline_lib.sources.files import copy_file, existing_file, write_source
-from pipeline_lib.sources.hub import load_hub
+from pipeline_lib.sources.hub import hub_location, load_hub
 from pipeline_lib.sources.packages import download
 
 
@@ -72,16 +71,13 @@ def _fetch_files(source: OwnFiles | GlueFolder, inputs: Path, target: Path, wher
 
 
 def _fetch_hub(source: HubDataset, inputs: Path, target: Path, where: str) -> None:
-    # A folder in the hub's layout serves machines that cannot reach it.
-    local = inputs / source.dataset
+    location = hub_location(source.dataset, source.revision, inputs)
     for split in split_names(source):
         with tempfile.TemporaryDirectory() as cache:
-            options: dict[str, Any] = {"name": source.config, "split": source.splits[split]}
-            if local.is_dir():
+            options = {"name": source.config, "split": source.splits[split]}
+            if "revision" not in location:
                 # A private cache: the shared one may hold an earlier state of the folder.
-                options |= {"path": str(local.resolve()), "cache_dir": cache}
-            else:
-                options |= {"path": source.dataset, "revision": source.revision}
-            rows = load_hub(options, f"{where}.splits.{split}")
+                options["cache_dir"] = cache
+            rows = load_hub(location | options, f"{where}.splits.{split}")
             with atomic_path(target / f"{split}.parquet") as temporary:
                 rows.to_parquet(str(temporary))

@@ -5,7 +5,6 @@ no label is an error, or, if labels are given as ranges, is left out and counted
 labels may be hidden; then no score is ever computed on it.
 """
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.params import GlueFolder, HubDataset, NeighbourPairs, Range, Source, Task
 from pipeline_lib.tables.faults import no_rows
 from pipeline_lib.tables.reader import ReadOptions, RowBatch, read_batches
+from pipeline_lib.tables.values import finite_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +62,10 @@ class LabelMap:
         """Return the class number of a raw value, or None if no label claims it."""
         if raw in self.values or not self.ranges:
             return self.values.get(raw)
-        number = _number(raw)
-        if number is None:
+        value = finite_number(raw)
+        if value is None:
             return None
-        return next((c for low, high, c in self.ranges if low <= number <= high), None)
+        return next((c for low, high, c in self.ranges if low <= value <= high), None)
 
     def hides(self, raw: str) -> bool:
         """Return whether an unclaimed raw value marks a hidden label: empty, or GLUE's -1.
@@ -89,8 +89,8 @@ class ScoreRange:
 
     def classify(self, raw: str) -> float | None:
         """Return the score, or None if it is not a number in the range."""
-        number = _number(raw)
-        return number if number is not None and self.low <= number <= self.high else None
+        value = finite_number(raw)
+        return value if value is not None and self.low <= value <= self.high else None
 
     def hides(self, raw: str) -> bool:
         """Return whether a raw value outside of the range marks a hidden score."""
@@ -207,21 +207,13 @@ def _reason_to_drop(
             "take the row out."
         )
     ranges = labels.ranges if isinstance(labels, LabelMap) else []
-    if ranges and _number(raw) is not None:
+    if ranges and finite_number(raw) is not None:
         return "outside_label_ranges"
     wrong = "is not a number" if ranges else "is not a label"
     raise DistilleryError(
         f"{column}: {raw!r} {wrong}; `labels` in params.yaml knows {labels}. Add it there or "
         "correct the row."
     )
-
-
-def _number(raw: str) -> float | None:
-    try:
-        value = float(raw)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
 
 
 def _check_ranges(ranges: list[tuple[float, float, int]], names: list[str]) -> None:

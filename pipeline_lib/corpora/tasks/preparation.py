@@ -199,11 +199,7 @@ def split_tables(splits: dict[str, list[Example]], task: Task) -> dict[str, pa.T
     whole = tables.pop(name)
     keys = whole["key"].to_numpy()
     assigned = split_examples(
-        splits[name],
-        keys,
-        block_of(keys, task.blocks),
-        task.split,
-        task.score_range,
+        splits[name], keys, block_of(keys, task.blocks), task.split, task.score_range
     )
     drawn = {part: whole.filter(pa.array(assigned == part)) for part in ("train", "dev", "test")}
     # A test fraction of 0 draws no test set; one that the source names is kept.

@@ -23,7 +23,7 @@ from pipeline_lib.corpora.wikipedia.articles import (
 )
 from pipeline_lib.params import CorpusFiles, CorpusSource, HubCorpus, PackageCorpus
 from pipeline_lib.sources.archives import open_member
-from pipeline_lib.sources.hub import load_hub
+from pipeline_lib.sources.hub import hub_location, load_hub
 from pipeline_lib.sources.packages import download
 
 CHUNK_CHARACTERS = 1 << 19
@@ -113,11 +113,7 @@ def corpus_files(source: CorpusFiles, inputs: Path) -> list[Path]:
 
 
 def _hub_articles(source: HubCorpus, inputs: Path, skipped: Skipped) -> Iterator[Article]:
-    # A folder in the hub's layout serves machines that cannot reach it.
-    local = inputs / source.dataset
-    location = {"path": source.dataset, "revision": source.revision}
-    if local.is_dir():
-        location = {"path": str(local.resolve())}
+    location = hub_location(source.dataset, source.revision, inputs)
     options = {"name": source.config, "split": source.split, "streaming": True}
     rows = _hub_rows(load_hub(location | options, KEY), location["path"])
     for number, row in enumerate(rows, 1):

@@ -13,7 +13,7 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import eager_mask, sdpa_mask
 
-from pipeline_lib.models.cpu.dropout import dropout as drop
+from pipeline_lib.models.networks import attention_scores
 
 NAME, NAME_IN_TRAINING = "short_sentences", "short_sentences_in_training"
 LONGEST = 48
@@ -71,25 +71,12 @@ def attend(
     return output.transpose(1, 2).contiguous(), None
 
 
-def attend_in_training(
-    module: torch.nn.Module,
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    attention_mask: torch.Tensor | None,
-    dropout: float = 0.0,
-    scaling: float | None = None,
-    **kwargs: Any,
-) -> tuple[torch.Tensor, None]:
+def attend_in_training(*inputs: Any, **settings: Any) -> tuple[torch.Tensor, None]:
     """Return the same as :func:`attend`, in plain operations and with fast dropout.
 
-    :param attention_mask: added to the scores; broadcasts to (rows, heads, tokens, tokens).
+    The inputs are its too, but for the mask, which is added to the scores.
     """
-    scores = query @ key.transpose(2, 3) * (scaling or query.shape[-1] ** -0.5)
-    if attention_mask is not None:
-        scores = scores + attention_mask
-    weights = drop(scores.softmax(-1), dropout, module.training)
-    return (weights @ value).transpose(1, 2).contiguous(), None
+    return attention_scores.attend(*inputs, **settings)[0], None
 
 
 def _is_short(

@@ -4,9 +4,7 @@ Made from a task's pairs, with first sentences as queries and second ones as doc
 files in BEIR's layout (Thakur et al. 2021).
 """
 
-import math
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
@@ -19,6 +17,7 @@ from pipeline_lib.results.metrics import label_array
 from pipeline_lib.retrieval.evaluation.measures import Gains, Relevant
 from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.tables.reader import ReadOptions, read_batches
+from pipeline_lib.tables.values import finite_number
 
 Judgement = tuple[str, str, float]
 """A query, a document, and the document's relevance score."""
@@ -171,7 +170,6 @@ def _texts(path: Path, columns: list[str]) -> dict[str, str]:
 
 
 def _number(where: str, value: str) -> float:
-    with suppress(ValueError):
-        if math.isfinite(number := float(value)):
-            return number
+    if (parsed := finite_number(value)) is not None:
+        return parsed
     raise DistilleryError(f"{where}, column 'score': {value!r} is not a number. Correct it.")

@@ -12,13 +12,7 @@ from pipeline_lib.models.checks import require_model
 from pipeline_lib.models.students.sentence_encoder import load_encoder
 from pipeline_lib.models.students.student import load_student
 from pipeline_lib.models.teacher import load_teacher
-from pipeline_lib.params import (
-    EncoderSystem,
-    Params,
-    RankingSystem,
-    StudentSystem,
-    TeacherOrder,
-)
+from pipeline_lib.params import EncoderSystem, Params, RankingSystem, StudentSystem, TeacherOrder
 from pipeline_lib.results.schema import Rankings, RetrievalScores, SeedScores
 from pipeline_lib.retrieval.embedders import EncoderReference, targets_in_space
 from pipeline_lib.retrieval.evaluation.collection import Collection, read_collection
@@ -258,18 +252,10 @@ def _scored(
         for seed, r in rankings.items()
     }
     if orders is None:
-        return Rankings(judged=_by_measure(judged), teacher=None)
+        return Rankings(judged=SeedScores.by_name(judged), teacher=None)
     wanted = [in_order(scores) for scores in orders]
     teacher = {seed: against_order(r, wanted, at) for seed, r in rankings.items()}
-    return Rankings(judged=_by_measure(judged), teacher=_by_measure(teacher))
-
-
-def _by_measure(scores: Mapping[str, Mapping[str, float]]) -> dict[str, SeedScores]:
-    measures = next(iter(scores.values()))
-    return {
-        measure: SeedScores.of({seed: values[measure] for seed, values in scores.items()})
-        for measure in measures
-    }
+    return Rankings(judged=SeedScores.by_name(judged), teacher=SeedScores.by_name(teacher))
 
 
 def _class_number(params: Params, task: str, label: str | None) -> int | None:

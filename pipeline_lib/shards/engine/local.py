@@ -24,7 +24,14 @@ from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.threads import single_thread, use_one_thread
-from pipeline_lib.shards.engine.protocol import IN_FLIGHT, Job, OnProgress, Report, Result
+from pipeline_lib.shards.engine.protocol import (
+    IN_FLIGHT,
+    Job,
+    OnProgress,
+    Report,
+    Result,
+    throttled,
+)
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 _messages: Any = None
@@ -151,10 +158,7 @@ def _stop(pool: ProcessPoolExecutor, error: BaseException) -> None:
 
 
 def _in_order(
-    pool: ProcessPoolExecutor,
-    function: Callable[[Job], Result],
-    jobs: Iterable[Job],
-    limit: int,
+    pool: ProcessPoolExecutor, function: Callable[[Job], Result], jobs: Iterable[Job], limit: int
 ) -> Iterator[Result]:
     waiting: deque[Future[Result]] = deque()
     stream = iter(jobs)
@@ -214,13 +218,4 @@ def _end_with(parent: int) -> None:
 
 
 def _call(function: Callable[[Job, Report], Result], number: int, job: Job) -> Result:
-    last = 0.0
-
-    def report(message: Any) -> None:
-        nonlocal last
-        # Progress is for people: ten messages per second and job are enough.
-        if time.monotonic() - last > 0.1:
-            last = time.monotonic()
-            _messages.put((number, message))
-
-    return function(job, report)
+    return function(job, throttled(lambda message: _messages.put((number, message)), 0.1))

@@ -3,6 +3,7 @@
 Whichever engine runs the jobs, and with however many workers, the results are the same bytes.
 """
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
@@ -15,6 +16,22 @@ OnProgress = Callable[[int, Any], None]
 
 IN_FLIGHT = 2
 """Jobs of a stream, waiting or running, that are held in memory per worker."""
+
+
+def throttled(send: Report, seconds: float) -> Report:
+    """Return a function that passes on a message at most once in so many seconds.
+
+    Progress is for people, who need no more.
+    """
+    last = 0.0
+
+    def report(message: Any) -> None:
+        nonlocal last
+        if time.monotonic() - last > seconds:
+            last = time.monotonic()
+            send(message)
+
+    return report
 
 
 class Engine(Protocol):

@@ -7,7 +7,6 @@ system.  A job whose node or worker dies is run again by another worker.
 
 import os
 import sys
-import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -19,7 +18,14 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import state_folder
 from pipeline_lib.base.threads import usable_cores
 from pipeline_lib.shards.engine.heads import check_head, end_without, no_cluster, watch
-from pipeline_lib.shards.engine.protocol import IN_FLIGHT, Job, OnProgress, Report, Result
+from pipeline_lib.shards.engine.protocol import (
+    IN_FLIGHT,
+    Job,
+    OnProgress,
+    Report,
+    Result,
+    throttled,
+)
 
 try:
     import ray
@@ -270,16 +276,7 @@ class _WorkerBase:
         self, function: Callable[[Any, Report], Any], number: int, job: Any, mailbox: Any
     ) -> Any:
         """Compute one job that reports its progress."""
-        last = 0.0
-
-        def report(message: Any) -> None:
-            nonlocal last
-            # Progress is for people: two messages per second and job are enough.
-            if time.monotonic() - last > 0.5:
-                last = time.monotonic()
-                mailbox.put.remote((number, message))
-
-        return function(job, report)
+        return function(job, throttled(lambda m: mailbox.put.remote((number, m)), 0.5))
 
 
 class _MailboxBase:

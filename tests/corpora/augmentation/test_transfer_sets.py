@@ -17,15 +17,10 @@ from pipeline_lib.models.students.vocabulary import build_tokenizer
 from pipeline_lib.shards.columns import list_column
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.engine.passes import PassStats, run_pass
-from pipeline_lib.shards.shard_sets import (
-    Manifest,
-    ShardSet,
-    schema_of,
-    write_manifest,
-    write_shard,
-)
+from pipeline_lib.shards.shard_sets import Manifest, ShardSet
 from tests.encoded import dev_sentences, training_sentences
 from tests.made_up import made_up_task
+from tests.shard_files import write_set
 
 pytestmark = pytest.mark.usefixtures("store_home")
 
@@ -54,19 +49,15 @@ def transfer_rows(rows: list[tuple[str, int | None]]) -> pa.Table:
     return pa.table(arrays, schema=transfer_schema(False, pa.int32()))
 
 
-def write_set(folder: Path, tables: list[pa.Table], sources: list[str | None]) -> ShardSet:
-    shards = [
-        write_shard(folder / f"b{number:03d}.arrow", table, source)
-        for number, (table, source) in enumerate(zip(tables, sources, strict=True))
-    ]
-    write_manifest(folder, Manifest("test", schema_of(tables[0]), shards))
-    return ShardSet.open(folder)
+def write_blocks(folder: Path, tables: list[pa.Table], sources: list[str | None]) -> ShardSet:
+    blocks = {f"b{number:03d}.arrow": table for number, table in enumerate(tables)}
+    return write_set(folder, "test", blocks, sources)
 
 
 @pytest.fixture
 def inputs(tmp_path: Path) -> ShardSet:
     """Make the transfer set of ``BLOCKS``."""
-    return write_set(tmp_path / "in", [transfer_rows(rows) for rows in BLOCKS], [None, None])
+    return write_blocks(tmp_path / "in", [transfer_rows(rows) for rows in BLOCKS], [None, None])
 
 
 @pytest.fixture
@@ -78,7 +69,7 @@ def outputs(tmp_path: Path, inputs: ShardSet) -> ShardSet:
         pa.table({"key": rows["key"], "logits": list_column(part)})
         for rows, part in zip(inputs.tables(), (logits[:4], logits[4:]), strict=True)
     ]
-    return write_set(tmp_path / "out", tables, [s.sha256 for s in inputs.manifest.shards])
+    return write_blocks(tmp_path / "out", tables, [s.sha256 for s in inputs.manifest.shards])
 
 
 def sentences_of(sentences: Any) -> list[list[int]]:
@@ -104,7 +95,7 @@ def test_duplicates_over_blocks_are_dropped_and_originals_kept(
 
 def test_original_data_needs_no_teacher(tmp_path: Path) -> None:
     rows = [[row for row in block if row[1] is not None] for block in BLOCKS]
-    inputs = write_set(tmp_path / "in", [transfer_rows(part) for part in rows], [None, None])
+    inputs = write_blocks(tmp_path / "in", [transfer_rows(part) for part in rows], [None, None])
     found = training_sentences(inputs, None, build_tokenizer(WORDS, True), 64)
     assert list(found.targets) == ["labels"]
     assert found.targets["labels"].tolist() == [1, 0, 0, 1]
@@ -126,19 +117,19 @@ def test_unknown_words_have_the_masks_number(inputs: ShardSet, outputs: ShardSet
 def test_outputs_of_another_set_are_refused(inputs: ShardSet, tmp_path: Path) -> None:
     tables = [pa.table({"key": t["key"], "logits": list_column(np.zeros((len(t), 2), np.float32))})
               for t in inputs.tables()]  # fmt: skip
-    other = write_set(tmp_path / "other", tables, ["x", "y"])
+    other = write_blocks(tmp_path / "other", tables, ["x", "y"])
     with pytest.raises(DistilleryError, match="does not belong"):
         training_sentences(inputs, other, build_tokenizer(WORDS, True), 64)
 
 
 def test_an_empty_block_is_no_hindrance(tmp_path: Path) -> None:
     tables = [transfer_rows([]), transfer_rows([("a film", 1)]), transfer_rows([])]
-    inputs = write_set(tmp_path / "in", tables, [None] * 3)
+    inputs = write_blocks(tmp_path / "in", tables, [None] * 3)
     answers = [
         pa.table({"key": t["key"], "logits": list_column(np.ones((len(t), 2), np.float32))})
         for t in tables
     ]
-    outputs = write_set(tmp_path / "o", answers, [s.sha256 for s in inputs.manifest.shards])
+    outputs = write_blocks(tmp_path / "o", answers, [s.sha256 for s in inputs.manifest.shards])
     for given in (None, outputs):
         found = training_sentences(inputs, given, build_tokenizer(WORDS, True), 64)
         assert sentences_of(found) == [[2, 3]]
@@ -157,7 +148,7 @@ def prepared(tmp_path: Path, make_examples: Callable[..., pa.Table]) -> ShardSet
         for block, count in enumerate((6, 1, 9))
     ]
     tables = [make_examples(rows, [["X"] * len(row) for row in rows]) for rows in blocks]
-    return write_set(tmp_path / "prepared", tables, [None] * 3)
+    return write_blocks(tmp_path / "prepared", tables, [None] * 3)
 
 
 @pytest.fixture

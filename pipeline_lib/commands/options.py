@@ -1,10 +1,10 @@
-"""How a command's input is read and tables are written: options that several commands share."""
+"""Options that several commands share, and how a command's input is read."""
 
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from pipeline_lib.tables.reader import ReadOptions
 
@@ -20,23 +20,27 @@ class InputFormat(StrEnum):
     arrow = "arrow"
 
 
-Encoding = Annotated[
-    str | None,
-    typer.Option("--encoding", help="The file's encoding; by default, it is detected."),
+PARAMS = Path("params.yaml")
+ParamsFile = Annotated[Path, Option("--params", help="The parameter file.")]
+WrittenParams = Annotated[Path, Option("--params", help="The file to write.")]
+Index = Annotated[Path, Argument(help="Folder of the index.")]
+Device = Annotated[str, Option(help="auto, cpu, cuda, cuda:<number> or mps.")]
+Format = Annotated[
+    InputFormat | None, Option("--format", help="The file's format; by default from its name.")
 ]
+Encoding = Annotated[str | None, Option(help="The file's encoding; by default, it is detected.")]
 Quoted = Annotated[
     bool | None,
-    typer.Option(
+    Option(
         "--quoted/--unquoted", help="Whether CSV or TSV has quotes; by default, it is detected."
     ),
 ]
+NoScm = Annotated[bool, Option("--no-scm", help="Do without git: DVC alone tracks it.")]
 
 
 RawCells = Annotated[
     bool,
-    typer.Option(
-        "--raw-cells", help="In CSV, leave texts as they are that a spreadsheet would compute."
-    ),
+    Option("--raw-cells", help="In CSV, leave texts as they are that a spreadsheet would compute."),
 ]
 
 

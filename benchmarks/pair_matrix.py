@@ -57,6 +57,7 @@ from transformers import AutoConfig, BertConfig, BertModel
 
 from pipeline_lib.base.devices import DTYPES, resolve_batch_tokens, resolve_precision
 from pipeline_lib.base.threads import usable_cores
+from pipeline_lib.models.networks.inputs import inside, model_inputs
 from pipeline_lib.models.students.sentence_encoder import SentenceEncoder
 from pipeline_lib.models.students.student import Student
 from pipeline_lib.models.students.vocabulary import build_tokenizer
@@ -71,8 +72,7 @@ from pipeline_lib.retrieval.scoring import (
     scores,
 )
 from pipeline_lib.retrieval.top_k import best
-from pipeline_lib.text.pieces import load_fast_tokenizer, model_inputs
-from pipeline_lib.text.ragged import inside
+from pipeline_lib.text.pieces import load_fast_tokenizer
 from pipeline_lib.text.words import split_words
 from pipeline_lib.training.distillation.initialisation import Start
 

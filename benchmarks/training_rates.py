@@ -71,13 +71,14 @@ from pipeline_lib.base.devices import DTYPES, resolve_student_precision, resolve
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.threads import usable_cores
 from pipeline_lib.models.cpu.attention import use_training_attention
-from pipeline_lib.models.cpu.dropout import replace_dropout
+from pipeline_lib.models.networks.dropout import replace_dropout
+from pipeline_lib.models.networks.inputs import model_inputs
 from pipeline_lib.models.teacher import load_classifier
 from pipeline_lib.params import Params, load_params
 from pipeline_lib.shards.columns import texts as texts_of
 from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.text.batches import LengthSorted
-from pipeline_lib.text.pieces import Pieces, model_inputs
+from pipeline_lib.text.pieces import Pieces
 from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.training.distillation.initialisation import start_of
 from pipeline_lib.training.loop import Batch, Settings, fit

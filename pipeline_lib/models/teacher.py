@@ -21,10 +21,11 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json, sha256_file, sha256_json
 from pipeline_lib.base.max_positions import position_count
 from pipeline_lib.base.text import Text
+from pipeline_lib.models.networks.inputs import model_inputs
 from pipeline_lib.models.parameter_counts import count_parameters
 from pipeline_lib.shards.columns import column_suffixes
 from pipeline_lib.shards.masking import signed_sentences
-from pipeline_lib.text.pieces import Pieces, load_fast_tokenizer, model_inputs, tokenizer_files
+from pipeline_lib.text.pieces import Pieces, load_fast_tokenizer, tokenizer_files
 from pipeline_lib.text.ragged import Sentences, to_device
 
 WEIGHTS = ("*.safetensors", "*.safetensors.index.json")

@@ -12,8 +12,8 @@ import torch
 
 from pipeline_lib.base.devices import DTYPES
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.models.networks.inputs import inside
 from pipeline_lib.models.teacher import Transformer, digest_model, load_pretrained
-from pipeline_lib.text.ragged import inside
 
 
 @dataclass

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from pipeline_lib.base.files import atomic_path, fresh_folder
+from pipeline_lib.base.files import atomic_path, copy_file, fresh_folder
 from pipeline_lib.corpora.tasks.labelled import file_format, split_names
 from pipeline_lib.corpora.tasks.neighbours import write_pairs
 from pipeline_lib.params import (
@@ -21,7 +21,7 @@ from pipeline_lib.params import (
 )
 from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.sources.archives import read_member
-from pipeline_lib.sources.files import copy_file, existing_file, write_source
+from pipeline_lib.sources.files import existing_file, write_source
 from pipeline_lib.sources.hub import load_hub
 from pipeline_lib.sources.packages import download
 

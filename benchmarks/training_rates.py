@@ -70,7 +70,7 @@ from training_peers import Peer, grouped_batches, random_batches, student_peer, 
 from pipeline_lib.base.devices import DTYPES, resolve_student_precision, resolve_training_precision
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.threads import usable_cores
-from pipeline_lib.models.cpu.attention import use_training_attention
+from pipeline_lib.models.networks.attention import use_training_attention
 from pipeline_lib.models.networks.dropout import replace_dropout
 from pipeline_lib.models.networks.inputs import model_inputs
 from pipeline_lib.models.teacher import load_classifier

@@ -13,13 +13,18 @@ from tokenizers.processors import TemplateProcessing
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path, copy_file, read_json, write_json
-from pipeline_lib.base.text import MASK
 from pipeline_lib.exports.card.card import model_card
-from pipeline_lib.exports.folders import READS, copy_code, require_new_folder, require_own_code
+from pipeline_lib.exports.folders import (
+    READS,
+    copy_code,
+    padding_number,
+    require_new_folder,
+    require_own_code,
+    unknown_number,
+)
 from pipeline_lib.models.students.folders import ENCODER_TYPE, TEMPERATURE, temperature_of
 from pipeline_lib.models.students.student import Student, load_student
 from pipeline_lib.text.pieces import SEGMENTS, Pieces
-from pipeline_lib.text.ragged import PAD_ID
 
 MODULE = "distilled_student"
 """The file with the classes for transformers, below :mod:`pipeline_lib.models.networks`."""
@@ -75,20 +80,15 @@ def _tokenizer(student: Student, folder: Path, out: Path) -> dict[str, Any]:
     A student that reads the sentences of a pair separately finds the second one by its segment.
     """
     tokenizer, settings, pair = student.tokenizer, student.model.config.settings, student.is_pair
-    apart, pieces = settings.reads != "sequence", isinstance(tokenizer, Pieces)
+    apart = settings.reads != "sequence"
     config = read_json(folder / "tokenizer_config.json")
     config["model_max_length"] = settings.max_words * (2 if pair and apart else 1)
-    reading = {"padding": PAD_ID, "closing": 0, "segments": False}
-    if pieces:
-        unknown = (
-            None
-            if tokenizer.unknown is None
-            else tokenizer.tokenizer.token_to_id(tokenizer.unknown)
-        )
-        reading |= {"padding": tokenizer.pad_id, "unknown": unknown or tokenizer.pad_id}
-        reading["closing"] = len(_special(tokenizer.tokenizer)[1])
-    else:
-        reading["unknown"] = tokenizer.token_to_id(MASK)
+    reading = {
+        "padding": padding_number(tokenizer),
+        "unknown": unknown_number(tokenizer),
+        "closing": len(_special(tokenizer.tokenizer)[1]) if isinstance(tokenizer, Pieces) else 0,
+        "segments": False,
+    }
     if pair:
         config |= {"tokenizer_class": "PairTokenizer"}
         config["auto_map"] = {"AutoTokenizer": [None, f"{MODULE}.PairTokenizer"]}

@@ -16,13 +16,18 @@ from tokenizers import Tokenizer
 
 from pipeline_lib.base.files import atomic_path, read_json, write_json
 from pipeline_lib.base.text import MASK
-from pipeline_lib.exports.folders import copy_code, require_new_folder, require_own_code
+from pipeline_lib.exports.folders import (
+    copy_code,
+    padding_number,
+    require_new_folder,
+    require_own_code,
+    unknown_number,
+)
 from pipeline_lib.models.networks import distilled_encoder
 from pipeline_lib.models.networks.encoders import StaticEncoder
 from pipeline_lib.models.students.sentence_encoder import SentenceEncoder, load_encoder
 from pipeline_lib.params import student_settings
 from pipeline_lib.text.pieces import Pieces
-from pipeline_lib.text.ragged import PAD_ID
 
 Modules = list[tuple[str, str]]
 """Class and folder of each module, in order of computation."""
@@ -63,20 +68,12 @@ def export_sentence_transformers(folder: Path, out: Path) -> int:
 def _write_network(encoder: SentenceEncoder, config: dict[str, Any], out: Path) -> Modules:
     """Write the encoder along with the code of its network."""
     tokenizer, keys = encoder.tokenizer, ("vocab_size", "embedding_size", "pretrained")
-    if isinstance(tokenizer, Pieces):
-        # Every text contains the special tokens, so none is without a piece.
-        numbers = {"padding": tokenizer.pad_id, "unknown": tokenizer.pad_id}
-    else:
-        numbers = {"padding": PAD_ID, "unknown": tokenizer.token_to_id(MASK)}
+    numbers = {"padding": padding_number(tokenizer), "unknown": unknown_number(tokenizer)}
     _write_tokenizer(encoder, out)
     _write_tensors(out, encoder.model.state_dict())
-    settings = student_settings(config["architecture"])
-    write_json(
-        out / distilled_encoder.CONFIG,
-        {key: config[key] for key in keys if key in config}
-        | {"architecture": settings.model_dump()}
-        | numbers,
-    )
+    sizes = {key: config[key] for key in keys if key in config}
+    architecture = student_settings(config["architecture"]).model_dump()
+    write_json(out / distilled_encoder.CONFIG, {"architecture": architecture} | sizes | numbers)
     copy_code(distilled_encoder, out)
     return [("distilled_encoder.DistilledEncoder", "")]
 

@@ -133,7 +133,7 @@ def load_teacher(folder: Path, device: torch.device | str, precision: str) -> Te
 
     :raises DistilleryError: if the folder is not such a model.
     """
-    from pipeline_lib.models.cpu.attention import use_short_attention
+    from pipeline_lib.models.networks.attention import use_short_attention
 
     device = torch.device(device)
     model, tokenizer = load_classifier(folder)

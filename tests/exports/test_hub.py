@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 from transformers import CONFIG_MAPPING, PreTrainedTokenizerFast
-from transformers.dynamic_module_utils import get_imports
+from transformers.dynamic_module_utils import get_imports, get_relative_imports
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json, write_json
@@ -234,18 +234,38 @@ def test_what_a_pair_lacks_or_has_too_much_of_is_told(tmp_path: Path) -> None:
         model(torch.tensor([[2, 3]]))
 
 
+@pytest.mark.parametrize("kind", ["bilstm", "biattentive", "transformer"])
+def test_it_can_be_converted_to_bfloat16(kind: str, tmp_path: Path) -> None:
+    export_hub(write_student(tmp_path / "s", kind, True, ["no", "yes"]), tmp_path / "out")
+    tokenizer, model = loaded(tmp_path / "out")
+    pairs = sample(True, [])
+    exact = outputs(tokenizer, model, pairs, len(pairs))
+    batch = tokenizer(*map(list, zip(*pairs, strict=True)), padding=True, return_tensors="pt")
+    with torch.inference_mode():
+        logits = model.bfloat16()(**batch).logits
+    assert logits.dtype == torch.bfloat16
+    np.testing.assert_allclose(logits.float().numpy(), exact, atol=0.05 * np.abs(exact).max())
+
+
 def test_every_architecture_has_a_form() -> None:
     assert {kind.split()[0] for kind in VALUES} == set(ARCHITECTURES)
 
 
-def test_the_code_is_the_librarys_own_and_needs_nothing_else_of_it(tmp_path: Path) -> None:
+def test_the_code_is_the_librarys_own(tmp_path: Path) -> None:
     export_hub(write_student(tmp_path / "s", "linear", False, ["stars"]), tmp_path / "out")
     files = {path.name: path for path in (tmp_path / "out").glob("*.py")}
     assert {"distilled_student.py", "student.py", "encoders.py", "layers.py"} <= {*files}
     for name, path in files.items():
         assert path.read_bytes() == (NETWORKS / name).read_bytes()
+    # transformers 5.2 copies only the files that the first one names.
+    first = files.pop("distilled_student.py")
+    assert {*get_relative_imports(first)} == {path.stem for path in files.values()}
+
+
+def test_the_code_needs_torch_and_transformers_alone(tmp_path: Path) -> None:
     # Before transformers runs code from the hub, it looks for all packages that a file names.
-    packages = {name for path in files.values() for name in get_imports(path)}
+    export_hub(write_student(tmp_path / "s", "linear", False, ["stars"]), tmp_path / "out")
+    packages = {name for path in (tmp_path / "out").glob("*.py") for name in get_imports(path)}
     assert packages - {*sys.stdlib_module_names} == {"torch", "transformers"}
 
 

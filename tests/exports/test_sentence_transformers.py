@@ -14,7 +14,11 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
-from transformers.dynamic_module_utils import get_class_from_dynamic_module, get_imports
+from transformers.dynamic_module_utils import (
+    get_class_from_dynamic_module,
+    get_imports,
+    get_relative_imports,
+)
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.exports.sentence_transformers import export_sentence_transformers
@@ -240,6 +244,9 @@ def test_the_code_is_the_librarys_own(tmp_path: Path) -> None:
     files = sorted((tmp_path / "out").glob("*.py"))
     own = Path(distilled_encoder.__file__).parent
     assert [path.read_bytes() for path in files] == [(own / p.name).read_bytes() for p in files]
+    # transformers 5.2 copies only the files that the first one names.
+    first = tmp_path / "out" / "distilled_encoder.py"
+    assert {*get_relative_imports(first), first.stem} == {path.stem for path in files}
     packages = {name for path in files for name in get_imports(path)} - {*sys.stdlib_module_names}
     assert packages == {"torch", "tokenizers", "safetensors", "transformers"}
 

@@ -17,8 +17,14 @@ from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 from torch import nn
 
+# Some releases of transformers copy only the files that this one names, not those that they name.
+from .biattentive import BiAttentiveReader  # noqa: F401
+from .dropout import Dropout  # noqa: F401
 from .encoders import build_encoder
 from .inputs import inside
+from .layers import WordEmbeddings  # noqa: F401
+from .siamese import SiameseTransformerEncoder  # noqa: F401
+from .transformer import TransformerReader  # noqa: F401
 
 CONFIG, TOKENIZER, WEIGHTS = "config.json", "tokenizer.json", "model.safetensors"
 

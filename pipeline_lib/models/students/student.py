@@ -168,7 +168,7 @@ def attend_quickly(model: torch.nn.Module, training: bool) -> None:
     encoder = getattr(model, "encoder", model)
     if not isinstance(encoder, PretrainedLayers):
         return
-    from pipeline_lib.models.cpu.attention import use_short_attention, use_training_attention
+    from pipeline_lib.models.networks.attention import use_short_attention, use_training_attention
 
     if training and not encoder.frozen:
         use_training_attention(encoder.model)

@@ -20,7 +20,7 @@ from pipeline_lib.base.devices import resolve_precision
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import link_or_copy, write_json
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.models.cpu.attention import use_training_attention
+from pipeline_lib.models.networks.attention import use_training_attention
 from pipeline_lib.models.networks.dropout import replace_dropout
 from pipeline_lib.models.teacher import Teacher, digest_model, load_classifier
 from pipeline_lib.params import Params, Refining, Task

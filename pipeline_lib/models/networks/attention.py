@@ -13,7 +13,7 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import eager_mask, sdpa_mask
 
-from pipeline_lib.models.networks.dropout import dropout as drop
+from .dropout import dropout as drop
 
 NAME, NAME_IN_TRAINING = "short_sentences", "short_sentences_in_training"
 LONGEST = 48

@@ -12,6 +12,7 @@ import torch
 from harness import mean_encoder, write_classifier
 
 from pipeline_lib.base.devices import DTYPES, resolve_batch_tokens, resolve_precision
+from pipeline_lib.models.networks.inputs import inside, model_inputs
 from pipeline_lib.models.students.sentence_encoder import SentenceEncoder
 from pipeline_lib.models.students.student import Student
 from pipeline_lib.models.students.vocabulary import build_tokenizer
@@ -26,8 +27,6 @@ from pipeline_lib.retrieval.scoring import (
     scores,
 )
 from pipeline_lib.retrieval.top_k import best
-from pipeline_lib.text.pieces import model_inputs
-from pipeline_lib.text.ragged import inside
 from pipeline_lib.text.words import split_words
 from pipeline_lib.training.distillation.initialisation import Start
 

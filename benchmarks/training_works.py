@@ -14,11 +14,12 @@ from training_peers import Peer, student_peer, teacher_peer
 
 from pipeline_lib.base.devices import resolve_training_precision
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.models.cpu.attention import use_training_attention
-from pipeline_lib.models.cpu.dropout import replace_dropout
+from pipeline_lib.models.networks.attention import use_training_attention
+from pipeline_lib.models.networks.dropout import replace_dropout
+from pipeline_lib.models.networks.inputs import model_inputs
 from pipeline_lib.models.teacher import load_classifier
 from pipeline_lib.params import Params
-from pipeline_lib.text.pieces import Pieces, model_inputs
+from pipeline_lib.text.pieces import Pieces
 from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.training.distillation.initialisation import start_of
 from pipeline_lib.training.loop import Batch, Settings

@@ -12,10 +12,11 @@ from typing import Annotated
 import typer
 
 from pipeline_lib.base.entry import run_stage
+from pipeline_lib.base.files import copy_file
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.corpora.tasks.fetching import fetch_data
 from pipeline_lib.params import load_params
-from pipeline_lib.sources.files import copy_file, existing_file
+from pipeline_lib.sources.files import existing_file
 
 
 def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:

@@ -14,7 +14,7 @@ SHORT = 6
 """Lines of a function that may have such names."""
 TYPES = {"Row", "Student", "Batch", "Answer", "Part", "Format", "Text"}
 """Names of types that would fit several."""
-ALONE = {"numpy_student.py", "distilled_student.py", "distilled_encoder.py"}
+ALONE = {"numpy_student.py"}
 """Files that travel with an export and import nothing of the library."""
 FILES = sorted(
     path

@@ -223,6 +223,12 @@ def sha256_json(value: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def copy_file(source: Path, target: Path) -> None:
+    """Copy a file's bytes, atomically."""
+    with atomic_path(target) as temporary:
+        shutil.copyfile(source, temporary)
+
+
 def link_or_copy(source: Path, target: Path) -> None:
     """Place ``source`` at ``target`` by hard link, or by copying where links do not work."""
     with atomic_path(target) as temporary:

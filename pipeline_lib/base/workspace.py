@@ -13,7 +13,7 @@ from configparser import ConfigParser
 from pathlib import Path
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import atomic_path
+from pipeline_lib.base.files import copy_file
 
 SHIPPED = Path(__file__).parents[1] / "shipped"
 """What travels with the library; in the repository, most of it are links to files at its top."""
@@ -54,8 +54,7 @@ def make_workspace(folder: Path, scm: bool = True, force: bool = False) -> list[
     for name, source in FILES.items():
         replaced = force and name == PIPELINE
         if replaced or not (folder / name).exists():
-            with atomic_path(folder / name) as temporary:
-                shutil.copyfile(shipped(source), temporary)
+            copy_file(shipped(source), folder / name)
             written.append(name)
     _init_dvc(folder, scm and shutil.which("git") is not None)
     return written

@@ -2,19 +2,23 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from tokenizers import Tokenizer
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import atomic_path, read_json, write_json
+from pipeline_lib.base.files import atomic_path, copy_file, read_json, write_json
 from pipeline_lib.base.text import MASK
 from pipeline_lib.exports.portable_words import make_portable, make_quick
+from pipeline_lib.models import networks
 from pipeline_lib.models.students.tokenise import PAD, Reader, read_tokenizer, save_tokenizer
 from pipeline_lib.text.pieces import Pieces
 from pipeline_lib.text.ragged import PAD_ID
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from pipeline_lib.params.students import Reads
 
 CONFIG, TOKENIZER = "config.json", "tokenizer.json"
@@ -31,6 +35,26 @@ def require_new_folder(out: Path) -> None:
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise DistilleryError(f"{out}: not empty. Name a new folder.")
+
+
+def require_own_code(folder: Path, encoder: "nn.Module") -> None:
+    """Check that the library has the code of a student's encoder, which :func:`copy_code` copies.
+
+    :raises DistilleryError: if its architecture was registered from outside the library.
+    """
+    if type(encoder).__module__.rpartition(".")[0] != networks.__name__:
+        raise DistilleryError(
+            f"{folder}: {type(encoder).__name__} is from outside the library, so its code cannot "
+            "be exported. Use the student's own folder."
+        )
+
+
+def copy_code(module: ModuleType, out: Path) -> None:
+    """Copy a module of a student's network, and those that it imports, as transformers would."""
+    from transformers.dynamic_module_utils import get_relative_import_files
+
+    for file in (module.__file__, *get_relative_import_files(module.__file__)):
+        copy_file(Path(file), out / Path(file).name)
 
 
 def form_of(folder: Path) -> str | None:

@@ -5,7 +5,6 @@ logits of ``distill predict``.  The folder is the student's own with more keys i
 the code of its network and a model card, so that this library can read it too.
 """
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +12,22 @@ from tokenizers import Tokenizer
 from tokenizers.processors import TemplateProcessing
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import atomic_path, read_json, write_json
-from pipeline_lib.base.text import MASK
+from pipeline_lib.base.files import atomic_path, copy_file, read_json, write_json
 from pipeline_lib.exports.card.card import model_card
-from pipeline_lib.exports.folders import require_new_folder
+from pipeline_lib.exports.folders import (
+    READS,
+    copy_code,
+    padding_number,
+    require_new_folder,
+    require_own_code,
+    unknown_number,
+)
 from pipeline_lib.models.students.folders import ENCODER_TYPE, TEMPERATURE, temperature_of
 from pipeline_lib.models.students.student import Student, load_student
 from pipeline_lib.text.pieces import SEGMENTS, Pieces
-from pipeline_lib.text.ragged import PAD_ID
 
-MODULES = ("distilled_student", "distilled_encoder")
-"""The files with the network's code; the first one imports the other."""
+MODULE = "distilled_student"
+"""The file with the classes for transformers, below :mod:`pipeline_lib.models.networks`."""
 COPIED = ("model.safetensors", "tokenizer.json")
 
 
@@ -36,7 +40,7 @@ def export_hub(folder: Path, out: Path) -> str:
     :raises DistilleryError: if there is no student in ``folder``, its architecture cannot be
         exported in this format, or ``out`` is not empty.
     """
-    from pipeline_lib.exports.distilled_student import READERS
+    from pipeline_lib.models.networks import distilled_student
 
     config = read_json(folder / "config.json")
     if isinstance(config, dict) and config.get("model_type") == ENCODER_TYPE:
@@ -45,25 +49,23 @@ def export_hub(folder: Path, out: Path) -> str:
             "sentence-transformers."
         )
     student = load_student(folder)
-    name = student.model.config.settings.name()
-    if name not in READERS:
-        raise DistilleryError(
-            f"{folder}: a {name} student cannot be exported for the hub. Export one of "
-            f"{', '.join(READERS)}."
-        )
+    settings = student.model.config.settings
+    require_own_code(folder, student.model.encoder)
     require_new_folder(out)
     for file in COPIED:
-        _copy(folder / file, out / file)
-    for module in MODULES:
-        _copy(Path(__file__).with_name(f"{module}.py"), out / f"{module}.py")
+        copy_file(folder / file, out / file)
+    copy_code(distilled_student, out)
     reading = _tokenizer(student, folder, out)
     with atomic_path(out / "README.md") as temporary:
         temporary.write_text(model_card(folder, student), encoding="utf-8")
     names = student.label_names
-    classes = {"AutoConfig": "StudentConfig"}
-    classes["AutoModelForSequenceClassification"] = "StudentForSequenceClassification"
+    model = "StudentForSequenceClassification"
+    classes = {"AutoConfig": "ExportedStudentConfig", "AutoModelForSequenceClassification": model}
     additions = {
-        "auto_map": {auto: f"{MODULES[0]}.{name}" for auto, name in classes.items()},
+        "architecture": settings.model_dump(),
+        "joint": settings.joint,
+        READS: settings.reads,
+        "auto_map": {auto: f"{MODULE}.{name}" for auto, name in classes.items()},
         "problem_type": "regression" if len(names) == 1 else "single_label_classification",
         TEMPERATURE: temperature_of(folder),
     }
@@ -78,23 +80,18 @@ def _tokenizer(student: Student, folder: Path, out: Path) -> dict[str, Any]:
     A student that reads the sentences of a pair separately finds the second one by its segment.
     """
     tokenizer, settings, pair = student.tokenizer, student.model.config.settings, student.is_pair
-    apart, pieces = settings.reads != "sequence", isinstance(tokenizer, Pieces)
+    apart = settings.reads != "sequence"
     config = read_json(folder / "tokenizer_config.json")
     config["model_max_length"] = settings.max_words * (2 if pair and apart else 1)
-    reading = {"padding": PAD_ID, "closing": 0, "segments": False}
-    if pieces:
-        unknown = (
-            None
-            if tokenizer.unknown is None
-            else tokenizer.tokenizer.token_to_id(tokenizer.unknown)
-        )
-        reading |= {"padding": tokenizer.pad_id, "unknown": unknown or tokenizer.pad_id}
-        reading["closing"] = len(_special(tokenizer.tokenizer)[1])
-    else:
-        reading["unknown"] = tokenizer.token_to_id(MASK)
+    reading = {
+        "padding": padding_number(tokenizer),
+        "unknown": unknown_number(tokenizer),
+        "closing": len(_special(tokenizer.tokenizer)[1]) if isinstance(tokenizer, Pieces) else 0,
+        "segments": False,
+    }
     if pair:
         config |= {"tokenizer_class": "PairTokenizer"}
-        config["auto_map"] = {"AutoTokenizer": [None, f"{MODULES[0]}.PairTokenizer"]}
+        config["auto_map"] = {"AutoTokenizer": [None, f"{MODULE}.PairTokenizer"]}
         reading["segments"] = not apart and tokenizer.segments
     if pair and apart:
         config["model_input_names"] = ["input_ids", "attention_mask", SEGMENTS]
@@ -127,8 +124,3 @@ def _apart(tokenizer: Tokenizer) -> Tokenizer:
         special_tokens=[(sign, tokenizer.token_to_id(sign)) for sign in {*opening, *closing}],
     )
     return copied
-
-
-def _copy(source: Path, target: Path) -> None:
-    with atomic_path(target) as temporary:
-        shutil.copyfile(source, temporary)

@@ -1,10 +1,9 @@
 """A student as a folder that needs only numpy and tokenizers: weights, tokenizer, one module."""
 
-import shutil
 from pathlib import Path
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import atomic_path
+from pipeline_lib.base.files import copy_file
 from pipeline_lib.exports import numpy_student
 from pipeline_lib.exports.export_source import read_subject
 from pipeline_lib.exports.folders import (
@@ -32,8 +31,7 @@ def export_numpy(folder: Path, out: Path) -> str:
     out.mkdir(parents=True, exist_ok=True)
     copies = {"model.safetensors": folder / "model.safetensors"}
     for name, source in (copies | {MODULE: Path(numpy_student.__file__)}).items():
-        with atomic_path(out / name) as temporary:
-            shutil.copyfile(source, temporary)
+        copy_file(source, out / name)
     write_tokenizer(out, subject.reader.tokenizer, subject.reader.max_words)
     additions = {
         "unknown": unknown_number(subject.reader.tokenizer),

@@ -2,13 +2,11 @@
 
 ``SentenceTransformer(folder).encode(texts)`` gives the vectors of
 :meth:`~pipeline_lib.models.students.sentence_encoder.SentenceEncoder.encode` without this library.
-A mean of word vectors uses that library's own modules.  Every other encoder comes with a file of
-its network, :mod:`pipeline_lib.exports.distilled_encoder`, and is loaded with
-``trust_remote_code=True``, which release 6 requires for a local folder, too.
+A mean of word vectors uses that library's own modules.  Every other encoder comes with the code of
+its network, :mod:`pipeline_lib.models.networks.distilled_encoder` and what that imports, and is
+loaded with ``trust_remote_code=True``, which release 6 requires for a local folder, too.
 """
 
-import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +14,20 @@ import torch
 from safetensors.torch import save_file
 from tokenizers import Tokenizer
 
-from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path, read_json, write_json
 from pipeline_lib.base.text import MASK
-from pipeline_lib.exports import distilled_encoder
-from pipeline_lib.exports.folders import require_new_folder
+from pipeline_lib.exports.folders import (
+    copy_code,
+    padding_number,
+    require_new_folder,
+    require_own_code,
+    unknown_number,
+)
+from pipeline_lib.models.networks import distilled_encoder
+from pipeline_lib.models.networks.encoders import StaticEncoder
 from pipeline_lib.models.students.sentence_encoder import SentenceEncoder, load_encoder
+from pipeline_lib.params import student_settings
 from pipeline_lib.text.pieces import Pieces
-from pipeline_lib.text.ragged import PAD_ID
 
 Modules = list[tuple[str, str]]
 """Class and folder of each module, in order of computation."""
@@ -37,14 +41,10 @@ def export_sentence_transformers(folder: Path, out: Path) -> int:
     """
     encoder = load_encoder(folder)
     config = read_json(folder / "config.json")
-    name = config["architecture"]["architecture"]
-    if name not in WRITERS:
-        raise DistilleryError(
-            f"{folder}: a {name} student cannot be exported to sentence-transformers. Export one "
-            f"of {', '.join(WRITERS)}."
-        )
+    require_own_code(folder, encoder.model)
     require_new_folder(out)
-    modules = WRITERS[name](encoder, config, out)
+    is_mean = isinstance(encoder.model, StaticEncoder)
+    modules = _write_mean(encoder, out) if is_mean else _write_network(encoder, config, out)
     write_json(
         out / "config_sentence_transformers.json",
         {
@@ -67,28 +67,18 @@ def export_sentence_transformers(folder: Path, out: Path) -> int:
 
 def _write_network(encoder: SentenceEncoder, config: dict[str, Any], out: Path) -> Modules:
     """Write the encoder along with the code of its network."""
-    tokenizer, keys = (
-        encoder.tokenizer,
-        ("architecture", "vocab_size", "embedding_size", "pretrained"),
-    )
-    if isinstance(tokenizer, Pieces):
-        # Every text contains the special tokens, so none is without a piece.
-        numbers = {"padding": tokenizer.pad_id, "unknown": tokenizer.pad_id}
-    else:
-        numbers = {"padding": PAD_ID, "unknown": tokenizer.token_to_id(MASK)}
+    tokenizer, keys = encoder.tokenizer, ("vocab_size", "embedding_size", "pretrained")
+    numbers = {"padding": padding_number(tokenizer), "unknown": unknown_number(tokenizer)}
     _write_tokenizer(encoder, out)
     _write_tensors(out, encoder.model.state_dict())
-    write_json(
-        out / distilled_encoder.CONFIG,
-        {key: config[key] for key in keys if key in config} | numbers,
-    )
-    source = Path(distilled_encoder.__file__)
-    with atomic_path(out / source.name) as temporary:
-        shutil.copyfile(source, temporary)
-    return [(f"{source.stem}.{distilled_encoder.DistilledEncoder.__name__}", "")]
+    sizes = {key: config[key] for key in keys if key in config}
+    architecture = student_settings(config["architecture"]).model_dump()
+    write_json(out / distilled_encoder.CONFIG, {"architecture": architecture} | sizes | numbers)
+    copy_code(distilled_encoder, out)
+    return [("distilled_encoder.DistilledEncoder", "")]
 
 
-def _write_mean(encoder: SentenceEncoder, config: dict[str, Any], out: Path) -> Modules:
+def _write_mean(encoder: SentenceEncoder, out: Path) -> Modules:
     """Write a mean of word vectors, with the module that sentence-transformers has for it.
 
     That module returns zeros for a text without words, where the encoder returns the unknown word's
@@ -114,13 +104,6 @@ def _write_mean(encoder: SentenceEncoder, config: dict[str, Any], out: Path) -> 
     # The names from before release 6, which it still supports.
     module = "sentence_transformers.models"
     return [(f"{module}.StaticEmbedding", ""), (f"{module}.Dense", "1_Dense")]
-
-
-WRITERS: dict[str, Callable[[SentenceEncoder, dict[str, Any], Path], Modules]] = {
-    **dict.fromkeys(distilled_encoder.NETWORKS, _write_network),
-    "static": _write_mean,
-}
-"""Architecture to the function that writes its modules."""
 
 
 def _write_tokenizer(encoder: SentenceEncoder, out: Path) -> None:

@@ -22,10 +22,11 @@ from pipeline_lib.base.files import read_json, sha256_file, sha256_json
 from pipeline_lib.base.max_positions import position_count
 from pipeline_lib.base.text import Text
 from pipeline_lib.models.checks import is_regression
+from pipeline_lib.models.networks.inputs import model_inputs
 from pipeline_lib.models.parameter_counts import count_parameters
 from pipeline_lib.shards.columns import column_suffixes
 from pipeline_lib.shards.masking import signed_sentences
-from pipeline_lib.text.pieces import Pieces, load_fast_tokenizer, model_inputs, tokenizer_files
+from pipeline_lib.text.pieces import Pieces, load_fast_tokenizer, tokenizer_files
 from pipeline_lib.text.ragged import Sentences, to_device
 
 WEIGHTS = ("*.safetensors", "*.safetensors.index.json")
@@ -133,7 +134,7 @@ def load_teacher(folder: Path, device: torch.device | str, precision: str) -> Te
 
     :raises DistilleryError: if the folder is not such a model.
     """
-    from pipeline_lib.models.cpu.attention import use_short_attention
+    from pipeline_lib.models.networks.attention import use_short_attention
 
     device = torch.device(device)
     model, tokenizer = load_classifier(folder)

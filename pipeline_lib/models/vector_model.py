@@ -12,8 +12,8 @@ import torch
 
 from pipeline_lib.base.devices import DTYPES
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.models.networks.inputs import inside
 from pipeline_lib.models.teacher import Transformer, digest_model, load_pretrained
-from pipeline_lib.text.ragged import inside
 
 
 @dataclass
@@ -48,7 +48,7 @@ def load_vector_model(folder: Path, device: str, precision: str, pooling: str) -
 
     :raises DistilleryError: if the folder is not such a model, or lacks a pooler that is needed.
     """
-    from pipeline_lib.models.cpu.attention import use_short_attention
+    from pipeline_lib.models.networks.attention import use_short_attention
 
     model, tokenizer = load_pretrained(folder, "AutoModel", {}, pooling == "pooler")
     if pooling == "pooler" and getattr(model, "pooler", None) is None:

@@ -4,7 +4,6 @@ Files that the pipeline can read are used as they are.  It reads one file per sp
 per task, and every row: otherwise, all splits are written as Parquet.
 """
 
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +14,7 @@ import pyarrow.parquet as pq
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.file_formats import suffix_of
-from pipeline_lib.base.files import atomic_path, sha256_file
+from pipeline_lib.base.files import atomic_path, copy_file, sha256_file
 from pipeline_lib.tables.contents import Content
 
 
@@ -43,8 +42,7 @@ class Placement:
             if target.exists() and not force and not _holds(target, table):
                 raise _other(target)
         for target, path in self.copies.items():
-            with atomic_path(target) as temporary:
-                shutil.copyfile(path, temporary)
+            copy_file(path, target)
         for target, table in self.tables.items():
             with atomic_path(target) as temporary:
                 pq.write_table(table, temporary)

@@ -1,7 +1,7 @@
 """Students of params.yaml: one class of settings per architecture.
 
 The networks are built in :mod:`pipeline_lib.models.networks.encoders`; this module needs no torch.
-:func:`~pipeline_lib.models.networks.encoders.register_student` adds an architecture.
+:func:`~pipeline_lib.models.students.student.register_student` adds an architecture.
 """
 
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union

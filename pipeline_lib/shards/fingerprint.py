@@ -171,10 +171,19 @@ def module_code(file: Path) -> ModuleCode:
         if isinstance(node, ast.Import):
             imported |= {(alias.name, None) for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            imported |= {(node.module, alias.name) for alias in node.names}
+            module = _absolute(file, node)
+            imported |= {(module, alias.name) for alias in node.names}
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             texts.add(node.value)
     return ModuleCode(code, imported, texts)
+
+
+def _absolute(file: Path, node: ast.ImportFrom) -> str:
+    """Return the full name of the module that a file imports from."""
+    folder = file.parents[max(0, node.level - 1)]
+    if not node.level or not folder.is_relative_to(ROOT):
+        return node.module
+    return ".".join([*folder.relative_to(ROOT.parent).parts, node.module])
 
 
 def _is_text(node: ast.stmt) -> bool:

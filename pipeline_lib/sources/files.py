@@ -4,12 +4,11 @@ Files are copied, not linked: DVC makes its outputs read-only and shares them wi
 the user's own files must remain untouched.
 """
 
-import shutil
 from pathlib import Path
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import atomic_path, fresh_folder, sha256_file, write_json
+from pipeline_lib.base.files import copy_file, fresh_folder, sha256_file, write_json
 from pipeline_lib.params import ModelVectors, VectorFile
 
 VECTOR_FILES = {"glove": "vectors.txt", "word2vec": "vectors.txt", "word2vec_binary": "vectors.bin"}
@@ -46,9 +45,3 @@ def existing_file(path: Path, where: str) -> Path:
             f"{where}: {path} not found. Put the file there, or correct the path."
         )
     return path
-
-
-def copy_file(source: Path, target: Path) -> None:
-    """Copy a file's bytes, atomically."""
-    with atomic_path(target) as temporary:
-        shutil.copyfile(source, temporary)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import fresh_folder, write_json
+from pipeline_lib.base.files import copy_file, fresh_folder, write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.max_positions import position_count
 from pipeline_lib.base.model_sizes import layer_count
@@ -26,7 +26,7 @@ from pipeline_lib.params import (
     Teacher,
 )
 from pipeline_lib.sources.archives import MODEL_SUFFIXES, extract_folder, join_members
-from pipeline_lib.sources.files import copy_file, existing_file, write_source
+from pipeline_lib.sources.files import existing_file, write_source
 from pipeline_lib.sources.packages import download
 
 

@@ -1,11 +1,11 @@
 """Word pieces: a pretrained model's tokenizer, as the teacher and students that share it use it."""
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from tokenizers import Tokenizer
@@ -13,10 +13,7 @@ from tokenizers import Tokenizer
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path, read_json, sha256_file, sha256_json, write_json
 from pipeline_lib.base.text import Text
-from pipeline_lib.text.ragged import Sentences, inside
-
-if TYPE_CHECKING:
-    import torch
+from pipeline_lib.text.ragged import Sentences
 
 TOKENIZER = (
     "tokenizer.json",
@@ -206,13 +203,3 @@ def digest_tokenizer(folder: Path) -> str:
 def tokenizer_files(folder: Path) -> list[Path]:
     """Return a model folder's files that determine its tokens."""
     return sorted({path for pattern in TOKENIZER for path in Path(folder).glob(pattern)})
-
-
-def model_inputs(batch: Mapping[str, "torch.Tensor"]) -> dict[str, "torch.Tensor | None"]:
-    """Return a batch of :class:`Sentences` as the arguments that transformers' models take."""
-    ids, lengths = batch["ids"], batch["lengths"]
-    # Without padding a mask says nothing, and attention without one is cheaper.
-    padded = int(lengths.min()) < ids.shape[1]
-    mask = inside(ids, lengths).long() if padded else None
-    segments = {SEGMENTS: batch["segments"]} if batch.get("segments") is not None else {}
-    return {"input_ids": ids, "attention_mask": mask, **segments}

@@ -107,10 +107,3 @@ def to_device(batch: Mapping[str, Any], device: "torch.device") -> dict[str, Any
         name: value.to(device, non_blocking=True) if moves(name, value) else value
         for name, value in batch.items()
     }
-
-
-def inside(ids: "torch.Tensor", lengths: "torch.Tensor") -> "torch.Tensor":
-    """Return bool (rows, columns): whether a column is within the row's length."""
-    import torch
-
-    return torch.arange(ids.shape[1], device=ids.device) < lengths.to(ids.device)[:, None]

@@ -1,6 +1,5 @@
 """Students exported for the hub give the logits of the originals, without this library."""
 
-import ast
 import json
 import random
 import subprocess
@@ -13,12 +12,15 @@ import numpy as np
 import pytest
 import torch
 from transformers import CONFIG_MAPPING, PreTrainedTokenizerFast
+from transformers.dynamic_module_utils import get_imports, get_relative_imports
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json, write_json
 from pipeline_lib.base.probabilities import softmax
-from pipeline_lib.exports import distilled_student
 from pipeline_lib.exports.hub import export_hub
+from pipeline_lib.exports.sentence_transformers import export_sentence_transformers
+from pipeline_lib.models import networks
+from pipeline_lib.models.networks.encoders import NgramEncoder
 from pipeline_lib.models.networks.student import StudentConfig
 from pipeline_lib.models.networks.transformer import bert_configuration
 from pipeline_lib.models.students.folders import MODEL_TYPE, temperature_of
@@ -52,6 +54,7 @@ VALUES: dict[str, dict[str, Any]] = {
     | {"model": "mini", "depth": 2, "width": 8, "heads": 2, "feedforward": 9, "pool": "mean"},
 }
 FAMILIES = {"dse": "mpnet", "transformer last": "roberta"}
+NETWORKS = Path(networks.__file__).parent
 NAMES = {True: ["no", "yes"], False: ["score"]}
 
 
@@ -231,17 +234,50 @@ def test_what_a_pair_lacks_or_has_too_much_of_is_told(tmp_path: Path) -> None:
         model(torch.tensor([[2, 3]]))
 
 
+@pytest.mark.parametrize("kind", ["bilstm", "biattentive", "transformer"])
+def test_it_can_be_converted_to_bfloat16(kind: str, tmp_path: Path) -> None:
+    export_hub(write_student(tmp_path / "s", kind, True, ["no", "yes"]), tmp_path / "out")
+    tokenizer, model = loaded(tmp_path / "out")
+    pairs = sample(True, [])
+    exact = outputs(tokenizer, model, pairs, len(pairs))
+    batch = tokenizer(*map(list, zip(*pairs, strict=True)), padding=True, return_tensors="pt")
+    with torch.inference_mode():
+        logits = model.bfloat16()(**batch).logits
+    assert logits.dtype == torch.bfloat16
+    np.testing.assert_allclose(logits.float().numpy(), exact, atol=0.05 * np.abs(exact).max())
+
+
 def test_every_architecture_has_a_form() -> None:
-    assert set(distilled_student.READERS) == set(ARCHITECTURES)
     assert {kind.split()[0] for kind in VALUES} == set(ARCHITECTURES)
 
 
-def test_the_module_files_need_nothing_of_this_library() -> None:
-    tree = ast.parse(Path(distilled_student.__file__).read_text())
-    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
-    names = {getattr(node, "module", None) or node.names[0].name for node in nodes}
-    outside = {"torch", "transformers", "transformers.modeling_outputs"}
-    assert names == outside | {"typing", "distilled_encoder"}
+def test_the_code_is_the_librarys_own(tmp_path: Path) -> None:
+    export_hub(write_student(tmp_path / "s", "linear", False, ["stars"]), tmp_path / "out")
+    files = {path.name: path for path in (tmp_path / "out").glob("*.py")}
+    assert {"distilled_student.py", "student.py", "encoders.py", "layers.py"} <= {*files}
+    for name, path in files.items():
+        assert path.read_bytes() == (NETWORKS / name).read_bytes()
+    # transformers 5.2 copies only the files that the first one names.
+    first = files.pop("distilled_student.py")
+    assert {*get_relative_imports(first)} == {path.stem for path in files.values()}
+
+
+def test_the_code_needs_torch_and_transformers_alone(tmp_path: Path) -> None:
+    # Before transformers runs code from the hub, it looks for all packages that a file names.
+    export_hub(write_student(tmp_path / "s", "linear", False, ["stars"]), tmp_path / "out")
+    packages = {name for path in (tmp_path / "out").glob("*.py") for name in get_imports(path)}
+    assert packages - {*sys.stdlib_module_names} == {"torch", "transformers"}
+
+
+def test_code_from_outside_the_library_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_student(tmp_path / "s", "linear", False, ["stars"])
+    monkeypatch.setattr(NgramEncoder, "__module__", "extension")
+    for export in (export_hub, export_sentence_transformers):
+        with pytest.raises(DistilleryError, match="NgramEncoder is from outside the library"):
+            export(folder, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_what_is_no_student_is_refused(tmp_path: Path) -> None:

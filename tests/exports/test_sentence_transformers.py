@@ -1,10 +1,10 @@
 """Exported encoders give the vectors of the originals, without this library."""
 
-import ast
-import importlib.util
 import json
 import random
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,15 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
+from transformers.dynamic_module_utils import (
+    get_class_from_dynamic_module,
+    get_imports,
+    get_relative_imports,
+)
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.exports import distilled_encoder
-from pipeline_lib.exports.sentence_transformers import WRITERS, export_sentence_transformers
+from pipeline_lib.exports.sentence_transformers import export_sentence_transformers
+from pipeline_lib.models.networks import distilled_encoder
 from pipeline_lib.models.networks.encoders import build_encoder
 from pipeline_lib.models.networks.student import StudentConfig
 from pipeline_lib.models.students.sentence_encoder import load_encoder, save_encoder
@@ -74,13 +79,22 @@ def sample(texts: list[str]) -> list[str]:
     return ["", "  \t", *texts, *made]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _own_modules(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    # Where transformers keeps the module files that it has loaded.
+    cache = str(tmp_path_factory.mktemp("modules"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", cache)
+        patch.setattr(sys, "path", [*sys.path])
+        yield
+    for name in [name for name in sys.modules if name.startswith("transformers_modules")]:
+        del sys.modules[name]
+
+
 def load_module(out: Path) -> Any:
-    """Return the module of an exported folder, from the file of its code that lies there."""
-    file, _, name = json.loads((out / "modules.json").read_text())[0]["type"].partition(".")
-    spec = importlib.util.spec_from_file_location(f"alone_{file}", out / f"{file}.py")
-    loaded = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(loaded)
-    return getattr(loaded, name).load(str(out)).eval()
+    """Return the module of an exported folder, from the files of its code that lie there."""
+    name = json.loads((out / "modules.json").read_text())[0]["type"]
+    return get_class_from_dynamic_module(name, str(out)).load(str(out)).eval()
 
 
 def load_alone(out: Path) -> Callable[[list[str]], np.ndarray]:
@@ -129,11 +143,9 @@ def test_vectors_are_those_of_the_student(
 
 @pytest.mark.parametrize("name", sorted(VALUES))
 def test_sentence_transformers_loads_the_folder(
-    name: str, texts: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, texts: list[str], tmp_path: Path
 ) -> None:
     pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
-    # Where transformers keeps the module files that it has loaded.
-    monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", tmp_path / "cache")
     from sentence_transformers import SentenceTransformer
 
     folder = write_student(tmp_path / "student", name, CHANNELS[name][0])
@@ -204,21 +216,43 @@ def test_the_command(tmp_path: Path) -> None:
     assert {path.name for path in out.iterdir()} == {
         *("config.json", "config_sentence_transformers.json", "distilled_encoder.py"),
         *("model.safetensors", "modules.json", "tokenizer.json"),
+        *("biattentive.py", "dropout.py", "encoders.py", "inputs.py", "layers.py"),
+        *("siamese.py", "transformer.py"),
     }
 
 
-def test_the_module_file_needs_nothing_of_this_library() -> None:
-    tree = ast.parse(Path(distilled_encoder.__file__).read_text())
-    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
-    names = {getattr(node, "module", None) or node.names[0].name for node in nodes}
-    outside = {"torch", "tokenizers", "safetensors.torch", "transformers"}
-    assert names <= outside | {"json", "pathlib", "typing"}
-    assert "transformers" not in {getattr(node, "module", None) for node in tree.body}
+def test_nothing_of_this_library_is_needed_nor_transformers(tmp_path: Path) -> None:
+    folder = write_student(tmp_path / "student", "cnn", "trained")
+    export_sentence_transformers(folder, tmp_path / "out")
+    code = """
+import json, sys
+sys.modules["pipeline_lib"] = sys.modules["transformers"] = None
+from out.distilled_encoder import DistilledEncoder
+module = DistilledEncoder.load("out").eval()
+print(json.dumps(module(module.tokenize(["a good film", ""]))["sentence_embedding"].tolist()))
+"""
+    command = [sys.executable, "-c", code]
+    run = subprocess.run(command, cwd=tmp_path, env={"PATH": ""}, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    wanted = load_encoder(folder).encode(["a good film", ""])
+    np.testing.assert_allclose(json.loads(run.stdout), wanted, atol=1e-5)
+
+
+def test_the_code_is_the_librarys_own(tmp_path: Path) -> None:
+    folder = write_student(tmp_path / "student", "cnn", "trained")
+    export_sentence_transformers(folder, tmp_path / "out")
+    files = sorted((tmp_path / "out").glob("*.py"))
+    own = Path(distilled_encoder.__file__).parent
+    assert [path.read_bytes() for path in files] == [(own / p.name).read_bytes() for p in files]
+    # transformers 5.2 copies only the files that the first one names.
+    first = tmp_path / "out" / "distilled_encoder.py"
+    assert {*get_relative_imports(first), first.stem} == {path.stem for path in files}
+    packages = {name for path in files for name in get_imports(path)} - {*sys.stdlib_module_names}
+    assert packages == {"torch", "tokenizers", "safetensors", "transformers"}
 
 
 def test_every_architecture_with_a_sentence_vector_has_a_form() -> None:
-    assert {name for name, own in ARCHITECTURES.items() if not own.joint} == set(WRITERS)
-    assert set(WRITERS) == set(VALUES)
+    assert {name for name, own in ARCHITECTURES.items() if not own.joint} == set(VALUES)
 
 
 def test_what_lies_there_is_not_overwritten(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ from typing import Literal
 
 import torch
 
-from pipeline_lib.models.networks.encoders import WordEmbeddings, register_student
+from pipeline_lib.models.networks.layers import WordEmbeddings
+from pipeline_lib.models.students.student import register_student
 from pipeline_lib.params import StudentSettings
 from pipeline_lib.training.objectives import Term, register_term
 

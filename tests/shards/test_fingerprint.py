@@ -110,10 +110,11 @@ def test_lazy_and_relative_imports_count_and_those_for_type_checkers_do_not(libr
         "from typing import TYPE_CHECKING\n"
         "import pipeline_lib.base.hashing\n"
         "from pipeline_lib.text import words, nothing\n"
-        "if TYPE_CHECKING:\n    from pipeline_lib.models.cpu.dropout import Dropout\n"
+        "from .shards.columns import list_column\n"
+        "if TYPE_CHECKING:\n    from pipeline_lib.models.networks.dropout import Dropout\n"
         "def late():\n    from pipeline_lib.text.ragged import Sentences\n"
     )
-    found = {"base.hashing", "text.words", "text", "text.ragged"}
+    found = {"base.hashing", "text.words", "text", "text.ragged", "shards.columns"}
     assert imports(file) == {f"pipeline_lib.{name}" for name in found}
 
 

@@ -7,7 +7,7 @@ Afterwards the task's folder holds one file per split, in the source's own forma
 import tempfile
 from pathlib import Path
 
-from pipeline_lib.base.files import atomic_path, fresh_folder
+from pipeline_lib.base.files import atomic_path, copy_file, fresh_folder
 from pipeline_lib.corpora.tasks.labelled import file_format, split_names
 from pipeline_lib.corpora.tasks.neighbours import write_pairs
 from pipeline_lib.params import (
@@ -20,7 +20,7 @@ from pipeline_lib.params import (
 )
 from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.sources.archives import read_member
-from pipeline_lib.sources.files import copy_file, existing_file, write_source
+from pipeline_lib.sources.files import existing_file, write_source
 from pipeline_lib.sources.hub import hub_location, load_hub
 from pipeline_lib.sources.packages import download
 

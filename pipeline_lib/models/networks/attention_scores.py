@@ -10,7 +10,7 @@ import torch
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import eager_mask
 
-from pipeline_lib.models.cpu.dropout import dropout as drop
+from .dropout import dropout as drop
 
 NAME = "with_scores"
 

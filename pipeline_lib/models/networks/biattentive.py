@@ -3,10 +3,9 @@
 import torch
 from torch import nn
 
-from pipeline_lib.models.cpu.dropout import Dropout
-from pipeline_lib.models.networks.layers import BiLSTM, WordEmbeddings, stack
-from pipeline_lib.params import StudentSettings
-from pipeline_lib.text.ragged import inside
+from .dropout import Dropout
+from .inputs import inside
+from .layers import BiLSTM, Settings, WordEmbeddings, stack
 
 
 class BiAttentiveReader(nn.Module):
@@ -16,7 +15,7 @@ class BiAttentiveReader(nn.Module):
     sentence is paired with itself; since the two sides are then equal, they are computed once.
     """
 
-    def __init__(self, words: int, width: int, settings: StudentSettings) -> None:
+    def __init__(self, words: int, width: int, settings: Settings) -> None:
         super().__init__()
         self.pools = settings.pools
         self.embeddings = WordEmbeddings(words, width, "trained")
@@ -61,7 +60,9 @@ class BiAttentiveReader(nn.Module):
         if ids_2 is not None:
             sides = list(zip(states.chunk(2), counted.chunk(2), strict=True))
         pooled = torch.cat([self._pool(*inputs, side) for side, inputs in enumerate(sides)], dim=-1)
-        return {"vector": torch.relu(self.shared(self.dropout(pooled)))}
+        # Means are float32 even where half() or bfloat16() has converted the weights.
+        pooled = self.dropout(pooled).to(self.shared.weight.dtype)
+        return {"vector": torch.relu(self.shared(pooled))}
 
     def _pool(self, states: torch.Tensor, counted: torch.Tensor, side: int) -> torch.Tensor:
         """Return the pools of one side, concatenated (equation 4.12)."""

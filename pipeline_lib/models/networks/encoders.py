@@ -6,13 +6,12 @@ from typing import Any
 import torch
 from torch import nn
 
-from pipeline_lib.models.cpu.dropout import Dropout
-from pipeline_lib.models.networks.biattentive import BiAttentiveReader
-from pipeline_lib.models.networks.layers import WordEmbeddings, mean, reverse
-from pipeline_lib.models.networks.siamese import SiameseTransformerEncoder
-from pipeline_lib.models.networks.transformer import TransformerReader
-from pipeline_lib.params import StudentSettings, register_settings
-from pipeline_lib.text.ragged import inside
+from .biattentive import BiAttentiveReader
+from .dropout import Dropout
+from .inputs import inside
+from .layers import Settings, WordEmbeddings, mean, reverse
+from .siamese import SiameseTransformerEncoder
+from .transformer import TransformerReader
 
 
 class BiLSTMEncoder(nn.Module):
@@ -21,7 +20,7 @@ class BiLSTMEncoder(nn.Module):
     Tang et al. 2019, section 3.1; no attention and no layer norm.
     """
 
-    def __init__(self, words: int, width: int, settings: StudentSettings) -> None:
+    def __init__(self, words: int, width: int, settings: Settings) -> None:
         super().__init__()
         self.embeddings = WordEmbeddings(words, width, settings.embeddings)
         self.dropout = Dropout(settings.dropout)
@@ -55,7 +54,7 @@ class SentenceBiLSTMEncoder(BiLSTMEncoder):
     Wu et al. 2020, section 3.1.
     """
 
-    def __init__(self, words: int, width: int, settings: StudentSettings) -> None:
+    def __init__(self, words: int, width: int, settings: Settings) -> None:
         super().__init__(words, width, settings)
         self.projection = nn.Linear(self.width, settings.width, bias=False)
         self.width = settings.width
@@ -68,7 +67,7 @@ class SentenceBiLSTMEncoder(BiLSTMEncoder):
 class CNNEncoder(nn.Module):
     """Convolutions of several widths over the words, with max-over-time pooling (Kim 2014)."""
 
-    def __init__(self, words: int, width: int, settings: StudentSettings) -> None:
+    def __init__(self, words: int, width: int, settings: Settings) -> None:
         super().__init__()
         self.embeddings = WordEmbeddings(words, width, settings.embeddings)
         self.dropout = Dropout(settings.dropout)
@@ -98,7 +97,7 @@ class CNNEncoder(nn.Module):
 class StaticEncoder(nn.Module):
     """The mean of the sentence's word vectors."""
 
-    def __init__(self, words: int, width: int, settings: StudentSettings) -> None:
+    def __init__(self, words: int, width: int, settings: Settings) -> None:
         super().__init__()
         self.embeddings = WordEmbeddings(words, width, settings.embeddings)
         self.dropout = Dropout(settings.dropout)
@@ -116,7 +115,7 @@ class NgramEncoder(nn.Module):
     as in Joulin et al. 2017.
     """
 
-    def __init__(self, words: int, width: int, settings: StudentSettings) -> None:
+    def __init__(self, words: int, width: int, settings: Settings) -> None:
         super().__init__()
         self.longest = settings.ngrams
         self.table = nn.Embedding(settings.buckets, settings.dimensions)
@@ -156,7 +155,7 @@ ENCODERS: dict[str, type[nn.Module]] = {
 
 
 def build_encoder(
-    settings: StudentSettings, words: int, width: int, pretrained: Mapping[str, Any] | None = None
+    settings: Settings, words: int, width: int, pretrained: Mapping[str, Any] | None = None
 ) -> nn.Module:
     """Return an untrained encoder, or joint reader of pairs.
 
@@ -164,16 +163,4 @@ def build_encoder(
     :param pretrained: its configuration, if it is a transformers model.
     """
     extra = () if pretrained is None else (pretrained,)
-    return ENCODERS[settings.name()](words, width, settings, *extra)
-
-
-def register_student(settings: type[StudentSettings], encoder: type[nn.Module]) -> None:
-    """Register an architecture: its settings in params.yaml, and the encoder built from them.
-
-    :param encoder: called with words, width and the settings; it has a ``width``, and maps ids and
-        lengths to sentence vectors as :meth:`BiLSTMEncoder.forward` does.  If the settings are
-        ``joint``, it maps the whole input to named outputs, as
-        :meth:`~pipeline_lib.models.networks.biattentive.BiAttentiveReader.forward` does.
-    """
-    register_settings(settings)
-    ENCODERS[settings.name()] = encoder
+    return ENCODERS[settings.architecture](words, width, settings, *extra)

@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from pipeline_lib.models.networks.student import StudentNetwork
-from pipeline_lib.models.networks.transformer import TransformerReader
-from pipeline_lib.text.ragged import inside
+from .inputs import inside
+from .student import StudentNetwork
+from .transformer import TransformerReader
 
 
 class Imitation(nn.Module):

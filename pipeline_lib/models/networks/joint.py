@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from torch import nn
 
-from pipeline_lib.models.networks.student import StudentNetwork
+from .student import StudentNetwork
 
 HEAD = ("hidden", "logits")
 """The parts of a student that are specific to its task."""

@@ -1,9 +1,14 @@
 """Layers used by several students."""
 
+from typing import Any
+
 import torch
 from torch import nn
 
-from pipeline_lib.text.ragged import PAD_ID
+from .inputs import PAD_ID
+
+Settings = Any
+"""A row of ``students`` in params.yaml, its keys as attributes."""
 
 
 class WordEmbeddings(nn.Module):

@@ -11,11 +11,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from pipeline_lib.models.networks.layers import mean
-from pipeline_lib.models.networks.transformer import PretrainedLayers
-from pipeline_lib.params import StudentSettings
-from pipeline_lib.text.pieces import model_inputs
-from pipeline_lib.text.ragged import inside
+from .inputs import inside, model_inputs
+from .layers import Settings, mean
+from .transformer import PretrainedLayers
 
 
 class SiameseTransformerEncoder(PretrainedLayers):
@@ -30,11 +28,11 @@ class SiameseTransformerEncoder(PretrainedLayers):
     """
 
     def __init__(
-        self, words: int, width: int, settings: StudentSettings, pretrained: Mapping[str, Any]
+        self, words: int, width: int, settings: Settings, pretrained: Mapping[str, Any]
     ) -> None:
         super().__init__(pretrained)
         self.last = settings.last
-        self.frozen = settings.is_frozen
+        self.frozen = settings.frozen
         means = self.last * self.model.config.hidden_size
         self.width = settings.width or means
         self.projection = nn.Linear(means, self.width) if settings.width else nn.Identity()
@@ -55,14 +53,11 @@ class SiameseTransformerEncoder(PretrainedLayers):
         counted = inside(ids, lengths)
         counted[:, 0] = False
         # A long sum in bfloat16 would lose precision.
-        return self.projection(
-            torch.cat([mean(layer.float(), counted) for layer in states], dim=-1)
-        )
+        means = torch.cat([mean(layer.float(), counted) for layer in states], dim=-1)
+        if isinstance(self.projection, nn.Linear):  # which half() and bfloat16() convert
+            means = means.to(self.projection.weight.dtype)
+        return self.projection(means)
 
     def train(self, mode: bool = True) -> "SiameseTransformerEncoder":
         """Set training or evaluation mode; a frozen encoder always stays in evaluation mode."""
         return super().train(mode and not self.frozen)
-
-    def attend_quickly(self, training: bool) -> None:
-        """Use the fastest attention and dropout on this device; a frozen encoder only predicts."""
-        super().attend_quickly(training and not self.frozen)

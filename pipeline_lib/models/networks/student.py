@@ -12,9 +12,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from pipeline_lib.models.networks.encoders import build_encoder
-from pipeline_lib.models.networks.layers import stack
-from pipeline_lib.params import StudentSettings
+from .encoders import build_encoder
+from .layers import Settings, stack
 
 ENCODED = ("encoded", "encoded_2")
 """Batch columns with precomputed vectors of the sentence, and of a pair's second sentence."""
@@ -33,7 +32,7 @@ class StudentConfig:
 
     vocab_size: int
     embedding_size: int
-    settings: StudentSettings
+    settings: Settings
     pair: bool
     label_names: list[str]
     pretrained: Mapping[str, Any] | None = None

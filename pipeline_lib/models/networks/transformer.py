@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from pipeline_lib.models.cpu.dropout import Dropout, replace_dropout
-from pipeline_lib.params import BERT, StudentSettings
-from pipeline_lib.text.pieces import model_inputs
+from .dropout import Dropout
+from .inputs import model_inputs
+from .layers import Settings
 
 DROPOUTS = (
     "hidden_dropout_prob",
@@ -32,7 +32,10 @@ class PretrainedLayers(nn.Module):
     """The embeddings and some layers of a pretrained encoder.
 
     :param pretrained: the configuration that :func:`cut` returned, or that of a new model.
+    :cvar frozen: whether it is not trained.
     """
+
+    frozen = False
 
     def __init__(self, pretrained: Mapping[str, Any]) -> None:
         from transformers import AutoConfig, AutoModel
@@ -40,16 +43,6 @@ class PretrainedLayers(nn.Module):
         super().__init__()
         self.model = AutoModel.from_config(AutoConfig.for_model(**pretrained))
         _drop_pooler(self.model)
-
-    def attend_quickly(self, training: bool) -> None:
-        """Use the fastest attention and dropout on this device, for training or for prediction."""
-        from pipeline_lib.models.cpu.attention import use_short_attention, use_training_attention
-
-        if training:
-            use_training_attention(self.model)
-            replace_dropout(self.model)
-        else:
-            use_short_attention(self.model)
 
 
 class TransformerReader(PretrainedLayers):
@@ -60,7 +53,7 @@ class TransformerReader(PretrainedLayers):
     """
 
     def __init__(
-        self, words: int, width: int, settings: StudentSettings, pretrained: Mapping[str, Any]
+        self, words: int, width: int, settings: Settings, pretrained: Mapping[str, Any]
     ) -> None:
         super().__init__(pretrained)
         self.pool = settings.pool
@@ -82,7 +75,7 @@ class TransformerReader(PretrainedLayers):
         ``states`` holds each layer's state of the first token, [CLS]; ``vector`` is their mean (Liu
         2020, section 4.1.3), or the last one (Sun et al. 2019).  ``hidden`` has the states of all
         tokens, for the embeddings and for each layer, and ``attentions`` each layer's attention
-        scores, once :meth:`give_scores` has been called.
+        scores, once :attr:`gives_scores` is set and the model returns them.
 
         :param ids: int64 (rows, longest), padded at the end, special tokens included; for a pair,
             both sentences.
@@ -101,16 +94,6 @@ class TransformerReader(PretrainedLayers):
     def outputs(self, batch: Mapping[str, torch.Tensor]) -> dict[str, Any]:
         """Return the named outputs for a batch of :class:`~pipeline_lib.text.ragged.Sentences`."""
         return self(batch["ids"], batch["lengths"], segments=batch.get("segments"))
-
-    def give_scores(self) -> None:
-        """Return attention scores as well from now on, which is slower.
-
-        :raises ValueError: if the model cannot return them.
-        """
-        from pipeline_lib.models.networks.attention_scores import give_scores
-
-        give_scores(self.model)
-        self.gives_scores = True
 
 
 def cut(model: Any, layers: Sequence[int] | None, dropout: float | None) -> dict[str, Any]:
@@ -162,7 +145,9 @@ def _check_rebuilt(model: Any, configuration: Mapping[str, Any]) -> None:
         )
 
 
-def bert_configuration(settings: BERT, words: int, padding: int, segments: int) -> dict[str, Any]:
+def bert_configuration(
+    settings: Settings, words: int, padding: int, segments: int
+) -> dict[str, Any]:
     """Return the transformers configuration of a BERT of a student's size.
 
     :param words: the vocabulary size; :param padding: the id of the padding token.

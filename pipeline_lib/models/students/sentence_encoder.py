@@ -19,7 +19,12 @@ from pipeline_lib.base.files import atomic_path, read_json, write_json
 from pipeline_lib.base.text import MASK
 from pipeline_lib.models.networks.encoders import build_encoder
 from pipeline_lib.models.students.folders import ENCODER_TYPE, MODEL_TYPE
-from pipeline_lib.models.students.student import load_student, quick_batch, quick_threads
+from pipeline_lib.models.students.student import (
+    attend_quickly,
+    load_student,
+    quick_batch,
+    quick_threads,
+)
 from pipeline_lib.models.students.tokenise import (
     load_tokenizer,
     numbering,
@@ -136,8 +141,7 @@ def load_encoder(folder: Path | str, device: torch.device | str = "cpu") -> Sent
             sizes = config["vocab_size"], config["embedding_size"]
             model = build_encoder(settings, *sizes, pretrained)
             model.load_state_dict(encoder_weights(folder))
-            if pretrained is not None:
-                model.attend_quickly(training=False)
+            attend_quickly(model, training=False)
             tokenizer = read_tokenizer(folder, settings.reads)
         longest = config["architecture"]["max_words"]
     except (

@@ -17,12 +17,14 @@ from pipeline_lib.base.devices import single_thread
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path, read_json, write_json
 from pipeline_lib.base.text import Text
+from pipeline_lib.models.networks.dropout import replace_dropout
+from pipeline_lib.models.networks.encoders import ENCODERS
 from pipeline_lib.models.networks.student import StudentConfig, StudentNetwork
 from pipeline_lib.models.networks.transformer import PretrainedLayers
 from pipeline_lib.models.parameter_counts import count_parameters
 from pipeline_lib.models.students.folders import MODEL_TYPE
 from pipeline_lib.models.students.tokenise import Reader, read_tokenizer, write_tokenizer
-from pipeline_lib.params import student_settings
+from pipeline_lib.params import StudentSettings, register_settings, student_settings
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.pieces import Pieces
 from pipeline_lib.text.ragged import Sentences, to_device
@@ -157,10 +159,35 @@ def load_student(folder: Path | str, device: torch.device | str = "cpu") -> Stud
     return Student(model, tokenizer, torch.device(device))
 
 
-def attend_quickly(model: StudentNetwork, training: bool) -> None:
-    """If the student is a transformers model, use the fastest attention on its device."""
-    if model.config.pretrained is not None:
-        model.encoder.attend_quickly(training)
+def attend_quickly(model: torch.nn.Module, training: bool) -> None:
+    """If a student or encoder is a transformers model, use the fastest attention on its device.
+
+    :param training: whether it is trained, which also makes its dropout fast; a frozen encoder only
+        predicts.
+    """
+    encoder = getattr(model, "encoder", model)
+    if not isinstance(encoder, PretrainedLayers):
+        return
+    from pipeline_lib.models.networks.attention import use_short_attention, use_training_attention
+
+    if training and not encoder.frozen:
+        use_training_attention(encoder.model)
+        replace_dropout(encoder.model)
+    else:
+        use_short_attention(encoder.model)
+
+
+def register_student(settings: type[StudentSettings], encoder: type[torch.nn.Module]) -> None:
+    """Register an architecture: its settings in params.yaml, and the encoder built from them.
+
+    :param encoder: called with words, width and the settings; it has a ``width``, and maps ids and
+        lengths to sentence vectors as
+        :meth:`~pipeline_lib.models.networks.encoders.BiLSTMEncoder.forward` does.  If the settings
+        are ``joint``, it maps the whole input to named outputs, as
+        :meth:`~pipeline_lib.models.networks.biattentive.BiAttentiveReader.forward` does.
+    """
+    register_settings(settings)
+    ENCODERS[settings.name()] = encoder
 
 
 def _config(config: dict[str, Any]) -> StudentConfig:

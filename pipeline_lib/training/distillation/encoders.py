@@ -24,6 +24,7 @@ from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.text import MASK
 from pipeline_lib.models.students.check_student import check_fits
 from pipeline_lib.models.students.sentence_encoder import encode_sentences, save_encoder
+from pipeline_lib.models.students.student import attend_quickly
 from pipeline_lib.models.students.vector_targets import Targets
 from pipeline_lib.models.students.vocabulary import (
     build_vocabulary,
@@ -183,8 +184,7 @@ class EncoderTraining(TrainingSpec):
         centre = torch.as_tensor(mean, dtype=torch.float32, device=device)
         torch.manual_seed(self.seed)
         model = start.encoder(self.student).to(device)
-        if start.pretrained is not None:
-            model.attend_quickly(training=True)
+        attend_quickly(model, training=True)
 
         def loss(model: nn.Module, batch: Batch) -> torch.Tensor:
             vector = model(batch["ids"], batch["lengths"]).float()

@@ -17,6 +17,7 @@ from pipeline_lib.base.layout import Layout
 from pipeline_lib.models.networks.encoders import build_encoder
 from pipeline_lib.models.networks.imitation import Imitation
 from pipeline_lib.models.students.check_student import check_beside, check_fits
+from pipeline_lib.models.students.student import attend_quickly
 from pipeline_lib.params import BERT, GeneralEncoder, Optimiser, Params
 from pipeline_lib.shards.references import SetReference
 from pipeline_lib.text.batches import LengthSorted
@@ -81,7 +82,7 @@ class GeneralTraining(TrainingSpec):
         held_back = self._read(self.held_back, self.held_back.rows, start.tokenizer)
         torch.manual_seed(self.seed)
         reader = build_encoder(self.student, start.words, start.width, start.pretrained).to(device)
-        reader.attend_quickly(training=True)
+        attend_quickly(reader, training=True)
         layers, scores = self.row.teacher_runs.layers, "attentions" in weights
         options = reader, start.tokenizer, self.device, scores
         teacher = RunningTeacher.load_pretrained(self.model, layers, *options)

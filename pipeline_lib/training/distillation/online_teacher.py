@@ -9,11 +9,12 @@ import torch
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.models.networks.imitation import Imitation, reader_of, token_states
+from pipeline_lib.models.networks.inputs import model_inputs
 from pipeline_lib.models.networks.student import StudentNetwork
 from pipeline_lib.models.networks.transformer import TransformerReader
 from pipeline_lib.models.teacher import load_pretrained, load_teacher
 from pipeline_lib.text.batches import LengthSorted
-from pipeline_lib.text.pieces import Pieces, model_inputs
+from pipeline_lib.text.pieces import Pieces
 from pipeline_lib.text.ragged import Sentences, to_device
 from pipeline_lib.training.objectives import objective_loss
 
@@ -84,8 +85,10 @@ class RunningTeacher:
             )
         if self.scores:
             try:
-                give_scores(self.encoder)
-                reader_of(student).give_scores()
+                reader = reader_of(student)
+                for model in (self.encoder, reader.model):
+                    give_scores(model)
+                reader.gives_scores = True
             except ValueError as error:
                 raise DistilleryError(
                     f"{folder}: objective.attentions compares the teacher's attention with the "

@@ -19,8 +19,8 @@ from pipeline_lib.base.files import link_or_copy, write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.processor import computed_on
 from pipeline_lib.base.text import Text
-from pipeline_lib.models.cpu.attention import use_training_attention
-from pipeline_lib.models.cpu.dropout import replace_dropout
+from pipeline_lib.models.networks.attention import use_training_attention
+from pipeline_lib.models.networks.dropout import replace_dropout
 from pipeline_lib.models.parameter_counts import parameter_counts
 from pipeline_lib.models.teacher import Teacher, digest_model, load_classifier, load_teacher
 from pipeline_lib.params import Params, Task, Tuning

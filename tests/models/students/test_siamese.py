@@ -20,7 +20,12 @@ from pipeline_lib.models.networks.student import ENCODED, StudentNetwork
 from pipeline_lib.models.students import student as student_module
 from pipeline_lib.models.students.check_student import check_fits
 from pipeline_lib.models.students.sentence_encoder import load_encoder, save_encoder
-from pipeline_lib.models.students.student import Student, load_student, save_student
+from pipeline_lib.models.students.student import (
+    Student,
+    attend_quickly,
+    load_student,
+    save_student,
+)
 from pipeline_lib.params import StudentSettings, student_settings
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.ragged import Sentences
@@ -227,7 +232,7 @@ def test_a_frozen_encoder_stays_bit_for_bit(
     student = make_student(family, frozen=True, dropout=0.5)
     model, given = student.model, AutoModel.from_pretrained(family)
     sentences = training_set(student, TARGETS)
-    model.encoder.attend_quickly(training=True)
+    attend_quickly(model, training=True)
     if known:
         sentences = with_vectors(model, sentences, CPU)
         monkeypatch.setattr(model.encoder, "forward", None)  # it is not asked again
@@ -281,7 +286,7 @@ def test_an_encoder_that_is_not_frozen_learns(
     monkeypatch.chdir(tmp_path)
     model = (student := make_student(family)).model
     before = {name: weight.clone() for name, weight in model.named_parameters()}
-    model.encoder.attend_quickly(training=True)
+    attend_quickly(model, training=True)
     losses = train(model, training_set(student, TARGETS), {"labels": 1.0})
     assert losses[-1] < losses[0]
     # Those of words, of every layer, and of f.

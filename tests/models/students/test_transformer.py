@@ -14,7 +14,12 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.models.networks.transformer import cut
 from pipeline_lib.models.students import student as student_module
 from pipeline_lib.models.students.sentence_encoder import load_encoder
-from pipeline_lib.models.students.student import Student, load_student, save_student
+from pipeline_lib.models.students.student import (
+    Student,
+    attend_quickly,
+    load_student,
+    save_student,
+)
 from pipeline_lib.models.students.word_vectors import word_embeddings
 from pipeline_lib.models.vector_model import load_vector_model
 from pipeline_lib.params import StudentSettings, student_settings
@@ -230,7 +235,7 @@ def test_training_and_predicting_attention_agree(family: Path) -> None:
     expected = student.model.outputs(batch)["logits"]
     for training in (False, True):
         student = make_student(family)
-        student.model.encoder.attend_quickly(training)
+        attend_quickly(student.model, training)
         with torch.set_grad_enabled(training):
             found = student.model.outputs(batch)["logits"]
         assert torch.allclose(found, expected, atol=1e-5)

@@ -13,7 +13,7 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import eager_mask, sdpa_mask
 
-from pipeline_lib.models.networks import attention_scores
+from .attention_scores import attend as attend_with_scores
 
 NAME, NAME_IN_TRAINING = "short_sentences", "short_sentences_in_training"
 LONGEST = 48
@@ -76,7 +76,7 @@ def attend_in_training(*inputs: Any, **settings: Any) -> tuple[torch.Tensor, Non
 
     The inputs are its too, but for the mask, which is added to the scores.
     """
-    return attention_scores.attend(*inputs, **settings)[0], None
+    return attend_with_scores(*inputs, **settings)[0], None
 
 
 def _is_short(

@@ -13,8 +13,8 @@ from transformers import (
 from transformers import DistilBertForSequenceClassification as DistilBert
 from transformers import ModernBertForSequenceClassification as ModernBert
 
-from pipeline_lib.models.cpu import attention
-from pipeline_lib.models.cpu.attention import LONGEST, use_short_attention
+from pipeline_lib.models.networks import attention
+from pipeline_lib.models.networks.attention import LONGEST, use_short_attention
 
 
 def _bert() -> BertForSequenceClassification:

@@ -1,1 +1,0 @@
-"""Faster CPU versions of operations in torch and tokenizers."""

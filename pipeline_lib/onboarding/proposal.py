@@ -132,12 +132,6 @@ def leave_out(inspection: Inspection) -> Inspection:
     return replace(inspection, understood=understood, findings=findings, leaves_out=True)
 
 
-def _overrides(options: ReadOptions) -> dict[str, Any]:
-    """Return what a user said about the files, which the pipeline needs to know, too."""
-    said = {"encoding": options.encoding, "quoted": options.quoted}
-    return {name: value for name, value in said.items() if value is not None}
-
-
 def propose(request: Request, inspection: Inspection, base: Mapping[str, Any]) -> Proposal:
     """Return what to write.
 
@@ -153,7 +147,9 @@ def propose(request: Request, inspection: Inspection, base: Mapping[str, Any]) -
     labels = [label] if isinstance(label, str) else dict.fromkeys((label or {}).values())
     placement = place(contents, [*understood.text, *labels], kept, request.name, inputs)
     if placement.source["format"] != "parquet":
-        placement.source |= _overrides(request.options)
+        # What a user said about the files, the pipeline needs to know, too.
+        stated = {"encoding": request.options.encoding, "quoted": request.options.quoted}
+        placement.source |= {name: value for name, value in stated.items() if value is not None}
     teacher = inspection.teacher
     if teacher.hints is not None and understood.kind == "classification":
         is_ordered = request.overrides.labels is not None

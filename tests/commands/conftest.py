@@ -1,5 +1,6 @@
 """A repository with one transfer set in two shards, and the teacher's outputs for it."""
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from pipeline_lib.shards.columns import list_column
 from pipeline_lib.shards.shard_sets import Manifest, Shard, schema_of, write_manifest, write_shard
 
-from .running import PARAMS
+from .running import PARAMS, Fails, failing
 
 TRANSFER, OUTPUTS = Path("data/transfer/movies/full"), Path("data/outputs/movies/minilm/full")
 
@@ -39,6 +40,12 @@ def transfer_table(start: int, stop: int) -> pa.Table:
 def answer_table(start: int, stop: int) -> pa.Table:
     keys = pa.array(range(start, stop), pa.uint64())
     return pa.table({"key": keys, "logits": list_column(LOGITS[start:stop])})
+
+
+@pytest.fixture
+def fails(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Fails:
+    """Return what runs the command as a user does, which must fail, and returns its error."""
+    return partial(failing, monkeypatch, capsys)
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,7 @@
 """Running ``distill`` as a user does."""
 
 import sys
+from collections.abc import Callable
 
 import pytest
 from ruamel.yaml import YAML
@@ -28,6 +29,10 @@ def failing(
         cli.main()
     assert caught.value.code == 1
     return capsys.readouterr().err
+
+
+Fails = Callable[..., str]
+"""What the fixture ``fails`` gives: :func:`failing` within its test."""
 
 
 def write_params(**changes: object) -> None:

@@ -19,7 +19,7 @@ from pipeline_lib.params import load_params
 from tests.made_up import made_up_method, made_up_scores, made_up_speed
 from tests.pretrained import LAYERS
 
-from .running import PARAMS, distill, failing, write_params
+from .running import PARAMS, Fails, distill, failing, write_params
 
 RETRIEVAL = {
     "source": {
@@ -268,13 +268,9 @@ class TestPredict:
         ],
     )
     def test_what_cannot_be_routed_is_refused(
-        self,
-        monkeypatch: pytest.MonkeyPatch,
-        capsys: pytest.CaptureFixture[str],
-        options: list[str],
-        message: str,
+        self, fails: Fails, options: list[str], message: str
     ) -> None:
-        assert message in failing(monkeypatch, capsys, "predict", "student", "good", *options)
+        assert message in fails("predict", "student", "good", *options)
 
     def test_a_regression_has_no_confidence_to_route_by(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -9,7 +9,7 @@ import pytest
 from tests.inspection.made_up import write_set
 
 from .conftest import OUTPUTS, TRANSFER, transfer_table
-from .running import distill, failing
+from .running import Fails, distill
 
 SET = str(TRANSFER)
 
@@ -68,13 +68,9 @@ class TestWorklist:
         ],
     )
     def test_what_does_not_go_together_is_refused(
-        self,
-        monkeypatch: pytest.MonkeyPatch,
-        capsys: pytest.CaptureFixture[str],
-        options: list[str],
-        message: str,
+        self, fails: Fails, options: list[str], message: str
     ) -> None:
-        assert message in failing(monkeypatch, capsys, "shards", "worklist", *options)
+        assert message in fails("shards", "worklist", *options)
 
 
 class TestDiff:

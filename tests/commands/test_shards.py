@@ -9,7 +9,7 @@ from pipeline_lib.base.files import write_json
 from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
 
 from .conftest import OUTPUTS, TRANSFER, transfer_table
-from .running import distill, failing
+from .running import Fails, distill, failing
 
 
 class TestShardsLs:
@@ -108,14 +108,10 @@ class TestShardsShow:
         [(["--shard", "b9"], "no shard 'b9'"), (["--uncertain"], "needs the teacher's outputs")],
     )
     def test_what_cannot_be_shown_is_an_error(
-        self,
-        monkeypatch: pytest.MonkeyPatch,
-        capsys: pytest.CaptureFixture[str],
-        options: list[str],
-        message: str,
+        self, fails: Fails, options: list[str], message: str
     ) -> None:
         (OUTPUTS / "manifest.json").unlink()
-        assert message in failing(monkeypatch, capsys, "shards", "show", str(TRANSFER), *options)
+        assert message in fails("shards", "show", str(TRANSFER), *options)
 
     def test_a_task_split_shows_label_and_text(self) -> None:
         table = pa.table(

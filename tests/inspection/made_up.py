@@ -8,20 +8,14 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.corpora.augmentation.rules import transfer_schema
 from pipeline_lib.params import Params, load_params
-from pipeline_lib.shards.columns import for_sides, label_type, list_column
+from pipeline_lib.shards.columns import label_type, list_column
 from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
 from tests.tour import TOUR
 
 ROOT = Path(__file__).parents[2]
 TASK, TEACHER = "movies", "minilm"
-_SENTENCE = [
-    ("text", pa.string()),
-    ("words", pa.list_(pa.string())),
-    ("rules", pa.list_(pa.int8())),
-    ("ngram_start", pa.int32()),
-    ("ngram_length", pa.int32()),
-]
 Record = dict[str, Any]
 
 
@@ -36,9 +30,7 @@ def sentence(text: str, rules: Sequence[int] = (), ngram: tuple[int, int] = (0, 
 def transfer_table(rows: Sequence[Record], regression: bool = False) -> pa.Table:
     """Return rows of a transfer set; keys that a row leaves out are made up."""
     pair = any("text_2" in row for row in rows)
-    label = label_type(regression)
-    fields = [("key", pa.uint64()), ("example", pa.uint64()), ("iteration", pa.int32())]
-    schema = pa.schema([*fields, ("label", label), *for_sides(_SENTENCE, pair)])
+    schema = transfer_schema(pair, label_type(regression))
     return pa.Table.from_pylist(
         [{"iteration": 0, "example": row.get("key"), "label": None} | row for row in rows], schema
     )

@@ -23,7 +23,7 @@ from pipeline_lib.params import UNLABELLED, Tagger, Task
 from pipeline_lib.shards.columns import FIRST, SECOND, column_suffixes, for_sides, label_type
 from pipeline_lib.shards.engine.passes import Piece, run_pieces
 from pipeline_lib.shards.engine.protocol import Engine
-from pipeline_lib.shards.shard_sets import Manifest, Shard, schema_of, write_manifest, write_shard
+from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
 from pipeline_lib.shards.training_texts import unlabelled_folder
 from pipeline_lib.text.words import split_words
 
@@ -98,26 +98,13 @@ def prepare_task(
         schema = prepared_schema(task.is_pair, task.is_regression, tagged=training)
         blocks = _blocks(table, task.blocks) if training else _slices(table)
         parts = _tagged(blocks, tagger, engine) if training else blocks
-        shards = [
-            _write_block(folder / name / f"b{number:03d}.arrow", part, schema)
-            for number, part in enumerate(parts)
-        ]
-        manifests[name] = Manifest(
-            "prepared", schema_of(schema.empty_table()), shards, made_from, counts
-        )
-        write_manifest(folder / name, manifests[name])
+        manifests[name] = _write_set(folder / name, "b", parts, schema, made_from, counts)
     if unlabelled is not None:
         kept, left_out = texts_of_no_split(unlabelled, tables.values(), folder.name)
         schema = prepared_schema(task.is_pair, task.is_regression, tagged=True)
+        parts = _tagged(_blocks(kept, task.blocks), tagger, engine)
         path = unlabelled_folder(folder / "train")
-        shards = [
-            _write_block(path / f"u{number:03d}.arrow", part, schema)
-            for number, part in enumerate(_tagged(_blocks(kept, task.blocks), tagger, engine))
-        ]
-        manifests[UNLABELLED] = Manifest(
-            "prepared", schema_of(schema.empty_table()), shards, made_from, left_out
-        )
-        write_manifest(path, manifests[UNLABELLED])
+        manifests[UNLABELLED] = _write_set(path, "u", parts, schema, made_from, left_out)
     return manifests
 
 
@@ -278,5 +265,17 @@ def _words_digest(words: list[list[str]], spaces: list[list[bool]]) -> str:
     return total.hexdigest()
 
 
-def _write_block(path: Path, table: pa.Table, schema: pa.Schema) -> Shard:
-    return write_shard(path, table.select(schema.names).combine_chunks().cast(schema))
+def _write_set(
+    folder: Path, letter: str, parts: list[pa.Table], schema: pa.Schema, made_from: Any, counts: Any
+) -> Manifest:
+    """Write blocks as a shard set of files that begin with a letter."""
+    shards = [
+        write_shard(
+            folder / f"{letter}{number:03d}.arrow",
+            part.select(schema.names).combine_chunks().cast(schema),
+        )
+        for number, part in enumerate(parts)
+    ]
+    manifest = Manifest("prepared", schema_of(schema.empty_table()), shards, made_from, counts)
+    write_manifest(folder, manifest)
+    return manifest

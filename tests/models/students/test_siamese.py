@@ -33,7 +33,7 @@ from pipeline_lib.training.distillation.frozen import with_vectors
 from pipeline_lib.training.distillation.initialisation import start_from_layers
 from pipeline_lib.training.loop import Batch, Settings, fit, make_optimiser
 from pipeline_lib.training.objectives import objective_loss
-from tests.pretrained import FAMILIES, WORDS, write_model
+from tests.pretrained import WORDS, write_model
 
 CPU = torch.device("cpu")
 DSE = {
@@ -48,17 +48,6 @@ PAIRS = [
     ("the film is a good film is a good film is not", "dull plot"),
 ]
 SINGLES = [first + " " + second for first, second in PAIRS]
-
-
-@pytest.fixture(scope="module", params=FAMILIES)
-def family(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of a tiny model of each family."""
-    return write_model(tmp_path_factory.mktemp(request.param), request.param)
-
-
-@pytest.fixture(scope="module")
-def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_model(tmp_path_factory.mktemp("bert"), "bert")
 
 
 def settings_of(**changes: Any) -> StudentSettings:

@@ -26,7 +26,7 @@ from pipeline_lib.params import StudentSettings, student_settings
 from pipeline_lib.shards.masking import signed_sentences
 from pipeline_lib.text.pieces import load_pieces
 from pipeline_lib.training.distillation.initialisation import start_from_layers, start_from_pieces
-from tests.pretrained import FAMILIES, LAYERS, PIECES, WORDS, write_model
+from tests.pretrained import LAYERS, PIECES, WORDS, write_model
 
 PAIRS = [
     ("A good film.", "the plots"),
@@ -36,17 +36,6 @@ PAIRS = [
     ("the film is a good film is a good film", "dull plot"),
 ]
 SINGLES = [first + " " + second for first, second in PAIRS]
-
-
-@pytest.fixture(scope="module", params=FAMILIES)
-def family(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of a tiny model of each family."""
-    return write_model(tmp_path_factory.mktemp(request.param), request.param)
-
-
-@pytest.fixture(scope="module")
-def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_model(tmp_path_factory.mktemp("bert"), "bert")
 
 
 def make_student(folder: Path, pair: bool = True, **changes: Any) -> Student:

@@ -70,15 +70,14 @@ OURS_SMALL = f"{OURS}, the peers' sentences only"
 HAND = "plain Python, word by word"
 PACKAGES = ("numpy", "pyarrow", "spacy", "nlpaug", "textattack")
 STEPS = {
-    "reading a block's words": ("__init__", "_BlockWords"),
-    "drawing the three rules": ("_draw", None),
-    "content keys of the sentences": ("sequence_keys", None),
-    "finding duplicates": ("_first_occurrences", None),
-    "keeping the keys seen": ("union1d", None),
-    "writing text and words": ("_render", None),
-    "counting": ("_count", None),
+    "reading a block's words": ("rules.py", "__init__"),
+    "drawing the three rules": ("rules.py", "_draw"),
+    "content keys of the sentences": ("hashing.py", "sequence_keys"),
+    "finding duplicates": ("rules.py", "_first_occurrences"),
+    "writing text and words": ("rules.py", "_render"),
+    "counting": ("rules.py", "_count"),
 }
-"""Steps of the profile, by the function that does them."""
+"""Steps of the profile: the file and the function that does each."""
 
 _TEXTATTACK = (
     "10 % of the words, at least one, fast_augment; builds every candidate of a step and picks "
@@ -188,7 +187,7 @@ def _prepare(
     say(f"splitting and tagging {len(lines):,} sentences")
     os.environ["POTSTILL_HOME"] = str(scratch / "home")
     examples = {"train": [Example((line,), 0) for line in lines]}
-    settings = params.task(task).model_copy(update={"split": None})
+    settings = params.task(task).model_copy(update={"split": None, "train_fraction": 1.0})
     prepare_task(examples, {}, settings, params.tagger, scratch / "task", LocalEngine(1))
     # Read into memory, since the folder is deleted.
     tables = ShardSet.open(scratch / "task" / "train").tables()
@@ -250,14 +249,8 @@ def _profile(data: Data) -> dict[str, float]:
     profile.runcall(_ours, data)
     stats: Any = pstats.Stats(profile)
     entries = {(Path(key[0]).name, key[2]): value[3] for key, value in stats.stats.items()}
-    files = {"sequence_keys": "hashing.py"}
     total = entries["augmentation.py", "_ours"]
-    shares = {}
-    for step, (function, _) in STEPS.items():
-        names = [key for key in entries if key[1] == function]
-        file = files.get(function, "augmentation.py")
-        matches = [key for key in names if key[0] == file or function == "union1d"]
-        shares[step] = round(sum(entries[key] for key in matches) / total, 3)
+    shares = {step: round(entries[key] / total, 3) for step, key in STEPS.items()}
     shares["the rest: Python strings, iterating"] = round(1 - sum(shares.values()), 3)
     return shares
 

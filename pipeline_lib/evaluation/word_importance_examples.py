@@ -64,9 +64,12 @@ def _explain(
     method_scores, seed, split = scores.methods[method], params.seeds[0], scores.decisive_split
     sentences = texts(ShardSet.open(layout.split(task, split)).table())
     table = read_predictions(layout, task, split)
-    labels = _labels(table["label"], matrix(table[method_scores.teacher]), scores.is_regression)
+    regression = scores.is_regression
+    labels = _labels(table["label"], matrix(table[method_scores.teacher]), regression)
     merits = [
-        _merit(matrix(table[f"{name}-{seed}"]), labels, scores, name, seed)
+        _merit(
+            matrix(table[f"{name}-{seed}"]), labels, _temperature(scores, name, seed), regression
+        )
         for name in (method, method_scores.baseline)
     ]
     chosen = extremes(merits[0] - merits[1], sentences)
@@ -78,10 +81,7 @@ def _explain(
             {"row": row, "label": _named(labels[row], scores), "distillation": kind}
             | as_json(
                 sentences[row],
-                {
-                    name: one.importance(sentences[row], scores.is_regression)
-                    for name, one in models.items()
-                },
+                {name: one.importance(sentences[row], regression) for name, one in models.items()},
                 scores.labels,
             )
             for row, kind in chosen
@@ -134,21 +134,24 @@ def _labels(column: Any, teacher: np.ndarray, regression: bool) -> np.ndarray:
 
 
 def _merit(
-    outputs: np.ndarray, labels: np.ndarray, scores: TaskScores, method: str, seed: int
+    outputs: np.ndarray, labels: np.ndarray, temperature: float, regression: bool
 ) -> np.ndarray:
     """Return how good each answer is: the label's probability; for a score, less its error.
 
     Without a label, it is NaN.
     """
-    if scores.is_regression:
+    if regression:
         return -np.abs(outputs[:, 0] - labels)
-    temperature = (scores.methods[method].details.temperature or {}).get(str(seed), 1.0)
     probabilities = softmax(outputs / temperature)[np.arange(len(labels)), labels]
     return np.where(labels < 0, np.nan, probabilities)
 
 
 def _named(label: Any, scores: TaskScores) -> str:
     return f"{label:.3g}" if scores.is_regression else scores.labels[label]
+
+
+def _temperature(scores: TaskScores, method: str, seed: int) -> float:
+    return (scores.methods[method].details.temperature or {}).get(str(seed), 1.0)
 
 
 class _Model:

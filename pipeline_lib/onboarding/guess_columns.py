@@ -1,18 +1,20 @@
 """Decides which columns are texts, which is the label, and whether that is a class or a score."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import combinations
 from shlex import quote
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.onboarding.columns import FEW, MAX_CLASSES, NEARLY_ALL, Column, notation
+from pipeline_lib.onboarding.labels import with_label
 from pipeline_lib.onboarding.names import (
-    CLASSES,
     PAIRS,
     bare,
     ends_as_label,
     pair_of,
+    says_classes,
     says_label,
+    says_scores,
     says_text,
 )
 from pipeline_lib.onboarding.questions import Ask, Question
@@ -44,6 +46,7 @@ def choose_texts(
     :raises DistilleryError: if a file lacks one, or no column can be a text.
     """
     if named:
+        named = _whole_names(named, contents)
         for name in named:
             _check_there(name, contents, "--text")
         if len(named) > 2:
@@ -68,6 +71,14 @@ def choose_texts(
         candidates += [name for name in second if says_text(name)]
         reason = f"{_where(contents)}: several columns may be the text."
     return candidates if len(candidates) == 1 else _asked_texts(candidates, reason, ask, flag)
+
+
+def _whole_names(parts: Sequence[str], contents: dict[str, Content]) -> list[str]:
+    """Return the columns that a user listed with commas; a name may have some itself."""
+    names = {name for content in contents.values() for name in content.names}
+    spelled = {name.replace(" ", ""): name for name in names}
+    whole = ",".join(parts).replace(" ", "")
+    return [spelled[whole]] if {*parts} - names and whole in spelled else [*parts]
 
 
 def _short_texts(
@@ -152,6 +163,13 @@ def choose_label(
         name for name in candidates if ends_as_label(name) or _has_class_names(name, contents)
     ]
     nameless = next(iter(contents.values())).is_nameless
+    marks = [column.name for column in others if column.numbers and column.distinct == 2]
+    if len(marks) > 2 and {*usual} <= {*marks}:
+        reason = (
+            f"{_where(contents)}: {len(marks)} columns of two numbers, {', '.join(marks)}: is each "
+            "row marked with several labels? One of them can be learned: which?"
+        )
+        return _asked_label(marks, reason, contents, ask)
     if len(usual) == 1 or (len(candidates) == 1 and nameless):
         return (usual or candidates)[0]
     which = "which column is the label?"
@@ -195,20 +213,24 @@ def choose_kind(name: str, values: Sequence[str], named: str | None, ask: Ask) -
     """
     if named is not None:
         return named
-    filled = [value for value in values if value]
+    filled = with_label(values)
     numbers = [value for value in filled if finite_number(value) is not None]
     if len(numbers) <= NEARLY_ALL * max(len(filled), 1):
         classes = len(set(filled))
         if classes > MAX_CLASSES:
             raise DistilleryError(
                 f"column {name!r}: {classes:,} different values are too many for classes. "
-                "Name another with --label, or merge them with --labels."
+                "Name another with --label, merge them with --labels, or give --kind "
+                "classification to keep them all."
             )
         return "classification"
-    whole = all(finite_number(value).is_integer() for value in numbers)
-    if whole and bare(name) in CLASSES and len(set(map(float, numbers))) <= MAX_CLASSES:
+    distinct = {*map(float, numbers)}
+    whole = all(number.is_integer() for number in distinct)
+    if whole and says_classes(name) and len(distinct) <= MAX_CLASSES:
         return "classification"
-    return kind_of_numbers(f"column {name!r}", [*map(float, numbers)], ask)
+    if whole and len(distinct) > FEW and not says_scores(name):
+        return ask(_classes_or_scores(f"column {name!r}", distinct))
+    return kind_of_numbers(f"column {name!r}", [*distinct], ask)
 
 
 def kind_of_numbers(where: str, numbers: Sequence[float], ask: Ask) -> str:
@@ -221,13 +243,15 @@ def kind_of_numbers(where: str, numbers: Sequence[float], ask: Ask) -> str:
         return "classification"
     if len(different) > FEW or not all(number.is_integer() for number in different):
         return "regression"
-    return ask(
-        Question(
-            f"{where}: {len(different)} different whole numbers, {min(different):g} to "
-            f"{max(different):g}. Are they classes, or scores on a scale?",
-            ["classification", "regression"],
-            "--kind",
-        )
+    return ask(_classes_or_scores(where, different))
+
+
+def _classes_or_scores(where: str, different: Collection[float]) -> Question:
+    return Question(
+        f"{where}: {len(different)} different whole numbers, {min(different):g} to "
+        f"{max(different):g}. Are they classes, or scores on a scale?",
+        ["classification", "regression"],
+        "--kind classification or --kind regression",
     )
 
 

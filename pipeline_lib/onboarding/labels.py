@@ -6,13 +6,30 @@ from collections.abc import Sequence
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.tables.values import finite_number
+from pipeline_lib.tables.values import MINUS_ONE, NO_VALUE, finite_number
 
 Labels = dict[str, Any]
 """``labels`` of a task in params.yaml."""
 _WHOLE = re.compile(r"^(-?\d+)\.0+$")
 COMMON = 0.75
 """If one class has more than this share, accuracy says little."""
+
+
+def with_label(values: Sequence[str], names: Sequence[str] | None = None) -> list[str]:
+    """Return the values of a label column that are labels, not marks of a missing one.
+
+    ``-`` is a class beside ``+``.  -1 is a class, too, unless it is the only number below zero
+    beside those of three classes or more, or of named ones, or beside scores.
+
+    :param names: the names of 0, 1, 2, …, if the file gives them.
+    """
+    marks = NO_VALUE - ({"-"} if "+" in values else set())
+    filled = [value for value in values if value.casefold() not in marks]
+    numbers = {finite_number(value) for value in {*filled} - MINUS_ONE}
+    if None in numbers:
+        return filled if names is None else [v for v in filled if v not in MINUS_ONE]
+    is_class = any(number < 0 for number in numbers) or len(numbers) < 3
+    return filled if is_class and names is None else [v for v in filled if v not in MINUS_ONE]
 
 
 def classes_of(values: Sequence[str], names: Sequence[str] | None) -> Labels:
@@ -22,7 +39,8 @@ def classes_of(values: Sequence[str], names: Sequence[str] | None) -> Labels:
 
     :param names: the names of 0, 1, 2, …, if the file gives them.
     """
-    distinct = sorted({value for value in values if value}, key=_order)
+    values = with_label(values, names)
+    distinct = sorted({*values}, key=_order)
     if names is not None and all(
         value.isdecimal() and int(value) < len(names) for value in distinct
     ):
@@ -83,7 +101,8 @@ def score_range(values: Sequence[str], spec: str | None) -> Labels:
     if spec is not None:
         low, _, high = spec.partition("..")
         return {"min": _number(low, spec), "max": _number(high, spec)}
-    numbers = [parsed for value in values if (parsed := finite_number(value)) is not None]
+    parsed = map(finite_number, with_label(values))
+    numbers = [number for number in parsed if number is not None]
     if len(set(numbers)) < 2:
         raise DistilleryError(
             "the label column does not have two different numbers. Name another with --label."

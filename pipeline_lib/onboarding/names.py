@@ -31,6 +31,8 @@ _HEADS = (
     *("stance", "judgement", "judgment", "score", "rating", "stars", "similarity"),
 )
 """Last words of longer names of label columns: ``star_rating``, ``airlineSentiment``."""
+_NUMBERS = ("id", "idx", "index", "code", "num", "number", "no", "nr")
+"""Last words of names of numbers that stand for something: ``intent_id``."""
 _ENDS = (("a", "b"), ("one", "two"), ("left", "right"))
 _PART = re.compile(r"[-_ ]?(\d|a|b|one|two|left|right)$")
 """The part that distinguishes the names of a pair's columns."""
@@ -54,6 +56,20 @@ def says_text(name: str) -> bool:
 def says_label(name: str) -> bool:
     """Whether a name is common for a label."""
     return bare(name) in (*CLASSES, *SCORES)
+
+
+def says_classes(name: str) -> bool:
+    """Whether a name is common for numbers of classes: ``label``, ``intent_id``, ``ClassIdx``."""
+    words = [word.lower() for word in _WORD.findall(name.rpartition(".")[2])]
+    while words and words[-1] in _NUMBERS:
+        words.pop()
+    return bare(name) in CLASSES or (bool(words) and words[-1] in CLASSES)
+
+
+def says_scores(name: str) -> bool:
+    """Whether the last word of a name is common for scores."""
+    words = _WORD.findall(name.rpartition(".")[2])
+    return bare(name) in SCORES or (bool(words) and words[-1].lower() in SCORES)
 
 
 def ends_as_label(name: str) -> bool:

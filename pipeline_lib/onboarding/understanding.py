@@ -17,7 +17,7 @@ from pipeline_lib.onboarding.labels import Labels, classes_of, metrics_of, parse
 from pipeline_lib.onboarding.questions import Ask
 from pipeline_lib.params import CORRELATIONS, DECISIONS
 from pipeline_lib.tables.contents import Content
-from pipeline_lib.tables.values import finite_number
+from pipeline_lib.tables.values import MINUS_ONE, NO_VALUE, finite_number
 
 DEV, TEST = 0.1, 0.2
 """Default shares that are drawn for dev and test."""
@@ -215,7 +215,7 @@ def _of_column(
 
 def _known(split: str, values: Sequence[str]) -> Sequence[str]:
     """Return a split's labels; none for a test set whose labels are hidden, such as GLUE's -1."""
-    hidden = split.startswith("test") and not set(values) - {"", "-1", "-1.0"}
+    hidden = split.startswith("test") and not set(values) - NO_VALUE - MINUS_ONE
     return () if hidden else values
 
 

@@ -7,6 +7,11 @@ from typing import Any
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.unicode import has_surrogates
 
+NO_VALUE = frozenset({"", "-", "nan", "null", "n/a", "na", "<na>", "#n/a"})
+"""What people and their tools write for a missing label, in lower case."""
+MINUS_ONE = frozenset({"-1", "-1.0"})
+"""What GLUE and SNLI write for it, where classes are 0, 1, 2, …"""
+
 
 def is_plain(value: Any) -> bool:
     """Whether a value is missing, a text, a number or a truth value: no list, no object."""

@@ -16,7 +16,7 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.params import GlueFolder, HubDataset, NeighbourPairs, Range, Source, Task
 from pipeline_lib.tables.faults import no_rows
 from pipeline_lib.tables.reader import ReadOptions, RowBatch, read_batches
-from pipeline_lib.tables.values import finite_number
+from pipeline_lib.tables.values import MINUS_ONE, NO_VALUE, finite_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +68,12 @@ class LabelMap:
         return next((c for low, high, c in self.ranges if low <= value <= high), None)
 
     def hides(self, raw: str) -> bool:
-        """Return whether an unclaimed raw value marks a hidden label: empty, or GLUE's -1.
+        """Return whether an unclaimed raw value marks a missing label, such as GLUE's -1.
 
         If a range extends below zero, -1 is a number like any other.
         """
         signed = any(low < 0 for low, _, _ in self.ranges)
-        return raw == "" or (raw == "-1" and not signed)
+        return raw.casefold() in NO_VALUE or (raw in MINUS_ONE and not signed)
 
     def __str__(self) -> str:
         ranges = [f"{low:g} to {high:g}" for low, high, _ in self.ranges]
@@ -93,8 +93,8 @@ class ScoreRange:
         return value if value is not None and self.low <= value <= self.high else None
 
     def hides(self, raw: str) -> bool:
-        """Return whether a raw value outside of the range marks a hidden score."""
-        return raw == "" or (raw in ("-1", "-1.0") and self.low > -1)
+        """Return whether a raw value outside of the range marks a missing score."""
+        return raw.casefold() in NO_VALUE or (raw in MINUS_ONE and self.low > -1)
 
     def __str__(self) -> str:
         return f"numbers from {self.low:g} to {self.high:g}"

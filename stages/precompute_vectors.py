@@ -55,15 +55,12 @@ def take(params: Params, layout: Layout) -> None:
     from pipeline_lib.outputs.files.lookup_pass import VectorLookup
     from pipeline_lib.outputs.files.missing import take_outputs
     from pipeline_lib.outputs.files.word_checks import check_words, unrelated_warning
-    from pipeline_lib.outputs.word_prediction import MAX_ROWS
 
     settings, engine = params.sentence_vectors, make_engine(params, "cpu")
     sets, where = sentence_sets(params, layout), ", ".join(settings.files)
-    vectors, corpus = (
-        KeyedTable.read(layout.given_vectors, "vectors"),
-        ShardSet.open(sets[0].inputs),
-    )
-    correlation = check_words(vectors, "vectors", corpus.tables(), where, MAX_ROWS)
+    vectors = KeyedTable.read(layout.given_vectors, "vectors")
+    corpus = ShardSet.open(sets[0].inputs).tables()
+    correlation = check_words(vectors, "vectors", corpus, where)
     if warning := unrelated_warning(where, "vectors", correlation):
         typer.echo(warning)
     lookup = VectorLookup.of(layout.given_vectors, settings.storage)

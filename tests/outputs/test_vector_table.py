@@ -174,7 +174,7 @@ def test_what_cannot_be_right_is_refused(tmp_path: Path) -> None:
         gather_vectors(two, settings(), tmp_path / "two")
     table = pa.table({"text": ["a", "b"], "embedding": pa.array([[1.0, 2.0], [1.0, None]])})
     pq.write_table(table, tmp_path / "b.parquet")
-    with pytest.raises(DistilleryError, match=r"b\.parquet: row 2: no `embedding`, or not all"):
+    with pytest.raises(DistilleryError, match=r"b\.parquet: row 2: a value is not"):
         gather(tmp_path / "b.parquet")
     pq.write_table(pa.table({"text": ["a"], "vector": [[1.0]]}), tmp_path / "c.parquet")
     with pytest.raises(DistilleryError, match=r"c\.parquet: no column 'embedding'"):
@@ -267,7 +267,7 @@ def test_shifted_vectors_are_refused(tmp_path: Path) -> None:
 
     def related(own: np.ndarray) -> str | None:
         given = gather(lines(tmp_path / "a.jsonl", rows_of(texts, own)))
-        correlation = check_words(given, "vectors", corpus, "a.jsonl", 2000)
+        correlation = check_words(given, "vectors", corpus, "a.jsonl")
         return unrelated_warning("a.jsonl", "vectors", correlation)
 
     assert related(vectors) is None

@@ -1,29 +1,26 @@
-"""A teacher's answers in files, as logits in the order of the task's classes, or as scores."""
+"""A teacher's answers in files, as logits in the order of the task's classes, or as scores.
 
-from collections.abc import Iterator
+The logits are the logarithms of the probabilities (Ba and Caruana 2014, section 2.2), minus their
+mean over classes, to which the softmax is invariant (the centred log-ratio, Aitchison 1982).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.probabilities import softmax
-from pipeline_lib.outputs.files.answer_files import read_answers
-from pipeline_lib.outputs.files.answer_logits import (
-    class_number,
-    class_order,
-    completed,
-    in_order,
-    logits_of,
-    missing_classes,
-    score_of,
-    smoothed,
-)
+from pipeline_lib.outputs.files.answer_files import Numbers, read_answers
 from pipeline_lib.outputs.files.gathering import Values
 from pipeline_lib.outputs.files.given_rows import Given, GivenRows, parts_of
 from pipeline_lib.outputs.files.keyed_table import KeyedTable
 from pipeline_lib.outputs.files.teacher_rows import Described
 from pipeline_lib.params import AnswerFiles, Task
+
+EXCESS = 0.01
+"""By how much a sum of probabilities may exceed 1: they are written with few digits."""
 
 
 class Answers(Values):
@@ -48,7 +45,7 @@ class Answers(Values):
         asked = self.task.score_range or self.task.label_names
         described, rows = read_answers(path, self.settings.format, asked)
         classes = self.settings.classes or described.classes
-        order = None if classes is None else class_order(classes, self.task, str(path))
+        order = None if classes is None else _class_order(classes, self.task, str(path))
 
         def value_of(row: Given, where: str) -> np.ndarray | None:
             logits, coverage = self._logits(row, classes, order, where)
@@ -68,19 +65,19 @@ class Answers(Values):
     ) -> tuple[np.ndarray, float | None]:
         """Return a row's logits, float32 (classes,), and the coverage that has to suffice."""
         if self.task.is_regression:
-            return score_of(row, self.task, where), row.coverage
+            return _score_of(row, self.task, where), row.coverage
         if row.kind == "label":
-            number = class_number(row.value, classes, self.task, where)
-            probs = smoothed(number, len(self.task.label_names), self.settings)
-            return logits_of(probs, self.settings), None
-        values, named = in_order(row.value, order, self.task, where)
+            number = _class_number(row.value, classes, self.task, where)
+            probs = _smoothed(number, len(self.task.label_names), self.settings)
+            return _logits_of(probs, self.settings), None
+        values, named = _in_order(row.value, order, self.task, where)
         if row.kind == "logits":
             if not named.all():
-                lacking = missing_classes(named, self.task)
+                lacking = ", ".join(np.array(self.task.label_names)[~named])
                 raise DistilleryError(f"{where}: no logit for {lacking}. Give one for each class.")
             return values.astype(np.float32), None
-        probs, coverage = completed(values, named, row.coverage, where)
-        return logits_of(probs, self.settings), coverage
+        probs, coverage = _completed(values, named, row.coverage, where)
+        return _logits_of(probs, self.settings), coverage
 
     def same(self, one: np.ndarray, two: np.ndarray) -> np.ndarray:
         """Return which answers are equal, bool (rows,)."""
@@ -100,3 +97,146 @@ class Answers(Values):
         if table.weights is not None:
             lines.append(f"weights {table.weights.min():g} to {table.weights.max():g}")
         return lines
+
+
+def _class_order(classes: Sequence[str], task: Task, where: str) -> np.ndarray:
+    """Return the index of each of the task's classes in a file's classes, int64 (classes,).
+
+    :raises DistilleryError: if one is missing, unknown, or listed twice.
+    """
+    if task.is_regression:
+        return np.zeros(1, np.int64)
+    indices = [_class_index(name, task, where) for name in classes]
+    for name, index in zip(classes, indices, strict=True):
+        if indices.count(index) > 1:
+            raise DistilleryError(f"{where}: class {name!r} is listed twice. Name each once.")
+    missing = [name for index, name in enumerate(task.label_names) if index not in indices]
+    if missing:
+        raise DistilleryError(
+            f"{where}: class {missing[0]!r} is missing from {', '.join(classes)}. Name every "
+            "class of the task's `labels`."
+        )
+    return np.argsort(indices)
+
+
+def _class_index(name: Any, task: Task, where: str, remedy: str = "") -> int:
+    """Return the index of a class, whose name may differ in case and surrounding whitespace.
+
+    :raises DistilleryError: if the task has no such class.
+    """
+    names = [_plain(known) for known in task.label_names]
+    if isinstance(name, str) and _plain(name) in names:
+        return names.index(_plain(name))
+    raise DistilleryError(
+        f"{where}: class {name!r} is unknown; the task's are {', '.join(task.label_names)}. Name "
+        f"it as in `labels`, or correct it.{remedy}"
+    )
+
+
+def _class_number(value: Any, classes: Sequence[str] | None, task: Task, where: str) -> int:
+    """Return the class index of a label: a class's name, or its index in the file's classes.
+
+    :raises DistilleryError: if it is neither.
+    """
+    is_name = isinstance(value, str) and _plain(value) in map(_plain, task.label_names)
+    if is_name or not _is_number(value):
+        return _class_index(value, task, where)
+    if classes is None:
+        return _class_index(value, task, where, " A number needs `classes`, which it indexes.")
+    if float(value) not in range(len(classes)):
+        raise DistilleryError(
+            f"{where}: label {value} is not an index of the classes {', '.join(classes)}, which "
+            "are numbered from 0. Correct it."
+        )
+    return _class_index(classes[int(float(value))], task, where)
+
+
+def _completed(
+    values: np.ndarray, named: np.ndarray, coverage: float | None, where: str
+) -> tuple[np.ndarray, float]:
+    """Return a complete distribution, float64 (classes,), and the coverage of the classes.
+
+    The probability that the named classes leave over is spread evenly over the others; if all are
+    named, it belongs to no class, and they are normalised to 1.
+
+    :param values: probabilities, 0 for unnamed classes; :param named: the mask, bool (classes,).
+    :param coverage: of the named classes together; None: their sum.
+    :raises DistilleryError: if the values are not probabilities.
+    """
+    total = float(values.sum())
+    if (values < 0).any() or total > 1.0 + EXCESS:
+        raise DistilleryError(
+            f"{where}: {values[named].round(4).tolist()} are not probabilities (from 0 to 1, "
+            "together at most 1). Give `logits`, or correct them."
+        )
+    covered = min(1.0, total) if coverage is None else coverage
+    if not total:
+        return np.full(len(values), 1.0 / len(values)), 0.0
+    if named.all():
+        return values / total, covered
+    others = (1.0 - covered) / (~named).sum()
+    # Unless coverage is given, the classes cover everything: {spam: 0.1} leaves 0.9 to ham.
+    return np.where(named, values / total * covered, others), 1.0 if coverage is None else covered
+
+
+def _smoothed(number: int, classes: int, settings: AnswerFiles) -> np.ndarray:
+    """Return a bare label's _smoothed distribution (Szegedy et al. 2016, section 7), (classes,)."""
+    share = settings.smoothing
+    return (1.0 - share) * np.eye(classes)[number] + share / classes
+
+
+def _logits_of(probs: np.ndarray, settings: AnswerFiles) -> np.ndarray:
+    """Return logarithms of probabilities, clipped at the floor, minus their mean: (classes,)."""
+    logs = np.log(np.maximum(probs, settings.floor))
+    return (logs - logs.mean()).astype(np.float32)
+
+
+def _score_of(row: Given, task: Task, where: str) -> np.ndarray:
+    """Return a row's regression score, float32 (1,).
+
+    :raises DistilleryError: if the row does not have exactly one number.
+    """
+    value = row.value if row.kind == "label" else None
+    if row.kind == "logits" and len(row.value) == 1:
+        [value] = row.value.values() if isinstance(row.value, Mapping) else row.value
+    if not _is_number(value):
+        raise DistilleryError(
+            f"{where}: {task.label_names[0]} is a score, and this row has {row.kind} "
+            f"{row.value!r:.40}. Give one number in `label` or `logits`."
+        )
+    return np.array([value], np.float32)
+
+
+def _in_order(
+    value: Numbers, order: np.ndarray | None, task: Task, where: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return a row's numbers in the order of the task's classes, and a mask of those it names."""
+    classes = len(task.label_names)
+    if isinstance(value, list):
+        if order is None:
+            raise DistilleryError(
+                f"{where}: a list of numbers, and nothing says which class is which. Name the "
+                "`classes` in the file's metadata or in the teacher's row of params.yaml."
+            )
+        if len(value) != classes:
+            raise DistilleryError(
+                f"{where}: {len(value)} numbers for the {classes} classes "
+                f"{', '.join(task.label_names)}. Give one for each."
+            )
+        return np.array(value, np.float64)[order], np.ones(classes, bool)
+    values, named = np.zeros(classes), np.zeros(classes, bool)
+    for name, number in value.items():
+        index = _class_index(name, task, where)
+        values[index], named[index] = values[index] + number, True
+    return values, named
+
+
+def _plain(name: str) -> str:
+    return name.strip().casefold()
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        return bool(np.isfinite(float(value)))
+    except (TypeError, ValueError):
+        return False

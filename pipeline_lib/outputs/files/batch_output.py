@@ -9,13 +9,15 @@ A score is the only number in an answer or, if that is a whole number in one tok
 probability-weighted mean of the whole numbers among its alternatives (Liu et al. 2023, section 2).
 """
 
+import json
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.outputs.files.given_rows import Given, content_key, failure
+from pipeline_lib.outputs.files.given_rows import Given
 from pipeline_lib.outputs.files.parse_score import said_score
 from pipeline_lib.params import Range
 
@@ -30,22 +32,54 @@ IMPOSSIBLE = 1e-3
 def read_batch_line(line: Mapping[str, Any], asked: Asked, where: str) -> Given:
     """Read a line of an OpenAI batch's output, which ``vllm run-batch`` writes too.
 
-    ``custom_id`` is the content key, as ``distill teacher requests`` wrote it.
-
     :param where: for messages.
     :raises DistilleryError: if the line is not from a batch, or its probabilities are impossible.
     """
-    key = content_key(line.get("custom_id"), where)
-    response = line.get("response") or {}
-    # A gateway's failure has a page or a sentence instead of an object.
-    body = response.get("body")
-    body = body if isinstance(body, Mapping) else {}
-    failed = line.get("error") or body.get("error")
-    if failed or response.get("status_code", 200) != 200:
-        return Given(key=key, error=failure(failed, response))
+    row, body = batch_response(line, where)
+    if row.error is not None:
+        return row
     choices = body.get("choices") or [{}]
     answer = (choices[0].get("message") or {}).get("content") or choices[0].get("text")
-    return _answered(Given(key=key), answer, _places(choices[0].get("logprobs")), asked, where)
+    return _answered(row, answer, _places(choices[0].get("logprobs")), asked, where)
+
+
+def batch_response(line: Mapping[str, Any], where: str) -> tuple[Given, Mapping[str, Any]]:
+    """Return the key in a line of an OpenAI batch's output, with its error if any, and its body.
+
+    ``custom_id`` is the content key, as ``distill teacher requests`` wrote it.
+
+    :raises DistilleryError: if it is not.
+    """
+    key, response = content_key(line.get("custom_id"), where), line.get("response") or {}
+    body = batch_body(line)
+    error = line.get("error") or body.get("error")
+    if not error and response.get("status_code", 200) == 200:
+        return Given(key=key), body
+    if isinstance(error, Mapping) and error.get("message"):
+        return Given(key=key, error=str(error["message"])), body
+    reason = json.dumps(error) if error else f"status {response.get('status_code')}"
+    return Given(key=key, error=reason), body
+
+
+def batch_body(line: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a response's body; a gateway's failure has a page or a sentence instead."""
+    response = line.get("response")
+    body = response.get("body") if isinstance(response, Mapping) else None
+    return body if isinstance(body, Mapping) else {}
+
+
+def content_key(custom_id: Any, where: str) -> int:
+    """Return a ``custom_id`` as a content key.
+
+    :raises DistilleryError: if it is not one.
+    """
+    with suppress(ValueError):
+        if 0 <= (key := int(str(custom_id), 16)) < 2**64:
+            return key
+    raise DistilleryError(
+        f"{where}: custom_id {custom_id!r:.40} is not a content key. Make the batch with `distill "
+        "teacher requests`, or give the text instead."
+    )
 
 
 def read_vllm_line(line: Mapping[str, Any], asked: Asked, where: str) -> Given:

@@ -16,7 +16,6 @@ from pipeline_lib.outputs.files.llm_batches import requests_of
 from pipeline_lib.outputs.files.vector_files import Vectors
 from pipeline_lib.outputs.files.word_checks import check_words, unrelated_warning
 from pipeline_lib.outputs.sentence_sets import read_sides, sentence_sets
-from pipeline_lib.outputs.word_prediction import MAX_ROWS
 from pipeline_lib.params import Params, SentenceVectorFiles, Task
 from pipeline_lib.shards.shard_sets import ShardSet, shard_sets
 
@@ -97,7 +96,7 @@ def _embedded(vectors: KeyedTable, params: Params) -> list[str]:
         parts = ([texts] for texts in read_sides(one, vectors.mask))
         lines.append(_coverage_line(one.inputs, vectors, parts, "sentences have a vector"))
     where, tables = vectors.origins.names, ShardSet.open(there[0].inputs).tables()
-    correlation = check_words(vectors, "vectors", tables, where, MAX_ROWS)
+    correlation = check_words(vectors, "vectors", tables, where)
     warning = unrelated_warning(where, "vectors", correlation)
     return lines + [warning] * (warning is not None)
 

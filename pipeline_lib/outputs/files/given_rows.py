@@ -1,11 +1,10 @@
 """Rows of external teachers' files: a text, or its content key, and what a teacher gives it."""
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, starmap
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,13 @@ import numpy as np
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.outputs.files.content_keys import content_keys
-from pipeline_lib.outputs.files.teacher_rows import BATCHES, options_of, rows_of
-from pipeline_lib.tables.reader import JsonFile, open_input
+from pipeline_lib.outputs.files.teacher_rows import BATCHES, options_of
+from pipeline_lib.tables.reader import InputFile, JsonFile, open_input
 
 LINES = 2000
 """Rows to read at a time: their numbers are Python objects until they become an array."""
+TEXTS = ("text", "text_pair", "label", "error")
+"""The columns of texts."""
 Parse = Callable[[dict[str, Any], str], "Given"]
 """Returns what a row, or a line of a batch's output, gives; the second argument names it."""
 
@@ -68,7 +69,7 @@ def read_rows(
     with open_input(path, options_of(format)) as source:
         if not isinstance(source, JsonFile):
             check_columns(path, source.columns, values)
-        for number, row in rows_of(source, is_wanted):
+        for number, row in _rows_in(source, is_wanted):
             where = f"{path}: row {number}"
             if format in BATCHES:
                 with batch_line(where):
@@ -76,6 +77,21 @@ def read_rows(
                 yield number, line
             elif "metadata" not in row or "text" in row:
                 yield number, parse(row, where)
+
+
+def _rows_in(
+    source: InputFile, is_wanted: Callable[[str], bool]
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the numbers of an open file's rows, and their values that are not missing."""
+    if isinstance(source, JsonFile):
+        yield from source.rows()
+        return
+    names = [name for name in source.columns if is_wanted(name)]
+    for batch in source.batches(names):
+        columns = [batch.texts(n) if n in TEXTS else batch.columns[n] for n in names]
+        for number, *values in zip(batch.numbers, *columns, strict=True):
+            row = dict(zip(names, values, strict=True))
+            yield number, {n: v for n, v in row.items() if v is not None and v != ""}
 
 
 def check_columns(path: Path, names: Sequence[str], values: Sequence[str]) -> None:
@@ -124,15 +140,14 @@ def parts_of(
     :param value_of: returns a row's value, float32 (width,), or None if it covers too little.
     """
 
-    def converted() -> Iterator[tuple[int, Given]]:
-        for number, row in rows:
-            if row.error is None:
-                row = replace(row, value=value_of(row, f"{path}: row {number}"))
-            yield number, row
+    def converted(number: int, row: Given) -> tuple[int, Given]:
+        if row.error is not None:
+            return number, row
+        return number, replace(row, value=value_of(row, f"{path}: row {number}"))
 
-    lines = converted()
+    lines = starmap(converted, rows)
     while some := [*islice(lines, LINES)]:
-        known = [(n, row) for n, row in some if row.error is None and row.value is not None]
+        known = [(number, row) for number, row in some if row.value is not None]
         yield GivenRows(
             np.array([number for number, _ in known], np.int64),
             np.array([_key(row) for _, row in known], np.uint64),
@@ -149,20 +164,6 @@ def _key(row: Given) -> int:
     return int(content_keys([[text] for text in row.texts])[0])
 
 
-def content_key(custom_id: Any, where: str) -> int:
-    """Return a ``custom_id`` as a content key.
-
-    :raises DistilleryError: if it is not one.
-    """
-    with suppress(ValueError):
-        if 0 <= (key := int(str(custom_id), 16)) < 2**64:
-            return key
-    raise DistilleryError(
-        f"{where}: custom_id {custom_id!r:.40} is not a content key. Make the batch with `distill "
-        "teacher requests`, or give the text instead."
-    )
-
-
 @contextmanager
 def batch_line(where: str) -> Iterator[None]:
     """Turn whatever a line of another shape raises into one clear error.
@@ -176,10 +177,3 @@ def batch_line(where: str) -> Iterator[None]:
             f"{where}: not a line of a batch's output ({type(error).__name__}: {error}). Correct "
             "it, or take it out."
         ) from error
-
-
-def failure(error: Any, response: Mapping[str, Any]) -> str:
-    """Return why a line has no answer: the error's message, or the response's status."""
-    if isinstance(error, Mapping) and error.get("message"):
-        return str(error["message"])
-    return json.dumps(error) if error else f"status {response.get('status_code')}"

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lib.base.files import read_record
 from pipeline_lib.outputs.files.content_keys import content_keys, read_texts, row_keys
 from pipeline_lib.outputs.files.keyed_table import KeyedTable, Name, digest_of, loaded
 from pipeline_lib.outputs.health import MAX_ROWS, check_finite, check_outputs
@@ -27,7 +26,6 @@ class LookupPass(ShardPass):
     :cvar name: of the table; :cvar column: the column of the outputs; :cvar few: whether there may
         be few distinct ones.
     :ivar folder: of the table; :ivar digest: of its content.
-    :ivar mask: what a masked word is replaced by; :ivar provenance: the values' origin.
     :ivar storage: float32, float16 or int8.
     """
 
@@ -37,21 +35,23 @@ class LookupPass(ShardPass):
     remedy: ClassVar[str]
     folder: Path
     digest: str
-    mask: str
-    provenance: tuple[tuple[str, str], ...]
     storage: str
 
     @classmethod
     def of(cls, folder: Path, storage: str = "float32") -> Self:
         """Return the pass for the table in ``folder``."""
-        record = read_record(folder / f"{cls.name}.json", "mask", "provenance")
-        provenance = tuple(sorted(record["provenance"].items()))
-        return cls(folder, digest_of(folder, cls.name), record["mask"], provenance, storage)
+        return cls(folder, digest_of(folder, cls.name), storage)
 
     @property
     def settings(self) -> dict[str, Any]:
         """What determines the outputs besides the input and the code; no model was run."""
-        return {"mask": self.mask, "provenance": dict(self.provenance), "precision": "as given"}
+        settings = {"mask": self.mask, "provenance": self.table.provenance}
+        return settings | {"precision": "as given"}
+
+    @property
+    def mask(self) -> str:
+        """What a masked word is replaced by."""
+        return self.table.mask
 
     @property
     def table(self) -> KeyedTable:

@@ -5,7 +5,6 @@ OpenAI's, which ``vllm run-batch`` writes too, and vLLM's own.
 """
 
 import json
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,15 +14,11 @@ import pyarrow as pa
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.file_formats import FORMATS
 from pipeline_lib.base.file_formats import format_of as format_of_name
-from pipeline_lib.tables.reader import ArrowFile, InputFile, JsonFile, ReadOptions, open_input
+from pipeline_lib.tables.reader import ArrowFile, JsonFile, ReadOptions, open_input
 
 BATCHES = {"openai-batch": {"custom_id", "response"}, "vllm": {"outputs"}}
 """The keys that identify the lines of a batch's output."""
-TEXTS = ("text", "text_pair", "label", "error")
-"""The columns of texts."""
 _KEYS = ("classes", "provenance")
-Row = tuple[int, dict[str, Any]]
-"""A row's number in the file, and its values that are not missing."""
 
 
 @dataclass(frozen=True)
@@ -70,23 +65,6 @@ def described(path: Path, format: str) -> Described:
         if isinstance(source, ArrowFile):
             return _of_schema(path, source.table.schema)
     return Described()
-
-
-def rows_of(source: InputFile, is_wanted: Callable[[str], bool]) -> Iterator[Row]:
-    """Yield an open file's rows.
-
-    :param is_wanted: whether a column is read.
-    :raises DistilleryError: naming the row that cannot be read.
-    """
-    if isinstance(source, JsonFile):
-        yield from source.rows()
-        return
-    names = [name for name in source.columns if is_wanted(name)]
-    for batch in source.batches(names):
-        columns = [batch.texts(n) if n in TEXTS else batch.columns[n] for n in names]
-        for number, *values in zip(batch.numbers, *columns, strict=True):
-            row = dict(zip(names, values, strict=True))
-            yield number, {n: v for n, v in row.items() if v is not None and v != ""}
 
 
 def _first_row(path: Path) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import binascii
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import pyarrow.compute as pc
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.outputs.files.answer_files import ANSWERS
+from pipeline_lib.outputs.files.batch_output import batch_body, batch_response
 from pipeline_lib.outputs.files.content_keys import content_keys
 from pipeline_lib.outputs.files.gathering import Values
 from pipeline_lib.outputs.files.given_rows import (
@@ -26,8 +28,6 @@ from pipeline_lib.outputs.files.given_rows import (
     check_columns,
     check_rows,
     check_text,
-    content_key,
-    failure,
     parts_of,
     read_rows,
 )
@@ -52,9 +52,9 @@ def holds_vectors(path: Path, format: str | None) -> bool:
         if not isinstance(source, JsonFile):
             return EMBEDDING in source.columns
         for _, line in source.rows():
-            if EMBEDDING in line or "data" in _body(line):
+            if EMBEDDING in line or "data" in batch_body(line):
                 return True
-            if "outputs" in line or "choices" in _body(line) or {*ANSWERS} & line.keys():
+            if "outputs" in line or "choices" in batch_body(line) or {*ANSWERS} & line.keys():
                 return False
     return False
 
@@ -109,7 +109,9 @@ class Vectors(Values):
 
     def _check_width(self, length: int, where: str) -> None:
         if not length:
-            raise _no_vector(where)
+            raise DistilleryError(
+                f"{where}: no `{EMBEDDING}`. In a row without one, give the reason in `error`."
+            )
         self.width = self.width or length
         if length != self.width:
             raise DistilleryError(
@@ -141,23 +143,19 @@ class Vectors(Values):
         """Return a column of lists as an array, float32 (rows, width)."""
         if not len(column):
             return np.zeros((0, 0), np.float32)
-        if not _is_list_of_numbers(column.type):
+        number = getattr(column.type, "value_type", pa.null())
+        is_number = pa.types.is_floating(number) or pa.types.is_integer(number)
+        if not is_number or not pa.types.is_nested(column.type):
             raise DistilleryError(
                 f"{path}: the column {EMBEDDING!r} is {column.type}, not a list of numbers. Write "
                 "lists of float32."
             )
-        if column.null_count:
-            raise _no_vector(f"{path}: row {numbers[pc.index(column.is_null(), True).as_py()]}")
-        lengths = pc.list_value_length(column).to_numpy(zero_copy_only=False)
+        lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
         odd = int((lengths != (self.width or lengths[0])).argmax())
         self._check_width(int(lengths[odd]), f"{path}: row {numbers[odd]}")
-        values = column.flatten()
-        if values.null_count:
-            row = pc.index(values.is_null(), True).as_py() // lengths[0]
-            raise _no_vector(f"{path}: row {numbers[row]}")
         with np.errstate(over="ignore"):
-            flat = values.to_numpy(zero_copy_only=False).astype(np.float32, copy=False)
-        return flat.reshape(len(column), -1)
+            values = column.flatten().to_numpy(zero_copy_only=False).astype(np.float32, copy=False)
+        return values.reshape(len(column), -1)
 
     def same(self, one: np.ndarray, two: np.ndarray) -> np.ndarray:
         """Return which vectors have the same direction, bool (rows,)."""
@@ -171,13 +169,6 @@ class Vectors(Values):
         ]
 
 
-def _is_list_of_numbers(type_: pa.DataType) -> bool:
-    lists = pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list
-    if not any(is_list(type_) for is_list in lists):
-        return False
-    return pa.types.is_floating(type_.value_type) or pa.types.is_integer(type_.value_type)
-
-
 def _of_row(row: Mapping[str, Any], where: str) -> Given:
     if row.get("error"):
         return Given(error=str(row["error"]))
@@ -187,52 +178,34 @@ def _of_row(row: Mapping[str, Any], where: str) -> Given:
 
 def _of_line(line: Mapping[str, Any], where: str) -> Given:
     """Parse a line of an embeddings batch's output."""
-    key, response = content_key(line.get("custom_id"), where), line.get("response") or {}
-    failed = line.get("error") or _body(line).get("error")
-    if failed or response.get("status_code", 200) != 200:
-        return Given(key=key, error=failure(failed, response))
-    data = _body(line).get("data")
+    row, body = batch_response(line, where)
+    if row.error is not None:
+        return row
+    data = body.get("data")
     first = data[0] if isinstance(data, list) and data else None
     if not isinstance(first, Mapping):
         raise DistilleryError(
             f"{where}: no response.body.data[0].{EMBEDDING}. Give the output of a batch for "
             "/v1/embeddings."
         )
-    return Given(None, key, EMBEDDING, first.get(EMBEDDING))
-
-
-def _body(line: Mapping[str, Any]) -> Mapping[str, Any]:
-    response = line.get("response")
-    body = response.get("body") if isinstance(response, Mapping) else None
-    return body if isinstance(body, Mapping) else {}
+    return replace(row, kind=EMBEDDING, value=first.get(EMBEDDING))
 
 
 def _parsed(value: Any, where: str) -> np.ndarray:
     """Return a row's vector, float32 (width,), from a list, JSON, or an API's base64."""
-    if value is None:
-        raise _no_vector(where)
     try:
         if isinstance(value, str) and value.lstrip().startswith("["):
             value = json.loads(value)
         if isinstance(value, str):
             return np.frombuffer(base64.b64decode(value, validate=True), "<f4")
         with np.errstate(over="ignore"):
-            vector = np.array(value, np.float32)
+            vector = np.array([] if value is None else value, np.float32)
+        if vector.ndim == 1:
+            return vector
+        fault = f"{vector.ndim} dimensions"
     except (ValueError, TypeError, binascii.Error, RecursionError) as error:
-        raise _no_list(where, value) from error
-    if vector.ndim != 1 or isinstance(value, Mapping):
-        raise _no_list(where, value)
-    return vector
-
-
-def _no_vector(where: str) -> DistilleryError:
-    return DistilleryError(
-        f"{where}: no `{EMBEDDING}`, or not all of it. In a row without one, give the reason in "
-        "`error`."
-    )
-
-
-def _no_list(where: str, value: Any) -> DistilleryError:
-    return DistilleryError(
-        f"{where}: {value!r:.40} is not a list of numbers. Write `{EMBEDDING}` as [0.1, -0.2, …]."
+        fault = str(error)
+    raise DistilleryError(
+        f"{where}: {value!r:.40} is not a list of numbers ({fault}). Write `{EMBEDDING}` as [0.1, "
+        "-0.2, …]."
     )

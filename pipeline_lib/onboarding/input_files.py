@@ -5,8 +5,9 @@ Users give one file, several whose names tell the split, or a folder: from GLUE 
 ``datasets`` with ``save_to_disk`` (a folder of Arrow files per split).
 """
 
+import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pipeline_lib.base.errors import DistilleryError
@@ -21,12 +22,20 @@ _NAMES = {
     "valid": "dev",
     "validation": "dev",
     "val": "dev",
+    "validate": "dev",
+    "eval": "dev",
+    "evaluation": "dev",
     "test": "test",
     "testing": "test",
 }
 """Words in file names, and the split that they mean."""
-_PART = re.compile(r"[-_]?\d+(-of-\d+)?$")
-"""The end of a file name if several files make up one split."""
+_HASH = r"[0-9a-f]{8,}(-[0-9a-f]{4,})*"
+_PART = re.compile(
+    rf"[-_]?(\d+(-of-\d+)?(-{_HASH})?|\d+-{_HASH}(-c\d+)?)([._](snappy|gz|zstd))?$|[-_][a-z]$"
+)
+"""The end of a file name if several files make up one split: of the hub's shards, with a hash or
+without, of Spark's parts, and of ``train_a``, ``train_b``."""
+_log = logging.getLogger(__name__)
 
 
 def files_by_split(
@@ -37,7 +46,10 @@ def files_by_split(
     :param paths: files and folders; :param dev: the dev file; :param test: the test file.
     :raises DistilleryError: if a file is missing, or its format or split is unknown.
     """
-    groups = [group for path in paths for group in _groups(path)]
+    folders = [path for path in paths if path.is_dir()]
+    named = [checked(path) for path in paths if not path.is_dir()]
+    groups = [(split_of(stem), files) for (_, stem, _), files in _parts(named).items()]
+    groups += [group for folder in folders for group in _groups(folder)]
     splits: dict[str, list[Path]] = {}
     if len(groups) == 1:
         # Whatever its name, as it is the only one.
@@ -113,21 +125,28 @@ def split_of(*names: str) -> str | None:
     return None
 
 
-def _groups(path: Path) -> list[tuple[str | None, list[Path]]]:
-    """Return the files at a path with their split, grouping the parts of one split."""
-    if not path.is_dir():
-        return [(split_of(_stem(path)), [checked(path)])]
+def _parts(files: Iterable[Path]) -> dict[tuple[Path, str, str], list[Path]]:
+    """Return files that are parts of one split together, by folder, name and suffix."""
     groups: dict[tuple[Path, str, str], list[Path]] = {}
-    for file in sorted(path.rglob("*")):
-        if format_of(file) not in (None, "lines") and not is_hidden(file.relative_to(path)):
-            # If the folder is the split, the stem of a part is just its number.
-            key = (file.parent, _PART.sub("", _stem(file)), suffix_of(file))
-            groups.setdefault(key, []).append(file)
+    for file in files:
+        # If the folder is the split, the stem of a part is just its number.
+        key = (file.parent, _PART.sub("", _stem(file)), suffix_of(file))
+        groups.setdefault(key, []).append(file)
+    return groups
+
+
+def _groups(folder: Path) -> list[tuple[str | None, list[Path]]]:
+    """Return the files in a folder with their split, grouping the parts of one split."""
+    groups = _parts(
+        file
+        for file in sorted(folder.rglob("*"))
+        if format_of(file) not in (None, "lines") and not is_hidden(file.relative_to(folder))
+    )
     if not groups:
-        raise _nothing_in(path)
+        raise _nothing_in(folder)
     candidates = []
-    for (folder, stem, _), files in groups.items():
-        inner = () if folder == path else (folder.name,)
+    for (parent, stem, _), files in groups.items():
+        inner = () if parent == folder else (parent.name,)
         candidates.append((split_of(stem, *inner), stem, files))
     # MRPC has dev.tsv and dev_ids.tsv; the first is the split.
     plain = {split for split, stem, _ in candidates if stem.lower() in _NAMES}
@@ -136,7 +155,12 @@ def _groups(path: Path) -> list[tuple[str | None, list[Path]]]:
         for split, stem, files in candidates
         if split and (stem.lower() in _NAMES or split not in plain)
     ]
-    return named or [(split, files) for split, _, files in candidates]
+    if not named:
+        return [(split, files) for split, _, files in candidates]
+    read = {file for _, files in named for file in files}
+    for file in (file for files in groups.values() for file in files if file not in read):
+        _log.warning("%s: not read, since others are named as splits and it is not.", file)
+    return named
 
 
 def _nothing_in(folder: Path) -> DistilleryError:

@@ -48,6 +48,16 @@ def test_hidden_test_labels(tmp_path: Path, make_task: Callable, test: str) -> N
     assert counts["test"]["hidden_label"] == 2
 
 
+@pytest.mark.parametrize("mark", ["", "-1", "-1.0", "-", "NaN", "nan", "null", "N/A", "<NA>"])
+def test_marks_of_a_missing_label(tmp_path: Path, make_task: Callable, mark: str) -> None:
+    splits, _ = read_examples(lay(tmp_path, test=f"a\t{mark}\n"), make_task())
+    assert splits["test"] == [Example(("a",), None)]
+    # Unless a label claims it.
+    task = make_task(labels={"no": ["0", mark], "yes": ["1"]})
+    splits, _ = read_examples(lay(tmp_path, test=f"a\t{mark}\n"), task)
+    assert splits["test"] == [Example(("a",), 0)]
+
+
 def test_minus_one_can_be_a_label(tmp_path: Path, make_task: Callable) -> None:
     task = make_task(labels={"no": ["-1", "0"], "yes": ["1"]})
     splits, _ = read_examples(lay(tmp_path, test="a\t-1\n"), task)
@@ -81,9 +91,9 @@ def test_errors(tmp_path: Path, make_task: Callable, files: dict[str, str], mess
 
 
 def test_not_a_number(tmp_path: Path, make_task: Callable) -> None:
-    lay(tmp_path, all="a\t-1\nb\t1\nc\tnan\n")
+    lay(tmp_path, all="a\t-1\nb\t1\nc\tsome\n")
     with pytest.raises(
-        DistilleryError, match=r"row 4.*'nan' is not a number.*-4 to -0.5, 0.5 to 4"
+        DistilleryError, match=r"row 4.*'some' is not a number.*-4 to -0.5, 0.5 to 4"
     ):
         read_examples(tmp_path, make_task(source=ALL, split=SPLIT, labels=RANGES))
 

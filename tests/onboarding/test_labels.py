@@ -1,0 +1,105 @@
+"""Label columns as people have them: missing labels, numbers of classes, several marks."""
+
+import random
+from typing import Any
+
+import pytest
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.onboarding.labels import classes_of, score_range, with_label
+from pipeline_lib.onboarding.questions import Question, refuse
+from pipeline_lib.onboarding.understanding import Overrides, TaskGuess, understand
+
+from .made_up import content_of, review
+
+MARKS = ["", "-", "nan", "NaN", "null", "N/A", "NA", "<NA>", "#N/A"]
+
+
+def guess(column: str, values: list[Any], ask: Any = refuse, **overrides: Any) -> TaskGuess:
+    texts = [review(n) for n in range(len(values))]
+    contents = {"all": content_of("all.csv", {"text": texts, column: values})}
+    return understand(contents, Overrides(**overrides), None, ask)
+
+
+@pytest.mark.parametrize("mark", MARKS)
+def test_a_mark_of_a_missing_label_is_no_class(mark: str) -> None:
+    found = guess("label", (["neg", "pos"] * 20) + [mark] * 5)
+    assert found.labels == {"neg": ["neg"], "pos": ["pos"]} and found.kind == "classification"
+
+
+@pytest.mark.parametrize(
+    ("values", "names", "labels"),
+    [
+        (["0", "1", "2", "-1"], None, ["0", "1", "2"]),
+        (["0.0", "1.0", "2.0", "-1.0"], None, ["0.0", "1.0", "2.0"]),
+        (["0", "1", "-1"], ["no", "yes"], ["0", "1"]),
+        # Polarity.
+        (["-1", "1"], None, ["-1", "1"]),
+        (["-1", "0", "1"], None, ["-1", "0", "1"]),
+        (["-2", "-1", "0", "1", "2"], None, ["-2", "-1", "0", "1", "2"]),
+        (["-", "+"], None, ["-", "+"]),
+        (["-", "a", "b"], None, ["a", "b"]),
+    ],
+)
+def test_minus_one_and_minus(values: list[str], names: list[str] | None, labels: list[str]) -> None:
+    assert with_label(values, names) == labels
+
+
+def test_whatever_order_they_come_in() -> None:
+    draw = random.Random(1)
+    for _ in range(200):
+        classes = draw.sample(["a", "B", "0", "1", "yes", "Nein", "+1", "ü"], draw.randint(2, 5))
+        values = [draw.choice(classes + MARKS[2:]) for _ in range(40)] + classes
+        draw.shuffle(values)
+        assert {v for members in classes_of(values, None).values() for v in members} == {*classes}
+
+
+def test_a_missing_score_does_not_widen_the_range() -> None:
+    assert score_range(["0.5", "-1", "2.5", "4.5", "nan", ""], None) == {"min": 0.0, "max": 5.0}
+    assert score_range(["-1", "-0.5", "1"], None) == {"min": -1.0, "max": 1.0}
+
+
+@pytest.mark.parametrize("name", ["intent_id", "category_id", "class_idx", "labelCode", "label"])
+def test_numbers_of_classes_by_other_names(name: str) -> None:
+    values = [n % 77 for n in range(400)]
+    found = guess(name, values, label=name)
+    assert found.kind == "classification" and len(found.labels) == 77
+
+
+def test_many_whole_numbers_are_asked_about() -> None:
+    asked: list[Question] = []
+
+    def ask(question: Question) -> str:
+        asked.append(question)
+        return "regression"
+
+    values = [n % 30 for n in range(300)]
+    assert guess("kind_of_thing", values, ask, label="kind_of_thing").kind == "regression"
+    assert asked[0].flag == "--kind classification or --kind regression"
+    assert guess("rating", values, label="rating").kind == "regression"
+    with pytest.raises(DistilleryError, match="Answer with --kind classification or --kind reg"):
+        guess("kind_of_thing", values, label="kind_of_thing")
+
+
+def test_too_many_classes_say_how_to_keep_them() -> None:
+    values = [f"c{n % 250}" for n in range(1000)]
+    with pytest.raises(DistilleryError, match="or give --kind classification to keep them all"):
+        guess("label", values, label="label")
+    assert len(guess("label", values, label="label", kind="classification").labels) == 250
+
+
+def test_several_marks_per_row_are_asked_about() -> None:
+    names = ["toxic", "obscene", "threat", "insult"]
+    columns = {name: [(n >> k) & 1 for n in range(60)] for k, name in enumerate(names)}
+    contents = {"all": content_of("all.csv", {"text": [review(n) for n in range(60)], **columns})}
+    with pytest.raises(DistilleryError, match=r"4 columns of two numbers.*several labels"):
+        understand(contents, Overrides(), None, refuse)
+    assert understand(contents, Overrides(label="threat"), None, refuse).label == "threat"
+
+
+def test_a_columns_name_may_have_commas() -> None:
+    name = "What did you like, if anything"
+    texts, labels = [review(n) for n in range(40)], ["a", "b"] * 20
+    contents = {"all": content_of("all.csv", {name: texts, "label": labels})}
+    parts = [part.strip() for part in name.split(",")]
+    assert understand(contents, Overrides(text=parts), None, refuse).text == [name]

@@ -9,7 +9,7 @@ import typer
 from typer import Argument, Option
 
 from pipeline_lib.base.files import atomic_path
-from pipeline_lib.commands.options import Encoding, Format, Quoted, input_path, read_options
+from pipeline_lib.commands.options import Encoding, FormatOption, Quoted, input_path, read_options
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,7 +25,7 @@ def encode(
         bool, Option("--normalise", help="Scale vectors to length 1: dot products are cosines.")
     ] = False,
     text: Annotated[str, Option(help="A table's column of sentences.")] = "text",
-    form: Format = None,
+    form: FormatOption = None,
     encoding: Encoding = None,
     quoted: Quoted = None,
 ) -> None:

@@ -9,7 +9,7 @@ import typer
 from typer import Argument, Option
 
 from pipeline_lib.base.files import atomic_path
-from pipeline_lib.commands.options import Encoding, FileFormat, Quoted, input_path, read_options
+from pipeline_lib.commands.options import Encoding, FormatOption, Quoted, input_path, read_options
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,7 +25,7 @@ def encode(
         bool, Option("--normalise", help="Scale vectors to length 1: dot products are cosines.")
     ] = False,
     text: Annotated[str, Option(help="A table's column of sentences.")] = "text",
-    form: FileFormat = None,
+    form: FormatOption = None,
     encoding: Encoding = None,
     quoted: Quoted = None,
 ) -> None:
@@ -35,9 +35,8 @@ def encode(
     the vectors, in float32. An empty line gets the vector of an unknown word, so that rows
     keep their order and number.
     """
-    from pipeline_lib.tables.writer import require_ending, require_other
+    from pipeline_lib.tables.writer import require_ending
 
-    require_other(out, input_path(file))
     if out.suffix != ".npy":
         require_ending(out, (".arrow", ".parquet", ".jsonl", ".npy"))
     from pipeline_lib.exports.opening import load_encoder

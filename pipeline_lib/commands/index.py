@@ -16,7 +16,7 @@ from pipeline_lib.base.files import fresh_folder
 from pipeline_lib.commands.options import (
     Device,
     Encoding,
-    FileFormat,
+    FormatOption,
     Index,
     Quoted,
     input_path,
@@ -115,7 +115,7 @@ def build(
     approximate: Annotated[Approximate | None, Option(help="Add an approximate index.")] = None,
     text: TextColumn = "text",
     ids: Id = None,
-    reads: FileFormat = None,
+    reads: FormatOption = None,
     encoding: Encoding = None,
     quoted: Quoted = None,
     segment_rows: SegmentRows = None,
@@ -173,7 +173,7 @@ def add(
     vectors: Vectors = None,
     text: TextColumn = "text",
     ids: Id = None,
-    reads: FileFormat = None,
+    reads: FormatOption = None,
     encoding: Encoding = None,
     quoted: Quoted = None,
     segment_rows: SegmentRows = None,
@@ -265,13 +265,13 @@ def _given(files: Sequence[Path] | None, index: Path) -> "Iterator[GivenDocument
     if not files:
         yield None
         return
-    from pipeline_lib.outputs.files.gathering import gather
-    from pipeline_lib.outputs.files.vector_files import Vectors
+    from pipeline_lib.outputs.files.describe_vectors import usual_settings
+    from pipeline_lib.outputs.files.vector_table import gather_vectors
     from pipeline_lib.retrieval.documents import GivenDocuments
 
     folder = fresh_folder(index.parent / f".{index.name}.vectors")
     try:
-        gather(files, Vectors.by_default(), folder)
+        gather_vectors(files, usual_settings(), folder)
         yield GivenDocuments.gathered(folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

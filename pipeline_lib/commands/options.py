@@ -25,7 +25,7 @@ ParamsFile = Annotated[Path, Option("--params", help="The parameter file.")]
 WrittenParams = Annotated[Path, Option("--params", help="The file to write.")]
 Index = Annotated[Path, Argument(help="Folder of the index.")]
 Device = Annotated[str, Option(help="auto, cpu, cuda, cuda:<number> or mps.")]
-FileFormat = Annotated[
+FormatOption = Annotated[
     InputFormat | None, Option("--format", help="The file's format; by default from its name.")
 ]
 Encoding = Annotated[str | None, Option(help="The file's encoding; by default, it is detected.")]

@@ -35,8 +35,9 @@ def encode(
     the vectors, in float32. An empty line gets the vector of an unknown word, so that rows
     keep their order and number.
     """
-    from pipeline_lib.tables.writer import require_ending
+    from pipeline_lib.tables.writer import require_ending, require_other
 
+    require_other(out, input_path(file))
     if out.suffix != ".npy":
         require_ending(out, (".arrow", ".parquet", ".jsonl", ".npy"))
     from pipeline_lib.exports.opening import load_encoder

@@ -265,13 +265,13 @@ def _given(files: Sequence[Path] | None, index: Path) -> "Iterator[GivenDocument
     if not files:
         yield None
         return
-    from pipeline_lib.outputs.files.describe_vectors import usual_settings
-    from pipeline_lib.outputs.files.vector_table import gather_vectors
+    from pipeline_lib.outputs.files.gathering import gather
+    from pipeline_lib.outputs.files.vector_files import Vectors
     from pipeline_lib.retrieval.documents import GivenDocuments
 
     folder = fresh_folder(index.parent / f".{index.name}.vectors")
     try:
-        gather_vectors(files, usual_settings(), folder)
+        gather(files, Vectors.by_default(), folder)
         yield GivenDocuments.gathered(folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -136,10 +136,10 @@ def covered(
         return lines
     splits = {split: ShardSet.open(layout.split(name, split)) for split in ("train", "dev")}
     record = describe_answers(answers, settings.mask, task, splits, [file])
-    for split, key in (("training", "training_agreement"), ("dev", "best_dev")):
-        if record[key] is not None:
-            rows = record[f"{split}_rows"]
-            lines.append(f"agreement with {rows:,} {split} labels: {record[key]:.4f}")
+    training = "training", record.training_rows, record.training_agreement
+    for split, rows, agreed in (training, ("dev", record.dev_rows, record.best_dev)):
+        if agreed is not None:
+            lines.append(f"agreement with {rows:,} {split} labels: {agreed:.4f}")
     if warning := unrelated_warning(file.name, record):
         lines.append(warning)
     return lines

@@ -16,7 +16,7 @@ from pipeline_lib.base.devices import resolve_batch_tokens, resolve_precision
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.probabilities import softmax
 from pipeline_lib.models.students.student import load_student
-from pipeline_lib.models.teacher import Teacher, load_teacher, tuned_length
+from pipeline_lib.models.teacher import Teacher, load_teacher
 from pipeline_lib.retrieval.approximate import ApproximateIndex, open_approximate
 from pipeline_lib.retrieval.catalogue import Catalogue
 from pipeline_lib.retrieval.embedders import (
@@ -27,6 +27,7 @@ from pipeline_lib.retrieval.embedders import (
 )
 from pipeline_lib.retrieval.scoring import PairScorer, Scorer
 from pipeline_lib.retrieval.top_k import best
+from pipeline_lib.shards.training_records import tuned_length
 
 
 @dataclass(frozen=True)

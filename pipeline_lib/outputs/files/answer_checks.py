@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from pipeline_lib.outputs.word_prediction import MIN_CORRELATION, check_not_shif
 from pipeline_lib.params import Task
 from pipeline_lib.results.metrics import agreement, decide, label_array, score
 from pipeline_lib.shards.shard_sets import ShardSet
+from pipeline_lib.shards.training_records import AnswersRecord
 
 STRETCH = 500
 """Minimum rows of a file to compare with their neighbours' labels, if it has as many."""
@@ -29,12 +29,8 @@ def describe_answers(
     task: Task,
     splits: Mapping[str, ShardSet],
     files: Sequence[Path],
-) -> dict[str, Any]:
+) -> AnswersRecord:
     """Return the record of a teacher whose answers come from files, after checking them.
-
-    ``training_agreement`` and ``best_dev`` cover the labelled rows that have an answer, null if
-    there are none; ``predicted_from_words`` is how well the words of the training texts predict the
-    answers, null if there are too few.
 
     :param splits: the task's train and dev; :param files: for messages.
     :raises DistilleryError: if the answers agree with the labels no better than by chance, if they
@@ -55,20 +51,19 @@ def describe_answers(
 
         check_unit(files[0], known, dev_outputs[:, 0])
     metric = task.metrics[0]
-    return {
-        "metric": metric,
-        "labels": task.label_names,
-        "best_dev": score(metric, known, dev_outputs, task.positive_class) if len(known) else None,
-        "dev_rows": len(known),
-        "training_agreement": agreement(labels, outputs, task.is_regression)
-        if len(labels)
-        else None,
-        "training_rows": len(labels),
-        "predicted_from_words": check_words(answers, splits["train"], mask, where),
-        "selection": "answers out of files",
-        "provenance": answers.provenance,
-        "counts": answers.counts,
-    }
+    agreed = agreement(labels, outputs, task.is_regression) if len(labels) else None
+    return AnswersRecord(
+        metric=metric,
+        labels=task.label_names,
+        best_dev=score(metric, known, dev_outputs, task.positive_class) if len(known) else None,
+        dev_rows=len(known),
+        training_agreement=agreed,
+        training_rows=len(labels),
+        predicted_from_words=check_words(answers, splits["train"], mask, where),
+        selection="answers out of files",
+        provenance=answers.provenance,
+        counts=answers.counts,
+    )
 
 
 def check_words(answers: Answers, rows: ShardSet, mask: str, where: str) -> float | None:
@@ -87,12 +82,9 @@ def check_words(answers: Answers, rows: ShardSet, mask: str, where: str) -> floa
     return check_not_shifted(answered_texts, answers.logits[places[answered]], where, "answers")
 
 
-def unrelated_warning(name: str, record: Mapping[str, Any]) -> str | None:
-    """Return the warning for answers that nothing in their texts predicts; None: they fit.
-
-    :param record: see :func:`describe_answers`.
-    """
-    value = record["predicted_from_words"]
+def unrelated_warning(name: str, record: AnswersRecord) -> str | None:
+    """Return the warning for answers that nothing in their texts predicts; None: they fit."""
+    value = record.predicted_from_words
     if value is None or value >= MIN_CORRELATION:
         return None
     return (

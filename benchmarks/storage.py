@@ -25,6 +25,7 @@ from pipeline_lib.params import load_params
 from pipeline_lib.shards.engine import make_engine
 from pipeline_lib.shards.engine.passes import run_pass
 from pipeline_lib.shards.shard_sets import ShardSet
+from pipeline_lib.shards.training_records import EncoderRecord
 from pipeline_lib.shards.vectors import unit
 from pipeline_lib.training.distillation.encoders import (
     EncoderTraining,
@@ -34,7 +35,6 @@ from pipeline_lib.training.distillation.encoders import (
 )
 from pipeline_lib.training.distillation.plans import make_plan
 from pipeline_lib.training.distillation.students import student_row
-from pipeline_lib.training.runs import Record
 from pipeline_lib.training.search import train_rows
 
 DATA = Path("data")
@@ -89,7 +89,9 @@ def _compute(training: EncoderTraining, vector_pass: VectorPass) -> None:
         run_pass(vector_pass, ShardSet.open(inputs), vectors, engine)
 
 
-def _judge(training: EncoderTraining, exact: EncoderTraining, record: Record) -> dict[str, Any]:
+def _judge(
+    training: EncoderTraining, exact: EncoderTraining, record: EncoderRecord
+) -> dict[str, Any]:
     wanted, stored = (run.validation.vectors() for run in (exact, training))
     rows = np.arange(len(wanted))
     cosines = (unit(wanted[rows]) * unit(stored[rows])).sum(1)
@@ -102,7 +104,7 @@ def _judge(training: EncoderTraining, exact: EncoderTraining, record: Record) ->
         "bytes_per_sentence": round(size / sum(m.rows for m in manifests), 1),
         "least_cosine": round(float(cosines.min()), 6),
         "loss": round(held_back_loss(answers, wanted, mean), 6),
-        "sentences": record["sentences"],
+        "sentences": record.sentences,
     }
 
 
@@ -114,7 +116,7 @@ def _tune(training: EncoderTraining, task: str, row: str) -> list[float]:
     sets = layout.vocabulary(task), layout.split(task, "dev")
     student = student_row(plan, *sets, params.seeds, training.device)
     records = train_rows([student], make_engine(params, training.device))[row].records
-    return [round(record["best_dev"], 6) for record in records]
+    return [round(record.best_dev, 6) for record in records]
 
 
 def _lines(results: dict[str, Any], pooling: str) -> list[str]:

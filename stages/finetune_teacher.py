@@ -9,17 +9,16 @@ fine-tuned before is reused; if killed, it resumes from its last checkpoint.
 """
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from pipeline_lib.base.entry import run_stage
-from pipeline_lib.base.files import fresh_folder, link_or_copy, read_record, write_json
+from pipeline_lib.base.files import fresh_folder, link_or_copy
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import Params, load_params
 from pipeline_lib.shards.engine import make_engine
-
-Record = dict[str, Any]
+from pipeline_lib.shards.training_records import AnswersRecord, LabelsRecord, TeacherRecord
 
 
 def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:
@@ -33,24 +32,22 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
     for name in (name for name in kinds if kinds[name] == "refined"):
         for path in sorted(layout.refined_teacher(name, task).iterdir()):
             link_or_copy(path, target / name / path.name)
-        records[name] = read_record(target / name / "training.json", "metric", "best_dev")
+        records[name] = TeacherRecord.read(target / name / "training.json")
     for name in (name for name in kinds if kinds[name] == "answers"):
         records[name] = take_answers(params, task, name, fresh_folder(target / name))
     for name in (name for name in kinds if kinds[name] == "average"):
         # It is computed from the others' outputs.
-        write_json(fresh_folder(target / name) / "training.json", {"labels": labels(params, task)})
+        record = LabelsRecord(labels=params.task(task).label_names)
+        record.write(fresh_folder(target / name) / "training.json")
     for name, record in records.items():
-        best = record["best_dev"]
-        scored = "no answers to score" if best is None else f"{record['metric']} {best:.4f}"
+        best = record.best_dev
+        scored = "no answers to score" if best is None else f"{record.metric} {best:.4f}"
         typer.echo(f"{task} {name}: {scored} on dev")
 
 
-def labels(params: Params, task: str) -> list[str]:
-    """Return the names of a task's classes, all that a teacher without a model is described by."""
-    return params.task(task).label_names
-
-
-def finetune(params: Params, task: str, names: list[str], target: Path) -> dict[str, Record]:
+def finetune(
+    params: Params, task: str, names: list[str], target: Path
+) -> dict[str, TeacherRecord | AnswersRecord]:
     """Fine-tune teachers at every learning rate; link the best of each below ``target``."""
     from pipeline_lib.base.devices import resolve_device
     from pipeline_lib.training.progress import show_training
@@ -79,7 +76,7 @@ def finetune(params: Params, task: str, names: list[str], target: Path) -> dict[
     return records
 
 
-def take_finished(params: Params, task: str, name: str, folder: Path) -> Record:
+def take_finished(params: Params, task: str, name: str, folder: Path) -> TeacherRecord:
     """Import a teacher that was fine-tuned elsewhere into ``folder``."""
     from pipeline_lib.base.devices import resolve_device, resolve_precision
     from pipeline_lib.training.teachers.finetuning import Data, import_teacher
@@ -92,7 +89,7 @@ def take_finished(params: Params, task: str, name: str, folder: Path) -> Record:
     return import_teacher(finished, folder, splits, *settings, device, precision)
 
 
-def take_answers(params: Params, task: str, name: str, folder: Path) -> Record:
+def take_answers(params: Params, task: str, name: str, folder: Path) -> AnswersRecord:
     """Import a teacher's answers from its files into ``folder``."""
     from pipeline_lib.outputs.files.answer_checks import describe_answers
     from pipeline_lib.outputs.files.answers import Answers
@@ -105,10 +102,10 @@ def take_answers(params: Params, task: str, name: str, folder: Path) -> Record:
     answers = gather(files, Answers(settings, params.task(task)), folder)
     splits = {split: ShardSet.open(layout.split(task, split)) for split in ("train", "dev")}
     record = describe_answers(answers, params.task(task), splits)
-    write_json(folder / "training.json", record)
+    record.write(folder / "training.json")
     counts = ", ".join(f"{count:,} {what}" for what, count in answers.counts.items() if count)
     typer.echo(f"{task} {name}: {counts.replace('_', ' ')}")
-    correlation = record["predicted_from_words"]
+    correlation = record.predicted_from_words
     if warning := unrelated_warning(f"{task} {name}", "answers", correlation):
         typer.echo(warning)
     return record

@@ -17,18 +17,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pipeline_lib.base.entry import run_stage
-from pipeline_lib.base.files import fresh_folder, read_record, write_json
+from pipeline_lib.base.files import fresh_folder, write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import Params, load_params
 from pipeline_lib.shards.kept import kept_json
 from pipeline_lib.shards.shard_sets import ShardSet
+from pipeline_lib.shards.training_records import TeacherRecord
 from pipeline_lib.shards.training_texts import training_texts
 
 if TYPE_CHECKING:
     from pipeline_lib.outputs.teacher_pass import LogitPass
     from pipeline_lib.shards.engine.protocol import Engine
-
-AGREEMENT = "training_agreement"
 
 
 def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:
@@ -65,7 +64,7 @@ def answer(params: Params, layout: Layout, task: str, teacher: str) -> None:
 
     settings = params.teachers[teacher]
     folder = layout.teacher(task, teacher)
-    agreement = read_record(folder / "training.json", AGREEMENT)[AGREEMENT]
+    agreement = TeacherRecord.read(folder / "training.json").training_agreement
     logit_pass = LogitPass.of(params, folder, settings.max_length, agreement=agreement)
     engine = make_engine(params, logit_pass.device)
     recipes = filter(settings.answers, params.recipes_of(task))

@@ -7,7 +7,7 @@ data/raw/models and data/raw/vectors; writes data/encoders/<name>.  If killed, i
 the last checkpoint.
 """
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -16,6 +16,7 @@ from pipeline_lib.base.files import fresh_folder
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import Encoder, load_params
 from pipeline_lib.shards.engine import make_engine
+from pipeline_lib.shards.training_records import EncoderRecord, VectorEncoderRecord
 
 
 def main(encoder: Annotated[str, typer.Option(help="A row of `encoders`.")]) -> None:
@@ -44,19 +45,19 @@ def main(encoder: Annotated[str, typer.Option(help="A row of `encoders`.")]) -> 
     describe(encoder, record)
 
 
-def describe(encoder: str, record: dict[str, Any]) -> None:
+def describe(encoder: str, record: EncoderRecord) -> None:
     """Print how well an encoder does on held-back sentences, and a warning if it collapsed."""
     from pipeline_lib.training.distillation.collapse_checks import collapse_warning
 
-    line = f"{encoder}: loss {record['loss']:.4f} on {record['held_back_sentences']:,} held-back"
-    if "constant_loss" not in record:
+    line = f"{encoder}: loss {record.loss:.4f} on {record.held_back_sentences:,} held-back"
+    if not isinstance(record, VectorEncoderRecord):
         typer.echo(f"{line} sentences")
         return
     typer.echo(
-        f"{line} sentences (one constant vector: {record['constant_loss']:.4f}); effective rank "
-        f"{record['effective_rank']:.1f}, mean cosine {record['mean_cosine']:.3f}"
+        f"{line} sentences (one constant vector: {record.constant_loss:.4f}); effective rank "
+        f"{record.effective_rank:.1f}, mean cosine {record.mean_cosine:.3f}"
     )
-    if missing := record.get("unanswered", 0) + record.get("held_back_unanswered", 0):
+    if missing := record.unanswered + record.held_back_unanswered:
         typer.echo(f"  {missing:,} sentences have no vector and are left out")
     if warning := collapse_warning(encoder, record):
         typer.echo(warning)

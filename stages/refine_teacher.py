@@ -40,7 +40,7 @@ def main(teacher: Annotated[str, typer.Option(help="A name in `refined`.")]) -> 
     training.write(folders, record)
     for folder in folders.values():
         searched.write(folder)
-    typer.echo(f"{teacher}: {record['best_dev']:.4f} on dev, over {len(folders)} tasks")
+    typer.echo(f"{teacher}: {record.best_dev:.4f} on dev, over {len(folders)} tasks")
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
     target = fresh_folder(layout.students(task))
     for plan in (plan for plan in plans if plan.optimiser is None):
         records = take_students(plan, params.seeds, target / plan.method)
-        scores = ", ".join(f"{record['best_dev']:.4f}" for record in records.values())
+        scores = ", ".join(f"{record.best_dev:.4f}" for record in records.values())
         typer.echo(f"{task} {plan.method}: dev {scores} (seeds {params.seeds}, from {plan.start})")
 
     def rows_of(turn: list[Plan]) -> "list[TrainingRow[StudentTraining]]":
@@ -96,11 +96,11 @@ def _link(result: "Searched[StudentTraining]", folder: Path) -> None:
 def _tell(name: str, result: "Searched[StudentTraining]") -> None:
     [(first, record), *_] = result.trainings.values()
     what, sign = ("loss on dev", -1) if first.plan.objective.is_of_layers else ("dev", 1)
-    scores = ", ".join(f"{sign * seed_record['best_dev']:.4f}" for seed_record in result.records)
+    scores = ", ".join(f"{sign * seed_record.best_dev:.4f}" for seed_record in result.records)
     typer.echo(f"{name}: {what} {scores} (seeds {[*result.trainings]}, rate {result.rate:g})")
-    if missing := record["unanswered"]:
+    if missing := record.unanswered:
         typer.echo(
-            f"  trained on {record['rows']:,} rows: {missing:,} have no answer from the teacher"
+            f"  trained on {record.rows:,} rows: {missing:,} have no answer from the teacher"
         )
 
 

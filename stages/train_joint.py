@@ -49,7 +49,7 @@ def main(joint: Annotated[str, typer.Option(help="A row of `joint`.")]) -> None:
         engine = make_engine(params, device)
         searched = train_rows([row], engine, shown.on_progress, shown.on_done)[joint]
     write_students(searched, layout)
-    scores = ", ".join(f"{record['best_dev']:.4f}" for record in searched.records)
+    scores = ", ".join(f"{record.best_dev:.4f}" for record in searched.records)
     typer.echo(f"{joint}: mean dev {scores} (seeds {params.seeds}, rate {searched.rate:g})")
 
 

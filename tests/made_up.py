@@ -30,6 +30,25 @@ def made_up_task(**changes: Any) -> Classification:
     return Classification.model_validate(values | changes)
 
 
+def made_up_training(**changes: Any) -> dict[str, Any]:
+    """Return the fields of a training's record; keyword arguments replace or add some."""
+    settings = {"optimiser": "adam", "learning_rate": 0.002, "schedule": "linear", "warmup": 0.1}
+    settings |= {"batch_size": 4, "epochs": 1, "max_steps": None, "evaluate_every": None}
+    settings |= {"clip_norm": 1.0, "weight_decay": 0.0, "precision": "float32", "seed": 1}
+    look = {"step": 20, "epoch": 1.0, "loss": 0.5, "dev": 0.9}
+    values = {"best_dev": 0.9, "best_step": 20, "steps": 20, "selection": "evaluation that is best"}
+    values |= {"settings": settings, "history": [look], "computed_on": "Fast CPU"}
+    return values | changes
+
+
+def made_up_teacher(**changes: Any) -> dict[str, Any]:
+    """Return the fields of a teacher's record; keyword arguments replace or add some."""
+    counts = {"without_embeddings": 100, "with_embeddings": 300}
+    values = {"metric": "accuracy", "best_dev": 0.9, "selection": "fine-tuned elsewhere"}
+    values |= {"computed_on": "Fast CPU", "training_agreement": 0.95, "max_length": 16}
+    return values | {"parameters": counts} | changes
+
+
 def _seeds(mean: float, std: float, step: float) -> dict[str, Any]:
     """Return a score of two seeds, the second's a step above the first's."""
     return {"mean": mean, "std": std, "by_seed": {"1": mean, "2": mean + step}}

@@ -25,6 +25,12 @@ from pipeline_lib.shards.engine.protocol import Report
 from pipeline_lib.shards.fingerprint import training_code
 from pipeline_lib.shards.kept import kept_json, kept_table
 from pipeline_lib.shards.shard_sets import read_manifest, write_shard
+from pipeline_lib.shards.training_records import (
+    LabelsRecord,
+    SearchRecord,
+    StudentRecord,
+    TeacherRecord,
+)
 
 if TYPE_CHECKING:
     from pipeline_lib.models.students.student import Student
@@ -135,19 +141,18 @@ def read_training(folder: Path, seeds: Sequence[int]) -> Training:
 
     :param folder: the method's students, and the search for its learning rate.
     """
-    search = read_record(folder / "search.json", "learning_rate", "best_dev_by_rate")
-    keys = ("rows", "steps", "best_step", "settings")
+    search = SearchRecord.read(folder / "search.json")
     records = {
-        str(seed): read_record(folder / str(seed) / "training.json", *keys) for seed in seeds
+        str(seed): StudentRecord.read(folder / str(seed) / "training.json") for seed in seeds
     }
     one = records[str(seeds[0])]
     return Training(
-        learning_rate=search["learning_rate"],
-        best_dev_by_rate=search["best_dev_by_rate"],
-        rows=one["rows"],
-        steps=one["steps"],
-        batch_size=one["settings"]["batch_size"],
-        best_step={seed: record["best_step"] for seed, record in records.items()},
+        learning_rate=search.learning_rate,
+        best_dev_by_rate=search.best_dev_by_rate,
+        rows=one.rows,
+        steps=one.steps,
+        batch_size=one.settings.batch_size,
+        best_step={seed: record.best_step for seed, record in records.items()},
     )
 
 
@@ -200,13 +205,14 @@ def teacher_parameters(folder: Path, names: list[str], runs: bool = True) -> Par
 
     :param runs: whether it is a model run here; otherwise its parameters are unknown.
     """
+    record = folder / "training.json"
     if not runs:
-        check_names(folder, read_record(folder / "training.json", "labels")["labels"], names)
+        check_names(folder, LabelsRecord.read(record).labels, names)
         return None
     require_model(folder)
     labels = read_record(folder / "config.json", "id2label")["id2label"]
     check_names(folder, [labels[str(number)] for number in range(len(labels))], names)
-    return ParameterCounts(**read_record(folder / "training.json", "parameters")["parameters"])
+    return ParameterCounts(**TeacherRecord.read(record).parameters)
 
 
 def predictions_table(

@@ -20,10 +20,11 @@ from pipeline_lib.base.probabilities import confidence, threshold_at
 from pipeline_lib.base.text import MASK, Text
 from pipeline_lib.models.checks import check_names, require_model
 from pipeline_lib.models.students.folders import Predict, scaled, temperature_of
-from pipeline_lib.models.teacher import Teacher, load_teacher, tuned_length
+from pipeline_lib.models.teacher import Teacher, load_teacher
 from pipeline_lib.params import Params
 from pipeline_lib.shards.columns import matrix
 from pipeline_lib.shards.shard_sets import read_shard
+from pipeline_lib.shards.training_records import tuned_length
 from pipeline_lib.text.pieces import Pieces
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from safetensors import SafetensorError
 
 from pipeline_lib.base.devices import DTYPES
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import read_json, sha256_file, sha256_json
+from pipeline_lib.base.files import sha256_file, sha256_json
 from pipeline_lib.base.max_positions import position_count
 from pipeline_lib.base.text import Text
 from pipeline_lib.models.checks import is_regression
@@ -146,12 +146,6 @@ def load_teacher(folder: Path, device: torch.device | str, precision: str) -> Te
         precision,
         digest_model(folder),
     )
-
-
-def tuned_length(folder: Path) -> int | None:
-    """Return the word-piece limit of a teacher's fine-tuning; None if its folder doesn't say."""
-    record = folder / "training.json"
-    return read_json(record).get("max_length") if record.exists() else None
 
 
 def keep_head_exact(model: Any) -> Any:

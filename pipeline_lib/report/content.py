@@ -13,7 +13,6 @@ from pipeline_lib.params import Params
 from pipeline_lib.report.checks import task_checks
 from pipeline_lib.report.flow import read_flow
 from pipeline_lib.report.provenance import provenance
-from pipeline_lib.report.trainings import encoder_curves, task_curves
 from pipeline_lib.results.captions import caption, speed_notes
 from pipeline_lib.results.collect import TaskResult
 from pipeline_lib.results.detail_tables import CHANGED, calibration, notes, routing, speeds, steps
@@ -23,6 +22,7 @@ from pipeline_lib.results.schema import Gain, TaskScores
 from pipeline_lib.results.speed import Kind, folder_bytes
 from pipeline_lib.results.table import Table
 from pipeline_lib.results.table_rows import QUALITY, TRAINING, rate, scores_table
+from pipeline_lib.results.trainings import encoder_curves, task_curves
 
 FORMAT = 2
 """Version of the layout of ``report.json``."""

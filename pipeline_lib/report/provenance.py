@@ -11,11 +11,11 @@ from typing import Any
 
 from pipeline_lib import __version__
 from pipeline_lib.base.distribution import DISTRIBUTION
-from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import read_json, sha256_file, sha256_json
+from pipeline_lib.base.files import sha256_file, sha256_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.processor import cpu_name
 from pipeline_lib.params import Params
+from pipeline_lib.results.trainings import computed_on
 from pipeline_lib.sources.run_sources import UNKNOWN, source_rows
 
 SECTIONS = ("tasks", "transfer", "models", "teachers", "students", "optimisers", "methods")
@@ -55,25 +55,6 @@ def _commit() -> dict[str, Any] | None:
 
 def _git(*command: str) -> str:
     return subprocess.run(["git", *command], capture_output=True, text=True, check=True).stdout
-
-
-def computed_on(params: Params, layout: Layout) -> list[str]:
-    """Return the processors and torch versions that the records of trained models name."""
-    folders = [layout.teacher(t, name) for t in params.tasks for name in params.teachers_of(t)]
-    folders += [
-        layout.student(task, method, seed)
-        for task in params.tasks
-        for method in params.methods_of(task)
-        for seed in params.seeds
-    ]
-    folders += [layout.encoder(name) for name in params.encoders]
-    machines = set()
-    for folder in folders:
-        try:
-            machines.add(read_json(folder / "training.json")["computed_on"])
-        except (DistilleryError, KeyError, TypeError):
-            continue
-    return sorted(machines)
 
 
 def _digests(params: Params) -> dict[str, str]:

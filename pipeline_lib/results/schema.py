@@ -8,14 +8,12 @@ is reproducible to the byte; it contains no timings.
 """
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Annotated, Literal, Self
 
 import numpy as np
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, Field
 
-from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import read_json, write_json
+from pipeline_lib.base.record_files import Record, RecordFile
 from pipeline_lib.params import CORRELATIONS, Evaluate, Metric
 
 # + 0.0: a rounded -0.0 would be printed with its sign.
@@ -28,36 +26,6 @@ Changed = Literal["start", "answers", "sentences", "decision", "optimiser"]
 sentences; threshold or temperature; and, if all these are the same, the optimiser."""
 Source = Literal["gold", "teacher", "both"]
 """Whose answers a student learned from: the labels, a teacher's, or both."""
-
-
-class Record(BaseModel):
-    """A part of a results file: unknown keys are errors, and it cannot be changed."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class RecordFile(Record):
-    """A record stored as a file."""
-
-    def write(self, path: Path) -> None:
-        """Write it as JSON; equal records give equal bytes."""
-        write_json(path, self.model_dump())
-
-    @classmethod
-    def read(cls, path: Path) -> Self:
-        """Read what :meth:`write` wrote.
-
-        :raises DistilleryError: if the file is missing, truncated, or lacks a key.
-        """
-        content = read_json(path)
-        try:
-            return cls.model_validate(content)
-        except ValidationError as error:
-            first = error.errors()[0]
-            key = ".".join(map(str, first["loc"])) or "the file"
-            raise DistilleryError(
-                f"{path}: {key}: {first['msg']}. Delete it and run `dvc repro` to make it again."
-            ) from error
 
 
 class SeedScores(Record):
@@ -147,7 +115,7 @@ class TeacherScores(Record):
     details: TeacherDetails
     precision: dict[str, str]
     parameters: ParameterCounts | None
-    unanswered: dict[str, int] = {}
+    unanswered: dict[str, int] = Field(default_factory=dict)
 
 
 class MethodDetails(Record):

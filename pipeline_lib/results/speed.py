@@ -10,7 +10,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field
 
-from pipeline_lib.results.schema import Record, RecordFile, Rounded
+from pipeline_lib.base.record_files import Record, RecordFile
+from pipeline_lib.results.schema import Rounded
 
 Place = Literal["one_core", "all_cores", "accelerator"]
 """Where a system runs; ``all_cores`` is left out where there is only one."""

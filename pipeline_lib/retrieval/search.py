@@ -17,12 +17,13 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.probabilities import softmax
 from pipeline_lib.models.checks import is_regression
 from pipeline_lib.models.students.student import load_student
-from pipeline_lib.models.teacher import Teacher, load_teacher, tuned_length
+from pipeline_lib.models.teacher import Teacher, load_teacher
 from pipeline_lib.retrieval.approximate import ApproximateIndex, open_approximate
 from pipeline_lib.retrieval.catalogue import Catalogue
 from pipeline_lib.retrieval.embedders import Embedder, EncoderReference, longest, targets_in_space
 from pipeline_lib.retrieval.scoring import PairScorer, Scorer
 from pipeline_lib.retrieval.top_k import best
+from pipeline_lib.shards.training_records import tuned_length
 
 
 @dataclass(frozen=True)

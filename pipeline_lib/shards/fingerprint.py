@@ -32,6 +32,7 @@ EXEMPT = {
     "shards.trained": "moves finished bytes, makes none",
     "shards.kept": "moves finished bytes, makes none",
     "base.files": "moves finished bytes, makes none",
+    "base.record_files": "moves finished bytes, makes none",
     "shards.engine": "which process computes: the number of workers changes no byte",
     "shards.fingerprint": "computes the fingerprints",
     "base.entry": "prints errors",

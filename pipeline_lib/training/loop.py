@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,7 +18,7 @@ import torch
 
 from pipeline_lib.base.devices import DTYPES
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.params import Optimiser, Tuning
+from pipeline_lib.shards.training_records import Settings
 from pipeline_lib.text.ragged import to_device
 from pipeline_lib.training.checkpoint import Progress, State
 
@@ -38,35 +38,6 @@ class Batches(Protocol):
 
     def collate(self, rows: np.ndarray) -> Batch:
         """Return the tensors of one batch."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How a model is optimised; ``max_steps`` caps the steps whatever ``epochs`` says."""
-
-    optimiser: str
-    learning_rate: float
-    schedule: str
-    warmup: float
-    batch_size: int
-    epochs: int
-    max_steps: int | None
-    evaluate_every: int | None
-    clip_norm: float | None
-    weight_decay: float
-    precision: str
-    seed: int
-
-    @classmethod
-    def of(
-        cls, optimiser: Optimiser | Tuning, rate: float, precision: str, seed: int
-    ) -> "Settings":
-        """Return the settings of a run at one of an optimiser's, or a tuning's, learning rates."""
-        tuned = {"name": "adam", "schedule": "linear", "max_steps": None, "evaluate_every": None}
-        values = tuned | {"weight_decay": 0.0} | optimiser.model_dump()
-        values |= {"optimiser": values["name"], "learning_rate": rate}
-        values |= {"precision": precision, "seed": seed}
-        return cls(**{field.name: values[field.name] for field in fields(cls)})
 
 
 @dataclass(frozen=True)

@@ -15,18 +15,19 @@ from typing import Any, ClassVar, TypeVar
 import torch
 
 from pipeline_lib.base.devices import resolve_training_precision
-from pipeline_lib.base.files import read_json, sha256_json, write_json
+from pipeline_lib.base.files import sha256_json
 from pipeline_lib.base.layout import check_state_folder
 from pipeline_lib.base.processor import computed_on
 from pipeline_lib.params import Optimiser, StudentSettings, Tuning
 from pipeline_lib.shards.engine.protocol import Engine
 from pipeline_lib.shards.fingerprint import training_code
 from pipeline_lib.shards.trained import Trained
+from pipeline_lib.shards.training_records import Settings, TrainingRecord
 from pipeline_lib.training.checkpoint import Progress
-from pipeline_lib.training.loop import Batch, Batches, Score, Settings, fit
+from pipeline_lib.training.loop import Batch, Batches, Score, fit
 
-Record = dict[str, Any]
-"""The content of a finished run's ``training.json``."""
+Fields = dict[str, Any]
+"""Fields of a record."""
 
 
 @dataclass
@@ -36,26 +37,28 @@ class Prepared:
     :ivar model: untrained, on its device; :ivar loss: maps (model, batch) to the mean loss.
     :ivar evaluate: maps the model to its score on dev, or to each task's score.
     :ivar finish: takes (folder, progress), saves the trained model into the folder, and returns
-        the fields that its record has besides the common ones.
+        the fields that its record has besides those of :class:`TrainingRecord`.
     """
 
     model: torch.nn.Module
     batches: Batches
     loss: Callable[[Any, Batch], torch.Tensor]
     evaluate: Callable[[Any], Score]
-    finish: Callable[[Path, Progress], Record]
+    finish: Callable[[Path, Progress], Fields]
 
 
 class TrainingSpec(ABC):
     """Everything that determines one training run of any kind; its result is found by content.
 
     :cvar kind: students, encoders or teachers: names the folder of the results.
+    :cvar record: the class of its record.
     :ivar optimiser: how the model is optimised; :ivar rate: at which of the learning rates.
     :ivar student: what is trained; None: a teacher.
     :ivar device: torch's name for it.
     """
 
     kind: ClassVar[str]
+    record: ClassVar[type[TrainingRecord]]
     optimiser: Optimiser | Tuning
     student: StudentSettings | None
     rate: float
@@ -111,7 +114,7 @@ Message = tuple[int, int, float, float]
 """What a run reports: step, steps, loss, best score on dev."""
 
 
-def train_or_find(spec: TrainingSpec, report: Callable[[Message], None]) -> Record:
+def train_or_find(spec: TrainingSpec, report: Callable[[Message], None]) -> TrainingRecord:
     """Return a run's record; train if its result is missing or damaged."""
     result = spec.result
     if not result.is_whole():
@@ -125,40 +128,27 @@ def train_or_find(spec: TrainingSpec, report: Callable[[Message], None]) -> Reco
             *(spec.settings, result.checkpoint, on_step),
         )
         with result.writing() as folder:
-            extra = run.finish(folder, progress)
-            write_json(folder / "training.json", _record(spec, progress) | extra)
+            record = _fields(spec, progress) | run.finish(folder, progress)
+            spec.record(**record).write(folder / "training.json")
         result.checkpoint.unlink(missing_ok=True)
-    return read_json(result.folder / "training.json")
+    return spec.record.read(result.folder / "training.json")
 
 
-def _record(spec: TrainingSpec, progress: Progress) -> Record:
+def _fields(spec: TrainingSpec, progress: Progress) -> Fields:
     return {
         "best_dev": progress.best_score,
         "best_step": progress.best_step,
         "steps": progress.step,
         "selection": "evaluation that is best on dev",
-        "settings": asdict(spec.settings),
+        "settings": spec.settings,
         "history": progress.history,
         "computed_on": computed_on(spec.device),
     }
 
 
-def record_of_task(record: Record, number: int) -> Record:
-    """Return a run's record for one of its tasks, with the task's own score as ``dev``.
-
-    :param record: of a run of several tasks: ``by_task`` lists what their records have besides.
-    """
-    shared = {key: value for key, value in record.items() if key != "by_task"}
-    history = [{**entry, "dev": entry["dev_by_task"][number]} for entry in record["history"]]
-    for entry in history:
-        del entry["dev_by_task"]
-    [best] = [entry["dev"] for entry in history if entry["step"] == record["best_step"]]
-    return shared | {"history": history, "best_dev": best} | record["by_task"][number]
-
-
 def train_all(
     specs: Sequence[TrainingSpec], engine: Engine, on_progress: Callable[[int, Message], None]
-) -> Iterator[tuple[int, Record]]:
+) -> Iterator[tuple[int, TrainingRecord]]:
     """Yield (index, record) as the runs finish; of identical runs, only the first is executed.
 
     Two rows may define the same run, and two processes must not write one result.  The longest

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic
 
-from pipeline_lib.base.files import write_json
 from pipeline_lib.shards.engine.protocol import Engine
-from pipeline_lib.training.runs import Message, Record, Spec, train_all
+from pipeline_lib.shards.training_records import SearchRecord, TrainingRecord
+from pipeline_lib.training.runs import Message, Spec, train_all
 
 Name = tuple[str, int, float]
 """A row's name, seed and learning rate."""
@@ -51,18 +51,19 @@ class Searched(Generic[Spec]):
 
     rate: float
     best_dev_by_rate: dict[float, float]
-    trainings: dict[int, tuple[Spec, Record]]
+    trainings: dict[int, tuple[Spec, TrainingRecord]]
 
     @property
-    def records(self) -> list[Record]:
+    def records(self) -> list[TrainingRecord]:
         """The records, in the order of the seeds."""
         return [record for _, record in self.trainings.values()]
 
     def write(self, folder: Path) -> None:
         """Write ``search.json``: the chosen rate, and every rate's score on dev."""
         by_rate = {f"{rate:g}": score for rate, score in self.best_dev_by_rate.items()}
-        record = {"learning_rate": self.rate, "best_dev_by_rate": by_rate}
-        write_json(folder / "search.json", {"seed": next(iter(self.trainings)), **record})
+        seed = next(iter(self.trainings))
+        record = SearchRecord(seed=seed, learning_rate=self.rate, best_dev_by_rate=by_rate)
+        record.write(folder / "search.json")
 
 
 def _rank(score: float) -> float:
@@ -82,7 +83,7 @@ def train_rows(
     :param on_done: called with each run once its result is available, trained or found.
     """
     specs: dict[Name, Spec] = {}
-    records: dict[Name, Record] = {}
+    records: dict[Name, TrainingRecord] = {}
 
     def train(names: Sequence[tuple[TrainingRow[Spec], int, float]]) -> None:
         new = {(row.name, *params): row.spec(*params) for row, *params in names}
@@ -97,7 +98,7 @@ def train_rows(
     train([(row, seed, rate) for row in rows for seed, rate in row.search()])
     searched = {}
     for row in rows:
-        scores = {rate: records[row.name, row.seeds[0], rate]["best_dev"] for rate in row.rates}
+        scores = {rate: records[row.name, row.seeds[0], rate].best_dev for rate in row.rates}
         searched[row.name] = max(scores, key=lambda rate: _rank(scores[rate])), scores
     train([(row, seed, searched[row.name][0]) for row in rows for seed in row.seeds])
     return {

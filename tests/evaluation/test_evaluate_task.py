@@ -29,6 +29,7 @@ from pipeline_lib.shards.shard_sets import (
     write_manifest,
     write_shard,
 )
+from tests.made_up import made_up_teacher, made_up_training
 from tests.tour import TOUR
 
 TEXTS = [f"sentence {i}" for i in range(40)]
@@ -101,17 +102,14 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             (folder / "config.json").write_text("{}")
             # Their answers are kept by what is in the folder.
             (folder / "weights").write_text(f"{method} {seed}")
-            write_json(
-                folder / "training.json",
-                {"rows": 40, "steps": 20, "best_step": 10 * seed, "settings": {"batch_size": 4}},
-            )
+            record = made_up_training(rows=40, best_step=10 * seed)
+            write_json(folder / "training.json", record)
         search = {"seed": 1, "learning_rate": 0.003, "best_dev_by_rate": {"0.003": 0.5}}
         write_json(data / "students/movies" / method / "search.json", search)
     (data / "teachers/movies/minilm").mkdir(parents=True)
     names = {"id2label": {"0": "negative", "1": "positive"}}
     write_json(data / "teachers/movies/minilm/config.json", names)
-    counts = {"without_embeddings": 100, "with_embeddings": 300}
-    write_json(data / "teachers/movies/minilm/training.json", {"parameters": counts})
+    write_json(data / "teachers/movies/minilm/training.json", made_up_teacher())
 
     def load_student(folder: Path, device: str = "cpu") -> Fake:
         return Fake(2 if folder.parent.name == "plain" else 8)

@@ -20,7 +20,7 @@ from pipeline_lib.results.markdown import code, escape, fenced
 from pipeline_lib.sources.licences import card_licences, package_licences
 from tests.archives import tar_bytes, write_files, zip_bytes
 from tests.commands.running import PARAMS
-from tests.made_up import made_up_method, made_up_scores, made_up_speed
+from tests.made_up import made_up_method, made_up_scores, made_up_speed, made_up_training
 
 STATIC = {"architecture": "static", "embeddings": "trained", "classifier": 3}
 STATIC |= {"dropout": 0.0, "max_words": 8}
@@ -50,8 +50,9 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store_home: Path)
     made_up_scores(methods).write(Path("data/results/movies/scores.json"))
     made_up_speed(cpu="Some_CPU").write(Path("data/speed/movies.json"))
     folder = write_student(Path("data/students/movies/bilstm_kd_ts/2"), ["negative", "positive"])
-    record = {"settings": {"seed": 2}, "steps": 800, "rows": 16000, "best_step": 720}
-    write_json(folder / "training.json", record | {"computed_on": "Some_CPU, torch 2"})
+    record = made_up_training(steps=800, rows=16000, best_step=720)
+    record |= {"computed_on": "Some_CPU, torch 2"}
+    write_json(folder / "training.json", record)
     return folder
 
 

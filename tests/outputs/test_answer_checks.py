@@ -1,7 +1,6 @@
 """Whether answers belong to their texts, by labels and by words."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +15,7 @@ from pipeline_lib.outputs.files.answer_checks import (
 from pipeline_lib.outputs.files.keyed_table import KeyedTable, Origins
 from pipeline_lib.outputs.files.word_checks import unrelated_warning
 from pipeline_lib.params import Task
+from pipeline_lib.shards.training_records import AnswersRecord
 
 from .answer_files import (
     TASK,
@@ -40,13 +40,13 @@ def test_answers_of_other_texts_are_refused_where_labels_are_known(tmp_path: Pat
         "dev": write_rows(tmp_path / "dev", TEXTS[50:], labels[50:]),
     }
 
-    def described(rows: Lines) -> dict[str, Any]:
+    def described(rows: Lines) -> AnswersRecord:
         path = lines(tmp_path / "a.jsonl", rows)
         return describe_answers(gather_answers([path], settings(), TASK), TASK, splits)
 
     record = described(rows)
-    assert (record["training_agreement"], record["best_dev"], record["dev_rows"]) == (1.0, 1.0, 10)
-    assert described(rows[:50])["best_dev"] is None
+    assert (record.training_agreement, record.best_dev, record.dev_rows) == (1.0, 1.0, 10)
+    assert described(rows[:50]).best_dev is None
     shifted = [row | {"text": text} for row, text in zip(rows, TEXTS[1:] + TEXTS[:1], strict=True)]
     with pytest.raises(DistilleryError, match=r"answers to 60 labelled texts .* shifted"):
         described(shifted)
@@ -124,20 +124,20 @@ def test_without_labels_the_words_tell_that_answers_are_shifted(tmp_path: Path) 
         "dev": write_rows(tmp_path / "dev", ["a film"], [None]),
     }
 
-    def described(own: list[str], given: Lines) -> dict[str, Any]:
+    def described(own: list[str], given: Lines) -> AnswersRecord:
         rows = [{"text": text, "probs": probs} for text, probs in zip(own, given, strict=True)]
         path = lines(tmp_path / "a.jsonl", rows)
         return describe_answers(gather_answers([path], settings(), TASK), TASK, splits)
 
     sound = described(texts, answers)
-    assert sound["predicted_from_words"] > 0.5 and unrelated_warning("llm", "answers", 0.5) is None
+    assert sound.predicted_from_words > 0.5 and unrelated_warning("llm", "answers", 0.5) is None
     for step, place in ((1, "up"), (-1, "down")):
         shifted = [answers[(row + step) % 400] for row in range(400)]
         with pytest.raises(DistilleryError, match=rf"a.jsonl: .* one row {place} .* are shifted"):
             described(texts, shifted)
     # Mixed up otherwise, they may be a bad teacher's.
     mixed = described(texts, [answers[row] for row in draw.permutation(400)])
-    assert abs(mixed["predicted_from_words"]) < 0.2
+    assert abs(mixed.predicted_from_words) < 0.2
     assert "llm: the words" in unrelated_warning("llm", "answers", 0.05)
     # Of fewer texts nothing can be said.
-    assert described(texts[:199], answers[:199])["predicted_from_words"] is None
+    assert described(texts[:199], answers[:199]).predicted_from_words is None

@@ -16,6 +16,7 @@ from pipeline_lib.params import Params, Regression, Task, Teacher, load_params
 from pipeline_lib.results.schema import ParameterCounts
 from pipeline_lib.sources.models import fetch_finished
 from pipeline_lib.training.teachers.finetuning import Data, import_teacher
+from tests.made_up import made_up_teacher
 from tests.pipeline.corpus import sentences, write_encoder
 from tests.tour import TOUR
 
@@ -61,7 +62,7 @@ def test_later_stages_know_it_by_the_tasks_names(
     folder = tmp_path / "teachers"
     import_teacher(tmp_path / "raw", folder, (dev, dev), task, *RUN)
     counts = {"without_embeddings": 1, "with_embeddings": 2}
-    write_json(folder / "training.json", {"parameters": counts})
+    write_json(folder / "training.json", made_up_teacher(parameters=counts))
     assert teacher_parameters(folder, task.label_names) == ParameterCounts(**counts)
     assert load_teacher(folder, "cpu", "float32").label_names == ["no", "yes"]
     assert (tmp_path / "in/done/config.json").read_bytes() == before
@@ -80,7 +81,7 @@ def test_a_regression_in_another_unit_is_refused(
     scores = load_teacher(finished, "cpu", "float32").predict(texts, 32, 256)[:, 0]
     own = Data(texts, scores)
     record = import_teacher(finished, tmp_path / "a", (own, own), task, *RUN)
-    assert record["best_dev"] > 0.9
+    assert record.best_dev > 0.9
     other = Data(texts, 1000 * scores - 300)
     with pytest.raises(DistilleryError, match="another unit than the labels"):
         import_teacher(finished, tmp_path / "b", (other, other), task, *RUN)

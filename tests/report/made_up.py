@@ -14,7 +14,7 @@ from pipeline_lib.results.collect import TaskResult
 from pipeline_lib.shards.columns import list_column
 from pipeline_lib.shards.shard_sets import write_shard
 from tests.inspection.made_up import TASK, TEACHER, made_up_transfer, odds, params, write_set
-from tests.made_up import made_up_method, made_up_scores, made_up_speed
+from tests.made_up import made_up_method, made_up_scores, made_up_speed, made_up_training
 
 HOSTILE = "</script><!--<img src=http://evil.example/x onerror=alert(1)>\"'`&lt;"
 LABELS = ["bad\"'><b onclick=alert(2)>", "good"]
@@ -88,9 +88,7 @@ def _write_training(folder: Path, seed: int) -> None:
         # A correlation of constants is no number.
         for step, score in ((10, float("nan")), (20, 0.8 + seed / 100), (30, 0.79))
     ]
-    settings = {"learning_rate": 0.002}
-    record = {"history": history, "best_step": 20, "settings": settings, "computed_on": "Fast CPU"}
-    write_json(folder / "training.json", record)
+    write_json(folder / "training.json", made_up_training(history=history))
 
 
 def _importance() -> dict[str, Any]:

@@ -12,6 +12,7 @@ from pipeline_lib.base.layout import Layout
 from pipeline_lib.commands.studies.study_tables import read_figures, table, write_study
 from pipeline_lib.commands.studies.sweeps import SWEEPS, Rows, Study
 from pipeline_lib.params import check_params
+from tests.made_up import made_up_training
 from tests.params.variants import changed
 
 
@@ -191,10 +192,15 @@ def fake_metrics(study: Study, data: Path) -> dict[str, Any]:
         task["methods"][point.method] = {"test": {"accuracy": scores}}
         student = data / "students" / point.task / point.method
         for seed in study.params["seeds"]:
-            looks = [{"epoch": 1.0 + n, "dev": 0.6 + n / 10 + seed / 100} for n in range(3)]
-            write_json(student / str(seed) / "training.json", {"history": looks})
+            looks = [
+                {"step": n, "loss": 0.5, "epoch": 1.0 + n, "dev": 0.6 + n / 10 + seed / 100}
+                for n in range(3)
+            ]
+            record = made_up_training(history=looks)
+            write_json(student / str(seed) / "training.json", record)
         if point.encoder:
-            write_json(data / "encoders" / point.encoder / "training.json", {"loss": number / 10})
+            record = made_up_training(loss=number / 10, sentences=9, held_back_sentences=3)
+            write_json(data / "encoders" / point.encoder / "training.json", record)
     return found
 
 

@@ -5,6 +5,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,10 +13,10 @@ import pytest
 import torch
 
 from pipeline_lib.shards.engine.local import LocalEngine
+from pipeline_lib.shards.training_records import Settings, StudentRecord, TrainingRecord
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.training import search
-from pipeline_lib.training.loop import Settings
 from pipeline_lib.training.runs import Message, Prepared, TrainingSpec, train_all
 from pipeline_lib.training.search import TrainingRow, train_rows
 
@@ -27,6 +28,7 @@ class Line(TrainingSpec):
     """A line through the origin that is fitted to one of slope ``slope``."""
 
     kind: ClassVar[str] = "students"
+    record: ClassVar[type[TrainingRecord]] = StudentRecord
     name: str
     size: int
     slope: float = 3.0
@@ -82,11 +84,11 @@ def store(store_home: Path) -> None:
 def test_every_training_has_its_record(workers: int) -> None:
     heard: list[tuple[int, Message]] = []
     found = dict(train_all(LINES, LocalEngine(workers), lambda *m: heard.append(m)))
-    assert {number: record["rows"] for number, record in found.items()} == {
+    assert {number: record.rows for number, record in found.items()} == {
         number: line.size for number, line in enumerate(LINES)
     }
     assert all(steps == LINES[number].planned_steps for number, (_, steps, _, _) in heard)
-    assert found[0]["best_dev"] > -0.2 and found[0]["settings"]["learning_rate"] == 0.1
+    assert found[0].best_dev > -0.2 and found[0].settings.learning_rate == 0.1
 
 
 def test_the_longest_is_first_and_none_is_run_twice() -> None:
@@ -111,14 +113,14 @@ def test_the_best_rate_with_the_first_seed_is_taken_for_all() -> None:
     assert len(done) == len(RUN) == 5
     training, record = found["a"].trainings[6]
     slope = json.loads((training.result.folder / "slope.json").read_text())
-    assert abs(slope - 3.0) == pytest.approx(-record["best_dev"])
+    assert abs(slope - 3.0) == pytest.approx(-record.best_dev)
 
 
 def test_a_score_that_is_no_number_is_the_worst(monkeypatch: pytest.MonkeyPatch) -> None:
     rates = {1e-6: math.nan, 0.1: -0.4, 0.2: -0.3}
 
-    def scored(specs: Sequence[Line], *_: Any) -> list[tuple[int, dict[str, Any]]]:
-        return [(n, {"best_dev": rates[spec.rate]}) for n, spec in enumerate(specs)]
+    def scored(specs: Sequence[Line], *_: Any) -> list[tuple[int, Any]]:
+        return [(n, SimpleNamespace(best_dev=rates[spec.rate])) for n, spec in enumerate(specs)]
 
     monkeypatch.setattr(search, "train_all", scored)
     row = TrainingRow("a", list(rates), [5], lambda seed, rate: Line("a", 16, 3.0, rate, seed))

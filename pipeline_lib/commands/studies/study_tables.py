@@ -7,9 +7,9 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-from pipeline_lib.base.files import read_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.commands.studies.sweeps import Point, Study
+from pipeline_lib.shards.training_records import EncoderRecord, TrainingRecord
 
 
 @dataclass(frozen=True)
@@ -149,15 +149,15 @@ def plot(study: Study, figures: list[Figure], metrics: dict[str, Any], path: Pat
 def _curve(point: Point, study: Study, layout: Layout) -> list[Figure]:
     """Return one figure per evaluation on dev, over all seeds."""
     folder = layout.students(point.task) / point.method
-    seeds = [read_json(folder / str(s) / "training.json") for s in study.params["seeds"]]
-    evaluations = zip(*(seed["history"] for seed in seeds), strict=True)
+    seeds = [
+        TrainingRecord.read(folder / str(seed) / "training.json") for seed in study.params["seeds"]
+    ]
+    evaluations = zip(*(seed.history for seed in seeds), strict=True)
     return [
         Figure(
-            replace(point, place=round(evaluation[0]["epoch"], 2)),
-            statistics.mean(record["dev"] for record in evaluation),
-            statistics.stdev(record["dev"] for record in evaluation)
-            if len(evaluation) > 1
-            else 0.0,
+            replace(point, place=round(evaluation[0].epoch, 2)),
+            statistics.mean(one.dev for one in evaluation),
+            statistics.stdev(one.dev for one in evaluation) if len(evaluation) > 1 else 0.0,
         )
         for evaluation in evaluations
     ]
@@ -168,5 +168,5 @@ def _figure(point: Point, study: Study, metrics: dict[str, Any], layout: Layout)
     score = metrics[point.task]["methods"][point.method][split][metric]
     loss = None
     if point.encoder is not None:
-        loss = read_json(layout.encoder(point.encoder) / "training.json")["loss"]
+        loss = EncoderRecord.read(layout.encoder(point.encoder) / "training.json").loss
     return Figure(point, score["mean"], score["std"], loss)

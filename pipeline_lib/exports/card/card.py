@@ -6,6 +6,7 @@ of classes and files, is escaped.
 
 import platform
 from collections.abc import Iterator
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 
@@ -159,12 +160,13 @@ def _reproduce(facts: Facts) -> list[str]:
     elif facts.place is not None:
         lines += ["Its row is not in params.yaml, or there is no such file.", ""]
     details = []
-    if settings := facts.training.get("settings"):
-        values = ", ".join(f"{key} {value}" for key, value in sorted(settings.items()))
-        steps, kept, count = (facts.training[key] for key in ("steps", "best_step", "rows"))
+    if (training := facts.training) is not None:
+        settings = sorted(asdict(training.settings).items())
+        values = ", ".join(f"{key} {value}" for key, value in settings)
         details.append(
-            f"Trained with {escape(values)}, for {steps:,} steps on {count:,} rows; the weights "
-            f"are those of step {kept:,}. Computed on {escape(str(facts.training['computed_on']))}."
+            f"Trained with {escape(values)}, for {training.steps:,} steps on {training.rows:,} "
+            f"rows; the weights are those of step {training.best_step:,}. Computed on "
+            f"{escape(training.computed_on)}."
         )
     libraries = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
     details.append(

@@ -2,9 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from pipeline_lib.base.files import read_json
 from pipeline_lib.base.layout import StudentPlace, student_place
 from pipeline_lib.models.checks import is_regression
 from pipeline_lib.models.students.folders import temperature_of
@@ -12,6 +10,7 @@ from pipeline_lib.models.students.student import Student
 from pipeline_lib.params import Method, Params, Task, load_params
 from pipeline_lib.results.collect import TaskResult, read_speed
 from pipeline_lib.results.schema import MethodScores, TaskScores, TeacherScores
+from pipeline_lib.shards.training_records import StudentRecord
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class Facts:
     :ivar folder: the student's folder; :ivar place: which student it is, according to its path.
     :ivar row: None outside a workspace, and if its params.yaml no longer has the row.
     :ivar result: the task's scores and timings, reduced to its teacher, its baseline and its row.
-    :ivar training: the content of ``training.json``; empty if there is none.
+    :ivar training: None: its folder has no record.
     """
 
     folder: Path
@@ -40,7 +39,7 @@ class Facts:
     place: StudentPlace | None
     row: CardRow | None
     result: TaskResult | None
-    training: dict[str, Any]
+    training: StudentRecord | None
 
     @property
     def is_regression(self) -> bool:
@@ -61,7 +60,7 @@ class Facts:
 def read_facts(folder: Path, student: Student) -> Facts:
     """Gather what is known about the student in ``folder``.
 
-    :raises DistilleryError: if params.yaml, or the scores of its task, are damaged.
+    :raises DistilleryError: if params.yaml, its record or the scores of its task are damaged.
     """
     location, record = student_place(folder), folder / "training.json"
     return Facts(
@@ -71,7 +70,7 @@ def read_facts(folder: Path, student: Student) -> Facts:
         location,
         None if location is None else _row(location),
         None if location is None else _result(location),
-        read_json(record) if record.exists() else {},
+        StudentRecord.read(record) if record.exists() else None,
     )
 
 

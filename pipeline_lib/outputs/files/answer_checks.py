@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from pipeline_lib.outputs.health import MIN_LABELS, chance_agreement
 from pipeline_lib.params import Task
 from pipeline_lib.results.metrics import agreement, check_unit, decide, label_array, score
 from pipeline_lib.shards.shard_sets import ShardSet
+from pipeline_lib.shards.training_records import AnswersRecord
 
 STRETCH = 500
 """Minimum rows of a file to compare with their neighbours' labels, if it has as many."""
@@ -24,12 +24,8 @@ answers given without reading the texts exceed it in only one stretch of a billi
 
 def describe_answers(
     answers: KeyedTable, task: Task, splits: Mapping[str, ShardSet]
-) -> dict[str, Any]:
+) -> AnswersRecord:
     """Return the record of a teacher whose answers come from files, after checking them.
-
-    ``training_agreement`` and ``best_dev`` cover the labelled rows that have an answer, null if
-    there are none; ``predicted_from_words`` is how well the words of the training texts predict the
-    answers, null if there are too few.
 
     :param answers: as they were gathered, with their origins; :param splits: the task's train and
         dev.
@@ -46,20 +42,19 @@ def describe_answers(
     if task.is_regression and len(known) >= MIN_LABELS:
         check_unit(answers.origins.files[0][1], known, dev_outputs[:, 0])
     metric = task.metrics[0]
-    return {
-        "metric": metric,
-        "labels": task.label_names,
-        "best_dev": score(metric, known, dev_outputs, task.positive_class) if len(known) else None,
-        "dev_rows": len(known),
-        "training_agreement": agreement(labels, outputs, task.is_regression)
-        if len(labels)
-        else None,
-        "training_rows": len(labels),
-        "predicted_from_words": check_words(answers, "answers", [splits["train"].table()], where),
-        "selection": "answers out of files",
-        "provenance": answers.provenance,
-        "counts": answers.counts,
-    }
+    agreed = agreement(labels, outputs, task.is_regression) if len(labels) else None
+    return AnswersRecord(
+        metric=metric,
+        labels=task.label_names,
+        best_dev=score(metric, known, dev_outputs, task.positive_class) if len(known) else None,
+        dev_rows=len(known),
+        training_agreement=agreed,
+        training_rows=len(labels),
+        predicted_from_words=check_words(answers, "answers", [splits["train"].table()], where),
+        selection="answers out of files",
+        provenance=answers.provenance,
+        counts=answers.counts,
+    )
 
 
 def labelled_answers(answers: KeyedTable, rows: ShardSet) -> tuple[np.ndarray, np.ndarray]:

@@ -76,11 +76,11 @@ def _answered(answers: KeyedTable, task: Task, name: str) -> list[str]:
         return lines
     splits = {split: ShardSet.open(layout.split(name, split)) for split in ("train", "dev")}
     record = describe_answers(answers, task, splits)
-    for split, key in (("training", "training_agreement"), ("dev", "best_dev")):
-        if record[key] is not None:
-            rows = record[f"{split}_rows"]
-            lines.append(f"agreement with {rows:,} {split} labels: {record[key]:.4f}")
-    warning = unrelated_warning(answers.origins.names, "answers", record["predicted_from_words"])
+    training = "training", record.training_rows, record.training_agreement
+    for split, rows, agreed in (training, ("dev", record.dev_rows, record.best_dev)):
+        if agreed is not None:
+            lines.append(f"agreement with {rows:,} {split} labels: {agreed:.4f}")
+    warning = unrelated_warning(answers.origins.names, "answers", record.predicted_from_words)
     return lines + [warning] * (warning is not None)
 
 

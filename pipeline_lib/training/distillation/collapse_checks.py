@@ -5,6 +5,7 @@ A low loss can hide it if the targets share a large common direction.
 
 import numpy as np
 
+from pipeline_lib.shards.training_records import Spread
 from pipeline_lib.shards.vectors import unit
 
 SAMPLE = 4096
@@ -37,17 +38,18 @@ def mean_cosine(vectors: np.ndarray) -> float:
     return float((total @ total - rows) / (rows * (rows - 1))) if rows > 1 else 1.0
 
 
-def spread_figures(answers: np.ndarray, targets: np.ndarray) -> dict[str, float]:
+def spread_figures(answers: np.ndarray, targets: np.ndarray) -> Spread:
     """Return effective rank and mean cosine of an encoder's vectors, and of their targets.
 
     :param answers: float (rows, width); :param targets: the same shape.
     """
     both = {"": answers, "target_": targets}
-    return {
+    figures = {
         f"{whose}{name}": round(measure(vectors), 6)
         for name, measure in (("effective_rank", effective_rank), ("mean_cosine", mean_cosine))
         for whose, vectors in both.items()
     }
+    return Spread(**figures)
 
 
 def sample_rows(rows: int) -> np.ndarray:
@@ -55,13 +57,10 @@ def sample_rows(rows: int) -> np.ndarray:
     return np.unique(np.linspace(0, rows - 1, min(rows, SAMPLE)).astype(np.int64))
 
 
-def collapse_warning(name: str, figures: dict[str, float]) -> str | None:
-    """Return the warning for an encoder whose vectors have collapsed; None: they have not.
-
-    :param figures: see :func:`spread_figures`.
-    """
-    rank, wanted = figures["effective_rank"], figures["target_effective_rank"]
-    cosine, usual = figures["mean_cosine"], figures["target_mean_cosine"]
+def collapse_warning(name: str, figures: Spread) -> str | None:
+    """Return the warning for an encoder whose vectors have collapsed; None: they have not."""
+    rank, wanted = figures.effective_rank, figures.target_effective_rank
+    cosine, usual = figures.mean_cosine, figures.target_mean_cosine
     alike = cosine > max(MAX_COSINE, (1.0 + usual) / 2)
     if not alike and rank >= MIN_RANK_SHARE * wanted:
         return None

@@ -35,6 +35,7 @@ from pipeline_lib.models.students.vocabulary import (
 )
 from pipeline_lib.params import Encoder, Optimiser, Params, StudentSettings
 from pipeline_lib.shards.shard_sets import ShardSet
+from pipeline_lib.shards.training_records import VectorEncoderRecord
 from pipeline_lib.shards.training_texts import training_texts
 from pipeline_lib.shards.vectors import StoredVectors, unit
 from pipeline_lib.text.batches import LengthSorted
@@ -45,7 +46,7 @@ from pipeline_lib.training.distillation.corpus import AnsweredVectors, Corpus
 from pipeline_lib.training.distillation.initialisation import Start, start_of
 from pipeline_lib.training.loop import Batch
 from pipeline_lib.training.objectives import objective_loss
-from pipeline_lib.training.runs import Prepared, Record, TrainingSpec
+from pipeline_lib.training.runs import Fields, Prepared, TrainingSpec
 from pipeline_lib.training.search import TrainingRow
 
 _CHUNK = 8192
@@ -56,6 +57,7 @@ class EncoderTraining(TrainingSpec):
     """One encoder to train: a row of ``encoders`` in params.yaml, and the artifacts it reads."""
 
     kind: ClassVar[str] = "encoders"
+    record: ClassVar[type[VectorEncoderRecord]] = VectorEncoderRecord
     params: Params
     name: str
     layout: Layout
@@ -195,7 +197,7 @@ class EncoderTraining(TrainingSpec):
             answers = encode_sentences(model, held_back, device)
             return -held_back_loss(answers, held_back.targets["vectors"], mean)
 
-        def finish(folder: Path, progress: Progress) -> Record:
+        def finish(folder: Path, progress: Progress) -> Fields:
             save_encoder(folder, model, start.tokenizer, self.student, start.pretrained)
             self._targets(mean if self.row.centre else None).save(folder)
             answers = encode_sentences(model, held_back, device)
@@ -210,7 +212,7 @@ class EncoderTraining(TrainingSpec):
                 "centred": self.row.centre,
                 "loss": -progress.best_score,
                 "constant_loss": held_back_loss(rows, held_back.targets["vectors"], mean),
-                **spread,
+                **spread.model_dump(),
                 "history": [{**entry, "dev": -entry["dev"]} for entry in progress.history],
                 **_left_out(self),
             }
@@ -219,7 +221,7 @@ class EncoderTraining(TrainingSpec):
         return Prepared(model, batches, loss, evaluate, finish)
 
 
-def _left_out(training: EncoderTraining) -> Record:
+def _left_out(training: EncoderTraining) -> Fields:
     """Return how many sentences are left out for lack of a vector; empty if all have one."""
     missing, held_back = training.train.unanswered, training.validation.unanswered
     counts = {"unanswered": missing, "held_back_unanswered": held_back}

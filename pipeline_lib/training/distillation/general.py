@@ -20,6 +20,7 @@ from pipeline_lib.models.students.check_student import check_beside, check_fits
 from pipeline_lib.models.students.student import attend_quickly
 from pipeline_lib.params import BERT, GeneralEncoder, Optimiser, Params
 from pipeline_lib.shards.references import SetReference
+from pipeline_lib.shards.training_records import EncoderRecord
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.pieces import Pieces
 from pipeline_lib.text.ragged import Sentences
@@ -28,7 +29,7 @@ from pipeline_lib.training.distillation.initialisation import start_of
 from pipeline_lib.training.distillation.online_teacher import RunningTeacher, held_back_loss
 from pipeline_lib.training.loop import Batch
 from pipeline_lib.training.objectives import objective_loss
-from pipeline_lib.training.runs import Prepared, Record, TrainingSpec
+from pipeline_lib.training.runs import Fields, Prepared, TrainingSpec
 from pipeline_lib.training.search import TrainingRow
 
 
@@ -41,6 +42,7 @@ class GeneralTraining(TrainingSpec):
     """
 
     kind: ClassVar[str] = "encoders"
+    record: ClassVar[type[EncoderRecord]] = EncoderRecord
     name: str
     row: GeneralEncoder
     student: BERT
@@ -95,7 +97,7 @@ class GeneralTraining(TrainingSpec):
             size = self.optimiser.batch_size
             return -held_back_loss(trained, teacher, held_back, weights, size, device)
 
-        def finish(folder: Path, progress: Progress) -> Record:
+        def finish(folder: Path, progress: Progress) -> Fields:
             reader.model.to("cpu").save_pretrained(folder)
             start.tokenizer.save(folder)
             return {

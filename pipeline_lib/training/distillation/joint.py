@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from pipeline_lib.base.files import sha256_folder, write_json
+from pipeline_lib.base.files import sha256_folder
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.models.networks.encoders import ENCODERS
 from pipeline_lib.models.networks.joint import JointNetwork
@@ -24,6 +24,7 @@ from pipeline_lib.results.metrics import score
 from pipeline_lib.shards.fingerprint import code_outside
 from pipeline_lib.shards.references import SetReference
 from pipeline_lib.shards.shard_sets import check_answers, read_manifest
+from pipeline_lib.shards.training_records import JointRecord, StudentRecord, TasksRecord
 from pipeline_lib.shards.training_texts import training_texts
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.training.checkpoint import Progress
@@ -39,7 +40,7 @@ from pipeline_lib.training.label_scale import scale_of
 from pipeline_lib.training.loop import Batch, ScoresByTask
 from pipeline_lib.training.mixed import MixedBatches
 from pipeline_lib.training.objectives import TERMS, objective_loss
-from pipeline_lib.training.runs import Prepared, Record, record_of_task
+from pipeline_lib.training.runs import Fields, Prepared
 from pipeline_lib.training.search import Searched, TrainingRow
 
 
@@ -100,6 +101,7 @@ class JointTraining(EncodedTraining):
     """
 
     kind: ClassVar[str] = "joint"
+    record: ClassVar[type[TasksRecord]] = TasksRecord
     name: str
     row: Joint
     student: StudentSettings
@@ -173,7 +175,7 @@ class JointTraining(EncodedTraining):
             ]
             return ScoresByTask(scores, [len(dev) for dev in devs])
 
-        def finish(folder: Path, _: Progress) -> Record:
+        def finish(folder: Path, _: Progress) -> Fields:
             for number, (student, scale) in enumerate(zip(model.students, scales, strict=True)):
                 if scale is not None:
                     scale.rescale(student.logits)
@@ -193,26 +195,18 @@ class JointTraining(EncodedTraining):
         batches = MixedBatches(sorted_sets, self.row.sampling, self.seed)
         return Prepared(model, batches, loss, evaluate, finish)
 
-    def write(self, folder: Path, record: Record) -> None:
+    def write(self, folder: Path, record: TasksRecord) -> None:
         """Write training.json with the scores of each task by its name, and the tasks' students.
 
         A task's student is in the folder of the task's name, with a record as if it were trained
         alone: another task's name in it would change whatever depends on it.
         """
-        by_task = [record_of_task(record, number) for number in range(len(self.parts))]
-        named = dict(zip(self.parts, by_task, strict=True))
-        for number, (task, task_record) in enumerate(named.items()):
+        students = {}
+        for number, task in enumerate(self.parts):
             self.result.link_into(folder / task, str(number))
-            write_json(folder / task / "training.json", task_record)
-        shared = {key: value for key, value in record.items() if key != "by_task"}
-        history = [
-            {**entry, "dev_by_task": dict(zip(self.parts, entry["dev_by_task"], strict=True))}
-            for entry in record["history"]
-        ]
-        best = {task: task_record["best_dev"] for task, task_record in named.items()}
-        rows = {task: task_record["rows_of_task"] for task, task_record in named.items()}
-        details = {"history": history, "best_dev_by_task": best, "rows_by_task": rows}
-        write_json(folder / "training.json", shared | details)
+            students[task] = record.of_task(number, StudentRecord)
+            students[task].write(folder / task / "training.json")
+        JointRecord.of(record, students).write(folder / "training.json")
 
 
 def write_joint_vocabulary(params: Params, name: str, layout: Layout) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import link_or_copy, read_json, sha256_folder
+from pipeline_lib.base.files import link_or_copy, sha256_folder
 from pipeline_lib.models.networks.encoders import ENCODERS
 from pipeline_lib.models.networks.imitation import Imitation
 from pipeline_lib.models.networks.student import StudentNetwork
@@ -25,6 +25,7 @@ from pipeline_lib.results.metrics import best_threshold, score
 from pipeline_lib.shards.fingerprint import code_outside
 from pipeline_lib.shards.references import SetReference
 from pipeline_lib.shards.shard_sets import read_manifest
+from pipeline_lib.shards.training_records import StudentRecord
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.training.checkpoint import Progress
@@ -42,7 +43,7 @@ from pipeline_lib.training.distillation.plans import ModelReference, Plan
 from pipeline_lib.training.label_scale import LabelScale, scale_of
 from pipeline_lib.training.loop import Batch
 from pipeline_lib.training.objectives import TERMS, objective_loss
-from pipeline_lib.training.runs import Prepared, Record
+from pipeline_lib.training.runs import Fields, Prepared
 from pipeline_lib.training.search import TrainingRow
 
 
@@ -54,6 +55,7 @@ class StudentTraining(EncodedTraining):
     """
 
     kind: ClassVar[str] = "students"
+    record: ClassVar[type[StudentRecord]] = StudentRecord
     plan: Plan
     vocabulary: Path
     dev: SetReference
@@ -166,7 +168,7 @@ class StudentTraining(EncodedTraining):
             outputs = predict_sentences(model, dev, device)
             return score(plan.metric, dev.targets["labels"], outputs, plan.positive)
 
-        def finish(folder: Path, _: Progress) -> Record:
+        def finish(folder: Path, _: Progress) -> Fields:
             shift = _finish(model, scale, dev, plan, device)
             save_student(folder, model, tokenizer)
             return {
@@ -252,7 +254,7 @@ def plans_in_turn(plans: Sequence[Plan]) -> list[list[Plan]]:
     return turns
 
 
-def take_students(plan: Plan, seeds: Sequence[int], target: Path) -> dict[int, Record]:
+def take_students(plan: Plan, seeds: Sequence[int], target: Path) -> dict[int, StudentRecord]:
     """Link a joint run's students, which the row uses as they are, into ``<target>/<seed>``.
 
     Their learning-rate search is that of the joint run.
@@ -265,7 +267,7 @@ def take_students(plan: Plan, seeds: Sequence[int], target: Path) -> dict[int, R
         for path in sorted(folder.iterdir()):
             link_or_copy(path, target / str(seed) / path.name)
     link_or_copy(folders[seeds[0]] / "search.json", target / "search.json")
-    return {seed: read_json(folder / "training.json") for seed, folder in folders.items()}
+    return {seed: StudentRecord.read(folder / "training.json") for seed, folder in folders.items()}
 
 
 def _finish(

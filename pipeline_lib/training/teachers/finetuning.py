@@ -15,7 +15,7 @@ import torch
 
 from pipeline_lib.base.devices import resolve_precision
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import link_or_copy, write_json
+from pipeline_lib.base.files import link_or_copy
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.processor import computed_on
 from pipeline_lib.base.text import Text
@@ -28,13 +28,18 @@ from pipeline_lib.results.metrics import agreement, check_unit, label_array, sco
 from pipeline_lib.shards.columns import texts
 from pipeline_lib.shards.references import SetReference
 from pipeline_lib.shards.shard_sets import ShardSet
+from pipeline_lib.shards.training_records import (
+    TeacherRecord,
+    TrainingRecord,
+    TunedTeacherRecord,
+)
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.training.checkpoint import Progress
 from pipeline_lib.training.label_scale import LabelScale, scale_of
 from pipeline_lib.training.loop import Batch, autocast
 from pipeline_lib.training.objectives import label_loss
-from pipeline_lib.training.runs import Prepared, Record, TrainingSpec
+from pipeline_lib.training.runs import Fields, Prepared, TrainingSpec
 from pipeline_lib.training.search import TrainingRow
 
 EVALUATION_TOKENS = 4096
@@ -123,7 +128,7 @@ class TaskTeacher:
         if self.scale is not None:
             self.scale.rescale(output_layer(self.teacher.model))
 
-    def describe(self, folder: Path, precision: str) -> Record:
+    def describe(self, folder: Path, precision: str) -> Fields:
         """Return the task's part of the record; its finished teacher is in ``folder``."""
         finished = load_teacher(folder, self.teacher.device, precision)
         return describe(finished, self.train, self.task, self.max_length)
@@ -138,6 +143,7 @@ class TeacherTraining(TrainingSpec):
     """
 
     kind: ClassVar[str] = "teachers"
+    record: ClassVar[type[TrainingRecord]] = TunedTeacherRecord
     student: ClassVar[None] = None
     base: Path
     tasks: Mapping[str, TeacherTask]
@@ -182,7 +188,7 @@ class TeacherTraining(TrainingSpec):
             with autocast(device, precision):
                 return part.dev_score()
 
-        def finish(folder: Path, _: Progress) -> Record:
+        def finish(folder: Path, _: Progress) -> Fields:
             part.rescale()
             model.to("cpu").save_pretrained(folder)
             tokenizer.save_pretrained(folder)
@@ -230,7 +236,7 @@ def teacher_row(
     return TrainingRow(name, teacher.tuning.learning_rates, [teacher.tuning.seed], spec)
 
 
-def describe(teacher: Teacher, train: Data, task: Task, max_length: int) -> Record:
+def describe(teacher: Teacher, train: Data, task: Task, max_length: int) -> Fields:
     """Return a finished teacher's agreement with its training labels, its size and max_length.
 
     The alignment proof compares the stored outputs with the agreement: misaligned rows would agree
@@ -272,7 +278,7 @@ def import_teacher(
     max_length: int,
     device: torch.device,
     precision: str,
-) -> Record:
+) -> TeacherRecord:
     """Copy a teacher that was fine-tuned elsewhere into ``folder``; return its record.
 
     :param splits: the task's train and dev.
@@ -285,11 +291,11 @@ def import_teacher(
     outputs = teacher.predict(dev.texts, max_length, EVALUATION_TOKENS)
     if task.is_regression:
         check_unit(finished, dev.labels, outputs[:, 0])
-    record = {
-        "best_dev": score(task.metrics[0], dev.labels, outputs, task.positive_class),
-        "selection": "fine-tuned elsewhere",
-        "computed_on": computed_on(str(device)),
+    record = TeacherRecord(
+        best_dev=score(task.metrics[0], dev.labels, outputs, task.positive_class),
+        selection="fine-tuned elsewhere",
+        computed_on=computed_on(str(device)),
         **describe(teacher, train, task, max_length),
-    }
-    write_json(folder / "training.json", record)
+    )
+    record.write(folder / "training.json")
     return record

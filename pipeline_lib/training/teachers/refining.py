@@ -9,7 +9,7 @@ teacher, and the shared encoder's weights are stored once.
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from safetensors import safe_open
@@ -18,12 +18,13 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import link_or_copy, write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import Params, Refining
+from pipeline_lib.shards.training_records import TasksRecord, TrainingRecord, TunedTeacherRecord
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.pieces import load_fast_tokenizer
 from pipeline_lib.training.checkpoint import Progress
 from pipeline_lib.training.loop import Batch, ScoresByTask, autocast
 from pipeline_lib.training.mixed import MixedBatches
-from pipeline_lib.training.runs import Prepared, Record, record_of_task
+from pipeline_lib.training.runs import Fields, Prepared
 from pipeline_lib.training.search import TrainingRow
 from pipeline_lib.training.teachers.finetuning import (
     TaskTeacher,
@@ -104,6 +105,7 @@ class RefinedTraining(TeacherTraining):
     :ivar tasks: by their names.
     """
 
+    record: ClassVar[type[TrainingRecord]] = TasksRecord
     optimiser: Refining
 
     @property
@@ -138,7 +140,7 @@ class RefinedTraining(TeacherTraining):
                 scores = [part.dev_score() for part in parts.values()]
             return ScoresByTask(scores, [len(part.dev.texts) for part in parts.values()])
 
-        def finish(folder: Path, _: Progress) -> Record:
+        def finish(folder: Path, _: Progress) -> Fields:
             for part in parts.values():
                 part.rescale()
             save_classifiers(folder, model.to("cpu"), tokenizer)
@@ -157,16 +159,17 @@ class RefinedTraining(TeacherTraining):
         batches = MixedBatches(sets, self.optimiser.sampling, seed)
         return Prepared(model, batches, loss, evaluate, finish)
 
-    def write(self, folders: Mapping[str, Path], record: Record) -> None:
+    def write(self, folders: Mapping[str, Path], record: TasksRecord) -> None:
         """Link each task's teacher into its folder, with a record as if it were trained alone.
 
-        :param folders: by task; :param record: the content of the run's ``training.json``.
+        :param folders: by task; :param record: the run's.
         """
         for number, task in enumerate(self.tasks):
             self.result.link_into(folders[task], str(number))
             # The mean, weighted by dev rows, by which the best evaluation was chosen.
-            task_record = record_of_task(record, number) | {"best_dev_mean": record["best_dev"]}
-            write_json(folders[task] / "training.json", task_record)
+            mean = {"best_dev_mean": record.best_dev}
+            task_record = record.of_task(number, TunedTeacherRecord, **mean)
+            task_record.write(folders[task] / "training.json")
 
 
 def save_classifiers(folder: Path, model: SharedClassifiers, tokenizer: Any) -> None:

@@ -94,9 +94,9 @@ def test_it_learns_the_layers_and_is_a_model_to_transformers(
 ) -> None:
     found = train(make())
     [(own, record)] = found.trainings.values()
-    losses = [entry["dev"] for entry in record["history"]]
-    assert losses[-1] == record["loss"] < 0.8 * losses[0]
-    assert (record["sentences"], record["held_back_sentences"]) == (96, 16)
+    losses = [entry.dev for entry in record.history]
+    assert losses[-1] == record.loss < 0.8 * losses[0]
+    assert (record.sentences, record.held_back_sentences) == (96, 16)
     folder = own.result.folder
     model = AutoModel.from_pretrained(folder).eval()
     sizes = model.config.hidden_size, model.config.num_hidden_layers, model.config.intermediate_size

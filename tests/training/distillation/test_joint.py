@@ -376,7 +376,7 @@ def test_students_are_taken_as_they_are(
     monkeypatch.setattr(StudentTraining, "prepare", None)
     plan = plans(WARMTH, "taken")
     records = take_students(plan, [1, 2], tmp_path / "taken")
-    assert list(records) == [1, 2] and records[1]["steps"] == 180
+    assert list(records) == [1, 2] and records[1].steps == 180
     for seed in (1, 2):
         start = ended.joint_student("mtl", seed, WARMTH)
         own = tmp_path / "taken" / str(seed)

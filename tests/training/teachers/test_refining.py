@@ -1,4 +1,4 @@
-"""A refined teacher: several tasks on one encoder, each task's a teacher like any other."""
+"""Teachers of one task, and refined ones: several tasks on one encoder, a teacher for each."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,15 +14,17 @@ from transformers import AutoModelForSequenceClassification, BertModel
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json
 from pipeline_lib.models.teacher import Teacher, digest_model, load_teacher
-from pipeline_lib.params import Refining, Regression
+from pipeline_lib.params import FineTuning, Refining, Regression
 from pipeline_lib.results.metrics import score
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.references import SetReference
 from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
+from pipeline_lib.shards.training_records import TasksRecord, TunedTeacherRecord
+from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.training import loop
 from pipeline_lib.training.checkpoint import Progress
 from pipeline_lib.training.search import TrainingRow, train_rows
-from pipeline_lib.training.teachers.finetuning import Data, TeacherTask
+from pipeline_lib.training.teachers.finetuning import Data, TeacherTask, TeacherTraining
 from pipeline_lib.training.teachers.refining import (
     ENCODER,
     HEAD,
@@ -120,7 +122,7 @@ def make(data: Path, names: Sequence[str] = TASKS, rate: float = 3e-3, **changes
     return RefinedTraining(data / "base", ranked, params, 32, rate, "cpu", "float32")
 
 
-def train(training: RefinedTraining, folder: Path) -> dict[str, Any]:
+def train(training: RefinedTraining, folder: Path) -> TasksRecord:
     """Train or find; write the tasks' teachers below ``folder``, and return the record."""
     row = TrainingRow("refined", [training.rate], [training.seed], lambda _, __: training)
     found = train_rows([row], LocalEngine(1))["refined"]
@@ -150,8 +152,8 @@ def test_each_task_gets_a_teacher_that_has_learnt(data: Path, tmp_path: Path) ->
             # In the labels' unit: a constant guess errs by a deviation of 11.
             assert np.abs(outputs[:, 0] - dev.labels).mean() < 6
     assert best["moods"] > 0.9 and best["warmth"] > 0.8
-    assert record["best_dev"] == pytest.approx(np.average([*best.values()], weights=rows), abs=1e-6)
-    assert record["best_dev"] == pytest.approx(max(np.average(curves, axis=0, weights=rows)))
+    assert record.best_dev == pytest.approx(np.average([*best.values()], weights=rows), abs=1e-6)
+    assert record.best_dev == pytest.approx(max(np.average(curves, axis=0, weights=rows)))
 
 
 def test_what_the_tasks_share_is_stored_once(data: Path, tmp_path: Path) -> None:
@@ -273,7 +275,7 @@ def test_killed_it_resumes_to_the_same_bytes(
     with pytest.raises(KeyboardInterrupt):
         train(make(data, epochs=2), tmp_path / "killed")
     monkeypatch.setattr(loop, "_step", step)
-    assert train(make(data, epochs=2), tmp_path / "killed")["history"] == whole["history"]
+    assert train(make(data, epochs=2), tmp_path / "killed").history == whole.history
     for task in TASKS:
         assert digest_model(tmp_path / "whole" / task) == digest_model(tmp_path / "killed" / task)
 
@@ -291,7 +293,7 @@ def test_ranked_answers_are_learnt_as_classes(data: Path, tmp_path: Path) -> Non
     dev = Data.read(data / "answers" / "dev")
     outputs = load_teacher(tmp_path / "answers", "cpu", "float32").predict(dev.texts, 32, 4096)
     assert score("accuracy", dev.labels, outputs) > 0.8
-    assert [own["metric"] for own in record["by_task"]] == ["accuracy", "accuracy"]
+    assert [own["metric"] for own in record.by_task] == ["accuracy", "accuracy"]
 
 
 @pytest.mark.parametrize(
@@ -315,3 +317,45 @@ def test_what_cannot_be_ranked(data: Path, ranking: dict[str, str], message: str
 def test_sampling_is_all_or_an_exponent(sampling: Any) -> None:
     with pytest.raises(ValueError, match="sampling"):
         Refining.model_validate(SETTINGS | {"sampling": sampling})
+
+
+def single(data: Path, task: str, **changes: Any) -> TeacherTraining:
+    """Return the training of one task's teacher; keyword arguments replace settings."""
+    refined = make(data, [task])
+    settings = {**SETTINGS, "kind": "single", **changes}
+    tuning = FineTuning.model_validate(
+        {name: value for name, value in settings.items() if name not in ("sampling", "ranking")}
+    )
+    return TeacherTraining(data / "base", refined.tasks, tuning, 32, 3e-3, "cpu", "float32")
+
+
+@pytest.mark.parametrize(("task", "epochs"), [("moods", 6), ("warmth", 20)])
+def test_a_teacher_of_one_task_is_a_model_like_any_other(
+    data: Path, tmp_path: Path, task: str, epochs: int
+) -> None:
+    training = single(data, task, epochs=epochs)
+    row = TrainingRow(task, [3e-3], [1], lambda *_: training)
+    [(_, record)] = train_rows([row], LocalEngine(1))[task].trainings.values()
+    training.result.link_into(tmp_path)
+    assert isinstance(record, TunedTeacherRecord) and record.best_dev > 0.7
+    assert record.training_agreement > 0.8 and record.max_length == 32
+    assert (tmp_path / "model.safetensors").exists()
+    dev = Data.read(data / task / "dev")
+    outputs = load_teacher(tmp_path, "cpu", "float32").predict(dev.texts, 32, 4096)
+    if task == "warmth":
+        # In the labels' unit: a constant guess errs by a deviation of 11.
+        assert np.abs(outputs[:, 0] - dev.labels).mean() < 6
+
+
+def test_batches_of_one_task_are_not_mixed(data: Path) -> None:
+    run = single(data, "moods", freeze_embeddings=True).prepare()
+    assert type(run.batches) is LengthSorted
+    fixed = [name for name, p in run.model.named_parameters() if not p.requires_grad]
+    assert fixed == ["bert.embeddings.word_embeddings.weight"]
+
+
+def test_how_tasks_are_mixed_is_in_the_key_of_a_refined_teacher_only(data: Path) -> None:
+    plain, refined = single(data, "moods"), make(data, ["moods"])
+    assert refined.made_from == [*plain.made_from, "all"]
+    assert plain.result.key != refined.result.key != make(data, ["warmth"]).result.key
+    assert plain.result.key == single(data, "moods").result.key

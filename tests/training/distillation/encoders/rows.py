@@ -10,6 +10,7 @@ from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.params import check_params
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
+from pipeline_lib.shards.training_records import VectorEncoderRecord
 from pipeline_lib.text.words import split_words
 from pipeline_lib.training.distillation.encoders import EncoderTraining
 from pipeline_lib.training.search import TrainingRow, train_rows
@@ -33,7 +34,7 @@ def ignore(*_: Any) -> None:
 
 def train_one(
     row: TrainingRow[EncoderTraining], target: Path, on_progress: Callable[..., None]
-) -> dict[str, Any]:
+) -> VectorEncoderRecord:
     """Train one encoder into ``target`` and return its record; ``on_progress`` gets messages."""
     found = train_rows([row], LocalEngine(1), lambda _, message: on_progress(*message))[row.name]
     [(training, record)] = found.trainings.values()

@@ -136,10 +136,10 @@ def test_sentences_without_a_vector_are_left_out(
     assert not np.isnan(training.train.vectors()[np.arange(training.rows)]).any()
     record = train_one(told, tmp_path / "sra", ignore)
     held_back = sum(text == HELD_BACK[7] for text in HELD_BACK)
-    assert (record["sentences"], record["unanswered"]) == (90 - left + 1, left + 1)
-    assert record["held_back_unanswered"] == held_back
-    assert record["held_back_sentences"] == len(HELD_BACK) - held_back
-    assert 0.0 < record["loss"] < 1.0 and np.isfinite(record["constant_loss"])
+    assert (record.sentences, record.unanswered) == (90 - left + 1, left + 1)
+    assert record.held_back_unanswered == held_back
+    assert record.held_back_sentences == len(HELD_BACK) - held_back
+    assert 0.0 < record.loss < 1.0 and np.isfinite(record.constant_loss)
     targets = Targets.read(tmp_path / "sra")
     assert (targets.model, targets.pooling, targets.max_length) == (found.digest, None, None)
     with pytest.raises(DistilleryError, match="trained on vectors from files"):

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("store_home")
 def test_a_layer_of_the_teacher_learns_its_vectors(run: MakeRow, tmp_path: Path) -> None:
     own = run({"learning_rates": [3.0e-3]}, LAYER, centre=True)
     record = train_one(own, tmp_path / "leaf", ignore)
-    assert record["loss"] < 0.6 * record["constant_loss"]
+    assert record.loss < 0.6 * record.constant_loss
     # It is built again without the model that it was cut out of, and so is a student above it.
     encoder, settings = load_encoder(tmp_path / "leaf"), first_of(own).student
     student = start_from_encoder(tmp_path / "leaf", settings).build(settings, False, ["no", "yes"])

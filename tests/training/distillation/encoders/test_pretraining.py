@@ -31,10 +31,10 @@ def test_the_loss_by_hand() -> None:
 
 def test_it_learns_more_than_a_constant(run: MakeRow, tmp_path: Path) -> None:
     record = train_one(run(centre=True), tmp_path / "sra", ignore)
-    assert record["loss"] < 0.6 * record["constant_loss"]
-    assert record["sentences"] == len(TRAIN) and record["held_back_sentences"] == len(HELD_BACK)
-    assert len(record["history"]) == 8
-    assert record["history"][0]["dev"] > record["loss"] == record["history"][-1]["dev"]
+    assert record.loss < 0.6 * record.constant_loss
+    assert record.sentences == len(TRAIN) and record.held_back_sentences == len(HELD_BACK)
+    assert len(record.history) == 8
+    assert record.history[0].dev > record.loss == record.history[-1].dev
 
 
 def test_a_common_direction_makes_the_loss_low(run: MakeRow, tmp_path: Path) -> None:
@@ -42,7 +42,7 @@ def test_a_common_direction_makes_the_loss_low(run: MakeRow, tmp_path: Path) -> 
     plain = train_one(run(short), tmp_path / "plain", ignore)
     assert Targets.read(tmp_path / "plain").mean is None
     centred = train_one(run(short, centre=True), tmp_path / "centred", ignore)
-    assert plain["constant_loss"] < 0.05 < plain["history"][0]["loss"]
+    assert plain.constant_loss < 0.05 < plain.history[0].loss
     # Without the common direction a constant says nothing.
     assert centred["constant_loss"] > 0.4
 
@@ -69,17 +69,17 @@ def test_the_losses_are_those_of_the_encoder_that_was_kept(
     cosines = (
         (wanted * found).sum(1) / np.linalg.norm(wanted, axis=1) / np.linalg.norm(found, axis=1)
     )
-    assert record["loss"] == pytest.approx((1 - cosines).mean() / 2, abs=1e-3)
+    assert record.loss == pytest.approx((1 - cosines).mean() / 2, abs=1e-3)
 
 
 def test_the_best_learning_rate_is_kept(run: MakeRow, tmp_path: Path) -> None:
     rates = {"learning_rates": [1.0e-5, 1.0e-2], "epochs": 3}
     steps: list[tuple[int, int]] = []
     record = train_one(run(rates), tmp_path / "a", lambda s, t, *_: steps.append((s, t)))
-    assert record["settings"]["learning_rate"] == 1.0e-2
+    assert record.settings.learning_rate == 1.0e-2
     search = json.loads((tmp_path / "a/search.json").read_text())
     assert search["best_dev_by_rate"]["1e-05"] < search["best_dev_by_rate"]["0.01"]
-    assert record["loss"] == -search["best_dev_by_rate"]["0.01"]
+    assert record.loss == -search["best_dev_by_rate"]["0.01"]
     assert sorted(steps) == sorted([(n, 24) for n in range(1, 25)] * 2)
 
 

@@ -1,13 +1,13 @@
-"""The learning curves, read from the training records in the models' folders."""
+"""What the records in the models' folders say of all trainings: learning curves, processors."""
 
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import read_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import Params
+from pipeline_lib.shards.training_records import ModelRecord, TrainingRecord
 
 Curve = dict[str, Any]
 """``system``, ``kind`` (teacher, method, joint, encoder), ``seed``, ``measure`` and ``history``: a
@@ -54,21 +54,38 @@ def _curve(
     :param task: for joint training, the task whose score is used.
     """
     try:
-        record = read_json(folder / "training.json")
+        record = TrainingRecord.read(folder / "training.json")
     except DistilleryError:
         # The teacher's answers are in files, or it was fine-tuned elsewhere.
         return None
     history = [
         {
-            "step": one["step"],
-            "epoch": one["epoch"],
-            "loss": round(one["loss"], 6),
-            "dev": round(one.get("dev_by_task", {}).get(task, one["dev"]), 6),
+            "step": one.step,
+            "epoch": one.epoch,
+            "loss": round(one.loss, 6),
+            "dev": round(one.dev if task is None else one.dev_by_task[task], 6),
         }
-        for one in record.get("history", [])
+        for one in record.history
     ]
-    if not history:
-        return None
-    rate = record["settings"]["learning_rate"]
+    rate = record.settings.learning_rate
     names = {"system": system, "kind": kind, "seed": seed, "measure": measure}
-    return names | {"best_step": record["best_step"], "learning_rate": rate, "history": history}
+    return names | {"best_step": record.best_step, "learning_rate": rate, "history": history}
+
+
+def computed_on(params: Params, layout: Layout) -> list[str]:
+    """Return the processors and torch versions that the records of trained models name."""
+    folders = [layout.teacher(t, name) for t in params.tasks for name in params.teachers_of(t)]
+    folders += [
+        layout.student(task, method, seed)
+        for task in params.tasks
+        for method in params.methods_of(task)
+        for seed in params.seeds
+    ]
+    folders += [layout.encoder(name) for name in params.encoders]
+    machines = set()
+    for folder in folders:
+        try:
+            machines.add(ModelRecord.read(folder / "training.json").computed_on)
+        except DistilleryError:
+            continue
+    return sorted(machines - {None})

@@ -1,0 +1,252 @@
+"""The schemas of ``training.json`` and ``search.json``: how a model was made, beside the model.
+
+A reader names the class that has what it needs; further keys of the file are ignored.  Keys that
+do not apply are left out of the file.
+"""
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, ClassVar, Literal, TypeVar
+
+from pipeline_lib.base.files import write_json
+from pipeline_lib.base.record_files import Record, RecordFile
+from pipeline_lib.params import Optimiser, Tuning
+
+
+class ModelRecord(RecordFile):
+    """What the record of any model, or of a teacher without a model, may say.
+
+    :ivar computed_on: the processor and torch's version; None: nothing was computed here.
+    :ivar max_length: a teacher's limit in word pieces.
+    """
+
+    others: ClassVar[Literal["forbid", "ignore"]] = "ignore"
+    computed_on: str | None = None
+    max_length: int | None = None
+
+    def write(self, path: Path) -> None:
+        """Write it as JSON, without the keys that were not set."""
+        write_json(path, self.model_dump(exclude_unset=True))
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a model is optimised; ``max_steps`` caps the steps whatever ``epochs`` says."""
+
+    optimiser: str
+    learning_rate: float
+    schedule: str
+    warmup: float
+    batch_size: int
+    epochs: int
+    max_steps: int | None
+    evaluate_every: int | None
+    clip_norm: float | None
+    weight_decay: float
+    precision: str
+    seed: int
+
+    @classmethod
+    def of(
+        cls, optimiser: Optimiser | Tuning, rate: float, precision: str, seed: int
+    ) -> "Settings":
+        """Return the settings of a run at one of an optimiser's, or a tuning's, learning rates."""
+        tuned = {"name": "adam", "schedule": "linear", "max_steps": None, "evaluate_every": None}
+        values = tuned | {"weight_decay": 0.0} | optimiser.model_dump()
+        values |= {"optimiser": values["name"], "learning_rate": rate}
+        values |= {"precision": precision, "seed": seed}
+        return cls(**{field.name: values[field.name] for field in fields(cls)})
+
+
+class Evaluation(Record):
+    """An evaluation on dev: the mean training loss since the last one, and the score.
+
+    :ivar dev_by_task: each task's score, of several; ``dev`` is their mean, weighted by rows.
+    """
+
+    step: int
+    epoch: float
+    loss: float
+    dev: float
+    dev_by_task: list[float] | dict[str, float] | None = None
+
+
+class TrainingRecord(ModelRecord):
+    """What the record of every training run says.
+
+    :ivar best_step: the step whose weights were kept; :ivar selection: how it was chosen.
+    """
+
+    best_dev: float
+    best_step: int
+    steps: int
+    selection: str
+    settings: Settings
+    history: list[Evaluation]
+    computed_on: str
+
+
+OfTask = TypeVar("OfTask", bound=TrainingRecord)
+
+
+class TasksRecord(TrainingRecord):
+    """A run of several tasks, as it is kept: without their names.
+
+    :ivar by_task: what a task's record has besides, in the order of the tasks.
+    """
+
+    by_task: list[dict[str, Any]]
+    rows: int | None = None
+
+    @property
+    def shared(self) -> dict[str, Any]:
+        """What the records of all tasks have in common."""
+        return {name: getattr(self, name) for name in self.model_fields_set - {"by_task"}}
+
+    def of_task(self, number: int, kind: type[OfTask], **extra: Any) -> OfTask:
+        """Return one task's record, as if it were trained alone: with its own score as ``dev``.
+
+        :param extra: further fields.
+        """
+        history = [
+            Evaluation(step=one.step, epoch=one.epoch, loss=one.loss, dev=one.dev_by_task[number])
+            for one in self.history
+        ]
+        [best] = [one.dev for one in history if one.step == self.best_step]
+        scores = {"history": history, "best_dev": best}
+        return kind(**self.shared | scores | self.by_task[number] | extra)
+
+
+class StudentRecord(TrainingRecord):
+    """A student.
+
+    :ivar rows: of the training set; :ivar unanswered: those left out for lack of an answer.
+    :ivar threshold_shift: by how much the decision between two classes was moved.
+    :ivar label_scale: mean and deviation of a regression's labels.
+    :ivar rows_of_task: for one of several tasks, of which ``rows`` is the sum.
+    """
+
+    rows: int
+    unanswered: int = 0
+    threshold_shift: float = 0.0
+    label_scale: dict[str, float] | None = None
+    rows_of_task: int | None = None
+
+
+class JointRecord(TrainingRecord):
+    """A row of ``joint``: its students' scores and rows by the names of their tasks."""
+
+    rows: int
+    rows_by_task: dict[str, int]
+    best_dev_by_task: dict[str, float]
+
+    @classmethod
+    def of(cls, record: TasksRecord, students: dict[str, StudentRecord]) -> "JointRecord":
+        """Return a run's record with the names of its tasks, in their order."""
+        history = [
+            one.model_copy(
+                update={"dev_by_task": dict(zip(students, one.dev_by_task, strict=True))}
+            )
+            for one in record.history
+        ]
+        rows = {task: student.rows_of_task for task, student in students.items()}
+        best = {task: student.best_dev for task, student in students.items()}
+        by_task = {"rows_by_task": rows, "best_dev_by_task": best}
+        return cls(**record.shared | {"history": history} | by_task)
+
+
+class TeacherRecord(ModelRecord):
+    """A teacher whose model is run, fine-tuned here or elsewhere.
+
+    :ivar metric: that of ``best_dev``; :ivar training_agreement: with its training labels.
+    :ivar parameters: their counts, by whether embedding tables are included.
+    """
+
+    metric: str
+    best_dev: float
+    selection: str
+    training_agreement: float
+    parameters: dict[str, int]
+    computed_on: str
+    max_length: int
+
+
+class TunedTeacherRecord(TrainingRecord, TeacherRecord):
+    """A teacher that was tuned here; with several tasks at once, it has the last three fields.
+
+    :ivar best_dev_mean: the mean over tasks by which the best evaluation was chosen.
+    """
+
+    rows: int | None = None
+    label_scale: dict[str, float] | None = None
+    best_dev_mean: float | None = None
+
+
+class LabelsRecord(ModelRecord):
+    """A teacher without a model."""
+
+    labels: list[str]
+
+
+class AnswersRecord(LabelsRecord):
+    """A teacher whose answers are in files.
+
+    :ivar best_dev, training_agreement: over the labelled rows that have an answer; None: there are
+        none.
+    :ivar predicted_from_words: how well the words of the training texts predict the answers; None:
+        there are too few texts.
+    """
+
+    metric: str
+    best_dev: float | None
+    dev_rows: int
+    training_agreement: float | None
+    training_rows: int
+    predicted_from_words: float | None
+    selection: str
+    provenance: dict[str, str]
+    counts: dict[str, int]
+
+
+class EncoderRecord(TrainingRecord):
+    """An encoder, trained without a task; ``dev`` of its history is the loss."""
+
+    sentences: int
+    held_back_sentences: int
+    loss: float
+
+
+class Spread(Record):
+    """How widely an encoder's vectors of held-back sentences are spread, and their targets."""
+
+    effective_rank: float
+    mean_cosine: float
+    target_effective_rank: float
+    target_mean_cosine: float
+
+
+class VectorEncoderRecord(EncoderRecord, Spread):
+    """An encoder that learned sentence vectors.
+
+    :ivar constant_loss: that of one constant vector; :ivar centred: whether targets were.
+    """
+
+    words: int
+    centred: bool
+    constant_loss: float
+    unanswered: int = 0
+    held_back_unanswered: int = 0
+
+
+class SearchRecord(RecordFile):
+    """The search for a learning rate, with the first seed."""
+
+    seed: int
+    learning_rate: float
+    best_dev_by_rate: dict[str, float]
+
+
+def tuned_length(folder: Path) -> int | None:
+    """Return the word-piece limit of a teacher's fine-tuning; None if its folder doesn't say."""
+    record = folder / "training.json"
+    return ModelRecord.read(record).max_length if record.exists() else None

@@ -1,0 +1,104 @@
+"""Records of trainings: read by class, with one error that names the file and the key."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import read_json, write_json
+from pipeline_lib.shards.training_records import (
+    JointRecord,
+    ModelRecord,
+    SearchRecord,
+    StudentRecord,
+    TasksRecord,
+    TeacherRecord,
+    TrainingRecord,
+    TunedTeacherRecord,
+    tuned_length,
+)
+from tests.made_up import made_up_teacher, made_up_training
+
+SCORES = [[0.5, 0.1], [0.9, 0.3], [0.7, 0.4]]
+
+
+def of_tasks() -> TasksRecord:
+    """Return the record of a run of two tasks that was evaluated three times."""
+    history = [
+        {"step": step, "epoch": step / 10, "loss": 0.5, "dev": sum(scores), "dev_by_task": scores}
+        for step, scores in zip((10, 20, 30), SCORES, strict=True)
+    ]
+    by_task = [{"rows_of_task": 3, "label_scale": None}, {"rows_of_task": 4, "label_scale": None}]
+    fields = made_up_training(history=history, best_dev=1.2, rows=7, by_task=by_task)
+    return TasksRecord(**fields)
+
+
+def test_a_reader_names_what_it_needs_and_ignores_the_rest(tmp_path: Path) -> None:
+    path = tmp_path / "training.json"
+    written = made_up_training() | made_up_teacher(best_dev_mean=0.8)
+    TunedTeacherRecord(**written).write(path)
+    # What was not set is left out, and numbers stay as they are.
+    assert read_json(path) == written
+    assert TeacherRecord.read(path).parameters["with_embeddings"] == 300
+    assert TrainingRecord.read(path).settings.learning_rate == 0.002
+    assert TunedTeacherRecord.read(path).best_dev_mean == 0.8
+    assert ModelRecord.read(path).computed_on == "Fast CPU" and tuned_length(tmp_path) == 16
+    with pytest.raises(DistilleryError, match=r"training\.json: rows: Field required"):
+        StudentRecord.read(path)
+
+
+def test_unknown_fields_are_not_written() -> None:
+    with pytest.raises(ValueError, match="rose"):
+        StudentRecord(**made_up_training(rows=1, rose=2))
+
+
+@pytest.mark.parametrize(
+    ("content", "key"),
+    [
+        (made_up_training(settings={}), r"settings\.optimiser"),
+        (made_up_training(best_step="the last"), "best_step"),
+        (made_up_training(history=[{"step": 1}]), r"history\.0\.epoch"),
+        ({}, "computed_on"),
+        ([1], "the file"),
+    ],
+)
+def test_a_damaged_record_is_named(tmp_path: Path, content: Any, key: str) -> None:
+    write_json(tmp_path / "training.json", content)
+    message = rf"training\.json: {key}: .*Delete it and run `dvc repro` to make it again"
+    with pytest.raises(DistilleryError, match=message):
+        TrainingRecord.read(tmp_path / "training.json")
+
+
+def test_a_search_has_nothing_else(tmp_path: Path) -> None:
+    record = {"seed": 1, "learning_rate": 0.1, "best_dev_by_rate": {"0.1": float("nan")}}
+    SearchRecord(**record).write(tmp_path / "search.json")
+    assert SearchRecord.read(tmp_path / "search.json").learning_rate == 0.1
+    write_json(tmp_path / "search.json", record | {"more": 1})
+    with pytest.raises(DistilleryError, match=r"search\.json: more"):
+        SearchRecord.read(tmp_path / "search.json")
+
+
+def test_a_task_has_a_record_as_if_it_were_trained_alone() -> None:
+    student = of_tasks().of_task(1, StudentRecord)
+    assert [one.dev for one in student.history] == [0.1, 0.3, 0.4]
+    # The best evaluation is that of all tasks.
+    assert (student.best_step, student.best_dev, student.rows_of_task) == (20, 0.3, 4)
+    written = student.model_dump(exclude_unset=True)
+    assert "by_task" not in written and "dev_by_task" not in written["history"][0]
+    assert written["rows"] == 7
+
+
+def test_a_joint_row_has_the_scores_by_the_tasks_names() -> None:
+    record = of_tasks()
+    students = {name: record.of_task(n, StudentRecord) for n, name in enumerate("ab")}
+    joint = JointRecord.of(record, students)
+    assert joint.best_dev_by_task == {"a": 0.9, "b": 0.3} and joint.best_dev == 1.2
+    assert joint.rows_by_task == {"a": 3, "b": 4}
+    assert joint.history[0].dev_by_task == {"a": 0.5, "b": 0.1}
+
+
+def test_a_folder_may_not_say_how_much_its_teacher_reads(tmp_path: Path) -> None:
+    assert tuned_length(tmp_path) is None
+    write_json(tmp_path / "training.json", {"labels": ["no", "yes"]})
+    assert tuned_length(tmp_path) is None

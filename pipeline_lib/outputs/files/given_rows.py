@@ -150,7 +150,7 @@ def parts_of(
         known = [(number, row) for number, row in some if row.value is not None]
         yield GivenRows(
             np.array([number for number, _ in known], np.int64),
-            np.array([_key(row) for _, row in known], np.uint64),
+            _keys([row for _, row in known]),
             np.array([row.value for _, row in known], np.float32),
             np.array([row.weight for _, row in known], np.float64),
             len(some),
@@ -158,10 +158,13 @@ def parts_of(
         )
 
 
-def _key(row: Given) -> int:
-    if row.texts is None:
-        return row.key
-    return int(content_keys([[text] for text in row.texts])[0])
+def _keys(rows: Sequence[Given]) -> np.ndarray:
+    keys = np.array([row.key or 0 for row in rows], np.uint64)
+    written = [number for number, row in enumerate(rows) if row.texts is not None]
+    if written:
+        sides = zip(*(rows[number].texts for number in written), strict=True)
+        keys[written] = content_keys([*sides])
+    return keys
 
 
 @contextmanager

@@ -128,8 +128,8 @@ def train_or_find(spec: TrainingSpec, report: Callable[[Message], None]) -> Trai
             *(spec.settings, result.checkpoint, on_step),
         )
         with result.writing() as folder:
-            record = _fields(spec, progress) | run.finish(folder, progress)
-            spec.record(**record).write(folder / "training.json")
+            fields = _fields(spec, progress) | run.finish(folder, progress)
+            spec.record(**fields).write(folder / "training.json")
         result.checkpoint.unlink(missing_ok=True)
     return spec.record.read(result.folder / "training.json")
 

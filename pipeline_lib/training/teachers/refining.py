@@ -167,9 +167,8 @@ class RefinedTraining(TeacherTraining):
         for number, task in enumerate(self.tasks):
             self.result.link_into(folders[task], str(number))
             # The mean, weighted by dev rows, by which the best evaluation was chosen.
-            mean = {"best_dev_mean": record.best_dev}
-            task_record = record.of_task(number, TunedTeacherRecord, **mean)
-            task_record.write(folders[task] / "training.json")
+            teacher = record.of_task(number, TunedTeacherRecord, best_dev_mean=record.best_dev)
+            teacher.write(folders[task] / "training.json")
 
 
 def save_classifiers(folder: Path, model: SharedClassifiers, tokenizer: Any) -> None:

@@ -44,7 +44,7 @@ def test_a_common_direction_makes_the_loss_low(run: MakeRow, tmp_path: Path) -> 
     centred = train_one(run(short, centre=True), tmp_path / "centred", ignore)
     assert plain.constant_loss < 0.05 < plain.history[0].loss
     # Without the common direction a constant says nothing.
-    assert centred["constant_loss"] > 0.4
+    assert centred.constant_loss > 0.4
 
 
 @pytest.mark.parametrize("student", [None, LAYER])

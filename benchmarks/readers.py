@@ -16,23 +16,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import harness
 import typer
-from harness import (
-    RESULTS,
-    Out,
-    Repeats,
-    alone,
-    facts,
-    peak_mib,
-    ratio,
-    say,
-    seconds,
-    spread,
-    summary,
-    table,
-    take_turns,
-    write_results,
-)
+from harness import Out, Repeats
 
 Rows = list[tuple[str, str]]
 ROWS: Rows = [("a b", "1"), ("c", "0")]
@@ -194,27 +180,35 @@ def _cost(
 ) -> tuple[float, float]:
     """Count a file's rows once a small one has been read; return the seconds and the MiB added."""
     count(read(path.with_name("small.csv")))
-    before = peak_mib(resource.RUSAGE_SELF)
+    before = harness.peak_mib(resource.RUSAGE_SELF)
 
     def read_all() -> None:
         assert count(read(path)) == ROW_COUNT
 
-    return seconds(read_all), peak_mib(resource.RUSAGE_SELF) - before
+    return harness.seconds(read_all), harness.peak_mib(resource.RUSAGE_SELF) - before
 
 
-def main(repeats: Repeats = 3, out: Out = RESULTS) -> None:
+def try_cases(folder: Path) -> dict[str, dict[str, str]]:
+    """Return how each reader deals with each of the files."""
+    verdicts: dict[str, dict[str, str]] = {}
+    for number, (case, (suffix, content, expected)) in enumerate(CASES.items()):
+        path = folder / f"{number}.{suffix}{'.gz' if 'gzip' in case else ''}"
+        path.write_bytes(content)
+        verdicts[case] = {n: verdict(read, path, expected) for n, read in READERS.items()}
+    return verdicts
+
+
+def main(repeats: Repeats = 3, out: Out = harness.RESULTS) -> None:
     """Try the cases, time the million rows, and write the tables."""
     with tempfile.TemporaryDirectory() as folder:
-        verdicts: dict[str, dict[str, str]] = {}
-        for number, (case, (suffix, content, expected)) in enumerate(CASES.items()):
-            path = Path(folder, f"{number}.{suffix}{'.gz' if 'gzip' in case else ''}")
-            path.write_bytes(content)
-            verdicts[case] = {n: verdict(read, path, expected) for n, read in READERS.items()}
-            say(f"{case}: {verdicts[case]}")
+        # Not in this process: a child's peak memory begins with its parent's.
+        verdicts = harness.alone(try_cases, Path(folder))
         rates, memory, stream = _speed(Path(folder), repeats)
     right = {n: sum(case[n] == "right" for case in verdicts.values()) for n in READERS}
     lines = ["# Readers of other people's files", ""]
-    lines += table(["file", *READERS], ([case, *each.values()] for case, each in verdicts.items()))
+    lines += harness.table(
+        ["file", *READERS], ([case, *each.values()] for case, each in verdicts.items())
+    )
     lines += [
         "",
         f"Right: {', '.join(f'{n} {count} of {len(CASES)}' for n, count in right.items())}.",
@@ -222,22 +216,26 @@ def main(repeats: Repeats = 3, out: Out = RESULTS) -> None:
     lines += ["", "A CSV of a million rows (text and label, 72 MB), into a list of tuples:", ""]
     speeds = []
     for name in READERS:
-        relative = spread(ratio(rates[name], rates["this project"]), "{:.2f}")
-        speeds.append([name, spread(summary(rates[name])), relative, f"{memory[name]:,.0f}"])
-    lines += table(["reader", "rows per second", "ratio", "MiB"], speeds)
+        relative = harness.spread(harness.ratio(rates[name], rates["this project"]), "{:.2f}")
+        speeds.append(
+            [name, harness.spread(harness.summary(rates[name])), relative, f"{memory[name]:,.0f}"]
+        )
+    lines += harness.table(["reader", "rows per second", "ratio", "MiB"], speeds)
     lines += [
         "",
         f"Batch by batch, this project's reader takes {stream:,.0f} MiB for the same file.",
     ]
     results = {
-        "facts": facts(["pyarrow", "duckdb", "pandas", "charset-normalizer"], 2, "as set by each"),
+        "facts": harness.facts(
+            ["pyarrow", "duckdb", "pandas", "charset-normalizer"], 2, "as set by each"
+        ),
         "verdicts": verdicts,
         "right": right,
         "rows_per_second": rates,
         "mib": memory,
         "stream_mib": stream,
     }
-    write_results("readers", results, lines, out)
+    harness.write_results("readers", results, lines, out)
 
 
 def _speed(folder: Path, repeats: int) -> tuple[dict[str, list[float]], dict[str, float], float]:
@@ -252,11 +250,11 @@ def _speed(folder: Path, repeats: int) -> tuple[dict[str, list[float]], dict[str
     memory: dict[str, float] = {}
 
     def rate(name: str) -> float:
-        taken, memory[name] = alone(cost, name, path)
+        taken, memory[name] = harness.alone(cost, name, path)
         return ROW_COUNT / taken
 
     contestants = {name: lambda name=name: rate(name) for name in READERS}
-    return take_turns(contestants, repeats), memory, alone(stream_cost, path)[1]
+    return harness.take_turns(contestants, repeats), memory, harness.alone(stream_cost, path)[1]
 
 
 if __name__ == "__main__":

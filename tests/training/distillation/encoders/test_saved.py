@@ -37,7 +37,7 @@ def test_an_encoder_is_saved_whole(run: MakeRow, tmp_path: Path) -> None:
 def test_encode_writes_what_the_encoder_gives(
     run: MakeRow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipeline_lib.commands.encode.BATCH", 7)
+    monkeypatch.setattr("pipeline_lib.tables.reader.BATCH_ROWS", 7)
     train_one(run({"epochs": 1}), tmp_path / "sra", ignore)
     # U+2028, a carriage return and a form feed end no line.
     lines = [*HELD_BACK[:20], "", "naïve café", "one\u2028line", "one\rline", "one\x0cline"]

@@ -52,12 +52,12 @@ from pipeline_lib.retrieval.building import Form, build
 from pipeline_lib.retrieval.catalogue import Catalogue
 from pipeline_lib.retrieval.embedders import EncoderReference
 from pipeline_lib.retrieval.scoring import CosineScorer
+from pipeline_lib.retrieval.sentence_rows import Rows, read_rows
 from pipeline_lib.retrieval.top_k import best
 from pipeline_lib.shards.columns import list_column
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.shard_sets import ShardSet, write_manifest, write_shard
 from pipeline_lib.shards.vectors import pack
-from pipeline_lib.tables.sentence_rows import Rows, read_rows
 
 K, SIZES = 10, (1, 32)
 CANDIDATES = 100

@@ -17,9 +17,9 @@ from pipeline_lib.base.layout import Layout, check_state_folder, state_folder
 from pipeline_lib.params import load_params
 from pipeline_lib.retrieval.building import Form, build
 from pipeline_lib.retrieval.embedders import EncoderReference
+from pipeline_lib.retrieval.sentence_rows import read_rows
 from pipeline_lib.shards.engine import make_engine
 from pipeline_lib.shards.shard_sets import ShardSet
-from pipeline_lib.tables.sentence_rows import read_rows
 
 
 def main(catalogue: Annotated[str, typer.Option(help="A row of `catalogues`.")]) -> None:

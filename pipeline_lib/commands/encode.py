@@ -49,7 +49,7 @@ def encode(
         encoded = encoder.encode(texts)
         return unit(encoded) if normalise else encoded
 
-    from pipeline_lib.tables.sentence_rows import read_rows
+    from pipeline_lib.retrieval.sentence_rows import read_rows
 
     options = read_options(form, encoding, quoted)
     batches = (rows.texts for rows in read_rows(input_path(file), text, options=options))

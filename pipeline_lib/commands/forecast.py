@@ -12,9 +12,9 @@ from ruamel.yaml import YAML
 
 from pipeline_lib.base.files import read_json
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.pipeline_graph import stages_before
 from pipeline_lib.base.stage_records import read_stage_record
 from pipeline_lib.base.workspace import shipped
-from pipeline_lib.report.flow import stages_before
 
 USUAL = 5.0
 """Seconds of a stage of which nothing is known."""

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from pipeline_lib.retrieval.documents import GivenDocuments
     from pipeline_lib.retrieval.embedders import EncoderReference
     from pipeline_lib.retrieval.segments import BuildReport
+    from pipeline_lib.retrieval.sentence_rows import Rows
     from pipeline_lib.shards.engine.local import LocalEngine
     from pipeline_lib.tables.reader import ReadOptions
-    from pipeline_lib.tables.sentence_rows import Rows
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -289,7 +289,7 @@ def _engine(device: str, workers: int | None) -> "tuple[str, LocalEngine]":
 
 
 def _rows(file: Path, options: "ReadOptions", text: str, ids: str | None) -> "Iterator[Rows]":
-    from pipeline_lib.tables.sentence_rows import read_rows
+    from pipeline_lib.retrieval.sentence_rows import read_rows
 
     source = input_path(file)
     if source is not None and not source.exists():

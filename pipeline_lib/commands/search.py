@@ -25,8 +25,8 @@ from pipeline_lib.commands.options import (
 if TYPE_CHECKING:
     from pipeline_lib.retrieval.catalogue import Catalogue
     from pipeline_lib.retrieval.search import Hit
+    from pipeline_lib.retrieval.sentence_rows import Rows
     from pipeline_lib.tables.reader import ReadOptions
-    from pipeline_lib.tables.sentence_rows import Rows
 
 EXAMPLE = 'Example: distill search data/catalogues/wikipedia "A city in the north of Italy."'
 BATCH = 256
@@ -148,7 +148,7 @@ def _candidates(first: str | None) -> int | None:
 def _queries(
     queries: list[str], file: Path | None, text: str, ids: str | None, options: "ReadOptions"
 ) -> "Iterable[Rows]":
-    from pipeline_lib.tables.sentence_rows import Rows, read_rows
+    from pipeline_lib.retrieval.sentence_rows import Rows, read_rows
 
     if queries and file:
         raise DistilleryError("queries on the command line and --queries: give one of them.")

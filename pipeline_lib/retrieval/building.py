@@ -19,8 +19,8 @@ from pipeline_lib.retrieval.documents import GivenDocuments
 from pipeline_lib.retrieval.embedders import EncoderReference
 from pipeline_lib.retrieval.new_rows import NewRows
 from pipeline_lib.retrieval.segments import BuildReport, OnSegment, SegmentWriter
+from pipeline_lib.retrieval.sentence_rows import Rows, in_segments
 from pipeline_lib.shards.engine.protocol import Engine
-from pipeline_lib.tables.sentence_rows import Rows, in_segments
 
 SEGMENT_ROWS = 8192
 

@@ -17,8 +17,8 @@ from pipeline_lib.models.students.vector_targets import Targets
 from pipeline_lib.outputs.files.content_keys import content_keys
 from pipeline_lib.outputs.files.keyed_table import KeyedTable, digest_of, loaded
 from pipeline_lib.retrieval.embedders import Embedder
+from pipeline_lib.retrieval.sentence_rows import Rows
 from pipeline_lib.shards.vectors import unit
-from pipeline_lib.tables.sentence_rows import Rows
 
 MIN_ROWS, MAX_ROWS = 32, 512
 """Documents needed to check the space, and the maximum used."""

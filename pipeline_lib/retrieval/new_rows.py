@@ -4,8 +4,8 @@ import numpy as np
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.hashing import string_keys
+from pipeline_lib.retrieval.sentence_rows import Rows
 from pipeline_lib.shards.seen_keys import SeenKeys
-from pipeline_lib.tables.sentence_rows import Rows
 
 
 class NewRows:

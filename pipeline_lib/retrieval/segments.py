@@ -26,6 +26,7 @@ from pipeline_lib.retrieval.catalogue import (
     is_whole,
 )
 from pipeline_lib.retrieval.documents import GivenDocuments
+from pipeline_lib.retrieval.sentence_rows import Rows
 from pipeline_lib.shards.columns import list_column
 from pipeline_lib.shards.engine.protocol import Engine
 from pipeline_lib.shards.fingerprint import (
@@ -45,7 +46,6 @@ from pipeline_lib.shards.shard_sets import (
     write_shard,
 )
 from pipeline_lib.shards.vectors import pack
-from pipeline_lib.tables.sentence_rows import Rows
 
 
 @dataclass

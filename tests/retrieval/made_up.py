@@ -14,9 +14,9 @@ from pipeline_lib.retrieval.catalogue import Catalogue
 from pipeline_lib.retrieval.embedders import EncoderReference
 from pipeline_lib.retrieval.scoring import CosineScorer
 from pipeline_lib.retrieval.search import QueryEncoder, Search
+from pipeline_lib.retrieval.sentence_rows import Rows
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.vectors import unit
-from pipeline_lib.tables.sentence_rows import Rows
 
 WORDS = [f"word{number}" for number in range(60)]
 TEXTS = [f"{WORDS[n % 60]} {WORDS[(7 * n + 3) % 60]} {WORDS[n * n % 59]}" for n in range(50)]

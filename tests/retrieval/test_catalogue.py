@@ -18,9 +18,9 @@ from pipeline_lib.retrieval.building import Form, add, build
 from pipeline_lib.retrieval.catalogue import UNFINISHED, Catalogue
 from pipeline_lib.retrieval.embedders import EncoderReference
 from pipeline_lib.retrieval.segments import BuildReport
+from pipeline_lib.retrieval.sentence_rows import Rows
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.vectors import unit
-from pipeline_lib.tables.sentence_rows import Rows
 from tests.pipeline.workspace import flip_byte
 from tests.pretrained import write_model
 

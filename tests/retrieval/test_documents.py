@@ -17,8 +17,8 @@ from pipeline_lib.retrieval.catalogue import Catalogue
 from pipeline_lib.retrieval.documents import GivenDocuments, check_space, targets_in_files
 from pipeline_lib.retrieval.embedders import EncoderReference
 from pipeline_lib.retrieval.search import QueryEncoder, pair_scorer
+from pipeline_lib.retrieval.sentence_rows import Rows
 from pipeline_lib.shards.vectors import unit
-from pipeline_lib.tables.sentence_rows import Rows
 
 from .made_up import ENGINE, TEXTS, WIDTH, by_cosine, write_encoder
 

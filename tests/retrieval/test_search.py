@@ -21,7 +21,7 @@ from pipeline_lib.retrieval.catalogue import Catalogue
 from pipeline_lib.retrieval.embedders import EncoderReference, targets_in_space
 from pipeline_lib.retrieval.scoring import CosineScorer
 from pipeline_lib.retrieval.search import CrossEncoder, Hit, QueryEncoder, Search, pair_scorer
-from pipeline_lib.tables.sentence_rows import Rows
+from pipeline_lib.retrieval.sentence_rows import Rows
 from tests.pipeline.workspace import flip_byte
 from tests.pretrained import WORDS as MODEL_WORDS
 from tests.pretrained import write_model

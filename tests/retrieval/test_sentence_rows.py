@@ -7,10 +7,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.retrieval import sentence_rows
 from pipeline_lib.retrieval.new_rows import NewRows
+from pipeline_lib.retrieval.sentence_rows import Rows, in_segments, read_rows
 from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
-from pipeline_lib.tables import arrow_files, reader, sentence_rows
-from pipeline_lib.tables.sentence_rows import Rows, in_segments, read_rows
+from pipeline_lib.tables import arrow_files, reader
 
 TEXTS = ["one, two", 'say "it"', "naïve\u2028line", "", "last"]
 IDS = ["a", "b", "c", "d", "5"]

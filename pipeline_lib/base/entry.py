@@ -1,5 +1,6 @@
 """Running stages and commands: an error the user can act on is one line, not a traceback."""
 
+import os
 import sys
 from collections.abc import Callable
 from functools import wraps
@@ -36,7 +37,9 @@ def _interruptible(main: Callable[..., None]) -> Callable[..., None]:
             main(**options)
         except KeyboardInterrupt:
             sys.stderr.write(f"{MESSAGE}\n")
-            sys.exit(STATUS)
+            sys.stdout.flush()
+            # Not sys.exit: threads of the pool whose workers were killed complain at the end.
+            os._exit(STATUS)
 
     return run
 

@@ -18,7 +18,7 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.file_formats import FORMATS, Format, format_of
 from pipeline_lib.base.unicode import has_surrogates
 from pipeline_lib.tables.dialects import Dialect, detect
-from pipeline_lib.tables.faults import check_once, no_column, wrong_width
+from pipeline_lib.tables.faults import check_once, no_column, no_rows, wrong_width
 from pipeline_lib.tables.lines import Lines, open_lines
 from pipeline_lib.tables.text_files import delimited_rows, json_rows
 from pipeline_lib.tables.values import as_text
@@ -182,7 +182,12 @@ class DelimitedFile(TextFile):
         return [*(self._options.columns or self.header)]
 
     def batches(self, names: Sequence[str], optional: Sequence[str] = ()) -> Iterator[RowBatch]:
-        """Yield its rows; see :meth:`InputFile.batches`."""
+        """Yield its rows; see :meth:`InputFile.batches`.
+
+        :raises DistilleryError: also if there is not even a header line.
+        """
+        if self._first is None:
+            raise no_rows(self.name)
         required = {name for name in names if name not in optional}
         has_header = self._options.columns is None or required <= {*self.header}
         columns = self.header if has_header else self.columns

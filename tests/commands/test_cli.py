@@ -345,7 +345,7 @@ class TestRefusedBySystem:
         [
             (PermissionError(13, "Permission denied", "data/x"), "data/x: Permission denied. "),
             (OSError(28, "No space left on device"), "No space left on device. Correct"),
-            (MemoryError("of 9 TB"), "out of memory (of 9 TB). Lower the sizes"),
+            (MemoryError("of 9 TB"), "out of memory (of 9 TB). Lower `batch_size`"),
         ],
     )
     def test_one_line(

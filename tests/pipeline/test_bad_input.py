@@ -36,8 +36,8 @@ def _edited(old: str, new: str) -> Callable[[str], str]:
                 "Add it there or correct the row",
             ],
         ),
-        (lambda text: "", [f"{RAW}: no rows", "Put labelled texts into it"]),
-        (lambda text: "label\tsentence\n", [f"{RAW}: no rows", "Put labelled texts into it"]),
+        (lambda text: "", [f"{RAW}: no rows", "Put texts into it"]),
+        (lambda text: "label\tsentence\n", [f"{RAW}: no rows", "Put texts into it"]),
         (
             _edited("\n1\t", "\n\t"),
             [

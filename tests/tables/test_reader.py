@@ -314,7 +314,7 @@ class TestFaults:
         ("name", "content", "message"),
         [
             ("a.tsv", "text\tlabel\nx\t1\n", "no column 'sentence'; there are 'text', 'label'"),
-            ("a.tsv", b"", "no column 'sentence'; there are none"),
+            ("a.tsv", b"", "no rows. Put texts into it"),
             ("a.csv", "sentence,label,label\nx,1,1\n", "column 'label' occurs 2 times"),
             ("a.tsv", "sentence\tlabel\nx\t1\ny\n", "row 3 has 1 columns, not 2.*one tab"),
             ("a.tsv", "sentence\tlabel\nx\ty\t1\n", "row 2 has 3 columns, not 2"),

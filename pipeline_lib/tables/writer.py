@@ -65,7 +65,7 @@ def require_other(path: Path | None, source: Path | None) -> None:
 
     :raises DistilleryError: if it is.
     """
-    if path and source and path.exists() and path.samefile(source):
+    if path and source and path.exists() and source.exists() and path.samefile(source):
         raise DistilleryError(f"{path}: the file that is read. Give another name to write to.")
 
 

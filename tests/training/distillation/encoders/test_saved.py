@@ -55,7 +55,7 @@ def test_encode_writes_what_the_encoder_gives(
     assert table["text"].to_pylist() == lines
     np.testing.assert_allclose(np.linalg.norm(matrix(table["vector"]), axis=1), 1.0, atol=1e-5)
     assert "ends in .arrow, .parquet, .jsonl, .npy" in str(call("out.csv").exception)
-    assert "cannot be read" in str(call("out.npy", file="none.txt").exception)
+    assert "not found" in str(call("out.npy", file="none.txt").exception)
     (tmp_path / "bad.txt").write_bytes(b"\xff\xfe caf\xe9")
     assert "not UTF-8" in str(call("bad.npy", file="bad.txt").exception)
     assert not (tmp_path / "bad.npy").exists()

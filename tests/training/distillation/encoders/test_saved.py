@@ -57,7 +57,7 @@ def test_encode_writes_what_the_encoder_gives(
     assert "ends in .arrow, .parquet, .jsonl, .npy" in str(call("out.csv").exception)
     assert "not found" in str(call("out.npy", file="none.txt").exception)
     (tmp_path / "bad.txt").write_bytes(b"\xff\xfe caf\xe9")
-    assert "not UTF-8" in str(call("bad.npy", file="bad.txt").exception)
+    assert "row 1 is not UTF-16" in str(call("bad.npy", file="bad.txt").exception)
     assert not (tmp_path / "bad.npy").exists()
 
 

@@ -25,22 +25,9 @@ from typing import Annotated, Any
 # One thread: set before any library reads it.
 os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
+import harness
 import typer
-from harness import (
-    RESULTS,
-    Out,
-    Repeats,
-    facts,
-    optional,
-    ratio,
-    say,
-    seconds,
-    spread,
-    summary,
-    table,
-    take_turns,
-    write_results,
-)
+from harness import Out, Repeats
 
 from pipeline_lib.base.threads import usable_cores
 from pipeline_lib.corpora.wikipedia.sentences import COMPONENTS, load_splitter
@@ -60,33 +47,35 @@ def main(
     ] = None,
     pairs: Annotated[int, typer.Option(help="How many lines of validation.tsv to use.")] = 2000,
     repeats: Repeats = 3,
-    out: Out = RESULTS,
+    out: Out = harness.RESULTS,
 ) -> None:
     """Measure and write the results."""
     if wikisplit is None or not (wikisplit / "validation.tsv").is_file():
-        say("skipped: name WikiSplit's folder with --wikisplit, or in WIKISPLIT")
+        harness.say("skipped: name WikiSplit's folder with --wikisplit, or in WIKISPLIT")
         return
-    fact = facts(PACKAGES, cores=usable_cores(), threads=1)
+    fact = harness.facts(PACKAGES, cores=usable_cores(), threads=1)
     gold = read_pairs(wikisplit / "validation.tsv")[:pairs]
     splitters, notes, not_run = load_all(read_pairs(wikisplit / "tune.tsv"))
     joined = [" ".join(pair) for pair in gold]
     scores = {name: score(split(joined), gold) for name, split in splitters.items()}
     texts = [" ".join(joined[i : i + PARAGRAPH]) for i in range(0, len(joined), PARAGRAPH)]
     turns = {
-        name: lambda split=split: 2 * len(gold) / seconds(lambda: list(split(texts)))
+        name: lambda split=split: 2 * len(gold) / harness.seconds(lambda: list(split(texts)))
         for name, split in splitters.items()
     }
-    rates = take_turns(turns, repeats)
+    rates = harness.take_turns(turns, repeats)
     results = {
         "facts": fact | {"repeats": repeats},
         "data": f"{len(gold):,} pairs of WikiSplit's validation.tsv",
-        "sentences_per_second": {name: summary(values) for name, values in rates.items()},
-        "divided_by_sentencizer": {n: ratio(values, rates[BASE]) for n, values in rates.items()},
+        "sentences_per_second": {name: harness.summary(values) for name, values in rates.items()},
+        "divided_by_sentencizer": {
+            n: harness.ratio(values, rates[BASE]) for n, values in rates.items()
+        },
         "boundaries": scores,
         "notes": notes,
         "not_run": not_run,
     }
-    write_results("splitters", results, _markdown(results), out)
+    harness.write_results("splitters", results, _markdown(results), out)
 
 
 def read_pairs(path: Path) -> list[tuple[str, str]]:
@@ -107,7 +96,7 @@ def load_all(unlabelled: list[tuple[str, str]]) -> tuple[dict[str, Split], dict,
         splitters[engine] = load_splitter(Splitter(engine=engine, model=MODEL)).split
     notes, not_run = {}, {}
     splitters["nltk punkt"], notes["nltk punkt"] = _punkt(unlabelled)
-    with optional("pysbd", not_run):
+    with harness.optional("pysbd", not_run):
         splitters["pysbd"] = _pysbd()
     return splitters, notes, not_run
 
@@ -162,7 +151,7 @@ def _markdown(results: dict[str, Any]) -> list[str]:
         boundaries = [
             f"{results['boundaries'][name][k]:.1f}" for k in ("precision", "recall", "f1")
         ]
-        rows.append([name, spread(rate), f"{relative:.3f}", *boundaries])
+        rows.append([name, harness.spread(rate), f"{relative:.3f}", *boundaries])
     head = [
         "splitter",
         "sentences/s (range)",
@@ -178,7 +167,7 @@ def _markdown(results: dict[str, Any]) -> list[str]:
         "",
         f"Boundaries of {results['data']}; medians of {results['facts']['repeats']} turns.",
         "",
-        *table(head, rows),
+        *harness.table(head, rows),
         "",
         *remarks,
     ]

@@ -26,13 +26,14 @@ def check(
     """
     from pipeline_lib.params import load_params
 
-    print_summary(params)
+    for line in checked_summary(params):
+        typer.echo(line)
     for line in unfair_comparisons(load_params(params)):
         typer.echo(line)
 
 
-def print_summary(params: Path) -> None:
-    """Check a parameter file and the files it names, and print what would be trained.
+def checked_summary(params: Path) -> list[str]:
+    """Check a parameter file and the files it names; return what would be trained.
 
     :raises DistilleryError: with a line per fault.
     """
@@ -58,8 +59,7 @@ def print_summary(params: Path) -> None:
         vectors, faults = vector_findings(loaded)
     if faults:
         raise DistilleryError("\n".join(faults))
-    for line in [*summary(loaded), *vectors]:
-        typer.echo(line)
+    return [*summary(loaded), *vectors]
 
 
 def answer_faults(params: "Params") -> list[str]:
@@ -97,6 +97,7 @@ def vector_findings(params: "Params") -> tuple[list[str], list[str]]:
 def summary(params: "Params") -> list[str]:
     """Return what would be trained, and what would be fetched for it."""
     rows, seeds = sum(len(params.methods_of(task)) for task in params.tasks), len(params.seeds)
+    tasks = f"{len(params.tasks)} task{'s' * (len(params.tasks) != 1)}"
     recipes = sorted({method.data for method in params.methods.values()})
     lines = [
         "params.yaml is valid.",
@@ -104,7 +105,7 @@ def summary(params: "Params") -> list[str]:
         f"teachers  {'; '.join(f'{name}: {_tuned(params, name)}' for name in params.teachers)}",
         f"methods   {', '.join(params.methods)}",
         f"data      {', '.join(recipes)}",
-        f"students  {rows} rows of {len(params.tasks)} tasks × {seeds} seeds = {rows * seeds}",
+        f"students  {rows} rows of {tasks} × {seeds} seeds = {rows * seeds}",
     ]
     lines += [
         f"joint     {name}: {', '.join(row.tasks)} × {seeds} seeds = {seeds}"

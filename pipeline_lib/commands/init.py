@@ -97,10 +97,11 @@ def init(
     """
     from rich.console import Console
 
-    from pipeline_lib.commands.check import print_summary
+    from pipeline_lib.commands.check import checked_summary
     from pipeline_lib.commands.init_findings import show
     from pipeline_lib.commands.profile import find_profile, keep_own_changes, write_params
     from pipeline_lib.onboarding import proposal
+    from pipeline_lib.onboarding.copy_files import taken_back
     from pipeline_lib.onboarding.students import ALL, SMALL
     from pipeline_lib.onboarding.understanding import Overrides
     from pipeline_lib.params.profiles import read_values
@@ -141,14 +142,18 @@ def init(
     _refuse_other(profile, written, force or add)
     for path in make_workspace(Path("."), not no_scm, force):
         typer.echo(f"written   {path}")
-    proposed.placement.write(force)
-    for path in (*proposed.placement.copies, *proposed.placement.tables):
+    files_written = [*proposed.placement.copies, *proposed.placement.tables]
+    with taken_back([*files_written, profile, params]):
+        proposed.placement.write(force)
+        profile.parent.mkdir(exist_ok=True)
+        profile.write_text(written, encoding="utf-8")
+        write_params(profile, params)
+        summary = checked_summary(params)
+    for path in files_written:
         typer.echo(f"written   {path}")
-    profile.parent.mkdir(exist_ok=True)
-    profile.write_text(written, encoding="utf-8")
-    write_params(profile, params)
     typer.echo(f"written   {profile}; {params} from it (back: distill profile use default)\n")
-    print_summary(params)
+    for line in summary:
+        typer.echo(line)
     _say_next(request.name, pair=len(inspection.understood.text) == 2)
 
 

@@ -4,9 +4,12 @@ Files that the pipeline can read are used as they are.  It reads one file per sp
 per task, and every row: otherwise, all splits are written as Parquet.
 """
 
-from collections.abc import Mapping, Sequence
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
@@ -46,6 +49,24 @@ class Placement:
         for target, table in self.tables.items():
             with atomic_path(target) as temporary:
                 pq.write_table(table, temporary)
+
+
+@contextmanager
+def taken_back(paths: Sequence[Path]) -> Iterator[None]:
+    """Leave files as they were if the block fails: what it wrote would be in the way later."""
+    with TemporaryDirectory() as folder:
+        kept = {path: Path(folder) / str(n) for n, path in enumerate(paths) if path.exists()}
+        for path, copy in kept.items():
+            shutil.copyfile(path, copy)
+        try:
+            yield
+        except BaseException:
+            for path in paths:
+                if path in kept:
+                    shutil.copyfile(kept[path], path)
+                else:
+                    path.unlink(missing_ok=True)
+            raise
 
 
 def place(

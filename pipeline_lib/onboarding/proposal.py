@@ -11,7 +11,7 @@ from pipeline_lib.onboarding.findings import Findings, find, kept_rows, without_
 from pipeline_lib.onboarding.input_files import files_by_split, files_of_texts
 from pipeline_lib.onboarding.profile_writer import Wanted, overlay
 from pipeline_lib.onboarding.questions import Ask
-from pipeline_lib.onboarding.teachers import Chosen, choose_teacher, class_order
+from pipeline_lib.onboarding.teachers import Chosen, choose_teacher, class_order, in_model_order
 from pipeline_lib.onboarding.understanding import Overrides, TaskGuess, understand
 from pipeline_lib.onboarding.unlabelled_files import read_further
 from pipeline_lib.params import UNLABELLED
@@ -113,6 +113,9 @@ def inspect_files(request: Request, base: Mapping[str, Any], ask: Ask) -> Inspec
     named = [name.partition("=")[0].strip() for name in classes if name]
     teacher = choose_teacher(request.teacher, [*base["models"]], default, named)
     understood = understand(contents, request.overrides, teacher.hints, ask)
+    if teacher.kind == "finished" and understood.kind == "classification":
+        labels = in_model_order(teacher.path, understood.labels)
+        understood = replace(understood, labels=labels)
     if teacher.runs and not understood.is_labelled:
         raise DistilleryError(
             f"--teacher {request.teacher}: a model is tuned and scored on labels, but the training "

@@ -63,6 +63,21 @@ def choose_teacher(
     return Chosen("answers", "answers", path=path, hints=_hints(path, classes))
 
 
+def in_model_order(folder: Path, labels: Labels) -> Labels:
+    """Return a task's classes in the order of a finished model's outputs, if these are the same.
+
+    Case and surrounding spaces are ignored, as later when the model is checked.
+    """
+    named = read_json(folder / "config.json").get("id2label")
+    if not isinstance(named, dict) or not all(str(number).isdecimal() for number in named):
+        return labels
+    plain = {name.strip().casefold(): name for name in labels}
+    order = [str(named[number]).strip().casefold() for number in sorted(named, key=int)]
+    if sorted(order) != sorted(plain):
+        return labels
+    return {plain[name]: labels[plain[name]] for name in order}
+
+
 def class_order(hints: AnswerHints, labels: Labels, is_ordered: bool) -> list[str] | None:
     """Return the order of the classes in a file of answers; None if each answer names its class.
 

@@ -1,13 +1,17 @@
 """Label columns as people have them: missing labels, numbers of classes, several marks."""
 
+import json
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.onboarding.copy_files import taken_back
 from pipeline_lib.onboarding.labels import classes_of, score_range, with_label
 from pipeline_lib.onboarding.questions import Question, refuse
+from pipeline_lib.onboarding.teachers import in_model_order
 from pipeline_lib.onboarding.understanding import Overrides, TaskGuess, understand
 
 from .made_up import content_of, review
@@ -103,3 +107,27 @@ def test_a_columns_name_may_have_commas() -> None:
     contents = {"all": content_of("all.csv", {name: texts, "label": labels})}
     parts = [part.strip() for part in name.split(",")]
     assert understand(contents, Overrides(text=parts), None, refuse).text == [name]
+
+
+def test_classes_stand_in_the_order_of_a_models_outputs(tmp_path: Path) -> None:
+    named = {"id2label": {"0": "Pos", "1": " neg ", "10": "odd"}}
+    (tmp_path / "config.json").write_text(json.dumps(named))
+    labels = {"neg": ["0"], "odd": ["2"], "pos": ["1"]}
+    assert [*in_model_order(tmp_path, labels).items()] == [
+        *(("pos", ["1"]), ("neg", ["0"]), ("odd", ["2"]))
+    ]
+    assert in_model_order(tmp_path, {"a": ["a"], "b": ["b"]}) == {"a": ["a"], "b": ["b"]}
+
+
+def test_what_a_failed_init_wrote_is_taken_back(tmp_path: Path) -> None:
+    old, new = tmp_path / "params.yaml", tmp_path / "profile.yaml"
+    old.write_text("as it was")
+    with pytest.raises(DistilleryError, match="no"), taken_back([old, new]):
+        old.write_text("changed")
+        new.write_text("new")
+        raise DistilleryError("no")
+    assert old.read_text() == "as it was" and not new.exists()
+    with taken_back([old, new]):
+        old.write_text("changed")
+        new.write_text("new")
+    assert old.read_text() == "changed" and new.exists()

@@ -29,22 +29,19 @@ then JSON lines have them instead."""
 
 @contextmanager
 def open_writer(
-    path: Path,
-    endings: Iterable[str] | None = None,
-    names: list[str] | None = None,
-    raw_cells: bool = False,
+    path: Path, names: list[str] | None = None, raw_cells: bool = False
 ) -> Iterator[Write]:
     """Open a file to write tables with the same columns to, one after the other.
 
     It appears once it is complete.
 
-    :param path: its suffix sets the format; :param endings: those allowed, by default all.
+    :param path: its suffix sets the format.
     :param names: class names, for CSV, which has no lists.
     :param raw_cells: whether texts stay as they are in CSV that a spreadsheet would compute; see
         :func:`_harmless`.
     :raises DistilleryError: if the suffix is unknown.
     """
-    require_ending(path, endings)
+    require_ending(path)
     options = _Options(names, raw_cells)
     with atomic_path(path) as temporary, _WRITERS[path.suffix](temporary, options) as write:
         yield write

@@ -1,4 +1,4 @@
-"""Ctrl-C ends a stage within two seconds, with one line, whatever it is doing."""
+"""Ctrl-C ends a stage at once, with one line, whatever it is doing."""
 
 import os
 import signal
@@ -49,7 +49,7 @@ time.sleep(60)
     [*(STAGE.format(workers=workers) for workers in (0, 1, 2)), IMPORTING],
     ids=["stream", "one", "two", "importing"],
 )
-def test_one_line_within_two_seconds(tmp_path: Path, script: str) -> None:
+def test_one_line_at_once(tmp_path: Path, script: str) -> None:
     (tmp_path / "stage.py").write_text(script)
     process = subprocess.Popen(
         [sys.executable, "stage.py"],
@@ -67,7 +67,7 @@ def test_one_line_within_two_seconds(tmp_path: Path, script: str) -> None:
         # As a terminal does: to all processes of the group.
         os.killpg(process.pid, signal.SIGINT)
         _, printed = process.communicate(timeout=20)
-        # Not the time itself, which the machine's load decides: the jobs take a minute.
+        # The jobs take a minute; how much less this takes, the machine's load decides.
         assert time.monotonic() - start < 15
     finally:
         if process.poll() is None:

@@ -27,8 +27,8 @@ def guess(column: str, values: list[Any], ask: Any = refuse, **overrides: Any) -
 
 @pytest.mark.parametrize("mark", MARKS)
 def test_a_mark_of_a_missing_label_is_no_class(mark: str) -> None:
-    found = guess("label", (["neg", "pos"] * 20) + [mark] * 5)
-    assert found.labels == {"neg": ["neg"], "pos": ["pos"]} and found.kind == "classification"
+    guessed = guess("label", (["neg", "pos"] * 20) + [mark] * 5)
+    assert guessed.labels == {"neg": ["neg"], "pos": ["pos"]} and guessed.kind == "classification"
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,8 @@ def test_a_missing_score_does_not_widen_the_range() -> None:
 @pytest.mark.parametrize("name", ["intent_id", "category_id", "class_idx", "labelCode", "label"])
 def test_numbers_of_classes_by_other_names(name: str) -> None:
     values = [n % 77 for n in range(400)]
-    found = guess(name, values, label=name)
-    assert found.kind == "classification" and len(found.labels) == 77
+    guessed = guess(name, values, label=name)
+    assert guessed.kind == "classification" and len(guessed.labels) == 77
 
 
 def test_many_whole_numbers_are_asked_about() -> None:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from pipeline_lib.commands.options import RawCells
 from pipeline_lib.commands.shards.options import (
     PARAMS,
     OneLabel,
@@ -29,6 +30,7 @@ def export(
     ] = None,
     rule: OneRule = None,
     label: OneLabel = None,
+    raw_cells: RawCells = False,
     params: ParamsFile = PARAMS,
 ) -> None:
     """Write a set and the models' answers to it as one flat file, row by row.
@@ -53,5 +55,5 @@ def export(
 
         vectors = running_encoder(encoder)
     flat = FlatRows(rows, names, wanted, answers, vectors)
-    written = write_tables(to, flat.tables(), names)
+    written = write_tables(to, flat.tables(), names, raw_cells)
     typer.echo(f"{to}: {written:,} of {len(rows):,} rows")

@@ -50,14 +50,14 @@ def score_task() -> Regression:
 
 
 def gather_answers(
-    paths: list[Path], own: AnswerFiles, task: Task, folder: Path | None = None
+    paths: list[Path], tuning: AnswerFiles, task: Task, folder: Path | None = None
 ) -> KeyedTable:
-    return gather(paths, Answers(own, task), folder or paths[0].parent / "gathered")
+    return gather(paths, Answers(tuning, task), folder or paths[0].parent / "gathered")
 
 
-def read_answers(paths: list[Path], own: AnswerFiles, task: Task) -> KeyedTable:
+def read_answers(paths: list[Path], tuning: AnswerFiles, task: Task) -> KeyedTable:
     """Read files in which there may be nothing, or always the same."""
-    return gather(paths, Answers(own, task), paths[0].parent / "gathered", partial=True)
+    return gather(paths, Answers(tuning, task), paths[0].parent / "gathered", partial=True)
 
 
 TEXTS = [f"sentence {number}" for number in range(60)]

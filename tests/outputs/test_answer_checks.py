@@ -124,8 +124,11 @@ def test_without_labels_the_words_tell_that_answers_are_shifted(tmp_path: Path) 
         "dev": write_rows(tmp_path / "dev", ["a film"], [None]),
     }
 
-    def described(own: list[str], given: Lines) -> AnswersRecord:
-        rows = [{"text": text, "probs": probs} for text, probs in zip(own, given, strict=True)]
+    def described(texts_of: list[str], probabilities: Lines) -> AnswersRecord:
+        rows = [
+            {"text": text, "probs": probs}
+            for text, probs in zip(texts_of, probabilities, strict=True)
+        ]
         path = lines(tmp_path / "a.jsonl", rows)
         return describe_answers(gather_answers([path], settings(), TASK), TASK, splits)
 

@@ -24,6 +24,7 @@ from pipeline_lib.commands import (
     study,
     submit,
     teacher,
+    verify,
 )
 
 app = typer.Typer(
@@ -34,7 +35,10 @@ app = typer.Typer(
     help="Compress BERT-class models into students a hundred times smaller.",
     epilog="Run the pipeline with: distill run, or dvc repro",
 )
-COMMANDS = (init, new, run, check, results, predict, explain, encode, export, search, submit, study)
+COMMANDS = (
+    *(init, new, run, check, verify, results, predict),
+    *(explain, encode, export, search, submit, study),
+)
 for module in COMMANDS:
     name = module.__name__.rpartition(".")[2]
     app.command(name, epilog=module.EXAMPLE)(getattr(module, name))

@@ -17,6 +17,7 @@ import typer
 from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.files import fresh_folder, link_or_copy, write_json
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.seals import check_sealed, write_seal
 from pipeline_lib.corpora.augmentation.lexicon import count_words, read_lexicon, write_lexicon
 from pipeline_lib.corpora.augmentation.transfer_sets import AugmentationPass, check_cap
 from pipeline_lib.params import Params, load_params
@@ -76,7 +77,10 @@ def make_lexicon(params: Params, task: str, layout: Layout) -> Path:
         train = ShardSet.open(layout.split(task, "train")).table()
         write_lexicon(target, count_words(*(sentences(train, name) for name in ("words", "tags"))))
     else:
-        link_or_copy(layout.raw_task(task) / "lexicon.arrow", target)
+        supplied = layout.raw_task(task) / "lexicon.arrow"
+        check_sealed(supplied)
+        link_or_copy(supplied, target)
+    write_seal(target.parent)
     lexicon = read_lexicon(target)
     typer.echo(f"{task}: {len(lexicon.words):,} words under {len(lexicon.tag_numbers)} tags")
     return target

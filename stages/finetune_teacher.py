@@ -16,6 +16,7 @@ import typer
 from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.files import fresh_folder, link_or_copy
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.seals import write_seal
 from pipeline_lib.params import Params, load_params
 from pipeline_lib.shards.engine import make_engine
 from pipeline_lib.shards.training_records import AnswersRecord, LabelsRecord, TeacherRecord
@@ -39,6 +40,8 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
         # It is computed from the others' outputs.
         record = LabelsRecord(labels=params.task(task).label_names)
         record.write(fresh_folder(target / name) / "training.json")
+    for name in (name for name in kinds if kinds[name] in ("finished", "answers", "average")):
+        write_seal(target / name)
     for name, record in records.items():
         best = record.best_dev
         scored = "no answers to score" if best is None else f"{record.metric} {best:.4f}"

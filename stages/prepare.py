@@ -12,6 +12,7 @@ import typer
 from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.files import fresh_folder
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.corpora.tasks.labelled import read_examples
 from pipeline_lib.corpora.tasks.preparation import prepare_task
 from pipeline_lib.params import load_params
@@ -23,6 +24,7 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
     """Split a task's text into words with tags, and its training set into blocks."""
     params, layout = load_params(), Layout()
     settings = params.task(task)
+    check_sealed(layout.raw_task(task))
     splits, dropped = read_examples(layout.raw_task(task), settings)
     engine = make_engine(params, "cpu")
     folder = fresh_folder(layout.task(task))

@@ -206,13 +206,10 @@ def sha256_file(path: Path) -> str:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
-def sha256_folder(folder: Path, without: str | None = None) -> str:
-    """Return one SHA-256 over the names and contents of all files below ``folder``, in hex.
-
-    :param without: name of a file to leave out.
-    """
+def sha256_folder(folder: Path) -> str:
+    """Return one SHA-256 over the names and contents of all files below ``folder``, in hex."""
     total = hashlib.sha256()
-    for path in sorted(p for p in Path(folder).rglob("*") if p.is_file() and p.name != without):
+    for path in sorted(p for p in Path(folder).rglob("*") if p.is_file()):
         total.update(f"{path.relative_to(folder).as_posix()}\0{sha256_file(path)}\n".encode())
     return total.hexdigest()
 

@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json, write_json
+from pipeline_lib.base.seals import check_sealed
 
 
 class Record(BaseModel):
@@ -31,8 +32,9 @@ class RecordFile(Record):
     def read(cls, path: Path) -> Self:
         """Read what :meth:`write` wrote.
 
-        :raises DistilleryError: if the file is missing, truncated, or lacks a key.
+        :raises DistilleryError: if the file is missing, truncated or altered, or lacks a key.
         """
+        check_sealed(path)
         content = read_json(path)
         try:
             return cls.model_validate(content, extra=cls.others)

@@ -194,31 +194,13 @@ def add(
     _say_done(catalogue, report)
 
 
-@app.command("info", epilog="Example: distill index info data/mine --verify")
-def info(
-    index: Index,
-    verify: Annotated[
-        bool, Option("--verify", help="Read all files and compare their digests.")
-    ] = False,
-) -> None:
-    """Describe an index: what it contains, which encoder made it, and whether that still exists.
-
-    With --verify, exits with status 1 if a file is missing, truncated or altered.
-    """
+@app.command("info", epilog="Example: distill index info data/mine")
+def info(index: Index) -> None:
+    """Describe an index: what it contains, which encoder made it, and whether that still exists."""
     from pipeline_lib.retrieval.catalogue import Catalogue
 
-    catalogue = Catalogue.open(index)
-    for name, value in _facts(catalogue):
+    for name, value in _facts(Catalogue.open(index)):
         typer.echo(f"{name:<12} {value}")
-    if verify and (faults := catalogue.faults()):
-        remedy = (
-            "`distill index add` with any file of sentences builds an approximate index again. For "
-            "other files, run the same `distill index build` again, which keeps intact segments, "
-            "then `distill index add` for what was added since."
-        )
-        raise DistilleryError("\n".join([*faults, remedy]))
-    if verify:
-        typer.echo("verified     every file matches its digest")
 
 
 def _facts(catalogue: "Catalogue") -> Iterator[tuple[str, str]]:

@@ -7,7 +7,7 @@ from pipeline_lib.base.layout import pair_of
 from pipeline_lib.shards.shard_sets import ShardSet, check_answers
 
 
-def faults_of(folder: Path) -> list[str]:
+def faults_of_set(folder: Path) -> list[str]:
     """Return one line per fault of the set in ``folder``; none if it is sound."""
     try:
         shard_set = ShardSet.open(folder)

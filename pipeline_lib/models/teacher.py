@@ -20,6 +20,7 @@ from pipeline_lib.base.devices import DTYPES
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import sha256_file, sha256_json
 from pipeline_lib.base.max_positions import position_count
+from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.base.text import Text
 from pipeline_lib.models.checks import is_regression
 from pipeline_lib.models.networks.inputs import model_inputs
@@ -194,13 +195,14 @@ def load_pretrained(
 
     :param head: the settings of a new head; empty: everything is to come from the folder.
     :param pooled: whether the pooler's output is used.
-    :raises DistilleryError: if the folder has no model that transformers can load, or its weights
-        are not all the model's.
+    :raises DistilleryError: if the folder has no model that transformers can load, it was altered,
+        or its weights are not all the model's.
     """
     import transformers
 
     from pipeline_lib.models.loaded_weights import check_loaded
 
+    check_sealed(folder)
     transformers.utils.logging.disable_progress_bar()
     logging.getLogger("transformers").setLevel(logging.ERROR)
     # Nothing here may access the hub: the fetch stages did that, at pinned revisions.

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.probabilities import answered
+from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.results.calibration import BINS, reliability
 from pipeline_lib.results.metrics import decide
 from pipeline_lib.results.schema import TaskScores
@@ -27,7 +28,11 @@ RANGES = 6
 
 
 def read_predictions(layout: Layout, task: str, split: str) -> pa.Table:
-    """Return the predictions of all systems on one split; see ``predictions_table``."""
+    """Return the predictions of all systems on one split; see ``predictions_table``.
+
+    :raises DistilleryError: if the file is missing or damaged, or was altered.
+    """
+    check_sealed(layout.predictions(task))
     table = read_shard(layout.predictions(task))
     return table.filter(pc.equal(table["split"], split))
 

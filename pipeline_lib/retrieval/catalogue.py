@@ -7,6 +7,7 @@ the :class:`Contents` in ``made_from.catalogue``; the folder may also have the a
 and ``mean.npy`` if a mean vector was subtracted.
 """
 
+import re
 import warnings
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -24,7 +25,7 @@ from pipeline_lib.base.files import sha256_file
 from pipeline_lib.models.students.vector_targets import MEAN, load_mean
 from pipeline_lib.retrieval.embedders import EncoderReference
 from pipeline_lib.shards.columns import matrix
-from pipeline_lib.shards.shard_sets import Shard, ShardSet, read_manifest
+from pipeline_lib.shards.shard_sets import Shard, ShardSet, read_manifest, read_shard
 from pipeline_lib.shards.vectors import StoredVectors, unit
 
 KIND = "catalogue"
@@ -34,6 +35,8 @@ UNFINISHED = "unfinished.jsonl"
 """The complete segments of an unfinished build, one per line, as in ``manifest.json``."""
 BLOCK = 8192
 """Vectors that :meth:`Catalogue.blocks` yields at a time."""
+_SEGMENT = re.compile(r"[0-9a-f]{16}\.arrow")
+REBUILD = "Delete the folder and build the index again."
 Storage = Literal["float32", "float16", "int8"]
 
 
@@ -106,10 +109,10 @@ class Catalogue:
 
     @classmethod
     def open(cls, folder: Path) -> "Catalogue":
-        """Open the catalogue in ``folder``; only the sizes of its files are checked.
+        """Open the catalogue in ``folder``; what its files hold is not compared with their digests.
 
         :raises DistilleryError: if there is none, it is unfinished, of another version, or a
-            segment is missing or truncated.
+            segment is missing, truncated, or not what the manifest says.
         """
         folder = Path(folder)
         if not (folder / "manifest.json").exists():
@@ -132,7 +135,21 @@ class Catalogue:
                     f"says {shard.bytes} bytes. Run the same `distill index build` again, which "
                     "keeps whole segments, then `distill index add` for what was added since."
                 )
+            catalogue._check_manifest(path, shard)
         return catalogue
+
+    def _check_manifest(self, path: Path, shard: Shard) -> None:
+        """Check that a segment has the rows and the width that the manifest says."""
+        try:
+            table = read_shard(path)
+            held = table.num_rows, matrix(table["vector"].slice(0, 1)).shape[1]
+        except (DistilleryError, KeyError, AttributeError) as error:
+            raise DistilleryError(f"{path}: not a segment of an index. {REBUILD}") from error
+        if held != (shard.rows, self.contents.width):
+            raise DistilleryError(
+                f"{path}: {held[0]:,} vectors of {held[1]} values, but the manifest says "
+                f"{shard.rows:,} of {self.contents.width}. {REBUILD}"
+            )
 
     @classmethod
     def read(cls, folder: Path) -> "Catalogue":
@@ -140,7 +157,13 @@ class Catalogue:
 
         :raises DistilleryError: if it is that of something else, or of another version.
         """
-        manifest = read_manifest(folder)
+        try:
+            manifest = read_manifest(folder)
+        except DistilleryError as error:
+            if not _has_segments(folder):
+                raise
+            fault = str(error).partition(". ")[0]
+            raise DistilleryError(f"{fault}. {REBUILD}") from error
         if manifest.kind != KIND:
             raise DistilleryError(
                 f"{folder}: holds {manifest.kind}, not an index. Make one with `distill index "
@@ -159,8 +182,7 @@ class Catalogue:
             fault = error.errors()[0]
             key = ".".join(map(str, fault["loc"]))
             raise DistilleryError(
-                f"{folder}/manifest.json: made_from.catalogue.{key}: {fault['msg']}. Delete the "
-                "folder and build the index again."
+                f"{folder}/manifest.json: made_from.catalogue.{key}: {fault['msg']}. {REBUILD}"
             ) from error
 
     def __len__(self) -> int:
@@ -190,7 +212,7 @@ class Catalogue:
         path = self.folder / MEAN
         mean = load_mean(path)
         if sha256_file(path) != self.contents.mean:
-            raise DistilleryError(f"{path}: altered. Delete the folder and build the index again.")
+            raise DistilleryError(f"{path}: altered. {REBUILD}")
         return mean
 
     @cached_property
@@ -247,6 +269,27 @@ class Catalogue:
     @cached_property
     def _ends(self) -> np.ndarray:
         return np.cumsum([table.num_rows for table in self._tables])
+
+
+def is_index(folder: Path) -> bool:
+    """Whether a folder with a manifest holds an index; its files say so if the manifest is torn."""
+    try:
+        return read_manifest(folder).kind == KIND
+    except DistilleryError:
+        return _has_segments(folder)
+
+
+def faults_of_index(folder: Path) -> list[str]:
+    """Return one line per fault of the index in ``folder``; none if it is sound."""
+    try:
+        return Catalogue.open(folder).faults()
+    except DistilleryError as error:
+        return [str(error)]
+
+
+def _has_segments(folder: Path) -> bool:
+    """Whether there are files with the names of segments: the start of their keys."""
+    return any(_SEGMENT.fullmatch(path.name) for path in folder.iterdir())
 
 
 def _decoded(rows: pa.Table) -> np.ndarray:

@@ -222,7 +222,7 @@ class ShardSet:
         return pa.concat_tables([*self.tables()] or [pa.table({})])
 
     def verify(self) -> list[str]:
-        """Check every shard's presence, size and digest; return one line per fault."""
+        """Check every shard's presence, size, digest, rows and columns; return a line per fault."""
         return [fault for shard in self.manifest.shards if (fault := self._fault(shard))]
 
     def _fault(self, shard: Shard) -> str | None:
@@ -233,6 +233,9 @@ class ShardSet:
             return f"{path}: {path.stat().st_size} bytes, the manifest says {shard.bytes} (torn)"
         if sha256_file(path) != shard.sha256:
             return f"{path}: altered (its SHA-256 is not the manifest's)"
+        table = read_shard(path)
+        if (table.num_rows, schema_of(table)) != (shard.rows, self.manifest.schema):
+            return f"{path}: its rows or columns are not those of the manifest, which was altered"
         return None
 
 

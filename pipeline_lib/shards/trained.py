@@ -18,17 +18,12 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import (
     disk_errors,
     link_or_copy,
-    read_json,
     set_aside,
-    sha256_folder,
     sweep,
     temporary_path,
-    write_json,
 )
 from pipeline_lib.base.layout import state_folder
-
-SEAL = "sealed.json"
-"""In the folder of a finished result: the digest of the folder's other files."""
+from pipeline_lib.base.seals import SEAL, digests, sealed_files, write_seal
 
 
 @dataclass(frozen=True)
@@ -54,8 +49,7 @@ class Trained:
     def is_whole(self) -> bool:
         """Whether it exists, finished and undamaged."""
         try:
-            seal = read_json(self.folder / SEAL)
-            return seal == {"sha256": sha256_folder(self.folder, SEAL)}
+            return sealed_files(self.folder / SEAL) == digests(self.folder)
         except (DistilleryError, OSError):
             return False
 
@@ -74,7 +68,7 @@ class Trained:
             with disk_errors(self.folder):
                 private.mkdir(parents=True)
                 yield private
-                write_json(private / SEAL, {"sha256": sha256_folder(private)})
+                write_seal(private)
                 self._publish(private)
         finally:
             shutil.rmtree(private, ignore_errors=True)
@@ -95,13 +89,18 @@ class Trained:
                 set_aside(self.folder, state_folder() / "quarantine", inode)
 
     def link_into(self, target: Path, part: str = ".", counted_as: str = "trainings") -> None:
-        """Link the files of the result, or of one folder in it, into ``target``.
+        """Link the files of the result, or of one folder in it, into ``target``, and seal them.
 
         :param counted_as: what the stage's record calls it.
         """
         # A worker may have made it: only what is older than this process was reused.
         sealed = (self.folder / SEAL).stat().st_mtime
         stage_records.count(counted_as, sealed < stage_records.STARTED, self.key)
-        for path in sorted((self.folder / part).iterdir()):
-            if path.is_file() and path.name != SEAL:
-                link_or_copy(path, target / path.name)
+        linked = {
+            name: digest
+            for name, digest in sealed_files(self.folder / SEAL).items()
+            if Path(name).parent == Path(part)
+        }
+        for name in linked:
+            link_or_copy(self.folder / name, target / Path(name).name)
+        write_seal(target, {Path(name).name: digest for name, digest in linked.items()})

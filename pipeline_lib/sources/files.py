@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import copy_file, fresh_folder, sha256_file, write_json
+from pipeline_lib.base.files import copy_file, fresh_folder, write_json
+from pipeline_lib.base.seals import SOURCE, digests
 from pipeline_lib.params import ModelVectors, VectorFile
 
 VECTOR_FILES = {"glove": "vectors.txt", "word2vec": "vectors.txt", "word2vec_binary": "vectors.bin"}
@@ -29,9 +30,7 @@ def fetch_vectors(vectors: ModelVectors | VectorFile, inputs: Path, target: Path
 
 def write_source(target: Path, settings: Any) -> None:
     """Write ``target/source.json``: the settings, and the SHA-256 of each file below ``target``."""
-    paths = sorted(path for path in target.rglob("*") if path.is_file())
-    digests = {path.relative_to(target).as_posix(): sha256_file(path) for path in paths}
-    write_json(target / "source.json", {"source": settings, "sha256": digests})
+    write_json(target / SOURCE, {"source": settings, "sha256": digests(target)})
 
 
 def existing_file(path: Path, where: str) -> Path:

@@ -12,6 +12,7 @@ from tokenizers import Tokenizer
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path, read_json, sha256_file, sha256_json, write_json
+from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.base.text import Text
 from pipeline_lib.text.ragged import Sentences
 
@@ -189,6 +190,8 @@ def load_pieces(folder: Path, reads: str) -> Pieces:
 
 @lru_cache(maxsize=2)
 def _loaded(folder: Path, digest: str, reads: str) -> Pieces:
+    for path in tokenizer_files(folder):
+        check_sealed(path)
     pieces = Pieces.of(load_fast_tokenizer(folder))
     return pieces.without_special_tokens() if reads == "pieces" else pieces
 

@@ -45,7 +45,7 @@ class TestHelp:
             "submit",
             "shards ls",
             "shards show",
-            "shards verify",
+            "verify",
             "index build",
             "index add",
             "index info",

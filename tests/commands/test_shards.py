@@ -146,7 +146,7 @@ class TestShardsShow:
 
 class TestShardsVerify:
     def test_sound_sets(self) -> None:
-        assert distill("shards", "verify").count("ok") == 2
+        assert distill("verify").count("ok") == 2
 
     def test_an_altered_shard_is_found(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -155,7 +155,7 @@ class TestShardsVerify:
         content = bytearray(path.read_bytes())
         content[len(content) // 2] ^= 1
         path.write_bytes(content)
-        found = failing(monkeypatch, capsys, "shards", "verify", str(TRANSFER))
+        found = failing(monkeypatch, capsys, "verify", str(TRANSFER))
         assert "b000-i001.arrow: altered" in found
         assert "run `dvc repro`" in found
 
@@ -164,7 +164,7 @@ class TestShardsVerify:
     ) -> None:
         path = OUTPUTS / "b000-i000.arrow"
         path.write_bytes(path.read_bytes()[:-20])
-        assert "(torn)" in failing(monkeypatch, capsys, "shards", "verify")
+        assert "(torn)" in failing(monkeypatch, capsys, "verify")
 
     def test_outputs_of_other_inputs_are_found(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -173,5 +173,5 @@ class TestShardsVerify:
         other = write_shard(TRANSFER / "b000-i001.arrow", transfer_table(0, 3))
         schema = schema_of(transfer_table(0, 1))
         write_manifest(TRANSFER, Manifest("transfer", schema, [shard, other]))
-        found = failing(monkeypatch, capsys, "shards", "verify")
+        found = failing(monkeypatch, capsys, "verify")
         assert f"{OUTPUTS}: b000-i000.arrow: does not belong" in found

@@ -88,7 +88,7 @@ def test_labels_are_nowhere(workspace: Workspace) -> None:
     assert f"{len(listed)} have no answer from the teacher" in printed["train"]
     made_from = ShardSet.open(outputs).manifest.made_from
     assert made_from["provenance"] == {"model": "elsewhere", "terms": "free"}
-    workspace.distill("shards", "verify", "data").sound()
+    workspace.distill("verify", "data").sound()
     scores = workspace.scores(TASK)
     assert scores.scored_splits == [] and scores.teachers["llm"].unanswered == {}
     assert scores.methods[ROW].agreement["test"] > 0.8

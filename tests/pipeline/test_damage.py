@@ -54,11 +54,11 @@ def test_a_damaged_shard_is_not_trained_on(workspace: Workspace, folder: Path) -
     fault = f"{folder}/b001-i002.arrow: altered (its SHA-256 is not the manifest's)"
     assert f"error: {fault} (1 of {SHARDS} shards damaged)" in error
     assert f"Delete {folder} and run `dvc repro`" in error
-    verified = workspace.distill("shards", "verify", str(folder))
+    verified = workspace.distill("verify", str(folder))
     assert verified.status == 1
     assert verified.text.splitlines()[-2:] == [
         f"error: {fault}",
-        "Delete the folders named and run `dvc repro`: sound shards are taken from the store.",
+        "Delete the folders named and run `dvc repro`: what the store has whole is not made again.",
     ]
 
 
@@ -68,6 +68,49 @@ def test_what_the_message_says_to_do_helps(finished: Finished, workspace: Worksp
     run = workspace.dvc("repro", f"train@{TASK}").sound()
     assert not {name.split("@")[0] for name in run.stages} & {"precompute", "train"}
     assert workspace.digests(TRANSFER) == finished.workspace.digests(TRANSFER)
+
+
+@pytest.mark.parametrize(
+    ("file", "stage"),
+    [
+        (f"raw/tasks/{TASK}/test.tsv", "prepare"),
+        ("raw/models/minilm/model.safetensors", "finetune_teacher"),
+        (f"teachers/{TASK}/minilm/model.safetensors", "precompute"),
+        (f"vocabularies/{TASK}/tokenizer.json", None),
+        (f"lexicons/{TASK}/lexicon.arrow", None),
+        (f"students/{TASK}/bilstm_kd_ts/1/model.safetensors", "evaluate"),
+        (f"results/{TASK}/predictions.arrow", "report"),
+        (f"results/{TASK}/scores.json", "report"),
+    ],
+)
+def test_a_damaged_file_is_refused_where_it_is_read(
+    workspace: Workspace, file: str, stage: str | None
+) -> None:
+    path = Path("data") / file
+    (workspace / path).chmod(0o644)
+    flip_byte(workspace / path)
+    # What is there already is found by its key, and reads nothing.
+    workspace.forget(Path(".potstill/teachers"), STORE / "logits", STORE / "tags")
+    if stage is not None:
+        error = workspace.stage(stage).error
+        assert error.startswith(f"error: {path}: altered since it was written (")
+        assert f"Delete data/{'/'.join(file.split('/')[:2])}" in error
+    verified = workspace.distill("verify")
+    assert verified.status == 1
+    assert [line for line in verified.text.splitlines() if str(path) in line] == [
+        line for line in verified.text.splitlines() if "altered" in line
+    ]
+
+
+def test_a_damaged_student_comes_back_as_the_message_says(
+    finished: Finished, workspace: Workspace
+) -> None:
+    flip_byte(workspace / STUDENT / "1/model.safetensors")
+    error = workspace.distill("predict", str(STUDENT / "1"), "good").error
+    assert f"Delete {STUDENT}/1 and run `dvc repro` to make it again." in error
+    workspace.forget(STUDENT / "1")
+    workspace.dvc("repro", f"train@{TASK}").sound()
+    assert workspace.digests(STUDENTS) == finished.workspace.digests(STUDENTS)
 
 
 @pytest.mark.parametrize(

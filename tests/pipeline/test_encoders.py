@@ -162,7 +162,7 @@ def test_the_second_stage_leaves_the_first_alone(workspace: Workspace) -> None:
 
 def test_vectors_answer_to_their_sentences(encoded: tuple[Workspace, Run]) -> None:
     workspace, _ = encoded
-    assert "FAULT" not in workspace.distill("shards", "verify", "data").sound().text
+    assert "FAULT" not in workspace.distill("verify", "data").sound().text
     shown = workspace.distill("shards", "show", str(VECTORS / "wikipedia/train"), "--rows", "2")
     assert "Place" in shown.sound().text and "cosine with the mean" in shown.text
     assert "mean cosine of two sentences" in shown.text

@@ -136,7 +136,7 @@ def test_a_finished_run_is_looked_into(
 
 
 def test_the_outputs_answer_to_the_transfer_set(finished: Finished) -> None:
-    found = finished.workspace.distill("shards", "verify", "data").sound()
+    found = finished.workspace.distill("verify", "data").sound()
     assert "fault" not in found.text.lower()
     proof = json.loads(
         (finished.workspace / f"data/outputs/{TASK}/minilm/full/alignment.json").read_text()

@@ -364,7 +364,7 @@ def test_looking_predicting_and_verifying(finished_pairs: Workspace) -> None:
     workspace = finished_pairs
     shown = workspace.distill("shards", "show", "data/transfer/warmth/full", "--rows", "3")
     assert "teacher: " in shown.sound().text and "no scores" not in shown.text
-    workspace.distill("shards", "verify").sound()
+    workspace.distill("verify").sound()
     pair = "The film is very good.\tThe plot is very good."
     answer = workspace.distill("predict", "data/students/praise/bilstm_kd_ts/1", pair).sound().text
     assert answer.split("\t")[0] in ("no", "yes") and answer.endswith(f"{pair}\n")

@@ -22,9 +22,9 @@ from ruamel.yaml import YAML
 
 from pipeline_lib.base.files import sha256_file
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.seals import SEAL
 from pipeline_lib.params import load_params
 from pipeline_lib.results.schema import TaskScores
-from pipeline_lib.shards.trained import SEAL
 from pipeline_lib.training.distillation.plans import Plan, make_plan
 from tests.tour import TOUR
 

@@ -10,7 +10,8 @@ import pytest
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import ABANDONED_SECONDS
-from pipeline_lib.shards.trained import SEAL, Trained
+from pipeline_lib.base.seals import SEAL, check_sealed
+from pipeline_lib.shards.trained import Trained
 
 PARTS = ("config.json", "model.safetensors", "tokenizer.json", "training.json")
 
@@ -82,11 +83,12 @@ def test_a_damaged_result_is_set_aside_and_written_again(store_home: Path, name:
     assert (store_home / "quarantine/key" / name).read_text() == "{"
 
 
-def test_the_seal_is_not_placed(store_home: Path, tmp_path: Path) -> None:
+def test_what_is_placed_is_sealed(store_home: Path, tmp_path: Path) -> None:
     trained = Trained("students", "key")
     write_result(trained)
     trained.link_into(tmp_path / "out")
-    assert found(tmp_path / "out") == set(PARTS)
+    assert found(tmp_path / "out") == {*PARTS, SEAL}
+    check_sealed(tmp_path / "out")
 
 
 @pytest.mark.parametrize("idle", [ABANDONED_SECONDS + 60, 60], ids=["abandoned", "live"])
@@ -115,7 +117,7 @@ def test_folders_of_a_result_are_sealed_and_linked_one_by_one(
         (folder / "training.json").write_text("all")
     trained.link_into(tmp_path / "all")
     trained.link_into(tmp_path / "first", "0")
-    assert found(tmp_path / "all") == {"training.json"}
+    assert found(tmp_path / "all") == {"training.json", SEAL}
     assert (tmp_path / "first/config.json").samefile(trained.folder / "0/config.json")
     assert trained.is_whole()
     (trained.folder / "0/config.json").unlink()

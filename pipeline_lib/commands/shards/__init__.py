@@ -1,4 +1,4 @@
-"""``distill shards``: list, inspect, compare, export and verify the cached shard sets."""
+"""``distill shards``: list, inspect, compare and export the cached shard sets."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="List, inspect, compare, export and verify shard sets (data and teacher outputs).",
+    help="List, inspect, compare and export shard sets (data and teacher outputs).",
 )
 Folder = Annotated[Path, typer.Argument(help="A shard set, or a folder that contains some.")]
 
@@ -37,39 +37,11 @@ def list_sets(folder: Folder = Path("data")) -> None:
         try:
             table.add_row(*map(Text, [str(path), *_cells(read_manifest(path))]))
         except DistilleryError:
-            table.add_row(Text(str(path)), "[red]unreadable[/red]: `distill shards verify`")
+            table.add_row(Text(str(path)), "[red]unreadable[/red]: `distill verify`")
     Console().print(table)
 
 
 app.command("show", epilog=show.EXAMPLE)(show.show)
-
-
-@app.command("verify", epilog="Example: distill shards verify data/transfer data/outputs")
-def verify(
-    folders: Annotated[
-        list[Path] | None,
-        typer.Argument(help="Shard sets, or folders that contain some; by default data."),
-    ] = None,
-) -> None:
-    """Check every shard's digest, and that outputs match their inputs row for row.
-
-    If anything is truncated, altered or mixed up, prints the faults and the remedy, and exits with
-    status 1.
-    """
-    from pipeline_lib.base.errors import DistilleryError
-    from pipeline_lib.inspection.verification import faults_of
-    from pipeline_lib.shards.shard_sets import shard_sets
-
-    faults = []
-    for folder in [path for above in folders or [Path("data")] for path in shard_sets(above)]:
-        new = faults_of(folder)
-        typer.echo(f"{'FAULT' if new else 'ok   '} {folder}")
-        faults += new
-    if faults:
-        remedy = (
-            "Delete the folders named and run `dvc repro`: sound shards are taken from the store."
-        )
-        raise DistilleryError("\n".join([*faults, remedy]))
 
 
 def _cells(manifest: "Manifest") -> list[str]:

@@ -16,6 +16,7 @@ from torch import nn
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path, read_json, write_json
+from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.base.text import MASK
 from pipeline_lib.models.networks.encoders import build_encoder
 from pipeline_lib.models.students.folders import ENCODER_TYPE, MODEL_TYPE
@@ -122,9 +123,10 @@ def save_encoder(
 def load_encoder(folder: Path | str, device: torch.device | str = "cpu") -> SentenceEncoder:
     """Load a sentence encoder, or a student's encoder.
 
-    :raises DistilleryError: if the folder contains neither.
+    :raises DistilleryError: if the folder contains neither, or it was altered.
     """
     folder, device = Path(folder), torch.device(device)
+    check_sealed(folder)
     try:
         config = read_json(folder / "config.json")
         if config["model_type"] == MODEL_TYPE:

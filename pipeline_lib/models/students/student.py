@@ -16,6 +16,7 @@ from tokenizers import Tokenizer
 from pipeline_lib.base.devices import single_thread
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path, read_json, write_json
+from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.base.text import Text
 from pipeline_lib.models.networks.dropout import replace_dropout
 from pipeline_lib.models.networks.encoders import ENCODERS
@@ -140,9 +141,10 @@ def save_student(folder: Path, model: StudentNetwork, tokenizer: Tokenizer | Pie
 def load_student(folder: Path | str, device: torch.device | str = "cpu") -> Student:
     """Load a trained student.
 
-    :raises DistilleryError: if the folder does not contain one.
+    :raises DistilleryError: if the folder does not contain one, or it was altered.
     """
     folder = Path(folder)
+    check_sealed(folder)
     try:
         model = StudentNetwork(_config(read_json(folder / "config.json")))
         model.load_state_dict(load_file(folder / "model.safetensors"))

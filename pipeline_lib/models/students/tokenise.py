@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from tokenizers import Tokenizer
 
 from pipeline_lib.base.files import atomic_path, write_json
+from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.base.text import MASK, Text
 from pipeline_lib.text.fast_tokenizer import WordNumbers
 from pipeline_lib.text.pieces import Pieces
@@ -99,7 +100,9 @@ def load_tokenizer(folder: Path) -> Tokenizer:
     """Read what :func:`save_tokenizer` wrote.
 
     :raises ValueError: if the file is missing or damaged.
+    :raises DistilleryError: if it was altered.
     """
+    check_sealed(folder / "tokenizer.json")
     try:
         return Tokenizer.from_file(str(folder / "tokenizer.json"))
     except Exception as error:  # the library raises bare Exceptions

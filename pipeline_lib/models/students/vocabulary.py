@@ -22,6 +22,7 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path, sha256_folder, sha256_json
 from pipeline_lib.base.hashing import salt, splitmix64, string_keys
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.base.text import MASK
 from pipeline_lib.models.students.tokenise import PAD, load_tokenizer, save_tokenizer
 from pipeline_lib.models.students.word_vectors import (
@@ -81,6 +82,7 @@ def build_vocabulary(
         table = model_vectors(source, selected)
     else:
         path = next(p for p in sorted(source.iterdir()) if p.stem == "vectors")
+        check_sealed(path)
         wanted = selected, params.extra_words, usable
         words, rows = read_vectors(path, params.vectors.format, *wanted)
         places = {word: number for number, word in enumerate(words)}
@@ -223,6 +225,7 @@ def load_vocabulary(folder: Path) -> tuple[Tokenizer, np.ndarray]:
 
     :raises DistilleryError: if they are missing or damaged.
     """
+    check_sealed(folder)
     try:
         return load_tokenizer(folder), load_file(folder / "vectors.safetensors")["vectors"]
     except (OSError, ValueError, KeyError, SafetensorError) as error:

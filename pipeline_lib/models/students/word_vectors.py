@@ -12,6 +12,7 @@ from typing import IO, Any
 import numpy as np
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.seals import check_sealed
 
 TABLES = ("word_embeddings.weight", "tok_embeddings.weight")
 """Name endings of word-piece embedding tables: in BERT-like models, and in ModernBERT."""
@@ -236,11 +237,12 @@ def model_words(model_folder: Path) -> list[str]:
 def word_embeddings(model_folder: Path) -> np.ndarray:
     """Return a pretrained model's word-piece embeddings, float32 (pieces, width).
 
-    :raises DistilleryError: if the folder has none.
+    :raises DistilleryError: if the folder has none, or a file was altered.
     """
     from safetensors import SafetensorError
 
     for path in sorted(Path(model_folder).glob("*.safetensors")):
+        check_sealed(path)
         try:
             table = _embeddings_of(path)
         except (SafetensorError, OSError) as error:

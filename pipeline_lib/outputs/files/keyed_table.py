@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline_lib.base.files import read_record, sha256_file, sha256_json, write_json
+from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.shards.shard_sets import read_shard, write_shard
 from pipeline_lib.shards.vectors import StoredVectors
 
@@ -124,7 +125,11 @@ class KeyedTable:
 
     @classmethod
     def read(cls, folder: Path, name: Name) -> Self:
-        """Read the table in a folder."""
+        """Read the table in a folder.
+
+        :raises DistilleryError: if a file is missing or damaged, or was altered.
+        """
+        check_sealed(folder)
         index = read_shard(folder / PLACES)
         return cls(
             *(index["key"].to_numpy(), index["place"].to_numpy()),

@@ -12,6 +12,7 @@ from torch import nn
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json
+from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.models.networks.encoders import build_encoder
 from pipeline_lib.models.networks.student import StudentConfig, StudentNetwork
 from pipeline_lib.models.networks.transformer import bert_configuration, cut
@@ -82,7 +83,11 @@ def start_from_vocabulary(folder: Path, with_vectors: bool) -> Start:
 
 
 def start_from_encoder(folder: Path, settings: StudentSettings) -> Start:
-    """Start from an encoder: a sentence encoder and its words, or a model and its word pieces."""
+    """Start from an encoder: a sentence encoder and its words, or a model and its word pieces.
+
+    :raises DistilleryError: if its files were altered.
+    """
+    check_sealed(folder)
     if isinstance(settings, BERT):
         return start_from_layers(folder, settings)
     if settings.pretrained:

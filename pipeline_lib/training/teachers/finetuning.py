@@ -18,6 +18,7 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import link_or_copy
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.processor import computed_on
+from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.base.text import Text
 from pipeline_lib.models.networks.attention import use_training_attention
 from pipeline_lib.models.networks.dropout import replace_dropout
@@ -282,8 +283,10 @@ def import_teacher(
     """Copy a teacher that was fine-tuned elsewhere into ``folder``; return its record.
 
     :param splits: the task's train and dev.
-    :raises DistilleryError: if it cannot be loaded, or its scores are in another unit than labels.
+    :raises DistilleryError: if it cannot be loaded or was altered, or its scores are in another
+        unit than labels.
     """
+    check_sealed(finished)
     for path in sorted(finished.iterdir()):
         link_or_copy(path, folder / path.name)
     train, dev = splits

@@ -1,0 +1,70 @@
+"""``distill verify``: check everything that stages made and fetched against its digests."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pipeline_lib.base.errors import DistilleryError
+
+EXAMPLE = "Example: distill verify data/students data/outputs"
+REMAKE = "Delete the folders named and run `dvc repro`: what the store has whole is not made again."
+REBUILD = (
+    "An index: `distill index add` with any file of sentences builds an approximate index again. "
+    "For other files, run the same `distill index build` again, which keeps intact segments, then "
+    "`distill index add` for what was added since."
+)
+
+
+def verify(
+    folders: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Folders of artifacts or indexes, at any depth; by default data."),
+    ] = None,
+) -> None:
+    """Check shards, models, vocabularies, scores and indexes: nothing is missing or altered.
+
+    Every file's digest is compared with the one recorded when it was written, and outputs with
+    their inputs, row for row.  Prints the faults and the remedy, and exits with status 1, if there
+    are any.
+    """
+    faults: list[str] = []
+    remedies: dict[str, None] = {}
+    for record in [path for above in folders or [Path("data")] for path in _records(above)]:
+        new, remedy = _checked(record)
+        typer.echo(f"{'FAULT' if new else 'ok   '} {record.parent}")
+        faults += new
+        remedies |= {remedy: None} if new else {}
+    if faults:
+        raise DistilleryError("\n".join([*faults, *remedies]))
+
+
+def _records(above: Path) -> list[Path]:
+    """Return the files with digests at or below a folder, sorted.
+
+    :raises DistilleryError: if there are none.
+    """
+    from pipeline_lib.base.seals import RECORDS, is_seal
+    from pipeline_lib.shards.shard_sets import MANIFEST
+
+    records = [path for name in RECORDS for path in above.rglob(name) if is_seal(path)]
+    records += above.rglob(MANIFEST)
+    if not records:
+        raise DistilleryError(
+            f"{above}: nothing here has digests. Name a folder that a stage or `distill index "
+            "build` has written, such as data."
+        )
+    return sorted(records)
+
+
+def _checked(record: Path) -> tuple[list[str], str]:
+    """Return a record's faults, one line each, and the remedy for these."""
+    from pipeline_lib.base.seals import RECORDS, faults_of
+    from pipeline_lib.inspection.verification import faults_of_set
+    from pipeline_lib.retrieval.catalogue import faults_of_index, is_index
+
+    if record.name in RECORDS:
+        return faults_of(record), REMAKE
+    if is_index(record.parent):
+        return faults_of_index(record.parent), REBUILD
+    return faults_of_set(record.parent), REMAKE

@@ -11,6 +11,7 @@ from pipeline_lib.base.devices import resolve_device, resolve_precision
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import sha256_folder, sha256_json
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.seals import write_seal
 from pipeline_lib.evaluation.timing import Predict
 from pipeline_lib.exports.onnx.exporter import export_onnx_int8
 from pipeline_lib.exports.onnx.student import require_packages
@@ -101,6 +102,7 @@ def _export(student: System, out: Path) -> None:
     except DistilleryError as error:
         student.not_timed[INT8] = str(error)
     else:
+        write_seal(out)
         student.forms.append(Contestant(INT8, out, in_torch.names))
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.base.text import Text
 from pipeline_lib.base.unicode import as_utf8
 from pipeline_lib.exports.contents import ENCODERS, STUDENTS, Content, require_content
@@ -142,6 +143,7 @@ def open_shards(folder: Path | str) -> "ShardSet":
 
 def _load_exported(folder: Path) -> Predictor:
     """Open an exported student, or an encoder, which has no labels, and vectors for logits."""
+    check_sealed(folder)
     if form_of(folder) == "numpy":
         return _load_numpy(folder)
     from pipeline_lib.exports.onnx.student import load_onnx_student

@@ -7,6 +7,7 @@ beside each stage's settings.
 
 import os
 from collections import defaultdict
+from glob import glob
 from pathlib import Path
 from typing import Any
 
@@ -72,9 +73,10 @@ class _DigestCache:
     def digest(self, path: Path) -> str | None:
         """Return the SHA-256 of a file, or one over a folder's files; None if there is neither."""
         if path.is_dir():
-            inside = sorted(file for file in path.rglob("*") if file.is_file())
-            names = {file.relative_to(path).as_posix(): self.digest(file) for file in inside}
-            return sha256_json(names)
+            # Unlike rglob, glob goes into linked folders.
+            names = glob("**", root_dir=path, recursive=True, include_hidden=True)
+            inside = [name for name in names if (path / name).is_file()]
+            return sha256_json({name: self._file_digest(path / name) for name in inside})
         # A pipe or a socket would block.
         return self._file_digest(path) if path.is_file() else None
 

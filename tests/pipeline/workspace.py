@@ -155,7 +155,13 @@ class Workspace:
         """Start one stage for the task; it is killed when the block ends before it."""
         alone = options or name in SINGLE
         item = () if alone else ("--task", TASK)
-        argv = ["-m", f"pipeline_lib.stages.{name}", *item, *options]
+        with self.forked(f"pipeline_lib.stages.{name}", *item, *options, prelude=prelude) as stage:
+            yield stage
+
+    @contextmanager
+    def forked(self, module: str, *options: str, prelude: str = "") -> Iterator["Started"]:
+        """Start a module as a fork; it is killed when the block ends before it."""
+        argv, name = ["-m", module, *options], module.rpartition(".")[2]
         log = self.folder / f"{name}-{time.monotonic_ns()}.log"
         env = self.env() | {"DVC_ROOT": str(self.folder)}
         with socket.socket(socket.AF_UNIX) as client:
@@ -173,15 +179,20 @@ class Workspace:
 
     def run_stages(self) -> Run:
         """Run all stages without DVC, in the order of dvc.yaml: as one command."""
+        runs = [self.stage(name, *item).sound() for name, item in self.stages()]
+        return Run(0, "".join(run.text for run in runs))
+
+    def stages(self) -> list[tuple[str, tuple[str, ...]]]:
+        """Return all stages in the order of dvc.yaml: names, and options if of a matrix."""
         yaml = YAML(typ="safe", pure=True)
         params, flow = (yaml.load(self.folder / name) for name in ("params.yaml", "dvc.yaml"))
-        printed = []
+        stages = []
         for name, stage in flow["stages"].items():
             # One option names the item, of the rows of one key: {task: "${tasks}"}.
             [(option, rows)] = stage.get("matrix", {None: None}).items()
             items = [(f"--{option}", item) for item in params[rows[2:-1]]] if rows else [()]
-            printed += [self.stage(name, *item).sound().text for item in items]
-        return Run(0, "".join(printed))
+            stages += [(name, item) for item in items]
+        return stages
 
     def params(self, edit: Callable[[Any], None]) -> None:
         """Change params.yaml: ``edit`` gets what was read from it."""

@@ -50,6 +50,15 @@ def test_what_is_no_file_has_no_digest_and_is_not_waited_for(inputs: Path) -> No
     assert after["models"] == before["models"]
 
 
+def test_what_is_behind_links_in_a_folder_is_read(inputs: Path, tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/weights").write_text("before")
+    (inputs / "encoder/linked").symlink_to(tmp_path / "outside")
+    before = _digests()
+    (tmp_path / "outside/weights").write_text("changed")
+    assert _digests()["models"] != before["models"]
+
+
 def test_a_file_that_has_not_changed_is_not_read_again(
     inputs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

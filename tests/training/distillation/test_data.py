@@ -122,7 +122,8 @@ def with_outputs(sets: tuple[ShardSet, ShardSet], folder: Path, weights: bool) -
         if weights:
             columns["weight"] = pa.array(np.arange(len(logits), dtype=np.float32) + len(shards))
         shards.append(write_shard(folder / shard.name, pa.table(columns), shard.source))
-    write_manifest(folder, replace(sets[1].manifest, shards=shards))
+    schema = schema_of(pa.table(columns))
+    write_manifest(folder, replace(sets[1].manifest, shards=shards, schema=schema))
     return ShardSet.open(folder)
 
 

@@ -8,7 +8,7 @@ import pytest
 from pipeline_lib.base.files import write_json
 from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
 
-from .conftest import OUTPUTS, TRANSFER, transfer_table
+from .conftest import OUTPUTS, TRANSFER
 from .running import Fails, distill, failing
 
 
@@ -142,36 +142,3 @@ class TestShardsShow:
         (Path("[/red]y") / "manifest.json").write_text("{")
         found = distill("shards", "ls", ".")
         assert "[/bold]x" in found and "[/red]y" in found and "unreadable" in found
-
-
-class TestShardsVerify:
-    def test_sound_sets(self) -> None:
-        assert distill("verify").count("ok") == 2
-
-    def test_an_altered_shard_is_found(
-        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        path = TRANSFER / "b000-i001.arrow"
-        content = bytearray(path.read_bytes())
-        content[len(content) // 2] ^= 1
-        path.write_bytes(content)
-        found = failing(monkeypatch, capsys, "verify", str(TRANSFER))
-        assert "b000-i001.arrow: altered" in found
-        assert "run `dvc repro`" in found
-
-    def test_a_torn_shard_is_found(
-        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        path = OUTPUTS / "b000-i000.arrow"
-        path.write_bytes(path.read_bytes()[:-20])
-        assert "(torn)" in failing(monkeypatch, capsys, "verify")
-
-    def test_outputs_of_other_inputs_are_found(
-        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        shard = write_shard(TRANSFER / "b000-i000.arrow", transfer_table(3, 4))
-        other = write_shard(TRANSFER / "b000-i001.arrow", transfer_table(0, 3))
-        schema = schema_of(transfer_table(0, 1))
-        write_manifest(TRANSFER, Manifest("transfer", schema, [shard, other]))
-        found = failing(monkeypatch, capsys, "verify")
-        assert f"{OUTPUTS}: b000-i000.arrow: does not belong" in found

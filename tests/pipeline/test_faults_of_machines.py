@@ -66,9 +66,8 @@ def kill_all_in(folder: Path) -> None:
 def _runs_in(process: str, folder: Path) -> bool:
     # Processes end meanwhile.
     with suppress(OSError):
-        return process.isdecimal() and Path(f"/proc/{process}/cwd").readlink().is_relative_to(
-            folder
-        )
+        current = Path(f"/proc/{process}/cwd").readlink()
+        return process.isdecimal() and current.is_relative_to(folder)
     return False
 
 

@@ -1,0 +1,108 @@
+"""``distill verify``: everything that has digests, and the remedy for what is wrong with it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline_lib.base.seals import write_seal
+from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
+from tests.retrieval.made_up import TEXTS, write_encoder
+
+from .conftest import OUTPUTS, TRANSFER, transfer_table
+from .running import Fails, distill
+
+REMADE = "Delete the folders named and run `dvc repro`"
+REBUILT = "run the same `distill index build` again"
+
+
+def test_sound_sets() -> None:
+    assert distill("verify") == f"ok    {OUTPUTS}\nok    {TRANSFER}\n"
+
+
+def test_an_altered_shard_is_found(fails: Fails) -> None:
+    path = TRANSFER / "b000-i001.arrow"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    found = fails("verify", str(TRANSFER))
+    assert "b000-i001.arrow: altered" in found and REMADE in found
+
+
+def test_a_torn_shard_is_found(fails: Fails) -> None:
+    path = OUTPUTS / "b000-i000.arrow"
+    path.write_bytes(path.read_bytes()[:-20])
+    assert "(torn)" in fails("verify")
+
+
+def test_outputs_of_other_inputs_are_found(fails: Fails) -> None:
+    shard = write_shard(TRANSFER / "b000-i000.arrow", transfer_table(3, 4))
+    other = write_shard(TRANSFER / "b000-i001.arrow", transfer_table(0, 3))
+    schema = schema_of(transfer_table(0, 1))
+    write_manifest(TRANSFER, Manifest("transfer", schema, [shard, other]))
+    assert f"{OUTPUTS}: b000-i000.arrow: does not belong" in fails("verify")
+
+
+@pytest.mark.parametrize(("key", "value"), [("rows", 4), ("sha256", "0")])
+def test_an_altered_manifest_is_found(fails: Fails, key: str, value: Any) -> None:
+    path = TRANSFER / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["shards"][1][key] = value
+    path.write_text(json.dumps(manifest))
+    assert "manifest" in fails("verify", str(TRANSFER))
+
+
+def test_a_sealed_folder_is_checked(fails: Fails) -> None:
+    folder = Path("data/students/movies/bilstm/1")
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text("{}")
+    write_seal(folder)
+    assert distill("verify", "data/students") == f"ok    {folder}\n"
+    (folder / "config.json").write_text("[]")
+    found = fails("verify", "data/students")
+    assert f"{folder}/config.json: altered" in found and REMADE in found
+
+
+def test_a_folder_without_digests_is_refused(fails: Fails) -> None:
+    Path("elsewhere").mkdir()
+    assert "elsewhere: nothing here has digests. Name a folder" in fails("verify", "elsewhere")
+
+
+@pytest.fixture
+def index() -> Path:
+    write_encoder(Path("encoder"))
+    Path("a.txt").write_text("\n".join(TEXTS[:5]))
+    distill("index", "build", "index", "a.txt", "--encoder", "encoder", "--workers", "1")
+    return Path("index")
+
+
+def test_an_index_is_checked(index: Path, fails: Fails) -> None:
+    assert distill("verify", "index") == "ok    index\n"
+    [segment] = index.glob("*.arrow")
+    segment.write_bytes(segment.read_bytes()[:-20])
+    found = fails("verify", "index")
+    assert f"{segment}: " in found and REBUILT in found and REMADE not in found
+
+
+@pytest.mark.parametrize("command", ["search", "verify"])
+@pytest.mark.parametrize("damage", ["width", "rows", "torn"])
+def test_an_index_with_another_manifest_is_one_error(
+    index: Path, fails: Fails, command: str, damage: str
+) -> None:
+    path = index / "manifest.json"
+    manifest = json.loads(path.read_text())
+    if damage == "width":
+        manifest["made_from"]["catalogue"]["width"] -= 1
+    else:
+        manifest["shards"][0]["rows"] += 1
+    text = json.dumps(manifest)
+    path.write_text(text[:-9] if damage == "torn" else text)
+    found = fails(command, "index", *(["word"] if command == "search" else []))
+    assert "Delete the folder and build the index again." in found
+    # What it says to do works.
+    for file in index.iterdir():
+        file.unlink()
+    index.rmdir()
+    distill("index", "build", "index", "a.txt", "--encoder", "encoder", "--workers", "1")
+    assert distill("verify", "index") == "ok    index\n"

@@ -1,8 +1,10 @@
 """Tasks of params.yaml: where labelled text comes from, and what its labels mean."""
 
+import unicodedata
+from itertools import pairwise
 from typing import Annotated, Literal, get_args
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from pipeline_lib.base.file_formats import Format
 from pipeline_lib.params.base import (
@@ -20,6 +22,8 @@ UNLABELLED = "unlabelled"
 Split = Annotated[str, Field(pattern=r"^(train|all|unlabelled|(dev|test)(_[a-z0-9]+)?)$")]
 """A task can have more dev and test sets, as MNLI does: dev_mismatched, test_mismatched.  Texts of
 ``unlabelled``, whatever its columns, join the transfer sets that ask for them, without a label."""
+_CONTROLS = {"Cc", "Zl", "Zp"}
+"""Unicode's categories of control characters and line separators."""
 Decision = Literal["accuracy", "f1", "matthews_correlation"]
 Correlation = Literal["pearson", "spearman"]
 Metric = Decision | Correlation
@@ -120,6 +124,44 @@ class Range(Section):
 
     min: float
     max: float
+
+
+def _check_classes(labels: dict[str, list[str] | Range]) -> None:
+    """Check that classes can be told apart, and that no value belongs to two.
+
+    :raises ValueError: for the first fault.
+    """
+    names: dict[str, str] = {}
+    classes: dict[str, str] = {}
+    for name, meaning in labels.items():
+        if not name.strip() or any(unicodedata.category(sign) in _CONTROLS for sign in name):
+            raise ValueError(
+                f"{name!r} is no name of a class: it is empty, or has a line break or another "
+                "control character. Rename it."
+            )
+        if other := names.get(name.strip().casefold()):
+            raise ValueError(f"{other!r} and {name!r} read alike. Rename one, or join them.")
+        names[name.strip().casefold()] = name
+        if meaning == []:
+            raise ValueError(f"{name} has no values. Name some, or leave it out.")
+        for raw in [] if isinstance(meaning, Range) else meaning:
+            if raw in classes:
+                raise ValueError(f"{raw!r} is listed under {classes[raw]} and {name}. Keep one.")
+            classes[raw] = name
+    _check_ranges({name: one for name, one in labels.items() if isinstance(one, Range)})
+
+
+def _check_ranges(ranges: dict[str, Range]) -> None:
+    ordered = sorted(ranges, key=lambda name: ranges[name].min)
+    for name in ordered:
+        if ranges[name].min > ranges[name].max:
+            raise ValueError(f"{name}: min is above max. Swap them.")
+    for lower, upper in pairwise(ordered):
+        if ranges[upper].min <= ranges[lower].max:
+            raise ValueError(
+                f"the ranges of {lower} and {upper} share {ranges[upper].min:g}; both ends belong "
+                "to a range. Move one."
+            )
 
 
 class SplitParams(Section):
@@ -233,6 +275,12 @@ class Classification(TaskBase):
     labels: Annotated[dict[str, list[str] | Range], Field(min_length=2)]
     metrics: Annotated[list[Decision], Field(min_length=1)]
     positive: str | None
+
+    @field_validator("labels")
+    @classmethod
+    def _labels(cls, labels: dict[str, list[str] | Range]) -> dict[str, list[str] | Range]:
+        _check_classes(labels)
+        return labels
 
     @model_validator(mode="after")
     def _positive(self) -> "Classification":

@@ -129,6 +129,11 @@ class _Archive:
                 f"{where}: truncated or invalid zip or tar archive ({error}). Delete it and run "
                 "again."
             ) from error
+        except RuntimeError as error:  # for encrypted members, and unknown compressions
+            raise DistilleryError(
+                f"{where}: cannot be unpacked ({str(error).rstrip('.')}). Pack it again as a zip "
+                "or tar.gz without a password."
+            ) from error
 
     def read(self, name: str) -> bytes:
         with self.stream(name) as source:

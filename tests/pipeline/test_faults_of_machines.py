@@ -46,9 +46,10 @@ def test_a_run_killed_at_random(
 ) -> None:
     workspace, moments = new_workspace(tmp_path / "workspace"), random.Random(seed)
     for _ in range(KILLS):
-        with workspace.forked("pipeline_lib.cli", "run"):
+        with workspace.forked("pipeline_lib.cli", "run") as run:
             time.sleep(moments.uniform(2, 12))
             kill_all_in(workspace.folder)
+            assert run.wait().status == -signal.SIGKILL
     workspace.distill("run").sound()
     assert_same(workspace, finished)
 

@@ -8,7 +8,6 @@ labels may be hidden; then no score is ever computed on it.
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -37,25 +36,14 @@ class LabelMap:
 
     @classmethod
     def of(cls, labels: dict[str, list[str] | Range]) -> "LabelMap":
-        """Build the map from ``labels`` of a task; a class's number is its position.
-
-        :raises DistilleryError: if a value or number would belong to two labels.
-        """
+        """Build the map from ``labels`` of a task; a class's number is its position."""
         values: dict[str, int] = {}
         ranges: list[tuple[float, float, int]] = []
-        for number, (name, meaning) in enumerate(labels.items()):
+        for number, meaning in enumerate(labels.values()):
             if isinstance(meaning, Range):
                 ranges.append((meaning.min, meaning.max, number))
-                continue
-            for raw in meaning:
-                if raw in values:
-                    other = list(labels)[values[raw]]
-                    raise DistilleryError(
-                        f"params.yaml: labels: value {raw!r} is listed under {other} and "
-                        f"{name}. Keep one."
-                    )
-                values[raw] = number
-        _check_ranges(sorted(ranges), list(labels))
+            else:
+                values |= dict.fromkeys(meaning, number)
         return cls(list(labels), values, ranges)
 
     def classify(self, raw: str) -> int | None:
@@ -214,21 +202,6 @@ def _reason_to_drop(
         f"{column}: {raw!r} {wrong}; `labels` in params.yaml knows {labels}. Add it there or "
         "correct the row."
     )
-
-
-def _check_ranges(ranges: list[tuple[float, float, int]], names: list[str]) -> None:
-    for low, high, number in ranges:
-        if low > high:
-            raise DistilleryError(
-                f"params.yaml: labels.{names[number]}: min {low:g} is above max {high:g}. "
-                "Swap them."
-            )
-    for (_, high, a), (low, _, b) in pairwise(ranges):
-        if low <= high:
-            raise DistilleryError(
-                f"params.yaml: labels: the ranges of {names[a]} and {names[b]} share {low:g}; "
-                "both ends belong to a range. Move one."
-            )
 
 
 def _check_classes(splits: dict[str, list[Example]], labels: LabelMap, folder: Path) -> None:

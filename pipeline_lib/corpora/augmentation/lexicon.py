@@ -21,6 +21,11 @@ from pipeline_lib.shards.shard_sets import read_shard, write_shard
 
 SCHEMA = pa.schema([("tag", pa.string()), ("word", pa.string()), ("count", pa.int64())])
 
+_REMEDY = (
+    "Give a lexicon.arrow that the stage augment wrote, or set the task's `lexicon` to null: the "
+    "words are then counted in the training set."
+)
+
 
 def count_words(words: pa.Array, tags: pa.Array) -> pa.Table:
     """Count (tag, word) pairs.
@@ -120,27 +125,27 @@ def read_lexicon(path: Path) -> Lexicon:
 
     :raises DistilleryError: if it is missing, torn, empty, or has other columns.
     """
-    table = read_shard(path)
+    if not path.exists():
+        raise DistilleryError(f"{path}: not found. {_REMEDY}")
+    try:
+        table = read_shard(path)
+    except DistilleryError as error:
+        raise DistilleryError(
+            f"{path}: not a lexicon, but another or a torn file. {_REMEDY}"
+        ) from error
     if not table.schema.equals(SCHEMA) or not table.num_rows:
         columns = ", ".join(f"{field.name}: {field.type}" for field in table.schema)
         raise DistilleryError(
-            f"{path}: not a lexicon (columns {columns}; {table.num_rows} "
-            "rows). Give a lexicon.arrow that the stage augment wrote, or set the task's `lexicon` "
-            "to null."
+            f"{path}: not a lexicon (columns {columns}; {table.num_rows} rows). {_REMEDY}"
         )
     if any(column.null_count for column in table.columns) or "" in table["word"].to_pylist():
-        raise DistilleryError(
-            f"{path}: holds an empty word, tag or count. Rebuild it: set the task's `lexicon` to "
-            "null."
-        )
+        raise DistilleryError(f"{path}: holds an empty word, tag or count. {_REMEDY}")
     table = table.sort_by([("tag", "ascending"), ("word", "ascending")])
     tags = table["tag"].to_pylist()
     names = sorted(set(tags))
     counts = table["count"].to_numpy()
     if (counts < 1).any():
-        raise DistilleryError(
-            f"{path}: counts must be at least 1. Rebuild it: set `lexicon` to null."
-        )
+        raise DistilleryError(f"{path}: counts must be at least 1. {_REMEDY}")
     sizes = np.array([tags.count(name) for name in names])
     return Lexicon(
         words=table["word"].to_pylist(),

@@ -30,6 +30,7 @@ def fetch_data(
     source: Source,
     inputs: Path,
     target: Path,
+    lexicon: Path | None = None,
     cache: Path | None = None,
     wikipedia: Path = Path("data/wikipedia/train"),
 ) -> None:
@@ -39,6 +40,7 @@ def fetch_data(
     :param source: where its files are.
     :param inputs: folder that paths of the user's own files start from.
     :param target: the task's folder; it is emptied first.
+    :param lexicon: the user's own, if the words are not to be counted.
     :param cache: folder of downloaded archives; by default that of :func:`download`.
     :param wikipedia: the set of sentences that pairs of neighbours are made of.
     :raises DistilleryError: if a file, member, split or data set is missing.
@@ -53,6 +55,8 @@ def fetch_data(
         write_pairs(source, ShardSet.open(wikipedia), target, where)
     else:
         _fetch_files(source, Path(inputs), target, where)
+    if lexicon is not None:
+        copy_file(lexicon, target / "lexicon.arrow")
     write_source(target, source.model_dump(mode="json"))
 
 

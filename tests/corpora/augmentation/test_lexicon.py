@@ -72,7 +72,10 @@ def test_entries(make_lexicon: Callable[..., Lexicon]) -> None:
 
 def test_what_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "lexicon.arrow"
-    with pytest.raises(DistilleryError, match=r"lexicon\.arrow: shard not found"):
+    with pytest.raises(DistilleryError, match=r"lexicon\.arrow: not found"):
+        read_lexicon(path)
+    path.write_text("tag,word,count\nNN,film,3\n")
+    with pytest.raises(DistilleryError, match=r"lexicon\.arrow: not a lexicon.* to null"):
         read_lexicon(path)
     write_shard(path, pa.table({"word": ["a"], "n": [1]}))
     with pytest.raises(DistilleryError, match=r"\(columns word: string, n: int64; 1 rows"):
@@ -91,5 +94,5 @@ def test_what_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DistilleryError, match="count: string"):
         read_lexicon(path)
     path.write_bytes(b"ARROW1")
-    with pytest.raises(DistilleryError, match="torn or not an Arrow file"):
+    with pytest.raises(DistilleryError, match="another or a torn file"):
         read_lexicon(path)

@@ -65,7 +65,7 @@ def test_package(tmp_path: Path) -> None:
         format="tsv",
         columns=None,
     )
-    fetch_data("mine", source, tmp_path, tmp_path / "out", cache)
+    fetch_data("mine", source, tmp_path, tmp_path / "out", cache=cache)
     assert (tmp_path / "out" / "all.tsv").read_bytes() == TSV
 
 

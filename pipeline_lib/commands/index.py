@@ -317,3 +317,9 @@ def _say_done(catalogue: "Catalogue", report: "BuildReport") -> None:
     before = "" if report.before is None else f" ({report.before:,} before)"
     rows = f"{len(catalogue):,} sentences{before}"
     typer.echo(f"{catalogue.folder}: {rows}; {report}; left out: {left}")
+    if report.unknown:
+        typer.echo(
+            f"sentences without a word that the encoder knows: {report.unknown:,} of "
+            f"{report.rows_computed:,}. No query finds them for what they say",
+            err=True,
+        )

@@ -109,6 +109,11 @@ class Pieces:
         return self._number(self.padding) or 0
 
     @property
+    def unknown_id(self) -> int | None:
+        """The id of the unknown piece, if there is one."""
+        return self._number(self.unknown)
+
+    @property
     def mask_sign(self) -> str:
         """What the model reads for a masked word: its mask token, or else its unknown word.
 
@@ -137,7 +142,7 @@ class Pieces:
         self.tokenizer.enable_truncation(limit, strategy="longest_first")
         with_segments = self.segments and any(isinstance(text, tuple) for text in texts)
         # A text without a piece is one unknown piece: every row needs a length of at least 1.
-        unknown = [self._number(self.unknown) or self.pad_id]
+        unknown = [self.unknown_id or self.pad_id]
         ids: list[np.ndarray] = []
         segments: list[np.ndarray] = []
         # A few at a time: an encoding takes some thirty times the bytes of its ids.

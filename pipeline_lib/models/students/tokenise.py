@@ -13,6 +13,7 @@ from tokenizers import Tokenizer
 
 from pipeline_lib.base.files import atomic_path, write_json
 from pipeline_lib.base.text import MASK, Text
+from pipeline_lib.models.students.unknown_words import KnownWords
 from pipeline_lib.text.fast_tokenizer import WordNumbers
 from pipeline_lib.text.pieces import Pieces
 from pipeline_lib.text.ragged import Sentences
@@ -65,6 +66,16 @@ class Reader:
 def numbering(tokenizer: Tokenizer | Pieces) -> WordNumbers | Pieces:
     """Return a fast equivalent of a student's tokenizer, of words or word pieces."""
     return tokenizer if isinstance(tokenizer, Pieces) else WordNumbers(tokenizer)
+
+
+def known_words(tokenizer: Tokenizer | Pieces, limit: int) -> KnownWords:
+    """Return the words that a student's tokenizer knows.
+
+    :param limit: how many words or word pieces of a text the student reads.
+    """
+    if isinstance(tokenizer, Pieces):
+        return KnownWords(tokenizer.tokenizer, tokenizer.unknown_id, limit)
+    return KnownWords(tokenizer, tokenizer.token_to_id(MASK), limit)
 
 
 def write_tokenizer(folder: Path, tokenizer: Tokenizer | Pieces) -> None:
